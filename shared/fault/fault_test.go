@@ -1,0 +1,81 @@
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+func TestEveryKindHasItsName(t *testing.T) {
+	t.Parallel()
+
+	seen := map[string]fault.Kind{}
+	for kind := fault.Internal; kind <= fault.Banned; kind++ {
+		name := kind.String()
+		if other, taken := seen[name]; taken || name == "" {
+			t.Errorf("kind %d is named %q, as kind %d is", kind, name, other)
+		}
+		seen[name] = kind
+	}
+}
+
+func TestOfFindsTheFaultInAChain(t *testing.T) {
+	t.Parallel()
+
+	inner := fault.New(fault.NotFound, "There is no texture %d.", 7)
+	if got := fault.Of(fmt.Errorf("dress a player: %w", inner)); got != inner {
+		t.Errorf("Of(a wrapped fault) = %v; want the fault itself", got)
+	}
+	if got := fault.KindOf(errors.Join(io.EOF, inner)); got != fault.NotFound {
+		t.Errorf("KindOf(a joined fault) = %v; want not_found", got)
+	}
+}
+
+func TestAnUnclassifiedErrorTellsNothing(t *testing.T) {
+	t.Parallel()
+
+	cause := errors.New("the password is hunter2")
+	got := fault.Of(cause)
+	if got.Kind != fault.Internal || strings.Contains(got.Message, "hunter2") {
+		t.Errorf("Of(%v) is a %v fault saying %q", cause, got.Kind, got.Message)
+	}
+	if !errors.Is(got, cause) || !strings.Contains(got.Error(), "hunter2") {
+		t.Errorf("Of(%v) = %v, which lacks its cause", cause, got)
+	}
+}
+
+func TestFieldSaysTheSameTwice(t *testing.T) {
+	t.Parallel()
+
+	want := &fault.Error{
+		Kind: fault.Invalid, Message: "The name has 65 characters.",
+		Fields: map[string][]string{"name": {"The name has 65 characters."}},
+	}
+	if diff := cmp.Diff(want, fault.Field("name", "The %s has %d characters.", "name", 65)); diff != "" {
+		t.Errorf("Field (-want +got):\n%s", diff)
+	}
+}
+
+func TestDownAsksToTryAgain(t *testing.T) {
+	t.Parallel()
+
+	got := fault.Down("texture store", io.ErrUnexpectedEOF)
+	want := &fault.Error{
+		Kind: fault.Unavailable, Message: "The texture store cannot be reached at the moment. Please try again.",
+		RetryAfter: time.Second, Cause: io.ErrUnexpectedEOF,
+	}
+	if diff := cmp.Diff(*want, *got, cmpopts.EquateErrors()); diff != "" {
+		t.Errorf("Down (-want +got):\n%s", diff)
+	}
+	if !errors.Is(got, io.ErrUnexpectedEOF) {
+		t.Errorf("%v lacks its cause", got)
+	}
+}

@@ -1,0 +1,57 @@
+package logging_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/logging"
+)
+
+func TestJSONIsALineAnEvent(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	log, err := logging.New(&out, logging.Config{Level: slog.LevelInfo, Format: "json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("not worth a line")
+	log.Info("listening", "address", "127.0.0.1:8080")
+	log.Error("request failed", "error", "first\nsecond")
+
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("two events became %d lines:\n%s", len(lines), out.String())
+	}
+	var event struct{ Level, Msg, Address string }
+	if err := json.Unmarshal([]byte(lines[0]), &event); err != nil {
+		t.Fatal(err)
+	}
+	if event.Level != "INFO" || event.Msg != "listening" || event.Address != "127.0.0.1:8080" {
+		t.Errorf("the first line is %s", lines[0])
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	log, err := logging.New(&out, logging.Config{Level: slog.LevelDebug, Format: "text"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("connection trouble")
+	if !strings.Contains(out.String(), `level=DEBUG msg="connection trouble"`) {
+		t.Errorf("the line is %q", out.String())
+	}
+}
+
+func TestAnUnknownFormatIsNamed(t *testing.T) {
+	t.Parallel()
+
+	if _, err := logging.New(nil, logging.Config{Format: "xml"}); err == nil || !strings.Contains(err.Error(), "LOG_FORMAT") {
+		t.Errorf("the format xml: %v; want an error that names the setting", err)
+	}
+}
