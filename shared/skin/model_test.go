@@ -1,0 +1,178 @@
+package skin_test
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// paintRect gives every texel of a rectangle of classic units one colour.
+func paintRect(sheet skin.Sheet, area skin.Rect, texel [4]byte) {
+	area = area.Scaled(sheet.Scale())
+	for y := area.Y; y < area.Y+area.H; y++ {
+		for x := area.X; x < area.X+area.W; x++ {
+			copy(sheet.Pix[sheet.At(x, y):], texel[:])
+		}
+	}
+}
+
+func same(a, b skin.Sheet) bool {
+	return a.Width == b.Width && a.Height == b.Height && bytes.Equal(a.Pix, b.Pix)
+}
+
+// The left limbs of a legacy sheet are the right ones in the mirror, at every
+// scale. The table is the game's list of copies.
+func TestNormalisedLegacyLimbs(t *testing.T) {
+	t.Parallel()
+
+	copies := []struct{ fromX, fromY, w, h, toX, toY int }{
+		{4, 16, 4, 4, 20, 48},
+		{8, 16, 4, 4, 24, 48},
+		{0, 20, 4, 12, 24, 52},
+		{4, 20, 4, 12, 20, 52},
+		{8, 20, 4, 12, 16, 52},
+		{12, 20, 4, 12, 28, 52},
+		{44, 16, 4, 4, 36, 48},
+		{48, 16, 4, 4, 40, 48},
+		{40, 20, 4, 12, 40, 52},
+		{44, 20, 4, 12, 36, 52},
+		{48, 20, 4, 12, 32, 52},
+		{52, 20, 4, 12, 44, 52},
+	}
+	for _, k := range []int{1, 2, 8} {
+		legacy := paint.Marker(64*k, 32*k)
+		worn := legacy.Normalised(skin.Steve)
+		if worn.Width != 64*k || worn.Height != 64*k {
+			t.Fatalf("scale %d: the sheet has %d × %d texels", k, worn.Width, worn.Height)
+		}
+		for _, c := range copies {
+			for y := range c.h * k {
+				for x := range c.w * k {
+					from := legacy.At(c.fromX*k+x, c.fromY*k+y)
+					to := worn.At((c.toX+c.w)*k-1-x, c.toY*k+y)
+					if got, want := worn.Pix[to:to+4], legacy.Pix[from:from+4]; !bytes.Equal(got, want) {
+						t.Fatalf("scale %d, copy %+v, texel %d, %d: %v; want %v", k, c, x, y, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The alpha rules, one texel after the other, against a plain reading of them.
+func TestNormalisedAlpha(t *testing.T) {
+	t.Parallel()
+
+	rapid.Check(t, func(t *rapid.T) {
+		k := rapid.SampledFrom([]int{1, 2}).Draw(t, "scale")
+		legacy := rapid.Bool().Draw(t, "legacy")
+		height := 64
+		if legacy {
+			height = 32
+		}
+		sheet := paint.Noise(rapid.Uint64().Draw(t, "seed"), 64*k, height*k)
+		hatless := legacy && rapid.Bool().Draw(t, "opaque right half")
+		if hatless {
+			// 128 is the lowest alpha that counts as opaque.
+			paintRect(sheet, skin.Rect{X: 32, W: 32, H: 32}, [4]byte{10, 20, 30, 128})
+		}
+		before := bytes.Clone(sheet.Pix)
+		worn := sheet.Normalised(rapid.SampledFrom([]skin.Type{skin.Steve, skin.Alex}).Draw(t, "model"))
+
+		if !bytes.Equal(before, sheet.Pix) {
+			t.Fatal("the sheet itself changed")
+		}
+		for y := range worn.Height {
+			for x := range worn.Width {
+				var want [4]byte
+				if y < sheet.Height {
+					want = [4]byte(sheet.Pix[sheet.At(x, y):])
+				}
+				got := [4]byte(worn.Pix[worn.At(x, y):])
+				X, Y := x/k, y/k // in classic units
+				left := Y >= 48 && X >= 16 && X < 48
+				if left && legacy {
+					want = got // the limbs have a test of their own
+				}
+				switch {
+				case Y < 16 && X < 32, Y >= 16 && Y < 32, left:
+					want[3] = 255
+				case hatless && Y < 16:
+					want[3] = 0
+				}
+				if got != want {
+					t.Fatalf("texel %d, %d: %v; want %v", x, y, got, want)
+				}
+			}
+		}
+	})
+}
+
+// One texel below half opacity anywhere in the right half saves a legacy hat,
+// though it lie on the back of the body.
+func TestNormalisedKeepsLegacyHat(t *testing.T) {
+	t.Parallel()
+
+	for _, spot := range []skin.Rect{{X: 32, Y: 0, W: 1, H: 1}, {X: 63, Y: 31, W: 1, H: 1}, {X: 34, Y: 25, W: 1, H: 1}} {
+		sheet := paint.Marker(64, 32)
+		paintRect(sheet, spot, [4]byte{1, 2, 3, 127})
+		worn := sheet.Normalised(skin.Steve)
+		if alpha := worn.Pix[worn.At(44, 12)+3]; alpha != 255 {
+			t.Errorf("the hat of a sheet with a see-through texel at %d, %d has alpha %d", spot.X, spot.Y, alpha)
+		}
+	}
+}
+
+func TestNormalisedCape(t *testing.T) {
+	t.Parallel()
+
+	cape := paint.Noise(3, 64, 32)
+	if !same(cape, cape.Normalised(skin.Cape)) {
+		t.Error("a cape changes")
+	}
+}
+
+func TestDetectModel(t *testing.T) {
+	t.Parallel()
+
+	strips := []skin.Rect{{X: 50, Y: 16, W: 2, H: 4}, {X: 54, Y: 20, W: 2, H: 12}, {X: 42, Y: 48, W: 2, H: 4}, {X: 46, Y: 52, W: 2, H: 12}}
+	f := func(name string, want skin.Type, sheet skin.Sheet) {
+		t.Helper()
+		if got := skin.DetectModel(sheet); got != want {
+			t.Errorf("%s: %s; want %s", name, got, want)
+		}
+	}
+	filled := func(k int, texel [4]byte) skin.Sheet {
+		sheet := paint.Marker(64*k, 64*k)
+		for _, strip := range strips {
+			paintRect(sheet, strip, texel)
+		}
+		return sheet
+	}
+
+	for _, k := range []int{1, 2, 8} {
+		f("opaque arms", skin.Steve, paint.Marker(64*k, 64*k))
+		f("black strips", skin.Alex, filled(k, [4]byte{0, 0, 0, 255}))
+		f("white strips", skin.Alex, filled(k, [4]byte{255, 255, 255, 255}))
+		f("grey strips", skin.Steve, filled(k, [4]byte{9, 9, 9, 255}))
+		f("transparent strips", skin.Alex, filled(k, [4]byte{}))
+		for _, strip := range strips {
+			sheet := paint.Marker(64*k, 64*k)
+			corner := (strip.Y+strip.H)*k - 1
+			sheet.Pix[sheet.At((strip.X+strip.W)*k-1, corner)+3] = 0
+			f("a transparent texel", skin.Alex, sheet)
+
+			sheet = filled(k, [4]byte{0, 0, 0, 255})
+			paintRect(sheet, strip, [4]byte{255, 255, 255, 255})
+			f("black and white strips", skin.Steve, sheet)
+		}
+		hatless := paint.Marker(64*k, 64*k)
+		paintRect(hatless, skin.Rect{X: 32, Y: 0, W: 32, H: 16}, [4]byte{})
+		f("a transparent hat", skin.Steve, hatless)
+		f("a legacy sheet", skin.Steve, skin.NewSheet(64*k, 32*k))
+	}
+}

@@ -1,0 +1,143 @@
+// Package paint draws textures of our own, so that demonstrations, default
+// avatars, tests and benchmarks need nobody else's artwork. The same call always
+// draws the same sheet.
+package paint
+
+import (
+	"slices"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Named is a painted texture and what it shows.
+type Named struct {
+	Name  string
+	Type  skin.Type
+	Sheet skin.Sheet
+}
+
+// Skins returns the whole company: classic and slim ones, a legacy sheet among
+// them and an HD one.
+func Skins() []Named {
+	return []Named{
+		{Name: "Explorer", Type: skin.Steve, Sheet: Explorer()},
+		{Name: "Ranger", Type: skin.Alex, Sheet: Ranger()},
+		{Name: "Astronaut", Type: skin.Steve, Sheet: Astronaut()},
+		{Name: "Robot", Type: skin.Steve, Sheet: Robot()},
+		{Name: "Fox", Type: skin.Steve, Sheet: Fox()},
+		{Name: "Frog Hoodie", Type: skin.Alex, Sheet: Frog()},
+		{Name: "Mage", Type: skin.Steve, Sheet: Mage()},
+		{Name: "Knight", Type: skin.Steve, Sheet: Knight()},
+		{Name: "Gardener", Type: skin.Steve, Sheet: Gardener()},
+		{Name: "Penguin", Type: skin.Steve, Sheet: Penguin()},
+		{Name: "Diver", Type: skin.Alex, Sheet: Diver()},
+		{Name: "Wooden Doll", Type: skin.Steve, Sheet: Default()},
+	}
+}
+
+// ink is a colour: red, green, blue and alpha, the highest byte first.
+type ink uint32
+
+// lit returns the ink made lighter, or darker, by so many percent.
+func (i ink) lit(percent int) ink {
+	lit := i & 0xff
+	for shift := 8; shift < 32; shift += 8 {
+		value := int(i>>shift&0xff) * (100 + percent) / 100
+		lit |= ink(min(value, 255)) << shift
+	}
+	return lit
+}
+
+// inks names the colours of a drawing by the letters it is written in.
+type inks map[byte]ink
+
+// canvas is a sheet of a player model under the brush. What a legacy sheet has no
+// room for is left out by itself.
+type canvas struct {
+	skin.Sheet
+	model skin.Type
+}
+
+// newCanvas returns the canvas of a sheet of width × height texels.
+func newCanvas(model skin.Type, width, height int) canvas {
+	return canvas{Sheet: skin.NewSheet(width, height), model: model}
+}
+
+// wrap paints a band round a part, from one row of its sides to before another,
+// and with the first row its top, with the last its bottom.
+func (c canvas) wrap(part skin.Part, from, to int, colour ink) {
+	box := skin.Faces(part, c.model)
+	for _, side := range []skin.Rect{box.Right, box.Front, box.Left, box.Back} {
+		c.fill(skin.Rect{X: side.X, Y: side.Y + from, W: side.W, H: to - from}, colour)
+	}
+	if from == 0 {
+		c.fill(box.Top, colour.lit(4))
+	}
+	if to == box.Front.H {
+		c.fill(box.Bottom, colour.lit(-18))
+	}
+}
+
+// fill paints a rectangle of cloth: it has a grain, and is darker at its sides
+// and its hem.
+func (c canvas) fill(area skin.Rect, colour ink) {
+	area = area.Scaled(c.Scale())
+	for y := range area.H {
+		for x := range area.W {
+			light := int(mix(uint64(area.Y+y)<<32|uint64(area.X+x))%7) - 3
+			if x == 0 || x == area.W-1 {
+				light -= 5
+			}
+			if y > 0 && y == area.H-1 {
+				light -= 6
+			}
+			c.dot(area.X+x, area.Y+y, colour.lit(light))
+		}
+	}
+}
+
+// draw paints a drawing on a face: one string a row, one letter a texel. A space
+// leaves what is there, and a dot makes it transparent. The drawing is as wide as
+// the face, so that it may be finer on an HD sheet, and need not be as high.
+func (c canvas) draw(face skin.Rect, colours inks, drawing ...string) {
+	face = face.Scaled(c.Scale())
+	size := face.W / len(drawing[0])
+	for y := range size * len(drawing) {
+		for x := range face.W {
+			if letter := drawing[y/size][x/size]; letter != ' ' {
+				c.dot(face.X+x, face.Y+y, colours[letter])
+			}
+		}
+	}
+}
+
+// front draws on the front of a part.
+func (c canvas) front(part skin.Part, colours inks, drawing ...string) {
+	c.draw(skin.Faces(part, c.model).Front, colours, drawing...)
+}
+
+// back draws on the back of a part.
+func (c canvas) back(part skin.Part, colours inks, drawing ...string) {
+	c.draw(skin.Faces(part, c.model).Back, colours, drawing...)
+}
+
+// sides draws on the right of a part and its mirror image on the left, so that
+// the last letter of a row lies next to the front.
+func (c canvas) sides(part skin.Part, colours inks, drawing ...string) {
+	box := skin.Faces(part, c.model)
+	c.draw(box.Right, colours, drawing...)
+	mirrored := make([]string, len(drawing))
+	for i, row := range drawing {
+		letters := []byte(row)
+		slices.Reverse(letters)
+		mirrored[i] = string(letters)
+	}
+	c.draw(box.Left, colours, mirrored...)
+}
+
+// dot paints a texel.
+func (c canvas) dot(x, y int, colour ink) {
+	if y < c.Height {
+		copy(c.Pix[c.At(x, y):], []byte{byte(colour >> 24), byte(colour >> 16), byte(colour >> 8), byte(colour)})
+	}
+}

@@ -1,0 +1,44 @@
+package paint
+
+import "github.com/veneer-skins/veneer/shared/skin"
+
+// Marker returns an opaque sheet of which every texel has a colour of its own, so
+// that a picture tells which texel each of its pixels came from. It has room for
+// 2²⁴ texels.
+func Marker(width, height int) skin.Sheet {
+	sheet := skin.NewSheet(width, height)
+	for i := range width * height {
+		// An odd factor permutes the numbers of 24 bits, and this one puts
+		// neighbours far apart.
+		colour := uint32(i) * 0x9e3779
+		copy(sheet.Pix[4*i:], []byte{byte(colour >> 16), byte(colour >> 8), byte(colour), 255})
+	}
+	return sheet
+}
+
+// Noise returns a sheet of random texels: a third of them transparent, with a
+// colour under their alpha 0, a third opaque and a third between. The same seed
+// always gives the same sheet.
+func Noise(seed uint64, width, height int) skin.Sheet {
+	sheet := skin.NewSheet(width, height)
+	for i := range width * height {
+		bits := mix(seed + uint64(i)*0x9e3779b97f4a7c15)
+		alpha := byte(bits >> 24)
+		switch bits >> 32 % 3 {
+		case 0:
+			alpha = 0
+		case 1:
+			alpha = 255
+		}
+		copy(sheet.Pix[4*i:], []byte{byte(bits), byte(bits >> 8), byte(bits >> 16), alpha})
+	}
+	return sheet
+}
+
+// mix spreads the bits of a number, so that neighbouring numbers have nothing in
+// common.
+func mix(bits uint64) uint64 {
+	bits = (bits ^ bits>>30) * 0xbf58476d1ce4e5b9
+	bits = (bits ^ bits>>27) * 0x94d049bb133111eb
+	return bits ^ bits>>31
+}

@@ -1,0 +1,196 @@
+package skin
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/png"
+	"net/http"
+)
+
+const signature = "\x89PNG\r\n\x1a\n"
+
+// grey is the colour type of a PNG that stores one sample a pixel and no
+// palette.
+const grey = 0
+
+// header is what a PNG says about its raster before the raster begins.
+type header struct {
+	width, height int
+	depth, colour byte
+}
+
+// chunk is one part of a PNG file.
+type chunk struct {
+	kind string
+	data []byte
+	raw  []byte // the data with its length, kind and checksum, as in the file
+}
+
+// decode returns the pixels of a PNG, every value exact, the colours under alpha
+// 0 included. It looks at no pixel, and reserves no memory for one, before fits
+// has agreed to the width and height in the header and every chunk has proved
+// whole. A raster that inflates to more than its header says is refused at its
+// first byte too many.
+func decode(file []byte, fits func(width, height int) error) (Sheet, error) {
+	head, err := readHeader(file)
+	if err != nil {
+		return Sheet{}, err
+	}
+	if err := fits(head.width, head.height); err != nil {
+		return Sheet{}, err
+	}
+	bare, err := strip(file, head)
+	if err != nil {
+		return Sheet{}, err
+	}
+	picture, err := png.Decode(bytes.NewReader(bare))
+	if err != nil {
+		return Sheet{}, fmt.Errorf("it cannot be decoded: %w", err)
+	}
+	return sheetOf(picture), nil
+}
+
+// readHeader reads the signature and the IHDR chunk, and refuses what no texture
+// has.
+func readHeader(file []byte) (header, error) {
+	if len(file) == 0 {
+		return header{}, errors.New("it is empty")
+	}
+	rest, isPNG := bytes.CutPrefix(file, []byte(signature))
+	if !isPNG {
+		return header{}, fmt.Errorf("it looks like %s, and only PNG is read", http.DetectContentType(file))
+	}
+	first, _, err := cutChunk(rest)
+	if err != nil {
+		return header{}, err
+	}
+	if first.kind != "IHDR" || len(first.data) != 13 {
+		return header{}, fmt.Errorf("it begins with %d bytes of %q, and not with the header of a PNG", len(first.data), first.kind)
+	}
+
+	head := header{
+		width:  int(binary.BigEndian.Uint32(first.data)),
+		height: int(binary.BigEndian.Uint32(first.data[4:])),
+		depth:  first.data[8],
+		colour: first.data[9],
+	}
+	if head.depth == 16 {
+		return header{}, errors.New("it has 16 bits a channel, and only 8 are read")
+	}
+	return head, nil
+}
+
+// strip returns the PNG with nothing in it but what makes its pixels: no text,
+// no profile, no gamma, nothing behind its end. Every chunk must be whole, and
+// known if it is one that a decoder must know.
+func strip(file []byte, head header) ([]byte, error) {
+	bare := append(make([]byte, 0, len(file)), signature...)
+	rest := file[len(signature):]
+	rasters := 0
+	for previous := ""; previous != "IEND"; {
+		next, behind, err := cutChunk(rest)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case next.kind == "IDAT":
+			if previous != "IDAT" {
+				rasters++
+			}
+			if rasters > 1 {
+				return nil, errors.New("its pixel data is interrupted by other data")
+			}
+			bare = append(bare, next.raw...)
+		case next.kind == "tRNS" && head.colour == grey && len(next.data) == 2:
+			// Only as many bits count as a sample has, and the decoder counts all.
+			bare = appendChunk(bare, "tRNS", []byte{0, next.data[1] & (1<<head.depth - 1)})
+		case next.kind == "IHDR" || next.kind == "PLTE" || next.kind == "tRNS" || next.kind == "IEND":
+			bare = append(bare, next.raw...)
+		case next.kind == "acTL":
+			return nil, errors.New("it is animated, which no texture is")
+		case next.kind[0]&0x20 == 0:
+			return nil, fmt.Errorf("it needs a decoder that knows %q, which no PNG standard does", next.kind)
+		}
+		previous, rest = next.kind, behind
+	}
+	return bare, nil
+}
+
+// cutChunk returns the first chunk of what is left of a file and what is left
+// then.
+func cutChunk(rest []byte) (chunk, []byte, error) {
+	const frame = 12 // length, kind and checksum, four bytes each
+	if len(rest) < frame {
+		return chunk{}, nil, errors.New("it is cut off: a PNG ends with an IEND chunk")
+	}
+	length := int64(binary.BigEndian.Uint32(rest))
+	kind := string(rest[4:8])
+	if length > int64(len(rest)-frame) {
+		return chunk{}, nil, fmt.Errorf("it is cut off in its %q chunk", kind)
+	}
+	end := 8 + int(length)
+	if crc32.ChecksumIEEE(rest[4:end]) != binary.BigEndian.Uint32(rest[end:]) {
+		return chunk{}, nil, fmt.Errorf("it is damaged: the checksum of its %q chunk is wrong", kind)
+	}
+	return chunk{kind: kind, data: rest[8:end], raw: rest[:end+4]}, rest[end+4:], nil
+}
+
+// appendChunk appends a chunk to a file.
+func appendChunk(file []byte, kind string, data []byte) []byte {
+	file = binary.BigEndian.AppendUint32(file, uint32(len(data)))
+	start := len(file)
+	file = append(append(file, kind...), data...)
+	return binary.BigEndian.AppendUint32(file, crc32.ChecksumIEEE(file[start:]))
+}
+
+// sheetOf returns the pixels of a decoded picture of eight bits a channel.
+func sheetOf(picture image.Image) Sheet {
+	size := picture.Bounds().Size()
+	switch picture := picture.(type) {
+	case *image.NRGBA:
+		return Sheet{Width: size.X, Height: size.Y, Pix: picture.Pix}
+	case *image.RGBA: // which the decoder uses for opaque pictures only
+		return Sheet{Width: size.X, Height: size.Y, Pix: picture.Pix}
+	}
+	// What remains is grey, or a palette of straight colours. Neither is changed
+	// by the conversion; premultiplying it on the way would lose what is under
+	// alpha 0.
+	sheet := NewSheet(size.X, size.Y)
+	for y := range size.Y {
+		for x := range size.X {
+			if c, ok := color.NRGBAModel.Convert(picture.At(x, y)).(color.NRGBA); ok {
+				copy(sheet.row(x, y, 1), []byte{c.R, c.G, c.B, c.A})
+			}
+		}
+	}
+	return sheet
+}
+
+// rgba is a picture that is never taken for an opaque one, which the encoder
+// would store without its alpha.
+type rgba struct{ *image.NRGBA }
+
+// Opaque returns false.
+func (rgba) Opaque() bool { return false }
+
+// encode writes the sheet as a PNG of eight bits a channel, red, green, blue and
+// alpha, without anything but its pixels. The same pixels always become the same
+// file. More compression than the default would save some hundredths of it, and
+// let a sheet made for the purpose cost a second of work.
+func encode(sheet Sheet) ([]byte, error) {
+	var file bytes.Buffer
+	err := png.Encode(&file, rgba{&image.NRGBA{
+		Pix:    sheet.Pix,
+		Stride: 4 * sheet.Width,
+		Rect:   image.Rect(0, 0, sheet.Width, sheet.Height),
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode sheet: %w", err)
+	}
+	return file.Bytes(), nil
+}

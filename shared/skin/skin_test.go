@@ -1,0 +1,50 @@
+package skin_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func TestHashText(t *testing.T) {
+	t.Parallel()
+
+	hash := skin.HashOf([]byte("abc"))
+	const text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
+	if hash.String() != text {
+		t.Errorf("the hash of abc is %s; want %s", hash, text)
+	}
+	if got, err := skin.ParseHash(text); err != nil || got != hash {
+		t.Errorf("ParseHash(%s) = %s, %v", text, got, err)
+	}
+	for _, wrong := range []string{"", text[1:], text + "0", strings.ToUpper(text), "g" + text[1:], " " + text[1:]} {
+		if got, err := skin.ParseHash(wrong); err == nil {
+			t.Errorf("ParseHash(%q) = %s; want an error", wrong, got)
+		}
+	}
+}
+
+func TestTypeText(t *testing.T) {
+	t.Parallel()
+
+	for kind, text := range map[skin.Type]string{skin.Steve: `"steve"`, skin.Alex: `"alex"`, skin.Cape: `"cape"`} {
+		encoded, err := json.Marshal(kind)
+		if err != nil || string(encoded) != text {
+			t.Errorf("%d is written %s, %v; want %s", kind, encoded, err, text)
+		}
+		var got skin.Type
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != kind {
+			t.Errorf("%s is read as %d, %v; want %d", text, got, err, kind)
+		}
+		if kind.IsSkin() == (kind == skin.Cape) {
+			t.Errorf("%s is a skin: %v", kind, kind.IsSkin())
+		}
+	}
+	for _, wrong := range []string{"", "skin", "Steve", "slim"} {
+		if kind, err := skin.ParseType(wrong); err == nil {
+			t.Errorf("ParseType(%q) = %s; want an error", wrong, kind)
+		}
+	}
+}

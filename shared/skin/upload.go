@@ -1,0 +1,148 @@
+package skin
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// MaxScale is the largest scale of an HD sheet that any setting allows: it bounds
+// the memory that one file can take.
+const MaxScale = 16
+
+// Limits bounds what Read accepts. A limit of 0 is none, but for MaxScale.
+type Limits struct {
+	Bytes int `env:"BYTES" envDefault:"1048576" help:"largest texture file that is accepted, in bytes; 0 for any size"`
+	Scale int `env:"SCALE" envDefault:"8" help:"widest HD texture that is accepted, in multiples of 64 pixels, at most 16; 0 for 16"`
+}
+
+// DefaultLimits returns the limits of a site that sets none of its own.
+func DefaultLimits() Limits { return Limits{Bytes: 1 << 20, Scale: 8} }
+
+// scale returns the largest scale that both the site and this package allow.
+func (l Limits) scale() int {
+	if l.Scale < 1 {
+		return MaxScale
+	}
+	return min(l.Scale, MaxScale)
+}
+
+// Texture is an uploaded texture in the form in which it is kept.
+type Texture struct {
+	Type  Type
+	Sheet Sheet
+
+	// File is the PNG that is stored and served. It holds the pixels of Sheet and
+	// nothing else, so it may be larger or smaller than what was uploaded.
+	File []byte
+	// Hash names File.
+	Hash Hash
+	// Pixels is the sheet's digest: it tells a duplicate, whatever program wrote
+	// the file and whichever version of the encoder wrote File.
+	Pixels [sha256.Size]byte
+}
+
+// Digest returns the SHA-256 of the width and the height, each as four bytes with
+// the highest first, followed by Pix.
+func (s Sheet) Digest() [sha256.Size]byte {
+	digest := sha256.New()
+	size := binary.BigEndian.AppendUint32(nil, uint32(s.Width))
+	digest.Write(binary.BigEndian.AppendUint32(size, uint32(s.Height)))
+	digest.Write(s.Pix)
+	return [sha256.Size]byte(digest.Sum(nil))
+}
+
+// Read reads an uploaded PNG as what its uploader says it is: steve, alex, cape,
+// or skin, which is steve or alex, told by the pixels. Capes of the two old sizes
+// are padded to a whole sheet; every pixel stays as it was uploaded.
+//
+// It returns a TooLarge fault for a file above the limit and an Invalid one, with
+// a sentence for the uploader about the field "type" or "file", for anything that
+// is no such texture.
+func Read(file []byte, as string, limits Limits) (Texture, error) {
+	if limits.Bytes > 0 && len(file) > limits.Bytes {
+		return Texture{}, fault.New(fault.TooLarge,
+			"The file is %d bytes long. At most %d are accepted.", len(file), limits.Bytes)
+	}
+	kind, detect := Steve, as == "skin"
+	if !detect {
+		var err error
+		if kind, err = ParseType(as); err != nil {
+			return Texture{}, fault.Field("type",
+				"%q is no type of texture. Use steve, alex or cape, or skin for either of the first two.", as)
+		}
+	}
+
+	var width, height int
+	sheet, err := decode(file, func(w, h int) (err error) {
+		width, height, err = kept(kind, w, h, limits.scale())
+		return err
+	})
+	if err != nil {
+		return Texture{}, fault.Field("file", "The file is no texture: %v.", err)
+	}
+	if sheet.Width != width || sheet.Height != height {
+		sheet = sheet.padded(width, height)
+	}
+	if detect {
+		kind = DetectModel(sheet)
+	}
+
+	stored, err := encode(sheet)
+	if err != nil {
+		return Texture{}, err
+	}
+	return Texture{Type: kind, Sheet: sheet, File: stored, Hash: HashOf(stored), Pixels: sheet.Digest()}, nil
+}
+
+// Decode returns the pixels of a stored texture, every value exact. It accepts
+// every size of sheet that Read may have stored, under any limits.
+func Decode(file []byte) (Sheet, error) {
+	sheet, err := decode(file, func(w, h int) error {
+		if !isSheet(w, h, MaxScale) && !isSheet(w, 2*h, MaxScale) {
+			return fmt.Errorf("it is %d × %d pixels, which is the size of no sheet", w, h)
+		}
+		return nil
+	})
+	if err != nil {
+		return Sheet{}, fmt.Errorf("decode texture: %w", err)
+	}
+	return sheet, nil
+}
+
+// kept returns the size of the sheet that a picture of w × h pixels is kept in.
+func kept(kind Type, w, h, scale int) (width, height int, err error) {
+	var sizes string
+	switch kind {
+	case Steve:
+		if isSheet(w, h, scale) || isSheet(w, 2*h, scale) {
+			return w, h, nil
+		}
+		sizes = "a skin has 64 × 64 or 64 × 32"
+	case Alex:
+		if isSheet(w, h, scale) {
+			return w, h, nil
+		}
+		sizes = "a skin with slim arms has 64 × 64"
+	default: // Cape
+		// Two old forms of cape are the top left corner of a sheet, cut to what
+		// programs of their time read.
+		for _, corner := range []struct{ w, h int }{{64, 32}, {22, 17}, {46, 22}} {
+			if k := w / corner.w; k >= 1 && k <= scale && w == k*corner.w && h == k*corner.h {
+				return 64 * k, 32 * k, nil
+			}
+		}
+		sizes = "a cape has 64 × 32, 22 × 17 or 46 × 22"
+	}
+	if scale > 1 {
+		sizes += fmt.Sprintf(", or a multiple of that up to %d times", scale)
+	}
+	return 0, 0, fmt.Errorf("it is %d × %d pixels; %s", w, h, sizes)
+}
+
+// isSheet reports whether w × h is a square of 64 times 1 to scale.
+func isSheet(w, h, scale int) bool {
+	return w == h && w%64 == 0 && w >= 64 && w <= 64*scale
+}
