@@ -1,0 +1,130 @@
+// Package mapping is the protocol between core and its edges: which texture a
+// name, a uid, a uuid, a tid or a hash leads to at a moment, and how edges learn
+// that this changed.
+//
+// Positions order it all. Core numbers committed changes: the number is the
+// revision, and it means something only within its epoch, which is renewed
+// whenever history may have been rewritten (a promotion, a restore). An answer
+// carries the position of the snapshot that it was read in; the stream of
+// changes carries the position up to which it is complete.
+package mapping
+
+import (
+	"strconv"
+
+	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Paths of core's edge listener. Requests carry a shared secret as a bearer
+// token.
+const (
+	// LookupPath answers a POST of a Question, as JSON, with an Answer.
+	LookupPath = "/edges/v1/mappings"
+	// ChangesPath answers a GET with an endless stream of Events, one JSON object
+	// a line. The query says from where: epoch and revision, as in Position; none
+	// from an edge that knows nothing.
+	ChangesPath = "/edges/v1/changes"
+)
+
+// MaxKeys is the most keys that one Question may hold.
+const MaxKeys = 256
+
+// Key is what a mapping leads from: "name:steve", "uid:7", "uuid:…", "tid:12" or
+// "hash:…".
+type Key string
+
+// The parts of a Key before its value.
+const (
+	NamePrefix = "name:"
+	UIDPrefix  = "uid:"
+	UUIDPrefix = "uuid:"
+	TIDPrefix  = "tid:"
+	HashPrefix = "hash:"
+)
+
+// Name returns the key of a player's name, in any case.
+func Name(name string) Key { return NamePrefix + Key(fold.Key(name)) }
+
+// UID returns the key of a user.
+func UID(uid int64) Key { return UIDPrefix + Key(strconv.FormatInt(uid, 10)) }
+
+// UUID returns the key of a player's UUID in its hyphenated lower-case form.
+func UUID(uuid string) Key { return UUIDPrefix + Key(uuid) }
+
+// TID returns the key of a texture.
+func TID(tid int64) Key { return TIDPrefix + Key(strconv.FormatInt(tid, 10)) }
+
+// Hash returns the key of a texture file.
+func Hash(hash skin.Hash) Key { return HashPrefix + Key(hash.String()) }
+
+// Position is a place in the history of changes. The zero Position is that of
+// somebody who knows nothing.
+type Position struct {
+	Epoch    string `json:"epoch"`
+	Revision int64  `json:"revision"`
+}
+
+// Texture is what a key leads to in the end.
+type Texture struct {
+	TID  int64     `json:"tid"`
+	Hash skin.Hash `json:"hash"`
+	Type skin.Type `json:"type"`
+}
+
+// Player is what the keys of a name and of a uuid lead to. A slot is nil when
+// nothing is applied to it.
+type Player struct {
+	PID  int64    `json:"pid"`
+	UUID string   `json:"uuid"`
+	Name string   `json:"name"`
+	Skin *Texture `json:"skin,omitempty"`
+	Cape *Texture `json:"cape,omitempty"`
+}
+
+// User is what the key of a uid leads to. Texture is nil when Avatar is 0, which
+// says that none is set, and when the texture with that TID is gone.
+type User struct {
+	UID     int64    `json:"uid"`
+	Avatar  int64    `json:"avatar"`
+	Texture *Texture `json:"texture,omitempty"`
+}
+
+// Mapping is what a key leads to: a Player for a name or a uuid, a User for a
+// uid, a Texture for a tid or a hash. All three nil say that there is no such
+// thing.
+type Mapping struct {
+	Player  *Player  `json:"player,omitempty"`
+	User    *User    `json:"user,omitempty"`
+	Texture *Texture `json:"texture,omitempty"`
+}
+
+// Question asks for the mappings of up to MaxKeys keys.
+type Question struct {
+	Keys []Key `json:"keys"`
+}
+
+// Answer holds the mappings of a Question's keys, in their order, all read in
+// one snapshot, and that snapshot's position.
+type Answer struct {
+	Position
+	Mappings []Mapping `json:"mappings"`
+}
+
+// Event is one line of the stream of changes.
+//
+// The first line of a stream has Start set: its position is where the stream
+// begins. When that is not where the reader said it was, the history between
+// the two is lost, and the reader must forget all mappings.
+//
+// A line with Keys is a change: it says which keys may lead elsewhere since the
+// revision before it. A line with neither is a beat: the stream is complete up
+// to its position. Beats come at least every 250 ms.
+type Event struct {
+	Position
+	Start bool  `json:"start,omitempty"`
+	Keys  []Key `json:"keys,omitempty"`
+}
+
+// IsBeat reports whether the event says only that the stream is complete.
+func (e Event) IsBeat() bool { return !e.Start && len(e.Keys) == 0 }

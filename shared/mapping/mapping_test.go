@@ -1,0 +1,88 @@
+package mapping_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+
+	f := func(got, want mapping.Key) {
+		t.Helper()
+		if got != want {
+			t.Errorf("the key is %q; want %q", got, want)
+		}
+	}
+
+	f(mapping.Name("Steve_99"), "name:steve_99")
+	f(mapping.Name("steve_99"), mapping.Name("STEVE_99"))
+	f(mapping.UID(7), "uid:7")
+	f(mapping.UID(-7), "uid:-7")
+	f(mapping.UUID("7d444840-9dc0-11d1-b245-5ffdce74fad2"), "uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2")
+	f(mapping.TID(12), "tid:12")
+	f(mapping.Hash(skin.HashOf([]byte("abc"))), "hash:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+}
+
+func TestIsBeat(t *testing.T) {
+	t.Parallel()
+
+	f := func(event mapping.Event, want bool) {
+		t.Helper()
+		if got := event.IsBeat(); got != want {
+			t.Errorf("%+v is a beat: %t; want %t", event, got, want)
+		}
+	}
+
+	f(mapping.Event{Position: mapping.Position{Epoch: "e", Revision: 3}}, true)
+	f(mapping.Event{Start: true}, false)
+	f(mapping.Event{Keys: []mapping.Key{"tid:1"}}, false)
+}
+
+// The JSON forms are the protocol: core and edges of different ages speak it.
+func TestForms(t *testing.T) {
+	t.Parallel()
+
+	position := mapping.Position{Epoch: "e", Revision: 3}
+	hash := skin.HashOf([]byte("abc"))
+	texture := &mapping.Texture{TID: 12, Hash: hash, Type: skin.Alex}
+
+	form(t, mapping.Question{Keys: []mapping.Key{"uid:7"}}, `{"keys":["uid:7"]}`)
+	form(t, mapping.Event{Position: position, Start: true}, `{"epoch":"e","revision":3,"start":true}`)
+	form(t, mapping.Event{Position: position, Keys: []mapping.Key{"tid:1"}}, `{"epoch":"e","revision":3,"keys":["tid:1"]}`)
+	form(t, mapping.Event{Position: position}, `{"epoch":"e","revision":3}`)
+	form(t, mapping.Answer{Position: position, Mappings: []mapping.Mapping{
+		{},
+		{Texture: texture},
+		{User: &mapping.User{UID: 7, Avatar: 12, Texture: texture}},
+		{Player: &mapping.Player{PID: 2, UUID: "u", Name: "Steve", Skin: texture}},
+	}}, `{"epoch":"e","revision":3,"mappings":[`+
+		`{},`+
+		`{"texture":{"tid":12,"hash":"`+hash.String()+`","type":"alex"}},`+
+		`{"user":{"uid":7,"avatar":12,"texture":{"tid":12,"hash":"`+hash.String()+`","type":"alex"}}},`+
+		`{"player":{"pid":2,"uuid":"u","name":"Steve","skin":{"tid":12,"hash":"`+hash.String()+`","type":"alex"}}}]}`)
+}
+
+// form checks that a value is written as want and that want is read as it.
+func form[T any](t *testing.T, value T, want string) {
+	t.Helper()
+	got, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%T is written differently (-want +got):\n%s", value, diff)
+	}
+	var back T
+	if err := json.Unmarshal(got, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(value, back); diff != "" {
+		t.Errorf("%T is read differently (-want +got):\n%s", value, diff)
+	}
+}
