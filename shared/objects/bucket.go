@@ -1,0 +1,131 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+const (
+	// connections bounds what one program asks of the S3 store at once.
+	connections = 64
+	// attempts is how often a request is sent before the caller is told: again,
+	// as an idle connection may have been closed at the other end, but once, as
+	// the client pauses after each failure.
+	attempts = 2
+	// idle is how long an unused connection is kept.
+	idle = 30 * time.Second
+	// pageSize is the most names that S3 returns at once.
+	pageSize = 1000
+)
+
+// bucket is a place in an S3 store.
+type bucket struct {
+	client *minio.Core
+	name   string
+	prefix string // empty, or ends in a slash
+}
+
+var _ place = (*bucket)(nil)
+
+func clientOptions(config Config, secure bool) *minio.Options {
+	return &minio.Options{
+		Creds:      credentials.NewStaticV4(config.AccessKey, config.SecretKey, ""),
+		Secure:     secure,
+		Region:     config.Region, // otherwise the client asks for it first
+		MaxRetries: attempts,
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment,
+			// Dialling and the handshake go on after their request was abandoned.
+			DialContext:         (&net.Dialer{Timeout: config.Timeout}).DialContext,
+			TLSHandshakeTimeout: config.Timeout,
+			MaxConnsPerHost:     connections,
+			MaxIdleConnsPerHost: connections,
+			// Shorter than stores and balancers keep an idle connection, so that
+			// it is seldom them who close it.
+			IdleConnTimeout: idle,
+			// A file has its hash only as it was put.
+			DisableCompression: true,
+		},
+	}
+}
+
+func (b *bucket) prepare(ctx context.Context) error {
+	exists, err := b.client.BucketExists(ctx, b.name)
+	if err != nil || exists {
+		return err
+	}
+	err = b.client.MakeBucket(ctx, b.name, minio.MakeBucketOptions{})
+	if minio.ToErrorResponse(err).Code == minio.BucketAlreadyOwnedByYou {
+		return nil // another program was faster
+	}
+	return err
+}
+
+// read asks through Core, whose GetObject is the one request that it seems to
+// be; the ordinary client's is put off to the first Read, in a goroutine.
+func (b *bucket) read(ctx context.Context, name string) ([]byte, error) {
+	body, _, _, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return readSome(body)
+}
+
+// write sends the digest along, so that the store refuses what is damaged on the
+// way. S3 answers once the object is durable.
+func (b *bucket) write(ctx context.Context, name string, file []byte) error {
+	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(file), int64(len(file)),
+		"", skin.HashOf(file).String(), minio.PutObjectOptions{
+			ContentType: contentType(name),
+			// The digest of the whole takes the place of one for each chunk.
+			DisableContentSha256: true,
+		})
+	return err
+}
+
+// remove relies on S3 to call the removal of what is not there a success.
+func (b *bucket) remove(ctx context.Context, name string) error {
+	return b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{})
+}
+
+func (b *bucket) page(ctx context.Context, after string) ([]entry, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var page []entry
+	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{
+		Prefix: b.prefix, StartAfter: b.prefix + after, Recursive: true, MaxKeys: pageSize,
+	}) {
+		if object.Err != nil {
+			return nil, object.Err
+		}
+		page = append(page, entry{
+			name: strings.TrimPrefix(object.Key, b.prefix), size: object.Size, modified: object.LastModified,
+		})
+		if len(page) == pageSize {
+			break
+		}
+	}
+	// The iterator ends without a word when the context does.
+	return page, ctx.Err()
+}
+
+func contentType(name string) string {
+	if name == marker {
+		return "text/plain; charset=utf-8"
+	}
+	return "image/png"
+}

@@ -1,0 +1,301 @@
+package objects_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func TestBucket(t *testing.T) {
+	t.Parallel()
+	objectstest.Run(t, objectstest.Bucket)
+}
+
+func TestBucketRequests(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Bucket(t).Config
+	upstream, err := url.Parse(config.Endpoint)
+	must(t, err)
+	var requests atomic.Int32
+	var contentType atomic.Value
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			requests.Add(1)
+			contentType.Store(r.In.Header.Get("Content-Type"))
+			r.SetURL(upstream)
+			r.Out.Host = r.In.Host // which the client has signed
+		},
+	})
+	t.Cleanup(proxy.Close)
+	config.Endpoint = proxy.URL
+	store := objectstest.Open(t, config)
+	must(t, store.Prepare(t.Context()))
+
+	f := func(attempt string, want int32, do func() error) {
+		t.Helper()
+		requests.Store(0)
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", attempt, err)
+		}
+		if got := requests.Load(); got != want {
+			t.Errorf("%s took %d requests, want %d", attempt, got, want)
+		}
+	}
+	file := bytes.Repeat([]byte("1 MiB of texture"), 1<<16)
+	hash := skin.HashOf(file)
+	f("get of nothing", 2, func() error {
+		if _, err := store.Get(t.Context(), hash); !errors.Is(err, objects.ErrNotFound) {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+	f("put", 1, func() error { return store.Put(t.Context(), hash, file) })
+	if got := contentType.Load(); got != "image/png" {
+		t.Errorf("put as %q", got)
+	}
+	f("get", 1, func() error { _, err := store.Get(t.Context(), hash); return err })
+	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
+}
+
+func TestBucketPages(t *testing.T) {
+	t.Parallel()
+	store := objectstest.Open(t, objectstest.Bucket(t).Config)
+	must(t, store.Prepare(t.Context()))
+	const files = 1234
+	numbers := make(chan int)
+	var group sync.WaitGroup
+	for range 16 {
+		group.Go(func() {
+			for n := range numbers {
+				file := fmt.Appendf(nil, "file %d", n)
+				if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for n := range files {
+		numbers <- n
+	}
+	close(numbers)
+	group.Wait()
+
+	listed := map[skin.Hash]bool{}
+	for object, err := range store.List(t.Context()) {
+		must(t, err)
+		listed[object.Hash] = true
+	}
+	if len(listed) != files {
+		t.Errorf("listed %d files of %d", len(listed), files)
+	}
+}
+
+func TestBucketPrefixesAreApart(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Bucket(t).Config
+	location, err := url.Parse(config.URL)
+	must(t, err)
+	file, other := []byte("inside"), []byte("outside")
+
+	config.URL = "s3://" + location.Host + "/0"
+	inner := objectstest.Open(t, config)
+	must(t, inner.Prepare(t.Context()))
+	must(t, inner.Put(t.Context(), skin.HashOf(file), file))
+
+	config.URL = "s3://" + location.Host
+	outer := objectstest.Open(t, config)
+	_, err = outer.Get(t.Context(), skin.HashOf(file))
+	unavailable(t, err) // the marker does not count for what is above it
+	must(t, outer.Prepare(t.Context()))
+	must(t, outer.Put(t.Context(), skin.HashOf(other), other))
+	if _, err := outer.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, objects.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+
+	f := func(store *objects.Store, want []byte) {
+		t.Helper()
+		for object, err := range store.List(t.Context()) {
+			must(t, err)
+			if object.Hash != skin.HashOf(want) {
+				t.Errorf("listed %s", object.Hash)
+			}
+		}
+	}
+	f(inner, file)
+	f(outer, other)
+}
+
+func TestBucketWrongKey(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Bucket(t).Config
+	must(t, objectstest.Open(t, config).Prepare(t.Context()))
+	config.SecretKey = "not the secret"
+	everyCallFails(t, objectstest.Open(t, config), nil)
+}
+
+func TestBucketUnreachable(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, listener.Close())
+	everyCallFails(t, stub(t, listener.Addr(), time.Minute), nil)
+}
+
+// TestBucketHangs lets the store accept connections, but never answer.
+func TestBucketHangs(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	t.Cleanup(func() {
+		must(t, listener.Close())
+		for conn := range accepted {
+			conn.Close()
+		}
+	})
+	everyCallFails(t, stub(t, listener.Addr(), 50*time.Millisecond), context.DeadlineExceeded)
+
+	// A caller that leaves need not wait for the deadline.
+	for len(accepted) > 0 {
+		(<-accepted).Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn := <-accepted
+		cancel()
+		conn.Close()
+	}()
+	_, err = stub(t, listener.Addr(), time.Hour).Get(ctx, skin.Hash{})
+	unavailable(t, err)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestBucketNoStore has something else answer at the address: nothing that it
+// says means that a file is gone.
+func TestBucketNoStore(t *testing.T) {
+	t.Parallel()
+	f := func(answer http.HandlerFunc) {
+		t.Helper()
+		server := httptest.NewServer(answer)
+		t.Cleanup(server.Close)
+		everyCallFails(t, stub(t, server.Listener.Addr(), time.Minute), nil)
+	}
+	f(http.NotFound)
+	f(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	f(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) })
+	f(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/log-in", http.StatusFound) })
+}
+
+func TestBucketCutShort(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.Header().Set("Last-Modified", time.Unix(0, 0).UTC().Format(http.TimeFormat))
+		_, _ = io.WriteString(w, "less than that")
+	}))
+	t.Cleanup(server.Close)
+	_, err := stub(t, server.Listener.Addr(), time.Minute).Get(t.Context(), skin.HashOf([]byte("less than that")))
+	unavailable(t, err)
+}
+
+// TestBucketListsForEver has a store that begins every listing at the start.
+func TestBucketListsForEver(t *testing.T) {
+	t.Parallel()
+	upstream := objectstest.Bucket(t)
+	store := objectstest.Open(t, upstream.Config)
+	must(t, store.Prepare(t.Context()))
+	file := []byte("listed once")
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+
+	location, err := url.Parse(upstream.Config.Endpoint)
+	must(t, err)
+	var first []byte
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(location)
+			r.Out.Host = r.In.Host // which the client has signed
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if !r.Request.URL.Query().Has("list-type") {
+				return nil
+			}
+			body, err := io.ReadAll(r.Body)
+			if first == nil {
+				first = body
+			}
+			r.Body = io.NopCloser(bytes.NewReader(first))
+			r.ContentLength = int64(len(first))
+			r.Header.Set("Content-Length", strconv.Itoa(len(first)))
+			return err
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	upstream.Config.Endpoint = server.URL
+	var last error
+	for _, last = range objectstest.Open(t, upstream.Config).List(t.Context()) {
+		continue
+	}
+	unavailable(t, last)
+}
+
+// everyCallFails tries all there is; if want is not nil, each failure must have
+// it for its cause.
+func everyCallFails(t *testing.T, store *objects.Store, want error) {
+	t.Helper()
+	f := func(err error) {
+		t.Helper()
+		unavailable(t, err)
+		if want != nil && !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	file := []byte("file")
+	hash := skin.HashOf(file)
+	f(store.Prepare(t.Context()))
+	f(store.Check(t.Context()))
+	f(store.Put(t.Context(), hash, file))
+	f(store.Delete(t.Context(), hash))
+	_, err := store.Get(t.Context(), hash)
+	f(err)
+	for _, err := range store.List(t.Context()) {
+		f(err)
+	}
+}
+
+// stub returns a store whose S3 is at an address.
+func stub(t *testing.T, address net.Addr, timeout time.Duration) *objects.Store {
+	t.Helper()
+	return objectstest.Open(t, objects.Config{
+		URL: "s3://textures", Endpoint: "http://" + address.String(), AccessKey: "access", SecretKey: "secret",
+		Region: "us-east-1", Timeout: timeout,
+	})
+}

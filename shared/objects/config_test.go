@@ -1,0 +1,50 @@
+package objects_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/objects"
+)
+
+func TestNewNamesTheWrongSetting(t *testing.T) {
+	t.Parallel()
+	good := objects.Config{
+		URL: "s3://textures/prefix", Endpoint: "https://s3.example.org", AccessKey: "access", SecretKey: "secret",
+		Region: "us-east-1", Timeout: time.Second,
+	}
+	if _, err := objects.New(good); err != nil {
+		t.Fatalf("good settings: %v", err)
+	}
+
+	f := func(setting string, change func(c *objects.Config)) {
+		t.Helper()
+		config := good
+		change(&config)
+		_, err := objects.New(config)
+		switch {
+		case err == nil:
+			t.Errorf("accepts %+v", config)
+		case !strings.HasPrefix(err.Error(), setting+" ") || strings.Contains(err.Error(), "\n"):
+			t.Errorf("got %q, want a line about %s", err, setting)
+		}
+	}
+	f("TIMEOUT", func(c *objects.Config) { c.Timeout = 0 })
+	f("TIMEOUT", func(c *objects.Config) { c.Timeout = -time.Second })
+	f("URL", func(c *objects.Config) { c.URL = "" })
+	f("URL", func(c *objects.Config) { c.URL = "/var/lib/textures" })
+	f("URL", func(c *objects.Config) { c.URL = "file://" })
+	f("URL", func(c *objects.Config) { c.URL = "https://s3.example.org/textures" })
+	f("URL", func(c *objects.Config) { c.URL = "s3://" })
+	f("URL", func(c *objects.Config) { c.URL = "s3://No Bucket" })
+	f("ENDPOINT", func(c *objects.Config) { c.Endpoint = "" })
+	f("ENDPOINT", func(c *objects.Config) { c.Endpoint = "127.0.0.1:9000" })
+	f("ENDPOINT", func(c *objects.Config) { c.Endpoint = "s3.example.org" })
+	f("ENDPOINT", func(c *objects.Config) { c.Endpoint = "ftp://s3.example.org" })
+	f("ENDPOINT", func(c *objects.Config) { c.Endpoint = "https://s3.example.org/textures" })
+	f("ENDPOINT", func(c *objects.Config) { c.Endpoint = "https://s3 example" })
+	f("ACCESS_KEY", func(c *objects.Config) { c.AccessKey = "" })
+	f("SECRET_KEY", func(c *objects.Config) { c.SecretKey = "" })
+	f("REGION", func(c *objects.Config) { c.Region = "" })
+}

@@ -1,0 +1,251 @@
+package objects_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// childURL names the store that a child process of TestKilled puts files into.
+const childURL = "OBJECTS_TEST_CHILD_URL"
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(childURL); url != "" {
+		if err := putForever(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	objectstest.Run(t, objectstest.Directory)
+}
+
+func TestDirectoryFiles(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(config.URL, "file://")
+	root = filepath.Join(root, "made", "on the way")
+	config.URL = "file://" + root
+	store := objectstest.Open(t, config)
+	must(t, store.Prepare(t.Context()))
+	file := []byte("public")
+	hash := skin.HashOf(file)
+	must(t, store.Put(t.Context(), hash, file))
+
+	info, err := os.Stat(filepath.Join(root, hash.String()[:2], hash.String()+".png"))
+	must(t, err)
+	if info.Mode() != 0o644 {
+		t.Errorf("the file's mode is %s: an edge under another account cannot read it", info.Mode())
+	}
+
+	// What a crashed program left goes; what another may be writing stays.
+	old, young := filepath.Join(root, ".unfinished-old"), filepath.Join(root, ".unfinished-young")
+	must(t, os.WriteFile(old, file, 0o600))
+	must(t, os.WriteFile(young, file, 0o600))
+	must(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)))
+	must(t, store.Prepare(t.Context()))
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an abandoned file: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("an unfinished file: %v", err)
+	}
+}
+
+func TestDirectoryRelative(t *testing.T) {
+	t.Chdir(t.TempDir())
+	store := objectstest.Open(t, objects.Config{URL: "file://dev/textures", Timeout: time.Minute})
+	must(t, store.Prepare(t.Context()))
+	t.Chdir(t.TempDir())
+	must(t, store.Check(t.Context()))
+}
+
+func TestDirectoryNotMounted(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(config.URL, "file://")
+	store := objectstest.Open(t, config)
+	must(t, store.Prepare(t.Context()))
+	file := []byte("on the disk")
+	hash := skin.HashOf(file)
+	must(t, store.Put(t.Context(), hash, file))
+
+	must(t, os.Rename(root, root+"-elsewhere"))
+	f := func() {
+		t.Helper()
+		_, err := store.Get(t.Context(), hash)
+		unavailable(t, err)
+		unavailable(t, store.Put(t.Context(), hash, file))
+		unavailable(t, store.Check(t.Context()))
+	}
+	f() // no directory
+	must(t, os.Mkdir(root, 0o700))
+	f() // only the mount point
+	if files, err := os.ReadDir(root); err != nil || len(files) > 0 {
+		t.Errorf("putting left %v in the mount point (%v)", files, err)
+	}
+
+	must(t, os.Remove(root))
+	must(t, os.Rename(root+"-elsewhere", root))
+	if _, err := store.Get(t.Context(), hash); err != nil {
+		t.Errorf("get after the disk is back: %v", err)
+	}
+}
+
+// TestDirectoryHangs reads named pipes, which nobody writes: opening one hangs
+// as a dead network disk does.
+func TestDirectoryHangs(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(config.URL, "file://")
+	must(t, objectstest.Open(t, config).Prepare(t.Context()))
+	pipe := skin.HashOf([]byte("pipe"))
+	path := filepath.Join(root, pipe.String()[:2], pipe.String()+".png")
+	must(t, syscall.Mkfifo(path, 0o600))
+
+	config.Timeout = 50 * time.Millisecond
+	store := objectstest.Open(t, config)
+
+	// More calls than may be under way at once: all end, and so do the ones that
+	// find every slot taken.
+	var group sync.WaitGroup
+	for range 100 {
+		group.Go(func() {
+			_, err := store.Get(t.Context(), pipe)
+			unavailable(t, err)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	group.Wait()
+	file := []byte("behind the pipe")
+	unavailable(t, store.Put(t.Context(), skin.HashOf(file), file))
+
+	// Once the disk answers, the store works again.
+	release := func() {
+		writer, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err == nil {
+			err = errors.Join(os.Remove(path), writer.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	release()
+	patience := time.After(time.Minute)
+	for store.Put(t.Context(), skin.HashOf(file), file) != nil {
+		select {
+		case <-patience:
+			t.Fatal("the store does not recover")
+		default:
+		}
+	}
+}
+
+// TestDirectoryKilled kills a process that puts files, again and again.
+func TestDirectoryKilled(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Directory(t).Config
+	store := objectstest.Open(t, config)
+	must(t, store.Prepare(t.Context()))
+
+	acknowledged := map[skin.Hash]bool{}
+	for round := range 5 {
+		child := exec.CommandContext(t.Context(), os.Args[0])
+		child.Env = append(os.Environ(), childURL+"="+config.URL)
+		child.Stderr = os.Stderr
+		output, err := child.StdoutPipe()
+		must(t, err)
+		must(t, child.Start())
+		lines := bufio.NewScanner(output)
+		for n := 0; lines.Scan(); n++ {
+			if n == 10+round {
+				must(t, child.Process.Kill())
+			}
+			// The last line may be cut off: then it acknowledges nothing.
+			if hash, err := skin.ParseHash(lines.Text()); err == nil {
+				acknowledged[hash] = true
+			}
+		}
+		if err := child.Wait(); err == nil || child.ProcessState.Exited() {
+			t.Fatalf("the child was to be killed: %v", err)
+		}
+	}
+
+	if len(acknowledged) < 50 {
+		t.Errorf("only %d puts were acknowledged", len(acknowledged))
+	}
+	for object, err := range store.List(t.Context()) {
+		must(t, err)
+		if _, err := store.Get(t.Context(), object.Hash); err != nil {
+			t.Errorf("listed, but %v", err)
+		}
+		delete(acknowledged, object.Hash)
+	}
+	for hash := range acknowledged {
+		t.Errorf("%s was acknowledged, but is not there", hash)
+	}
+}
+
+// putForever puts one file after another, and prints the hash of each when it is
+// acknowledged. Several at a time, so that a kill interrupts some of them.
+func putForever(url string) error {
+	store, err := objects.New(objects.Config{URL: url, Timeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	failed := make(chan error)
+	for worker := range 4 {
+		go func() {
+			file := bytes.Repeat([]byte("half-written "), 1<<14)
+			binary.LittleEndian.PutUint64(file, uint64(os.Getpid()))
+			file[8] = byte(worker)
+			for n := uint64(0); ; n++ {
+				binary.LittleEndian.PutUint64(file[9:], n)
+				hash := skin.HashOf(file)
+				if err := store.Put(context.Background(), hash, file); err != nil {
+					failed <- err
+					return
+				}
+				fmt.Fprintln(os.Stdout, hash)
+			}
+		}()
+	}
+	return <-failed
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unavailable(t *testing.T, err error) {
+	t.Helper()
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("got %v, want an Unavailable fault", err)
+	}
+}

@@ -1,0 +1,127 @@
+// Package objectstest holds one suite that every kind of texture store must
+// pass, and makes stores for other tests.
+package objectstest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/veneer-skins/veneer/shared/objects"
+)
+
+// Place is somewhere that no Store has prepared yet, with a way in behind the
+// Store's back.
+type Place struct {
+	Config objects.Config
+	// Write makes or replaces what has the name.
+	Write func(t *testing.T, name string, content []byte)
+	// Remove removes what has the name.
+	Remove func(t *testing.T, name string)
+}
+
+// Prepared returns a store in a directory that ends with the test, ready for
+// use. Other packages test with it.
+func Prepared(t *testing.T) *objects.Store {
+	t.Helper()
+	return prepare(t, Directory(t).Config)
+}
+
+// Directory returns a place on the disk that ends with the test.
+func Directory(t *testing.T) Place {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "textures")
+	return Place{
+		Config: objects.Config{URL: "file://" + root, Timeout: time.Minute},
+		Write: func(t *testing.T, name string, content []byte) {
+			t.Helper()
+			path := filepath.Join(root, name)
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must(t, os.WriteFile(path, content, 0o600))
+		},
+		Remove: func(t *testing.T, name string) {
+			t.Helper()
+			must(t, os.Remove(filepath.Join(root, name)))
+		},
+	}
+}
+
+// Bucket returns a place in the S3 store that TEST_S3_ENDPOINT (host:port, plain
+// HTTP), TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY name. It ends with the test.
+// Without such a store the test is skipped, unless CI is set.
+func Bucket(t *testing.T) Place {
+	t.Helper()
+	endpoint, accessKey, secretKey := os.Getenv("TEST_S3_ENDPOINT"), os.Getenv("TEST_S3_ACCESS_KEY"), os.Getenv("TEST_S3_SECRET_KEY")
+	switch {
+	case endpoint != "":
+	case os.Getenv("CI") != "":
+		t.Fatal("TEST_S3_ENDPOINT is not set")
+	default:
+		t.Skip("TEST_S3_ENDPOINT is not set")
+	}
+	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(accessKey, secretKey, "")})
+	must(t, err)
+
+	name := "test-" + strings.ToLower(rand.Text())
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context()) // which has ended by now
+		exists, err := client.BucketExists(ctx, name)
+		if err != nil {
+			t.Errorf("look for bucket %s: %v", name, err)
+		}
+		if !exists {
+			return
+		}
+		for err := range client.RemoveObjects(ctx, name, client.ListObjects(ctx, name, minio.ListObjectsOptions{Recursive: true}), minio.RemoveObjectsOptions{}) {
+			t.Errorf("empty bucket %s: %v", name, err.Err)
+		}
+		if err := client.RemoveBucket(ctx, name); err != nil {
+			t.Errorf("remove bucket %s: %v", name, err)
+		}
+	})
+	return Place{
+		Config: objects.Config{
+			URL: "s3://" + name + "/some/where", Endpoint: "http://" + endpoint,
+			AccessKey: accessKey, SecretKey: secretKey, Region: "us-east-1", Timeout: time.Minute,
+		},
+		Write: func(t *testing.T, key string, content []byte) {
+			t.Helper()
+			_, err := client.PutObject(t.Context(), name, "some/where/"+key, bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{})
+			must(t, err)
+		},
+		Remove: func(t *testing.T, key string) {
+			t.Helper()
+			must(t, client.RemoveObject(t.Context(), name, "some/where/"+key, minio.RemoveObjectOptions{}))
+		},
+	}
+}
+
+// Open returns the store that a configuration describes, unprepared.
+func Open(t *testing.T, config objects.Config) *objects.Store {
+	t.Helper()
+	store, err := objects.New(config)
+	must(t, err)
+	return store
+}
+
+func prepare(t *testing.T, config objects.Config) *objects.Store {
+	t.Helper()
+	store := Open(t, config)
+	must(t, store.Prepare(t.Context()))
+	return store
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,380 @@
+package objectstest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// The names that a place holds. They are a promise to every place in use, so
+// the suite does not ask the package under test for them.
+const marker = ".veneer"
+
+func nameOf(hash skin.Hash) string { return fmt.Sprintf("%.2s/%[1]s.png", hash) }
+
+// Run tests one kind of place, which empty makes.
+func Run(t *testing.T, empty func(t *testing.T) Place) {
+	t.Helper()
+	s := suite{empty}
+	t.Run("keeps files", s.keepsFiles)
+	t.Run("mends a corrupt file", s.mends)
+	t.Run("takes one file many times at once", s.concurrent)
+	t.Run("knows a missing file from a bad place", s.missing)
+	t.Run("never serves a corrupt file", s.corrupt)
+	t.Run("refuses to put a file by another name", s.misnamed)
+	t.Run("only reads when told so", s.readOnly)
+	t.Run("deletes", s.deletes)
+	t.Run("lists files and nothing else", s.lists)
+	t.Run("lists nothing of a bad place", s.listsBadPlace)
+	t.Run("is prepared as often as one likes", s.preparedTwice)
+	t.Run("ends with its context", s.ends)
+}
+
+type suite struct {
+	empty func(t *testing.T) Place
+}
+
+func (s suite) keepsFiles(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	other := Open(t, p.Config)
+	for _, file := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("veneer\x00\n"), 1<<17)} {
+		hash := skin.HashOf(file)
+		for range 2 {
+			must(t, store.Put(t.Context(), hash, file))
+			got, err := other.Get(t.Context(), hash)
+			must(t, err)
+			if !bytes.Equal(got, file) {
+				t.Errorf("got %d bytes that are not the %d put", len(got), len(file))
+			}
+		}
+	}
+}
+
+func (s suite) mends(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	file := []byte("whole")
+	hash := skin.HashOf(file)
+	p.Write(t, nameOf(hash), []byte("who"))
+	must(t, store.Put(t.Context(), hash, file))
+	got, err := store.Get(t.Context(), hash)
+	must(t, err)
+	if !bytes.Equal(got, file) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func (s suite) concurrent(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	file := bytes.Repeat([]byte("at once "), 1<<14)
+	hash := skin.HashOf(file)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if err := store.Put(t.Context(), hash, file); err != nil {
+				t.Error(err)
+			}
+		})
+		group.Go(func() {
+			if _, err := store.Get(t.Context(), hash); err != nil && !errors.Is(err, objects.ErrNotFound) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if _, err := store.Get(t.Context(), hash); err != nil {
+		t.Error(err)
+	}
+	if got := list(t, store); len(got) != 1 {
+		t.Errorf("listed %v", got)
+	}
+}
+
+func (s suite) missing(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	file, absent := []byte("there"), skin.HashOf([]byte("absent"))
+	store := Open(t, p.Config)
+	_, err := store.Get(t.Context(), absent)
+	wantUnavailable(t, "get before the place is prepared", err)
+	wantUnavailable(t, "check before the place is prepared", store.Check(t.Context()))
+
+	must(t, store.Prepare(t.Context()))
+	must(t, store.Check(t.Context()))
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	if _, err := store.Get(t.Context(), absent); !errors.Is(err, objects.ErrNotFound) {
+		t.Errorf("get of an absent file: %v", err)
+	}
+
+	p.Write(t, marker, []byte("of something else"))
+	_, err = store.Get(t.Context(), absent)
+	wantUnavailable(t, "get with a foreign marker", err)
+	wantUnavailable(t, "check with a foreign marker", store.Check(t.Context()))
+
+	p.Remove(t, marker)
+	_, err = store.Get(t.Context(), absent)
+	wantUnavailable(t, "get without marker", err)
+	wantUnavailable(t, "check without marker", store.Check(t.Context()))
+	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
+		t.Errorf("get of a file that is there, without marker: %v", err)
+	}
+}
+
+func (s suite) corrupt(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	file := []byte("as it was put")
+	hash := skin.HashOf(file)
+	for name, content := range map[string][]byte{
+		"empty":     nil,
+		"cut short": file[:5],
+		"longer":    append(bytes.Clone(file), '!'),
+		"huge":      make([]byte, objects.MaxSize+1),
+	} {
+		p.Write(t, nameOf(hash), content)
+		if got, err := store.Get(t.Context(), hash); !errors.Is(err, objects.ErrCorrupt) || got != nil {
+			t.Errorf("%s: got %d bytes and %v", name, len(got), err)
+		}
+	}
+}
+
+func (s suite) misnamed(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	huge := make([]byte, objects.MaxSize+1)
+	for hash, file := range map[skin.Hash][]byte{
+		skin.HashOf([]byte("this")): []byte("that"),
+		skin.HashOf(huge):           huge,
+	} {
+		if err := store.Put(t.Context(), hash, file); fault.KindOf(err) != fault.Internal {
+			t.Errorf("got %v", err)
+		}
+	}
+	if got := list(t, store); len(got) != 0 {
+		t.Errorf("listed %v", got)
+	}
+}
+
+func (s suite) readOnly(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	config := p.Config
+	config.ReadOnly = true
+	reader := Open(t, config)
+	if err := reader.Prepare(t.Context()); !errors.Is(err, objects.ErrReadOnly) {
+		t.Errorf("prepare: %v", err)
+	}
+	wantUnavailable(t, "check of what a reader must not prepare", reader.Check(t.Context()))
+
+	store := prepare(t, p.Config)
+	file, other := []byte("there"), []byte("not there")
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	if err := reader.Put(t.Context(), skin.HashOf(other), other); !errors.Is(err, objects.ErrReadOnly) {
+		t.Errorf("put: %v", err)
+	}
+	if err := reader.Delete(t.Context(), skin.HashOf(file)); !errors.Is(err, objects.ErrReadOnly) {
+		t.Errorf("delete: %v", err)
+	}
+	must(t, reader.Check(t.Context()))
+	if got, err := reader.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("get: %q, %v", got, err)
+	}
+	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(file)}, list(t, reader)); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+}
+
+func (s suite) deletes(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	file, kept := []byte("short-lived"), []byte("kept")
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	must(t, store.Put(t.Context(), skin.HashOf(kept), kept))
+	for range 2 { // the second time there is nothing to delete
+		must(t, store.Delete(t.Context(), skin.HashOf(file)))
+		if _, err := store.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, objects.ErrNotFound) {
+			t.Errorf("get of a deleted file: %v", err)
+		}
+	}
+	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(kept)}, list(t, store)); diff != "" {
+		t.Errorf("list (-want +got):\n%s", diff)
+	}
+}
+
+func (s suite) lists(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	if got := list(t, store); len(got) != 0 {
+		t.Fatalf("listed %v of an empty place", got)
+	}
+	begin := time.Now()
+	sizes := map[skin.Hash]int64{}
+	for n := range 40 {
+		file := bytes.Repeat([]byte{byte(n)}, n)
+		must(t, store.Put(t.Context(), skin.HashOf(file), file))
+		sizes[skin.HashOf(file)] = int64(n)
+	}
+	stray := skin.HashOf([]byte("stray")).String()
+	for _, name := range []string{
+		".unfinished-1", "notes.txt", "00/notes.txt", "zz/" + stray + ".png", stray + ".png",
+		"00/" + stray + ".png", stray[:2] + "/" + stray, stray[:2] + "/." + stray + ".png", stray[:2] + "/" + stray + ".png~",
+	} {
+		p.Write(t, name, []byte("stray"))
+	}
+
+	got := map[skin.Hash]int64{}
+	var order []skin.Hash
+	for object, err := range store.List(t.Context()) {
+		must(t, err)
+		got[object.Hash] = object.Size
+		order = append(order, object.Hash)
+		// Clocks of a store may be coarse.
+		if age := object.Modified.Sub(begin); age < -2*time.Second || age > time.Since(begin)+2*time.Second {
+			t.Errorf("%s was modified %s after the test began", object.Hash, age)
+		}
+	}
+	if diff := gocmp.Diff(sizes, got); diff != "" {
+		t.Errorf("sizes (-want +got):\n%s", diff)
+	}
+	if len(order) != len(got) || !slices.IsSortedFunc(order, func(a, b skin.Hash) int { return cmp.Compare(a.String(), b.String()) }) {
+		t.Errorf("listed twice or out of order: %v", order)
+	}
+
+	for _, err := range store.List(t.Context()) {
+		must(t, err)
+		break // a listing may be left early
+	}
+}
+
+func (s suite) listsBadPlace(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	must(t, store.Put(t.Context(), skin.HashOf(nil), nil))
+	p.Remove(t, marker)
+	ended := false
+	for object, err := range store.List(t.Context()) {
+		if ended {
+			t.Error("the listing goes on after an error")
+		}
+		wantUnavailable(t, "list without marker", err)
+		if object != (objects.Object{}) {
+			t.Errorf("listed %v", object)
+		}
+		ended = true
+	}
+	if !ended {
+		t.Error("a place without marker looks empty")
+	}
+}
+
+func (s suite) preparedTwice(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	var group sync.WaitGroup
+	for range 4 { // several cores start at once
+		group.Go(func() {
+			store, err := objects.New(p.Config)
+			if err == nil {
+				err = store.Prepare(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	file := []byte("kept")
+	must(t, Open(t, p.Config).Put(t.Context(), skin.HashOf(file), file))
+	if _, err := prepare(t, p.Config).Get(t.Context(), skin.HashOf(file)); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s suite) ends(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	store := prepare(t, p.Config)
+	file, absent := []byte("there"), []byte("absent")
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	expired, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	for _, ctx := range []context.Context{cancelled, expired} {
+		for name, err := range map[string]error{
+			"prepare": store.Prepare(ctx),
+			"check":   store.Check(ctx),
+			"put":     store.Put(ctx, skin.HashOf(absent), absent),
+			"get":     func() error { _, err := store.Get(ctx, skin.HashOf(file)); return err }(),
+			"delete":  store.Delete(ctx, skin.HashOf(file)),
+			"list":    listErr(ctx, store),
+		} {
+			wantUnavailable(t, name, err)
+			if !errors.Is(err, ctx.Err()) {
+				t.Errorf("%s: got %v, want %v", name, err, ctx.Err())
+			}
+		}
+	}
+	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(file)}, list(t, store)); diff != "" {
+		t.Errorf("calls without time changed something (-want +got):\n%s", diff)
+	}
+
+	// A listing whose context ends half-way does not pass for a whole one.
+	for n := range 20 {
+		must(t, store.Put(t.Context(), skin.HashOf([]byte{byte(n)}), []byte{byte(n)}))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, last = range store.List(ctx) {
+		cancel()
+	}
+	wantUnavailable(t, "list that is cancelled", last)
+}
+
+func list(t *testing.T, store *objects.Store) []skin.Hash {
+	t.Helper()
+	var hashes []skin.Hash
+	for object, err := range store.List(t.Context()) {
+		must(t, err)
+		hashes = append(hashes, object.Hash)
+	}
+	return hashes
+}
+
+func listErr(ctx context.Context, store *objects.Store) error {
+	for _, err := range store.List(ctx) {
+		return err
+	}
+	return nil
+}
+
+func wantUnavailable(t *testing.T, attempt string, err error) {
+	t.Helper()
+	if fault.KindOf(err) != fault.Unavailable || errors.Is(err, objects.ErrNotFound) {
+		t.Errorf("%s: got %v, want an Unavailable fault", attempt, err)
+	}
+}
