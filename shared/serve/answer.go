@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// answers is the one place where a kind of fault meets a status and a code.
+var answers = map[fault.Kind]struct{ status, code int }{
+	fault.Internal:         {fasthttp.StatusInternalServerError, 10},
+	fault.Refused:          {fasthttp.StatusForbidden, 1},
+	fault.Duplicate:        {fasthttp.StatusConflict, 2},
+	fault.NotFound:         {fasthttp.StatusNotFound, 3},
+	fault.MethodNotAllowed: {fasthttp.StatusMethodNotAllowed, 3},
+	fault.Invalid:          {fasthttp.StatusUnprocessableEntity, 4},
+	fault.Malformed:        {fasthttp.StatusBadRequest, 4},
+	fault.TooLarge:         {fasthttp.StatusRequestEntityTooLarge, 4},
+	fault.HeaderTooLarge:   {fasthttp.StatusRequestHeaderFieldsTooLarge, 4},
+	fault.UnsupportedMedia: {fasthttp.StatusUnsupportedMediaType, 4},
+	fault.Timeout:          {fasthttp.StatusRequestTimeout, 4},
+	fault.Unauthenticated:  {fasthttp.StatusUnauthorized, 5},
+	fault.Forbidden:        {fasthttp.StatusForbidden, 6},
+	fault.ScoreTooLow:      {fasthttp.StatusForbidden, 7},
+	fault.TooMany:          {fasthttp.StatusTooManyRequests, 8},
+	fault.Unavailable:      {fasthttp.StatusServiceUnavailable, 9},
+	fault.Banned:           {fasthttp.StatusForbidden, -1},
+}
+
+// refused counts failed requests by kind, one counter made for each at start.
+var refused = func() map[fault.Kind]*metrics.Counter {
+	counters := make(map[fault.Kind]*metrics.Counter, len(answers))
+	for kind, answer := range answers {
+		counters[kind] = metrics.NewCounter(fmt.Sprintf("veneer_refused_total{status=%q,code=%q,kind=%q}",
+			strconv.Itoa(answer.status), strconv.Itoa(answer.code), kind))
+	}
+	return counters
+}()
+
+// problem is the body of every answer that says no.
+type problem struct {
+	Code    int                 `json:"code"`
+	Message string              `json:"message"`
+	Errors  map[string][]string `json:"errors,omitempty"`
+	Data    any                 `json:"data,omitempty"`
+}
+
+// JSON answers with a status and a body. It sets no caching headers.
+func JSON(rc *fasthttp.RequestCtx, status int, body any) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	rc.SetStatusCode(status)
+	rc.SetContentType("application/json; charset=utf-8")
+	rc.SetBody(encoded)
+	return nil
+}
+
+// Refuse answers a request that failed. It is the only place where a failed
+// request is logged, and it logs only what an operator must look into. Headers
+// that were set before stay, but what is not cacheable by an earlier word is
+// no-store.
+func Refuse(log *slog.Logger, rc *fasthttp.RequestCtx, err error) {
+	f := fault.Of(err)
+	answer := answers[f.Kind]
+	refused[f.Kind].Inc()
+
+	switch f.Kind {
+	case fault.Internal:
+		log.Error("request failed", "request_id", RequestID(rc), "method", string(rc.Method()), "path", string(rc.Path()), "error", err)
+	case fault.Unavailable:
+		log.Warn("dependency unavailable", "request_id", RequestID(rc), "path", string(rc.Path()), "error", err)
+	default:
+	}
+
+	header := &rc.Response.Header
+	if f.RetryAfter > 0 {
+		header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
+	}
+	if f.Kind == fault.Unauthenticated {
+		header.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
+	}
+	if len(header.Peek(fasthttp.HeaderCacheControl)) == 0 {
+		header.Set(fasthttp.HeaderCacheControl, "no-store")
+	}
+	if err := JSON(rc, answer.status, problem{answer.code, f.Message, f.Fields, f.Data}); err != nil {
+		log.Error("answer cannot be encoded", "request_id", RequestID(rc), "error", err)
+		rc.SetStatusCode(fasthttp.StatusInternalServerError)
+		rc.SetContentType("application/json; charset=utf-8")
+		rc.SetBodyString(`{"code":10,"message":"Something went wrong on our side."}`)
+	}
+}

@@ -1,0 +1,194 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Handler answers a request or says why not. What it hands on must not keep rc
+// nor bytes taken from it: both are used again once it returns. ctx bounds the
+// work; it does not end when the client goes away.
+type Handler func(ctx context.Context, rc *fasthttp.RequestCtx) error
+
+// Limits bounds what one client can take of a server.
+type Limits struct {
+	ReadTimeout    time.Duration `env:"READ_TIMEOUT" envDefault:"10s" help:"longest time in which a whole request must arrive"`
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s" help:"longest time in which a whole answer must be taken"`
+	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
+	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
+	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"65536" help:"most connections that are open at once on a listener"`
+}
+
+// Check returns an error that names a limit which makes no sense. None of them
+// can be switched off: without it one client could take everything.
+func (l Limits) Check() error {
+	for name, value := range map[string]time.Duration{
+		"READ_TIMEOUT": l.ReadTimeout, "WRITE_TIMEOUT": l.WriteTimeout, "IDLE_TIMEOUT": l.IdleTimeout, "WORK_TIMEOUT": l.WorkTimeout,
+	} {
+		if value <= 0 {
+			return fmt.Errorf("%s is %s, but must be longer than 0", name, value)
+		}
+	}
+	if l.HeaderBytes < 1024 {
+		return fmt.Errorf("HEADER_BYTES is %d, but must be at least 1024", l.HeaderBytes)
+	}
+	if l.MaxConnections < 1 {
+		return fmt.Errorf("MAX_CONNECTIONS is %d, but must be at least 1", l.MaxConnections)
+	}
+	return nil
+}
+
+// Door makes fasthttp servers and handlers out of handlers that return errors.
+type Door struct {
+	Log    *slog.Logger
+	Limits Limits
+	// Mark, unless nil, sets the headers of answers to requests that cannot be read,
+	// which reach no handler.
+	Mark func(*fasthttp.RequestCtx)
+}
+
+// Server returns a server for a handler. Requests that fasthttp itself refuses
+// are answered like all others.
+func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler: handler,
+		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
+			if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+				d.swallow(rc.Conn())
+			}
+			if d.Mark != nil {
+				d.Mark(rc)
+			}
+			Refuse(d.Log, rc, d.unreadable(err))
+		},
+		Concurrency:           d.Limits.MaxConnections,
+		ReadBufferSize:        d.Limits.HeaderBytes,
+		ReadTimeout:           d.Limits.ReadTimeout,
+		WriteTimeout:          d.Limits.WriteTimeout,
+		IdleTimeout:           d.Limits.IdleTimeout,
+		MaxRequestBodySize:    maxBody,
+		TCPKeepalive:          true,
+		CloseOnShutdown:       true,
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		SecureErrorLogMessage: true,
+		Logger:                quiet{d.Log},
+		// fasthttp would write files of large forms to disk, and every form anew.
+		DisablePreParseMultipartForm: true,
+	}
+}
+
+// unreadable says why a request could not be read.
+func (d Door) unreadable(err error) error {
+	var timeout net.Error
+	switch {
+	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
+		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", d.Limits.HeaderBytes)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return fault.New(fault.TooLarge, "The body is larger than is accepted here.")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return fault.New(fault.Timeout, "The request did not arrive in time.")
+	default:
+		return fault.New(fault.Malformed, "The request is no valid HTTP.")
+	}
+}
+
+// Bounds of what is read of a body that is too large.
+const (
+	swallowBytes = 16 << 20
+	swallowPause = 100 * time.Millisecond
+)
+
+// swallow reads on, within bounds, until the client pauses. The connection
+// closes after the answer, and closing it while something is unread would reset
+// it: most clients would never see the answer.
+func (d Door) swallow(conn net.Conn) {
+	end := time.Now().Add(d.Limits.ReadTimeout)
+	buffer := make([]byte, 32<<10)
+	for left := swallowBytes; left > 0; {
+		pause := time.Now().Add(swallowPause)
+		if end.Before(pause) {
+			pause = end
+		}
+		if conn.SetReadDeadline(pause) != nil {
+			return
+		}
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}
+
+// Handle returns a fasthttp handler that gives h a bounded time and answers its
+// error. A panic is answered as an internal error and ends nothing else.
+func (d Door) Handle(h Handler) fasthttp.RequestHandler {
+	return d.Guard(func(rc *fasthttp.RequestCtx) error {
+		ctx, cancel := context.WithTimeout(context.Background(), d.Limits.WorkTimeout)
+		defer cancel()
+		err := h(ctx, rc)
+		if errors.Is(err, context.DeadlineExceeded) && fault.KindOf(err) == fault.Internal {
+			err = &fault.Error{Kind: fault.Unavailable, Message: "This took too long. Please try again.", RetryAfter: time.Second, Cause: err}
+		}
+		return err
+	})
+}
+
+// Guard returns a fasthttp handler that answers h's error, as Handle does, but
+// makes no context: for paths where that would cost too much.
+func (d Door) Guard(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
+	return func(rc *fasthttp.RequestCtx) {
+		defer func() {
+			if caught := recover(); caught != nil {
+				// What every answer has, set already, stays.
+				rc.Response.Header.Del(fasthttp.HeaderCacheControl)
+				rc.Response.Header.Del(fasthttp.HeaderETag)
+				Refuse(d.Log, rc, fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
+			}
+		}()
+		if err := h(rc); err != nil {
+			Refuse(d.Log, rc, err)
+		}
+	}
+}
+
+// RequestID returns the id that names the request in the logs of every program
+// it passes, and sets it on the answer: the client's X-Request-ID if that is a
+// plain word, else a random one.
+func RequestID(rc *fasthttp.RequestCtx) string {
+	if id := rc.Response.Header.Peek("X-Request-ID"); len(id) > 0 {
+		return string(id)
+	}
+	id := string(rc.Request.Header.Peek("X-Request-ID"))
+	if !isWord(id) {
+		id = rand.Text()
+	}
+	rc.Response.Header.Set("X-Request-ID", id)
+	return id
+}
+
+// isWord reports whether an id is safe to be logged and sent on.
+func isWord(id string) bool {
+	return 0 < len(id) && len(id) <= 64 && strings.Trim(id, "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// quiet gives fasthttp's complaints about single connections, which any client
+// can cause, to the log's lowest level.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Printf(format string, args ...any) {
+	q.log.Debug("connection trouble", "error", fmt.Sprintf(format, args...))
+}

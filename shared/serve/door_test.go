@@ -1,0 +1,299 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// limits are generous, so that only a test which sets others meets them.
+func limits() serve.Limits {
+	return serve.Limits{
+		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, WorkTimeout: time.Minute,
+		HeaderBytes: 4096, MaxConnections: 100,
+	}
+}
+
+// start serves a server in memory until the test ends and returns its clients'
+// end.
+func start(t *testing.T, server *fasthttp.Server) *fasthttputil.InmemoryListener {
+	t.Helper()
+	listener := fasthttputil.NewInmemoryListener()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return listener
+}
+
+// converse sends bytes and returns all that comes back until the server closes
+// the connection.
+func converse(t *testing.T, listener *fasthttputil.InmemoryListener, sent string) string {
+	t.Helper()
+	conn, err := listener.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	var writer sync.WaitGroup
+	writer.Go(func() { _, _ = io.WriteString(conn, sent) }) // the server may close before it has read all
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	writer.Wait()
+	return string(got)
+}
+
+// ask sends a GET request and closes the connection behind it.
+func ask(t *testing.T, listener *fasthttputil.InmemoryListener, path, headers string) string {
+	t.Helper()
+	return converse(t, listener, "GET "+path+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+headers+"\r\n")
+}
+
+func expect(t *testing.T, answer string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(answer, part) {
+			t.Errorf("the answer lacks %q:\n%s", part, answer)
+		}
+	}
+}
+
+func TestAPanicEndsOneRequestOnly(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	door := serve.Door{Log: slog.New(slog.NewTextHandler(&out, nil)), Limits: limits()}
+	listener := start(t, door.Server(door.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		if string(rc.Path()) == "/panic" {
+			rc.Response.Header.Set("Cache-Control", "public, max-age=60")
+			rc.SetBodyString("half an answer")
+			panic("the secret is out")
+		}
+		return serve.JSON(rc, fasthttp.StatusOK, "well")
+	}), 1024))
+
+	answer := ask(t, listener, "/panic", "X-Request-ID: abc-123\r\n")
+	expect(t, answer, "HTTP/1.1 500 ", `{"code":10,"message":"Something went wrong on our side."}`, "X-Request-Id: abc-123\r\n", "Cache-Control: no-store\r\n")
+	if strings.Contains(answer, "secret") || strings.Contains(answer, "half") {
+		t.Errorf("the answer tells too much:\n%s", answer)
+	}
+	expect(t, out.String(), "request_id=abc-123", "the secret is out", "door_test.go")
+
+	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
+}
+
+func TestWhatCannotBeReadIsAnsweredLikeTheRest(t *testing.T) {
+	t.Parallel()
+
+	f := func(sent string, parts ...string) {
+		t.Helper()
+		door := serve.Door{Log: silent(), Limits: limits()}
+		listener := start(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+			return fault.New(fault.Internal, "The handler was called with %d bytes.", len(rc.PostBody()))
+		}), 1024))
+		expect(t, converse(t, listener, sent), append(parts, `"message":"`, "Cache-Control: no-store\r\n", "Connection: close\r\n", "application/json")...)
+	}
+
+	const head = "POST / HTTP/1.1\r\nHost: veneer.test\r\n"
+	f("nonsense\r\n\r\n", "HTTP/1.1 400 ", `"code":4`)
+	f("GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 5000)+"\r\n\r\n", "HTTP/1.1 431 ", `"code":4`)
+	f(head+"Content-Length: 1025\r\n\r\n"+strings.Repeat("x", 1025), "HTTP/1.1 413 ", `"code":4`)
+	f(head+"Transfer-Encoding: chunked\r\n\r\n401\r\n"+strings.Repeat("x", 1025)+"\r\n0\r\n\r\n", "HTTP/1.1 413 ", `"code":4`)
+	f(head+"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", "HTTP/1.1 400 ", `"code":4`)
+}
+
+// A client that sends all of its body before it reads is told, too, that the body
+// is too large: nothing of it is left unread, which would reset the connection.
+func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serve.Door{Log: silent(), Limits: limits()}.Server(func(*fasthttp.RequestCtx) {}, 1000)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+
+	for range 20 {
+		body := make([]byte, 4<<20)
+		response, err := http.Post("http://"+listener.Addr().String(), "application/octet-stream", bytes.NewReader(body)) //nolint:noctx // short
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("status %d; want 413", response.StatusCode)
+		}
+	}
+}
+
+func TestASlowRequestIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+
+	f := func(sent string) {
+		t.Helper()
+		bounds := limits()
+		bounds.ReadTimeout = 50 * time.Millisecond
+		door := serve.Door{Log: silent(), Limits: bounds}
+		listener, err := net.Listen("tcp", "127.0.0.1:0") // timeouts in memory are of another kind
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := door.Server(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }, 1024)
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(listener) }()
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, sent); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, string(answer), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
+		_ = conn.Close()
+		_ = listener.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+
+	f("GET / HTTP/1.1\r\nHost: ven")
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\nhalf")
+}
+
+// A multipart body is the handler's to read, as all others are: its bytes stay
+// as they were sent.
+func TestMultipartIsLeftAlone(t *testing.T) {
+	t.Parallel()
+
+	door := serve.Door{Log: silent(), Limits: limits()}
+	listener := start(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+		rc.SetBody(rc.PostBody())
+		return nil
+	}), 1024))
+	const body = "no multipart at all"
+	answer := converse(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+
+		"Content-Type: multipart/form-data; boundary=x\r\n"+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body))+body)
+	expect(t, answer, "HTTP/1.1 200 ", "\r\n\r\n"+body)
+}
+
+func TestWorkIsBounded(t *testing.T) {
+	t.Parallel()
+
+	bounds := limits()
+	bounds.WorkTimeout = time.Millisecond
+	door := serve.Door{Log: silent(), Limits: bounds}
+	listener := start(t, door.Server(door.Handle(func(ctx context.Context, _ *fasthttp.RequestCtx) error {
+		<-ctx.Done()
+		return fmt.Errorf("read a texture: %w", ctx.Err())
+	}), 1024))
+	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+}
+
+func TestAFaultOutlivesTheDeadlineThatCausedIt(t *testing.T) {
+	t.Parallel()
+
+	door := serve.Door{Log: silent(), Limits: limits()}
+	listener := start(t, door.Server(door.Handle(func(context.Context, *fasthttp.RequestCtx) error {
+		return &fault.Error{Kind: fault.NotFound, Message: "There is no such thing.", Cause: context.DeadlineExceeded}
+	}), 1024))
+	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 404 ", `"code":3`)
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+
+	f := func(sent string, kept bool) {
+		t.Helper()
+		rc := exchange(nil)
+		rc.Request.Header.Set("X-Request-ID", sent)
+		got := serve.RequestID(rc)
+		if (got == sent) != kept || got == "" {
+			t.Errorf("the id %q became %q; want it kept: %t", sent, got, kept)
+		}
+		if again := serve.RequestID(rc); again != got || string(rc.Response.Header.Peek("X-Request-ID")) != got {
+			t.Errorf("the id %q became %q at first, then %q", sent, got, again)
+		}
+	}
+
+	f("abc-123_X.y", true)
+	f(strings.Repeat("a", 64), true)
+	f(strings.Repeat("a", 65), false)
+	f("", false)
+	f("a b", false)
+	f(`a"b`, false)
+	f("a\tlevel=ERROR", false)
+	f("ä", false)
+}
+
+func TestRandomRequestIDsDiffer(t *testing.T) {
+	t.Parallel()
+
+	if a, b := serve.RequestID(exchange(nil)), serve.RequestID(exchange(nil)); a == b {
+		t.Errorf("two requests have the id %s", a)
+	}
+}
+
+func TestOperatorServer(t *testing.T) {
+	t.Parallel()
+
+	trouble := errors.New("the database is away")
+	health := serve.NewHealth(serve.Check{Name: "postgres", Probe: func(context.Context) error { return trouble }})
+	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, false))
+
+	expect(t, ask(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n")
+	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
+	expect(t, ask(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_refused_total{status="404",code="3",kind="not_found"}`)
+	expect(t, ask(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
+}
+
+func TestProfilesAreForLoopback(t *testing.T) {
+	t.Parallel()
+
+	f := func(peer string, forAll bool, want int) {
+		t.Helper()
+		rc := exchange(&net.TCPAddr{IP: net.ParseIP(peer), Port: 1})
+		rc.Request.SetRequestURI("/debug/pprof/cmdline")
+		serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), forAll).Handler(rc)
+		if got := rc.Response.StatusCode(); got != want {
+			t.Errorf("profiles for %s, for all: %t, are answered with %d; want %d", peer, forAll, got, want)
+		}
+	}
+
+	f("127.0.0.1", false, 200)
+	f("::1", false, 200)
+	f("192.0.2.1", false, 403)
+	f("192.0.2.1", true, 200)
+}

@@ -1,0 +1,123 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/pprofhandler"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Check is something a program depends on. Probe says what is wrong with it, or
+// nil. An Optional one is shown, but the program is ready without it.
+type Check struct {
+	Name     string
+	Optional bool
+	Probe    func(ctx context.Context) error
+}
+
+// Health knows whether a program is ready: it is once every check but the
+// optional ones has passed, and stays so until it drains. A dependency that is lost later
+// shows in the body of /readyz and in the metrics, but taking every node out at
+// once would help nobody.
+type Health struct {
+	checks   []Check
+	ready    atomic.Bool
+	draining atomic.Bool
+}
+
+// NewHealth returns the health of a program with these dependencies.
+func NewHealth(checks ...Check) *Health { return &Health{checks: checks} }
+
+func (h *Health) drain() { h.draining.Store(true) }
+
+// report is the body of /readyz.
+type report struct {
+	Ready    bool              `json:"ready"`
+	Draining bool              `json:"draining,omitempty"`
+	Checks   map[string]string `json:"checks"`
+}
+
+func (h *Health) report(ctx context.Context) report {
+	flaws := make([]error, len(h.checks))
+	var probes sync.WaitGroup
+	for i, check := range h.checks {
+		probes.Go(func() { flaws[i] = check.Probe(ctx) }) // one that hangs takes no time from the others
+	}
+	probes.Wait()
+
+	r := report{Draining: h.draining.Load(), Checks: map[string]string{}}
+	passed := true
+	for i, check := range h.checks {
+		r.Checks[check.Name] = "ok"
+		if err := flaws[i]; err != nil {
+			passed = passed && check.Optional
+			r.Checks[check.Name] = err.Error()
+		}
+	}
+	if passed {
+		h.ready.Store(true)
+	}
+	r.Ready = h.ready.Load() && !r.Draining
+	return r
+}
+
+// OperatorServer returns the server behind the operators' listener: /livez,
+// /readyz, /metrics and /debug/pprof, the last for loopback only unless
+// pprofForAll.
+func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Server {
+	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		switch path := string(rc.Path()); {
+		case path == "/livez":
+			return JSON(rc, fasthttp.StatusOK, map[string]bool{"live": true})
+		case path == "/readyz":
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			r := health.report(ctx)
+			if !r.Ready {
+				return JSON(rc, fasthttp.StatusServiceUnavailable, r)
+			}
+			return JSON(rc, fasthttp.StatusOK, r)
+		case path == "/metrics":
+			rc.SetContentType("text/plain; version=0.0.4")
+			metrics.WritePrometheus(rc, true)
+			return nil
+		case strings.HasPrefix(path, "/debug/pprof"):
+			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {
+				return fault.New(fault.Forbidden, "Profiles are for loopback only.")
+			}
+			pprofhandler.PprofHandler(rc)
+			return nil
+		default:
+			return fault.New(fault.NotFound, "There is nothing at this path.")
+		}
+	}), 1)
+	// A CPU profile takes as long as it is asked to.
+	server.WriteTimeout = 0
+	return server
+}
+
+// Probe asks the operators' listener at an address whether the program is ready
+// and returns an error that says why it is not.
+func Probe(address string) error {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI("http://" + address + "/readyz")
+	if err := fasthttp.DoTimeout(request, response, 3*time.Second); err != nil {
+		return fmt.Errorf("ask %s: %w", address, err)
+	}
+	if response.StatusCode() != fasthttp.StatusOK {
+		return fmt.Errorf("not ready: %s", response.Body())
+	}
+	return nil
+}

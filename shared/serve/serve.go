@@ -1,0 +1,113 @@
+// Package serve runs fasthttp servers until they are told to stop, answers
+// faults, and offers operators health, metrics and profiles.
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
+)
+
+// Drain says how a program ends.
+type Drain struct {
+	Wait    time.Duration `env:"WAIT" envDefault:"0s" help:"time between failing /readyz and closing the listeners, so that balancers see it"`
+	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" help:"longest time that requests in flight are waited for"`
+}
+
+// Listener is an address with the server behind it.
+type Listener struct {
+	Name    string // in the log: public, edges, operators
+	Address string
+	Server  *fasthttp.Server
+	TLS     *tls.Config // nil: plain HTTP
+}
+
+// open opens the addresses of listeners: all, or none.
+func open(listeners []Listener) (opened []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range opened {
+				_ = l.Close()
+			}
+		}
+	}()
+	for _, l := range listeners {
+		if l.Address == "" { // net.Listen would take it for every interface
+			return opened, fmt.Errorf("the %s listener has no address", l.Name)
+		}
+		// Not ListenConfig with a context: its end must not cut the accept loop short.
+		listener, err := net.Listen("tcp", l.Address)
+		if err != nil {
+			return opened, fmt.Errorf("open the %s listener: %w", l.Name, err)
+		}
+		opened = append(opened, listener)
+	}
+	return opened, nil
+}
+
+// Run listens on all addresses, or on none, and serves until ctx ends. Then
+// health fails, after drain.Wait the listeners close, and requests in flight
+// get drain.Timeout to finish. stopping, unless nil, is called when the
+// listeners close: it ends answers that are endless.
+func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func(), listeners ...Listener) error {
+	opened, err := open(listeners)
+	if err != nil {
+		return err
+	}
+
+	var servers errgroup.Group
+	failed := make(chan struct{}, len(listeners))
+	for i, l := range listeners {
+		listener := opened[i]
+		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
+		if l.TLS != nil {
+			listener = tls.NewListener(listener, l.TLS)
+		}
+		servers.Go(func() error {
+			if err := l.Server.Serve(listener); err != nil {
+				failed <- struct{}{}
+				return fmt.Errorf("serve the %s listener: %w", l.Name, err)
+			}
+			return nil
+		})
+	}
+
+	select {
+	case <-ctx.Done():
+	case <-failed:
+	}
+	start := time.Now()
+	log.InfoContext(ctx, "draining", "wait", drain.Wait.String())
+	health.drain()
+	select {
+	case <-failed:
+	case <-time.After(drain.Wait):
+	}
+	if stopping != nil {
+		stopping()
+	}
+
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain.Timeout)
+	defer cancel()
+	var shutdowns errgroup.Group
+	for _, l := range listeners {
+		shutdowns.Go(func() error {
+			if err := l.Server.ShutdownWithContext(deadline); err != nil {
+				return fmt.Errorf("requests were still in flight on the %s listener after %s: %w", l.Name, drain.Timeout, err)
+			}
+			return nil
+		})
+	}
+	err = shutdowns.Wait()
+	if err == nil {
+		err = servers.Wait()
+	}
+	log.InfoContext(ctx, "stopped", "after", time.Since(start).Round(time.Millisecond).String())
+	return err
+}
