@@ -1,0 +1,344 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// FeedHead is how far changes are numbered, and from where on they are kept.
+type FeedHead struct {
+	mapping.Position
+	Trimmed int64 // the highest revision whose change is no longer kept
+}
+
+// covers reports whether every change after a position is kept.
+func (h FeedHead) covers(from mapping.Position) bool {
+	return from.Epoch == h.Epoch && h.Trimmed <= from.Revision && from.Revision <= h.Revision
+}
+
+// ChangeStore keeps the changes that transactions wrote.
+type ChangeStore interface {
+	// NumberChanges numbers all changes that are committed and have no number yet, in
+	// a transaction of its own that wakes the other cores, and returns the head. It
+	// costs one query when there is nothing to number. When the database was
+	// promoted or restored since, it begins a new epoch.
+	NumberChanges(ctx context.Context) (FeedHead, error)
+
+	// RenewEpoch begins a new epoch if the feed is in the position's and has not
+	// come as far: somebody has heard of changes that are gone.
+	RenewEpoch(ctx context.Context, seen mapping.Position) error
+
+	// ChangesAfter returns changes after a revision in order, at most limit.
+	ChangesAfter(ctx context.Context, revision int64, limit int) ([]mapping.Event, error)
+
+	// TrimChanges deletes changes that were numbered before a time and returns how
+	// many.
+	TrimChanges(ctx context.Context, before time.Time) (int, error)
+}
+
+// Feed numbers changes and streams them to edges. One runs in every core.
+//
+// Whoever commits a change rings; so does every other core when it has numbered
+// changes. A poll is the backstop when a core dies between its commit and its
+// ring. Each round that reached the store ends with a beat on every stream, so
+// the beats stop when this core no longer knows whether its streams are
+// complete.
+type Feed struct {
+	store ChangeStore
+	log   *slog.Logger
+	bell  chan struct{}
+
+	mu     sync.Mutex
+	head   FeedHead
+	recent []mapping.Event // the last changes up to head, in order
+	begun  int             // rounds
+	ended  int             // the number of the last round that ended well
+	round  chan struct{}   // closed, and replaced, when a round has ended well
+}
+
+// Sizes and times of the feed.
+const (
+	// pollInterval is the longest time between two rounds, and so between two
+	// beats.
+	pollInterval = 200 * time.Millisecond
+	// keepRecent is how many changes are kept in memory for streams that lag.
+	keepRecent = 4096
+	// pageOfChanges is how many changes are read from the store at a time.
+	pageOfChanges = 1024
+	// roundTimeout bounds a round: one that hangs must not stop the next.
+	roundTimeout = 5 * time.Second
+	// silence is how long a stream waits for a round. Its reader has given it up by
+	// then, and only by writing to it would that be noticed.
+	silence = 3 * time.Second
+	// KeepChanges is how long numbered changes are kept for edges that were away.
+	KeepChanges = 24 * time.Hour
+)
+
+var (
+	errSilent   = errors.New("there was nothing to be said for too long")
+	errGap      = errors.New("a change is missing")
+	errWentBack = errors.New("the feed went back to an earlier revision")
+)
+
+// closed is a channel that never blocks a receiver.
+var closed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+var (
+	feedRounds   = metrics.NewCounter("veneer_core_feed_rounds_total")
+	feedFailures = metrics.NewCounter("veneer_core_feed_failures_total")
+	feedStreams  = metrics.NewGauge("veneer_core_feed_streams", nil)
+	feedRevision = metrics.NewGauge("veneer_core_feed_revision", nil)
+)
+
+// NewFeed returns a feed that has not begun: Run does.
+func NewFeed(store ChangeStore, log *slog.Logger) *Feed {
+	return &Feed{store: store, log: log, bell: make(chan struct{}, 1), round: make(chan struct{})}
+}
+
+// Ring tells the feed that there may be something to number. It never blocks.
+func (f *Feed) Ring() {
+	select {
+	case f.bell <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// Run numbers and distributes changes until ctx ends.
+func (f *Feed) Run(ctx context.Context) {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+
+	failing := false
+	for {
+		err := f.oneRound(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			f.log.ErrorContext(ctx, "changes cannot be read, edges ask again for every mapping", "error", err)
+		case err == nil && failing:
+			f.log.InfoContext(ctx, "changes are read again")
+		}
+		failing = err != nil
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.bell:
+		case <-poll.C:
+		}
+	}
+}
+
+// Trim deletes the changes that are no longer kept and returns how many.
+func (f *Feed) Trim(ctx context.Context) (int, error) {
+	return f.store.TrimChanges(ctx, time.Now().Add(-KeepChanges))
+}
+
+// oneRound numbers what is to be numbered, reads what is new, and tells the
+// streams.
+func (f *Feed) oneRound(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	feedRounds.Inc()
+	f.mu.Lock()
+	f.begun++
+	number, known := f.begun, f.head
+	f.mu.Unlock()
+
+	head, err := f.store.NumberChanges(ctx)
+	if err == nil && head.Epoch == known.Epoch && head.Revision < known.Revision {
+		err = f.wentBack(ctx, known.Position)
+	}
+	if err != nil {
+		feedFailures.Inc()
+		return err
+	}
+	var fresh []mapping.Event
+	// At the beginning, in a new epoch, and after a long absence there is nothing
+	// to go on from: streams that lag read from the store or start anew.
+	if known.Epoch == head.Epoch && head.Trimmed <= known.Revision && head.Revision-known.Revision <= keepRecent {
+		for at := known.Revision; at < head.Revision; {
+			page, err := f.store.ChangesAfter(ctx, at, pageOfChanges)
+			if err != nil {
+				feedFailures.Inc()
+				return err
+			}
+			if len(page) == 0 {
+				break
+			}
+			fresh = append(fresh, page...)
+			at = page[len(page)-1].Revision
+		}
+		// More may have been numbered since the head was read.
+		if n := len(fresh); n > 0 {
+			head.Revision = fresh[n-1].Revision
+		}
+	} else if known.Epoch != "" && known.Epoch != head.Epoch {
+		f.log.WarnContext(ctx, "a new epoch begins, edges forget all mappings", "epoch", head.Epoch, "revision", head.Revision)
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if head.Position != f.head.Position && (len(fresh) == 0 || fresh[0].Revision != f.head.Revision+1) {
+		f.recent = nil // what follows does not follow on it
+	}
+	f.recent = append(f.recent, fresh...)
+	f.recent = slices.Delete(f.recent, 0, max(0, len(f.recent)-keepRecent))
+	f.head, f.ended = head, number
+	feedRevision.Set(float64(head.Revision))
+	close(f.round)
+	f.round = make(chan struct{})
+	return nil
+}
+
+// wentBack begins a new epoch, since changes up to a position are known that the
+// store no longer has: it was restored in place. The next round reads it.
+func (f *Feed) wentBack(ctx context.Context, seen mapping.Position) error {
+	if err := f.store.RenewEpoch(ctx, seen); err != nil {
+		return err
+	}
+	f.Ring()
+	return errWentBack
+}
+
+// Head returns how far the feed has come: its zero value before the first
+// round.
+func (f *Feed) Head() FeedHead {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.head
+}
+
+// after returns the head, the changes after a revision as far as they are in
+// memory, and what is closed at the end of the next round. complete says that
+// no change between the revision and the head is missing.
+func (f *Feed) after(revision int64) (head FeedHead, changes []mapping.Event, complete bool, next <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(f.recent, revision+1, func(e mapping.Event, r int64) int { return int(e.Revision - r) })
+	changes = slices.Clone(f.recent[i:])
+	complete = revision == f.head.Revision || (len(changes) > 0 && changes[0].Revision == revision+1)
+	return f.head, changes, complete, f.round
+}
+
+// Follow sends what an edge at a position must hear, in order: where its stream
+// starts, every change since, and beats that say it is complete. It returns
+// when ctx ends, with ctx's error, or when send fails.
+func (f *Feed) Follow(ctx context.Context, from mapping.Position, send func(...mapping.Event) error) error {
+	feedStreams.Inc()
+	defer feedStreams.Dec()
+
+	if err := f.freshRound(ctx); err != nil {
+		return err
+	}
+	if head := f.Head(); head.Epoch == from.Epoch && head.Revision < from.Revision {
+		ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+		defer cancel()
+		return f.wentBack(ctx, from) // the edge comes again
+	}
+	s := stream{feed: f, at: from, send: send}
+	for {
+		next, err := s.advance(ctx)
+		if err == nil {
+			err = await(ctx, next, time.After(silence))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for the end of a round.
+func await(ctx context.Context, round <-chan struct{}, tooLate <-chan time.Time) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-tooLate:
+		return errSilent
+	case <-round:
+		return nil
+	}
+}
+
+// freshRound waits for the end of a round that began after the call. Another
+// core may have numbered more than this one has read, and an edge that comes
+// from there must not be told that its position does not exist.
+func (f *Feed) freshRound(ctx context.Context) error {
+	f.mu.Lock()
+	begun := f.begun
+	f.mu.Unlock()
+	f.Ring()
+	for tooLate := time.After(silence); ; {
+		f.mu.Lock()
+		ended, next := f.ended, f.round
+		f.mu.Unlock()
+		if ended > begun {
+			return nil
+		}
+		if err := await(ctx, next, tooLate); err != nil {
+			return err
+		}
+	}
+}
+
+// stream is one reader of the feed.
+type stream struct {
+	feed    *Feed
+	at      mapping.Position // of what was sent last
+	started bool
+	send    func(...mapping.Event) error
+}
+
+// advance sends what is new, and returns what is closed when there may be more.
+func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) {
+	head, changes, complete, next := s.feed.after(s.at.Revision)
+	if !head.covers(s.at) {
+		s.at, changes, complete, s.started = head.Position, nil, true, false
+	}
+	if !s.started {
+		if err := s.send(mapping.Event{Position: s.at, Start: true}); err != nil {
+			return nil, err
+		}
+		s.started = true
+	}
+	if complete {
+		return next, s.pass(changes, true)
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	changes, err = s.feed.store.ChangesAfter(ctx, s.at.Revision, pageOfChanges)
+	if err != nil {
+		return nil, err
+	}
+	// What was numbered since the head was read comes with the next round.
+	changes = slices.DeleteFunc(changes, func(e mapping.Event) bool { return e.Revision > head.Revision })
+	if len(changes) == 0 || changes[0].Revision != s.at.Revision+1 {
+		return nil, errGap // trimmed at this moment; the edge comes again and starts anew
+	}
+	return closed, s.pass(changes, false) // straight on to the next page
+}
+
+// pass sends changes, and a beat after them if the stream is complete then.
+func (s *stream) pass(changes []mapping.Event, beat bool) error {
+	for i := range changes {
+		changes[i].Epoch = s.at.Epoch
+		s.at.Revision = changes[i].Revision
+	}
+	if beat {
+		changes = append(changes, mapping.Event{Position: s.at})
+	}
+	return s.send(changes...)
+}

@@ -1,0 +1,405 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// node is one core's share of the feed: its connections, its numbering and its
+// ear for the other cores.
+type node struct {
+	*core.Feed
+	db *postgres.DB
+}
+
+func startNode(t *testing.T, address string) node {
+	t.Helper()
+	db := postgrestest.Connect(t, address)
+	n := node{Feed: core.NewFeed(db, quiet), db: db}
+	db.OnChange(n.Ring)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{}, 2)
+	go func() { n.Run(ctx); done <- struct{}{} }()
+	go func() { db.Listen(ctx, quiet, n.Ring); done <- struct{}{} }()
+	t.Cleanup(func() { stop(); <-done; <-done })
+	return n
+}
+
+// follow returns what an edge at a position hears.
+func (n node) follow(t *testing.T, from mapping.Position) <-chan mapping.Event {
+	t.Helper()
+	events := make(chan mapping.Event, 100)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(events)
+		_ = n.Follow(ctx, from, func(heard ...mapping.Event) error {
+			for _, e := range heard {
+				select {
+				case events <- e:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	return events
+}
+
+const patience = 10 * time.Second
+
+// next returns the next event that wanted accepts.
+func next(t *testing.T, events <-chan mapping.Event, wanted func(mapping.Event) bool) mapping.Event {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				t.Fatal("the stream ended")
+			}
+			if wanted(e) {
+				return e
+			}
+		case <-deadline:
+			t.Fatal("the awaited event does not come")
+		}
+	}
+}
+
+func isStart(e mapping.Event) bool  { return e.Start }
+func isChange(e mapping.Event) bool { return len(e.Keys) > 0 }
+
+func names(key mapping.Key) func(mapping.Event) bool {
+	return func(e mapping.Event) bool { return slices.Contains(e.Keys, key) }
+}
+
+func addUser(t *testing.T, db *postgres.DB, name string) core.User {
+	t.Helper()
+	user, err := db.CreateUser(t.Context(), core.NewUser{Email: name, EmailKey: name, Nickname: name, PasswordHash: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+// A stream that begins where the feed is starts there and goes on in order, each
+// change once, with beats that never run ahead of the changes.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, postgrestest.URL(t))
+	events := n.follow(t, mapping.Position{})
+	start := next(t, events, isStart)
+	if start.Epoch == "" {
+		t.Fatalf("the stream starts at %+v", start)
+	}
+	if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsBeat() || beat.Position != start.Position {
+		t.Errorf("after the start comes %+v; want a beat at its position", beat)
+	}
+
+	at := start.Position
+	for range 20 {
+		user := addUser(t, n.db, "user"+time.Now().String())
+		e := next(t, events, isChange)
+		at.Revision++
+		if e.Position != at || !slices.Equal(e.Keys, []mapping.Key{mapping.UID(int64(user.ID))}) {
+			t.Fatalf("change %+v; want uid %d at %+v", e, user.ID, at)
+		}
+		if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsBeat() || beat.Position != at {
+			t.Errorf("after the change comes %+v; want a beat at %+v", beat, at)
+		}
+	}
+}
+
+// An edge that was away gets what it missed, from memory or from the database.
+func TestFollowCatchesUp(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	first := startNode(t, address)
+	from := next(t, first.follow(t, mapping.Position{}), isStart).Position
+	var want []mapping.Key
+	for i := range 3000 { // more than are read at a time
+		want = append(want, mapping.UID(int64(i)))
+	}
+	conn := postgrestest.Conn(t, address)
+	if _, err := conn.Exec(t.Context(), "INSERT INTO changes (keys) SELECT ARRAY['uid:' || n] FROM generate_series(0, 2999) n"); err != nil {
+		t.Fatal(err)
+	}
+	first.Ring()
+
+	// The second node begins when all is numbered, and so has nothing in memory.
+	next(t, first.follow(t, mapping.Position{}), func(e mapping.Event) bool { return e.Revision == from.Revision+3000 })
+	for name, n := range map[string]node{"from memory": first, "from the database": startNode(t, address)} {
+		events := n.follow(t, from)
+		if start := next(t, events, isStart); start.Position != from {
+			t.Fatalf("%s: starts at %+v; want %+v", name, start, from)
+		}
+		var got []mapping.Key
+		at := from
+		for len(got) < len(want) {
+			e := next(t, events, func(mapping.Event) bool { return true })
+			if e.IsBeat() && e.Position != at {
+				t.Fatalf("%s: a beat at %+v while complete up to %+v", name, e.Position, at)
+			}
+			got = append(got, e.Keys...)
+			at = e.Position
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: keys (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A change that another core numbers reaches this core's edges through the bell,
+// or through the poll when the bell is not heard.
+func TestFollowHearsOtherCores(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	near, far := startNode(t, address), startNode(t, address)
+	events := near.follow(t, mapping.Position{})
+	next(t, events, isStart)
+	user := addUser(t, far.db, "far")
+	next(t, events, names(mapping.UID(int64(user.ID))))
+}
+
+// A core that dies between its commit and its numbering leaves unnumbered rows.
+// Whichever core runs numbers them, without a bell.
+func TestCoreDiesBeforeNumbering(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	n := startNode(t, address)
+	events := n.follow(t, mapping.Position{})
+	next(t, events, isStart)
+
+	dead := postgrestest.Connect(t, address) // commits, but has no feed that could ring
+	user := addUser(t, dead, "last words")
+	next(t, events, names(mapping.UID(int64(user.ID))))
+}
+
+// A transaction that wrote before another one, and commits after it was
+// streamed, is streamed then.
+func TestLateCommitIsStreamed(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	n := startNode(t, address)
+	events := n.follow(t, mapping.Position{})
+	next(t, events, isStart)
+
+	early, err := postgrestest.Conn(t, address).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := early.Exec(t.Context(), "INSERT INTO changes (keys) VALUES ('{name:early}')"); err != nil {
+		t.Fatal(err)
+	}
+	user := addUser(t, n.db, "late")
+	seen := next(t, events, isChange)
+	if !names(mapping.UID(int64(user.ID)))(seen) {
+		t.Fatalf("first comes %+v; want the change that was committed", seen)
+	}
+	if err := early.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := next(t, events, isChange); !names("name:early")(e) || e.Revision != seen.Revision+1 {
+		t.Errorf("then comes %+v; want name:early right after %+v", e, seen)
+	}
+}
+
+func TestStreamsThatMustBeginAnew(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	n := startNode(t, address)
+	addUser(t, n.db, "ann")
+	addUser(t, n.db, "bob")
+	events := n.follow(t, mapping.Position{})
+	head := next(t, events, func(e mapping.Event) bool { return e.Revision == 2 }).Position
+
+	startsAt := func(what string, from, want mapping.Position) {
+		t.Helper()
+		if start := next(t, n.follow(t, from), isStart); start.Position != want {
+			t.Errorf("%s: starts at %+v; want %+v", what, start, want)
+		}
+	}
+	one := mapping.Position{Epoch: head.Epoch, Revision: 1}
+	startsAt("all is kept", one, one)
+	startsAt("unknown epoch", mapping.Position{Epoch: "another", Revision: 1}, head)
+
+	if _, err := n.db.TrimChanges(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	startsAt("trimmed gap", one, head)
+	startsAt("all that was trimmed was heard", head, head)
+
+	// A new epoch under a running stream.
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET history = 'before the restore'"); err != nil {
+		t.Fatal(err)
+	}
+	if start := next(t, events, isStart); start.Epoch == head.Epoch {
+		t.Errorf("starts anew at %+v; want another epoch than %+v", start, head)
+	}
+	epoch := next(t, events, mapping.Event.IsBeat).Epoch
+
+	// An edge has heard of a change that is gone: the database was restored in
+	// place. The edge is sent away, and everybody begins anew.
+	gone := mapping.Position{Epoch: epoch, Revision: head.Revision + 1}
+	for e := range n.follow(t, gone) {
+		t.Errorf("an edge from the future hears %+v", e)
+	}
+	if start := next(t, events, isStart); start.Epoch == epoch {
+		t.Errorf("starts anew at %+v; want another epoch than %s", start, epoch)
+	}
+	if start := next(t, n.follow(t, gone), isStart); start.Epoch == epoch {
+		t.Errorf("the edge that came again starts at %+v; want another epoch than %s", start, epoch)
+	}
+
+	// So does a core that remembers more than the database holds.
+	now := n.Head()
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET revision = revision - 1, trimmed = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if start := next(t, events, isStart); start.Epoch == now.Epoch {
+		t.Errorf("starts anew at %+v; want another epoch than %s", start, now.Epoch)
+	}
+}
+
+// While other cores number without a pause, an edge that comes again is never
+// told that history was lost.
+func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	first := startNode(t, address)
+	at := next(t, first.follow(t, mapping.Position{}), isStart).Position
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer stop()
+	for range 2 {
+		db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				_, err := conn.Exec(ctx, "INSERT INTO changes (keys) VALUES ('{name:x}')")
+				if err == nil {
+					_, err = db.NumberChanges(ctx)
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+
+	for range 10 {
+		n := startNode(t, address) // has nothing in memory, so streams read from the database
+		events := n.follow(t, at)
+		if start := next(t, events, isStart); start.Position != at {
+			t.Fatalf("starts at %+v; want %+v", start, at)
+		}
+		for {
+			e := next(t, events, func(mapping.Event) bool { return true })
+			if e.Start {
+				t.Fatalf("starts anew at %+v, after %+v", e, at)
+			}
+			if len(e.Keys) > 0 && e.Revision != at.Revision+1 {
+				t.Fatalf("%+v follows %+v", e, at)
+			}
+			if at = e.Position; e.IsBeat() {
+				break
+			}
+		}
+	}
+}
+
+// Edges that give a silent core up leave nothing behind in it, however long its
+// database is away.
+func TestStreamsEndWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	store := &faulty{ChangeStore: postgrestest.Open(t)}
+	store.cut.Store(true)
+	n := core.NewFeed(store, quiet)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { n.Run(ctx); close(done) }()
+	defer func() { stop(); <-done }()
+
+	ended := make(chan error, 20)
+	for range cap(ended) {
+		go func() {
+			ended <- n.Follow(ctx, mapping.Position{}, func(...mapping.Event) error { return nil })
+		}()
+	}
+	for range cap(ended) {
+		select {
+		case err := <-ended:
+			if err == nil || ctx.Err() != nil {
+				t.Errorf("a stream ends with %v", err)
+			}
+		case <-time.After(patience):
+			t.Fatal("a stream that has nothing to say does not end")
+		}
+	}
+}
+
+// faulty is a database that can be cut off.
+type faulty struct {
+	core.ChangeStore
+	cut atomic.Bool
+}
+
+func (f *faulty) NumberChanges(ctx context.Context) (core.FeedHead, error) {
+	if f.cut.Load() {
+		return core.FeedHead{}, errors.New("cut off")
+	}
+	return f.ChangeStore.NumberChanges(ctx)
+}
+
+// A core that cannot reach its database does not know whether its streams are
+// complete, so it must not say so.
+func TestNoBeatsWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	store := &faulty{ChangeStore: postgrestest.Open(t)}
+	n := node{Feed: core.NewFeed(store, quiet)}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { n.Run(ctx); close(done) }()
+	defer func() { stop(); <-done }()
+	events := n.follow(t, mapping.Position{})
+	next(t, events, mapping.Event.IsBeat)
+
+	store.cut.Store(true)
+	// A round that was under way may still beat; after a second none does.
+	silence := time.After(time.Second)
+	for quiet := false; !quiet; {
+		select {
+		case <-events:
+		case <-silence:
+			quiet = true
+		}
+	}
+	select {
+	case e := <-events:
+		t.Errorf("%+v comes although the database is cut off", e)
+	case <-time.After(500 * time.Millisecond):
+	}
+
+	store.cut.Store(false)
+	next(t, events, mapping.Event.IsBeat)
+}

@@ -1,0 +1,73 @@
+// Package core is the program that remembers: users, their players, textures
+// and closets, and who is signed in. It holds the nouns and their rules; how
+// they are kept is package postgres's affair, how they are asked for api's, and
+// cmd/core ties them together.
+//
+// # Units of work
+//
+// A method of a store is one unit of work: it changes all it says, or nothing.
+// Transactions never leave the store. Where a rule depends on what a row holds
+// at that moment, the store's statement checks it, and the comment at the
+// interface says so; every other rule stands here.
+//
+// # Textures
+//
+// A texture is a row and a file. The file goes first, named by its hash, so
+// that a row without its file cannot exist; a file without a row is a few
+// wasted kilobytes for the sweep, which takes the same lock on the hash as an
+// upload does. Duplicates are told by pixels, since two encoders write the same
+// pixels as different files.
+//
+// # Changes
+//
+// Edges remember what keys lead to (a name, a uid, a uuid, a tid, a hash), so
+// they must hear of every change. Whoever changes what a key leads to writes the
+// key into the changes table within the same transaction. Feed numbers such
+// rows once they are committed and streams them to the edges.
+package core
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// UserID is the uid of a user.
+type UserID int64
+
+// PlayerID is the pid of a player.
+type PlayerID int64
+
+// TextureID is the TID of a texture. TIDs start at 1; 0 stands for none.
+type TextureID int64
+
+// Clock tells the time.
+type Clock func() time.Time
+
+// maxName is the most characters in a nickname, a texture's name and an item's
+// name.
+const maxName = 64
+
+// name checks a text that people gave to something: it is trimmed, has 1 to 64
+// characters, and no control characters.
+func name(field, text string) (string, error) {
+	text = strings.TrimSpace(text)
+	switch n := utf8.RuneCountInString(text); {
+	case !plain(text):
+		return "", fault.Field(field, "The %s must be text without control characters.", field)
+	case n == 0:
+		return "", fault.Field(field, "The %s must not be empty.", field)
+	case n > maxName:
+		return "", fault.Field(field, "The %s has %d characters, but may have no more than %d.", field, n, maxName)
+	default:
+		return text, nil
+	}
+}
+
+// plain reports whether a text is valid UTF-8 without control characters.
+func plain(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}

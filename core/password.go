@@ -1,0 +1,198 @@
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Bounds of a password's length, in characters.
+const (
+	minPassword = 8
+	maxPassword = 128
+)
+
+func checkPassword(field, password string) error {
+	switch n := utf8.RuneCountInString(password); {
+	case !utf8.ValidString(password):
+		return fault.Field(field, "The password must be valid UTF-8.")
+	case n < minPassword || n > maxPassword:
+		return fault.Field(field, "The password has %d characters, but must have %d to %d.", n, minPassword, maxPassword)
+	default:
+		return nil
+	}
+}
+
+// argon2id's cost: 19 MiB of memory, two passes, one lane (the first
+// recommendation of the OWASP Password Storage Cheat Sheet).
+const (
+	argonMemory  = 19 * 1024 // KiB
+	argonPasses  = 2
+	argonLanes   = 1
+	argonSalt    = 16 // bytes
+	argonKey     = 32 // bytes
+	argonVersion = argon2.Version
+)
+
+// verifiers tells for every scheme of which hashes may be in the database, by
+// the prefix of its hashes, how to verify a password. Hashes of all but the
+// first are made anew when their user logs in.
+var verifiers = []struct {
+	prefix string
+	verify func(hash, password string) (bool, error)
+}{
+	{"$argon2id$", verifyArgon2id},
+	{"$2a$", verifyBcrypt},
+	{"$2b$", verifyBcrypt},
+	{"$2y$", verifyBcrypt},
+}
+
+// Passwords hashes and verifies passwords, as many at once as there are
+// processors: every hash takes 19 MiB and a processor for a while, so more at
+// once would only take memory.
+type Passwords struct {
+	slots   chan struct{} // a token is a hash being computed
+	waiting chan struct{} // a token is a caller, computing or waiting
+	decoy   string
+}
+
+// waitingPerSlot is how many callers may wait for each processor: about a
+// second's work.
+const waitingPerSlot = 32
+
+// NewPasswords returns a hasher.
+func NewPasswords() *Passwords {
+	slots := runtime.GOMAXPROCS(0)
+	return &Passwords{
+		slots:   make(chan struct{}, slots),
+		waiting: make(chan struct{}, slots*(1+waitingPerSlot)),
+		decoy:   encodeArgon2id("", make([]byte, argonSalt)),
+	}
+}
+
+// acquire waits for a slot and returns the function that gives it back. It
+// returns an Unavailable fault at once when too many wait already.
+func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case p.waiting <- struct{}{}:
+	default:
+		return nil, &fault.Error{Kind: fault.Unavailable, Message: "Too many people are signing in at the moment. Please try again.", RetryAfter: time.Second}
+	}
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots; <-p.waiting }, nil
+	case <-ctx.Done():
+		<-p.waiting
+		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
+	}
+}
+
+// Hash returns a password's hash in PHC string format.
+func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
+	release, err := p.acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+
+	salt := make([]byte, argonSalt)
+	_, _ = rand.Read(salt) // never fails
+	return encodeArgon2id(password, salt), nil
+}
+
+// Verify reports whether a password is the one that was hashed, and returns a
+// fresh hash of it when the one kept is of an outdated scheme or cost. An empty
+// hash stands for an account that does not exist: no password is right. All
+// cases compute one argon2id hash of the present cost, so that the time does not
+// tell whether there is an account; one with an older hash takes that hash's time
+// besides, until its user has logged in once.
+func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool, fresh string, err error) {
+	release, err := p.acquire(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	defer release()
+
+	if strings.HasPrefix(hash, argonPrefix) {
+		ok, err = verifyArgon2id(hash, password)
+		return ok, "", err
+	}
+	for _, v := range verifiers {
+		if strings.HasPrefix(hash, v.prefix) {
+			if ok, err = v.verify(hash, password); err != nil {
+				return false, "", err
+			}
+			break
+		}
+	}
+	if !ok {
+		_, err = verifyArgon2id(p.decoy, password)
+		return false, "", err
+	}
+	salt := make([]byte, argonSalt)
+	_, _ = rand.Read(salt) // never fails
+	return true, encodeArgon2id(password, salt), nil
+}
+
+// argonPrefix begins the hashes of the present scheme and cost.
+var argonPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argonVersion, argonMemory, argonPasses, argonLanes)
+
+func encodeArgon2id(password string, salt []byte) string {
+	key := argon2.IDKey([]byte(password), salt, argonPasses, argonMemory, argonLanes, argonKey)
+	return argonPrefix + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(key)
+}
+
+var errHash = errors.New("the stored password hash is malformed")
+
+func verifyArgon2id(hash, password string) (bool, error) {
+	parts := strings.Split(hash, "$") // "", argon2id, v=, m=,t=,p=, salt, key
+	if len(parts) != 6 {
+		return false, errHash
+	}
+	var version int
+	var memory, passes uint32
+	var lanes uint8
+	if _, err := fmt.Sscanf(parts[2]+" "+parts[3], "v=%d m=%d,t=%d,p=%d", &version, &memory, &passes, &lanes); err != nil || version != argonVersion {
+		return false, errHash
+	}
+	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
+	if err != nil {
+		return false, errHash
+	}
+	key, err := base64.RawStdEncoding.DecodeString(parts[5])
+	if err != nil || len(key) == 0 || passes == 0 || lanes == 0 {
+		return false, errHash
+	}
+	got := argon2.IDKey([]byte(password), salt, passes, memory, lanes, uint32(len(key)))
+	return subtle.ConstantTimeCompare(got, key) == 1, nil
+}
+
+func verifyBcrypt(hash, password string) (bool, error) {
+	// bcrypt reads no more than 72 bytes. Older systems cut longer passwords there
+	// without a word, so their users' hashes are of the first 72.
+	password = password[:min(len(password), 72)]
+	// $2y$ is PHP's name for what everybody else calls $2b$.
+	if rest, ok := strings.CutPrefix(hash, "$2y$"); ok {
+		hash = "$2b$" + rest
+	}
+	switch err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password)); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, bcrypt.ErrMismatchedHashAndPassword):
+		return false, nil
+	default:
+		return false, errHash
+	}
+}

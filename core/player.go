@@ -1,0 +1,177 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
+)
+
+// Player is a named character that a user owns.
+type Player struct {
+	ID           PlayerID
+	Owner        UserID
+	UUID         uuid.UUID // random; stays when the name changes
+	Name         string
+	Skin         TextureID // 0 when none is applied
+	Cape         TextureID // 0 when none is applied
+	LastModified time.Time
+}
+
+// NewPlayer is the name of a player to be, with its comparison key. Players
+// check it: none but theirs must reach a store.
+type NewPlayer struct {
+	Name, Key string
+}
+
+// Slots are the textures to apply; a nil slot stays as it is.
+type Slots struct {
+	Skin, Cape *TextureID
+}
+
+// PlayerStore keeps players. Methods that change a player take its owner: they
+// return a NotFound fault when there is no such player and a Forbidden one when
+// it is somebody else's. All that change what edges remember name the keys.
+type PlayerStore interface {
+	// Players lists a user's players by pid.
+	Players(ctx context.Context, owner UserID) ([]Player, error)
+
+	// CreatePlayer adds a player. It returns a Duplicate fault that names the field
+	// name when that is taken, and a Refused one when the user has most already (0:
+	// any number).
+	CreatePlayer(ctx context.Context, owner UserID, player NewPlayer, most int) (Player, error)
+
+	// DeletePlayer removes a player.
+	DeletePlayer(ctx context.Context, owner UserID, player PlayerID) error
+
+	// RenamePlayer renames a player; taken names are as with CreatePlayer.
+	RenamePlayer(ctx context.Context, owner UserID, player PlayerID, name NewPlayer) (Player, error)
+
+	// DressPlayer applies textures, all that are given or none. Each must exist
+	// (NotFound), be of a type that fits the slot (Invalid, naming it), and be
+	// public, the owner's own or in the owner's closet (Forbidden).
+	DressPlayer(ctx context.Context, owner UserID, player PlayerID, slots Slots) (Player, error)
+
+	// UndressPlayer empties slots.
+	UndressPlayer(ctx context.Context, owner UserID, player PlayerID, skin, cape bool) (Player, error)
+}
+
+// PlayerLimits says what players may be called and how many a user may have.
+type PlayerLimits struct {
+	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match"`
+	NameMin     int    `env:"NAME_MIN" envDefault:"3" help:"least characters in a player's name"`
+	NameMax     int    `env:"NAME_MAX" envDefault:"16" help:"most characters in a player's name"`
+	Most        int    `env:"MOST" envDefault:"100" help:"most players of a user; 0 for any number"`
+}
+
+// PlayerNames knows which names players may have.
+type PlayerNames struct {
+	pattern  *regexp.Regexp
+	min, max int
+}
+
+// NewPlayerNames returns the rule that the limits describe, or an error that
+// names the setting which is wrong.
+func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
+	pattern, err := regexp.Compile(`^(?:` + limits.NamePattern + `)$`)
+	if err != nil {
+		return nil, fmt.Errorf("PLAYER_NAME_PATTERN is no regular expression: %w", err)
+	}
+	if limits.NameMin < 1 || limits.NameMax < limits.NameMin {
+		return nil, fmt.Errorf("PLAYER_NAME_MIN %d and PLAYER_NAME_MAX %d leave no name possible", limits.NameMin, limits.NameMax)
+	}
+	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax}, nil
+}
+
+// check returns a name that was sent in a field, trimmed, if a player may have
+// it.
+func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
+	name = strings.TrimSpace(name)
+	switch length := utf8.RuneCountInString(name); {
+	case !plain(name):
+		return NewPlayer{}, fault.Field(field, "The player's name must be text without control characters.")
+	case length < n.min || length > n.max:
+		return NewPlayer{}, fault.Field(field, "The player's name has %d characters, but must have %d to %d.", length, n.min, n.max)
+	case !n.pattern.MatchString(name):
+		return NewPlayer{}, fault.Field(field, "The player's name has characters that are not allowed; it must match %s.", n.pattern)
+	default:
+		return NewPlayer{Name: name, Key: fold.Key(name)}, nil
+	}
+}
+
+// Players are the characters that users own.
+type Players struct {
+	store PlayerStore
+	names *PlayerNames
+	most  int
+}
+
+// NewPlayers returns the players kept in a store.
+func NewPlayers(store PlayerStore, names *PlayerNames, limits PlayerLimits) *Players {
+	return &Players{store: store, names: names, most: limits.Most}
+}
+
+// List returns the caller's players by pid.
+func (p *Players) List(ctx context.Context, caller Caller) ([]Player, error) {
+	return p.store.Players(ctx, caller.ID)
+}
+
+// Create adds a player for the caller.
+func (p *Players) Create(ctx context.Context, caller Caller, name string) (Player, error) {
+	player, err := p.names.check("name", name)
+	if err != nil {
+		return Player{}, err
+	}
+	return p.store.CreatePlayer(ctx, caller.ID, player, p.most)
+}
+
+// Delete removes one of the caller's players.
+func (p *Players) Delete(ctx context.Context, caller Caller, player PlayerID) error {
+	return p.store.DeletePlayer(ctx, caller.ID, player)
+}
+
+// Rename gives one of the caller's players another name.
+func (p *Players) Rename(ctx context.Context, caller Caller, player PlayerID, name string) (Player, error) {
+	fresh, err := p.names.check("name", name)
+	if err != nil {
+		return Player{}, err
+	}
+	return p.store.RenamePlayer(ctx, caller.ID, player, fresh)
+}
+
+// Dress applies textures to one of the caller's players: all that are given, or
+// none.
+func (p *Players) Dress(ctx context.Context, caller Caller, player PlayerID, slots Slots) (Player, error) {
+	if slots.Skin == nil && slots.Cape == nil {
+		return Player{}, &fault.Error{Kind: fault.Invalid, Message: "Give a skin, a cape, or both.", Fields: map[string][]string{
+			"skin": {"Give a skin, a cape, or both."}, "cape": {"Give a skin, a cape, or both."},
+		}}
+	}
+	var wrong fieldFaults
+	check := func(field string, tid *TextureID) {
+		if tid != nil && *tid < 1 {
+			wrong.add(fault.Field(field, "A TID is at least 1; to take the %s off, use DELETE.", field))
+		}
+	}
+	check("skin", slots.Skin)
+	check("cape", slots.Cape)
+	if err := wrong.fault(); err != nil {
+		return Player{}, err
+	}
+	return p.store.DressPlayer(ctx, caller.ID, player, slots)
+}
+
+// Undress empties slots of one of the caller's players.
+func (p *Players) Undress(ctx context.Context, caller Caller, player PlayerID, skin, cape bool) (Player, error) {
+	if !skin && !cape {
+		return Player{}, fault.Field("type", "Say what to take off: skin, cape, or both.")
+	}
+	return p.store.UndressPlayer(ctx, caller.ID, player, skin, cape)
+}

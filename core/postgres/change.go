@@ -1,0 +1,207 @@
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+var _ core.ChangeStore = (*DB)(nil)
+
+// history names the server, the database, the timeline and the very table: a
+// database that was promoted, or restored here or elsewhere, has another one, so
+// that the revisions handed out before mean nothing any more.
+const history = `(
+		SELECT s.system_identifier || '/' || d.oid || '/' || 'feed'::regclass::oid || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
+		FROM pg_control_system() s, pg_database d WHERE d.datname = current_database()
+	)`
+
+const selectFeed = `
+	SELECT epoch::text, revision, trimmed, history <> ` + history + ` OR EXISTS (SELECT FROM changes WHERE revision IS NULL) AS pending
+	FROM feed`
+
+// lockFeed makes cores number one after another. The lock's number is the feed
+// table's own, so that several schemas in a database do not wait for each other.
+const lockFeed = `SELECT pg_advisory_xact_lock('pg_class'::regclass::int, 'feed'::regclass::int)`
+
+// numberChanges runs after lockFeed has waited, and so sees what other cores
+// numbered. The NOTIFY stands here and in no business transaction, since it
+// holds a lock of the whole cluster through its commit.
+const numberChanges = `
+	WITH pending AS (
+		SELECT id, row_number() OVER (ORDER BY id) AS place FROM changes WHERE revision IS NULL ORDER BY id LIMIT $1
+	), head AS (
+		UPDATE feed SET
+			revision = revision + (SELECT count(*) FROM pending),
+			epoch = CASE WHEN history = ` + history + ` THEN epoch ELSE gen_random_uuid() END,
+			history = ` + history + `
+		RETURNING epoch::text, revision, trimmed
+	), numbered AS (
+		UPDATE changes c SET revision = h.revision - (SELECT count(*) FROM pending) + p.place, numbered_at = now()
+		FROM pending p, head h WHERE c.id = p.id
+		RETURNING c.id
+	), rung AS (
+		SELECT pg_notify('` + channel + `', '')
+	)
+	SELECT epoch, revision, trimmed, (SELECT count(*) FROM numbered) = $1 AS pending FROM head, rung`
+
+// numberedAtOnce bounds a numbering transaction.
+const numberedAtOnce = 5000
+
+// channel is the bell between cores.
+const channel = "veneer_changes"
+
+type feedRow struct {
+	Epoch             string
+	Revision, Trimmed int64
+	Pending           bool
+}
+
+// NumberChanges numbers what is committed and returns the head.
+func (db *DB) NumberChanges(ctx context.Context) (core.FeedHead, error) {
+	statements := []statement{{selectFeed, nil}}
+	for {
+		rows, err := collect[feedRow](ctx, db.feed, statements...)
+		if err == nil && len(rows) != 1 {
+			err = pgx.ErrNoRows
+		}
+		if err != nil {
+			return core.FeedHead{}, failure("number changes", err)
+		}
+		if row := rows[0]; !row.Pending {
+			return core.FeedHead{Position: mapping.Position{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed}, nil
+		}
+		statements = []statement{{lockFeed, nil}, {numberChanges, []any{numberedAtOnce}}}
+	}
+}
+
+const selectChanges = `
+	SELECT revision, keys FROM changes WHERE revision > $1 ORDER BY revision LIMIT $2`
+
+// ChangesAfter returns changes in order. Their positions lack the epoch, which
+// the caller knows.
+func (db *DB) ChangesAfter(ctx context.Context, revision int64, limit int) ([]mapping.Event, error) {
+	rows, err := collect[struct {
+		Revision int64
+		Keys     []mapping.Key
+	}](ctx, db.feed, statement{selectChanges, []any{revision, limit}})
+	if err != nil {
+		return nil, failure("read changes", err)
+	}
+	events := make([]mapping.Event, len(rows))
+	for i, row := range rows {
+		events[i] = mapping.Event{Position: mapping.Position{Revision: row.Revision}, Keys: row.Keys}
+	}
+	return events, nil
+}
+
+// trimmedAtOnce bounds a trimming transaction: it holds the row of the feed.
+const trimmedAtOnce = 1000
+
+const trimChanges = `
+	WITH old AS (
+		SELECT id, revision FROM changes WHERE numbered_at < $1 ORDER BY revision LIMIT $2
+	), gone AS (
+		DELETE FROM changes c USING old WHERE c.id = old.id
+	), head AS (
+		UPDATE feed SET trimmed = greatest(trimmed, coalesce((SELECT max(revision) FROM old), 0))
+		WHERE EXISTS (SELECT FROM old)
+	)
+	SELECT count(*) AS count FROM old`
+
+const updateEpoch = `UPDATE feed SET epoch = gen_random_uuid() WHERE epoch::text = $1 AND revision < $2`
+
+// RenewEpoch begins a new epoch, unless one began already or the feed has come
+// as far as the position.
+func (db *DB) RenewEpoch(ctx context.Context, seen mapping.Position) error {
+	_, err := db.feed.Exec(ctx, updateEpoch, seen.Epoch, seen.Revision)
+	return failure("begin a new epoch", err)
+}
+
+// TrimChanges deletes changes that were numbered before a time.
+func (db *DB) TrimChanges(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for {
+		rows, err := collect[struct{ Count int }](ctx, db.pool, statement{trimChanges, []any{before, trimmedAtOnce}})
+		if err != nil {
+			return total, failure("trim changes", err)
+		}
+		total += rows[0].Count
+		if rows[0].Count < trimmedAtOnce {
+			return total, nil
+		}
+	}
+}
+
+// listenPause is the time between two attempts to listen.
+const listenPause = time.Second
+
+// Listen calls ring whenever another core has numbered changes, until ctx ends.
+// What rings while the connection is down is lost; the feed's poll makes up for
+// it.
+func (db *DB) Listen(ctx context.Context, log *slog.Logger, ring func()) {
+	failing := false
+	for ctx.Err() == nil {
+		err := db.listenOnce(ctx, func() {
+			if failing {
+				failing = false
+				log.InfoContext(ctx, "listening for changes again")
+			}
+			ring()
+		})
+		if ctx.Err() == nil && !failing {
+			failing = true
+			log.WarnContext(ctx, "cannot listen for changes, polling goes on", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(listenPause):
+		}
+	}
+}
+
+// listenOnce rings once it listens, and at every notification.
+func (db *DB) listenOnce(ctx context.Context, ring func()) error {
+	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	for {
+		ring()
+		if err := heard(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// listenCheck is how long nothing may be heard before the connection is tried:
+// one that was cut without a word looks just like silence.
+const listenCheck = 10 * time.Second
+
+// heard waits until there was a notification. An error says that none can come.
+func heard(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		wait, cancel := context.WithTimeout(ctx, listenCheck)
+		_, err := conn.WaitForNotification(wait)
+		cancel()
+		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) {
+			return err
+		}
+		ping, cancel := context.WithTimeout(ctx, listenCheck)
+		err = conn.Ping(ping)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}

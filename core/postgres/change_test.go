@@ -1,0 +1,310 @@
+package postgres_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// keysAfter returns the keys of every change after a revision, sorted within
+// each change.
+func keysAfter(t *testing.T, db *postgres.DB, revision int64) [][]mapping.Key {
+	t.Helper()
+	events := must(db.ChangesAfter(t.Context(), revision, 1000))(t)
+	keys := [][]mapping.Key{}
+	for i, e := range events {
+		if want := revision + int64(i) + 1; e.Revision != want {
+			t.Errorf("change %d has revision %d; want %d", i, e.Revision, want)
+		}
+		keys = append(keys, slices.Sorted(slices.Values(e.Keys)))
+	}
+	return keys
+}
+
+// Every write names the keys whose mapping it changes, spelled as edges spell
+// them, and a write that changes nothing names none.
+func TestWritesNameTheirKeys(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	rings := 0
+	db.OnChange(func() { rings++ })
+	var at int64
+	expect := func(what string, want ...mapping.Key) {
+		t.Helper()
+		head := must(db.NumberChanges(t.Context()))(t).Revision
+		wanted := [][]mapping.Key{}
+		if len(want) > 0 {
+			wanted = append(wanted, slices.Sorted(slices.Values(want)))
+			if rings == 0 {
+				t.Errorf("%s: nobody rang", what)
+			}
+		}
+		if diff := cmp.Diff(wanted, keysAfter(t, db, at)); diff != "" {
+			t.Errorf("%s names (-want +got):\n%s", what, diff)
+		}
+		at, rings = head, 0
+	}
+
+	ann := addUser(t, db, "ann")
+	expect("a registration", mapping.UID(int64(ann.ID)))
+	bob := must(db.CreateUser(t.Context(), core.NewUser{Email: "b@x.org", EmailKey: "b@x.org", Nickname: "b", PasswordHash: "x", Player: player("Bob")}))(t)
+	bobs := must(db.Players(t.Context(), bob.ID))(t)[0]
+	expect("a registration with a player", mapping.UID(int64(bob.ID)), mapping.Name("Bob"), mapping.UUID(bobs.UUID.String()))
+
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	uuid := mapping.UUID(steve.UUID.String())
+	expect("an added player", mapping.Name("Steve"), uuid)
+	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
+	expect("a renamed player", mapping.Name("Steve"), mapping.Name("Alex"), uuid)
+	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
+	expect("a player renamed to the same")
+
+	a := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
+	expect("an upload", mapping.TID(int64(a.ID)), mapping.Hash(a.Hash))
+	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID}))(t)
+	expect("a dressed player", mapping.Name("Alex"), uuid)
+	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID}))(t)
+	expect("a player dressed in the same")
+	if _, err := db.UndressPlayer(t.Context(), bob.ID, steve.ID, true, true); err == nil {
+		t.Fatal("somebody else's player is undressed")
+	}
+	expect("a refusal")
+	must(db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, true))(t)
+	expect("an undressed player", mapping.Name("Alex"), uuid)
+	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
+		t.Fatal(err)
+	}
+	expect("a deleted player", mapping.Name("Alex"), uuid)
+}
+
+// write writes a change that names a key.
+func write(t *testing.T, tx pgx.Tx, key mapping.Key) {
+	t.Helper()
+	if _, err := tx.Exec(t.Context(), "INSERT INTO changes (keys) VALUES ($1)", []mapping.Key{key}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A transaction that wrote its change first, but commits after another whose
+// change is numbered already, gets the later number: who has seen the other has
+// not missed it.
+func TestRevisionsFollowCommits(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	early := must(postgrestest.Conn(t, address).Begin(t.Context()))(t)
+	late := must(postgrestest.Conn(t, address).Begin(t.Context()))(t)
+
+	write(t, early, "name:early")
+	write(t, late, "name:late")
+	if err := late.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if head := must(db.NumberChanges(t.Context()))(t); head.Revision != 1 {
+		t.Fatalf("head %v; want revision 1", head)
+	}
+	if err := early.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if head := must(db.NumberChanges(t.Context()))(t); head.Revision != 2 {
+		t.Fatalf("head %v; want revision 2", head)
+	}
+	if diff := cmp.Diff([][]mapping.Key{{"name:late"}, {"name:early"}}, keysAfter(t, db, 0)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// However many cores number at once, every change gets one number and no number
+// is left out.
+func TestNumberingInParallel(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	ann := addUser(t, postgrestest.Connect(t, address), "ann")
+
+	var group sync.WaitGroup
+	for core := range 4 {
+		db := postgrestest.Connect(t, address)
+		group.Go(func() {
+			for i := range 25 {
+				if _, err := db.CreatePlayer(t.Context(), ann.ID, player("p"+string(rune('a'+core))+string(rune('a'+i))), 0); err != nil {
+					t.Error(err)
+				}
+				if _, err := db.NumberChanges(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+
+	db := postgrestest.Connect(t, address)
+	if head := must(db.NumberChanges(t.Context()))(t); head.Revision != 101 {
+		t.Errorf("head %v after 101 changes", head)
+	}
+	seen := map[mapping.Key]int{}
+	for _, keys := range keysAfter(t, db, 0) {
+		for _, key := range keys {
+			seen[key]++
+		}
+	}
+	if len(seen) != 201 { // a uid, and a name and a uuid for each player
+		t.Errorf("%d keys were named; want 201", len(seen))
+	}
+}
+
+// The server, database or timeline are other ones: the numbers handed out before
+// mean nothing any more.
+func TestHistoryRewrittenBeginsAnEpoch(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	addUser(t, db, "ann")
+	before := must(db.NumberChanges(t.Context()))(t)
+	if again := must(db.NumberChanges(t.Context()))(t); again != before {
+		t.Errorf("head %v without a change; want %v", again, before)
+	}
+
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE feed SET history = 'before the restore'"); err != nil {
+		t.Fatal(err)
+	}
+	after := must(db.NumberChanges(t.Context()))(t)
+	if after.Epoch == before.Epoch || after.Revision != before.Revision {
+		t.Errorf("head %v after a restore; want %v in another epoch", after, before)
+	}
+	if again := must(db.NumberChanges(t.Context()))(t); again != after {
+		t.Errorf("head %v after a restore, then %v", after, again)
+	}
+}
+
+// A table that was restored in place holds an old revision, and is another table.
+func TestRestoredTableBeginsAnEpoch(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	addUser(t, db, "ann")
+	before := must(db.NumberChanges(t.Context()))(t)
+
+	// What pg_restore --clean does to it.
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(),
+		"CREATE TABLE restored (LIKE feed INCLUDING ALL); INSERT INTO restored SELECT * FROM feed; DROP TABLE feed; ALTER TABLE restored RENAME TO feed",
+	); err != nil {
+		t.Fatal(err)
+	}
+	if after := must(db.NumberChanges(t.Context()))(t); after.Epoch == before.Epoch || after.Revision != before.Revision {
+		t.Errorf("head %v after a restore; want %v in another epoch", after, before)
+	}
+}
+
+func TestTrimChanges(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	addUser(t, db, "ann")
+	addUser(t, db, "bob")
+	must(db.NumberChanges(t.Context()))(t)
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE changes SET numbered_at = now() - interval '25 hours' WHERE revision = 1"); err != nil {
+		t.Fatal(err)
+	}
+	addUser(t, db, "cid") // not numbered yet: must stay
+
+	if n := must(db.TrimChanges(t.Context(), time.Now().Add(-core.KeepChanges)))(t); n != 1 {
+		t.Errorf("%d changes trimmed; want 1", n)
+	}
+	head := must(db.NumberChanges(t.Context()))(t)
+	if head.Trimmed != 1 || head.Revision != 3 {
+		t.Errorf("head %+v; want revision 3, trimmed through 1", head)
+	}
+	if got := keysAfter(t, db, 1); len(got) != 2 {
+		t.Errorf("changes left: %v; want 2", got)
+	}
+}
+
+func TestMappings(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	first := texture(ann.ID, skin.Steve, "a", true)
+	a := addTexture(t, db, first)
+	again := texture(bob.ID, skin.Alex, "b", false) // the same file as another type
+	again.Hash = first.Hash
+	b := addTexture(t, db, again)
+	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	bare := addPlayer(t, db, ann.ID, "Bare")
+	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID, Cape: &cape.ID}))(t)
+	conn := postgrestest.Conn(t, address)
+	if _, err := conn.Exec(t.Context(), "UPDATE users SET avatar = CASE uid WHEN $1 THEN $2 ELSE 12345 END", ann.ID, b.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	mapped := func(x core.Texture) *mapping.Texture {
+		return &mapping.Texture{TID: int64(x.ID), Hash: x.Hash, Type: x.Type}
+	}
+	steveMapping := mapping.Mapping{Player: &mapping.Player{PID: int64(steve.ID), UUID: steve.UUID.String(), Name: "Steve", Skin: mapped(a), Cape: mapped(cape)}}
+	asked := []struct {
+		key  mapping.Key
+		want mapping.Mapping
+	}{
+		{mapping.Name("sTEVE"), steveMapping},
+		{mapping.UUID(steve.UUID.String()), steveMapping},
+		{mapping.Name("bare"), mapping.Mapping{Player: &mapping.Player{PID: int64(bare.ID), UUID: bare.UUID.String(), Name: "Bare"}}},
+		{mapping.Name("nobody"), mapping.Mapping{}},
+		{mapping.UID(int64(ann.ID)), mapping.Mapping{User: &mapping.User{UID: int64(ann.ID), Avatar: int64(b.ID), Texture: mapped(b)}}},
+		{mapping.UID(int64(bob.ID)), mapping.Mapping{User: &mapping.User{UID: int64(bob.ID), Avatar: 12345}}}, // gone
+		{mapping.UID(999), mapping.Mapping{}},
+		{mapping.TID(int64(cape.ID)), mapping.Mapping{Texture: mapped(cape)}},
+		{mapping.TID(0), mapping.Mapping{}},
+		{mapping.Hash(first.Hash), mapping.Mapping{Texture: mapped(a)}}, // the lowest TID decides
+		{mapping.Hash(skin.Hash{}), mapping.Mapping{}},
+		{"name:with\x00nul", mapping.Mapping{}},
+		{"name:not utf-8 \xff", mapping.Mapping{}},
+		{"uid:99999999999999999999", mapping.Mapping{}},
+		{"uuid:nonsense", mapping.Mapping{}},
+		{"hash:nonsense", mapping.Mapping{}},
+		{"nonsense", mapping.Mapping{}},
+		{mapping.Name("Steve"), steveMapping}, // asked twice
+	}
+	keys, want := make([]mapping.Key, len(asked)), make([]mapping.Mapping, len(asked))
+	for i, a := range asked {
+		keys[i], want[i] = a.key, a.want
+	}
+	head := must(db.NumberChanges(t.Context()))(t)
+	got := must(db.Mappings(t.Context(), keys))(t)
+	if diff := cmp.Diff(mapping.Answer{Position: head.Position, Mappings: want}, got); diff != "" {
+		t.Errorf("mappings (-want +got):\n%s", diff)
+	}
+
+	nothing := must(db.Mappings(t.Context(), nil))(t)
+	if nothing.Position != head.Position {
+		t.Errorf("the position of an answer without keys is %v; want %v", nothing.Position, head.Position)
+	}
+}
+
+// An answer's revision is that of its snapshot: a change that is committed but
+// not numbered is in the answer, and gets a later revision.
+func TestMappingsBeforeNumbering(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann := addUser(t, db, "ann")
+	head := must(db.NumberChanges(t.Context()))(t)
+	addPlayer(t, db, ann.ID, "Steve")
+
+	got := must(db.Mappings(t.Context(), []mapping.Key{mapping.Name("steve")}))(t)
+	if got.Position != head.Position || got.Mappings[0].Player == nil {
+		t.Errorf("answer %+v; want the player, at %v", got, head.Position)
+	}
+	if after := must(db.NumberChanges(t.Context()))(t); after.Revision != head.Revision+1 {
+		t.Errorf("head %v after numbering; want one more than %v", after, head)
+	}
+}

@@ -1,0 +1,316 @@
+package postgres_test
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// holder is a transaction of somebody else's, which holds locks until it
+// commits.
+type holder struct {
+	pgx.Tx
+	address string
+}
+
+func hold(t *testing.T, address string) holder {
+	t.Helper()
+	return holder{must(postgrestest.Conn(t, address).Begin(t.Context()))(t), address}
+}
+
+func (h holder) do(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := h.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// releaseOnceWaitedFor commits as soon as so many others wait for its locks.
+func (h holder) releaseOnceWaitedFor(t *testing.T, others int) {
+	t.Helper()
+	h.awaitWaiting(t, others)
+	if err := h.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitWaiting waits until so many others wait for locks.
+func (h holder) awaitWaiting(t *testing.T, others int) {
+	t.Helper()
+	watch := postgrestest.Conn(t, h.address)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		var waiting int
+		// A row's waiters queue behind each other: all of them wait for a lock.
+		if err := watch.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND cardinality(pg_blocking_pids(pid)) > 0 AND application_name = current_schema()",
+		).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+		if waiting >= others {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%d wait for the lock; want %d", waiting, others)
+		}
+	}
+}
+
+// named is a database whose connections carry its schema's name, so that a test
+// can tell who waits.
+func named(t *testing.T) (*postgres.DB, string) {
+	t.Helper()
+	address := postgrestest.URL(t)
+	_, schema, _ := strings.Cut(address, "search_path=")
+	return postgrestest.Connect(t, address+"&application_name="+schema), address
+}
+
+// A rename that waited for another one names the name that the other gave.
+func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann := addUser(t, db, "ann")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	other := hold(t, address)
+	other.do(t, "UPDATE players SET name = 'Between', name_key = 'between' WHERE pid = $1", steve.ID)
+
+	renamed := make(chan error, 1)
+	go func() {
+		_, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Last"))
+		renamed <- err
+	}()
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-renamed; err != nil {
+		t.Fatal(err)
+	}
+	head := must(db.NumberChanges(t.Context()))(t)
+	keys := keysAfter(t, db, head.Revision-1)[0]
+	if !slices.Contains(keys, mapping.Name("Between")) || !slices.Contains(keys, mapping.Name("Last")) {
+		t.Errorf("the rename names %v; want the name it replaced and the one it gave", keys)
+	}
+}
+
+// A private texture that leaves the closet while somebody waits to put it on is
+// not put on.
+func TestDressAfterWaitingLooksAgain(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	gift := addTexture(t, db, texture(bob.ID, skin.Steve, "gift", false)).ID
+	before := hold(t, address)
+	before.do(t, "INSERT INTO closet_items (uid, tid, item_name) VALUES ($1, $2, 'gift')", ann.ID, gift)
+	if err := before.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	other := hold(t, address)
+	other.do(t, "UPDATE textures SET likes = likes - 1 WHERE tid = $1", gift)
+	other.do(t, "DELETE FROM closet_items WHERE uid = $1", ann.ID)
+	dressed := make(chan error, 1)
+	go func() {
+		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &gift})
+		dressed <- err
+	}()
+	other.releaseOnceWaitedFor(t, 1)
+	wantKind(t, <-dressed, fault.Forbidden)
+}
+
+// Dressing holds the textures until it commits: whoever makes one private
+// waits, and then finds the wearer.
+func TestDressHoldsItsTextures(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
+
+	other := hold(t, address)
+	other.do(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
+	dressed := make(chan error, 1)
+	go func() {
+		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid})
+		dressed <- err
+	}()
+	other.awaitWaiting(t, 1)
+	var free int
+	if err := postgrestest.Conn(t, address).QueryRow(t.Context(),
+		"SELECT count(*) FROM (SELECT FROM textures WHERE tid = $1 FOR NO KEY UPDATE SKIP LOCKED) free", tid,
+	).Scan(&free); err != nil {
+		t.Fatal(err)
+	}
+	if free != 0 {
+		t.Error("the texture can be changed while somebody is about to put it on")
+	}
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-dressed; err != nil {
+		t.Error(err)
+	}
+}
+
+// Refreshes of one session go one after another, and so agree on the successor.
+func TestRefreshesWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+	first := s.open(t)
+	other := hold(t, address)
+	other.do(t, "SELECT FROM sessions WHERE sid = $1 FOR UPDATE", first.Session)
+
+	successors := make(chan core.Token, 4)
+	for range cap(successors) {
+		go func() {
+			successor, _, err := db.RefreshSession(t.Context(), first, s.token(first.Session), s.window())
+			if err != nil {
+				t.Error(err)
+			}
+			successors <- successor
+		}()
+	}
+	other.releaseOnceWaitedFor(t, cap(successors))
+	one := <-successors
+	for range cap(successors) - 1 {
+		if another := <-successors; another != one {
+			t.Errorf("successors %v and %v; want one", one, another)
+		}
+	}
+}
+
+// An upload and the sweep of the same file exclude each other.
+func TestUploadWaitsForTheSweep(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	upload := texture(addUser(t, db, "ann").ID, skin.Steve, "swept", true)
+	sweep := hold(t, address)
+	sweep.do(t, "SELECT pg_advisory_xact_lock($1)", int64(binary.BigEndian.Uint64(upload.Hash[:])))
+
+	added := make(chan error, 1)
+	go func() {
+		_, err := db.AddTexture(t.Context(), upload, stored)
+		added <- err
+	}()
+	sweep.releaseOnceWaitedFor(t, 1)
+	if err := <-added; err != nil {
+		t.Error(err)
+	}
+}
+
+// However many requests wait for each other's locks, edges get their answers and
+// the feed goes on.
+func TestEdgesDoNotWaitForRequests(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann := addUser(t, db, "ann")
+	other := hold(t, address)
+	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+
+	outcomes := make(chan error, 20) // more than there are connections
+	for i := range cap(outcomes) {
+		go func() {
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("waiting"+string(rune('a'+i))), 0)
+			outcomes <- err
+		}()
+	}
+	// Not while the requests still arrive: once they take every connection.
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Mappings(t.Context(), []mapping.Key{mapping.UID(int64(ann.ID))})
+		if err == nil {
+			_, err = db.NumberChanges(t.Context())
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	other.releaseOnceWaitedFor(t, 8)
+	if got := tally(t, outcomes); got[nil] != cap(outcomes) {
+		t.Errorf("outcomes %v; want %d successes", got, cap(outcomes))
+	}
+}
+
+func TestBannedRefreshChangesNothing(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+	token := s.open(t)
+	conn := postgrestest.Conn(t, address)
+	ban := func(permission core.Permission) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), "UPDATE users SET permission = $1", permission); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ban(core.Banned)
+	if _, permission, err := db.RefreshSession(t.Context(), token, s.token(token.Session), s.window()); err != nil || permission != core.Banned {
+		t.Errorf("refresh of the banned: permission %d, %v", permission, err)
+	}
+	ban(core.Normal)
+	s.now = s.now.Add(time.Hour)
+	if _, ok := s.refresh(t, token); !ok {
+		t.Error("the token is dead after the ban")
+	}
+}
+
+// Whose password changes while they log in is not logged in by the old one.
+func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
+	token := core.Token{User: s.user.ID, Session: s.token([16]byte{1}).ID, ID: s.token([16]byte{1}).ID, IssuedAt: s.now}
+	other := hold(t, address)
+	other.do(t, "UPDATE users SET password_hash = 'another'")
+
+	opened := make(chan error, 1)
+	go func() { opened <- db.OpenSession(t.Context(), token, "x", 20, s.window()) }()
+	other.releaseOnceWaitedFor(t, 1)
+	wantKind(t, <-opened, fault.Unauthenticated)
+	if s.works(t, token) {
+		t.Error("the session lives")
+	}
+}
+
+// A log-in that comes too late ends nobody's session.
+func TestALoginThatFailsEndsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+	lives := s.open(t)
+	wantKind(t, s.db.OpenSession(t.Context(), s.token([16]byte{7}), "another hash", 1, s.window()), fault.Unauthenticated)
+	if !s.works(t, lives) {
+		t.Error("the session that was there is ended")
+	}
+}
+
+// The newest session lives, even where another core's clock is ahead.
+func TestANewSessionNeverEndsItself(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+	ahead := s.token([16]byte{9})
+	ahead.IssuedAt = s.now.Add(time.Minute)
+	if err := s.db.OpenSession(t.Context(), ahead, "x", 1, s.window()); err != nil {
+		t.Fatal(err)
+	}
+	behind := s.token([16]byte{8})
+	if err := s.db.OpenSession(t.Context(), behind, "x", 1, s.window()); err != nil {
+		t.Fatal(err)
+	}
+	if !s.works(t, behind) || s.works(t, ahead) {
+		t.Errorf("the new session lives: %v, the old one: %v; want only the new one", s.works(t, behind), s.works(t, ahead))
+	}
+}

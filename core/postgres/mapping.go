@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+var _ core.MappingStore = (*DB)(nil)
+
+// selectMappings is one statement, and so reads the position and everything
+// else in one snapshot. The row of the position comes even when no key leads
+// anywhere.
+const selectMappings = `
+	WITH found AS (
+		SELECT 'name:' || p.name_key AS key, p.pid, p.uuid, p.name, 0::bigint AS uid, 0::bigint AS avatar, p.tid_skin AS tid, p.tid_cape
+		FROM players p WHERE p.name_key = ANY ($1::text[])
+		UNION ALL
+		SELECT 'uuid:' || p.uuid, p.pid, p.uuid, p.name, 0, 0, p.tid_skin, p.tid_cape
+		FROM players p WHERE p.uuid = ANY ($2::uuid[])
+		UNION ALL
+		SELECT 'uid:' || u.uid, 0, NULL, '', u.uid, u.avatar, u.avatar, NULL
+		FROM users u WHERE u.uid = ANY ($3::bigint[])
+		UNION ALL
+		SELECT 'tid:' || t.tid, 0, NULL, '', 0, 0, t.tid, NULL
+		FROM textures t WHERE t.tid = ANY ($4::bigint[])
+		UNION ALL
+		SELECT 'hash:' || encode(t.hash, 'hex'), 0, NULL, '', 0, 0, min(t.tid), NULL
+		FROM textures t WHERE t.hash = ANY ($5::bytea[]) GROUP BY t.hash
+	)
+	SELECT
+		feed.epoch::text, feed.revision,
+		f.key, f.pid, f.uuid, f.name, f.uid, f.avatar,
+		t.tid, t.hash, t.type, c.tid AS cape_tid, c.hash AS cape_hash, c.type AS cape_type
+	FROM feed
+	LEFT JOIN found f ON true
+	LEFT JOIN textures t ON t.tid = f.tid
+	LEFT JOIN textures c ON c.tid = f.tid_cape`
+
+type mappingRow struct {
+	Epoch    string
+	Revision int64
+
+	Key              *mapping.Key
+	PID, UID, Avatar *int64
+	UUID             *uuid.UUID
+	Name             *string
+	TID, CapeTID     *int64
+	Hash, CapeHash   []byte
+	Type, CapeType   *string
+}
+
+// wanted is keys by their kind.
+type wanted struct {
+	names      []string
+	uuids      []string // canonical
+	uids, tids []int64
+	hashes     [][]byte
+}
+
+// add adds a key. One that nothing can have is left out.
+func (w *wanted) add(key mapping.Key) {
+	kind, value, _ := strings.Cut(string(key), ":")
+	number, numberErr := strconv.ParseInt(value, 10, 64)
+	switch kind + ":" {
+	case mapping.NamePrefix:
+		// PostgreSQL's text holds neither; no player's name does.
+		if utf8.ValidString(value) && !strings.Contains(value, "\x00") {
+			w.names = append(w.names, value)
+		}
+	case mapping.UUIDPrefix:
+		if id, err := uuid.Parse(value); err == nil {
+			w.uuids = append(w.uuids, id.String())
+		}
+	case mapping.UIDPrefix:
+		if numberErr == nil {
+			w.uids = append(w.uids, number)
+		}
+	case mapping.TIDPrefix:
+		if numberErr == nil {
+			w.tids = append(w.tids, number)
+		}
+	case mapping.HashPrefix:
+		if hash, err := skin.ParseHash(value); err == nil {
+			w.hashes = append(w.hashes, hash[:])
+		}
+	}
+}
+
+// Mappings returns what keys lead to.
+func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.Answer, error) {
+	var w wanted
+	for _, key := range keys {
+		w.add(key)
+	}
+	rows, err := collect[mappingRow](ctx, db.lookups, statement{selectMappings, []any{w.names, w.uuids, w.uids, w.tids, w.hashes}})
+	if err != nil {
+		return mapping.Answer{}, failure("read mappings", err)
+	}
+
+	answer := mapping.Answer{Mappings: make([]mapping.Mapping, len(keys))}
+	found := make(map[mapping.Key]mapping.Mapping, len(rows))
+	for _, row := range rows {
+		answer.Epoch, answer.Revision = row.Epoch, row.Revision
+		if row.Key == nil {
+			continue
+		}
+		if found[*row.Key], err = row.mapping(); err != nil {
+			return mapping.Answer{}, err
+		}
+	}
+	for i, key := range keys {
+		answer.Mappings[i] = found[key]
+	}
+	return answer, nil
+}
+
+func (r mappingRow) mapping() (mapping.Mapping, error) {
+	texture, err := mappedTexture(r.TID, r.Hash, r.Type)
+	if err != nil {
+		return mapping.Mapping{}, err
+	}
+	cape, err := mappedTexture(r.CapeTID, r.CapeHash, r.CapeType)
+	if err != nil {
+		return mapping.Mapping{}, err
+	}
+	switch {
+	case *r.PID != 0:
+		return mapping.Mapping{Player: &mapping.Player{PID: *r.PID, UUID: r.UUID.String(), Name: *r.Name, Skin: texture, Cape: cape}}, nil
+	case *r.UID != 0:
+		return mapping.Mapping{User: &mapping.User{UID: *r.UID, Avatar: *r.Avatar, Texture: texture}}, nil
+	default:
+		return mapping.Mapping{Texture: texture}, nil
+	}
+}
+
+// mappedTexture returns nil where there is no texture.
+func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, error) {
+	if tid == nil {
+		return nil, nil
+	}
+	parsed, err := skin.ParseType(*kind)
+	if err != nil || len(hash) != len(skin.Hash{}) {
+		return nil, fmt.Errorf("texture %d has type %q and a hash of %d bytes", *tid, *kind, len(hash))
+	}
+	return &mapping.Texture{TID: *tid, Hash: skin.Hash(hash), Type: parsed}, nil
+}

@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+var _ core.PlayerStore = (*DB)(nil)
+
+// playerColumns are the columns of a core.Player.
+const playerColumns = `pid AS id, uid AS owner, uuid, name, coalesce(tid_skin, 0) AS skin, coalesce(tid_cape, 0) AS cape, last_modified`
+
+const selectPlayers = `SELECT ` + playerColumns + ` FROM players WHERE uid = $1 ORDER BY pid`
+
+// Players lists a user's players by pid.
+func (db *DB) Players(ctx context.Context, owner core.UserID) ([]core.Player, error) {
+	players, err := collect[core.Player](ctx, db.pool, statement{selectPlayers, []any{owner}})
+	return players, failure("list players", err)
+}
+
+const insertPlayer = `
+	WITH added AS (
+		INSERT INTO players (uid, name, name_key)
+		SELECT uid, $2, $3 FROM users
+		WHERE uid = $1 AND ($4 = 0 OR (SELECT count(*) FROM players WHERE uid = $1) < $4)
+		RETURNING *
+	), noted AS (
+		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM added
+	)
+	SELECT ` + playerColumns + ` FROM added`
+
+// CreatePlayer adds a player.
+func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, most int) (core.Player, error) {
+	players, err := collect[core.Player](ctx, db.pool,
+		statement{lockUser, []any{owner}},
+		statement{insertPlayer, []any{owner, player.Name, player.Key, most}},
+	)
+	if err != nil {
+		return core.Player{}, playerFailure("add a player", err)
+	}
+	if len(players) == 0 {
+		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", most)
+	}
+	db.ring()
+	return players[0], nil
+}
+
+func playerFailure(attempt string, err error) error {
+	if violates(err) == "players_name_key" {
+		return taken("name", "A player of this name exists already.")
+	}
+	return failure(attempt, err)
+}
+
+// Writes lock first, in a statement of their own: the one that follows looks
+// afresh, and so sees what those did for whom it waited. A single statement would
+// go on with what it saw before it waited.
+const lockPlayer = `SELECT pid FROM players WHERE pid = $1 FOR UPDATE`
+
+// The writes below change a player only if it is the owner's. They return the
+// player as it is then, whoever owns it, or nothing.
+const (
+	withTarget = `
+	WITH target AS (
+		SELECT * FROM players WHERE pid = $2
+	), `
+
+	selectChanged = `
+	SELECT ` + playerColumns + ` FROM changed
+	UNION ALL
+	SELECT ` + playerColumns + ` FROM target WHERE NOT EXISTS (SELECT FROM changed)`
+)
+
+// changePlayer runs a statement that was built from withTarget and
+// selectChanged, and says whether the player was the owner's to change. The
+// owner and the player are its first two arguments.
+func (db *DB) changePlayer(ctx context.Context, attempt, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
+	players, err := collect[core.Player](ctx, db.pool,
+		statement{lockPlayer, []any{player}},
+		statement{sql, append([]any{owner, player}, args...)},
+	)
+	if err != nil {
+		return core.Player{}, playerFailure(attempt, err)
+	}
+	if err := owned(players, owner); err != nil {
+		return core.Player{}, err
+	}
+	db.ring()
+	return players[0], nil
+}
+
+func owned(players []core.Player, owner core.UserID) error {
+	switch {
+	case len(players) == 0:
+		return fault.New(fault.NotFound, "There is no such player.")
+	case players[0].Owner != owner:
+		return fault.New(fault.Forbidden, "This player is somebody else's.")
+	default:
+		return nil
+	}
+}
+
+const deletePlayer = withTarget + `changed AS (
+		DELETE FROM players p USING target t WHERE p.pid = t.pid AND t.uid = $1
+		RETURNING p.*
+	), noted AS (
+		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM changed
+	)` + selectChanged
+
+// DeletePlayer removes a player.
+func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.PlayerID) error {
+	_, err := db.changePlayer(ctx, "delete a player", deletePlayer, owner, player)
+	return err
+}
+
+const renamePlayer = withTarget + `changed AS (
+		UPDATE players p SET name = $3, name_key = $4, last_modified = now()
+		FROM target t WHERE p.pid = t.pid AND t.uid = $1 AND t.name <> $3
+		RETURNING p.*
+	), noted AS (
+		INSERT INTO changes (keys)
+		SELECT ARRAY['name:' || t.name_key, 'name:' || c.name_key, 'uuid:' || c.uuid] FROM changed c JOIN target t USING (pid)
+	)` + selectChanged
+
+// RenamePlayer renames a player.
+func (db *DB) RenamePlayer(ctx context.Context, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
+	return db.changePlayer(ctx, "rename a player", renamePlayer, owner, player, name.Name, name.Key)
+}
+
+const undressPlayer = withTarget + `changed AS (
+		UPDATE players p
+		SET tid_skin = CASE WHEN NOT $3 THEN t.tid_skin END, tid_cape = CASE WHEN NOT $4 THEN t.tid_cape END, last_modified = now()
+		FROM target t
+		WHERE p.pid = t.pid AND t.uid = $1 AND ($3 AND t.tid_skin IS NOT NULL OR $4 AND t.tid_cape IS NOT NULL)
+		RETURNING p.*
+	), noted AS (
+		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM changed
+	)` + selectChanged
+
+// UndressPlayer empties slots.
+func (db *DB) UndressPlayer(ctx context.Context, owner core.UserID, player core.PlayerID, skin, cape bool) (core.Player, error) {
+	return db.changePlayer(ctx, "undress a player", undressPlayer, owner, player, skin, cape)
+}
+
+// Textures are locked so that none is made private, deleted, or taken out of the
+// closet between the look at it and the commit; before the player, as by whoever
+// deletes a texture and then undresses its wearers.
+const lockTextures = `SELECT tid FROM textures WHERE tid IN ($1, $2) ORDER BY tid FOR SHARE`
+
+const dressPlayer = withTarget + `given AS (
+		SELECT t.tid, t.type, t.public OR coalesce(t.uploader = $1, false) OR EXISTS (
+			SELECT FROM closet_items c WHERE c.uid = $1 AND c.tid = t.tid
+		) AS allowed
+		FROM textures t WHERE t.tid IN ($3, $4)
+	), verdict AS (
+		SELECT
+			CASE
+				WHEN $3::bigint IS NULL THEN ''
+				WHEN s.tid IS NULL THEN 'missing'
+				WHEN s.type = 'cape' THEN 'unfit'
+				WHEN NOT s.allowed THEN 'private'
+				ELSE ''
+			END AS skin_flaw,
+			CASE
+				WHEN $4::bigint IS NULL THEN ''
+				WHEN c.tid IS NULL THEN 'missing'
+				WHEN c.type <> 'cape' THEN 'unfit'
+				WHEN NOT c.allowed THEN 'private'
+				ELSE ''
+			END AS cape_flaw
+		FROM (VALUES (1)) one (row)
+		LEFT JOIN given s ON s.tid = $3
+		LEFT JOIN given c ON c.tid = $4
+	), changed AS (
+		UPDATE players p
+		SET tid_skin = coalesce($3, t.tid_skin), tid_cape = coalesce($4, t.tid_cape), last_modified = now()
+		FROM target t, verdict v
+		WHERE p.pid = t.pid AND t.uid = $1 AND v.skin_flaw = '' AND v.cape_flaw = ''
+			AND (t.tid_skin IS DISTINCT FROM coalesce($3, t.tid_skin) OR t.tid_cape IS DISTINCT FROM coalesce($4, t.tid_cape))
+		RETURNING p.*
+	), noted AS (
+		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM changed
+	), result AS (` + selectChanged + `
+	)
+	SELECT result.*, skin_flaw, cape_flaw FROM result, verdict`
+
+// DressPlayer applies textures.
+func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.Slots) (core.Player, error) {
+	rows, err := collect[struct {
+		core.Player
+		SkinFlaw, CapeFlaw string
+	}](ctx, db.pool,
+		statement{lockTextures, []any{slots.Skin, slots.Cape}},
+		statement{lockPlayer, []any{player}},
+		statement{dressPlayer, []any{owner, player, slots.Skin, slots.Cape}},
+	)
+	if err != nil {
+		return core.Player{}, failure("dress a player", err)
+	}
+	var players []core.Player
+	for _, row := range rows {
+		players = append(players, row.Player)
+	}
+	if err := owned(players, owner); err != nil {
+		return core.Player{}, err
+	}
+	if err := flaw("skin", rows[0].SkinFlaw, slots.Skin, "a skin, of type steve or alex"); err != nil {
+		return core.Player{}, err
+	}
+	if err := flaw("cape", rows[0].CapeFlaw, slots.Cape, "a cape"); err != nil {
+		return core.Player{}, err
+	}
+	db.ring()
+	return players[0], nil
+}
+
+// flaw returns the fault of a texture that cannot be put into a slot.
+func flaw(slot, flaw string, tid *core.TextureID, wanted string) error {
+	switch flaw {
+	case "missing":
+		return fault.New(fault.NotFound, "There is no texture %d.", *tid)
+	case "unfit":
+		return fault.Field(slot, "Texture %d is not %s.", *tid, wanted)
+	case "private":
+		return fault.New(fault.Forbidden, "Texture %d is private, and not in your closet.", *tid)
+	default:
+		return nil
+	}
+}

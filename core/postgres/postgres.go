@@ -1,0 +1,254 @@
+// Package postgres keeps everything core remembers, but for the texture files,
+// in PostgreSQL. Each query stands above the function that runs it. Writes are
+// single statements, or batches that are one transaction, so that a write is
+// one round trip.
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
+	"github.com/jackc/tern/v2/migrate"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Config says where the database is.
+type Config struct {
+	URL         string `env:"DATABASE_URL,required,notEmpty" help:"PostgreSQL, as postgres://user:password@host:port/database"`
+	ListenURL   string `env:"LISTEN_DATABASE_URL" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
+	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"16" help:"most connections to PostgreSQL for requests; what edges ask takes a quarter as many besides, and the feed of changes 3"`
+}
+
+// DB is the database. Its zero value is not usable: Open makes one.
+//
+// Requests, edges' look-ups and the feed have connections of their own: however
+// many requests wait for each other's locks, edges get their answers and hear of
+// changes.
+type DB struct {
+	pool, lookups, feed *pgxpool.Pool
+
+	listen *pgx.ConnConfig
+	ring   func()
+}
+
+// Open returns a database. It does not wait for a connection, so that a program
+// can start before its database: Check tells.
+func Open(ctx context.Context, config Config) (*DB, error) {
+	pooled, err := pgxpool.ParseConfig(config.URL)
+	if err != nil {
+		return nil, errors.New("DATABASE_URL is no PostgreSQL URL") // the cause may quote the password
+	}
+	if config.Connections < 2 {
+		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
+	}
+	pooled.ConnConfig.ConnectTimeout = 5 * time.Second
+	listen := pooled.ConnConfig
+	if config.ListenURL != "" {
+		if listen, err = pgx.ParseConfig(config.ListenURL); err != nil {
+			return nil, errors.New("LISTEN_DATABASE_URL is no PostgreSQL URL")
+		}
+		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
+	}
+	db := &DB{listen: listen, ring: func() {}}
+	for _, p := range []struct {
+		pool        **pgxpool.Pool
+		connections int32
+	}{
+		{&db.pool, config.Connections},
+		{&db.lookups, max(2, config.Connections/4)},
+		{&db.feed, 2}, // a round, and a stream that catches up
+	} {
+		sized := pooled.Copy()
+		sized.MaxConns = p.connections
+		if *p.pool, err = pgxpool.NewWithConfig(ctx, sized); err != nil {
+			return nil, fmt.Errorf("make a connection pool: %w", err)
+		}
+	}
+	return db, nil
+}
+
+// Close closes all connections.
+func (db *DB) Close() {
+	db.pool.Close()
+	db.lookups.Close()
+	db.feed.Close()
+}
+
+// OnChange has ring called after every commit that wrote changes. It must not
+// block, and is set before the database is used.
+func (db *DB) OnChange(ring func()) { db.ring = ring }
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// versionTable holds the number of the last migration that was applied. It is
+// found through the search path like all tables.
+const versionTable = "schema_version"
+
+func migrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("find migrations: %w", err)
+	}
+	m, err := migrate.NewMigrator(ctx, conn, versionTable)
+	if err != nil {
+		return nil, fmt.Errorf("read the schema's version: %w", err)
+	}
+	if err := m.LoadMigrations(files); err != nil {
+		return nil, fmt.Errorf("load migrations: %w", err)
+	}
+	return m, nil
+}
+
+// Migrate brings the schema up to date, under a lock, and returns the versions
+// before and after.
+func (db *DB) Migrate(ctx context.Context) (before, after int32, err error) {
+	// The lock belongs to a session, so no transaction pooler may stand between.
+	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
+	if err != nil {
+		return 0, 0, failure("connect to migrate the schema", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	m, err := migrator(ctx, conn)
+	if err != nil {
+		return 0, 0, failure("migrate the schema", err)
+	}
+	if before, err = m.GetCurrentVersion(ctx); err != nil {
+		return 0, 0, failure("read the schema's version", err)
+	}
+	if after = max(before, int32(len(m.Migrations))); after > before {
+		err = m.Migrate(ctx)
+	}
+	return before, after, failure("migrate the schema", err)
+}
+
+// needed is the version of the schema that this program needs.
+var needed = func() int32 {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		panic("BUG: the pattern of migrations is malformed")
+	}
+	return int32(len(files))
+}()
+
+const selectVersion = `SELECT version FROM ` + versionTable
+
+// Check says whether the database answers and has the schema this program needs,
+// or a later one: migrations run before the programs that need them.
+func (db *DB) Check(ctx context.Context) error {
+	var version int32
+	err := db.pool.QueryRow(ctx, selectVersion).Scan(&version)
+	var missing *pgconn.PgError
+	switch {
+	case errors.As(err, &missing) && missing.Code == "42P01": // undefined_table
+		return errors.New("the schema is missing; run core migrate")
+	case err != nil:
+		return failure("read the schema's version", err)
+	case version < needed:
+		return fmt.Errorf("the schema has version %d, but %d is needed; run core migrate", version, needed)
+	default:
+		return nil
+	}
+}
+
+// failure turns an error of pgx into one for the caller: an Unavailable fault
+// where the database cannot be reached or cannot write at the moment, else the
+// error with what was being attempted. A nil error stays nil.
+func failure(attempt string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", attempt, err)
+	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if isOutage(err) {
+		return fault.Down("database", err)
+	}
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case refused.Code[:2] == "08", // connection exception
+			refused.Code[:2] == "53",  // insufficient resources: too many connections, disk full
+			refused.Code[:3] == "57P", // shutting down, starting up
+			refused.Code == "25006",   // a standby: fail-over is under way
+			refused.Code == "40P01",   // deadlock, after retries
+			refused.Code == "40001":   // serialisation, after retries
+			return fault.Down("database", err)
+		}
+	}
+	return err
+}
+
+// isOutage reports whether there was trouble with the connection itself.
+func isOutage(err error) bool {
+	var network net.Error
+	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
+	return unconnected || errors.As(err, &network) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, puddle.ErrClosedPool) || pgconn.SafeToRetry(err)
+}
+
+// violates returns the name of the constraint that a statement violated; none if
+// it failed for another reason, or not at all.
+func violates(err error) (constraint string) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code[:2] == "23" {
+		return refused.ConstraintName
+	}
+	return ""
+}
+
+// retries is how often a transaction is tried that lost against another one.
+const retries = 4
+
+// retry calls work again while the database made it the victim of a deadlock.
+func retry(work func() error) error {
+	var err error
+	for range retries {
+		err = work()
+		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || (refused.Code != "40P01" && refused.Code != "40001") {
+			return err
+		}
+	}
+	return err
+}
+
+// statement is a query with its arguments.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// collect runs statements as one transaction in one round trip, and returns the
+// rows of the last one.
+func collect[T any](ctx context.Context, pool *pgxpool.Pool, statements ...statement) ([]T, error) {
+	var rows []T
+	err := retry(func() error {
+		var batch pgx.Batch
+		for i, s := range statements {
+			queued := batch.Queue(s.sql, s.args...)
+			if i == len(statements)-1 {
+				queued.Query(func(result pgx.Rows) (err error) {
+					rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
+					return err
+				})
+			}
+		}
+		return pool.SendBatch(ctx, &batch).Close()
+	})
+	return rows, err
+}
+
+// lockUser makes what users may have only so many of be counted one after
+// another.
+const lockUser = `SELECT uid FROM users WHERE uid = $1 FOR NO KEY UPDATE`

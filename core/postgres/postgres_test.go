@@ -1,0 +1,556 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// wantKind fails the test unless err is a fault of a kind.
+func wantKind(t *testing.T, err error, want fault.Kind) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want a %s fault", want)
+	}
+	if got := fault.KindOf(err); got != want {
+		t.Fatalf("%v, a %s fault; want %s", err, got, want)
+	}
+}
+
+// must fails the test on an error.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func addUser(t *testing.T, db *postgres.DB, name string) core.User {
+	t.Helper()
+	email := name + "@example.com"
+	return must(db.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: fold.Key(email), Nickname: name, PasswordHash: "x"}))(t)
+}
+
+func addPlayer(t *testing.T, db *postgres.DB, owner core.UserID, name string) core.Player {
+	t.Helper()
+	return must(db.CreatePlayer(t.Context(), owner, player(name), 0))(t)
+}
+
+func player(name string) core.NewPlayer { return core.NewPlayer{Name: name, Key: fold.Key(name)} }
+
+// texture returns a texture to add, whose pixels and hash are made from a word.
+func texture(uploader core.UserID, kind skin.Type, word string, public bool) core.NewTexture {
+	return core.NewTexture{
+		Name: word, Type: kind, Hash: skin.HashOf([]byte("file " + word)), Pixels: skin.HashOf([]byte(word)), Bytes: 100,
+		Uploader: uploader, Public: public,
+	}
+}
+
+func stored(context.Context) error { return nil }
+
+func addTexture(t *testing.T, db *postgres.DB, texture core.NewTexture) core.Texture {
+	t.Helper()
+	return must(db.AddTexture(t.Context(), texture, stored))(t)
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+
+	address := postgrestest.Empty(t)
+	if err := postgrestest.Connect(t, address).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "core migrate") {
+		t.Errorf("Check of an empty schema: %v; want advice to migrate", err)
+	}
+
+	// Several at once: the lock lets one work, the others find nothing to do.
+	var group sync.WaitGroup
+	for range 4 {
+		db := postgrestest.Connect(t, address)
+		group.Go(func() {
+			if _, after, err := db.Migrate(t.Context()); err != nil || after < 1 {
+				t.Errorf("Migrate: version %d, %v", after, err)
+			}
+		})
+	}
+	group.Wait()
+
+	db := postgrestest.Connect(t, address)
+	if before, after, err := db.Migrate(t.Context()); err != nil || before != after {
+		t.Errorf("Migrate again: from version %d to %d, %v; want nothing to do", before, after, err)
+	}
+	if err := db.Check(t.Context()); err != nil {
+		t.Errorf("Check after Migrate: %v", err)
+	}
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE schema_version SET version = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "version 0") {
+		t.Errorf("Check of an old schema: %v; want its version", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+
+	// Port 1 of loopback refuses.
+	db := postgrestest.Connect(t, "postgres://nobody@127.0.0.1:1/nothing")
+	wantKind(t, db.Check(t.Context()), fault.Unavailable)
+	_, err := db.Players(t.Context(), 1)
+	wantKind(t, err, fault.Unavailable)
+	_, err = db.NumberChanges(t.Context())
+	wantKind(t, err, fault.Unavailable)
+}
+
+func TestCreateUser(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+
+	first := must(db.CreateUser(t.Context(), core.NewUser{
+		Email: "Ann@Example.com", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "hash", Player: player("Ann"),
+	}))(t)
+	if players := must(db.Players(t.Context(), first.ID))(t); len(players) != 1 || players[0].Name != "Ann" {
+		t.Errorf("players: %v; want the one named at registration", players)
+	}
+	if got := must(db.UserByEmail(t.Context(), "ann@example.com"))(t); got.User != first || got.PasswordHash != "hash" {
+		t.Errorf("by e-mail: %+v; want %+v", got, first)
+	}
+
+	_, err := db.CreateUser(t.Context(), core.NewUser{Email: "ANN@example.com", EmailKey: "ann@example.com", Nickname: "x", PasswordHash: "x"})
+	wantKind(t, err, fault.Duplicate)
+	if fault.Of(err).Fields["email"] == nil {
+		t.Errorf("%v does not name the field", err)
+	}
+
+	_, err = db.CreateUser(t.Context(), core.NewUser{Email: "b@example.com", EmailKey: "b@example.com", Nickname: "x", PasswordHash: "x", Player: player("aNN")})
+	wantKind(t, err, fault.Duplicate)
+	if fault.Of(err).Fields["player_name"] == nil {
+		t.Errorf("%v does not name the field", err)
+	}
+	_, err = db.UserByEmail(t.Context(), "b@example.com")
+	wantKind(t, err, fault.NotFound) // neither user nor player
+}
+
+func TestRehash(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	user := addUser(t, db, "ann")
+
+	if err := db.Rehash(t.Context(), user.ID, "another", "late"); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(db.UserByEmail(t.Context(), "ann@example.com"))(t); got.PasswordHash != "x" {
+		t.Errorf("the hash is %q although it changed meanwhile", got.PasswordHash)
+	}
+	if err := db.Rehash(t.Context(), user.ID, "x", "fresh"); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(db.UserByEmail(t.Context(), "ann@example.com"))(t); got.PasswordHash != "fresh" {
+		t.Errorf("the hash is %q; want fresh", got.PasswordHash)
+	}
+}
+
+func TestPlayers(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+
+	_, err := db.CreatePlayer(t.Context(), bob.ID, player("STEVE"), 0)
+	wantKind(t, err, fault.Duplicate)
+	_, err = db.CreatePlayer(t.Context(), ann.ID, player("Other"), 1)
+	wantKind(t, err, fault.Refused)
+
+	_, err = db.RenamePlayer(t.Context(), bob.ID, steve.ID, player("Mine"))
+	wantKind(t, err, fault.Forbidden)
+	_, err = db.RenamePlayer(t.Context(), bob.ID, steve.ID+100, player("Mine"))
+	wantKind(t, err, fault.NotFound)
+	wantKind(t, db.DeletePlayer(t.Context(), bob.ID, steve.ID), fault.Forbidden)
+	wantKind(t, db.DeletePlayer(t.Context(), bob.ID, steve.ID+100), fault.NotFound)
+
+	same := must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Steve")))(t)
+	if same != steve {
+		t.Errorf("renamed to its own name: %+v; want nothing changed from %+v", same, steve)
+	}
+	renamed := must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("sTEVE")))(t)
+	if renamed.Name != "sTEVE" || renamed.UUID != steve.UUID || !renamed.LastModified.After(steve.LastModified) {
+		t.Errorf("renamed: %+v; want the new case, the same uuid and a later time than %+v", renamed, steve)
+	}
+	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
+		t.Fatal(err)
+	}
+	if players := must(db.Players(t.Context(), ann.ID))(t); len(players) != 0 {
+		t.Errorf("players after deletion: %v", players)
+	}
+	addPlayer(t, db, bob.ID, "Steve") // the name is free again
+}
+
+// Of many who want one name, one gets it; of many players at once no more are
+// made than a user may have.
+func TestCreatePlayerInParallel(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann := addUser(t, db, "ann")
+
+	outcomes := make(chan error, 50)
+	for range cap(outcomes) {
+		go func() {
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Wanted"), 0)
+			outcomes <- err
+		}()
+	}
+	got := tally(t, outcomes)
+	if got[nil] != 1 || got[fault.Duplicate] != 49 {
+		t.Errorf("50 adds of one name: %v; want 1 success and 49 duplicates", got)
+	}
+
+	for i := range cap(outcomes) {
+		go func() {
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player(fmt.Sprintf("Player%d", i)), 10)
+			outcomes <- err
+		}()
+	}
+	got = tally(t, outcomes)
+	if got[nil] != 9 || got[fault.Refused] != 41 {
+		t.Errorf("50 adds with room for 9: %v; want 9 successes and 41 refusals", got)
+	}
+}
+
+// tally counts outcomes by the kind of their fault, nil for success.
+func tally(t *testing.T, outcomes chan error) map[any]int {
+	t.Helper()
+	counts := map[any]int{}
+	for range cap(outcomes) {
+		switch err := <-outcomes; {
+		case err == nil:
+			counts[nil]++
+		case fault.KindOf(err) == fault.Internal:
+			t.Fatal(err)
+		default:
+			counts[fault.KindOf(err)]++
+		}
+	}
+	return counts
+}
+
+func TestDressPlayer(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	public := addTexture(t, db, texture(bob.ID, skin.Steve, "public", true)).ID
+	alex := addTexture(t, db, texture(bob.ID, skin.Alex, "alex", true)).ID
+	cape := addTexture(t, db, texture(bob.ID, skin.Cape, "cape", true)).ID
+	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false)).ID
+	own := addTexture(t, db, texture(ann.ID, skin.Steve, "own", false)).ID
+	none := core.TextureID(1 << 40)
+
+	refused := func(owner core.UserID, who core.PlayerID, want fault.Kind, slots core.Slots) {
+		t.Helper()
+		_, err := db.DressPlayer(t.Context(), owner, who, slots)
+		wantKind(t, err, want)
+	}
+	refused(bob.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &public})
+	refused(ann.ID, steve.ID+100, fault.NotFound, core.Slots{Skin: &public})
+	refused(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &none})
+	refused(ann.ID, steve.ID, fault.Invalid, core.Slots{Skin: &cape})
+	refused(ann.ID, steve.ID, fault.Invalid, core.Slots{Cape: &public})
+	refused(ann.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &bobs})
+	refused(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &public, Cape: &none}) // both or neither
+	if got := must(db.Players(t.Context(), ann.ID))(t)[0]; got != steve {
+		t.Fatalf("after refusals: %+v; want %+v", got, steve)
+	}
+
+	dressed := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &public, Cape: &cape}))(t)
+	if dressed.Skin != public || dressed.Cape != cape || !dressed.LastModified.After(steve.LastModified) {
+		t.Errorf("dressed: %+v; want skin %d and cape %d", dressed, public, cape)
+	}
+	if again := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &public}))(t); again != dressed {
+		t.Errorf("dressed in the same again: %+v; want nothing changed from %+v", again, dressed)
+	}
+	for _, tid := range []core.TextureID{alex, own} {
+		if got := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid}))(t); got.Skin != tid || got.Cape != cape {
+			t.Errorf("dressed in %d: %+v; want the cape untouched", tid, got)
+		}
+	}
+
+	bare := must(db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, false))(t)
+	if bare.Skin != 0 || bare.Cape != cape {
+		t.Errorf("without skin: %+v; want the cape untouched", bare)
+	}
+	if again := must(db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, false))(t); again != bare {
+		t.Errorf("undressed again: %+v; want nothing changed from %+v", again, bare)
+	}
+	_, err := db.UndressPlayer(t.Context(), bob.ID, steve.ID, true, true)
+	wantKind(t, err, fault.Forbidden)
+}
+
+// A private texture may be worn by those who keep it in their closet.
+func TestDressPlayerFromCloset(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false)).ID
+
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(),
+		"INSERT INTO closet_items (uid, tid, item_name) VALUES ($1, $2, 'gift')", ann.ID, bobs); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &bobs}))(t); got.Skin != bobs {
+		t.Errorf("dressed from the closet: %+v", got)
+	}
+}
+
+func TestAddTexture(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+
+	first := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
+	var items, likes int
+	if err := conn.QueryRow(t.Context(),
+		"SELECT count(*), min(likes) FROM closet_items JOIN textures USING (tid) WHERE uid = $1 AND tid = $2 AND item_name = 'a'", ann.ID, first.ID,
+	).Scan(&items, &likes); err != nil {
+		t.Fatal(err)
+	}
+	if items != 1 || likes != 1 || first.Likes != 1 {
+		t.Errorf("%d closet items, %d likes stored, %d returned; want 1 of each", items, likes, first.Likes)
+	}
+
+	duplicate := func(texture core.NewTexture, of core.TextureID) {
+		t.Helper()
+		_, err := db.AddTexture(t.Context(), texture, func(context.Context) error {
+			t.Error("the file of a duplicate is stored")
+			return nil
+		})
+		wantKind(t, err, fault.Duplicate)
+		if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != of {
+			t.Errorf("data %v; want tid %d", fault.Of(err).Data, of)
+		}
+	}
+	duplicate(texture(ann.ID, skin.Steve, "a", true), first.ID)
+	duplicate(texture(ann.ID, skin.Steve, "a", false), first.ID)
+	duplicate(texture(bob.ID, skin.Steve, "a", true), first.ID)
+	addTexture(t, db, texture(ann.ID, skin.Alex, "a", true)) // another type is another texture
+
+	hidden := addTexture(t, db, texture(ann.ID, skin.Steve, "b", false))
+	duplicate(texture(ann.ID, skin.Steve, "b", true), hidden.ID)
+	addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)) // what bob cannot see is no duplicate
+
+	trouble := errors.New("no room")
+	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), func(context.Context) error { return trouble }); !errors.Is(err, trouble) {
+		t.Errorf("put fails: %v; want its error", err)
+	}
+	addTexture(t, db, texture(ann.ID, skin.Steve, "c", true)) // nothing was recorded before
+}
+
+// Two uploads of the same pixels that both have stored their file: one wins, the
+// other is told of it.
+func TestAddTextureInParallel(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+
+	var both sync.WaitGroup
+	both.Add(2)
+	outcomes := make(chan error, 2)
+	for _, uploader := range []core.UserID{ann.ID, bob.ID} {
+		go func() {
+			_, err := db.AddTexture(t.Context(), texture(uploader, skin.Steve, "same", true), func(context.Context) error {
+				both.Done()
+				both.Wait()
+				return nil
+			})
+			outcomes <- err
+		}()
+	}
+	if got := tally(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 1 {
+		t.Errorf("two uploads at once: %v; want one success, one duplicate", got)
+	}
+}
+
+// sessionTest is a store of sessions whose clock the test holds.
+type sessionTest struct {
+	db   *postgres.DB
+	user core.User
+	now  time.Time
+}
+
+func newSessionTest(t *testing.T) *sessionTest {
+	t.Helper()
+	db := postgrestest.Open(t)
+	return &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+}
+
+func (s *sessionTest) window() core.SessionWindow {
+	return core.SessionWindow{
+		Now: s.now, RefreshedAfter: s.now.Add(-14 * 24 * time.Hour), CreatedAfter: s.now.Add(-90 * 24 * time.Hour), ReplacedAfter: s.now.Add(-30 * time.Second),
+	}
+}
+
+func (s *sessionTest) token(session uuid.UUID) core.Token {
+	return core.Token{User: s.user.ID, Session: session, ID: uuid.New(), IssuedAt: s.now}
+}
+
+func (s *sessionTest) open(t *testing.T) core.Token {
+	t.Helper()
+	token := s.token(uuid.New())
+	if err := s.db.OpenSession(t.Context(), token, "x", 20, s.window()); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func (s *sessionTest) works(t *testing.T, token core.Token) bool {
+	t.Helper()
+	user, err := s.db.SessionUser(t.Context(), token, s.window())
+	if err != nil && fault.KindOf(err) != fault.Unauthenticated {
+		t.Fatal(err)
+	}
+	if err == nil && user.ID != s.user.ID {
+		t.Fatalf("the session is user %d's; want %d", user.ID, s.user.ID)
+	}
+	return err == nil
+}
+
+func (s *sessionTest) refresh(t *testing.T, token core.Token) (core.Token, bool) {
+	t.Helper()
+	successor, _, err := s.db.RefreshSession(t.Context(), token, s.token(token.Session), s.window())
+	if err != nil && fault.KindOf(err) != fault.Unauthenticated {
+		t.Fatal(err)
+	}
+	return successor, err == nil
+}
+
+func TestRefreshGivesTheSameSuccessorWithinTheGrace(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+	first := s.open(t)
+	s.now = s.now.Add(time.Minute)
+	second, _ := s.refresh(t, first)
+
+	s.now = s.now.Add(20 * time.Second)
+	third, _ := s.refresh(t, second)
+	if again, ok := s.refresh(t, first); !ok || again != second {
+		t.Errorf("refreshing the first token again: %v, %v; want its successor %v", again, ok, second)
+	}
+	if again, ok := s.refresh(t, second); !ok || again != third {
+		t.Errorf("refreshing the second token again: %v, %v; want its successor %v", again, ok, third)
+	}
+	for i, token := range []core.Token{first, second, third} {
+		if !s.works(t, token) {
+			t.Errorf("token %d does not work within the grace", i+1)
+		}
+	}
+
+	s.now = s.now.Add(15 * time.Second) // 35 s after the first was replaced, 15 s after the second
+	if s.works(t, first) || !s.works(t, second) || !s.works(t, third) {
+		t.Errorf("35 s later work: first %v, second %v, third %v; want all but the first", s.works(t, first), s.works(t, second), s.works(t, third))
+	}
+	if _, ok := s.refresh(t, first); ok {
+		t.Error("a token that was replaced long ago is refreshed")
+	}
+	if s.works(t, second) || s.works(t, third) {
+		t.Error("presenting a token that was replaced long ago does not end the session")
+	}
+}
+
+func TestRefreshesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+	first := s.open(t)
+
+	successors := make(chan core.Token, 8)
+	for range cap(successors) {
+		go func() {
+			successor, _, err := s.db.RefreshSession(t.Context(), first, s.token(first.Session), s.window())
+			if err != nil {
+				t.Error(err)
+			}
+			successors <- successor
+		}()
+	}
+	one := <-successors
+	for range cap(successors) - 1 {
+		if other := <-successors; other != one {
+			t.Errorf("successors %v and %v; want one", one, other)
+		}
+	}
+	if one == first || !s.works(t, one) {
+		t.Errorf("successor %v of %v works: %v", one, first, s.works(t, one))
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+
+	ended := s.open(t)
+	if err := s.db.EndSession(t.Context(), ended.Session); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.refresh(t, ended); ok || s.works(t, ended) {
+		t.Error("a session that was ended lives")
+	}
+
+	idle := s.open(t)
+	s.now = s.now.Add(14*24*time.Hour + time.Second)
+	if _, ok := s.refresh(t, idle); ok || s.works(t, idle) {
+		t.Error("a session lives 14 days after its last refresh")
+	}
+
+	longest := s.open(t)
+	for range 90 {
+		var ok bool
+		s.now = s.now.Add(24*time.Hour - time.Second)
+		if longest, ok = s.refresh(t, longest); !ok {
+			t.Fatal("a session that is refreshed daily ends before 90 days")
+		}
+	}
+	s.now = s.now.Add(2 * time.Minute)
+	if _, ok := s.refresh(t, longest); ok || s.works(t, longest) {
+		t.Error("a session lives 90 days after its log-in")
+	}
+	if n, err := s.db.TrimSessions(t.Context(), s.window()); err != nil || n != 1 {
+		t.Errorf("trimmed %d sessions, %v; want the one whose row is left", n, err)
+	}
+
+	stranger := s.open(t)
+	stranger.User++
+	if _, ok := s.refresh(t, stranger); ok || s.works(t, stranger) {
+		t.Error("a session works for another user than its own")
+	}
+}
+
+func TestOldestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+
+	var tokens []core.Token
+	for range 22 {
+		s.now = s.now.Add(time.Second)
+		tokens = append(tokens, s.open(t))
+	}
+	for i, token := range tokens {
+		if got, want := s.works(t, token), i >= 2; got != want {
+			t.Errorf("session %d of 22 lives: %v; want %v", i+1, got, want)
+		}
+	}
+}

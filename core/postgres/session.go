@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+var _ core.SessionStore = (*DB)(nil)
+
+// The update locks the user: parallel log-ins count each other's sessions, and
+// a change of the password comes either before, and is noticed, or after.
+const updateSignIn = `UPDATE users SET last_sign_at = $3 WHERE uid = $1 AND password_hash = $2`
+
+const deleteSessionsBeyond = `
+	DELETE FROM sessions s USING users u
+	WHERE s.uid = $1 AND u.uid = $1 AND u.password_hash = $2 AND s.sid NOT IN (
+		SELECT sid FROM sessions
+		WHERE uid = $1 AND refreshed_at > $3 AND created_at > $4
+		ORDER BY created_at DESC, sid
+		LIMIT nullif($5, 0) - 1
+	)`
+
+const insertSession = `
+	WITH s AS (
+		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
+		SELECT $3, uid, $5, $5 FROM users WHERE uid = $1 AND password_hash = $2
+		RETURNING sid
+	)
+	INSERT INTO session_tokens (jti, sid, issued_at) SELECT $4, sid, $5 FROM s
+	RETURNING sid`
+
+// OpenSession adds a session and ends those of the user that are over or too
+// many.
+func (db *DB) OpenSession(ctx context.Context, token core.Token, passwordHash string, perUser int, window core.SessionWindow) error {
+	opened, err := collect[struct{ SID uuid.UUID }](ctx, db.pool,
+		statement{updateSignIn, []any{token.User, passwordHash, window.Now}},
+		statement{deleteSessionsBeyond, []any{token.User, passwordHash, window.RefreshedAfter, window.CreatedAfter, perUser}},
+		statement{insertSession, []any{token.User, passwordHash, token.Session, token.ID, token.IssuedAt}},
+	)
+	if err != nil {
+		return failure("open a session", err)
+	}
+	if len(opened) == 0 {
+		return core.ErrPasswordChanged // the password is another by now, or the user is deleted
+	}
+	return nil
+}
+
+const selectSessionUser = `
+	SELECT ` + userColumns + `
+	FROM sessions s
+	JOIN session_tokens t ON t.sid = s.sid
+	JOIN users u ON u.uid = s.uid
+	WHERE s.sid = $1 AND t.jti = $2 AND s.uid = $3
+		AND s.refreshed_at > $4 AND s.created_at > $5 AND (t.replaced_at IS NULL OR t.replaced_at > $6)`
+
+// SessionUser returns the user whose session a token belongs to.
+func (db *DB) SessionUser(ctx context.Context, token core.Token, window core.SessionWindow) (core.User, error) {
+	users, err := collect[core.User](ctx, db.pool, statement{selectSessionUser, []any{
+		token.Session, token.ID, token.User, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter,
+	}})
+	switch {
+	case err != nil:
+		return core.User{}, failure("read a session", err)
+	case len(users) == 0:
+		return core.User{}, core.ErrSignedOut
+	default:
+		return users[0], nil
+	}
+}
+
+const lockSession = `SELECT sid FROM sessions WHERE sid = $1 FOR UPDATE`
+
+// advanceSession runs after lockSession has waited for parallel refreshes, and so
+// sees what they did. Of its branches one takes effect: the token is current and
+// gets a successor; it was replaced within the grace and has one; or it is
+// neither, and the session ends. Nothing changes while the user is banned.
+const advanceSession = `
+	WITH live AS (
+		SELECT s.sid, u.permission FROM sessions s JOIN users u ON u.uid = s.uid
+		WHERE s.sid = $1 AND s.uid = $3 AND s.refreshed_at > $5 AND s.created_at > $6
+	), presented AS (
+		SELECT t.sid, t.jti, t.issued_at, t.successor FROM session_tokens t JOIN live USING (sid)
+		WHERE t.jti = $2 AND (t.replaced_at IS NULL OR t.replaced_at > $7)
+	), replaced AS (
+		UPDATE session_tokens t SET successor = $4, replaced_at = $8
+		FROM presented p JOIN live USING (sid)
+		WHERE t.jti = $2 AND p.successor IS NULL AND live.permission <> -1
+		RETURNING t.sid
+	), issued AS (
+		INSERT INTO session_tokens (jti, sid, issued_at) SELECT $4, sid, $9 FROM replaced
+		RETURNING jti, sid, issued_at
+	), touched AS (
+		UPDATE sessions s SET refreshed_at = $8 FROM replaced r WHERE s.sid = r.sid
+	), forgotten AS (
+		DELETE FROM session_tokens t USING replaced r WHERE t.sid = r.sid AND t.replaced_at <= $7
+	), ended AS (
+		DELETE FROM sessions s USING live l WHERE s.sid = l.sid AND NOT EXISTS (SELECT FROM presented)
+	)
+	SELECT l.permission, coalesce(n.jti, p.jti) AS jti, coalesce(n.issued_at, p.issued_at) AS issued_at
+	FROM live l
+	JOIN presented p USING (sid)
+	LEFT JOIN (
+		SELECT sid, jti, issued_at FROM issued
+		UNION ALL
+		SELECT t.sid, t.jti, t.issued_at FROM session_tokens t JOIN presented p ON t.jti = p.successor
+	) n USING (sid)`
+
+// RefreshSession returns the successor of a token.
+func (db *DB) RefreshSession(ctx context.Context, token, fresh core.Token, window core.SessionWindow) (core.Token, core.Permission, error) {
+	rows, err := collect[struct {
+		Permission core.Permission
+		JTI        uuid.UUID
+		IssuedAt   time.Time
+	}](ctx, db.pool,
+		statement{lockSession, []any{token.Session}},
+		statement{advanceSession, []any{
+			token.Session, token.ID, token.User, fresh.ID, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter, window.Now, fresh.IssuedAt,
+		}},
+	)
+	switch {
+	case err != nil:
+		return core.Token{}, 0, failure("refresh a session", err)
+	case len(rows) == 0:
+		return core.Token{}, 0, core.ErrSignedOut
+	}
+	fresh.ID, fresh.IssuedAt = rows[0].JTI, rows[0].IssuedAt
+	return fresh, rows[0].Permission, nil
+}
+
+const deleteSession = `DELETE FROM sessions WHERE sid = $1`
+
+// EndSession ends a session.
+func (db *DB) EndSession(ctx context.Context, session uuid.UUID) error {
+	_, err := db.pool.Exec(ctx, deleteSession, session)
+	return failure("end a session", err)
+}
+
+const deleteSessionsOver = `DELETE FROM sessions WHERE refreshed_at <= $1 OR created_at <= $2`
+
+// TrimSessions deletes sessions that are over and returns how many.
+func (db *DB) TrimSessions(ctx context.Context, window core.SessionWindow) (int, error) {
+	tag, err := db.pool.Exec(ctx, deleteSessionsOver, window.RefreshedAfter, window.CreatedAfter)
+	return int(tag.RowsAffected()), failure("trim sessions", err)
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+var _ core.UserStore = (*DB)(nil)
+
+// userColumns are the columns of a core.User of the table users, as u.
+const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.permission, u.last_sign_at, u.register_at, u.verified`
+
+const insertUser = `
+	WITH u AS (
+		INSERT INTO users (email, email_key, nickname, password_hash, permission, verified)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		RETURNING *
+	), p AS (
+		INSERT INTO players (uid, name, name_key)
+		SELECT uid, $7, $8 FROM u WHERE $8::text <> ''
+		RETURNING *
+	), noted AS (
+		INSERT INTO changes (keys)
+		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ARRAY['name:' || p.name_key, 'uuid:' || p.uuid] END
+		FROM u LEFT JOIN p ON true
+	)
+	SELECT ` + userColumns + ` FROM u`
+
+// CreateUser adds a user, with a first player if one is named.
+func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, error) {
+	users, err := collect[core.User](ctx, db.pool, statement{insertUser, []any{
+		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key,
+	}})
+	switch violates(err) {
+	case "users_email_key":
+		return core.User{}, taken("email", "There is an account with this e-mail address already.")
+	case "players_name_key":
+		return core.User{}, taken("player_name", "A player of this name exists already.")
+	}
+	if err != nil {
+		return core.User{}, failure("add a user", err)
+	}
+	db.ring()
+	return users[0], nil
+}
+
+// taken returns the Duplicate fault of a field whose value is in use.
+func taken(field, sentence string) error {
+	return &fault.Error{Kind: fault.Duplicate, Message: sentence, Fields: map[string][]string{field: {sentence}}}
+}
+
+const selectUserByEmail = `SELECT ` + userColumns + `, u.password_hash FROM users u WHERE u.email_key = $1`
+
+// UserByEmail returns the user with an e-mail's comparison key.
+func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credentials, error) {
+	users, err := collect[core.Credentials](ctx, db.pool, statement{selectUserByEmail, []any{emailKey}})
+	switch {
+	case err != nil:
+		return core.Credentials{}, failure("read a user by e-mail", err)
+	case len(users) == 0:
+		return core.Credentials{}, fault.New(fault.NotFound, "There is no user with this e-mail address.")
+	default:
+		return users[0], nil
+	}
+}
+
+const updateHash = `UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2`
+
+// Rehash replaces the hash of a password, unless it changed meanwhile.
+func (db *DB) Rehash(ctx context.Context, user core.UserID, old, fresh string) error {
+	_, err := db.pool.Exec(ctx, updateHash, user, old, fresh)
+	return failure("replace a password hash", err)
+}

@@ -1,0 +1,152 @@
+package core
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+)
+
+// Token is what identifies one bearer token: the token itself is signed from it,
+// the same each time.
+type Token struct {
+	User     UserID
+	Session  uuid.UUID
+	ID       uuid.UUID // jti
+	IssuedAt time.Time // whole seconds
+}
+
+// claims is a token's payload. Its fields' order is part of the signature.
+type claims struct {
+	Issuer    string           `json:"iss"`
+	Subject   string           `json:"sub"`
+	Session   string           `json:"sid"`
+	ID        string           `json:"jti"`
+	IssuedAt  *jwt.NumericDate `json:"iat"`
+	NotBefore *jwt.NumericDate `json:"nbf"`
+	ExpiresAt *jwt.NumericDate `json:"exp"`
+}
+
+func (c claims) GetIssuer() (string, error)                   { return c.Issuer, nil }
+func (c claims) GetSubject() (string, error)                  { return c.Subject, nil }
+func (c claims) GetAudience() (jwt.ClaimStrings, error)       { return nil, nil }
+func (c claims) GetIssuedAt() (*jwt.NumericDate, error)       { return c.IssuedAt, nil }
+func (c claims) GetNotBefore() (*jwt.NumericDate, error)      { return c.NotBefore, nil }
+func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.ExpiresAt, nil }
+
+// KeyRing signs tokens with its first key and verifies with all of them, so
+// that keys can be replaced without signing anyone out.
+type KeyRing struct {
+	first string
+	keys  map[string][]byte // by kid
+}
+
+// minKey is the least length of a key in bytes: that of the HMAC's hash.
+const minKey = 32
+
+// UnmarshalText reads "kid:base64,kid:base64,…".
+func (k *KeyRing) UnmarshalText(text []byte) error {
+	k.keys = map[string][]byte{}
+	for entry := range strings.SplitSeq(string(text), ",") {
+		kid, encoded, _ := strings.Cut(strings.TrimSpace(entry), ":")
+		key, err := base64.StdEncoding.DecodeString(encoded)
+		switch {
+		case kid == "" || encoded == "":
+			return errors.New("each key must read kid:base64")
+		case err != nil:
+			return fmt.Errorf("key %q is no base64", kid)
+		case len(key) < minKey:
+			return fmt.Errorf("key %q has %d bytes, but must have at least %d", kid, len(key), minKey)
+		case k.keys[kid] != nil:
+			return fmt.Errorf("key %q stands there twice", kid)
+		}
+		if k.first == "" {
+			k.first = kid
+		}
+		k.keys[kid] = key
+	}
+	return nil
+}
+
+// Tokens signs and verifies bearer tokens: JWTs under HMAC-SHA-256.
+type Tokens struct {
+	ring   KeyRing
+	issuer string
+	ttl    time.Duration
+	now    Clock
+}
+
+// NewTokens returns a signer of tokens that expire after ttl.
+func NewTokens(ring KeyRing, issuer string, ttl time.Duration, now Clock) *Tokens {
+	return &Tokens{ring: ring, issuer: issuer, ttl: ttl, now: now}
+}
+
+// Sign returns the token in its compact form.
+func (t *Tokens) Sign(token Token) (string, error) {
+	issued := jwt.NewNumericDate(token.IssuedAt)
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
+		Issuer: t.issuer, Subject: strconv.FormatInt(int64(token.User), 10), Session: token.Session.String(), ID: token.ID.String(),
+		IssuedAt: issued, NotBefore: issued, ExpiresAt: jwt.NewNumericDate(token.IssuedAt.Add(t.ttl)),
+	})
+	unsigned.Header["kid"] = t.ring.first
+	signed, err := unsigned.SignedString(t.ring.keys[t.ring.first])
+	if err != nil {
+		return "", fmt.Errorf("sign a token: %w", err)
+	}
+	return signed, nil
+}
+
+// clockSkew is how far another core's clock may be ahead of ours: its tokens
+// must not be refused as not yet valid.
+const clockSkew = 5 * time.Second
+
+var errKey = errors.New("signed with an unknown key")
+
+// Verify returns what a compact token identifies. It says nothing about whether
+// its session lives. A token that is merely expired is returned when
+// evenExpired; any other flaw is an error.
+func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
+	var c claims
+	_, err := jwt.ParseWithClaims(compact, &c, func(token *jwt.Token) (any, error) {
+		kid, _ := token.Header["kid"].(string)
+		if key := t.ring.keys[kid]; key != nil {
+			return key, nil
+		}
+		return nil, errKey
+	},
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithIssuer(t.issuer), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(), jwt.WithStrictDecoding(),
+		jwt.WithTimeFunc(t.now), jwt.WithLeeway(clockSkew),
+	)
+	if err != nil && (!evenExpired || !onlyExpired(err)) {
+		return Token{}, fmt.Errorf("verify a token: %w", err)
+	}
+
+	if c.IssuedAt == nil {
+		return Token{}, errors.New("a token does not say when it was issued")
+	}
+	uid, err := strconv.ParseInt(c.Subject, 10, 64)
+	if err != nil {
+		return Token{}, fmt.Errorf("read a token's subject: %w", err)
+	}
+	token := Token{User: UserID(uid), IssuedAt: c.IssuedAt.Time}
+	if token.Session, err = uuid.Parse(c.Session); err != nil {
+		return Token{}, fmt.Errorf("read a token's session: %w", err)
+	}
+	if token.ID, err = uuid.Parse(c.ID); err != nil {
+		return Token{}, fmt.Errorf("read a token's id: %w", err)
+	}
+	return token, nil
+}
+
+// onlyExpired reports whether a token's sole flaw is its age. The signature is
+// verified before the claims, and all claims are.
+func onlyExpired(err error) bool {
+	return errors.Is(err, jwt.ErrTokenExpired) &&
+		!errors.Is(err, jwt.ErrTokenRequiredClaimMissing) && !errors.Is(err, jwt.ErrTokenNotValidYet) && !errors.Is(err, jwt.ErrTokenUsedBeforeIssued) && !errors.Is(err, jwt.ErrTokenInvalidIssuer)
+}

@@ -1,0 +1,172 @@
+package core
+
+import (
+	"context"
+	"net/mail"
+	"strings"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
+)
+
+// Permission is what a user may do.
+type Permission int16
+
+// The permissions.
+const (
+	Banned             Permission = -1
+	Normal             Permission = 0
+	Administrator      Permission = 1
+	SuperAdministrator Permission = 2
+)
+
+// User is a person with an account.
+type User struct {
+	ID         UserID
+	Email      string
+	Nickname   string
+	Avatar     TextureID // 0 when none is set
+	Score      int64
+	Permission Permission
+	LastSignAt time.Time
+	RegisterAt time.Time
+	Verified   bool
+}
+
+// NewUser is what a user is made of.
+type NewUser struct {
+	Email        string
+	EmailKey     string // made by fold.Key
+	Nickname     string
+	PasswordHash string
+	Permission   Permission
+	Verified     bool
+	// Player is the name of a first player, made together with the user; empty for
+	// none.
+	Player NewPlayer
+}
+
+// Credentials is a user with what proves that somebody is that user.
+type Credentials struct {
+	User
+	PasswordHash string
+}
+
+// UserStore keeps users.
+type UserStore interface {
+	// CreateUser adds a user, with its first player if one is named: both, or
+	// neither. It returns a Duplicate fault that names the field email or
+	// player_name when that is taken.
+	CreateUser(ctx context.Context, user NewUser) (User, error)
+
+	// UserByEmail returns the user with that e-mail's comparison key, or a NotFound
+	// fault.
+	UserByEmail(ctx context.Context, emailKey string) (Credentials, error)
+
+	// Rehash replaces the hash of a password by another of the same password,
+	// unless the password was changed meanwhile.
+	Rehash(ctx context.Context, user UserID, old, fresh string) error
+}
+
+// Users registers people.
+type Users struct {
+	store     UserStore
+	passwords *Passwords
+	names     *PlayerNames
+}
+
+// NewUsers returns the users kept in a store.
+func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames) *Users {
+	return &Users{store: store, passwords: passwords, names: names}
+}
+
+// Registration is what somebody says of themself to get an account.
+type Registration struct {
+	Email, Password, Nickname string
+	PlayerName                string // empty for none
+	Permission                Permission
+	Verified                  bool
+}
+
+// Register adds a user. It returns an Invalid fault that names every wrong
+// field, or a Duplicate fault when the e-mail or the player's name is taken.
+func (u *Users) Register(ctx context.Context, r Registration) (Credentials, error) {
+	var wrong fieldFaults
+	address, err := email(r.Email)
+	wrong.add(err)
+	nickname, err := name("nickname", r.Nickname)
+	wrong.add(err)
+	wrong.add(checkPassword("password", r.Password))
+	var player NewPlayer
+	if r.PlayerName != "" {
+		player, err = u.names.check("player_name", r.PlayerName)
+		wrong.add(err)
+	}
+	if err := wrong.fault(); err != nil {
+		return Credentials{}, err
+	}
+
+	hash, err := u.passwords.Hash(ctx, r.Password)
+	if err != nil {
+		return Credentials{}, err
+	}
+	user, err := u.store.CreateUser(ctx, NewUser{
+		Email: address, EmailKey: fold.Key(address), Nickname: nickname, PasswordHash: hash,
+		Permission: r.Permission, Verified: r.Verified, Player: player,
+	})
+	return Credentials{User: user, PasswordHash: hash}, err
+}
+
+// ByEmail returns the user with an e-mail address, in any case, or a NotFound
+// fault.
+func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
+	user, err := u.store.UserByEmail(ctx, fold.Key(email))
+	return user.User, err
+}
+
+// email checks an e-mail address and returns it trimmed.
+func email(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	parsed, err := mail.ParseAddress(text)
+	// 254 is the longest address that SMTP can carry (RFC 5321, section 4.5.3.1.3).
+	if err != nil || parsed.Address != text || len(text) > 254 || !plain(text) {
+		return "", fault.Field("email", "This is no e-mail address.")
+	}
+	return text, nil
+}
+
+// fieldFaults gathers what is wrong with several fields into one fault.
+type fieldFaults struct {
+	all *fault.Error
+	err error
+}
+
+// add takes note of a fault. Anything but an Invalid fault ends the check.
+func (f *fieldFaults) add(err error) {
+	if err == nil || f.err != nil {
+		return
+	}
+	wrong := fault.Of(err)
+	switch {
+	case wrong.Kind != fault.Invalid:
+		f.err = err
+	case f.all == nil:
+		f.all = wrong
+	default:
+		for field, sentences := range wrong.Fields {
+			f.all.Fields[field] = append(f.all.Fields[field], sentences...)
+		}
+	}
+}
+
+func (f *fieldFaults) fault() error {
+	switch {
+	case f.err != nil:
+		return f.err
+	case f.all != nil:
+		return f.all
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+func TestEmail(t *testing.T) {
+	t.Parallel()
+
+	f := func(text, want string) {
+		t.Helper()
+		got, err := email(text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("email(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
+
+	f("steve@example.com", "steve@example.com")
+	f("  Steve+skins@Example.COM\t", "Steve+skins@Example.COM")
+	f("zoë@exämple.com", "zoë@exämple.com")
+	f("a@"+strings.Repeat("b", 252), "a@"+strings.Repeat("b", 252))
+	f("a@"+strings.Repeat("b", 253), "")
+	f("", "")
+	f("steve", "")
+	f("@example.com", "")
+	f("steve@", "")
+	f("steve@example.com, alex@example.com", "")
+	f("Steve <steve@example.com>", "")
+	f("<steve@example.com>", "")
+	f("ste ve@example.com", "")
+	f("steve@exam\nple.com", "")
+	f("steve@example.com\x00", "")
+	f("steve\xff@example.com", "")
+}
+
+func TestName(t *testing.T) {
+	t.Parallel()
+
+	f := func(text, want string) {
+		t.Helper()
+		got, err := name("nickname", text)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("name(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
+
+	f("Steve", "Steve")
+	f(" \t Zoë 🦊 \u00a0\n", "Zoë 🦊")
+	f(strings.Repeat("ä", 64), strings.Repeat("ä", 64))
+	f(" "+strings.Repeat("x", 64)+" ", strings.Repeat("x", 64))
+	f(strings.Repeat("x", 65), "")
+	f("", "")
+	f(" \t ", "")
+	f("a\nb", "")
+	f("a\tb", "")
+	f("a\x00b", "")
+	f("a\u0085b", "")
+	f("a\x7fb", "")
+	f("a\xffb", "")
+}
+
+func TestFieldFaultsTellAllAtOnce(t *testing.T) {
+	t.Parallel()
+
+	var wrong fieldFaults
+	wrong.add(nil)
+	if err := wrong.fault(); err != nil {
+		t.Errorf("nothing is wrong, but the fault is %v", err)
+	}
+	wrong.add(fault.Field("email", "This is no e-mail address."))
+	wrong.add(nil)
+	wrong.add(fault.Field("password", "It is too short."))
+	wrong.add(fault.Field("email", "It is too long."))
+	want := map[string][]string{"email": {"This is no e-mail address.", "It is too long."}, "password": {"It is too short."}}
+	if diff := cmp.Diff(want, fault.Of(wrong.fault()).Fields); diff != "" {
+		t.Errorf("the fields (-want +got):\n%s", diff)
+	}
+
+	wrong.add(fault.New(fault.TooLarge, "The file is too large."))
+	wrong.add(fault.Field("name", "It is too long."))
+	if got := fault.KindOf(wrong.fault()); got != fault.TooLarge {
+		t.Errorf("after a fault of another kind, the fault is %v; want that one", wrong.fault())
+	}
+}
