@@ -1,0 +1,138 @@
+// Package edges is core's door for edges only: it answers what keys lead to and
+// streams changes, as package mapping describes.
+package edges
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// takeTimeout is how long a reader may take nothing of its stream.
+const takeTimeout = 5 * time.Second
+
+// maxQuestion bounds a question's body: its keys are short.
+const maxQuestion = 256 << 10
+
+// Server answers edges.
+type Server struct {
+	mappings *core.Mappings
+	feed     *core.Feed
+	secrets  [][sha256.Size]byte
+	door     serve.Door
+	stop     context.Context //nolint:containedctx // ends the endless answers
+}
+
+// New returns a door for edges that know one of the secrets. Its streams end
+// with ctx.
+func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, secrets []string) (*Server, error) {
+	s := &Server{mappings: mappings, feed: feed, door: door, stop: ctx}
+	for _, secret := range secrets {
+		if len(strings.TrimSpace(secret)) < 16 {
+			return nil, errors.New("EDGE_SECRETS holds a secret of fewer than 16 characters")
+		}
+		s.secrets = append(s.secrets, sha256.Sum256([]byte(strings.TrimSpace(secret))))
+	}
+	return s, nil
+}
+
+// HTTP returns the server behind the edges' listener.
+func (s *Server) HTTP() *fasthttp.Server {
+	server := s.door.Server(s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		if err := rc.Conn().SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
+			return err
+		}
+		if !s.knows(rc) {
+			return fault.New(fault.Unauthenticated, "This listener is for edges that know its secret.")
+		}
+		switch string(rc.Path()) {
+		case mapping.LookupPath:
+			return s.lookup(ctx, rc)
+		case mapping.ChangesPath:
+			return s.changes(rc)
+		default:
+			return fault.New(fault.NotFound, "There is nothing at this path.")
+		}
+	}), maxQuestion)
+	server.WriteTimeout = 0 // a stream is one endless answer: all answers set deadlines of their own
+	return server
+}
+
+// knows reports whether a request carries one of the secrets. It compares
+// digests with all of them, so that the time tells nothing.
+func (s *Server) knows(rc *fasthttp.RequestCtx) bool {
+	secret, _ := strings.CutPrefix(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), "Bearer ")
+	digest := sha256.Sum256([]byte(secret))
+	known := 0
+	for _, s := range s.secrets {
+		known |= subtle.ConstantTimeCompare(digest[:], s[:])
+	}
+	return known == 1
+}
+
+// lookup handles POST mapping.LookupPath.
+func (s *Server) lookup(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	if !rc.IsPost() {
+		rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodPost)
+		return fault.New(fault.MethodNotAllowed, "Use POST.")
+	}
+	var question mapping.Question
+	if err := json.Unmarshal(rc.PostBody(), &question); err != nil {
+		return fault.New(fault.Malformed, "The body is no question.")
+	}
+	answer, err := s.mappings.Answer(ctx, question)
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, answer)
+}
+
+// changes handles GET mapping.ChangesPath.
+func (s *Server) changes(rc *fasthttp.RequestCtx) error {
+	if !rc.IsGet() {
+		rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodGet)
+		return fault.New(fault.MethodNotAllowed, "Use GET.")
+	}
+	revision, err := rc.QueryArgs().GetUint("revision")
+	if err != nil && !errors.Is(err, fasthttp.ErrNoArgValue) {
+		return fault.Field("revision", "The revision must be an integer.")
+	}
+	from := mapping.Position{Epoch: string(rc.QueryArgs().Peek("epoch")), Revision: int64(max(0, revision))}
+	conn, peer := rc.Conn(), rc.RemoteAddr().String()
+	rc.SetConnectionClose() // the stream's deadlines are not for what would come after it
+
+	rc.SetContentType("application/x-ndjson")
+	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
+		s.door.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
+		lines := json.NewEncoder(w)
+		err := s.feed.Follow(s.stop, from, func(events ...mapping.Event) error {
+			// A reader that takes nothing must not keep the stream, nor our shutdown,
+			// waiting. The deadline is for all that is sent from now on.
+			if err := conn.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
+				return err
+			}
+			for _, event := range events {
+				if err := lines.Encode(event); err != nil {
+					return err
+				}
+			}
+			return w.Flush()
+		})
+		s.door.Log.Info("edge disconnected", slog.String("peer", peer), slog.Any("reason", err))
+	})
+	return nil
+}

@@ -1,0 +1,204 @@
+package edges_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/edges"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+const (
+	secret  = "the first secret of the ring"
+	another = "another secret of the ring"
+)
+
+// door is the edges' listener of a core on a real socket.
+type door struct {
+	db      *postgres.DB
+	address string
+	stop    context.CancelFunc // ends the streams
+}
+
+func open(t *testing.T) door {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	db := postgrestest.Open(t)
+	feed := core.NewFeed(db, log)
+	db.OnChange(feed.Ring)
+	ctx, stop := context.WithCancel(t.Context())
+	run, endRun := context.WithCancel(t.Context())
+	ran := make(chan struct{})
+	go func() { feed.Run(run); close(ran) }()
+
+	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100}
+	server, err := edges.New(ctx, serve.Door{Log: log, Limits: limits}, core.NewMappings(db), feed, []string{secret, another})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	http := server.HTTP()
+	served := make(chan error, 1)
+	go func() { served <- http.Serve(listener) }()
+	t.Cleanup(func() {
+		stop()
+		if err := http.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		endRun()
+		<-ran
+	})
+	return door{db: db, address: "http://" + listener.Addr().String(), stop: stop}
+}
+
+// do sends a request and returns the answer's status and body.
+func (d door) do(t *testing.T, method, path, secret, body string) (int, io.Reader) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, d.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret != "" {
+		request.Header.Set("Authorization", "Bearer "+secret)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response.StatusCode, response.Body
+}
+
+func TestOnlyForThoseWhoKnowASecret(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+
+	f := func(method, path, secret, body string, want int) {
+		t.Helper()
+		if status, _ := d.do(t, method, path, secret, body); status != want {
+			t.Errorf("%s %s with %q: %d; want %d", method, path, secret, status, want)
+		}
+	}
+
+	question := `{"keys":[]}`
+	f("POST", mapping.LookupPath, secret, question, 200)
+	f("POST", mapping.LookupPath, another, question, 200)
+	f("POST", mapping.LookupPath, "", question, 401)
+	f("POST", mapping.LookupPath, secret+"!", question, 401)
+	f("POST", mapping.LookupPath, secret[:len(secret)-1], question, 401)
+	f("GET", mapping.ChangesPath, "wrong", "", 401)
+	f("GET", "/", "wrong", "", 401)
+	f("GET", "/", secret, "", 404)
+	f("GET", mapping.LookupPath, secret, "", 405)
+	f("POST", mapping.ChangesPath, secret, "", 405)
+	f("POST", mapping.LookupPath, secret, "nonsense", 400)
+	f("GET", mapping.ChangesPath+"?revision=nonsense", secret, "", 422)
+
+	keys := make([]mapping.Key, mapping.MaxKeys+1)
+	tooMany, err := json.Marshal(mapping.Question{Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f("POST", mapping.LookupPath, secret, string(tooMany), 422)
+}
+
+func TestShortSecretsAreRefused(t *testing.T) {
+	t.Parallel()
+	if _, err := edges.New(t.Context(), serve.Door{}, nil, nil, []string{secret, "short"}); err == nil || !strings.Contains(err.Error(), "EDGE_SECRETS") {
+		t.Errorf("%v; want an error that names the setting", err)
+	}
+}
+
+// An edge hears of a change on its stream and finds it in the answers.
+func TestLookupAndChanges(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
+	lines := bufio.NewScanner(stream)
+	hear := func(wanted func(mapping.Event) bool) mapping.Event {
+		t.Helper()
+		for lines.Scan() {
+			var e mapping.Event
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				t.Fatal(err)
+			}
+			if wanted(e) {
+				return e
+			}
+		}
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return mapping.Event{}
+	}
+	hear(func(e mapping.Event) bool { return e.Start })
+
+	user, err := d.db.CreateUser(t.Context(), core.NewUser{
+		Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash", Player: core.NewPlayer{Name: "Ann", Key: "ann"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := hear(func(e mapping.Event) bool { return len(e.Keys) > 0 })
+
+	_, answered := d.do(t, "POST", mapping.LookupPath, secret, `{"keys":["name:ann","`+string(mapping.UID(int64(user.ID)))+`"]}`)
+	body, err := io.ReadAll(answered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer mapping.Answer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Position != change.Position || answer.Mappings[0].Player == nil || answer.Mappings[1].User == nil {
+		t.Errorf("answer %s; want the player and the user at %+v", body, change.Position)
+	}
+	if bytes.Contains(body, []byte("@")) || bytes.Contains(body, []byte("hash\":\"secret")) || bytes.Contains(body, []byte("score")) {
+		t.Errorf("answer %s holds what edges must not know", body)
+	}
+
+	d.stop()
+	for lines.Scan() { // ends, since the server is stopping
+	}
+}
+
+// A reader that hangs up ends its stream.
+func TestStreamEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	for range 3 {
+		ctx, hangUp := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, "GET", d.address+mapping.ChangesPath, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+secret)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := response.Body.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		hangUp()
+		_ = response.Body.Close()
+	}
+	// The server's shutdown, in the clean-up, waits for every stream.
+}
