@@ -1,0 +1,474 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"log/slog"
+	"maps"
+	"mime/multipart"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// setup is what a server may be told, in the program's own words.
+type setup struct {
+	API api.Config
+	core.SessionLimits
+	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
+	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
+	Limits   serve.Limits
+}
+
+// site is what servers stand on.
+type site struct {
+	setup setup
+	url   string    // of the database
+	sql   *pgx.Conn // for what only tests do
+	files *objects.Store
+	now   *atomic.Int64 // Unix time, in seconds
+	users *atomic.Int64 // signed up so far
+}
+
+// newSite returns a site of its own for a test. The settings are those given, as
+// NAME=value, and else the defaults.
+func newSite(t *testing.T, environ ...string) *site {
+	t.Helper()
+	told, err := settings.Read[setup]("", environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := objects.New(objects.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	address := postgrestest.URL(t)
+	s := &site{setup: told, url: address, sql: postgrestest.Conn(t, address), files: files, now: new(atomic.Int64), users: new(atomic.Int64)}
+	s.now.Store(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC).Unix())
+	return s
+}
+
+// pass lets time pass.
+func (s *site) pass(d time.Duration) { s.now.Add(int64(d.Seconds())) }
+
+// exec runs a statement.
+func (s *site) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := s.sql.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count returns the number that a query selects.
+func (s *site) count(t *testing.T, sql string, args ...any) int {
+	t.Helper()
+	var n int
+	if err := s.sql.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// client talks to a server.
+type client struct {
+	site  *site
+	db    *postgres.DB
+	parts api.Parts
+	http  *fasthttp.HostClient
+	token string
+	uid   core.UserID
+}
+
+// domain returns what a server opens the door to, with connections of its own.
+func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
+	t.Helper()
+	names, err := core.NewPlayerNames(s.setup.Players)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys core.KeyRing
+	if err := keys.UnmarshalText([]byte("test:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32)))); err != nil {
+		t.Fatal(err)
+	}
+	now := func() time.Time { return time.Unix(s.now.Load(), 0) }
+	db, passwords := postgrestest.Connect(t, s.url), core.NewPasswords()
+	return db, api.Parts{
+		Users:    core.NewUsers(db, passwords, names),
+		Sessions: core.NewSessions(db, db, passwords, core.NewTokens(keys, "veneer", s.setup.TokenTTL, now), s.setup.SessionLimits, now),
+		Players:  core.NewPlayers(db, names, s.setup.Players),
+		Textures: core.NewTextures(db, s.files, s.setup.Textures),
+	}
+}
+
+// door returns a door to a domain.
+func (s *site) door(t *testing.T, parts api.Parts) *fasthttp.Server {
+	t.Helper()
+	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler), Limits: s.setup.Limits}, parts, s.setup.API, s.setup.Textures.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.HTTP()
+}
+
+// run serves on a listener until the test ends.
+func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// serve starts a server and returns a client who is not signed in.
+func (s *site) serve(t *testing.T) client {
+	t.Helper()
+	db, parts := s.domain(t)
+	listener := fasthttputil.NewInmemoryListener()
+	run(t, s.door(t, parts), listener)
+	return client{site: s, db: db, parts: parts, http: &fasthttp.HostClient{
+		Addr: "veneer.test",
+		Dial: func(string) (net.Conn, error) { return listener.Dial() },
+	}}
+}
+
+// start starts a server on a site of its own.
+func start(t *testing.T, environ ...string) client {
+	t.Helper()
+	return newSite(t, environ...).serve(t)
+}
+
+// as returns a client who sends another token.
+func (c client) as(token string) client {
+	c.token = token
+	return c
+}
+
+// signUp returns a client who is signed in as a user of their own. The user has
+// no password, which would only take time.
+func (c client) signUp(t *testing.T) client {
+	t.Helper()
+	email := fmt.Sprintf("user%d@example.com", c.site.users.Add(1))
+	user, err := c.db.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: "Somebody", PasswordHash: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer, err := c.parts.Sessions.Open(t.Context(), core.Credentials{User: user, PasswordHash: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.uid = user.ID
+	return c.as(bearer.Token)
+}
+
+// body is a request's body and its content type.
+type body struct {
+	kind    string
+	content []byte
+}
+
+func encodeJSON(text string) body { return body{"application/json", []byte(text)} }
+
+func encodeForm(text string) body { return body{"application/x-www-form-urlencoded", []byte(text)} }
+
+// encodeMultipart returns a form with the values of a query, and with a file if
+// there is one.
+func encodeMultipart(t *testing.T, text string, file []byte) body {
+	t.Helper()
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var content bytes.Buffer
+	w := multipart.NewWriter(&content)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, value := range values[name] {
+			if err := w.WriteField(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if file != nil {
+		part, err := w.CreateFormFile("file", "texture.png")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := part.Write(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return body{w.FormDataContentType(), content.Bytes()}
+}
+
+// answer is what the server says.
+type answer struct {
+	request string // for complaints
+	status  int
+	header  *fasthttp.ResponseHeader
+	body    []byte
+}
+
+// send sends a request and checks what must hold for every answer. Headers come
+// as names and values in turn.
+func (c client) send(t *testing.T, method, path string, body body, headers ...string) answer {
+	t.Helper()
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.Header.SetNoDefaultContentType(true)
+	request.Header.SetMethod(method)
+	request.SetRequestURI("http://veneer.test" + path)
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if body.content != nil {
+		request.SetBody(body.content)
+	}
+	if body.kind != "" {
+		request.Header.SetContentType(body.kind)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	if err := c.http.Do(request, response); err != nil {
+		t.Fatal(err)
+	}
+	got := answer{method + " " + path, response.StatusCode(), new(fasthttp.ResponseHeader), bytes.Clone(response.Body())}
+	response.Header.CopyTo(got.header)
+	got.header.SetNoDefaultContentType(true)
+	got.check(t)
+	return got
+}
+
+func (c client) get(t *testing.T, path string) answer {
+	t.Helper()
+	return c.send(t, "GET", path, body{})
+}
+
+func (c client) post(t *testing.T, path, object string) answer {
+	t.Helper()
+	return c.send(t, "POST", path, encodeJSON(object))
+}
+
+func (c client) put(t *testing.T, path, object string) answer {
+	t.Helper()
+	return c.send(t, "PUT", path, encodeJSON(object))
+}
+
+func (c client) delete(t *testing.T, path string) answer {
+	t.Helper()
+	return c.send(t, "DELETE", path, body{})
+}
+
+// check checks what must hold for every answer.
+func (a answer) check(t *testing.T) {
+	t.Helper()
+	for name, want := range map[string]string{
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Access-Control-Allow-Credentials": "",
+	} {
+		if got := a.head(name); got != want {
+			t.Errorf("%s: %s is %q; want %q", a.request, name, got, want)
+		}
+	}
+	if a.head("X-Request-ID") == "" {
+		t.Errorf("%s: the answer has no X-Request-ID", a.request)
+	}
+	if got, want := a.head("WWW-Authenticate"), a.status == 401; (got == "Bearer") != want {
+		t.Errorf("%s: status %d comes with WWW-Authenticate %q", a.request, a.status, got)
+	}
+	if a.status == 204 {
+		if len(a.body) != 0 {
+			t.Errorf("%s: the answer without content is %q", a.request, a.body)
+		}
+		return
+	}
+	if got := a.head("Content-Type"); got != "application/json; charset=utf-8" {
+		t.Errorf("%s: the answer is %q", a.request, got)
+	}
+	if !json.Valid(a.body) {
+		t.Errorf("%s: the answer is no JSON: %s", a.request, a.body)
+	}
+}
+
+func (a answer) head(name string) string { return string(a.header.Peek(name)) }
+
+// wildcards stand in JSON for whatever they match.
+var wildcards = map[string]*regexp.Regexp{
+	"<text>":    regexp.MustCompile(`^".+"$`),
+	"<texts>":   regexp.MustCompile(`^\[".+"\]$`),
+	"<integer>": regexp.MustCompile(`^[1-9][0-9]*$`),
+	"<time>":    regexp.MustCompile(`^"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"$`),
+	"<uuid>":    regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`),
+	"<hash>":    regexp.MustCompile(`^"[0-9a-f]{64}"$`),
+	"<jwt>":     regexp.MustCompile(`^"[\w-]+\.[\w-]+\.[\w-]+"$`),
+}
+
+// is checks an answer's status and body, to the last field. The body is written
+// as JSON, in which wildcards may stand.
+func (a answer) is(t *testing.T, status int, body string) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("%s: the status is %d; want %d", a.request, a.status, status)
+	}
+	want := decode(t, []byte(body))
+	if diff := cmp.Diff(want, veil(want, decode(t, a.body))); diff != "" {
+		t.Errorf("%s: the body (-want +got):\n%s", a.request, diff)
+	}
+}
+
+// decode reads JSON; numbers keep the form they are written in.
+func decode(t *testing.T, text []byte) any {
+	t.Helper()
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return value
+}
+
+// veil returns got with wildcards in place of what they match.
+func veil(want, got any) any {
+	switch want := want.(type) {
+	case string:
+		raw, err := json.Marshal(got)
+		if wildcard := wildcards[want]; wildcard != nil && err == nil && wildcard.Match(raw) {
+			return want
+		}
+	case map[string]any:
+		if got, ok := got.(map[string]any); ok {
+			for key, value := range got {
+				got[key] = veil(want[key], value)
+			}
+		}
+	case []any:
+		if got, ok := got.([]any); ok {
+			for i := range min(len(want), len(got)) {
+				got[i] = veil(want[i], got[i])
+			}
+		}
+	}
+	return got
+}
+
+// refuses checks that an answer is an error, with sentences about the fields
+// named and about no others.
+func (a answer) refuses(t *testing.T, status, code int, fields ...string) {
+	t.Helper()
+	want := `{"code":` + strconv.Itoa(code) + `,"message":"<text>"`
+	for i, field := range fields {
+		want += []string{`,"errors":{`, `,`}[min(i, 1)] + `"` + field + `":"<texts>"`
+	}
+	if len(fields) > 0 {
+		want += "}"
+	}
+	a.is(t, status, want+"}")
+}
+
+// field returns the value at a path of keys in an answer's body.
+func (a answer) field(t *testing.T, path ...string) string {
+	t.Helper()
+	value := decode(t, a.body)
+	for _, key := range path {
+		object, ok := value.(map[string]any)
+		if !ok {
+			t.Fatalf("%s: the answer has no %s: %s", a.request, strings.Join(path, "."), a.body)
+		}
+		value = object[key]
+	}
+	return fmt.Sprint(value)
+}
+
+// player adds a player and returns its path.
+func (c client) player(t *testing.T, name string) string {
+	t.Helper()
+	a := c.post(t, "/api/players", `{"name":"`+name+`"}`)
+	if a.status != 200 {
+		t.Fatalf("add player %s: %d %s", name, a.status, a.body)
+	}
+	return "/api/players/" + a.field(t, "data", "pid")
+}
+
+// texture uploads a texture and returns its tid.
+func (c client) texture(t *testing.T, form string, file []byte) string {
+	t.Helper()
+	a := c.send(t, "POST", "/api/textures", encodeMultipart(t, form, file))
+	if a.status != 200 {
+		t.Fatalf("upload: %d %s", a.status, a.body)
+	}
+	return a.field(t, "data", "tid")
+}
+
+// skinFile returns the file of a skin with classic arms; each variant has other
+// pixels.
+func skinFile(t *testing.T, variant byte) []byte {
+	t.Helper()
+	return fileOf(t, paint.Explorer(), variant)
+}
+
+// capeFile returns the file of a cape.
+func capeFile(t *testing.T) []byte {
+	t.Helper()
+	return fileOf(t, paint.Sunrise(), 1)
+}
+
+func fileOf(t *testing.T, sheet skin.Sheet, variant byte) []byte {
+	t.Helper()
+	sheet.Pix[0] = variant // the corner belongs to no face
+	return encodePNG(t, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)})
+}
+
+func encodePNG(t *testing.T, picture image.Image) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if err := png.Encode(&file, picture); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// withPassword gives the client's user a password.
+func (c client) withPassword(t *testing.T, password string) {
+	t.Helper()
+	hash, err := core.NewPasswords().Hash(context.WithoutCancel(t.Context()), password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.site.exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.uid, hash)
+}

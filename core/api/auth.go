@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// tokenBody is a token as the API writes it.
+type tokenBody struct {
+	Token     string `json:"token"`
+	TokenType string `json:"token_type"`
+	ExpiresIn int    `json:"expires_in"` // seconds
+}
+
+func toTokenBody(b core.Bearer) tokenBody {
+	return tokenBody{Token: b.Token, TokenType: "Bearer", ExpiresIn: int(b.ExpiresIn.Seconds())}
+}
+
+// login handles POST /api/auth/login.
+func (s *Server) login(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	email, password := f.text("email"), f.text("password")
+	if err := f.fault(); err != nil {
+		return err
+	}
+	token, err := s.Sessions.Login(ctx, email, password)
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, toTokenBody(token))
+}
+
+// refresh handles POST /api/auth/refresh.
+func (s *Server) refresh(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	current, err := bearer(rc)
+	if err != nil {
+		return err
+	}
+	successor, err := s.Sessions.Refresh(ctx, current)
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, toTokenBody(successor))
+}
+
+// logout handles POST /api/auth/logout.
+func (s *Server) logout(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	if err := s.Sessions.Logout(ctx, caller); err != nil {
+		return err
+	}
+	rc.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+// register handles POST /api/auth/register: it adds a user and signs them in.
+func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	if s.config.Registration == "closed" {
+		return fault.New(fault.Refused, "Registration is closed.")
+	}
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	registration := core.Registration{
+		Email: f.text("email"), Password: f.text("password"), Nickname: f.text("nickname"), PlayerName: f.optionalText("player_name", ""),
+	}
+	if err := f.fault(); err != nil {
+		return err
+	}
+	user, err := s.Users.Register(ctx, registration)
+	if err != nil {
+		return err
+	}
+	token, err := s.Sessions.Open(ctx, user)
+	if err != nil {
+		return err
+	}
+	return done(rc, "Welcome.", struct {
+		tokenBody
+		User userBody `json:"user"`
+	}{toTokenBody(token), toUserBody(user.User)})
+}

@@ -1,0 +1,383 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+func TestRegister(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	a := c.post(t, "/api/auth/register", `{"email":" Steve@Example.com ","password":" correct horse ","nickname":"\tZoë 🦊 ","player_name":" Steve_99 "}`)
+	a.is(t, 200, `{"code":0,"message":"<text>","data":{"token":"<jwt>","token_type":"Bearer","expires_in":3600,"user":{
+		"uid":"<integer>","email":"Steve@Example.com","nickname":"Zoë 🦊","avatar":0,"score":0,"permission":0,
+		"last_sign_at":"<time>","register_at":"<time>","verified":false}}}`)
+	uid := a.field(t, "data", "user", "uid")
+
+	c = c.as(a.field(t, "data", "token"))
+	if got := c.get(t, "/api/user").field(t, "uid"); got != uid {
+		t.Errorf("the token is of user %s; want %s", got, uid)
+	}
+	c.get(t, "/api/players").is(t, 200, `[{"pid":"<integer>","uid":`+uid+`,"uuid":"<uuid>","name":"Steve_99",
+		"tid_skin":0,"tid_cape":0,"last_modified":"<time>"}]`)
+
+	// The password is not trimmed, the e-mail is, and its case does not matter.
+	c = c.as("")
+	c.post(t, "/api/auth/login", `{"email":"steve@example.com","password":"correct horse"}`).refuses(t, 401, 5)
+	c.post(t, "/api/auth/login", `{"email":" STEVE@example.COM\n","password":" correct horse "}`).
+		is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+}
+
+func TestRegisterWithoutAPlayer(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	for i, player := range []string{``, `,"player_name":null`, `,"player_name":""`} {
+		object := fmt.Sprintf(`{"email":"a%d@example.com","password":"correct horse","nickname":"A"%s}`, i, player)
+		if a := c.post(t, "/api/auth/register", object); a.status != 200 {
+			t.Errorf("%s is answered with %d %s", object, a.status, a.body)
+		}
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM players"); n != 0 {
+		t.Errorf("there are %d players", n)
+	}
+}
+
+// All that is wrong is told at once, and nothing is kept.
+func TestRegisterRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	f := func(object string, fields ...string) {
+		t.Helper()
+		c.post(t, "/api/auth/register", object).refuses(t, 422, 4, fields...)
+	}
+
+	f(`{}`, "email", "nickname", "password")
+	f(`{"email":null,"password":null,"nickname":null}`, "email", "nickname", "password")
+	f(`{"email":"","password":"","nickname":""}`, "email", "nickname", "password")
+	f(`{"email":"steve","password":"1234567","nickname":" ","player_name":"a b c"}`, "email", "nickname", "password", "player_name")
+	f(`{"email":1,"password":12345678,"nickname":true,"player_name":["Steve"]}`, "email", "nickname", "password", "player_name")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"`+strings.Repeat("x", 65)+`"}`, "nickname")
+	f(`{"email":"a@example.com","password":"`+strings.Repeat("x", 129)+`","nickname":"A"}`, "password")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"ab"}`, "player_name")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"abcdefghijklmnopq"}`, "player_name")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"  "}`, "player_name")
+	// Control characters.
+	f(`{"email":"a\u0000@example.com","password":"correct horse","nickname":"A\u0000"}`, "email", "nickname")
+	f(`{"email":"a@example.com","password":"correct horse","nickname":"A\nB","player_name":"Ste\u0007ve"}`, "nickname", "player_name")
+
+	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 0 {
+		t.Errorf("there are %d users", n)
+	}
+}
+
+func TestRegisterWhatIsTaken(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.player(t, "Steve")
+	c.post(t, "/api/auth/register", `{"email":"USER1@example.com","password":"correct horse","nickname":"A"}`).refuses(t, 409, 2, "email")
+	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"STEVE"}`).
+		refuses(t, 409, 2, "player_name")
+	// Neither the one nor the other came into being.
+	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 1 {
+		t.Errorf("there are %d users; want 1", n)
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM players"); n != 1 {
+		t.Errorf("there are %d players; want 1", n)
+	}
+	c.post(t, "/api/auth/login", `{"email":"a@example.com","password":"correct horse"}`).refuses(t, 401, 5)
+}
+
+func TestRegisterClosed(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "REGISTRATION=closed")
+	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).refuses(t, 403, 1)
+	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 0 {
+		t.Errorf("there are %d users", n)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.withPassword(t, "correct horse")
+	c.site.pass(time.Hour)
+	c = c.as("")
+	for _, body := range []body{
+		encodeJSON(`{"email":"user1@example.com","password":"correct horse"}`),
+		encodeForm("email=user1%40example.com&password=correct+horse"),
+		encodeMultipart(t, "email=user1%40example.com&password=correct+horse", nil),
+	} {
+		a := c.send(t, "POST", "/api/auth/login", body)
+		a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+		if got := c.as(a.field(t, "token")).get(t, "/api/user").field(t, "last_sign_at"); got != "2031-02-03 05:05:06" {
+			t.Errorf("after the log-in, last_sign_at is %s", got)
+		}
+	}
+}
+
+// Nothing tells an unknown e-mail from a wrong password.
+func TestLoginRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.withPassword(t, "correct horse")
+	c.player(t, "Steve")
+	c = c.as("")
+	f := func(email, password string) answer {
+		t.Helper()
+		a := c.send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"`+email+`","password":"`+password+`"}`), "X-Request-ID", "same")
+		a.refuses(t, 401, 5)
+		return a
+	}
+
+	wrong := f("user1@example.com", "wrong horse")
+	for _, a := range []answer{
+		f("user2@example.com", "correct horse"),
+		f("nobody", "correct horse"),
+		f("", ""),
+		f("Steve", "correct horse"), // a player's name is no e-mail
+		f("user1@example.com", "Correct horse"),
+		f("user1@example.com", ""),
+		f("user1@example.com", strings.Repeat("x", 10000)),
+	} {
+		if !bytes.Equal(a.body, wrong.body) {
+			t.Errorf("the answers differ: %s and %s", wrong.body, a.body)
+		}
+		wrong.header.Del("Date")
+		a.header.Del("Date")
+		if got, want := a.header.String(), wrong.header.String(); got != want {
+			t.Errorf("the headers differ: %s and %s", want, got)
+		}
+	}
+
+	c.post(t, "/api/auth/login", `{}`).refuses(t, 422, 4, "email", "password")
+	c.send(t, "POST", "/api/auth/login", body{}).refuses(t, 422, 4, "email", "password")
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com"}`).refuses(t, 422, 4, "password")
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":null}`).refuses(t, 422, 4, "password")
+	c.post(t, "/api/auth/login", `{"email":"user1\u0000@example.com","password":"correct horse"}`).refuses(t, 422, 4, "email")
+}
+
+// Accounts that come from elsewhere keep their passwords.
+func TestLoginWithBcrypt(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	old, err := bcrypt.GenerateFromPassword([]byte("correct horse"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.site.exec(t, "UPDATE users SET password_hash = $1", string(old))
+	hash := func() (hash string) {
+		if err := c.site.sql.QueryRow(t.Context(), "SELECT password_hash FROM users").Scan(&hash); err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).refuses(t, 401, 5)
+	if got := hash(); got != string(old) {
+		t.Errorf("after a wrong password the hash is %s", got)
+	}
+	for range 2 { // with the old hash, then with the fresh one
+		c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).
+			is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+		if got := hash(); !strings.HasPrefix(got, "$argon2id$v=19$m=19456,t=2,p=1$") {
+			t.Errorf("after a log-in the hash is %s", got)
+		}
+	}
+}
+
+// Of log-ins at once, all with the right password, none is refused because
+// another one has replaced the hash meanwhile.
+func TestLoginsThatRehashAtOnce(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	old, err := bcrypt.GenerateFromPassword([]byte("correct horse"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c.site.exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.uid, string(old))
+		outcomes := make(chan error, 4)
+		for range cap(outcomes) {
+			go func() {
+				_, err := c.parts.Sessions.Login(t.Context(), "user1@example.com", "correct horse")
+				outcomes <- err
+			}()
+		}
+		for range cap(outcomes) {
+			if err := <-outcomes; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestLogout(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	elsewhere := c.site.serve(t).as(c.token)
+	other, err := c.parts.Sessions.Open(t.Context(), core.Credentials{User: core.User{ID: c.uid}, PasswordHash: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := elsewhere.get(t, "/api/user"); a.status != 200 {
+		t.Fatalf("another server answers with %d %s", a.status, a.body)
+	}
+
+	if a := c.send(t, "POST", "/api/auth/logout", body{}); a.status != 204 || a.head("Content-Type") != "" {
+		t.Errorf("the log-out is answered with %d, of type %q", a.status, a.head("Content-Type"))
+	}
+	for _, c := range []client{elsewhere, c} {
+		c.get(t, "/api/user").refuses(t, 401, 5)
+		c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+		c.send(t, "POST", "/api/auth/logout", body{}).refuses(t, 401, 5)
+	}
+	if a := c.as(other.Token).get(t, "/api/user"); a.status != 200 {
+		t.Errorf("the log-out ended another session: %d %s", a.status, a.body)
+	}
+}
+
+// refresh returns the client with the successor of its token.
+func (c client) refresh(t *testing.T) client {
+	t.Helper()
+	a := c.send(t, "POST", "/api/auth/refresh", body{})
+	a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+	return c.as(a.field(t, "token"))
+}
+
+// works checks whether the client's token is accepted.
+func (c client) works(t *testing.T, want bool) {
+	t.Helper()
+	if a := c.get(t, "/api/user"); want && a.status != 200 {
+		t.Errorf("the token is refused: %d %s", a.status, a.body)
+	} else if !want {
+		a.refuses(t, 401, 5)
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+
+	first := start(t).signUp(t)
+	first.site.pass(time.Minute)
+	second := first.refresh(t)
+	if second.token == first.token {
+		t.Error("the successor is the token itself")
+	}
+	second.works(t, true)
+
+	// For 30 s a lost answer, or a parallel request, does no harm.
+	first.site.pass(29 * time.Second)
+	first.works(t, true)
+	if again := first.refresh(t); again.token != second.token {
+		t.Error("within the grace, the successor is another")
+	}
+	if again := first.site.serve(t).as(first.token).refresh(t); again.token != second.token {
+		t.Error("within the grace, the successor is another on another server")
+	}
+
+	// After that the replaced token is refused, and one who refreshes it has stolen
+	// it, or lost theirs to a thief.
+	first.site.pass(2 * time.Second)
+	first.works(t, false)
+	second.works(t, true)
+	first.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	second.works(t, false)
+	second.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+}
+
+func TestRefreshesAtOnceAgree(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	tokens := make([]string, 8)
+	var clients sync.WaitGroup
+	for i := range tokens {
+		clients.Go(func() {
+			var bearer struct{ Token string }
+			if err := json.Unmarshal(c.send(t, "POST", "/api/auth/refresh", body{}).body, &bearer); err != nil {
+				t.Error(err)
+			}
+			tokens[i] = bearer.Token
+		})
+	}
+	clients.Wait()
+	for _, token := range tokens {
+		if token == "" || token != tokens[0] {
+			t.Fatalf("the successors are %q; want one", tokens)
+		}
+	}
+}
+
+func TestAnExpiredTokenIsRefreshedWhileItsSessionLives(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.site.pass(time.Hour + 6*time.Second) // clocks may differ by 5 s
+	c.works(t, false)
+	c = c.refresh(t)
+	c.works(t, true)
+
+	// A session ends 14 days after its last refresh.
+	c.site.pass(14*24*time.Hour - time.Second)
+	c.works(t, false)
+	c = c.refresh(t)
+	c.works(t, true)
+	c.site.pass(14 * 24 * time.Hour)
+	c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+}
+
+func TestASessionEnds90DaysAfterItsLogin(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	for range 8 {
+		c.site.pass(11 * 24 * time.Hour)
+		c = c.refresh(t)
+	}
+	c.site.pass(2*24*time.Hour - time.Minute)
+	c = c.refresh(t)
+	c.works(t, true)
+	c.site.pass(time.Minute)
+	c.works(t, false)
+	c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+}
+
+func TestOnlySoManySessions(t *testing.T) {
+	t.Parallel()
+
+	first := start(t).signUp(t)
+	var last client
+	for range 20 {
+		first.site.pass(time.Second)
+		first.works(t, true)
+		bearer, err := first.parts.Sessions.Open(t.Context(), core.Credentials{User: core.User{ID: first.uid}, PasswordHash: "none"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = first.as(bearer.Token)
+	}
+	first.works(t, false)
+	last.works(t, true)
+	if n := first.site.count(t, "SELECT count(*) FROM sessions"); n != 20 {
+		t.Errorf("there are %d sessions; want 20", n)
+	}
+}

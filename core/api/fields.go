@@ -1,0 +1,209 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// fields is what a request says, whichever way it says it: JSON, a form, a
+// multipart form, or, with DELETE, the query. A field that is wrong is noted;
+// fault tells of all of them at once. Unknown fields are ignored.
+type fields struct {
+	json  map[string]json.RawMessage // of a JSON body
+	form  map[string][]string        // of everything else
+	file  []byte                     // of a multipart body's field "file"
+	wrong map[string][]string
+}
+
+// read reads the request's fields.
+func read(rc *fasthttp.RequestCtx) (*fields, error) {
+	f := &fields{json: map[string]json.RawMessage{}, form: map[string][]string{}, wrong: map[string][]string{}}
+	if rc.IsDelete() {
+		f.add(rc.QueryArgs())
+	}
+	body := rc.PostBody()
+	if len(body) == 0 {
+		return f, nil
+	}
+
+	kind, parameters, err := mime.ParseMediaType(string(rc.Request.Header.ContentType()))
+	if err != nil {
+		kind = ""
+	}
+	switch kind {
+	case "application/json":
+		return f, f.readJSON(body)
+	case "application/x-www-form-urlencoded":
+		var args fasthttp.Args
+		args.ParseBytes(body)
+		f.add(&args)
+		return f, nil
+	case "multipart/form-data":
+		return f, f.readMultipart(body, parameters["boundary"])
+	default:
+		return nil, fault.New(fault.UnsupportedMedia, "The body must be application/json, application/x-www-form-urlencoded or multipart/form-data.")
+	}
+}
+
+func (f *fields) add(args *fasthttp.Args) {
+	for key, value := range args.All() {
+		f.form[string(key)] = append(f.form[string(key)], string(value))
+	}
+}
+
+func (f *fields) readJSON(body []byte) error {
+	// Package json would put replacement characters in place of what is no UTF-8.
+	if err := json.Unmarshal(body, &f.json); err != nil || f.json == nil || !utf8.Valid(body) {
+		return fault.New(fault.Malformed, "The body is no JSON object.")
+	}
+	return nil
+}
+
+func (f *fields) readMultipart(body []byte, boundary string) error {
+	malformed := fault.New(fault.Malformed, "The body is no well-formed multipart/form-data.")
+	if boundary == "" {
+		return malformed
+	}
+	for parts := multipart.NewReader(bytes.NewReader(body), boundary); ; {
+		part, err := parts.NextPart()
+		if err == io.EOF { //nolint:errorlint // wrapped, it says that the last boundary is missing
+			return nil
+		}
+		if err != nil {
+			return malformed
+		}
+		content, err := io.ReadAll(part) // no more than the body, which is bounded
+		if err != nil {
+			return malformed
+		}
+		if name := part.FormName(); name == "file" {
+			f.file = content
+		} else {
+			f.form[name] = append(f.form[name], string(content))
+		}
+	}
+}
+
+// flaw notes that a field is wrong.
+func (f *fields) flaw(name, format string, args ...any) {
+	f.wrong[name] = append(f.wrong[name], fmt.Sprintf(format, args...))
+}
+
+// fault returns an Invalid fault that names all fields noted as wrong, or nil.
+func (f *fields) fault() error {
+	if len(f.wrong) == 0 {
+		return nil
+	}
+	names := strings.Join(slices.Sorted(maps.Keys(f.wrong)), ", ")
+	return &fault.Error{Kind: fault.Invalid, Message: "These fields are missing or wrong: " + names + ".", Fields: f.wrong}
+}
+
+// has reports whether a field is present, whatever its value.
+func (f *fields) has(name string) bool {
+	_, inJSON := f.json[name]
+	_, inForm := f.form[name]
+	return inJSON || inForm
+}
+
+// null reports whether a field is absent, or null in JSON, which says the same.
+func (f *fields) null(name string) bool {
+	raw, inJSON := f.json[name]
+	_, inForm := f.form[name]
+	return !inForm && (!inJSON || string(raw) == "null")
+}
+
+// text returns a field that must be there, as it was sent.
+func (f *fields) text(name string) string {
+	if f.null(name) {
+		f.flaw(name, "The field %s is required.", name)
+		return ""
+	}
+	return f.optionalText(name, "")
+}
+
+// optionalText returns a field as it was sent, or otherwise.
+func (f *fields) optionalText(name, otherwise string) string {
+	if f.null(name) {
+		return otherwise
+	}
+	text := ""
+	if raw, ok := f.json[name]; ok {
+		if json.Unmarshal(raw, &text) != nil {
+			f.flaw(name, "The field %s must be text.", name)
+		}
+	} else {
+		text = f.form[name][0]
+	}
+	if !utf8.ValidString(text) {
+		f.flaw(name, "The field %s must be valid UTF-8.", name)
+		return ""
+	}
+	return text
+}
+
+// optionalInteger returns a field's integer, or nil when the field is absent.
+func (f *fields) optionalInteger(name string) *int64 {
+	if f.null(name) {
+		return nil
+	}
+	raw, ok := f.json[name]
+	text := string(raw)
+	if !ok {
+		text = strings.TrimSpace(f.form[name][0])
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		f.flaw(name, "The field %s must be an integer.", name)
+		return nil
+	}
+	return &n
+}
+
+// optionalBool returns a field's truth value, or otherwise.
+func (f *fields) optionalBool(name string, otherwise bool) bool {
+	if f.null(name) {
+		return otherwise
+	}
+	if raw, ok := f.json[name]; ok {
+		value := false
+		if json.Unmarshal(raw, &value) != nil {
+			f.flaw(name, "The field %s must be true or false.", name)
+		}
+		return value
+	}
+	switch strings.ToLower(strings.TrimSpace(f.form[name][0])) {
+	case "true", "1", "on", "yes":
+		return true
+	case "false", "0", "off", "no":
+		return false
+	default:
+		f.flaw(name, "The field %s must be true or false.", name)
+		return false
+	}
+}
+
+// texts returns a field that is an array of texts; in a form it is repeated, as
+// name or name[].
+func (f *fields) texts(name string) []string {
+	if raw, ok := f.json[name]; ok {
+		var values []string
+		if json.Unmarshal(raw, &values) != nil {
+			f.flaw(name, "The field %s must be an array of texts.", name)
+		}
+		return values
+	}
+	return append(append([]string{}, f.form[name]...), f.form[name+"[]"]...)
+}

@@ -1,0 +1,216 @@
+// Package api is core's public door: HTTP in, HTTP out, nothing decided here.
+// It reads requests, calls the domain once, and writes answers.
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// Config is what the door may be told.
+type Config struct {
+	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" help:"origins whose pages may call /api, comma-separated; * for all"`
+	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, closed for nobody"`
+	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes; uploads may carry a texture file besides"`
+}
+
+// Parts is the domain that the door opens to.
+type Parts struct {
+	Users    *core.Users
+	Sessions *core.Sessions
+	Players  *core.Players
+	Textures *core.Textures
+}
+
+// Server answers /api.
+type Server struct {
+	Parts
+	config    Config
+	door      serve.Door
+	fileBytes int
+}
+
+// New returns a door to the domain. fileBytes is the largest texture file that
+// the domain accepts.
+func New(door serve.Door, parts Parts, config Config, fileBytes int) (*Server, error) {
+	if config.Registration != "open" && config.Registration != "closed" {
+		return nil, fmt.Errorf("REGISTRATION is %q, but must be open or closed", config.Registration)
+	}
+	if config.BodyBytes < 1024 {
+		return nil, fmt.Errorf("BODY_BYTES is %d, but must be at least 1024", config.BodyBytes)
+	}
+	for i, origin := range config.CORSOrigins {
+		config.CORSOrigins[i] = strings.TrimSpace(origin)
+	}
+	return &Server{Parts: parts, config: config, door: door, fileBytes: fileBytes}, nil
+}
+
+// uploadPath takes larger bodies than all others.
+const uploadPath = "/api/textures"
+
+// HTTP returns the server behind the public listener.
+func (s *Server) HTTP() *fasthttp.Server {
+	door := s.door
+	door.Mark = s.mark
+	server := door.Server(s.handler(), s.config.BodyBytes)
+	server.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		if string(header.Method()) == fasthttp.MethodPost && string(pathOf(header.RequestURI())) == uploadPath {
+			return fasthttp.RequestConfig{MaxRequestBodySize: s.fileBytes + s.config.BodyBytes}
+		}
+		return fasthttp.RequestConfig{}
+	}
+	return server
+}
+
+// pathOf returns the path of a request's target, which may be a whole URI (RFC
+// 9112, section 3.2.2).
+func pathOf(target []byte) []byte {
+	if _, rest, ok := bytes.Cut(target, []byte("://")); ok && target[0] != '/' {
+		target = rest[max(0, bytes.IndexByte(rest, '/')):]
+	}
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	return path
+}
+
+// handler is the route table.
+func (s *Server) handler() fasthttp.RequestHandler {
+	r := router.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
+	r.HandleOPTIONS = false // preflights are answered in answered, whatever the path
+	r.NotFound = s.door.Guard(func(*fasthttp.RequestCtx) error {
+		return fault.New(fault.NotFound, "There is nothing at this path.")
+	})
+	r.MethodNotAllowed = s.door.Guard(func(rc *fasthttp.RequestCtx) error {
+		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
+	})
+
+	r.POST("/api/auth/login", s.open(s.login))
+	r.POST("/api/auth/logout", s.signedIn(s.logout))
+	r.POST("/api/auth/refresh", s.open(s.refresh))
+	r.POST("/api/auth/register", s.open(s.register))
+
+	r.GET("/api/user", s.signedIn(s.user))
+
+	r.GET("/api/players", s.signedIn(s.players))
+	r.POST("/api/players", s.signedIn(s.createPlayer))
+	r.DELETE("/api/players/{pid}", s.signedIn(s.deletePlayer))
+	r.PUT("/api/players/{pid}/name", s.signedIn(s.renamePlayer))
+	r.PUT("/api/players/{pid}/textures", s.signedIn(s.dressPlayer))
+	r.DELETE("/api/players/{pid}/textures", s.signedIn(s.undressPlayer))
+
+	r.POST(uploadPath, s.signedIn(s.upload))
+
+	return s.answered(r.Handler)
+}
+
+// answered marks every answer, and answers preflights.
+func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(rc *fasthttp.RequestCtx) {
+		s.mark(rc)
+		if rc.IsOptions() {
+			header := &rc.Response.Header
+			header.Set(fasthttp.HeaderAccessControlAllowMethods, "GET, POST, PUT, DELETE")
+			header.Set(fasthttp.HeaderAccessControlAllowHeaders, "Authorization, Content-Type")
+			header.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
+			rc.SetStatusCode(fasthttp.StatusNoContent)
+			return
+		}
+		next(rc)
+	}
+}
+
+// mark sets what every answer has, also one to a request that cannot be read: a
+// page must see why its upload was too large.
+func (s *Server) mark(rc *fasthttp.RequestCtx) {
+	serve.RequestID(rc)
+	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	rc.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	s.allowOrigin(rc)
+}
+
+// allowOrigin sets the CORS headers. Credentials are never allowed: the bearer
+// token is all there is, and pages set it themselves.
+func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
+	header := &rc.Response.Header
+	header.Set(fasthttp.HeaderAccessControlExposeHeaders, "Retry-After, WWW-Authenticate, X-Request-ID")
+	origin := string(rc.Request.Header.Peek(fasthttp.HeaderOrigin))
+	for _, allowed := range s.config.CORSOrigins {
+		if allowed == "*" {
+			header.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")
+			return
+		}
+		if origin != "" && allowed == origin {
+			header.Set(fasthttp.HeaderAccessControlAllowOrigin, origin)
+			break
+		}
+	}
+	header.Add(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
+}
+
+// open is a route for everybody.
+func (s *Server) open(h serve.Handler) fasthttp.RequestHandler { return s.door.Handle(h) }
+
+// signedIn is a route for those who are signed in.
+func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) fasthttp.RequestHandler {
+	return s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		token, err := bearer(rc)
+		if err != nil {
+			return err
+		}
+		caller, err := s.Sessions.Authenticate(ctx, token)
+		if err != nil {
+			return err
+		}
+		return h(ctx, rc, caller)
+	})
+}
+
+// bearer returns the token of the Authorization header (RFC 6750, section 2.1).
+func bearer(rc *fasthttp.RequestCtx) (string, error) {
+	scheme, token, ok := strings.Cut(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", core.ErrSignedOut
+	}
+	return strings.TrimSpace(token), nil
+}
+
+// number returns a path's integer; there is nothing at a path without one.
+func number(rc *fasthttp.RequestCtx, placeholder string) (int64, error) {
+	text, _ := rc.UserValue(placeholder).(string)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fault.New(fault.NotFound, "There is nothing at this path.")
+	}
+	return n, nil
+}
+
+// envelope is the body of most answers that say yes.
+type envelope struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitempty"`
+}
+
+// done answers with an envelope.
+func done(rc *fasthttp.RequestCtx, message string, data any) error {
+	return serve.JSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
+}
+
+// timestamp is a time as the API writes it: in UTC, to the second.
+type timestamp time.Time
+
+// MarshalJSON writes YYYY-MM-DD HH:MM:SS.
+func (t timestamp) MarshalJSON() ([]byte, error) {
+	return time.Time(t).UTC().AppendFormat(nil, `"2006-01-02 15:04:05"`), nil
+}

@@ -1,0 +1,300 @@
+package api_test
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+func TestUnknownPaths(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	f := func(method, path string) {
+		t.Helper()
+		c.send(t, method, path, body{}).refuses(t, 404, 3)
+	}
+
+	f("GET", "/")
+	f("GET", "/api")
+	f("GET", "/api/nothing")
+	f("POST", "/api/auth")
+	f("GET", "/api/user/")
+	f("GET", "/API/user")
+	f("GET", "/api/players/1/nothing")
+	f("DELETE", "/api/players/steve")
+	f("DELETE", "/api/players/1.5")
+	f("DELETE", "/api/players/99999999999999999999")
+	f("PUT", "/api/players/steve/name")
+	f("PUT", "/api/players/steve/textures")
+	f("DELETE", "/api/players/steve/textures")
+}
+
+func TestWrongMethods(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	f := func(method, path, allowed string) {
+		t.Helper()
+		a := c.send(t, method, path, body{})
+		a.refuses(t, 405, 3)
+		if got := a.head("Allow"); got != allowed {
+			t.Errorf("%s %s: Allow is %q; want %q", method, path, got, allowed)
+		}
+	}
+
+	f("GET", "/api/auth/login", "OPTIONS, POST")
+	f("GET", "/api/auth/logout", "OPTIONS, POST")
+	f("DELETE", "/api/user", "GET, OPTIONS")
+	f("PATCH", "/api/players", "GET, OPTIONS, POST")
+	f("GET", "/api/players/1", "DELETE, OPTIONS")
+	f("POST", "/api/players/1/name", "OPTIONS, PUT")
+	f("GET", "/api/players/1/textures", "DELETE, OPTIONS, PUT")
+	f("PUT", "/api/textures", "OPTIONS, POST")
+}
+
+// protected are the routes for those who are signed in.
+var protected = []struct{ method, path string }{
+	{"POST", "/api/auth/logout"},
+	{"GET", "/api/user"},
+	{"GET", "/api/players"},
+	{"POST", "/api/players"},
+	{"DELETE", "/api/players/1"},
+	{"PUT", "/api/players/1/name"},
+	{"PUT", "/api/players/1/textures"},
+	{"DELETE", "/api/players/1/textures"},
+	{"POST", "/api/textures"},
+}
+
+func TestSignedOut(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	genuine := c.signUp(t).token
+	for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
+		c.send(t, route.method, route.path, body{}).refuses(t, 401, 5)
+		for _, header := range []string{
+			"", "Bearer", "Bearer ", genuine, "Basic " + genuine, "Bearer nonsense", "Bearer " + genuine + "x", "Bearer " + genuine + " " + genuine,
+		} {
+			c.send(t, route.method, route.path, body{}, "Authorization", header).refuses(t, 401, 5)
+		}
+	}
+
+	for _, header := range []string{"Bearer " + genuine, "bearer " + genuine, "BEARER  " + genuine} {
+		if a := c.send(t, "GET", "/api/user", body{}, "Authorization", header); a.status != 200 {
+			t.Errorf("the genuine token after %q is refused: %s", header[:7], a.body)
+		}
+	}
+}
+
+// Who is not signed in learns nothing of what they sent.
+func TestSignedOutComesBeforeInvalid(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	c.post(t, "/api/players", `{`).refuses(t, 401, 5)
+	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).refuses(t, 401, 5)
+	c.put(t, "/api/players/steve/name", `{}`).refuses(t, 401, 5)
+}
+
+func TestBanned(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.withPassword(t, "correct horse")
+	c.site.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.uid)
+
+	for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
+		c.send(t, route.method, route.path, body{}).refuses(t, 403, -1)
+	}
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).refuses(t, 403, -1)
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).refuses(t, 401, 5)
+
+	c.site.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", c.uid)
+	if a := c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`); a.status != 200 {
+		t.Errorf("after the ban the log-in is answered with %d %s", a.status, a.body)
+	}
+}
+
+func TestDatabaseDown(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.db.Close()
+	f := func(a answer) {
+		t.Helper()
+		a.refuses(t, 503, 9)
+		if got := a.head("Retry-After"); got != "1" {
+			t.Errorf("%s: Retry-After is %q; want 1", a.request, got)
+		}
+	}
+
+	f(c.get(t, "/api/user"))
+	f(c.get(t, "/api/players"))
+	f(c.post(t, "/api/auth/refresh", ""))
+	f(c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`))
+	f(c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`))
+}
+
+func TestRequestIDIsEchoed(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	f := func(method, path string, body body) {
+		t.Helper()
+		a := c.send(t, method, path, body, "X-Request-ID", "abc-123")
+		if got := a.head("X-Request-ID"); got != "abc-123" {
+			t.Errorf("%s %s: X-Request-ID is %q", method, path, got)
+		}
+	}
+
+	f("GET", "/api/user", body{})
+	f("GET", "/api/nothing", body{})
+	f("GET", "/api/auth/login", body{})
+	f("OPTIONS", "/api/user", body{})
+	f("POST", "/api/auth/login", encodeJSON(`{}`))
+}
+
+func TestEveryOrigin(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	f := func(a answer) {
+		t.Helper()
+		if got := a.head("Access-Control-Allow-Origin"); got != "*" {
+			t.Errorf("%s: Access-Control-Allow-Origin is %q; want *", a.request, got)
+		}
+	}
+
+	f(c.send(t, "GET", "/api/user", body{}, "Origin", "https://skins.example"))
+	f(c.send(t, "GET", "/api/nothing", body{}, "Origin", "https://skins.example"))
+	f(c.get(t, "/api/user"))
+}
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	for _, path := range []string{"/api/user", "/api/players/1/textures", "/api/textures"} {
+		a := c.send(t, "OPTIONS", path, body{}, "Origin", "https://skins.example",
+			"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type")
+		if a.status != 204 || a.head("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: %d, for origin %q", a.request, a.status, a.head("Access-Control-Allow-Origin"))
+		}
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+			if !strings.Contains(a.head("Access-Control-Allow-Methods"), method) {
+				t.Errorf("%s: %s is not among the methods %q", a.request, method, a.head("Access-Control-Allow-Methods"))
+			}
+		}
+		for _, header := range []string{"Authorization", "Content-Type"} {
+			if !strings.Contains(a.head("Access-Control-Allow-Headers"), header) {
+				t.Errorf("%s: %s is not among the headers %q", a.request, header, a.head("Access-Control-Allow-Headers"))
+			}
+		}
+	}
+}
+
+func TestConfiguredOrigins(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "CORS_ORIGINS=https://skins.example,http://localhost:3000")
+	f := func(method, origin, want string) {
+		t.Helper()
+		a := c.send(t, method, "/api/user", body{}, "Origin", origin)
+		if got := a.head("Access-Control-Allow-Origin"); got != want {
+			t.Errorf("%s from %q: Access-Control-Allow-Origin is %q; want %q", method, origin, got, want)
+		}
+		if got := a.head("Vary"); got != "Origin" {
+			t.Errorf("%s from %q: Vary is %q; want Origin", method, origin, got)
+		}
+		if method == "OPTIONS" && a.status != 204 {
+			t.Errorf("the preflight from %q is answered with %d", origin, a.status)
+		}
+	}
+
+	for _, method := range []string{"GET", "OPTIONS"} {
+		f(method, "https://skins.example", "https://skins.example")
+		f(method, "http://localhost:3000", "http://localhost:3000")
+		f(method, "https://skins.example.evil.example", "")
+		f(method, "http://skins.example", "")
+		f(method, "null", "")
+		f(method, "", "")
+	}
+}
+
+func TestLargestBodies(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	padded := func(n int) body {
+		return encodeJSON(`{"name":"Steve"` + strings.Repeat(" ", n-len(`{"name":"Steve"}`)) + `}`)
+	}
+	if a := c.send(t, "POST", "/api/players", padded(64<<10)); a.status != 200 {
+		t.Errorf("a body of 64 KiB is answered with %d %s", a.status, a.body)
+	}
+	// Uploads may be larger by a file.
+	c.send(t, "POST", "/api/textures?x=1", padded(1<<20+64<<10)).refuses(t, 422, 4, "file", "type")
+}
+
+// What is too large or no HTTP at all reaches no handler, and is answered like
+// everything else.
+func TestRawRequests(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	_, parts := s.domain(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s.door(t, parts), listener)
+	f := func(sent string, status int, code string) {
+		t.Helper()
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := io.WriteString(conn, sent); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil && len(answer) == 0 { // it may be reset behind the answer: not all was read
+			t.Fatal(err)
+		}
+		got := string(answer)
+		for _, want := range []string{
+			http.StatusText(status) + "\r\n", `{"code":` + code + `,"message":"`, "Cache-Control: no-store\r\n", "Content-Type: application/json; charset=utf-8\r\n",
+			"X-Request-Id: ", "Access-Control-Allow-Origin: *\r\n", "X-Content-Type-Options: nosniff\r\n",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the answer to %.40q lacks %q:\n%s", sent, want, got)
+			}
+		}
+	}
+
+	const host = "Host: veneer.test\r\n"
+	f("GET /api/user HTTP/1.1\r\n"+host+"X-Long: "+strings.Repeat("x", 17<<10)+"\r\n\r\n", 431, "4")
+	f("GET /api/user?"+strings.Repeat("x", 17<<10)+" HTTP/1.1\r\n"+host+"\r\n", 431, "4")
+	f("nonsense\r\n\r\n", 400, "4")
+	f("POST /api/auth/login HTTP/1.1\r\n"+host+"Content-Length: 65537\r\n\r\n", 413, "4")
+	f("PUT /api/textures HTTP/1.1\r\n"+host+"Content-Length: 65537\r\n\r\n", 413, "4")
+	f("POST /api/textures HTTP/1.1\r\n"+host+"Content-Length: 1114113\r\n\r\n", 413, "4")
+	f("POST /api/auth/login HTTP/1.1\r\n"+host+"Connection: close\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{", 400, "4")
+	f("GET /api/user HTTP/1.1\r\n"+host+"Connection: close\r\nX-Long: "+strings.Repeat("x", 15<<10)+"\r\n\r\n", 401, "5")
+}
+
+func TestRegistrationIsOpenOrClosed(t *testing.T) {
+	t.Parallel()
+
+	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, api.Config{Registration: "ajar"}, 0); err == nil ||
+		!strings.Contains(err.Error(), "REGISTRATION") {
+		t.Errorf("REGISTRATION=ajar: %v; want an error that names the setting", err)
+	}
+}

@@ -1,0 +1,247 @@
+package api_test
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// upload sends a texture with the fields of a query.
+func (c client) upload(t *testing.T, form string, file []byte) answer {
+	t.Helper()
+	return c.send(t, "POST", "/api/textures", encodeMultipart(t, form, file))
+}
+
+func TestUpload(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	uploaded := skinFile(t, 1)
+	a := c.upload(t, "name="+url.QueryEscape(" Zoë's <skin> ")+"&type=steve", append(bytes.Clone(uploaded), "trailing bytes"...))
+	a.is(t, 200, done(fmt.Sprintf(`{"tid":"<integer>","name":"Zoë's <skin>","type":"steve","hash":"<hash>","size":"<integer>",
+		"uploader":%d,"public":true,"upload_at":"<time>","likes":1}`, c.uid)))
+
+	// The hash is of the file as it is kept, and the size its KiB.
+	hash, err := skin.ParseHash(a.field(t, "data", "hash"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := c.site.files.Get(t.Context(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := skin.HashOf(kept); got != hash {
+		t.Errorf("the hash is %s, but the file's is %s", hash, got)
+	}
+	if got, want := a.field(t, "data", "size"), fmt.Sprint((len(kept)+1023)/1024); got != want {
+		t.Errorf("the size is %s for %d bytes; want %s", got, len(kept), want)
+	}
+	sheet, err := skin.Decode(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := paint.Explorer(); !bytes.Equal(sheet.Pix[4:], want.Pix[4:]) || sheet.Pix[0] != 1 {
+		t.Error("the pixels are not the ones uploaded")
+	}
+	if bytes.Contains(kept, []byte("trailing")) {
+		t.Error("more than pixels is kept")
+	}
+
+	// It lies in the uploader's closet.
+	if n := c.site.count(t, "SELECT count(*) FROM closet_items WHERE uid = $1 AND tid = (SELECT max(tid) FROM textures) AND item_name = $2",
+		c.uid, "Zoë's <skin>"); n != 1 {
+		t.Error("the texture is not in its uploader's closet")
+	}
+}
+
+func TestUploadTypes(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	f := func(kind string, file []byte, want string) {
+		t.Helper()
+		a := c.upload(t, "name=N&type="+url.QueryEscape(kind), file)
+		if a.status != 200 || a.field(t, "data", "type") != want {
+			t.Errorf("a %s is answered with %d %s; want type %s", kind, a.status, a.body, want)
+		}
+	}
+
+	f("steve", skinFile(t, 1), "steve")
+	f("alex", skinFile(t, 2), "alex")
+	f("cape", capeFile(t), "cape")
+	f("skin", skinFile(t, 3), "steve")
+	f("skin", fileOf(t, paint.Ranger(), 1), "alex")
+	f(" skin ", skinFile(t, 4), "steve") // text is trimmed
+	f("alex", skinFile(t, 1), "alex")    // the same pixels for another model are another texture
+}
+
+func TestUploadVisibility(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	variant := byte(0)
+	f := func(field, want string) {
+		t.Helper()
+		variant++
+		a := c.upload(t, "name=N&type=steve"+field, skinFile(t, variant))
+		if want == "" {
+			a.refuses(t, 422, 4, "public")
+		} else if a.status != 200 || a.field(t, "data", "public") != want {
+			t.Errorf("an upload with %q is answered with %d %s; want public %s", field, a.status, a.body, want)
+		}
+	}
+
+	f("", "true")
+	f("&public=true", "true")
+	f("&public=1", "true")
+	f("&public=false", "false")
+	f("&public=False", "false")
+	f("&public=+0+", "false")
+	f("&public=maybe", "")
+	f("&public=", "")
+	f("&public=2", "")
+}
+
+// exists is the answer to an upload of pixels that a texture has already.
+func exists(tid string) string {
+	return `{"code":2,"message":"<text>","errors":{"file":["<text>"]},"data":{"tid":` + tid + `}}`
+}
+
+func TestUploadDuplicates(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	stranger := c.signUp(t)
+	f := func(c client, form string, file []byte, tid string) {
+		t.Helper()
+		c.upload(t, "name=Again&type=steve"+form, file).is(t, 409, exists(tid))
+	}
+
+	public := c.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	f(c, "", skinFile(t, 1), public)
+	f(c, "&public=false", skinFile(t, 1), public)
+	f(stranger, "", skinFile(t, 1), public)
+	f(stranger, "&public=false", skinFile(t, 1), public)
+
+	// Pixels count, not the encoder.
+	sheet := paint.Explorer()
+	sheet.Pix[0] = 1
+	var trick bytes.Buffer
+	trick.Write(encodePNG(t, opaque{&image.NRGBA{Pix: sheet.Pix, Stride: 256, Rect: image.Rect(0, 0, 64, 64)}}))
+	trick.WriteString("and more")
+	f(c, "", trick.Bytes(), public)
+
+	// A private texture is nobody's business but its uploader's.
+	private := c.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
+	f(c, "", skinFile(t, 2), private)
+	f(c, "&public=false", skinFile(t, 2), private)
+	theirs := stranger.texture(t, "name=Theirs&type=steve&public=false", skinFile(t, 2))
+	f(stranger, "", skinFile(t, 2), theirs)
+	third := c.signUp(t).texture(t, "name=Third&type=steve", skinFile(t, 2))
+	f(c.signUp(t), "", skinFile(t, 2), third)
+}
+
+// opaque hides a picture's type, so that it is encoded differently.
+type opaque struct{ image.Image }
+
+func TestUploadRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	file := skinFile(t, 1)
+	f := func(form string, file []byte, fields ...string) {
+		t.Helper()
+		c.upload(t, form, file).refuses(t, 422, 4, fields...)
+	}
+	blank := func(w, h int) []byte { return encodePNG(t, image.NewNRGBA(image.Rect(0, 0, w, h))) }
+
+	// Fields.
+	f("", nil, "file", "name", "type")
+	f("name=N&type=steve", nil, "file")
+	f("type=steve", file, "name")
+	f("name=N", file, "type")
+	f("name=+&type=steve", file, "name")
+	f("name="+strings.Repeat("x", 65)+"&type=steve", file, "name")
+	f("name=a%0Ab&type=steve", file, "name")
+	f("name=a%00b&type=steve", file, "name")
+	f("name=a%FFb&type=steve", file, "name")
+	f("name=N&type=hat", file, "type")
+	f("name=N&type=Steve", file, "type")
+	f("name=N&type=", file, "type")
+	f("name="+strings.Repeat("x", 65)+"&type=steve", []byte("no PNG"), "file", "name")
+	c.post(t, "/api/textures", `{"name":"N","type":"steve","file":"data"}`).refuses(t, 422, 4, "file")
+	c.send(t, "POST", "/api/textures", encodeForm("name=N&type=steve&file=data")).refuses(t, 422, 4, "file")
+
+	// Files.
+	f("name=N&type=steve", []byte{}, "file")
+	f("name=N&type=steve", []byte("no PNG"), "file")
+	f("name=N&type=steve", []byte("GIF89a"), "file")
+	f("name=N&type=steve", file[:len(file)/2], "file")
+	f("name=N&type=steve", blank(63, 64), "file")
+	f("name=N&type=steve", blank(576, 576), "file") // k = 9
+	f("name=N&type=alex", blank(64, 32), "file")
+	f("name=N&type=cape", blank(64, 64), "file")
+	f("name=N&type=skin", blank(22, 17), "file")
+	f("name=N&type=steve", encodePNG(t, image.NewNRGBA64(image.Rect(0, 0, 64, 64))), "file")
+
+	if n := c.site.count(t, "SELECT count(*) FROM textures"); n != 0 {
+		t.Errorf("there are %d textures", n)
+	}
+	for object, err := range c.site.files.List(t.Context()) {
+		t.Errorf("the store holds %v, %v", object, err)
+	}
+}
+
+func TestUploadTooLarge(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	f := func(size, status int) {
+		t.Helper()
+		// What follows the end of a PNG is ignored, but counts.
+		file := skinFile(t, 1)
+		a := c.upload(t, "name=N&type=steve", append(file, make([]byte, size-len(file))...))
+		if status == 413 {
+			a.refuses(t, 413, 4)
+		} else if a.status != status {
+			t.Errorf("a file of %d bytes is answered with %d %s", size, a.status, a.body)
+		}
+	}
+
+	f(1<<20+1, 413)
+	f(1<<20, 200)
+}
+
+// A texture whose file cannot be kept is not kept either.
+func TestUploadWhileTheStoreIsDown(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	regular := filepath.Join(t.TempDir(), "regular")
+	if err := os.WriteFile(regular, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.files, err = objects.New(objects.Config{URL: "file://" + regular + "/textures", Timeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	c := s.serve(t).signUp(t)
+	a := c.upload(t, "name=N&type=steve", skinFile(t, 1))
+	a.refuses(t, 503, 9)
+	if got := a.head("Retry-After"); got != "1" {
+		t.Errorf("Retry-After is %q; want 1", got)
+	}
+	if n := s.count(t, "SELECT count(*) FROM textures"); n != 0 {
+		t.Errorf("there are %d textures", n)
+	}
+}
