@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/logging"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/settings"
+)
+
+// prefix begins the name of every setting.
+const prefix = "CORE_"
+
+// config is all settings. Subcommands read the parts they need.
+type config struct {
+	Listen      string `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
+	EdgesListen string `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
+	Operators
+
+	postgres.Config
+	Objects objects.Config `envPrefix:"OBJECTS_"`
+
+	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first signs, all verify"`
+	TokenIssuer string       `env:"TOKEN_ISSUER" envDefault:"veneer" help:"issuer that tokens name, and must name"`
+	core.SessionLimits
+	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
+	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
+	API      api.Config
+
+	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" help:"secrets that edges may show, comma-separated"`
+	EdgesTLSCert string   `env:"EDGES_TLS_CERT" help:"file with the certificate chain of the edges' listener, in PEM; empty for plain HTTP"`
+	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" help:"file with that certificate's key, in PEM"`
+
+	Demo   bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
+	Limits serve.Limits
+	Drain  serve.Drain    `envPrefix:"DRAIN_"`
+	Log    logging.Config `envPrefix:"LOG_"`
+}
+
+// Operators is where operators ask.
+type Operators struct {
+	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
+	OpsPprof  bool   `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
+}
+
+// help writes how to use the program.
+func help(w io.Writer) error {
+	fmt.Fprintln(w, "core remembers users, players and textures: the API of Veneer, a skin-hosting service.\n\nCommands:")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  core %-20s  %s\n", strings.TrimSpace(c.name+" "+c.operand), c.help)
+	}
+	fmt.Fprintln(w, "\nSettings come from the environment. Each may be given as NAME_FILE instead, the path of a file that holds the value.")
+	return settings.Help[config](w, prefix)
+}
+
+// match reports whether arguments begin with a command's words, and returns the
+// rest.
+func match(name string, args []string) ([]string, bool) {
+	words := strings.Fields(name)
+	if len(args) < len(words) {
+		return nil, false
+	}
+	for i, word := range words {
+		if args[i] != word {
+			return nil, false
+		}
+	}
+	return args[len(words):], true
+}
+
+// objectStore returns the texture store, for one who writes it.
+func objectStore(c objects.Config) (*objects.Store, error) {
+	store, err := objects.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("%sOBJECTS_%w", prefix, err)
+	}
+	return store, nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/png"
+	"log/slog"
+	"slices"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// The demo user's log-in.
+const (
+	demoEmail    = "demo@example.com"
+	demoPassword = "demo-password"
+)
+
+// demo puts a user with players, textures and notifications in. It does what is
+// still to be done, so that a start that was cut short is made good by the next
+// one; its last step tells that all is there.
+func demo(ctx context.Context, parts api.Parts, notifications *core.Notifications, log *slog.Logger) error {
+	caller, err := demoUser(ctx, parts)
+	if err != nil {
+		return err
+	}
+	if complete, err := notifications.Sent(ctx, caller.ID); err != nil || complete {
+		return err
+	}
+
+	first := map[skin.Type]core.TextureID{}
+	for _, painting := range slices.Concat(paint.Skins(), paint.Capes()) {
+		tid, err := demoTexture(ctx, parts.Textures, caller.ID, painting)
+		if err != nil {
+			return err
+		}
+		if first[painting.Type] == 0 {
+			first[painting.Type] = tid
+		}
+	}
+	steve, alex, cape := first[skin.Steve], first[skin.Alex], first[skin.Cape]
+	players, err := parts.Players.List(ctx, caller)
+	if err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		name  string
+		slots core.Slots
+	}{
+		{"Demo", core.Slots{Skin: &steve, Cape: &cape}},
+		{"Slim", core.Slots{Skin: &alex}},
+	} {
+		err := demoPlayer(ctx, parts.Players, caller, players, p.name, p.slots)
+		if fault.KindOf(err) == fault.Duplicate {
+			log.WarnContext(ctx, "somebody else has the demo player's name", "name", p.name)
+		} else if err != nil {
+			return err
+		}
+	}
+	// Last, since they tell the next start that all is there.
+	if err := notifications.Send(ctx, []core.UserID{caller.ID}, "Your first upload",
+		"Any PNG of 64×64 pixels will do. See the *walk-through* in the README."); err != nil {
+		return err
+	}
+	if err := notifications.Send(ctx, []core.UserID{caller.ID}, "Welcome to Veneer",
+		"This is a **demo account**. Its skins and capes were drawn by Veneer itself; look into the closet."); err != nil {
+		return err
+	}
+	log.InfoContext(ctx, "demo data is in", "email", demoEmail)
+	return nil
+}
+
+// demoUser returns the demo user, adding it if need be.
+func demoUser(ctx context.Context, parts api.Parts) (core.Caller, error) {
+	registration := core.Registration{Email: demoEmail, Password: demoPassword, Nickname: "Demo", Verified: true}
+	added, err := parts.Users.Register(ctx, registration)
+	if fault.KindOf(err) == fault.Duplicate {
+		added.User, err = parts.Users.ByEmail(ctx, demoEmail)
+	}
+	return core.Caller{User: added.User}, err
+}
+
+// demoTexture returns the texture of a painting, uploading it if need be.
+func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID, painting paint.Named) (core.TextureID, error) {
+	s := painting.Sheet
+	var file bytes.Buffer
+	if err := png.Encode(&file, &image.NRGBA{Pix: s.Pix, Stride: 4 * s.Width, Rect: image.Rect(0, 0, s.Width, s.Height)}); err != nil {
+		return 0, fmt.Errorf("encode %s: %w", painting.Name, err)
+	}
+	texture, err := textures.Upload(ctx, user, core.Upload{File: file.Bytes(), Name: painting.Name, Type: painting.Type.String(), Public: true})
+	if known, ok := fault.Of(err).Data.(map[string]core.TextureID); err != nil && ok {
+		return known["tid"], nil
+	}
+	return texture.ID, err
+}
+
+// demoPlayer dresses a player, adding it if need be.
+func demoPlayer(ctx context.Context, store *core.Players, caller core.Caller, players []core.Player, name string, slots core.Slots) error {
+	var player core.Player
+	if i := slices.IndexFunc(players, func(p core.Player) bool { return p.Name == name }); i >= 0 {
+		player = players[i]
+	} else {
+		var err error
+		if player, err = store.Create(ctx, caller, name); err != nil {
+			return err
+		}
+	}
+	_, err := store.Dress(ctx, caller, player.ID, slots)
+	return err
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+const edgeSecret = "a secret of the edges"
+
+// keys is a value of CORE_TOKEN_KEYS.
+func keys() string {
+	return "test:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))
+}
+
+// environment returns settings with which every command works, at a database and
+// in a directory of the test's own, and free ports.
+func environment(t *testing.T, database string) []string {
+	t.Helper()
+	return []string{
+		"CORE_DATABASE_URL=" + database,
+		"CORE_OBJECTS_URL=file://" + filepath.Join(t.TempDir(), "textures"),
+		"CORE_TOKEN_KEYS=" + keys(),
+		"CORE_EDGE_SECRETS=" + edgeSecret,
+		"CORE_LISTEN=127.0.0.1:0", "CORE_EDGES_LISTEN=127.0.0.1:0", "CORE_OPS_LISTEN=127.0.0.1:0",
+	}
+}
+
+// but returns the environment with one setting changed: taken out, if there is
+// no value.
+func but(environ []string, name, value string) []string {
+	var changed []string
+	for _, setting := range environ {
+		if !strings.HasPrefix(setting, name+"=") {
+			changed = append(changed, setting)
+		}
+	}
+	if value != "" {
+		changed = append(changed, name+"="+value)
+	}
+	return changed
+}
+
+// invoke runs a command and returns what it wrote to its standard output.
+func invoke(t *testing.T, environ []string, stdin string, args ...string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	err := run(t.Context(), program{args: args, environ: environ, stdin: strings.NewReader(stdin), stdout: &out})
+	return out.String(), err
+}
+
+// succeed runs a command that must succeed.
+func succeed(t *testing.T, environ []string, stdin string, args ...string) string {
+	t.Helper()
+	out, err := invoke(t, environ, stdin, args...)
+	if err != nil {
+		t.Fatalf("core %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// fails runs a command that must fail with one line that holds want.
+func fails(t *testing.T, want string, environ []string, stdin string, args ...string) {
+	t.Helper()
+	out, err := invoke(t, environ, stdin, args...)
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("core %s: %v; want one line with %q", strings.Join(args, " "), err, want)
+	}
+	if out != "" {
+		t.Errorf("core %s fails, but says %q", strings.Join(args, " "), out)
+	}
+}
+
+// row reads the one row that a query selects.
+func row(t *testing.T, conn *pgx.Conn, sql string, into ...any) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), sql).Scan(into...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+
+	for _, args := range [][]string{nil, {"help"}, {"-h"}, {"--help"}} {
+		out := succeed(t, nil, "", args...)
+		for _, want := range []string{
+			"core serve", "core migrate", "core user add EMAIL", "core texture add FILE", "core health", "_FILE",
+			"CORE_LISTEN", "127.0.0.1:8080", "CORE_EDGES_LISTEN", "127.0.0.1:9090", "CORE_OPS_LISTEN", "127.0.0.1:9080", "CORE_OPS_PPROF",
+			"CORE_DATABASE_URL", "CORE_LISTEN_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_OBJECTS_SECRET_KEY", "CORE_TOKEN_KEYS", "CORE_TOKEN_TTL",
+			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_PLAYER_MOST", "CORE_TEXTURE_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
+			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_EDGES_TLS_CERT", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL",
+		} {
+			if !strings.Contains(out, want) {
+				t.Errorf("core %s lacks %q:\n%s", strings.Join(args, " "), want, out)
+			}
+		}
+	}
+}
+
+func TestUnknownCommands(t *testing.T) {
+	t.Parallel()
+
+	fails(t, `no command "fly"`, nil, "", "fly")
+	fails(t, `no command "user"`, nil, "", "user")
+	fails(t, `no command "user fly"`, nil, "", "user", "fly")
+	fails(t, `"now"`, nil, "", "migrate", "now")
+}
+
+func TestSettingsAreNamed(t *testing.T) {
+	t.Parallel()
+
+	// Nothing listens there, and nothing need: settings are read first.
+	environ := environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain")
+	f := func(name, value string, args ...string) {
+		t.Helper()
+		fails(t, name, but(environ, name, value), "", args...)
+	}
+
+	f("CORE_DATABASE_URL", "", "serve")
+	f("CORE_DATABASE_URL", "", "migrate")
+	f("CORE_DATABASE_URL", "", "user", "add", "a@example.com")
+	f("CORE_DATABASE_URL", "", "texture", "add", "-uploader", "a@example.com", "skin.png")
+	f("CORE_OBJECTS_URL", "", "serve")
+	f("CORE_OBJECTS_URL", "", "migrate")
+	f("CORE_TOKEN_KEYS", "", "serve")
+	f("CORE_EDGE_SECRETS", "", "serve")
+
+	f("CORE_DATABASE_URL", "postgres://plain:hunter2@127.0.0.1:port/plain", "serve")
+	f("CORE_LISTEN_DATABASE_URL", "nonsense", "serve")
+	f("CORE_OBJECTS_URL", "ftp://textures", "serve")
+	f("CORE_TOKEN_KEYS", "a:c2hvcnQ=", "serve")
+	f("CORE_EDGE_SECRETS", "short", "serve")
+	f("CORE_REGISTRATION", "ajar", "serve")
+	f("CORE_PLAYER_NAME_PATTERN", "[", "serve")
+	f("CORE_PLAYER_NAME_MIN", "none", "serve")
+	f("CORE_TOKEN_TTL", "soon", "serve")
+	f("CORE_LOG_FORMAT", "xml", "serve")
+	f("CORE_EDGES_TLS_CERT", "/nowhere/cert.pem", "serve")
+	f("CORE_TOKEN_KEYS_FILE", "/nowhere/keys", "serve")
+
+	// A slip of the pen, whatever the command.
+	for _, args := range [][]string{{"serve"}, {"migrate"}, {"health"}} {
+		f("CORE_TOKEN_KEY", "x", args...)
+	}
+	if _, err := invoke(t, but(environ, "CORE_DATABASE_URL", "postgres://plain:hunter2@127.0.0.1:port/plain"), "", "serve"); err == nil ||
+		strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error tells the password: %v", err)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, postgrestest.Empty(t))
+	first := succeed(t, environ, "", "migrate")
+	if !strings.Contains(first, "schema: migrated from version 0 to ") || !strings.Contains(first, "texture store: ready") {
+		t.Errorf("the first run says %q", first)
+	}
+	second := succeed(t, environ, "", "migrate")
+	if !strings.Contains(second, "nothing to do") || !strings.Contains(second, "texture store: ready") {
+		t.Errorf("the second run says %q", second)
+	}
+}
+
+// An empty place is taken for the texture store only while there are no textures,
+// or when told so: it may be a disk that is not mounted.
+func TestMigrateDoesNotTakeAnEmptyPlaceForTheStore(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, postgrestest.Empty(t))
+	succeed(t, environ, "", "migrate")
+	succeed(t, environ, "correct horse", "user", "add", "ann@example.com")
+	succeed(t, environ, "", "texture", "add", "-uploader", "ann@example.com", paintedFile(t, "Explorer.png", paint.Explorer()))
+	succeed(t, environ, "", "migrate")
+
+	elsewhere := but(environ, "CORE_OBJECTS_URL", "file://"+t.TempDir())
+	out, err := invoke(t, elsewhere, "", "migrate")
+	if err == nil || !strings.Contains(err.Error(), "CORE_OBJECTS_URL") {
+		t.Errorf("migrate with an empty store: %v, %q; want an error that names the setting", err, out)
+	}
+	succeed(t, elsewhere, "", "migrate", "-adopt-store")
+	succeed(t, elsewhere, "", "migrate")
+}
+
+func TestUserAdd(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	environ, conn := environment(t, database), postgrestest.Conn(t, database)
+	out := succeed(t, environ, " correct horse \r\nignored\n", "user", "add", "-player", "Steve", "-permission", "2", "Steve@Example.com")
+	if out != "user 1 added: Steve@Example.com\n" {
+		t.Errorf("it says %q", out)
+	}
+	var email, nickname, hash, player string
+	var permission int
+	var verified bool
+	row(t, conn, "SELECT email, nickname, permission, verified, password_hash, players.name FROM users JOIN players USING (uid)",
+		&email, &nickname, &permission, &verified, &hash, &player)
+	if email != "Steve@Example.com" || nickname != "Steve" || permission != 2 || !verified || player != "Steve" {
+		t.Errorf("the user is %s, %s, permission %d, verified %t, with the player %s", email, nickname, permission, verified, player)
+	}
+	if right, _, err := core.NewPasswords().Verify(t.Context(), hash, " correct horse "); !right || err != nil {
+		t.Errorf("the password is another: %t, %v", right, err)
+	}
+
+	fails(t, "e-mail", environ, "correct horse\n", "user", "add", "steve@example.com")
+	fails(t, "password", environ, "short\n", "user", "add", "alex@example.com")
+	fails(t, "password", environ, "", "user", "add", "alex@example.com")
+	fails(t, "e-mail", environ, "correct horse\n", "user", "add", "alex")
+	fails(t, "permission", environ, "correct horse\n", "user", "add", "-permission", "3", "alex@example.com")
+	fails(t, "player", environ, "correct horse\n", "user", "add", "-player", "STEVE", "alex@example.com")
+	fails(t, "EMAIL", environ, "correct horse\n", "user", "add")
+	fails(t, "EMAIL", environ, "correct horse\n", "user", "add", "alex@example.com", "-player", "Alex")
+	fails(t, "-fly", environ, "correct horse\n", "user", "add", "-fly", "alex@example.com")
+
+	// The password may be the whole input, and the flags may say more.
+	succeed(t, environ, "correct horse", "user", "add", "-nickname", "Alex the Great", "-verified=false", "alex@example.com")
+	var users int
+	row(t, conn, "SELECT count(*) FROM users", &users)
+	row(t, conn, "SELECT nickname, permission, verified FROM users WHERE email = 'alex@example.com'", &nickname, &permission, &verified)
+	if users != 2 || nickname != "Alex the Great" || permission != 0 || verified {
+		t.Errorf("there are %d users; the second is %s, permission %d, verified %t", users, nickname, permission, verified)
+	}
+}
+
+func TestTextureAdd(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	environ, conn := environment(t, database), postgrestest.Conn(t, database)
+	slim := paintedFile(t, "Slim Ranger.png", paint.Ranger())
+	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
+	fails(t, "texture store", environ, "", "texture", "add", "-uploader", "steve@example.com", slim) // not made ready
+	succeed(t, environ, "", "migrate")
+
+	out := succeed(t, environ, "", "texture", "add", "-uploader", "STEVE@example.com", slim)
+	var title, kind, item, hash string
+	var public bool
+	const added = "SELECT name, type, public, encode(hash, 'hex'), item_name FROM textures JOIN closet_items USING (tid) ORDER BY tid DESC LIMIT 1"
+	row(t, conn, added, &title, &kind, &public, &hash, &item)
+	if title != "Slim Ranger" || kind != "alex" || !public || item != "Slim Ranger" {
+		t.Errorf("the texture is %s, type %s, public %t, in the closet as %s", title, kind, public, item)
+	}
+	if want := "texture 1 added: Slim Ranger, type alex, hash " + hash + "\n"; out != want {
+		t.Errorf("it says %q; want %q", out, want)
+	}
+	directory := strings.TrimPrefix(environ[1], "CORE_OBJECTS_URL=file://")
+	file, err := os.ReadFile(filepath.Join(directory, hash[:2], hash+".png"))
+	if err != nil || skin.HashOf(file).String() != hash {
+		t.Errorf("the file that is kept has %d bytes, %v", len(file), err)
+	}
+
+	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", "-name", "Dawn", "-type", "cape", "-private",
+		paintedFile(t, "cape.png", paint.Sunrise()))
+	row(t, conn, added, &title, &kind, &public, &hash, &item)
+	if title != "Dawn" || kind != "cape" || public {
+		t.Errorf("the texture is %s, type %s, public %t", title, kind, public)
+	}
+
+	fails(t, "exists already", environ, "", "texture", "add", "-uploader", "steve@example.com", slim)
+	fails(t, "no user", environ, "", "texture", "add", "-uploader", "alex@example.com", slim)
+	fails(t, "-uploader", environ, "", "texture", "add", slim)
+	fails(t, "FILE", environ, "", "texture", "add", "-uploader", "steve@example.com")
+	fails(t, "nowhere.png", environ, "", "texture", "add", "-uploader", "steve@example.com", "/tmp/nowhere.png")
+	fails(t, "no texture", environ, "", "texture", "add", "-uploader", "steve@example.com", "-type", "cape", slim)
+	fails(t, "no type", environ, "", "texture", "add", "-uploader", "steve@example.com", "-type", "hat", slim)
+}
+
+// paintedFile writes a texture into a file of the test's own and returns its
+// path.
+func paintedFile(t *testing.T, name string, sheet skin.Sheet) string {
+	t.Helper()
+	var file bytes.Buffer
+	if err := png.Encode(&file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

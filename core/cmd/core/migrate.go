@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/settings"
+)
+
+// migrateCommand brings the schema up to date and makes the texture store ready.
+//
+// A store is marked as ours only while there are no textures, or when told so:
+// otherwise an unmounted disk or a mistyped bucket would be taken for the store,
+// and every file in it for lost.
+func migrateCommand(ctx context.Context, p program) error {
+	flags := newFlags("migrate")
+	adopt := flags.Bool("adopt-store", false, "mark the texture store as ours although textures exist: after their files were moved there without the marker")
+	if err := parse(p, flags, ""); err != nil {
+		return err
+	}
+	config, err := settings.Read[struct {
+		postgres.Config
+		Objects objects.Config `envPrefix:"OBJECTS_"`
+	}](prefix, p.environ)
+	if err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, config.Config)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	defer db.Close()
+	files, err := objectStore(config.Objects)
+	if err != nil {
+		return err
+	}
+
+	before, after, err := db.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	if before == after {
+		fmt.Fprintf(p.stdout, "schema: version %d, nothing to do\n", after)
+	} else {
+		fmt.Fprintf(p.stdout, "schema: migrated from version %d to %d\n", before, after)
+	}
+
+	known, err := db.HasTextures(ctx)
+	if err != nil {
+		return err
+	}
+	if known && !*adopt {
+		if err := files.Check(ctx); err != nil {
+			return fmt.Errorf("there are textures, but %sOBJECTS_URL does not lead to their store (if their files lie there: core migrate -adopt-store): %w", prefix, err)
+		}
+	} else if err := files.Prepare(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stdout, "texture store: ready")
+	return nil
+}

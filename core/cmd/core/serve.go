@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/edges"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/logging"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/settings"
+)
+
+// serveCommand opens what core stands on, builds it from the bottom up and
+// serves until told to stop.
+func serveCommand(ctx context.Context, p program) error {
+	if err := parse(p, newFlags("serve"), ""); err != nil {
+		return err
+	}
+	config, err := settings.Read[config](prefix, p.environ)
+	if err != nil {
+		return err
+	}
+	for _, err := range []error{config.Limits.Check(), config.Check()} {
+		if err != nil {
+			return fmt.Errorf("%s%w", prefix, err)
+		}
+	}
+	log, err := logging.New(p.stdout, config.Log)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	files, err := objectStore(config.Objects)
+	if err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, config.Config)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	defer db.Close()
+
+	names, err := core.NewPlayerNames(config.Players)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	passwords := core.NewPasswords()
+	tokens := core.NewTokens(config.TokenKeys, config.TokenIssuer, config.TokenTTL, time.Now)
+	parts := api.Parts{
+		Users:    core.NewUsers(db, passwords, names),
+		Sessions: core.NewSessions(db, db, passwords, tokens, config.SessionLimits, time.Now),
+		Players:  core.NewPlayers(db, names, config.Players),
+		Textures: core.NewTextures(db, files, config.Textures),
+	}
+	feed := core.NewFeed(db, log)
+	db.OnChange(feed.Ring)
+
+	door := serve.Door{Log: log, Limits: config.Limits}
+	public, err := api.New(door, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize))
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
+	defer endStreams()
+	forEdges, err := edges.New(streams, door, core.NewMappings(db), feed, config.EdgeSecrets)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	certificate, err := edgesTLS(config)
+	if err != nil {
+		return err
+	}
+	if config.Demo {
+		if err := demo(ctx, parts, core.NewNotifications(db), log); err != nil {
+			return fmt.Errorf("put the demo data in: %w", err)
+		}
+	}
+
+	var background sync.WaitGroup
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer background.Wait()
+	defer stopWork()
+	background.Go(func() { feed.Run(work) })
+	background.Go(func() { db.Listen(work, log, feed.Ring) })
+	background.Go(func() { trim(work, log, "sessions", parts.Sessions.Trim) })
+	background.Go(func() { trim(work, log, "changes", feed.Trim) })
+
+	health := serve.NewHealth(
+		serve.Check{Name: "postgres", Probe: db.Check},
+		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
+	)
+	return serve.Run(ctx, log, health, config.Drain, endStreams,
+		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP()},
+		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: certificate},
+		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
+	)
+}
+
+// edgesTLS returns the certificate of the edges' listener, nil for plain HTTP.
+func edgesTLS(c config) (*tls.Config, error) {
+	if c.EdgesTLSCert == "" && c.EdgesTLSKey == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.EdgesTLSCert, c.EdgesTLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("%sEDGES_TLS_CERT and %sEDGES_TLS_KEY: %w", prefix, prefix, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// Times of trimming.
+const (
+	trimInterval = 10 * time.Minute
+	trimTimeout  = 5 * time.Minute
+)
+
+// trim deletes now and then what is over. It does no harm, it only takes room.
+func trim(ctx context.Context, log *slog.Logger, what string, trim func(context.Context) (int, error)) {
+	ticker := time.NewTicker(trimInterval)
+	defer ticker.Stop()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, trimTimeout)
+		switch n, err := trim(bounded); {
+		case ctx.Err() != nil:
+		case err != nil:
+			log.WarnContext(ctx, "old rows cannot be trimmed", "of", what, "error", err)
+		case n > 0:
+			log.InfoContext(ctx, "old rows trimmed", "of", what, "count", n)
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

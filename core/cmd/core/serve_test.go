@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+)
+
+// served is a run of core serve.
+type served struct {
+	public, edges, operators string // addresses, as the log tells
+	stop                     context.CancelFunc
+	ended                    <-chan struct{}
+
+	// To be read once it has ended.
+	log []string
+	err error
+}
+
+// startServing runs core serve until the test, or stop, ends it.
+func startServing(t *testing.T, environ []string) *served {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	lines, out := io.Pipe()
+	ended := make(chan struct{})
+	s := &served{stop: cancel, ended: ended}
+	t.Cleanup(func() { s.end(t) })
+	go func() {
+		s.err = run(ctx, program{args: []string{"serve"}, environ: environ, stdin: strings.NewReader(""), stdout: out})
+		_ = out.Close()
+	}()
+
+	listening := make(chan struct{})
+	go func() {
+		defer close(ended)
+		addresses := map[string]*string{"public": &s.public, "edges": &s.edges, "operators": &s.operators}
+		for scanner := bufio.NewScanner(lines); scanner.Scan(); {
+			var line struct{ Msg, Listener, Address string }
+			if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+				t.Errorf("the log line %q is no JSON: %v", scanner.Text(), err)
+			}
+			s.log = append(s.log, scanner.Text())
+			if address := addresses[line.Listener]; line.Msg == "listening" && address != nil {
+				*address = line.Address
+				if delete(addresses, line.Listener); len(addresses) == 0 {
+					close(listening)
+				}
+			}
+		}
+	}()
+	select {
+	case <-listening:
+	case <-ended:
+		t.Fatalf("core serve ends before it listens: %v\n%s", s.err, strings.Join(s.log, "\n"))
+	}
+	return s
+}
+
+// end stops the program, which must drain and end without an error.
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.stop()
+	<-s.ended
+	if s.err != nil {
+		t.Errorf("core serve: %v", s.err)
+	}
+}
+
+// logged reports whether a text stands in the log of a program that has ended.
+func (s *served) logged(text string) bool {
+	return strings.Contains(strings.Join(s.log, "\n"), text)
+}
+
+// ask sends a request and returns the status and body of the answer.
+func ask(t *testing.T, client *http.Client, method, url, token, body string) (status int, text string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+// expect checks the status of a GET request's answer and a part of its body.
+func expect(t *testing.T, url string, status int, part string) {
+	t.Helper()
+	if got, body := ask(t, http.DefaultClient, "GET", url, "", ""); got != status || !strings.Contains(body, part) {
+		t.Errorf("%s is answered with %d %s; want %d and %q", url, got, body, status, part)
+	}
+}
+
+func TestServe(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(keys()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := but(but(environment(t, database), "CORE_TOKEN_KEYS", ""), "CORE_TOKEN_KEYS_FILE", file)
+	succeed(t, environ, "", "migrate")
+	s := startServing(t, environ)
+
+	expect(t, "http://"+s.operators+"/livez", 200, "true")
+	expect(t, "http://"+s.operators+"/readyz", 200, `"checks":{"objects":"ok","postgres":"ok"}`)
+	expect(t, "http://"+s.public+"/api/user", 401, `"code":5`)
+	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_refused_total{status="401",code="5",kind="unauthenticated"}`)
+	expect(t, "http://"+s.edges+"/edges/v1/mappings", 401, `"code":5`)
+	// No listener answers what belongs to another.
+	expect(t, "http://"+s.public+"/metrics", 404, `"code":3`)
+	expect(t, "http://"+s.public+"/edges/v1/mappings", 404, `"code":3`)
+	expect(t, "http://"+s.operators+"/api/user", 404, `"code":3`)
+
+	healthy := but(environ, "CORE_OPS_LISTEN", s.operators)
+	if out := succeed(t, healthy, "", "health"); out != "ready\n" {
+		t.Errorf("core health says %q", out)
+	}
+	fails(t, "public listener", but(environ, "CORE_LISTEN", s.public), "", "serve") // the port is taken
+
+	s.end(t)
+	for _, want := range []string{`"msg":"draining"`, `"msg":"stopped"`} {
+		if !s.logged(want) {
+			t.Errorf("the log lacks %s", want)
+		}
+	}
+	if conn, err := net.Dial("tcp", s.public); err == nil {
+		_ = conn.Close()
+		t.Error("the public listener is open after the end")
+	}
+	fails(t, s.operators, healthy, "", "health")
+	if s.logged("hunter2") || s.logged(keys()) || s.logged(edgeSecret) {
+		t.Error("the log tells a secret")
+	}
+}
+
+// A stream to an edge never ends by itself, and must not hold the program up.
+func TestServeEndsStreams(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, postgrestest.URL(t))
+	succeed(t, environ, "", "migrate")
+	s := startServing(t, environ)
+	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.edges+"/edges/v1/changes", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+edgeSecret)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	stream := bufio.NewReader(response.Body)
+	if line, err := stream.ReadString('\n'); err != nil || !strings.Contains(line, `"start":true`) {
+		t.Fatalf("the stream begins with %q, %v", line, err)
+	}
+	s.end(t)
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		t.Errorf("the stream is cut off: %v", err)
+	}
+}
+
+// Serving never migrates. It waits, and says for what.
+func TestServeIsNotReadyWithoutItsSchema(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, postgrestest.Empty(t))
+	s := startServing(t, environ)
+	expect(t, "http://"+s.operators+"/livez", 200, "true")
+	expect(t, "http://"+s.operators+"/readyz", 503, "core migrate")
+	fails(t, "core migrate", but(environ, "CORE_OPS_LISTEN", s.operators), "", "health")
+	succeed(t, environ, "", "migrate")
+	expect(t, "http://"+s.operators+"/readyz", 200, `"postgres":"ok"`)
+}
+
+func TestServeDemo(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	conn := postgrestest.Conn(t, database)
+	environ := append(environment(t, database), "CORE_DEMO=1")
+	succeed(t, environ, "", "migrate")
+
+	first := startServing(t, environ)
+	checkDemo(t, first, conn)
+	before := demoCounts(t, conn)
+	first.end(t)
+
+	second := startServing(t, environ)
+	checkDemo(t, second, conn)
+	if diff := cmp.Diff(before, demoCounts(t, conn)); diff != "" {
+		t.Errorf("the second start changes what is there (-first +second):\n%s", diff)
+	}
+}
+
+// checkDemo checks what a visitor finds.
+func checkDemo(t *testing.T, s *served, conn *pgx.Conn) {
+	t.Helper()
+	status, body := ask(t, http.DefaultClient, "POST", "http://"+s.public+"/api/auth/login", "",
+		`{"email":"demo@example.com","password":"demo-password"}`)
+	var bearer struct{ Token string }
+	if err := json.Unmarshal([]byte(body), &bearer); err != nil || status != 200 {
+		t.Fatalf("the log-in is answered with %d %s, %v", status, body, err)
+	}
+	if _, body := ask(t, http.DefaultClient, "GET", "http://"+s.public+"/api/user", bearer.Token, ""); !strings.Contains(body, `"verified":true`) {
+		t.Errorf("the demo user is %s", body)
+	}
+
+	_, body = ask(t, http.DefaultClient, "GET", "http://"+s.public+"/api/players", bearer.Token, "")
+	var players []struct {
+		Name string `json:"name"`
+		Skin int    `json:"tid_skin"`
+		Cape int    `json:"tid_cape"`
+	}
+	if err := json.Unmarshal([]byte(body), &players); err != nil {
+		t.Fatal(err)
+	}
+	kind := func(tid int) (kind string) {
+		if tid != 0 {
+			if err := conn.QueryRow(t.Context(), "SELECT type FROM textures WHERE tid = $1", tid).Scan(&kind); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return kind
+	}
+	got := map[string][2]string{}
+	for _, p := range players {
+		got[p.Name] = [2]string{kind(p.Skin), kind(p.Cape)}
+	}
+	if diff := cmp.Diff(map[string][2]string{"Demo": {"steve", "cape"}, "Slim": {"alex", ""}}, got); diff != "" {
+		t.Errorf("the players wear (-want +got):\n%s", diff)
+	}
+
+	var unread, skins int
+	row(t, conn, "SELECT count(*) FROM notifications JOIN users USING (uid) WHERE read_at IS NULL AND email = 'demo@example.com'", &unread)
+	row(t, conn, "SELECT count(*) FROM closet_items JOIN textures USING (tid) JOIN users USING (uid) WHERE type <> 'cape' AND email = 'demo@example.com'", &skins)
+	if unread != 2 || skins <= 6 {
+		t.Errorf("there are %d unread notifications and %d skins in the closet; want 2, and more than one page of 6", unread, skins)
+	}
+}
+
+// demoCounts returns how many rows there are of everything a start might add.
+func demoCounts(t *testing.T, conn *pgx.Conn) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for _, table := range []string{"users", "players", "textures", "closet_items", "messages", "notifications", "changes"} {
+		var n int
+		row(t, conn, "SELECT count(*) FROM "+table, &n)
+		counts[table] = n
+	}
+	return counts
+}
+
+func TestServeEdgesOverTLS(t *testing.T) {
+	t.Parallel()
+
+	cert, key, roots := certificate(t)
+	environ := environment(t, postgrestest.URL(t))
+	fails(t, "CORE_EDGES_TLS_KEY", append(environ, "CORE_EDGES_TLS_CERT="+cert), "", "serve")
+	succeed(t, environ, "", "migrate")
+	s := startServing(t, append(environ, "CORE_EDGES_TLS_CERT="+cert, "CORE_EDGES_TLS_KEY="+key))
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	defer client.CloseIdleConnections()
+	if status, body := ask(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", edgeSecret, `{"keys":["name:nobody"]}`); status != 200 ||
+		!strings.Contains(body, `"mappings":[{}]`) {
+		t.Errorf("the question is answered with %d %s", status, body)
+	}
+	if status, _ := ask(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", "another secret of 16", `{}`); status != 401 {
+		t.Errorf("a wrong secret is answered with %d; want 401", status)
+	}
+}
+
+// certificate writes a certificate for 127.0.0.1 and its key into files, and
+// returns their paths and who vouches for it.
+func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := t.TempDir()
+	cert, key = filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
+	if err := os.WriteFile(cert, certPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(certPEM)
+	return cert, key, roots
+}

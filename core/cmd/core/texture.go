@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/settings"
+)
+
+// textureAddCommand adds a texture for a user, as if they had uploaded it.
+func textureAddCommand(ctx context.Context, p program) error {
+	flags := newFlags("texture add")
+	uploader := flags.String("uploader", "", "e-mail address of the user it is added for (required)")
+	title := flags.String("name", "", "the texture's name; the file's if not given")
+	kind := flags.String("type", "skin", "steve, alex, cape, or skin: told by the pixels")
+	private := flags.Bool("private", false, "keep it out of the library")
+	path, err := operand(p, flags, "FILE")
+	if err != nil {
+		return err
+	}
+	if *uploader == "" {
+		return fmt.Errorf("-uploader must be given")
+	}
+	if *title == "" {
+		*title = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	}
+	config, err := settings.Read[struct {
+		postgres.Config
+		Objects  objects.Config     `envPrefix:"OBJECTS_"`
+		Textures core.TextureLimits `envPrefix:"TEXTURE_"`
+	}](prefix, p.environ)
+	if err != nil {
+		return err
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	files, err := objectStore(config.Objects)
+	if err != nil {
+		return err
+	}
+	if err := files.Check(ctx); err != nil {
+		return err
+	}
+
+	db, err := postgres.Open(ctx, config.Config)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	defer db.Close()
+	user, err := core.NewUsers(db, nil, nil).ByEmail(ctx, *uploader)
+	if err != nil {
+		return err
+	}
+	texture, err := core.NewTextures(db, files, config.Textures).Upload(ctx, user.ID, core.Upload{
+		File: file, Name: *title, Type: *kind, Public: !*private,
+	})
+	if err != nil {
+		return err
+	}
+	tellEdges(ctx, db)
+	fmt.Fprintf(p.stdout, "texture %d added: %s, type %s, hash %s\n", texture.ID, texture.Name, texture.Type, texture.Hash)
+	return nil
+}
