@@ -1,0 +1,51 @@
+package render_test
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// BenchmarkRender measures each pose at the size drawn when nobody asks for one.
+func BenchmarkRender(b *testing.B) {
+	for _, bench := range []struct {
+		name  string
+		sheet string
+		view  render.View
+	}{
+		{"flat", "classic", render.View{Pose: render.Flat, Type: skin.Steve, Size: render.DefaultSize}},
+		{"flat-hd", "hd", render.View{Pose: render.Flat, Type: skin.Steve, Size: render.DefaultSize}},
+		{"isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: render.DefaultSize}},
+		{"preview", "classic", render.View{Pose: render.Preview, Type: skin.Steve, Size: render.DefaultHeight}},
+		{"preview-slim", "slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: render.DefaultHeight}},
+		{"preview-cape", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: render.DefaultHeight}},
+	} {
+		sheet := readSheet(b, bench.sheet)
+		b.Run("pose="+bench.name+"/step=draw", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				mustDraw(b, sheet, bench.view)
+			}
+		})
+		for _, format := range []render.Format{render.PNG, render.WebP} {
+			view := bench.view
+			view.Format = format
+			b.Run("pose="+bench.name+"/step=encode/format="+format.String(), func(b *testing.B) {
+				picture := mustDraw(b, sheet, view)
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := renderer.Encode(picture, format); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			b.Run("pose="+bench.name+"/step=render/format="+format.String(), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					b.ReportMetric(float64(len(mustRender(b, sheet, view))), "file-bytes")
+				}
+			})
+		}
+	}
+}

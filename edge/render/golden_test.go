@@ -1,0 +1,95 @@
+package render_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+var update = flag.Bool("update", false, "accept the pictures as drawn")
+
+// The pictures are compared with those in testdata, drawn from the sheets there.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		name  string
+		sheet string
+		view  render.View
+	}{
+		{"classic-flat", "classic", render.View{Pose: render.Flat, Type: skin.Steve, Size: 64}},
+		{"classic-isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 96}},
+		{"classic-isometric-tiny", "classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 24}},
+		{"classic-preview", "classic", render.View{Pose: render.Preview, Type: skin.Steve, Size: 256}},
+		{"classic-preview-small", "classic", render.View{Pose: render.Preview, Type: skin.Steve, Size: 96}},
+		{"slim-flat", "slim", render.View{Pose: render.Flat, Type: skin.Alex, Size: 64}},
+		{"slim-isometric", "slim", render.View{Pose: render.Isometric, Type: skin.Alex, Size: 96}},
+		{"slim-preview", "slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: 256}},
+		{"legacy-flat", "legacy", render.View{Pose: render.Flat, Type: skin.Steve, Size: 64}},
+		{"legacy-isometric", "legacy", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 96}},
+		{"legacy-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 256}},
+		{"legacy-slim-preview", "legacy", render.View{Pose: render.Preview, Type: skin.Alex, Size: 96}},
+		{"hd-flat-uneven", "hd", render.View{Pose: render.Flat, Type: skin.Steve, Size: 72}},
+		{"hd-isometric", "hd", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}},
+		{"hd-preview", "hd", render.View{Pose: render.Preview, Type: skin.Steve, Size: 320}},
+		{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+
+			drawn := mustRender(t, readSheet(t, test.sheet), test.view)
+			golden := filepath.Join("testdata", test.name+".png")
+			if *update {
+				if err := os.WriteFile(golden, drawn, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			// Edges may round otherwise on other machines; flat pictures are exact.
+			tolerance := 2
+			if test.view.Pose == render.Flat || test.view.Type == skin.Cape {
+				tolerance = 0
+			}
+			file, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if differs(decodePNG(t, drawn), decodePNG(t, file), tolerance) {
+				kept := filepath.Join(t.ArtifactDir(), test.name+".png")
+				if err := os.WriteFile(kept, drawn, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				t.Errorf("the picture differs from %s; it is kept in %s (with -artifacts)", golden, kept)
+			}
+		})
+	}
+}
+
+// differs reports whether any value of the pictures is further apart than the
+// tolerance.
+func differs(a, b render.Picture, tolerance int) bool {
+	if a.Width != b.Width || a.Height != b.Height {
+		return true
+	}
+	for i := range a.Pix {
+		if diff := int(a.Pix[i]) - int(b.Pix[i]); diff < -tolerance || diff > tolerance {
+			return true
+		}
+	}
+	return false
+}
+
+// readSheet reads one of the sheets in testdata.
+func readSheet(tb testing.TB, name string) skin.Sheet {
+	tb.Helper()
+	file, err := os.ReadFile(filepath.Join("testdata", "sheets", name+".png"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := decodePNG(tb, file)
+	return skin.Sheet{Width: p.Width, Height: p.Height, Pix: p.Pix}
+}

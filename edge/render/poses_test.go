@@ -1,0 +1,471 @@
+package render_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// point is a place on the model: x to the player's left, y upwards, z to where
+// they look, in units from between their feet.
+type point struct{ x, y, z float64 }
+
+// patch is a face of the model that should be seen: the texels from x, y on lie
+// on it from the point at on, a column further by across and a row by down.
+type patch struct {
+	name         string
+	x, y, w, h   int
+	at           point
+	across, down point
+	light        int // hundredths
+	skip         int // rows from the top that other limbs may hide
+}
+
+// expect looks whether the middle of every texel of the patches is where it
+// should be. Where puts a point of the model into the picture.
+func expect(t *testing.T, picture render.Picture, sheet skin.Sheet, where func(point) (x, y float64), patches []patch) {
+	t.Helper()
+	for _, p := range patches {
+		for v := p.skip; v < p.h; v++ {
+			for u := range p.w {
+				s, r := float64(u)+0.5, float64(v)+0.5
+				x, y := where(point{
+					p.at.x + s*p.across.x + r*p.down.x,
+					p.at.y + s*p.across.y + r*p.down.y,
+					p.at.z + s*p.across.z + r*p.down.z,
+				})
+				got := pixel(picture, int(x), int(y))
+				want := lit(sheet.Pix[sheet.At(p.x+u, p.y+v):], p.light)
+				if got != want {
+					t.Errorf("%s, texel %d, %d at pixel %.1f, %.1f: %v; want %v", p.name, u, v, x, y, got, want)
+					return
+				}
+			}
+		}
+	}
+}
+
+func pixel(p render.Picture, x, y int) [4]byte { return [4]byte(p.Pix[4*(y*p.Width+x):]) }
+
+// lit returns a texel under a light.
+func lit(texel []byte, light int) [4]byte {
+	var c [4]byte
+	for i := range 3 {
+		c[i] = byte(math.Round(float64(texel[i]) * float64(light) / 100))
+	}
+	c[3] = texel[3]
+	return c
+}
+
+// fill gives every texel of a rectangle a colour.
+func fill(sheet skin.Sheet, x, y, w, h int, colour [4]byte) {
+	for v := range h {
+		for u := range w {
+			copy(sheet.Pix[sheet.At(x+u, y+v):], colour[:])
+		}
+	}
+}
+
+// isometric puts a point into an isometric picture: 14.697 units in the height,
+// the middle of the head in the middle.
+func isometric(side int) func(point) (x, y float64) {
+	scale := float64(side) / (9 * math.Sqrt(8.0/3))
+	return func(p point) (x, y float64) {
+		x = (p.x + p.z) / math.Sqrt2
+		y = (p.z-p.x)/math.Sqrt(6) - (p.y-28)*math.Sqrt(2.0/3)
+		return float64(side)/2 + scale*x, float64(side)/2 + scale*y
+	}
+}
+
+// headPatches returns what is seen of a box around the head's middle, size units
+// wide, its texels unfolded from x on.
+func headPatches(name string, x int, size float64) []patch {
+	e, h := size/8, size/2
+	return []patch{
+		{name + " top", x + 8, 0, 8, 8, point{-h, 28 + h, -h}, point{x: e}, point{z: e}, 100, 0},
+		{name + " right", x, 8, 8, 8, point{-h, 28 + h, -h}, point{z: e}, point{y: -e}, 70, 0},
+		{name + " front", x + 8, 8, 8, 8, point{-h, 28 + h, h}, point{x: e}, point{y: -e}, 90, 0},
+	}
+}
+
+func TestIsometricShowsTheRightTexels(t *testing.T) {
+	t.Parallel()
+
+	for _, side := range []int{96, 512} {
+		view := render.View{Pose: render.Isometric, Type: skin.Steve, Size: side}
+
+		covered := paint.Marker(64, 64)
+		expect(t, mustDraw(t, covered, view), covered, isometric(side), headPatches("hat", 32, 9))
+
+		bare := paint.Marker(64, 64)
+		fill(bare, 32, 0, 32, 16, [4]byte{})
+		expect(t, mustDraw(t, bare, view), bare, isometric(side), headPatches("head", 0, 8))
+	}
+}
+
+// Through the holes of a hat the inside of its far sides shows, above and beside
+// the head.
+func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
+	t.Parallel()
+
+	sheet := paint.Marker(64, 64)
+	fill(sheet, 32, 0, 32, 8, [4]byte{}) // top and bottom
+	fill(sheet, 32, 8, 16, 8, [4]byte{}) // right and front
+	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512})
+	const e = 9.0 / 8
+	expect(t, picture, sheet, isometric(512), append(headPatches("head", 0, 8),
+		patch{"hat back", 56, 8, 8, 1, point{4.5, 32.5, -4.5}, point{x: -e}, point{y: -e}, 90, 0},
+		patch{"hat left", 48, 8, 8, 1, point{4.5, 32.5, 4.5}, point{z: -e}, point{y: -e}, 70, 0},
+	))
+
+	// The bottom lies as on the sheet seen from above: its first row at the back,
+	// its first column on the player's right. Only its rim looks out from below
+	// the head.
+	sheet = paint.Marker(64, 64)
+	fill(sheet, 32, 8, 32, 8, [4]byte{})
+	fill(sheet, 40, 0, 8, 8, [4]byte{})
+	picture = mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512})
+	where := isometric(512)
+	for _, rim := range []struct {
+		u, v int
+		at   point
+	}{
+		{0, 7, point{-4.4, 23.5, 4.4}},
+		{0, 0, point{-4.4, 23.5, -4.2}},
+		{7, 7, point{4.2, 23.5, 4.4}},
+	} {
+		x, y := where(rim.at)
+		got, want := pixel(picture, int(x), int(y)), lit(sheet.Pix[sheet.At(48+rim.u, rim.v):], 60)
+		if got != want {
+			t.Errorf("hat bottom, texel %d, %d: %v; want %v", rim.u, rim.v, got, want)
+		}
+	}
+}
+
+// A partly transparent texel is neither opaque nor gone.
+func TestLayersBlend(t *testing.T) {
+	t.Parallel()
+
+	sheet := skin.NewSheet(64, 64)
+	fill(sheet, 0, 0, 32, 16, [4]byte{200, 100, 0, 255})
+	fill(sheet, 32, 0, 32, 16, [4]byte{0, 100, 200, 51})
+	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512})
+
+	f := func(at point, want [4]byte) {
+		t.Helper()
+		x, y := isometric(512)(at)
+		got := pixel(picture, int(x), int(y))
+		for c := range 4 {
+			if diff := int(got[c]) - int(want[c]); diff < -1 || diff > 1 {
+				t.Errorf("%+v: %v; want %v", at, got, want)
+				return
+			}
+		}
+	}
+
+	// A fifth of the hat's front over four fifths of the head's.
+	f(point{0, 28, 4.5}, [4]byte{144, 90, 36, 255})
+	// The hat's front edge over the inside of its bottom, with nothing behind.
+	f(point{4.4, 23.6, 4.5}, [4]byte{0, 80, 161, 92})
+}
+
+// The head is as wide on the left as on the right, and fills the height.
+func TestIsometricOutline(t *testing.T) {
+	t.Parallel()
+
+	for _, side := range []int{8, 64, 96, 200, 512} {
+		picture := mustDraw(t, paint.Marker(64, 64), render.View{Pose: render.Isometric, Type: skin.Steve, Size: side})
+		alpha := func(x, y int) byte { return pixel(picture, x, y)[3] }
+		scale := float64(side) / (9 * math.Sqrt(8.0/3))
+		left := (float64(side) - scale*9*math.Sqrt2) / 2 // where the hat's left edge is
+		covered := 0.0
+		for y := range side {
+			for x := range side {
+				if alpha(x, y) != alpha(side-1-x, y) {
+					t.Fatalf("%d pixels: row %d is not symmetric", side, y)
+				}
+				if alpha(x, y) != 0 && (float64(x)+1 < left || float64(x) > float64(side)-left) {
+					t.Fatalf("%d pixels: something at %d, %d beside the hat", side, x, y)
+				}
+				covered += float64(alpha(x, y)) / 255
+			}
+		}
+		// Three faces of a cube of nine units, each shortened by √3.
+		if want := math.Sqrt(3) * 81 * scale * scale; math.Abs(covered-want) > 0.5+want/100 {
+			t.Errorf("%d pixels: %.1f of them covered; want %.1f", side, covered, want)
+		}
+		if alpha(side/2, 1+side/100) == 0 || alpha(side/2, side-2-side/100) == 0 {
+			t.Errorf("%d pixels: the head does not fill the height", side)
+		}
+	}
+}
+
+// tall is the height of the preview in the tests, so large that no texel of
+// interest is at an edge.
+const tall = 1024
+
+// front and back put a point into a preview: both figures seen from 25° above,
+// 34.314 units in the height, each in the middle of its half.
+func front(p point) (x, y float64) { return preview(p, 1) }
+func back(p point) (x, y float64)  { return preview(point{-p.x, p.y, -p.z}, 3) }
+
+func preview(p point, quarters float64) (x, y float64) {
+	sin, cos := math.Sincos(25 * math.Pi / 180)
+	image := func(p point) (x, y float64) {
+		return (p.x - p.z) / math.Sqrt2, (p.x+p.z)/math.Sqrt2*sin - p.y*cos
+	}
+	_, top := image(point{-4.5, 32.5, -4.5})
+	_, bottom := image(point{4.25, -0.25, 2.25})
+	scale := tall / (bottom - top)
+	half := math.Ceil(scale * (21/math.Sqrt2 + 1))
+	x, y = image(p)
+	return quarters*half/2 + scale*x, scale * (y - top)
+}
+
+// limb is a box of the model: its texels are unfolded from u, v; from and to are
+// the corners of the base.
+type limb struct {
+	name    string
+	u, v    int
+	from    point
+	w, h, d int
+}
+
+// limbs lists what stands where, base and layers, right limbs first.
+func limbs(arm int) (base, layers []limb) {
+	a := float64(arm)
+	base = []limb{
+		{"head", 0, 0, point{-4, 24, -4}, 8, 8, 8},
+		{"body", 16, 16, point{-4, 12, -2}, 8, 12, 4},
+		{"right arm", 40, 16, point{-4 - a, 12, -2}, arm, 12, 4},
+		{"left arm", 32, 48, point{4, 12, -2}, arm, 12, 4},
+		{"right leg", 0, 16, point{-4, 0, -2}, 4, 12, 4},
+		{"left leg", 16, 48, point{0, 0, -2}, 4, 12, 4},
+	}
+	layers = []limb{
+		{"hat", 32, 0, base[0].from, 8, 8, 8},
+		{"jacket", 16, 32, base[1].from, 8, 12, 4},
+		{"right sleeve", 40, 32, base[2].from, arm, 12, 4},
+		{"left sleeve", 48, 48, base[3].from, arm, 12, 4},
+		{"right pants", 0, 32, base[4].from, 4, 12, 4},
+		{"left pants", 0, 48, base[5].from, 4, 12, 4},
+	}
+	return base, layers
+}
+
+// patches returns the upright faces of a limb that is larger than its texels by
+// grow on every side: those seen from the front, and those seen from the back.
+func (l limb) patches(grow float64) (fromFront, fromBack []patch) {
+	w, h, d := float64(l.w), float64(l.h), float64(l.d)
+	x0, y1, z0 := l.from.x-grow, l.from.y+h+grow, l.from.z-grow
+	x1, z1 := l.from.x+w+grow, l.from.z+d+grow
+	ew, eh, ed := (w+2*grow)/w, (h+2*grow)/h, (d+2*grow)/d
+	down := point{y: -eh}
+
+	skip := 3 // rows that the head, or an arm, may hide
+	if l.h == 8 {
+		skip = 0
+	}
+	fromFront = []patch{{l.name + " front", l.u + l.d, l.v + l.d, l.w, l.h, point{x0, y1, z1}, point{x: ew}, down, 90, skip}}
+	fromBack = []patch{{l.name + " back", l.u + 2*l.d + l.w, l.v + l.d, l.w, l.h, point{x1, y1, z0}, point{x: -ew}, down, 90, skip}}
+	rows := l.h
+	if l.name == "hat" {
+		rows-- // a sleeve stands before the last
+	}
+	if l.from.x+w > 4 || l.name == "left leg" || l.name == "left pants" || l.h == 8 {
+		fromFront = append(fromFront, patch{l.name + " left", l.u + l.d + l.w, l.v + l.d, l.d, rows, point{x1, y1, z1}, point{z: -ed}, down, 70, skip})
+	}
+	if l.from.x < -4 || l.name == "right leg" || l.name == "right pants" || l.h == 8 {
+		fromBack = append(fromBack, patch{l.name + " right", l.u, l.v + l.d, l.d, rows, point{x0, y1, z0}, point{z: ed}, down, 70, skip})
+	}
+	return fromFront, fromBack
+}
+
+func TestPreviewShowsTheRightTexels(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		name string
+		as   skin.Type
+		arm  int
+	}{
+		{"classic", skin.Steve, 4},
+		{"slim", skin.Alex, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+
+			base, layers := limbs(test.arm)
+			view := render.View{Pose: render.Preview, Type: test.as, Size: tall}
+
+			covered := paint.Marker(64, 64)
+			picture := mustDraw(t, covered, view)
+			for _, l := range layers {
+				grow := 0.25 // the jacket's hair more does not matter here
+				if l.name == "hat" {
+					grow = 0.5
+				}
+				fromFront, fromBack := l.patches(grow)
+				expect(t, picture, covered, front, fromFront)
+				expect(t, picture, covered, back, fromBack)
+			}
+
+			bare := paint.Marker(64, 64)
+			fill(bare, 32, 0, 32, 16, [4]byte{})
+			fill(bare, 0, 32, 64, 16, [4]byte{})
+			fill(bare, 0, 48, 16, 16, [4]byte{})
+			fill(bare, 48, 48, 16, 16, [4]byte{})
+			picture = mustDraw(t, bare, view)
+			for _, l := range base {
+				fromFront, fromBack := l.patches(0)
+				expect(t, picture, bare, front, fromFront)
+				expect(t, picture, bare, back, fromBack)
+			}
+			expect(t, picture, bare, front, []patch{
+				{"head top", 8, 0, 8, 8, point{-4, 32, -4}, point{x: 1}, point{z: 1}, 100, 0},
+				{"left arm top", 32 + 4, 48, test.arm, 4, point{4, 24, -2}, point{x: 1}, point{z: 1}, 100, 0},
+			})
+			expect(t, picture, bare, back, []patch{
+				{"head top", 8, 0, 8, 8, point{-4, 32, -4}, point{x: 1}, point{z: 1}, 100, 0},
+				{"right arm top", 44, 16, test.arm, 4, point{float64(-4 - test.arm), 24, -2}, point{x: 1}, point{z: 1}, 100, 0},
+			})
+
+			// From hand to hand there is no gap, and nothing beyond.
+			for x := -4 - float64(test.arm) + 0.05; x < 4+float64(test.arm); x += 0.01 {
+				px, py := front(point{x, 18.3, 2})
+				if pixel(picture, int(px), int(py))[3] != 255 {
+					t.Fatalf("a gap at x = %.2f", x)
+				}
+			}
+			px, py := front(point{-4.1 - float64(test.arm), 18.3, 2})
+			if pixel(picture, int(px), int(py))[3] != 0 {
+				t.Errorf("the right arm is too wide")
+			}
+		})
+	}
+}
+
+// The left limbs of a legacy skin mirror the right ones, and it has no layers
+// but the hat.
+func TestPreviewOfLegacySkin(t *testing.T) {
+	t.Parallel()
+
+	legacy := paint.Marker(64, 32)
+	fill(legacy, 32, 0, 32, 16, [4]byte{})
+	picture := mustDraw(t, legacy, render.View{Pose: render.Preview, Type: skin.Steve, Size: tall})
+
+	base, _ := limbs(4)
+	for _, l := range base[:3] {
+		fromFront, fromBack := l.patches(0)
+		expect(t, picture, legacy, front, fromFront)
+		expect(t, picture, legacy, back, fromBack)
+	}
+	mirrored := point{x: -1}
+	down := point{y: -1}
+	expect(t, picture, legacy, front, []patch{
+		{"left arm front", 44, 20, 4, 12, point{8, 24, 2}, mirrored, down, 90, 3},
+		{"left arm outside", 40, 20, 4, 12, point{8, 24, -2}, point{z: 1}, down, 70, 3},
+		{"left leg front", 4, 20, 4, 12, point{4, 12, 2}, mirrored, down, 90, 3},
+		{"left leg outside", 0, 20, 4, 12, point{4, 12, -2}, point{z: 1}, down, 70, 3},
+	})
+	expect(t, picture, legacy, back, []patch{
+		{"left arm back", 52, 20, 4, 12, point{4, 24, -2}, point{x: 1}, down, 90, 3},
+	})
+}
+
+// HD sheets are looked up at their own scale, in every pose.
+func TestHDSheetsLookLikeClassicOnes(t *testing.T) {
+	t.Parallel()
+
+	classic := paint.Noise(3, 64, 64)
+	for _, k := range []int{2, 3} {
+		hd := skin.NewSheet(64*k, 64*k)
+		for y := range hd.Height {
+			for x := range hd.Width {
+				copy(hd.Pix[hd.At(x, y):][:4], classic.Pix[classic.At(x/k, y/k):])
+			}
+		}
+		for _, view := range []render.View{
+			{Pose: render.Flat, Type: skin.Steve, Size: 48},
+			{Pose: render.Isometric, Type: skin.Alex, Size: 512},
+			{Pose: render.Preview, Type: skin.Alex, Size: tall},
+		} {
+			if !same(mustDraw(t, hd, view), mustDraw(t, classic, view)) {
+				t.Errorf("%+v: scale %d looks different", view, k)
+			}
+		}
+	}
+}
+
+func TestPreviewMeasures(t *testing.T) {
+	t.Parallel()
+
+	f := func(as skin.Type, height, width int) {
+		t.Helper()
+		picture := mustDraw(t, skin.NewSheet(64, 32), render.View{Pose: render.Preview, Type: as, Size: height})
+		got := []int{picture.Width, picture.Height, len(picture.Pix)}
+		if diff := cmp.Diff([]int{width, height, 4 * width * height}, got); diff != "" {
+			t.Errorf("preview of %s (-want +got):\n%s", as, diff)
+		}
+	}
+
+	f(skin.Steve, 64, 60)
+	f(skin.Steve, 400, 370)
+	f(skin.Alex, 400, 370)
+	f(skin.Steve, 1024, 946)
+	f(skin.Cape, 64, 88)
+	f(skin.Cape, 400, 550)
+}
+
+func TestPreviewOfCape(t *testing.T) {
+	t.Parallel()
+
+	f := func(k, height, texel, left, top int) {
+		t.Helper()
+		sheet := paint.Marker(64*k, 32*k)
+		picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: height})
+		half := picture.Width / 2
+		for y := range height {
+			for x := range picture.Width {
+				u, v := (x%half-left)/texel, (y-top)/texel
+				var want [4]byte
+				if x%half >= left && u < 10*k && y >= top && v < 16*k {
+					first := k // the outer face
+					if x >= half {
+						first = 12 * k // the inner one
+					}
+					want = [4]byte(sheet.Pix[sheet.At(first+u, k+v):])
+				}
+				if got := pixel(picture, x, y); got != want {
+					t.Errorf("cape of scale %d, %d pixels high: pixel %d, %d is %v; want %v", k, height, x, y, got, want)
+					return
+				}
+			}
+		}
+	}
+
+	f(1, 64, 4, 2, 0)
+	f(1, 400, 25, 12, 0)
+	f(2, 400, 12, 17, 8)
+	f(4, 64, 1, 2, 0)
+	f(3, 64, 1, 7, 8)
+
+	// Where there are more texels than pixels a pixel shows all it covers.
+	sheet := skin.NewSheet(512, 256)
+	for y := range 128 {
+		for x := range 80 {
+			if (x+y)%2 == 0 {
+				copy(sheet.Pix[sheet.At(8+x, 8+y):], []byte{250, 100, 30, 255})
+			}
+		}
+	}
+	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 64})
+	if got, want := pixel(picture, 20, 30), [4]byte{250, 100, 30, 128}; got != want {
+		t.Errorf("a chequered cape shows %v; want %v", got, want)
+	}
+}

@@ -1,0 +1,69 @@
+package render
+
+import (
+	"math"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// How a preview is seen: from 25° above the horizon, the front turned to the
+// viewer's left and the back turned the same way.
+const (
+	previewPitch = 25 * math.Pi / 180
+	frontYaw     = -45
+	backYaw      = frontYaw + 180
+)
+
+// gap is the room between two figures, in units. Half of it also lies at the
+// outer edges.
+const gap = 1
+
+// drawPreview draws the whole figure twice, the front on the left and the back
+// on the right, height pixels high. A standing figure with all its layers is
+// W = 14.849 units wide and H = 34.314 high in this view (classic arms, which
+// also set the frame of slim ones, so that both models are drawn to one scale).
+// The figure fills the height; each half is ⌈height/H · (W + gap)⌉ pixels wide,
+// and the picture twice that.
+func drawPreview(sheet skin.Sheet, model skin.Type, height int) Picture {
+	var boxes []cuboid
+	for _, limb := range figure(skin.Steve) {
+		boxes = append(boxes, limb.worn())
+	}
+	limbs := figure(model)
+	front, back := look(frontYaw, previewPitch), look(backYaw, previewPitch)
+
+	// A figure is as large from behind.
+	seen := front.extentOf(boxes...)
+	scale := float64(height) / seen.height()
+	half := int(math.Ceil(scale * (seen.width() + gap)))
+
+	picture := newPicture(2*half, height)
+	onLeft, onRight := centred(seen, scale, 0, half, height), centred(seen, scale, half, half, height)
+	quads := append(
+		front.quads(limbs, model, onLeft, sheet.Scale()),
+		back.quads(limbs, model, onRight, sheet.Scale())...,
+	)
+	picture.paint(sheet, quads, onLeft.crisp(sheet.Scale()))
+	return picture
+}
+
+// drawCape draws the outer face of a cape on the left and the inner one on the
+// right, as flat as they lie on the sheet. A face is 10 × 16 units; each half of
+// the picture is 11 units wide, of which there are 16 in the height. The faces
+// are as large as whole pixels for every texel allow; only where there are fewer
+// pixels than texels they fill the height.
+func drawCape(sheet skin.Sheet, height int) Picture {
+	faces := skin.CapeFaces().Scaled(sheet.Scale())
+	unit := height / 16 // a whole number of pixels, as heights are multiples of 16
+	picture := newPicture(2*11*unit, height)
+
+	high := height / faces.Front.H * faces.Front.H
+	if high == 0 {
+		high = height
+	}
+	wide := high / 16 * 10
+	for i, face := range []skin.Rect{faces.Front, faces.Back} {
+		picture.place(crop(sheet, face), i*11*unit+(11*unit-wide)/2, (height-high)/2, wide, high)
+	}
+	return picture
+}

@@ -1,0 +1,175 @@
+package render
+
+import (
+	"math"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// vec is a point or a direction in the model's space. Its unit is the side of a
+// classic texel; x grows to the player's left, y upwards, z to where the player
+// looks. The origin lies on the ground, between the feet.
+type vec struct{ x, y, z float64 }
+
+func (a vec) plus(b vec) vec          { return vec{a.x + b.x, a.y + b.y, a.z + b.z} }
+func (a vec) times(f float64) vec     { return vec{a.x * f, a.y * f, a.z * f} }
+func (a vec) dot(b vec) float64       { return a.x*b.x + a.y*b.y + a.z*b.z }
+func (a vec) along(axis axis) float64 { return [3]float64{a.x, a.y, a.z}[axis] }
+
+// axis is one of the three directions of the model's space.
+type axis uint8
+
+const (
+	sideways axis = iota
+	upright
+	lengthwise
+)
+
+// cuboid is a box of the model, its edges along the axes.
+type cuboid struct{ from, to vec }
+
+// grown returns the box with every side moved outwards.
+func (c cuboid) grown(by float64) cuboid {
+	d := vec{by, by, by}
+	return cuboid{from: c.from.plus(d.times(-1)), to: c.to.plus(d)}
+}
+
+// corners returns the eight corners of the box.
+func (c cuboid) corners() []vec {
+	all := make([]vec, 0, 8)
+	for _, x := range []float64{c.from.x, c.to.x} {
+		for _, y := range []float64{c.from.y, c.to.y} {
+			for _, z := range []float64{c.from.z, c.to.z} {
+				all = append(all, vec{x, y, z})
+			}
+		}
+	}
+	return all
+}
+
+// face is one side of a box: a rectangle in space and the texels that lie on it.
+type face struct {
+	origin       vec // where the top left corner of the texels lies
+	across, down vec // along their first row, along their first column
+	axis         axis
+	outwards     float64 // 1 if the face looks along its axis, -1 if against it
+	light        int     // how bright it is, in hundredths
+	texels       skin.Rect
+}
+
+// How bright the sides of every box are, in hundredths. The light belongs to the
+// model: it comes from above and from before and behind the player, so that a
+// skin's front is as bright in every pose.
+const (
+	lightAbove   = 100
+	lightFront   = 90
+	lightAside   = 70
+	lightBeneath = 60
+)
+
+// facesOf returns the six sides of a box and how its texels lie on them: the way
+// the game unfolds boxes, which skin.Box describes.
+func facesOf(c cuboid, texels skin.Box) [6]face {
+	w, h, d := c.to.x-c.from.x, c.to.y-c.from.y, c.to.z-c.from.z
+	left, right := vec{w, 0, 0}, vec{-w, 0, 0} // the player's
+	down := vec{0, -h, 0}
+	ahead, astern := vec{0, 0, d}, vec{0, 0, -d}
+	return [6]face{
+		{vec{c.from.x, c.to.y, c.from.z}, left, ahead, upright, 1, lightAbove, texels.Top},
+		{c.from, left, ahead, upright, -1, lightBeneath, texels.Bottom},
+		{vec{c.from.x, c.to.y, c.from.z}, ahead, down, sideways, -1, lightAside, texels.Right},
+		{vec{c.from.x, c.to.y, c.to.z}, left, down, lengthwise, 1, lightFront, texels.Front},
+		{c.to, astern, down, sideways, 1, lightAside, texels.Left},
+		{vec{c.to.x, c.to.y, c.from.z}, right, down, lengthwise, -1, lightFront, texels.Back},
+	}
+}
+
+// camera looks at the model from far away, so that parallels stay parallel. Its
+// directions are at right angles and of length one.
+type camera struct{ right, down, towards vec }
+
+// look returns a camera. The yaw, in degrees, turns the player to the viewer's
+// right: at 0 they look straight at the viewer, at 45 their face shows on the
+// viewer's right, at 180 their back. The pitch, in radians, is how far the
+// camera stands above the horizon.
+func look(yaw, pitch float64) camera {
+	sinYaw, cosYaw := math.Sincos(yaw * math.Pi / 180)
+	sinPitch, cosPitch := math.Sincos(pitch)
+	return camera{
+		right:   vec{cosYaw, 0, sinYaw},
+		down:    vec{-sinYaw * sinPitch, -cosPitch, cosYaw * sinPitch},
+		towards: vec{-sinYaw * cosPitch, sinPitch, cosYaw * cosPitch},
+	}
+}
+
+// sees reports whether the camera looks at a face from outside its box.
+func (c camera) sees(f face) bool { return c.towards.along(f.axis)*f.outwards > 0 }
+
+// extent is a rectangle of the camera's image, in units; y grows downwards.
+type extent struct{ left, top, right, bottom float64 }
+
+// extentOf returns the smallest rectangle that holds the boxes.
+func (c camera) extentOf(boxes ...cuboid) extent {
+	e := extent{left: math.Inf(1), top: math.Inf(1), right: math.Inf(-1), bottom: math.Inf(-1)}
+	for _, box := range boxes {
+		for _, corner := range box.corners() {
+			x, y := corner.dot(c.right), corner.dot(c.down)
+			e.left, e.right = min(e.left, x), max(e.right, x)
+			e.top, e.bottom = min(e.top, y), max(e.bottom, y)
+		}
+	}
+	return e
+}
+
+func (e extent) width() float64  { return e.right - e.left }
+func (e extent) height() float64 { return e.bottom - e.top }
+
+// screen says where in a picture the camera's image lies: the point x, y of the
+// image, in units, is the pixel left + scale·x, top + scale·y.
+type screen struct{ left, top, scale float64 }
+
+// crisp reports whether the texels of a sheet of scale k are large enough, at
+// four pixels, to be drawn with hard edges. The rows and columns of smaller ones
+// would visibly differ in size, so they are smoothed.
+func (s screen) crisp(k int) bool { return s.scale >= float64(4*k) }
+
+// linear is a value that changes evenly over the picture.
+type linear struct{ perX, perY, atZero float64 }
+
+func (l linear) at(x, y float64) float64 { return l.perX*x + l.perY*y + l.atZero }
+
+// quad is a face in a picture. For each point of the picture it tells which
+// texel lies there, counted from the face's first in texels of the sheet, and
+// how near to the viewer.
+type quad struct {
+	u, v, nearness linear
+	top, bottom    float64 // the first and last row it may touch
+	left, right    float64 // the first and last column it may touch
+	texels         skin.Rect
+	light          int
+}
+
+// project returns the quad that a face is on the screen. A sheet has k texels
+// where the classic one has one. It must not be called for a face that the
+// camera sees from its edge.
+func (c camera) project(f face, on screen, k int) quad {
+	q := quad{texels: f.texels.Scaled(k), light: f.light}
+
+	// The corner and the two edges of the face in the picture.
+	x0, y0 := on.left+on.scale*f.origin.dot(c.right), on.top+on.scale*f.origin.dot(c.down)
+	ax, ay := on.scale*f.across.dot(c.right), on.scale*f.across.dot(c.down)
+	dx, dy := on.scale*f.down.dot(c.right), on.scale*f.down.dot(c.down)
+	q.left, q.right = x0+min(0, ax)+min(0, dx), x0+max(0, ax)+max(0, dx)
+	q.top, q.bottom = y0+min(0, ay)+min(0, dy), y0+max(0, ay)+max(0, dy)
+
+	// A point is origin + s·across + t·down; solved for s and t, in texels.
+	area := ax*dy - ay*dx
+	w, h := float64(q.texels.W)/area, float64(q.texels.H)/area
+	q.u = linear{dy * w, -dx * w, (y0*dx - x0*dy) * w}
+	q.v = linear{-ay * h, ax * h, (x0*ay - y0*ax) * h}
+
+	right, down, towards := c.right.along(f.axis), c.down.along(f.axis), c.towards.along(f.axis)
+	q.nearness = linear{-right / (towards * on.scale), -down / (towards * on.scale), 0}
+	q.nearness.atZero = f.origin.along(f.axis)/towards - q.nearness.at(on.left, on.top)
+	return q
+}

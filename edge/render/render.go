@@ -1,0 +1,184 @@
+// Package render turns the pixels of a texture into the pixels of a picture,
+// and those into a file. What a picture shows follows the player model of the
+// game: which boxes it has, where they stand and which texels lie on them.
+//
+// Pictures are drawn in plain Go, because libvips costs a tenth of a millisecond
+// for each operation however small the picture is; libvips is crossed into once
+// a picture, to encode it. The package starts no goroutines: whoever calls it
+// bounds how much is drawn at once.
+package render
+
+import (
+	"fmt"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Pose is what of a texture a picture shows.
+type Pose uint8
+
+// The poses.
+const (
+	Flat      Pose = iota // the head from the front, square
+	Isometric             // the head from above and from its front right edge, square
+	Preview               // a skin: the whole figure from the front and from the back; a cape: its outer and its inner face
+)
+
+// String returns flat, isometric or preview.
+func (p Pose) String() string {
+	switch p {
+	case Flat:
+		return "flat"
+	case Isometric:
+		return "isometric"
+	case Preview:
+		return "preview"
+	default:
+		return "unknown"
+	}
+}
+
+// Format is how a picture is written. Both formats keep every pixel.
+type Format uint8
+
+// The formats.
+const (
+	PNG Format = iota
+	WebP
+)
+
+// String returns png or webp.
+func (f Format) String() string {
+	switch f {
+	case PNG:
+		return "png"
+	case WebP:
+		return "webp"
+	default:
+		return "unknown"
+	}
+}
+
+// What pictures measure when nobody asks for a size, in pixels.
+const (
+	DefaultSize   = 96
+	DefaultHeight = 400
+)
+
+// The sizes that are drawn, in pixels. A head's side is a multiple of sizeStep,
+// as its face is eight texels wide; a preview's height is one of heightStep, as
+// a cape is sixteen texels high.
+const (
+	minSize, maxSize, sizeStep       = 8, 512, 8
+	minHeight, maxHeight, heightStep = 64, 1024, 16
+)
+
+// SizeOf returns the side of the head drawn for whoever asks for a size: the
+// next size, within bounds, at which the texels of a classic face are crisp.
+func SizeOf(asked int) int { return fit(asked, minSize, maxSize, sizeStep) }
+
+// HeightOf returns the height of the preview drawn for whoever asks for a height.
+func HeightOf(asked int) int { return fit(asked, minHeight, maxHeight, heightStep) }
+
+// fit clamps a length and rounds it up to a multiple of step.
+func fit(asked, least, most, step int) int {
+	asked = min(max(asked, least), most)
+	return (asked + step - 1) / step * step
+}
+
+// View says which picture of a texture is meant, apart from the texture itself.
+// Views are comparable: the same View of the same texture is the same file, as
+// long as the renderer's revision is the same.
+type View struct {
+	Pose Pose
+	Type skin.Type
+	// Size is the side of a head, a value of SizeOf, or the height of a preview,
+	// a value of HeightOf, in pixels.
+	Size   int
+	Format Format
+}
+
+// Check returns the Invalid fault for which Draw or Render would refuse the
+// view, and nil if they would not.
+func (v View) Check() error {
+	if v.Type != skin.Cape && !v.Type.IsSkin() {
+		return fault.New(fault.Invalid, "A texture of no known type cannot be drawn.")
+	}
+	if v.Format > WebP {
+		return fault.New(fault.Invalid, "Pictures are PNG or WebP.")
+	}
+	switch v.Pose {
+	case Flat, Isometric:
+		if v.Type == skin.Cape {
+			return fault.New(fault.Invalid, "A cape has no face.")
+		}
+		if v.Size != SizeOf(v.Size) {
+			return fault.Field("size", "The size is a multiple of %d from %d to %d pixels.", sizeStep, minSize, maxSize)
+		}
+	case Preview:
+		if v.Size != HeightOf(v.Size) {
+			return fault.Field("height", "The height is a multiple of %d from %d to %d pixels.", heightStep, minHeight, maxHeight)
+		}
+	default:
+		return fault.New(fault.Invalid, "A texture has no such pose.")
+	}
+	return nil
+}
+
+// Picture is a drawn picture: Width × Height pixels in rows from the top, four
+// bytes a pixel (red, green, blue, alpha; not premultiplied), the stride being
+// exactly 4 × Width. A pixel whose alpha is 0 is black.
+type Picture struct {
+	Width, Height int
+	Pix           []byte
+}
+
+// newPicture returns a transparent picture.
+func newPicture(width, height int) Picture {
+	return Picture{Width: width, Height: height, Pix: make([]byte, 4*width*height)}
+}
+
+// Draw draws a view of a sheet: a skin of 64k × 64k or 64k × 32k texels, or a
+// cape of 64k × 32k. It leaves the sheet as it is. A view that cannot be drawn
+// is an Invalid fault; a sheet of another shape is a plain error, as none such
+// should ever have been stored.
+func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
+	if err := view.Check(); err != nil {
+		return Picture{}, err
+	}
+	if err := checkSheet(sheet, view.Type); err != nil {
+		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Pose, view.Type, err)
+	}
+	if view.Type == skin.Cape {
+		return drawCape(sheet, view.Size), nil
+	}
+	sheet = sheet.Normalised(view.Type)
+	switch view.Pose {
+	case Isometric:
+		return drawIsometric(sheet, view.Size), nil
+	case Preview:
+		return drawPreview(sheet, view.Type, view.Size), nil
+	default:
+		return drawFlat(sheet, view.Size), nil
+	}
+}
+
+// checkSheet makes sure that every texel the drawing looks up is there.
+func checkSheet(sheet skin.Sheet, as skin.Type) error {
+	w, h := sheet.Width, sheet.Height
+	shaped := w > 0 && w%64 == 0 && (2*h == w || as.IsSkin() && h == w)
+	if !shaped || len(sheet.Pix) != 4*w*h {
+		return fmt.Errorf("a sheet of %d × %d texels in %d bytes is none", w, h, len(sheet.Pix))
+	}
+	return nil
+}
+
+// Render draws a view of a sheet and encodes it in the view's format.
+func (r *Renderer) Render(sheet skin.Sheet, view View) ([]byte, error) {
+	picture, err := r.Draw(sheet, view)
+	if err != nil {
+		return nil, err
+	}
+	return r.Encode(picture, view.Format)
+}

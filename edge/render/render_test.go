@@ -1,0 +1,339 @@
+package render_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"log/slog"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/davidbyttow/govips/v2/vips"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// renderer is the one of the process: libvips cannot be started twice.
+var renderer *render.Renderer
+
+// said is all that libvips warned of.
+var said bytes.Buffer
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+// run runs the tests, and fails the package if they leave memory or files of
+// libvips behind or made it complain.
+func run(m *testing.M) int {
+	var err error
+	renderer, err = render.Start(render.Config{Log: slog.New(slog.NewTextHandler(&said, nil))})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start renderer:", err)
+		return 1
+	}
+	code := m.Run()
+
+	var left vips.MemoryStats
+	vips.ReadVipsMemStats(&left)
+	left.MemHigh = 0
+	if left != (vips.MemoryStats{}) {
+		fmt.Fprintf(os.Stderr, "libvips still holds %+v\n", left)
+		code = 1
+	}
+	renderer.Close()
+	if said.Len() > 0 {
+		fmt.Fprintf(os.Stderr, "libvips said:\n%s", said.String())
+		code = 1
+	}
+	return code
+}
+
+func TestSizes(t *testing.T) {
+	t.Parallel()
+
+	f := func(round func(int) int, asked, want int) {
+		t.Helper()
+		if got := round(asked); got != want {
+			t.Errorf("%d asked for: %d pixels; want %d", asked, got, want)
+		}
+	}
+
+	f(render.SizeOf, -1<<63, 8)
+	f(render.SizeOf, 0, 8)
+	f(render.SizeOf, 8, 8)
+	f(render.SizeOf, 9, 16)
+	f(render.SizeOf, 96, 96)
+	f(render.SizeOf, 100, 104)
+	f(render.SizeOf, 511, 512)
+	f(render.SizeOf, 1<<63-1, 512)
+	f(render.SizeOf, render.DefaultSize, render.DefaultSize)
+	f(render.HeightOf, 0, 64)
+	f(render.HeightOf, 65, 80)
+	f(render.HeightOf, 1009, 1024)
+	f(render.HeightOf, 1<<63-1, 1024)
+	f(render.HeightOf, render.DefaultHeight, render.DefaultHeight)
+}
+
+func TestDrawRefuses(t *testing.T) {
+	t.Parallel()
+
+	skinSheet, capeSheet := skin.NewSheet(64, 64), skin.NewSheet(64, 32)
+	for _, test := range []struct {
+		name  string
+		sheet skin.Sheet
+		view  render.View
+		want  string
+	}{
+		{"the face of a cape", capeSheet, render.View{Pose: render.Flat, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"the head of a cape", capeSheet, render.View{Pose: render.Isometric, Type: skin.Cape, Size: 64}, "A cape has no face."},
+		{"no type", skinSheet, render.View{Pose: render.Flat, Size: 64}, "A texture of no known type cannot be drawn."},
+		{"an unknown pose", skinSheet, render.View{Pose: render.Preview + 1, Type: skin.Steve, Size: 64}, "A texture has no such pose."},
+		{"an unknown format", skinSheet, render.View{Type: skin.Steve, Size: 64, Format: render.WebP + 1}, "Pictures are PNG or WebP."},
+		{"no size", skinSheet, render.View{Type: skin.Steve}, "The size is a multiple of 8 from 8 to 512 pixels."},
+		{"an odd size", skinSheet, render.View{Type: skin.Steve, Size: 65}, "The size is a multiple of 8 from 8 to 512 pixels."},
+		{"a huge head", skinSheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 520}, "The size is a multiple of 8 from 8 to 512 pixels."},
+		{"a tiny preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Alex, Size: 48}, "The height is a multiple of 16 from 64 to 1024 pixels."},
+		{"a preview of odd height", capeSheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 72}, "The height is a multiple of 16 from 64 to 1024 pixels."},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := renderer.Draw(test.sheet, test.view)
+			f, ok := errors.AsType[*fault.Error](err)
+			if !ok || f.Kind != fault.Invalid || f.Message != test.want {
+				t.Errorf("Draw: %v; want the Invalid fault %q", err, test.want)
+			}
+			if _, err := renderer.Render(test.sheet, test.view); fault.KindOf(err) != fault.Invalid {
+				t.Errorf("Render: %v; want an Invalid fault", err)
+			}
+		})
+	}
+}
+
+// A sheet that should never have been stored is not the caller's mistake.
+func TestDrawRefusesBrokenSheets(t *testing.T) {
+	t.Parallel()
+
+	f := func(as skin.Type, width, height, bytes int) {
+		t.Helper()
+		sheet := skin.Sheet{Width: width, Height: height, Pix: make([]byte, bytes)}
+		_, err := renderer.Draw(sheet, render.View{Pose: render.Preview, Type: as, Size: 64})
+		if err == nil || fault.KindOf(err) != fault.Internal {
+			t.Errorf("Draw(%d × %d %s in %d bytes): %v; want a plain error", width, height, as, bytes, err)
+		}
+	}
+
+	f(skin.Steve, 0, 0, 0)
+	f(skin.Steve, 64, 64, 64*64*4-1)
+	f(skin.Steve, 64, 48, 64*48*4)
+	f(skin.Alex, 96, 96, 96*96*4)
+	f(skin.Steve, -64, -64, 64*64*4)
+	f(skin.Cape, 64, 64, 64*64*4)
+	f(skin.Cape, 22, 17, 22*17*4)
+}
+
+func TestDrawLeavesTheSheetAlone(t *testing.T) {
+	t.Parallel()
+
+	for _, view := range views() {
+		sheet := paint.Noise(1, 64, 32)
+		before := slices.Clone(sheet.Pix)
+		mustDraw(t, sheet, view)
+		if !bytes.Equal(sheet.Pix, before) {
+			t.Errorf("%+v: Draw changed the sheet", view)
+		}
+	}
+}
+
+// What is read back from either format is what was drawn.
+func TestFormatsKeepEveryPixel(t *testing.T) {
+	t.Parallel()
+
+	if !renderer.CanWebP() {
+		t.Fatal("this libvips cannot write WebP")
+	}
+	for _, view := range views() {
+		for seed := range uint64(3) {
+			sheet := paint.Noise(seed, 64, 32)
+			picture := mustDraw(t, sheet, view)
+			for i := 0; i < len(picture.Pix); i += 4 {
+				if [4]byte(picture.Pix[i:]) != [4]byte{} && picture.Pix[i+3] == 0 {
+					t.Fatalf("%+v: pixel %d is transparent, but not black", view, i/4)
+				}
+			}
+
+			view.Format = render.PNG
+			asPNG, err := renderer.Render(sheet, view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := decodePNG(t, asPNG); !same(got, picture) {
+				t.Errorf("%+v: PNG shows another picture", view)
+			}
+			view.Format = render.WebP
+			asWebP, err := renderer.Render(sheet, view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(asWebP, []byte("EXIF")) {
+				t.Errorf("%+v: WebP holds more than pixels", view)
+			}
+			if got := decodeWebP(t, asWebP); !same(got, picture) {
+				t.Errorf("%+v: WebP shows another picture", view)
+			}
+		}
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	t.Parallel()
+
+	f := func(picture render.Picture, format render.Format, want string) {
+		t.Helper()
+		_, err := renderer.Encode(picture, format)
+		if err == nil || err.Error() != want {
+			t.Errorf("Encode: %v; want %q", err, want)
+		}
+	}
+
+	f(render.Picture{}, render.PNG, "hand picture to libvips: image has zero dimensions")
+	f(render.Picture{Width: 1, Height: 1, Pix: make([]byte, 4)}, render.WebP+1, "encode unknown: no such format")
+
+	// WebP ends at 16383 pixels, and govips adds a stack trace to what libvips says.
+	wide := render.Picture{Width: 1 << 14, Height: 1, Pix: make([]byte, 4<<14)}
+	_, err := renderer.Encode(wide, render.WebP)
+	if err == nil || bytes.ContainsRune([]byte(err.Error()), '\n') {
+		t.Errorf("Encode(a picture too wide for WebP): %v; want an error of one line", err)
+	}
+}
+
+func TestRevision(t *testing.T) {
+	t.Parallel()
+
+	if got := renderer.Revision(); !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(got) {
+		t.Errorf("Revision: %q; want 12 digits", got)
+	}
+}
+
+// Pictures drawn at the same time come out as pictures drawn one by one.
+func TestRenderAtOnce(t *testing.T) {
+	t.Parallel()
+
+	sheet := paint.Noise(7, 64, 32)
+	views := views()
+	want := make([][]byte, len(views))
+	for i, view := range views {
+		want[i] = mustRender(t, sheet, view)
+	}
+
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 4 * len(views) {
+				i = (i + worker) % len(views)
+				got, err := renderer.Render(sheet, views[i])
+				if err != nil || !bytes.Equal(got, want[i]) {
+					t.Errorf("%+v: another file, or %v", views[i], err)
+				}
+			}
+		})
+		runtime.Gosched()
+	}
+	all.Wait()
+}
+
+// views returns a view of each pose, type and format.
+func views() []render.View {
+	var all []render.View
+	for _, format := range []render.Format{render.PNG, render.WebP} {
+		for _, as := range []skin.Type{skin.Steve, skin.Alex} {
+			all = append(all,
+				render.View{Pose: render.Flat, Type: as, Size: 96, Format: format},
+				render.View{Pose: render.Isometric, Type: as, Size: 96, Format: format},
+				render.View{Pose: render.Preview, Type: as, Size: 128, Format: format},
+			)
+		}
+		all = append(all, render.View{Pose: render.Preview, Type: skin.Cape, Size: 128, Format: format})
+	}
+	return all
+}
+
+func mustDraw(tb testing.TB, sheet skin.Sheet, view render.View) render.Picture {
+	tb.Helper()
+	picture, err := renderer.Draw(sheet, view)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return picture
+}
+
+func mustRender(tb testing.TB, sheet skin.Sheet, view render.View) []byte {
+	tb.Helper()
+	file, err := renderer.Render(sheet, view)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return file
+}
+
+// decodePNG reads a file without libvips.
+func decodePNG(tb testing.TB, file []byte) render.Picture {
+	tb.Helper()
+	img, err := png.Decode(bytes.NewReader(file))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pictureOf(tb, img)
+}
+
+func decodeWebP(tb testing.TB, file []byte) render.Picture {
+	tb.Helper()
+	if !bytes.HasPrefix(file, []byte("RIFF")) {
+		tb.Fatal("this is no WebP")
+	}
+	ref, err := vips.NewImageFromBuffer(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer ref.Close()
+	img, err := ref.ToGoImage()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	picture := pictureOf(tb, img)
+	for i := 0; i < len(picture.Pix); i += 4 {
+		if pixel := picture.Pix[i : i+4]; pixel[3] == 0 {
+			clear(pixel) // the encoder chose its colour
+		}
+	}
+	return picture
+}
+
+// pictureOf returns the pixels of a decoded file, to the bit.
+func pictureOf(tb testing.TB, img image.Image) render.Picture {
+	tb.Helper()
+	size := img.Bounds().Size()
+	switch img := img.(type) {
+	case *image.NRGBA:
+		return render.Picture{Width: size.X, Height: size.Y, Pix: img.Pix}
+	case *image.RGBA:
+		// image/png decodes a file without an alpha channel to it.
+		if img.Opaque() {
+			return render.Picture{Width: size.X, Height: size.Y, Pix: img.Pix}
+		}
+	}
+	tb.Fatalf("the file decodes to an unexpected %T", img)
+	return render.Picture{}
+}
+
+func same(a, b render.Picture) bool {
+	return a.Width == b.Width && a.Height == b.Height && bytes.Equal(a.Pix, b.Pix)
+}
