@@ -1,0 +1,162 @@
+// Package edge draws pictures of textures for everybody who asks, and remembers
+// nothing that it could not fetch again.
+//
+// A request names a picture by way of something that may change: a player's
+// name, a user, a number. Mappings knows what such a key leads to. It asks core
+// once, keeps the answer, and drops it within milliseconds of a change, because
+// core streams the changes of all keys to every edge; what it may keep, and for
+// how long, is told there.
+//
+// At the end of every mapping lies a texture file, named by its hash. From there
+// on nothing can change: a View is the hash together with all that decides what
+// the picture looks like, so a picture is right for ever and a View is both its
+// key in memory and, together with the renderer's revision, its entity tag.
+//
+// Pictures answers with a finished picture from memory, or makes it: the sheet
+// comes from memory or from the object store, a slot is waited for, the renderer
+// draws. However many ask for a picture at a moment, it is fetched and drawn
+// once, and nobody who gives up waiting spoils it for the others.
+//
+// The packages around this one are its door (api), the places that things come
+// from (origin), and the drawing itself (render). It needs of them only what the
+// small interfaces here say.
+package edge
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Config bounds what pictures cost.
+type Config struct {
+	CacheBytes  int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
+	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"67108864" help:"memory for decoded textures, in bytes"`
+	RenderSlots int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one"`
+	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that wait to be drawn, for each slot; more are answered with 503"`
+	RenderWait  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
+}
+
+// patience bounds the making of one picture. Nobody else does: it belongs to
+// no single caller.
+const patience = 15 * time.Second
+
+// Sheets fetches textures.
+type Sheets interface {
+	// Sheet returns a NotFound fault only when the store is known to hold no such
+	// file.
+	Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error)
+}
+
+// Renderer draws.
+type Renderer interface {
+	// Render returns the encoded picture of a sheet. The caller bounds how many
+	// run at once.
+	Render(sheet skin.Sheet, view render.View) ([]byte, error)
+	// Revision changes whenever the bytes that Render returns could.
+	Revision() string
+	// CanWebP reports whether WebP can be written.
+	CanWebP() bool
+}
+
+// Pictures finds out what is to be seen and shows it: from memory, or fetched
+// and drawn once.
+type Pictures struct {
+	mappings *Mappings
+	sheets   Sheets
+	renderer Renderer
+	revision string
+
+	// nobody is the sheet of the default avatar. It lies in no store, so the
+	// digest of its pixels stands in for the hash of a file.
+	nobody     skin.Sheet
+	nobodyHash skin.Hash
+
+	finished *cache[[]byte]
+	decoded  *cache[skin.Sheet]
+	slots    *slots
+}
+
+// NewPictures returns pictures of what mappings lead to. nobody is the skin of
+// the default avatar, drawn as Steve's.
+func NewPictures(config Config, mappings *Mappings, sheets Sheets, renderer Renderer, nobody skin.Sheet) (*Pictures, error) {
+	switch {
+	case config.RenderSlots < 0:
+		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must not be negative", config.RenderSlots)
+	case config.RenderQueue < 0:
+		return nil, fmt.Errorf("RENDER_QUEUE is %d, but must not be negative", config.RenderQueue)
+	case config.RenderSlots == 0:
+		config.RenderSlots = max(1, runtime.GOMAXPROCS(0)-1)
+	}
+	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(file []byte) int { return cap(file) })
+	if err != nil {
+		return nil, fmt.Errorf("CACHE_BYTES: %w", err)
+	}
+	decoded, err := newCache("sheet", config.SheetBytes, 16<<10, func(sheet skin.Sheet) int { return cap(sheet.Pix) })
+	if err != nil {
+		return nil, fmt.Errorf("SHEET_BYTES: %w", err)
+	}
+	return &Pictures{
+		mappings:   mappings,
+		sheets:     sheets,
+		renderer:   renderer,
+		revision:   renderer.Revision(),
+		nobody:     nobody,
+		nobodyHash: nobody.Digest(),
+		finished:   finished,
+		decoded:    decoded,
+		slots:      newSlots(config.RenderSlots, config.RenderSlots*config.RenderQueue, config.RenderWait),
+	}, nil
+}
+
+// Close waits until the pictures being drawn are finished, and lets no further
+// one begin: the renderer may be closed then.
+func (p *Pictures) Close() { p.slots.close() }
+
+// Revision returns the revision of the renderer behind the pictures.
+func (p *Pictures) Revision() string { return p.revision }
+
+// Picture returns the encoded picture of a view and whether it had to be drawn.
+// The bytes are shared with everybody who asks: send them, never change them.
+//
+// A NotFound fault says that the texture's file is missing from the store.
+func (p *Pictures) Picture(ctx context.Context, view View) (file []byte, drawn bool, err error) {
+	name := view.name()
+	if file, ok := p.finished.get(name); ok {
+		return file, false, nil
+	}
+	file, err = p.finished.load(ctx, name, func(ctx context.Context) ([]byte, error) { return p.draw(ctx, view) })
+	return file, true, err
+}
+
+func (p *Pictures) draw(ctx context.Context, view View) ([]byte, error) {
+	// What would be turned away afterwards is not fetched.
+	if p.slots.full() {
+		return nil, refuse()
+	}
+	sheet, err := p.sheet(ctx, view.Texture)
+	if err != nil {
+		return nil, err
+	}
+	// Only now: a slot is for a core, and fetching needs none.
+	if err := p.slots.take(ctx); err != nil {
+		return nil, err
+	}
+	defer p.slots.leave()
+	return p.renderer.Render(sheet, view.View)
+}
+
+func (p *Pictures) sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
+	if hash == p.nobodyHash {
+		return p.nobody, nil
+	}
+	name := string(hash[:])
+	if sheet, ok := p.decoded.get(name); ok {
+		return sheet, nil
+	}
+	return p.decoded.load(ctx, name, func(ctx context.Context) (skin.Sheet, error) { return p.sheets.Sheet(ctx, hash) })
+}

@@ -1,0 +1,307 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// MappingsConfig bounds what is remembered of mappings.
+type MappingsConfig struct {
+	Bytes    int64         `env:"MAPPING_BYTES" envDefault:"67108864" help:"memory for what names and numbers lead to, in bytes"`
+	MaxStale time.Duration `env:"MAX_STALE" envDefault:"24h" help:"longest time that remembered answers are given while core is away; 0s gives none"`
+}
+
+const (
+	// doubt is how long a mapping is believed without a word from core.
+	doubt = time.Second
+	// askPatience bounds one question to core, the waiting in line included.
+	askPatience = 5 * time.Second
+	// shardCount keeps visitors out of each other's way.
+	shardCount = 64
+)
+
+// Core answers what keys lead to.
+type Core interface {
+	// Lookup returns what a key leads to, and the position of the snapshot in
+	// which that was read. It returns an Unavailable fault when core is away.
+	Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error)
+}
+
+// Source says how a mapping was learned.
+type Source uint8
+
+// The sources of a mapping.
+const (
+	Kept  Source = iota // remembered, and believed to be right at this moment
+	Asked               // core was asked, or tried to be
+	Stale               // remembered; core is away and may know better
+)
+
+var (
+	lookups = [...]*metrics.Counter{
+		Kept:  metrics.NewCounter(`veneer_edge_lookups_total{source="kept"}`),
+		Asked: metrics.NewCounter(`veneer_edge_lookups_total{source="asked"}`),
+		Stale: metrics.NewCounter(`veneer_edge_lookups_total{source="stale"}`),
+	}
+	lookupsFailed = metrics.NewCounter("veneer_edge_lookups_failed_total")
+	answersUnkept = metrics.NewCounter("veneer_edge_answers_not_kept_total")
+	changesHeard  = metrics.NewCounter("veneer_edge_changes_total")
+	beatsHeard    = metrics.NewCounter("veneer_edge_beats_total")
+	timesForgot   = metrics.NewCounter("veneer_edge_forgot_all_total")
+	evictions     = metrics.NewCounter("veneer_edge_mappings_evicted_total")
+)
+
+// Mappings remembers what keys lead to, and never believes a memory that core
+// has called into question.
+//
+// Core's stream of changes makes that possible. It comes in the order of
+// revisions, and a beat in it says that it is complete. So what was remembered
+// before a beat, and named by no change up to it, was still right at the beat.
+// While beats come, every memory is; a second after the last one each is asked
+// about again when it is next needed.
+//
+// An answer and a change can pass each other on the way. An answer is therefore
+// kept only if none of this happened since its question went out: a change named
+// its key, the history was found to be another one, or a core answered that has
+// itself not seen what this edge has seen. Whoever waited for such an answer
+// still gets it, as they asked before the change arrived; whoever comes later
+// waits for an answer of their own.
+type Mappings struct {
+	core     Core
+	maxStale time.Duration
+	born     time.Time
+	seed     maphash.Seed
+	shards   [shardCount]shard
+
+	// mu makes a change of the position and of the shards one step for everybody
+	// who sends a question or takes an answer in, and they hold it for reading.
+	// It is locked before the lock of a shard. Visitors who find what they want
+	// need only that of the shard.
+	mu       sync.RWMutex
+	position mapping.Position
+
+	// vouched is the time of the last beat, since born.
+	vouched atomic.Int64
+	// failing is whether core was away when it was last asked.
+	failing atomic.Bool
+}
+
+// NewMappings returns mappings that know nothing. They keep nothing before they
+// have been told of the beginning of a stream.
+func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
+	const least = 1 << 16
+	if config.Bytes < least {
+		return nil, fmt.Errorf("MAPPING_BYTES: %d bytes are too few; at least %d are needed", config.Bytes, least)
+	}
+	if config.MaxStale < 0 {
+		return nil, fmt.Errorf("MAX_STALE is %s, but must not be negative", config.MaxStale)
+	}
+	m := &Mappings{core: core, maxStale: config.MaxStale, born: time.Now(), seed: maphash.MakeSeed()}
+	m.vouched.Store(math.MinInt64 / 2)
+	for i := range m.shards {
+		m.shards[i].budget = config.Bytes / shardCount
+		m.shards[i].forget()
+	}
+	return m, nil
+}
+
+// Lookup returns what a key leads to and how that was learned. A key that leads
+// nowhere has the zero Mapping. It returns an Unavailable fault when core is away
+// and nothing recent enough is remembered.
+//
+// What the mapping points to is shared: never change it.
+func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, Source, error) {
+	known, ok := m.shard(key).find(key)
+	if ok && m.age(known) < doubt {
+		lookups[Kept].Inc()
+		return known.mapping, Kept, nil
+	}
+
+	if ok && m.failing.Load() && m.age(known) <= m.maxStale {
+		// Nobody waits for a core that did not answer just now. It is asked all the
+		// same, and its first answer ends this.
+		m.embark(key)
+		lookups[Stale].Inc()
+		return known.mapping, Stale, nil
+	}
+
+	answer, err := m.ask(ctx, key)
+	if err == nil {
+		lookups[Asked].Inc()
+		return answer, Asked, nil
+	}
+	// Looked up anew: a change may have arrived while core was tried.
+	known, ok = m.shard(key).find(key)
+	if ok && fault.KindOf(err) == fault.Unavailable && m.age(known) <= m.maxStale {
+		lookups[Stale].Inc()
+		return known.mapping, Stale, nil
+	}
+	lookupsFailed.Inc()
+	return mapping.Mapping{}, Asked, err
+}
+
+// Position returns the position up to which changes have been taken in.
+func (m *Mappings) Position() mapping.Position {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.position
+}
+
+// Check returns an error unless the stream of changes is alive and complete.
+func (m *Mappings) Check(context.Context) error {
+	switch silence := m.now() - time.Duration(m.vouched.Load()); {
+	case silence < doubt:
+		return nil
+	case silence > m.now()+doubt:
+		return errors.New("not in touch with core yet")
+	default:
+		return fmt.Errorf("no beat from core for %s", silence.Round(time.Second))
+	}
+}
+
+// Apply takes in the next event of the stream. Once it has returned, no look-up
+// that begins leads to what was true before the event. It returns an error for
+// an event that cannot follow the one before it; the stream is then worth
+// nothing and must be opened again.
+func (m *Mappings) Apply(event mapping.Event) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	if event.Start {
+		if event.Position != m.position {
+			timesForgot.Inc()
+			for i := range m.shards {
+				m.shards[i].forget()
+			}
+			m.position = event.Position
+		}
+		return nil
+	}
+	if event.Epoch != m.position.Epoch || event.Revision < m.position.Revision {
+		return fmt.Errorf("an event of epoch %q, revision %d cannot follow epoch %q, revision %d",
+			event.Epoch, event.Revision, m.position.Epoch, m.position.Revision)
+	}
+	for _, key := range event.Keys {
+		m.shard(key).drop(key)
+	}
+	m.position = event.Position
+	if event.IsBeat() {
+		beatsHeard.Inc()
+		m.vouched.Store(int64(m.now()))
+	} else {
+		changesHeard.Inc()
+	}
+	return nil
+}
+
+// ask returns core's answer to a question that was sent for this caller, or is
+// under way already for others.
+func (m *Mappings) ask(ctx context.Context, key mapping.Key) (mapping.Mapping, error) {
+	known, f := m.embark(key)
+	if f == nil {
+		return known.mapping, nil
+	}
+	select {
+	case <-f.landed:
+		return f.mapping, f.err
+	case <-ctx.Done():
+		return mapping.Mapping{}, ctx.Err()
+	}
+}
+
+// embark returns the flight that asks about a key, or no flight but a memory if
+// one has landed since the caller looked.
+func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
+	// Held until the flight is where changes find it: from its position on, none
+	// may miss it.
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	s := m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, ok := s.nodes[key]; ok && m.age(n.memory) < doubt {
+		return n.memory, nil
+	}
+	if f, ok := s.flights[key]; ok {
+		return memory{}, f
+	}
+	f := &flight{revision: m.position.Revision, asked: m.now(), landed: make(chan struct{})}
+	s.flights[key] = f
+	go m.fly(key, f)
+	return memory{}, f
+}
+
+// fly asks core on behalf of everybody who waits, and so has a context of nobody.
+func (m *Mappings) fly(key mapping.Key, f *flight) {
+	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+	defer cancel()
+	answer, position, err := m.core.Lookup(ctx, key)
+	m.failing.Store(fault.KindOf(err) == fault.Unavailable)
+
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	s := m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flights[key] == f {
+		delete(s.flights, key)
+	}
+	f.mapping, f.err = answer, err
+	close(f.landed)
+	switch {
+	case err != nil:
+	case f.outdated || position.Epoch != m.position.Epoch || position.Revision < f.revision:
+		answersUnkept.Inc()
+	default:
+		// What is known is that the answer was right when it was given, which may
+		// have been as early as it was asked for.
+		s.keep(key, memory{mapping: answer, confirmed: f.asked})
+	}
+}
+
+func (m *Mappings) shard(key mapping.Key) *shard {
+	return &m.shards[maphash.String(m.seed, string(key))%shardCount]
+}
+
+func (m *Mappings) now() time.Duration { return time.Since(m.born) }
+
+// age returns for how long nobody has vouched for a memory.
+func (m *Mappings) age(known memory) time.Duration {
+	return m.now() - max(known.confirmed, time.Duration(m.vouched.Load()))
+}
+
+// Expose adds what is known about the mappings to a set of metrics.
+func (m *Mappings) Expose(set *metrics.Set) {
+	set.NewGauge("veneer_edge_stream_live", func() float64 {
+		if m.Check(context.Background()) != nil {
+			return 0
+		}
+		return 1
+	})
+	set.NewGauge("veneer_edge_revision", func() float64 { return float64(m.Position().Revision) })
+	set.NewGauge("veneer_edge_mappings", func() float64 { count, _ := m.usage(); return float64(count) })
+	set.NewGauge("veneer_edge_mappings_bytes", func() float64 { _, bytes := m.usage(); return float64(bytes) })
+}
+
+// usage returns how many mappings are remembered, and in how many bytes.
+func (m *Mappings) usage() (count int, bytes int64) {
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.RLock()
+		count += len(s.nodes)
+		bytes += s.bytes
+		s.mu.RUnlock()
+	}
+	return count, bytes
+}

@@ -1,0 +1,240 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// world is the truth: every key leads to a texture whose tid grows with each
+// change of the key, so that of two answers the later is known.
+type world struct {
+	mu       sync.Mutex
+	random   *rand.Rand
+	position mapping.Position
+	oldest   int64
+	truth    map[mapping.Key]int64
+	changes  []mapping.Event
+	away     bool
+	// applied is what the edge cannot but know: a look-up that begins now must not
+	// lead to less.
+	applied map[mapping.Key]int64
+}
+
+// draw returns a random number below n, the same at every run.
+func (w *world) draw(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.random.IntN(n)
+}
+
+// dawdle waits for a random time of the bubble.
+func (w *world) dawdle(most time.Duration) { <-time.After(time.Duration(w.draw(int(most)))) }
+
+// Lookup answers as core does: with the truth of some moment after the question
+// and before the answer.
+func (w *world) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	w.dawdle(30 * time.Millisecond)
+	w.mu.Lock()
+	away, leads, position := w.away, texture(w.truth[key]), w.position
+	w.mu.Unlock()
+	w.dawdle(60 * time.Millisecond)
+	if away {
+		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", errors.New("away"))
+	}
+	return leads, position, nil
+}
+
+// turn lets something happen in the world.
+func (w *world) turn(keys []mapping.Key) {
+	n, key, other := w.draw(100), keys[w.draw(len(keys))], keys[w.draw(len(keys))]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case n == 0: // a new epoch
+		w.position = mapping.Position{Epoch: w.position.Epoch + "+", Revision: w.position.Revision / 2}
+		w.changes, w.oldest = nil, w.position.Revision
+	case n < 3: // the history is trimmed
+		w.changes, w.oldest = nil, w.position.Revision
+	case n < 6:
+		w.away = !w.away
+	default:
+		w.position.Revision++
+		w.truth[key]++
+		w.truth[other]++
+		w.changes = append(w.changes, mapping.Event{Position: w.position, Keys: []mapping.Key{key, other}})
+	}
+}
+
+// follow streams to the edge, with cuts, until ctx ends.
+func (w *world) follow(ctx context.Context, t *testing.T, m *Mappings) {
+	t.Helper()
+	for ctx.Err() == nil {
+		from := m.Position()
+		w.mu.Lock()
+		away := w.away
+		if from.Epoch != w.position.Epoch || from.Revision < w.oldest || from.Revision > w.position.Revision {
+			from = w.position
+		}
+		start, then := mapping.Event{Position: from, Start: true}, maps.Clone(w.truth)
+		w.mu.Unlock()
+		if away {
+			w.dawdle(100 * time.Millisecond)
+			continue
+		}
+		forgot := from != m.Position()
+		if err := m.Apply(start); err != nil {
+			t.Errorf("Apply(%+v): %v", start, err)
+		}
+		if forgot {
+			w.mu.Lock()
+			maps.Copy(w.applied, then)
+			w.mu.Unlock()
+		}
+		for ctx.Err() == nil && w.draw(200) != 0 {
+			event, leads, ok := w.next(from)
+			if !ok {
+				break
+			}
+			w.dawdle(20 * time.Millisecond)
+			if err := m.Apply(event); err != nil {
+				t.Errorf("Apply(%+v): %v", event, err)
+			}
+			from = event.Position
+			w.mu.Lock()
+			for i, key := range event.Keys {
+				w.applied[key] = max(w.applied[key], leads[i])
+			}
+			w.mu.Unlock()
+		}
+	}
+}
+
+// next returns the event after a position and the least that its keys lead to
+// from there on; not ok if the stream is over.
+func (w *world) next(from mapping.Position) (event mapping.Event, leads []int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.away || from.Epoch != w.position.Epoch || from.Revision < w.oldest {
+		return mapping.Event{}, nil, false
+	}
+	i := slices.IndexFunc(w.changes, func(e mapping.Event) bool { return e.Revision > from.Revision })
+	if i < 0 {
+		return mapping.Event{Position: w.position}, nil, true
+	}
+	event = w.changes[i]
+	for _, key := range event.Keys {
+		// What later changes added is not to be known yet.
+		least := w.truth[key]
+		for _, later := range w.changes[i+1:] {
+			for _, changed := range later.Keys {
+				if changed == key {
+					least--
+				}
+			}
+		}
+		leads = append(leads, least)
+	}
+	return event, leads, true
+}
+
+// TestMappingsAgreeWithTheWorld lets visitors, changes, cuts and slow answers
+// meet at random. No look-up leads to what was known to be over when it began,
+// and once everything is quiet all that is remembered is true.
+func TestMappingsAgreeWithTheWorld(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { playWorld(t, seed) })
+		})
+	}
+}
+
+func playWorld(t *testing.T, seed uint64) {
+	t.Helper()
+	w := &world{
+		random:   rand.New(rand.NewPCG(seed, 1)),
+		position: mapping.Position{Epoch: "e", Revision: 1000},
+		oldest:   1000,
+		truth:    map[mapping.Key]int64{},
+		applied:  map[mapping.Key]int64{},
+	}
+	keys := make([]mapping.Key, 40)
+	for i := range keys {
+		keys[i] = mapping.TID(int64(i + 1))
+		w.truth[keys[i]] = 1
+	}
+	m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Minute}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var stream, visitors sync.WaitGroup
+	stream.Go(func() { w.follow(ctx, t, m) })
+
+	var sources [3]int
+	for range 30 {
+		visitors.Go(func() {
+			for range 400 {
+				w.dawdle(50 * time.Millisecond)
+				key := keys[min(w.draw(len(keys)), w.draw(len(keys)))]
+				w.mu.Lock()
+				least := w.applied[key]
+				w.mu.Unlock()
+				leads, source, err := m.Lookup(ctx, key)
+				w.mu.Lock()
+				most := w.truth[key]
+				w.mu.Unlock()
+				if err != nil {
+					if fault.KindOf(err) != fault.Unavailable {
+						t.Errorf("Lookup(%s): %v", key, err)
+					}
+					continue
+				}
+				if tid := leads.Texture.TID; tid < least || tid > most {
+					t.Errorf("Lookup(%s) = %d from source %d; want %d to %d", key, tid, source, least, most)
+				}
+				w.mu.Lock()
+				sources[source]++
+				w.mu.Unlock()
+			}
+		})
+	}
+	for range 400 {
+		w.dawdle(40 * time.Millisecond)
+		w.turn(keys)
+	}
+	w.mu.Lock()
+	w.away = false
+	w.mu.Unlock()
+	visitors.Wait()
+	<-time.After(time.Minute) // for the stream to catch up
+	stop()
+	stream.Wait()
+	remembered := 0
+	for i := range m.shards {
+		for key, n := range m.shards[i].nodes {
+			remembered++
+			if got, want := n.mapping.Texture.TID, w.truth[key]; got != want {
+				t.Errorf("in the end %s leads to %d; want %d", key, got, want)
+			}
+		}
+	}
+	if remembered == 0 || sources[Kept] == 0 || sources[Asked] == 0 {
+		t.Errorf("%d mappings are remembered, look-ups by source: %v; the test tests nothing", remembered, sources)
+	}
+	if got, want := m.Position(), w.position; got != want {
+		t.Errorf("Position() = %+v; want %+v", got, want)
+	}
+}

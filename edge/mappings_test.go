@@ -1,0 +1,618 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// desk is a core whose answers the test gives, when it likes.
+type desk struct{ questions chan *asked }
+
+type asked struct {
+	key    mapping.Key
+	answer chan answered
+}
+
+type answered struct {
+	leads    mapping.Mapping
+	position mapping.Position
+	err      error
+}
+
+func (d desk) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	q := &asked{key: key, answer: make(chan answered)}
+	select {
+	case d.questions <- q:
+	case <-ctx.Done():
+		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", ctx.Err())
+	}
+	select {
+	case a := <-q.answer:
+		return a.leads, a.position, a.err
+	case <-ctx.Done():
+		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", ctx.Err())
+	}
+}
+
+// script is mappings in front of a desk, in a bubble where time stands still
+// until everybody waits.
+type script struct {
+	*testing.T
+	desk desk
+	m    *Mappings
+}
+
+// play runs a script that begins live, at revision 10 of epoch "a".
+func play(t *testing.T, scene func(s script)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := script{T: t, desk: desk{questions: make(chan *asked)}}
+		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: 24 * time.Hour}, s.desk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.m = m
+		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.beat(10)
+		scene(s)
+	})
+}
+
+func at(revision int64) mapping.Position { return mapping.Position{Epoch: "a", Revision: revision} }
+
+func texture(tid int64) mapping.Mapping {
+	return mapping.Mapping{Texture: &mapping.Texture{TID: tid}}
+}
+
+func (s script) apply(event mapping.Event) {
+	s.Helper()
+	if err := s.m.Apply(event); err != nil {
+		s.Fatalf("Apply(%+v): %v", event, err)
+	}
+}
+
+func (s script) beat(revision int64) {
+	s.Helper()
+	s.apply(mapping.Event{Position: at(revision)})
+}
+
+func (s script) change(revision int64, keys ...mapping.Key) {
+	s.Helper()
+	s.apply(mapping.Event{Position: at(revision), Keys: keys})
+}
+
+// outcome is what a look-up came to.
+type outcome struct {
+	TID    int64 // 0: nothing
+	Source Source
+	Kind   string // of the fault, if there was one
+}
+
+// ask begins a look-up, whose outcome comes later.
+func (s script) ask(key mapping.Key) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		leads, source, err := s.m.Lookup(s.Context(), key)
+		o := outcome{Source: source}
+		if err != nil {
+			o.Kind = fault.KindOf(err).String()
+		}
+		if leads.Texture != nil {
+			o.TID = leads.Texture.TID
+		}
+		done <- o
+	}()
+	synctest.Wait()
+	return done
+}
+
+// question returns the question that has reached core.
+func (s script) question(key mapping.Key) *asked {
+	s.Helper()
+	synctest.Wait()
+	select {
+	case q := <-s.desk.questions:
+		if q.key != key {
+			s.Fatalf("core is asked for %s; want %s", q.key, key)
+		}
+		return q
+	default:
+		s.Fatalf("core is not asked for %s", key)
+		return nil
+	}
+}
+
+func (s script) answer(q *asked, leads mapping.Mapping, position mapping.Position) {
+	q.answer <- answered{leads: leads, position: position}
+	synctest.Wait()
+}
+
+// learn makes the mappings remember a key.
+func (s script) learn(key mapping.Key, tid, revision int64) {
+	s.Helper()
+	got := s.ask(key)
+	s.answer(s.question(key), texture(tid), at(revision))
+	s.want(got, outcome{TID: tid, Source: Asked})
+	s.kept(key, tid)
+}
+
+func (s script) want(got <-chan outcome, want outcome) {
+	s.Helper()
+	synctest.Wait()
+	select {
+	case got := <-got:
+		if diff := cmp.Diff(want, got); diff != "" {
+			s.Errorf("look-up (-want +got):\n%s", diff)
+		}
+	default:
+		s.Errorf("a look-up still waits; want %+v", want)
+	}
+}
+
+// kept demands that a key is answered from memory.
+func (s script) kept(key mapping.Key, tid int64) {
+	s.Helper()
+	s.want(s.ask(key), outcome{TID: tid, Source: Kept})
+}
+
+// unkept demands that core is asked about a key, and fails the question.
+func (s script) unkept(key mapping.Key) {
+	s.Helper()
+	got := s.ask(key)
+	s.question(key).answer <- answered{err: fault.Down("core", errors.New("away"))}
+	s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+}
+
+// stale demands that core is asked about the key, fails the question, and demands
+// that the memory of texture 1 steps in.
+func (s script) stale() {
+	s.Helper()
+	got := s.ask(key)
+	s.question(key).answer <- answered{err: fault.Down("core", errors.New("away"))}
+	s.want(got, outcome{TID: 1, Source: Stale})
+}
+
+func (s script) pass(d time.Duration) { <-time.After(d) }
+
+const key mapping.Key = "name:steve"
+
+func TestAnswerIsKept(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		for range 100 {
+			s.pass(250 * time.Millisecond)
+			s.beat(10)
+			s.kept(key, 1)
+		}
+	})
+}
+
+func TestOneQuestionHoweverManyAsk(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		var all []<-chan outcome
+		for range 100 {
+			all = append(all, s.ask(key))
+		}
+		s.answer(s.question(key), texture(1), at(10))
+		for _, got := range all {
+			s.want(got, outcome{TID: 1, Source: Asked})
+		}
+	})
+}
+
+func TestWhoComesAsAFlightLandsNeedsNoOther(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		// As one who looked before the flight landed and embarks after.
+		if known, f := s.m.embark(key); f != nil || known.mapping.Texture.TID != 1 {
+			s.Errorf("embark() = %+v, %+v; want the memory and no flight", known, f)
+		}
+	})
+}
+
+func TestCallerWhoLeavesSpoilsNothing(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		ctx, leave := context.WithCancel(s.Context())
+		failed := make(chan error, 1)
+		go func() { _, _, err := s.m.Lookup(ctx, key); failed <- err }()
+		synctest.Wait()
+		patient := s.ask(key)
+		leave()
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			s.Errorf("the look-up of a caller who left: %v; want it cancelled", err)
+		}
+		s.answer(s.question(key), texture(1), at(10))
+		s.want(patient, outcome{TID: 1, Source: Asked})
+		s.kept(key, 1)
+	})
+}
+
+func TestLateAnswerDoesNotUndoAChange(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		early := s.ask(key)
+		before := s.question(key)
+		s.change(11, key)
+
+		// Its revision does not give it away: the snapshot may be from after another
+		// change and yet the answer overtook this one. Only the flight knows.
+		s.answer(before, texture(1), at(11))
+		s.want(early, outcome{TID: 1, Source: Asked})
+		s.learn(key, 2, 11)
+	})
+}
+
+func TestOutdatedFlightIsNotJoined(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		early := s.ask(key)
+		before := s.question(key)
+		s.change(11, key)
+		late := s.ask(key)
+		after := s.question(key)
+
+		// The later question may be answered first.
+		s.answer(after, texture(2), at(11))
+		s.want(late, outcome{TID: 2, Source: Asked})
+		s.answer(before, texture(1), at(10))
+		s.want(early, outcome{TID: 1, Source: Asked})
+		s.kept(key, 2)
+	})
+}
+
+func TestAnswerOfACoreThatLagsIsServedOnce(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.change(11, key)
+		got := s.ask(key)
+		s.answer(s.question(key), texture(1), at(10))
+		s.want(got, outcome{TID: 1, Source: Asked})
+		s.learn(key, 2, 11)
+	})
+}
+
+func TestAnswerOfAnotherEpochIsServedOnce(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		got := s.ask(key)
+		s.answer(s.question(key), texture(1), mapping.Position{Epoch: "b", Revision: 10})
+		s.want(got, outcome{TID: 1, Source: Asked})
+		s.unkept(key)
+	})
+}
+
+func TestNothingIsKeptBeforeTheStreamBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := script{T: t, desk: desk{questions: make(chan *asked)}}
+		s.m, _ = NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, s.desk)
+		if err := s.m.Check(t.Context()); err == nil {
+			t.Error("Check of mappings that heard nothing: nil")
+		}
+		got := s.ask(key)
+		s.answer(s.question(key), texture(1), at(10))
+		s.want(got, outcome{TID: 1, Source: Asked})
+		s.unkept(key)
+	})
+}
+
+func TestOtherHistoryForgetsEverything(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		start mapping.Position
+	}{
+		{"a gap that was trimmed", at(50)},
+		{"a head before our own position", at(5)},
+		{"a new epoch", mapping.Position{Epoch: "b", Revision: 10}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(s script) {
+				s.learn(key, 1, 10)
+				early := s.ask("tid:1")
+				flying := s.question("tid:1")
+				s.apply(mapping.Event{Position: test.start, Start: true})
+				s.apply(mapping.Event{Position: test.start})
+				if got := s.m.Position(); got != test.start {
+					s.Errorf("Position() = %+v; want %+v", got, test.start)
+				}
+				s.unkept(key)
+
+				// What was under way is from the other history, whatever it claims.
+				late := s.ask("tid:1")
+				s.answer(s.question("tid:1"), texture(2), test.start)
+				s.want(late, outcome{TID: 2, Source: Asked})
+				s.answer(flying, texture(1), test.start)
+				s.want(early, outcome{TID: 1, Source: Asked})
+				s.kept("tid:1", 2)
+			})
+		})
+	}
+}
+
+func TestSameHistoryForgetsNothing(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.beat(10)
+		s.kept(key, 1)
+	})
+}
+
+func TestCreationEndsARememberedAbsence(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		got := s.ask(key)
+		s.answer(s.question(key), mapping.Mapping{}, at(10))
+		s.want(got, outcome{Source: Asked})
+		s.kept(key, 0)
+		s.change(11, key)
+		s.learn(key, 1, 11)
+	})
+}
+
+func TestRenameTouchesBothNames(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn("name:steve", 1, 10)
+		s.learn("name:alex", 2, 10)
+		s.learn("name:herobrine", 3, 10)
+		s.change(11, "name:steve", "name:alex")
+		s.kept("name:herobrine", 3)
+		s.unkept("name:steve")
+		s.unkept("name:alex")
+	})
+}
+
+func TestSilenceRaisesDoubt(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.pass(doubt - time.Millisecond)
+		s.kept(key, 1)
+		s.pass(2 * time.Millisecond)
+		if err := s.m.Check(s.Context()); err == nil {
+			s.Error("Check after a second of silence: nil")
+		}
+		// Asked again; the answer holds for a second without a beat.
+		got := s.ask(key)
+		s.answer(s.question(key), texture(1), at(10))
+		s.want(got, outcome{TID: 1, Source: Asked})
+		s.pass(doubt - time.Millisecond)
+		s.kept(key, 1)
+		s.pass(2 * time.Millisecond)
+		s.stale()
+
+		s.beat(10)
+		s.kept(key, 1)
+		if err := s.m.Check(s.Context()); err != nil {
+			s.Errorf("Check after a beat: %v", err)
+		}
+	})
+}
+
+func TestSlowAnswerIsAsOldAsItsQuestion(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.pass(2 * doubt)
+		got := s.ask(key)
+		q := s.question(key)
+		s.pass(doubt + time.Millisecond)
+		s.answer(q, texture(1), at(10))
+		s.want(got, outcome{TID: 1, Source: Asked})
+		s.stale()
+	})
+}
+
+func TestCatchingUpIsNotLive(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.pass(2 * doubt)
+		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.change(11, "name:alex")
+		s.stale()
+		s.change(12, "name:alex")
+		s.stale()
+		s.beat(12)
+		s.kept(key, 1)
+	})
+}
+
+func TestStaleIsServedForSoLong(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.pass(24*time.Hour - time.Second)
+		s.stale()
+		// A key that is not remembered gets no picture of somebody else.
+		s.unkept("name:alex")
+		s.pass(2 * time.Second)
+		s.unkept(key)
+
+		s.beat(10)
+		s.kept(key, 1)
+	})
+}
+
+// Once core has failed to answer, what is remembered is given at once, while one
+// question a key goes on asking; the first answer ends that.
+func TestNobodyWaitsForACoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.learn("name:alex", 1, 10)
+		s.pass(2 * doubt)
+		s.stale()
+
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.want(s.ask("name:alex"), outcome{TID: 1, Source: Stale})
+		s.answer(s.question(key), texture(2), at(10))
+		s.question("name:alex").answer <- answered{leads: texture(2), position: at(10)}
+		s.kept(key, 2)
+		s.kept("name:alex", 2)
+	})
+}
+
+func TestChangeWhileCoreIsTriedIsNotServedStale(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.pass(2 * doubt)
+		got := s.ask(key)
+		q := s.question(key)
+		s.change(11, key)
+		q.answer <- answered{err: fault.Down("core", errors.New("away"))}
+		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+	})
+}
+
+func TestOnlyAbsenceOfCoreIsCoveredUp(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.pass(2 * doubt)
+		got := s.ask(key)
+		s.question(key).answer <- answered{err: errors.New("a bug")}
+		s.want(got, outcome{Source: Asked, Kind: "internal"})
+	})
+}
+
+func TestCoreThatNeverAnswersIsAway(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		got := s.ask(key)
+		s.question(key)
+		s.pass(askPatience)
+		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+	})
+}
+
+func TestApplyRefusesWhatCannotFollow(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		event mapping.Event
+	}{
+		{"a beat of another epoch", mapping.Event{Position: mapping.Position{Epoch: "b", Revision: 10}}},
+		{"a change from before", mapping.Event{Position: at(9), Keys: []mapping.Key{key}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(s script) {
+				if err := s.m.Apply(test.event); err == nil {
+					s.Errorf("Apply(%+v): nil", test.event)
+				}
+				if got := s.m.Position(); got != at(10) {
+					s.Errorf("Position() = %+v; want %+v", got, at(10))
+				}
+			})
+		})
+	}
+}
+
+func TestNewMappingsRefuses(t *testing.T) {
+	t.Parallel()
+	f := func(config MappingsConfig) {
+		t.Helper()
+		if _, err := NewMappings(config, desk{}); err == nil {
+			t.Errorf("NewMappings(%+v): nil", config)
+		}
+	}
+	f(MappingsConfig{Bytes: 1, MaxStale: time.Hour})
+	f(MappingsConfig{Bytes: 1 << 20, MaxStale: -1})
+}
+
+// instant is a core that knows every key and answers at once.
+type instant struct{}
+
+func (instant) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	return mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil
+}
+
+func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const budget = 1 << 18
+		m, err := NewMappings(MappingsConfig{Bytes: budget, MaxStale: time.Hour}, instant{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := script{T: t, m: m}
+		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.beat(10)
+
+		hot := make([]mapping.Key, 64)
+		for i := range hot {
+			hot[i] = mapping.TID(int64(i))
+		}
+		look := func(key mapping.Key) Source {
+			_, source, err := m.Lookup(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return source
+		}
+		most := 0
+		for i := range 20_000 {
+			key := mapping.Name(fmt.Sprintf("visitor%d", i))
+			look(key)
+			if source := look(hot[i%len(hot)]); i > 2*len(hot) && source != Kept {
+				t.Fatalf("after %d keys that nobody asks for again, a key in constant use is forgotten", i)
+			}
+			if i%7 == 0 {
+				s.apply(mapping.Event{Position: at(10), Keys: []mapping.Key{key, mapping.Name(fmt.Sprintf("visitor%d", i/2))}})
+			}
+			count, bytes := m.usage()
+			if most = max(most, count); bytes > budget {
+				t.Fatalf("%d mappings take %d bytes; want at most %d", count, bytes, budget)
+			}
+		}
+		count, bytes := m.usage()
+		if count < 400 {
+			t.Errorf("%d mappings remain; the budget has room for more", count)
+		}
+		m.checkLines(t)
+		t.Logf("%d mappings in %d bytes", count, bytes)
+
+		s.apply(mapping.Event{Position: at(11), Start: true})
+		if count, bytes := m.usage(); count != 0 || bytes != 0 {
+			t.Errorf("after all is forgotten, %d mappings take %d bytes", count, bytes)
+		}
+	})
+}
+
+// checkLines walks the line of every shard both ways.
+func (m *Mappings) checkLines(t *testing.T) {
+	t.Helper()
+	for i := range m.shards {
+		s := &m.shards[i]
+		forth, back, bytes := 0, 0, int64(0)
+		for n := s.oldest; n != nil; n = n.later {
+			forth++
+			bytes += n.bytes
+		}
+		for n := s.latest; n != nil; n = n.older {
+			back++
+		}
+		if forth != len(s.nodes) || back != len(s.nodes) || bytes != s.bytes {
+			t.Errorf("shard %d: %d nodes forth, %d back, %d known; %d bytes, %d known", i, forth, back, len(s.nodes), bytes, s.bytes)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// Package origin is where an edge gets things from: mappings and the stream of
+// their changes from core, texture files from the object store.
+package origin
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Config says where core is and how much it is asked at once.
+type Config struct {
+	URL     string        `env:"URL,required,notEmpty" help:"core's listener for edges, as in http://127.0.0.1:9090 or https://core.example.org"`
+	Secrets []string      `env:"SECRETS,required,notEmpty" help:"secrets shared with core, separated by commas; the first is sent"`
+	CA      string        `env:"CA" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
+	Queue   int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
+	Timeout time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
+}
+
+// inFlight is the most look-ups that core is sent at once. Each takes along all
+// that are waiting, so that more would help nobody.
+const inFlight = 8
+
+var (
+	coreAsked   = metrics.NewCounter("veneer_edge_core_requests_total")
+	coreFailed  = metrics.NewCounter("veneer_edge_core_requests_failed_total")
+	coreRefused = metrics.NewCounter("veneer_edge_core_refused_secret_total")
+	keysAsked   = metrics.NewCounter("veneer_edge_core_keys_total")
+	queueFull   = metrics.NewCounter("veneer_edge_core_queue_full_total")
+	streams     = metrics.NewCounter("veneer_edge_streams_total")
+)
+
+// Core is the core that an edge belongs to.
+type Core struct {
+	base    string
+	secret  string
+	timeout time.Duration
+	client  *http.Client
+	log     *slog.Logger
+	queue   chan question
+
+	// refused is set while core does not accept our secret, so that this is
+	// logged once and not for every request.
+	refused atomic.Bool
+}
+
+// NewCore returns core as configured. It reaches nothing yet.
+func NewCore(config Config, log *slog.Logger) (*Core, error) {
+	base, err := url.Parse(config.URL)
+	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
+		return nil, errors.New("URL must look like http://host:port or https://host")
+	}
+	secret := strings.TrimSpace(config.Secrets[0])
+	switch {
+	case secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return nil, errors.New("SECRETS must begin with a secret of printable ASCII without spaces")
+	case config.Queue < 1:
+		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", config.Queue)
+	case config.Timeout <= 0:
+		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
+	}
+	authorities, err := readAuthorities(config.CA)
+	if err != nil {
+		return nil, err
+	}
+	return &Core{
+		base:    base.Scheme + "://" + base.Host,
+		secret:  secret,
+		timeout: config.Timeout,
+		client: &http.Client{
+			Transport: &http.Transport{
+				DialContext:         (&net.Dialer{Timeout: config.Timeout, KeepAlive: 15 * time.Second}).DialContext,
+				TLSClientConfig:     &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
+				TLSHandshakeTimeout: config.Timeout,
+				// The look-ups, the stream, and one that is being closed.
+				MaxConnsPerHost:     inFlight + 2,
+				MaxIdleConnsPerHost: inFlight,
+				IdleConnTimeout:     30 * time.Second,
+			},
+			// Our secret goes to nobody that core may name.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		log:   log,
+		queue: make(chan question, config.Queue),
+	}, nil
+}
+
+func readAuthorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // no pool stands for the system's
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("CA cannot be read: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(file) {
+		return nil, fmt.Errorf("CA: %s holds no certificate", path)
+	}
+	return pool, nil
+}
+
+// send sends a request and returns core's answer, whose body the caller must
+// close. Every answer but 200 is an Unavailable fault.
+func (c *Core) send(request *http.Request) (*http.Response, error) {
+	request.Header.Set("Authorization", "Bearer "+c.secret)
+	response, err := c.client.Do(request)
+	if err != nil {
+		return nil, fault.Down("core", err)
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+		c.refused.Store(false)
+		return response, nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		coreRefused.Inc()
+		if c.refused.CompareAndSwap(false, true) {
+			c.log.ErrorContext(request.Context(), "core refuses our secret", "status", response.StatusCode, "url", c.base)
+		}
+	}
+	_ = response.Body.Close()
+	return nil, fault.Down("core", fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
+}

@@ -1,0 +1,497 @@
+package origin_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+var _ origin.Follower = (*edge.Mappings)(nil)
+
+// open connects to a core and answers look-ups until the test ends.
+func open(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
+	t.Helper()
+	core := connect(t, config, log)
+	background(t, core.Answer)
+	return core
+}
+
+// connect connects to a core, but answers nothing.
+func connect(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
+	t.Helper()
+	if config.Secrets == nil {
+		config.Secrets = []string{origintest.Secret, "another"}
+	}
+	if config.Queue == 0 {
+		config.Queue = 8192
+	}
+	if config.Timeout == 0 {
+		config.Timeout = 5 * time.Second
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	core, err := origin.NewCore(config, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return core
+}
+
+// background runs something until the test ends.
+func background(t *testing.T, run func(ctx context.Context)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+func texture(tid int64) mapping.Mapping {
+	return mapping.Mapping{Texture: &mapping.Texture{TID: tid, Hash: skin.Hash{byte(tid)}, Type: skin.Alex}}
+}
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	worn := texture(3).Texture
+	player := mapping.Mapping{Player: &mapping.Player{PID: 1, UUID: "u", Name: "Steve", Skin: worn}}
+	user := mapping.Mapping{User: &mapping.User{UID: 2, Avatar: 3, Texture: worn}}
+	server.Set(map[mapping.Key]mapping.Mapping{"name:steve": player, "uid:2": user, "tid:3": texture(3)})
+	core := open(t, origin.Config{URL: server.URL + "/"}, nil)
+
+	f := func(key mapping.Key, want mapping.Mapping) {
+		t.Helper()
+		got, position, err := core.Lookup(t.Context(), key)
+		if err != nil {
+			t.Fatalf("Lookup(%s): %v", key, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Lookup(%s) (-want +got):\n%s", key, diff)
+		}
+		if want := (mapping.Position{Epoch: "first", Revision: 101}); position != want {
+			t.Errorf("Lookup(%s) at %+v; want %+v", key, position, want)
+		}
+	}
+	f("name:steve", player)
+	f("uid:2", user)
+	f("tid:3", texture(3))
+	f("name:nobody", mapping.Mapping{})
+}
+
+func TestLookupsTravelTogether(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	let, entered := make(chan struct{}), make(chan struct{}, 100)
+	var inFlight, most atomic.Int64
+	server.Hold = func([]mapping.Key) {
+		most.Store(max(most.Load(), inFlight.Add(1)))
+		entered <- struct{}{}
+		<-let
+		inFlight.Add(-1)
+	}
+	const keys = 2000
+	changes := map[mapping.Key]mapping.Mapping{}
+	for i := range int64(keys) {
+		changes[mapping.TID(i)] = texture(i)
+	}
+	server.Set(changes)
+	core := open(t, origin.Config{URL: server.URL}, nil)
+
+	var all sync.WaitGroup
+	ask := func(i int64) {
+		got, _, err := core.Lookup(t.Context(), mapping.TID(i))
+		if err != nil || got.Texture == nil || got.Texture.TID != i {
+			t.Errorf("Lookup of %d = %+v, %v", i, got, err)
+		}
+	}
+	for i := range int64(8) { // one each, to fill what may be in flight
+		all.Go(func() { ask(i) })
+		<-entered
+	}
+	var started atomic.Int64
+	for i := range int64(keys - 8) {
+		all.Go(func() { started.Add(1); ask(i + 8) })
+	}
+	eventually(t, "all are waiting", func() bool { return started.Load() == keys-8 })
+	close(let)
+	all.Wait()
+	if got := server.Keys.Load(); got != keys {
+		t.Errorf("core was asked for %d keys; want %d", got, keys)
+	}
+	if got := server.Lookups.Load(); got > 200 {
+		t.Errorf("core was asked %d times for %d keys; want them to travel together", got, keys)
+	}
+	if got := most.Load(); got != 8 {
+		t.Errorf("%d requests were in flight; want 8", got)
+	}
+}
+
+func TestFullQueueRefusesAtOnce(t *testing.T) {
+	t.Parallel()
+	core := connect(t, origin.Config{URL: "http://127.0.0.1:1", Queue: 2}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	refused := make(chan error, 3)
+	for range 3 {
+		waiting.Go(func() { _, _, err := core.Lookup(ctx, "tid:1"); refused <- err })
+	}
+	if err := <-refused; fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "full") {
+		t.Errorf("Lookup() = %v; want it refused for a full queue", err)
+	}
+}
+
+func TestLookupFails(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	for _, test := range []struct {
+		name   string
+		answer http.HandlerFunc
+	}{
+		{"when core is overloaded", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }},
+		{"when core is broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+		{"when core refuses the secret", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }},
+		{"when core sends us elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }},
+		{"when the answer is no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
+		{"when the answer is for other keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"mappings":[]}`)) }},
+		{"when the answer is cut off", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("{"))
+		}},
+		{"when core hangs", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // or the server would not see the caller leave
+			select {
+			case <-hang:
+			case <-r.Context().Done():
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(test.answer)
+			defer server.Close()
+			core := open(t, origin.Config{URL: server.URL, Timeout: 100 * time.Millisecond}, nil)
+			_, _, err := core.Lookup(t.Context(), "tid:1")
+			if f := fault.Of(err); f.Kind != fault.Unavailable || f.RetryAfter == 0 {
+				t.Errorf("Lookup() = %v; want it unavailable, with a time to try again", err)
+			}
+		})
+	}
+	t.Run("when nobody listens", func(t *testing.T) {
+		t.Parallel()
+		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = listener.Close()
+		core := open(t, origin.Config{URL: "http://" + listener.Addr().String()}, nil)
+		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("Lookup() = %v; want it unavailable", err)
+		}
+	})
+}
+
+func TestLookupHonoursItsContext(t *testing.T) {
+	t.Parallel()
+	core := connect(t, origin.Config{URL: "http://127.0.0.1:1"}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := core.Lookup(ctx, "tid:1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Lookup() = %v; want it cancelled", err)
+	}
+}
+
+// lines collects what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func TestRefusedSecretIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	var log lines
+	core := open(t, origin.Config{URL: server.URL, Secrets: []string{"wrong", origintest.Secret}}, slog.New(slog.NewTextHandler(&log, nil)))
+	for range 3 {
+		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("Lookup() = %v; want it unavailable", err)
+		}
+	}
+	if got := strings.Count(log.String(), "level=ERROR"); got != 1 {
+		t.Errorf("%d errors are logged; want 1:\n%s", got, log.String())
+	}
+	if strings.Contains(log.String(), "wrong") {
+		t.Errorf("the log tells the secret:\n%s", log.String())
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"epoch":"e","revision":1,"mappings":[{}]}`))
+	}))
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(path, authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := open(t, origin.Config{URL: server.URL, CA: path}, nil).Lookup(t.Context(), "tid:1"); err != nil {
+		t.Errorf("Lookup() from a core that our authority vouches for: %v", err)
+	}
+	if _, _, err := open(t, origin.Config{URL: server.URL}, nil).Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Lookup() from a core that nobody vouches for: %v", err)
+	}
+}
+
+func TestNewCoreRefuses(t *testing.T) {
+	t.Parallel()
+	f := func(setting string, wrong func(*origin.Config)) {
+		t.Helper()
+		config := origin.Config{URL: "http://127.0.0.1:9090", Secrets: []string{"s"}, Queue: 1, Timeout: time.Second}
+		if _, err := origin.NewCore(config, nil); err != nil {
+			t.Fatal(err)
+		}
+		wrong(&config)
+		if _, err := origin.NewCore(config, nil); err == nil || !strings.HasPrefix(err.Error(), setting) {
+			t.Errorf("NewCore(%+v) = %v; want an error about %s", config, err, setting)
+		}
+	}
+	f("URL", func(c *origin.Config) { c.URL = "127.0.0.1:9090" })
+	f("URL", func(c *origin.Config) { c.URL = "ftp://core" })
+	f("URL", func(c *origin.Config) { c.URL = "http://core/base" })
+	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{" "} })
+	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{"a\nb"} })
+	f("QUEUE", func(c *origin.Config) { c.Queue = 0 })
+	f("TIMEOUT", func(c *origin.Config) { c.Timeout = 0 })
+	f("CA", func(c *origin.Config) { c.CA = "/nowhere" })
+	f("CA", func(c *origin.Config) { c.CA = "/dev/null" })
+}
+
+// reader is a follower that writes down what it hears.
+type reader struct {
+	mu       sync.Mutex
+	position mapping.Position
+	starts   []mapping.Position
+	keys     []mapping.Key
+	beats    int
+}
+
+func (r *reader) Position() mapping.Position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.position
+}
+
+func (r *reader) Apply(event mapping.Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.position = event.Position
+	switch {
+	case event.Start:
+		r.starts = append(r.starts, event.Position)
+	case event.IsBeat():
+		r.beats++
+	default:
+		r.keys = append(r.keys, event.Keys...)
+	}
+	return nil
+}
+
+func (r *reader) has(ok func() bool) func() bool {
+	return func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return ok()
+	}
+}
+
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+
+	eventually(t, "a beat is heard", r.has(func() bool { return r.beats > 0 }))
+	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1), "name:b": {}})
+	eventually(t, "the change is heard", r.has(func() bool { return len(r.keys) == 2 }))
+
+	// Away for a while: the stream goes on from where it was.
+	server.SetAway(true)
+	server.Set(map[mapping.Key]mapping.Mapping{"name:c": texture(1)})
+	server.SetAway(false)
+	eventually(t, "the missed change is heard", r.has(func() bool { return len(r.keys) == 3 }))
+
+	// A history that is lost: the stream begins anew.
+	server.SetAway(true)
+	server.Set(map[mapping.Key]mapping.Mapping{"name:d": texture(1)})
+	server.Trim()
+	server.SetAway(false)
+	eventually(t, "the trimmed stream begins", r.has(func() bool { return len(r.starts) == 3 }))
+	server.Restore("second")
+	eventually(t, "the restored stream begins", r.has(func() bool { return len(r.starts) == 4 }))
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wantStarts := []mapping.Position{
+		{Epoch: "first", Revision: 100}, {Epoch: "first", Revision: 101}, {Epoch: "first", Revision: 103}, {Epoch: "second", Revision: 1},
+	}
+	if diff := cmp.Diff(wantStarts, r.starts); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]mapping.Key{"name:a", "name:b", "name:c"}, r.keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if got := server.MostStreams.Load(); got != 1 {
+		t.Errorf("%d streams were open at once; want 1", got)
+	}
+}
+
+func TestSilentStreamIsLeft(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+	eventually(t, "a beat is heard", r.has(func() bool { return r.beats > 0 }))
+	server.SetMute(true)
+	eventually(t, "another stream is opened", func() bool { return server.Streams.Load() > 1 })
+	server.SetMute(false)
+	r.mu.Lock()
+	heard := r.beats
+	r.mu.Unlock()
+	eventually(t, "a beat is heard again", r.has(func() bool { return r.beats > heard }))
+}
+
+func TestBadStreamIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, lines string }{
+		{"no JSON", "<html>\n"},
+		{"no start", `{"epoch":"e","revision":1}` + "\n"},
+		{"an endless line", `{"epoch":"` + strings.Repeat("e", 17<<20)},
+		{"its end", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				asked.Add(1)
+				_, _ = fmt.Fprint(w, test.lines)
+			}))
+			t.Cleanup(server.Close)
+			core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+			background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+			eventually(t, "it is tried again", func() bool { return asked.Load() > 2 })
+			if r.Position() != (mapping.Position{}) {
+				t.Errorf("such a stream moved the position to %+v", r.Position())
+			}
+		})
+	}
+}
+
+func TestSheet(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheets := origin.NewSheets(store)
+	missing := func(want fault.Kind) {
+		t.Helper()
+		if _, err := sheets.Sheet(t.Context(), skin.Hash{1}); fault.KindOf(err) != want {
+			t.Errorf("Sheet of a hash that nobody stored: %v; want it %v", err, want)
+		}
+	}
+	// Without its marker a store is not believed.
+	missing(fault.Unavailable)
+	if err := store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	missing(fault.NotFound)
+
+	file := origintest.File(t, paint.Robot(), skin.Steve)
+	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := sheets.Sheet(t.Context(), skin.HashOf(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(paint.Robot(), got); diff != "" {
+		t.Errorf("Sheet() (-want +got):\n%s", diff)
+	}
+
+	// What lies there is another file, or no texture at all.
+	name := filepath.Join(directory, skin.HashOf(file).String()[:2], skin.HashOf(file).String()+".png")
+	if err := os.WriteFile(name, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sheets.Sheet(t.Context(), skin.HashOf(file)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Sheet of a corrupt file: %v; want it unavailable", err)
+	}
+	rubbish := []byte("rubbish")
+	if err := store.Put(t.Context(), skin.HashOf(rubbish), rubbish); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sheets.Sheet(t.Context(), skin.HashOf(rubbish)); fault.KindOf(err) != fault.Internal {
+		t.Errorf("Sheet of a file that is no texture: %v; want it internal", err)
+	}
+}

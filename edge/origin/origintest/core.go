@@ -1,0 +1,215 @@
+// Package origintest is a core for the tests of edges: it speaks the protocol of
+// package mapping over a real socket, and its history is what the test says.
+package origintest
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// Secret is what an edge must present.
+const Secret = "the-secret-of-a-test"
+
+// Core is a small core.
+type Core struct {
+	URL string
+	// Lookups, Keys and Streams count the look-ups, the keys in them, and the
+	// streams that have begun. MostStreams is the most that were open at once.
+	Lookups, Keys, Streams, MostStreams atomic.Int64
+	// Hold, unless nil, is called with every question before it is answered.
+	Hold func(keys []mapping.Key)
+
+	mu       sync.Mutex
+	position mapping.Position
+	oldest   int64 // the first revision from which the history is known
+	mappings map[mapping.Key]mapping.Mapping
+	changes  []mapping.Event
+	turned   chan struct{} // closed whenever something happened that streams must know
+	away     bool
+	mute     bool
+	cuts     int // how often all streams were cut
+	open     int64
+}
+
+// Start starts a core that ends with the test.
+func Start(tb testing.TB) *Core {
+	tb.Helper()
+	c := &Core{
+		position: mapping.Position{Epoch: "first", Revision: 100},
+		oldest:   100,
+		mappings: map[mapping.Key]mapping.Mapping{},
+		turned:   make(chan struct{}),
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+mapping.LookupPath, c.lookup)
+	mux.HandleFunc("GET "+mapping.ChangesPath, c.stream)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+Secret {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	tb.Cleanup(func() {
+		c.SetAway(true)
+		server.Close()
+	})
+	c.URL = server.URL
+	return c
+}
+
+// Set commits a change of what keys lead to, in one revision.
+func (c *Core) Set(changes map[mapping.Key]mapping.Mapping) {
+	c.turn(func() {
+		c.position.Revision++
+		event := mapping.Event{Position: c.position}
+		for key, leads := range changes {
+			c.mappings[key] = leads
+			event.Keys = append(event.Keys, key)
+		}
+		slices.Sort(event.Keys)
+		c.changes = append(c.changes, event)
+	})
+}
+
+// Trim loses the history, as core does with what is a day old.
+func (c *Core) Trim() {
+	c.turn(func() { c.changes, c.oldest = nil, c.position.Revision })
+}
+
+// Restore begins a new epoch, as core does after a restore.
+func (c *Core) Restore(epoch string) {
+	c.turn(func() {
+		c.position = mapping.Position{Epoch: epoch, Revision: 1}
+		c.changes, c.oldest = nil, 1
+	})
+}
+
+// SetAway makes core refuse everything and ends its streams, or brings it back.
+func (c *Core) SetAway(away bool) {
+	c.turn(func() {
+		c.away = away
+		c.cuts++
+	})
+}
+
+// SetMute makes core say nothing more on its streams, though they stay open.
+func (c *Core) SetMute(mute bool) { c.turn(func() { c.mute = mute }) }
+
+func (c *Core) turn(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	close(c.turned)
+	c.turned = make(chan struct{})
+}
+
+func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
+	var question mapping.Question
+	if err := json.NewDecoder(r.Body).Decode(&question); err != nil || len(question.Keys) > mapping.MaxKeys {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		return
+	}
+	c.Lookups.Add(1)
+	c.Keys.Add(int64(len(question.Keys)))
+	if c.Hold != nil {
+		c.Hold(question.Keys)
+	}
+	c.mu.Lock()
+	away, answer := c.away, mapping.Answer{Position: c.position}
+	for _, key := range question.Keys {
+		answer.Mappings = append(answer.Mappings, c.mappings[key])
+	}
+	c.mu.Unlock()
+	if away {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
+	c.Streams.Add(1)
+	from := mapping.Position{Epoch: r.URL.Query().Get("epoch")}
+	from.Revision, _ = strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
+	from, cuts, ok := c.join(from)
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer c.leave()
+
+	lines := json.NewEncoder(w)
+	_ = lines.Encode(mapping.Event{Position: from, Start: true})
+	beat := time.NewTicker(100 * time.Millisecond)
+	defer beat.Stop()
+	for {
+		events, turned, ok := c.after(from, cuts)
+		if !ok {
+			return
+		}
+		for _, event := range events {
+			_ = lines.Encode(event)
+			from = event.Position
+		}
+		if http.NewResponseController(w).Flush() != nil {
+			return
+		}
+		select {
+		case <-turned:
+		case <-beat.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// join lets a stream begin: where it asks to, or at the head if the history from
+// there is not known.
+func (c *Core) join(from mapping.Position) (start mapping.Position, cuts int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return from, 0, false
+	}
+	c.open++
+	c.MostStreams.Store(max(c.MostStreams.Load(), c.open))
+	if from.Epoch != c.position.Epoch || from.Revision < c.oldest || from.Revision > c.position.Revision {
+		from = c.position
+	}
+	return from, c.cuts, true
+}
+
+func (c *Core) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+}
+
+// after returns the changes after a position with a beat at their end, and what
+// is closed when there are more; not ok if the stream is over.
+func (c *Core) after(from mapping.Position, cuts int) (events []mapping.Event, turned <-chan struct{}, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cuts != cuts || c.position.Epoch != from.Epoch {
+		return nil, nil, false
+	}
+	if c.mute {
+		return nil, c.turned, true
+	}
+	for _, change := range c.changes {
+		if change.Revision > from.Revision {
+			events = append(events, change)
+		}
+	}
+	return append(events, mapping.Event{Position: c.position}), c.turned, true
+}

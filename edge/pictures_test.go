@@ -1,0 +1,418 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// studio is where the pictures of a test come from: it counts, and waits where
+// the test wants it to.
+type studio struct {
+	fetched, drawn, drawing, mostDrawing atomic.Int64
+	fetch                                func(ctx context.Context) error
+	draw                                 func() error
+}
+
+func (s *studio) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
+	s.fetched.Add(1)
+	if s.fetch != nil {
+		if err := s.fetch(ctx); err != nil {
+			return skin.Sheet{}, err
+		}
+	}
+	sheet := skin.NewSheet(64, 64)
+	copy(sheet.Pix, hash[:])
+	return sheet, nil
+}
+
+func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
+	s.drawn.Add(1)
+	s.mostDrawing.Store(max(s.mostDrawing.Load(), s.drawing.Add(1)))
+	defer s.drawing.Add(-1)
+	if s.draw != nil {
+		if err := s.draw(); err != nil {
+			return nil, err
+		}
+	}
+	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), nil
+}
+
+func (s *studio) Revision() string { return "r1" }
+func (s *studio) CanWebP() bool    { return true }
+
+func (s *studio) open(t *testing.T, config Config) *Pictures {
+	t.Helper()
+	mappings, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, instant{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.CacheBytes == 0 {
+		config.CacheBytes, config.SheetBytes = 1<<24, 1<<24
+	}
+	pictures, err := NewPictures(config, mappings, s, s, skin.NewSheet(64, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pictures
+}
+
+func viewOf(hash byte, size int) View {
+	return View{Texture: skin.Hash{hash}, View: render.View{Type: skin.Steve, Size: size}}
+}
+
+func quick() Config { return Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second} }
+
+func TestPictureIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	s := &studio{fetch: func(context.Context) error { <-arrived; return nil }}
+	pictures := s.open(t, quick())
+
+	const visitors = 1000
+	type result struct {
+		file string
+		err  error
+	}
+	results := make(chan result, visitors)
+	for range visitors {
+		go func() {
+			file, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
+			results <- result{string(file), err}
+		}()
+	}
+	close(arrived)
+	first := <-results
+	for range visitors - 1 {
+		if r := <-results; r != first || r.err != nil {
+			t.Fatalf("Picture() = %+v; want %+v as everybody", r, first)
+		}
+	}
+	// Another picture of the same texture needs no other sheet.
+	if _, drawn, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || !drawn {
+		t.Errorf("Picture() of another size: drawn %v, %v", drawn, err)
+	}
+	if _, drawn, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || drawn {
+		t.Errorf("Picture() once more: drawn %v, %v", drawn, err)
+	}
+	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
+		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 2", s.fetched.Load(), s.drawn.Load())
+	}
+}
+
+func TestWhatIsInMemoryIsNotFetchedAgain(t *testing.T) {
+	t.Parallel()
+	c, err := newCache("test", 1<<20, 1<<10, func(text string) int { return len(text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The second is as one who looked before the first flight landed.
+	for _, text := range []string{"first", "second"} {
+		got, err := c.load(t.Context(), "name", func(context.Context) (string, error) { return text, nil })
+		if got != "first" || err != nil {
+			t.Errorf("load() = %q, %v; want the first", got, err)
+		}
+	}
+}
+
+func TestVisitorWhoLeavesSpoilsNoPicture(t *testing.T) {
+	t.Parallel()
+	entered, arrived := make(chan struct{}), make(chan struct{})
+	s := &studio{fetch: func(ctx context.Context) error {
+		close(entered)
+		<-arrived
+		return ctx.Err()
+	}}
+	pictures := s.open(t, quick())
+
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() { _, _, err := pictures.Picture(ctx, viewOf(1, 8)); left <- err }()
+	<-entered
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("Picture() of a visitor who left: %v", err)
+	}
+	close(arrived)
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+		t.Errorf("Picture() of a visitor who stayed: %v", err)
+	}
+	if s.fetched.Load() != 1 || s.drawn.Load() != 1 {
+		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 1", s.fetched.Load(), s.drawn.Load())
+	}
+}
+
+func TestFailureIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	trouble := errors.New("trouble")
+	var sick atomic.Bool
+	fail := func() error {
+		if sick.Load() {
+			return trouble
+		}
+		return nil
+	}
+	for _, test := range []struct {
+		name   string
+		studio *studio
+	}{
+		{"of the store", &studio{fetch: func(context.Context) error { return fail() }}},
+		{"of the renderer", &studio{draw: fail}},
+	} {
+		pictures := test.studio.open(t, quick())
+		sick.Store(true)
+		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
+			t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
+		}
+		sick.Store(false)
+		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+			t.Errorf("after a failure %s: %v", test.name, err)
+		}
+	}
+}
+
+func TestPanicWhileDrawingIsAnError(t *testing.T) {
+	t.Parallel()
+	s := &studio{draw: func() error { panic("a texel too far") }}
+	pictures := s.open(t, quick())
+	for range 3 { // more often than there are slots: none is lost
+		_, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
+		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
+			t.Errorf("Picture() = %v; want the panic as an internal fault", err)
+		}
+	}
+}
+
+func TestDrawingIsBounded(t *testing.T) {
+	t.Parallel()
+	finish := make(chan struct{})
+	s := &studio{draw: func() error { <-finish; return nil }}
+	pictures := s.open(t, Config{RenderSlots: 2, RenderQueue: 3, RenderWait: time.Hour})
+
+	const slots, queue, surplus = 2, 2 * 3, 5
+	errs := make(chan error, slots+queue+surplus)
+	for i := range slots + queue + surplus {
+		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(byte(i), 8)); errs <- err }()
+	}
+	for range surplus {
+		f := fault.Of(<-errs)
+		if f.Kind != fault.Unavailable || f.RetryAfter != time.Second {
+			t.Errorf("a picture too many: %v, retry after %s; want it unavailable for 1s", f, f.RetryAfter)
+		}
+	}
+	close(finish)
+	for range slots + queue {
+		if err := <-errs; err != nil {
+			t.Errorf("a picture that waited: %v", err)
+		}
+	}
+	if got := s.mostDrawing.Load(); got > slots {
+		t.Errorf("%d pictures were drawn at once; want at most %d", got, slots)
+	}
+}
+
+func TestSlotIsWaitedForSoLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, 64, time.Second)
+		if err := s.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := s.take(t.Context()); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("take() = %v; want it unavailable", err)
+		}
+		if waited := time.Since(start); waited != time.Second {
+			t.Errorf("take() waited for %s; want 1s", waited)
+		}
+		s.leave()
+		if err := s.take(t.Context()); err != nil {
+			t.Errorf("take() of a free slot: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := s.take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("take() = %v; want the end of its context", err)
+		}
+	})
+}
+
+func TestFetchingTakesNoSlot(t *testing.T) {
+	t.Parallel()
+	stuck := make(chan struct{})
+	defer close(stuck)
+	var slow atomic.Bool
+	slow.Store(true)
+	entered := make(chan struct{})
+	s := &studio{fetch: func(context.Context) error {
+		if slow.Swap(false) {
+			close(entered)
+			<-stuck
+		}
+		return nil
+	}}
+	pictures := s.open(t, Config{RenderSlots: 1, RenderWait: time.Second})
+	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	<-entered
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
+		t.Errorf("Picture() while another is fetched: %v", err)
+	}
+}
+
+func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2, 1, time.Second)
+		if err := s.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var closed atomic.Bool
+		go func() { s.close(); closed.Store(true) }()
+		synctest.Wait()
+		if closed.Load() {
+			t.Error("close returned while a slot was taken")
+		}
+		s.leave()
+		synctest.Wait()
+		if !closed.Load() {
+			t.Error("close waits though every slot is free")
+		}
+		if err := s.take(t.Context()); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("take() after close = %v; want it unavailable", err)
+		}
+	})
+}
+
+func TestMemoryOfPicturesIsBounded(t *testing.T) {
+	t.Parallel()
+	s := &studio{}
+	const budget = 1 << 20
+	pictures := s.open(t, Config{CacheBytes: budget, SheetBytes: budget, RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second})
+	for i := range 400 {
+		view := viewOf(byte(i), 8)
+		view.Texture[1] = byte(i >> 8)
+		if _, _, err := pictures.Picture(t.Context(), view); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := pictures.decoded.store.Metrics
+	if held := known.CostAdded() - known.CostEvicted(); held > budget || known.KeysEvicted() == 0 {
+		t.Errorf("sheets take %d bytes and %d were evicted; want at most %d bytes", held, known.KeysEvicted(), budget)
+	}
+	set := metrics.NewSet()
+	pictures.Expose(set)
+	var text strings.Builder
+	set.WritePrometheus(&text)
+	if !strings.Contains(text.String(), "veneer_edge_sheet_cache_evicted_total") {
+		t.Errorf("the metrics do not tell of evictions:\n%s", text.String())
+	}
+}
+
+func TestETagNamesTheContent(t *testing.T) {
+	t.Parallel()
+	pictures := (&studio{}).open(t, quick())
+	base := viewOf(1, 8)
+	seen := map[string]View{}
+	for _, change := range []func(*View){
+		func(*View) {},
+		func(v *View) { v.Texture[31] = 1 },
+		func(v *View) { v.Pose = render.Isometric },
+		func(v *View) { v.Type = skin.Alex },
+		func(v *View) { v.Size = 512 },
+		func(v *View) { v.Format = render.WebP },
+	} {
+		view := base
+		change(&view)
+		tag := pictures.ETag(view)
+		if other, ok := seen[tag]; ok {
+			t.Errorf("%+v and %+v share the entity tag %s", view, other, tag)
+		}
+		seen[tag] = view
+		if tag != pictures.ETag(view) || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
+			t.Errorf("ETag(%+v) = %s; want the same 22 characters in quotes each time", view, tag)
+		}
+	}
+	before := pictures.ETag(base)
+	pictures.revision = "r2"
+	if pictures.ETag(base) == before {
+		t.Error("another revision of the renderer has the same entity tags")
+	}
+}
+
+func TestNewPicturesRefuses(t *testing.T) {
+	t.Parallel()
+	f := func(config Config, setting string) {
+		t.Helper()
+		_, err := NewPictures(config, nil, &studio{}, &studio{}, skin.NewSheet(64, 64))
+		if err == nil || !strings.HasPrefix(err.Error(), setting) {
+			t.Errorf("NewPictures(%+v) = %v; want an error about %s", config, err, setting)
+		}
+	}
+	f(Config{CacheBytes: 1, SheetBytes: 1 << 20}, "CACHE_BYTES")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: -1}, "SHEET_BYTES")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderSlots: -1}, "RENDER_SLOTS")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueue: -1}, "RENDER_QUEUE")
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	sheet := &mapping.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Alex}
+	cape := &mapping.Texture{TID: 8, Hash: skin.Hash{8}, Type: skin.Cape}
+	nobody := skin.Hash(skin.NewSheet(64, 64).Digest())
+
+	f := func(leads mapping.Mapping, key mapping.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
+		t.Helper()
+		mappings, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, fixed{leads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pictures := (&studio{}).open(t, quick())
+		pictures.mappings = mappings
+		found, err := pictures.Find(t.Context(), Want{Key: key, Pose: pose, Size: 64, Format: render.WebP})
+		want := View{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
+		switch {
+		case wantType == 0 && fault.KindOf(err) != wantKind:
+			t.Errorf("Find(%s) = %v; want a fault %v", key, err, wantKind)
+		case wantType != 0 && (err != nil || found.View != want):
+			t.Errorf("Find(%s) = %+v, %v; want %+v", key, found.View, err, want)
+		}
+	}
+	const none = skin.Type(0)
+	player := func(worn *mapping.Texture) mapping.Mapping {
+		return mapping.Mapping{Player: &mapping.Player{Skin: worn}}
+	}
+	user := func(avatar int64, worn *mapping.Texture) mapping.Mapping {
+		return mapping.Mapping{User: &mapping.User{Avatar: avatar, Texture: worn}}
+	}
+	f(player(sheet), "name:a", render.Flat, sheet.Hash, skin.Alex, 0)
+	f(player(nil), "name:a", render.Flat, nobody, none, fault.NotFound)
+	f(mapping.Mapping{}, "name:a", render.Flat, nobody, none, fault.NotFound)
+	f(user(7, sheet), "uid:1", render.Isometric, sheet.Hash, skin.Alex, 0)
+	f(user(0, nil), "uid:1", render.Flat, nobody, skin.Steve, 0)
+	f(user(7, nil), "uid:1", render.Flat, nobody, none, fault.NotFound)
+	f(mapping.Mapping{}, "uid:1", render.Flat, nobody, skin.Steve, 0)
+	f(mapping.Mapping{}, "", render.Flat, nobody, skin.Steve, 0)
+	f(mapping.Mapping{Texture: sheet}, "tid:7", render.Preview, sheet.Hash, skin.Alex, 0)
+	f(mapping.Mapping{Texture: cape}, "tid:8", render.Preview, cape.Hash, skin.Cape, 0)
+	f(mapping.Mapping{Texture: cape}, "tid:8", render.Flat, nobody, none, fault.Invalid)
+	f(mapping.Mapping{}, "tid:8", render.Preview, nobody, none, fault.NotFound)
+}
+
+// fixed is a core that has one answer.
+type fixed struct{ leads mapping.Mapping }
+
+func (f fixed) Lookup(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	return f.leads, at(10), nil
+}
