@@ -1,0 +1,608 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/api"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+const (
+	byTexture = "public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800"
+	byName    = "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"
+)
+
+// town is a site with somebody in it.
+type town struct {
+	*site
+	robot, slim, cape *mapping.Texture
+}
+
+func openTown(t *testing.T, changes ...func(*setup)) town {
+	t.Helper()
+	s := open(t, changes...)
+	w := town{
+		site:  s,
+		robot: s.put(t, 11, paint.Robot(), skin.Steve),
+		slim:  s.put(t, 12, paint.Ranger(), skin.Alex),
+		cape:  s.put(t, 13, paint.Sunrise(), skin.Cape),
+	}
+	s.set(t, map[mapping.Key]mapping.Mapping{
+		"name:steve":               {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
+		"name:alex":                {Player: &mapping.Player{PID: 2, Name: "Alex", Skin: w.slim}},
+		"name:naked":               {Player: &mapping.Player{PID: 3, Name: "Naked"}},
+		"name:élan":                {Player: &mapping.Player{PID: 4, Name: "Élan", Skin: w.slim}},
+		"uid:1":                    {User: &mapping.User{UID: 1, Avatar: 12, Texture: w.slim}},
+		"uid:2":                    {User: &mapping.User{UID: 2}},
+		"uid:3":                    {User: &mapping.User{UID: 3, Avatar: 99}},
+		"tid:11":                   {Texture: w.robot},
+		"tid:12":                   {Texture: w.slim},
+		"tid:13":                   {Texture: w.cape},
+		mapping.Hash(w.robot.Hash): {Texture: w.robot},
+		mapping.Hash(w.cape.Hash):  {Texture: w.cape},
+	})
+	return w
+}
+
+// drawn returns the picture that a view is.
+func drawn(t *testing.T, sheet skin.Sheet, view render.View) string {
+	t.Helper()
+	file, err := renderer.Render(sheet, view)
+	must(t, err)
+	return string(file)
+}
+
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	robot, slim, cape, nobody := paint.Robot(), paint.Ranger(), paint.Sunrise(), paint.Default()
+	revision := " render-" + renderer.Revision()
+
+	for _, test := range []struct {
+		path  string
+		sheet skin.Sheet
+		view  render.View
+		cache string
+		tags  string
+	}{
+		{"/avatar/player/Steve", robot, render.View{Type: skin.Steve, Size: 96, Format: render.WebP}, byName, "player-1 texture-11"},
+		{"/avatar/player/sTEVE", robot, render.View{Type: skin.Steve, Size: 96, Format: render.WebP}, byName, "player-1 texture-11"},
+		{"/avatar/player/Alex?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "player-2 texture-12"},
+		{"/avatar/player/%C3%89LAN?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "player-4 texture-12"},
+		{"/avatar/player/Alex.png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "player-2 texture-12"},
+		{"/avatar/player/Alex.webp?png=1", slim, render.View{Type: skin.Alex, Size: 96, Format: render.WebP}, byName, "player-2 texture-12"},
+		{"/avatar/player/St%65ve?png=0", robot, render.View{Type: skin.Steve, Size: 96}, byName, "player-1 texture-11"},
+		{"/avatar/user/1?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "user-1 texture-12"},
+		{"/avatar/user/01?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "user-1 texture-12"},
+		{"/avatar/user/2?png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, "user-2"},
+		{"/avatar/user/777?png&3d", nobody, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 96}, byName, "user-777"},
+		{"/avatar/user/0.png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, ""},
+		{"/avatar/user/-7?png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, ""},
+		{"/avatar/user/99999999999999999999999?png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, ""},
+		{"/avatar/11", robot, render.View{Type: skin.Steve, Size: 96, Format: render.WebP}, byTexture, "texture-11"},
+		{"/avatar/12?3d&png", slim, render.View{Pose: render.Isometric, Type: skin.Alex, Size: 96}, byTexture, "texture-12"},
+		{"/avatar/12?3d=false&png", slim, render.View{Pose: render.Isometric, Type: skin.Alex, Size: 96}, byTexture, "texture-12"},
+		{"/avatar/hash/" + w.robot.Hash.String() + "?png", robot, render.View{Type: skin.Steve, Size: 96}, byTexture, "texture-11"},
+		{"/preview/12", slim, render.View{Pose: render.Preview, Type: skin.Alex, Size: 400, Format: render.WebP}, byTexture, "texture-12"},
+		{"/preview/11?png&size=banana&3d", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, byTexture, "texture-11"},
+		{"/preview/13.png", cape, render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, byTexture, "texture-13"},
+		{"/preview/hash/" + w.cape.Hash.String() + ".png", cape, render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, byTexture, "texture-13"},
+
+		{"/avatar/11.png?size=64", robot, render.View{Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=65", robot, render.View{Type: skin.Steve, Size: 72}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=0", robot, render.View{Type: skin.Steve, Size: 8}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=-100", robot, render.View{Type: skin.Steve, Size: 8}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=-99999999999999999999", robot, render.View{Type: skin.Steve, Size: 8}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=99999999999999999999", robot, render.View{Type: skin.Steve, Size: 512}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=9223372036854775808", robot, render.View{Type: skin.Steve, Size: 512}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=513", robot, render.View{Type: skin.Steve, Size: 512}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=0064", robot, render.View{Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=64&size=banana", robot, render.View{Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
+		{"/avatar/11.png?height=banana", robot, render.View{Type: skin.Steve, Size: 96}, byTexture, "texture-11"},
+		{"/preview/11.png?height=1", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
+		{"/preview/11.png?height=129", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 144}, byTexture, "texture-11"},
+		{"/preview/11.png?height=5000", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 1024}, byTexture, "texture-11"},
+	} {
+		t.Run(test.path, func(t *testing.T) {
+			t.Parallel()
+			got := w.get(t, test.path)
+			if got.status != http.StatusOK || got.body != drawn(t, test.sheet, test.view) {
+				t.Fatalf("%d, %d bytes, beginning %q; want 200 and %+v", got.status, len(got.body), got.body[:min(80, len(got.body))], test.view)
+			}
+			tags := strings.TrimSpace(test.tags + revision)
+			want := http.Header{
+				"Access-Control-Allow-Origin":  {"*"},
+				"Cache-Control":                {test.cache},
+				"Cache-Tag":                    {strings.ReplaceAll(tags, " ", ",")},
+				"Content-Length":               {fmt.Sprint(len(got.body))},
+				"Content-Type":                 {"image/" + test.view.Format.String()},
+				"Cross-Origin-Resource-Policy": {"cross-origin"},
+				"Surrogate-Key":                {tags},
+				"X-Content-Type-Options":       {"nosniff"},
+			}
+			status, etag := got.header.Get("Cache-Status"), got.header.Get("Etag")
+			for _, name := range []string{"Date", "Cache-Status", "Etag"} {
+				got.header.Del(name)
+			}
+			if diff := cmp.Diff(want, got.header); diff != "" {
+				t.Errorf("header (-want +got):\n%s", diff)
+			}
+			if status != "veneer; fwd=miss; stored" && status != "veneer; hit" {
+				t.Errorf("Cache-Status: %s", status)
+			}
+			again := w.get(t, test.path)
+			if status := again.header.Get("Cache-Status"); status != "veneer; hit" || again.body != got.body || again.header.Get("Etag") != etag {
+				t.Errorf("the same again: Cache-Status %s, ETag %s, %d bytes; want a hit, %s and %d", status, again.header.Get("Etag"), len(again.body), etag, len(got.body))
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	const briefly, never = "public, max-age=15", "no-store"
+	hash := w.robot.Hash.String()
+	for _, test := range []struct {
+		path   string
+		status int
+		code   int
+		cache  string
+		tags   string
+	}{
+		{"/", 404, 3, briefly, ""},
+		{"/robots.txt", 404, 3, briefly, ""},
+		{"/avatar", 404, 3, briefly, ""},
+		{"/avatar/", 404, 3, briefly, ""},
+		{"/Avatar/11", 404, 3, briefly, ""},
+		{"/avatar/11/", 404, 3, briefly, ""},
+		{"/avatar/11/12", 404, 3, briefly, ""},
+		{"/avatar/player/", 404, 3, briefly, ""},
+		{"/avatar/player/.png", 404, 3, briefly, ""},
+		{"/avatar/uuid/00000000-0000-0000-0000-000000000000", 404, 3, briefly, ""},
+		{"/preview/player/Steve", 404, 3, briefly, ""},
+		{"/preview/user/1", 404, 3, briefly, ""},
+		{"/textures/" + hash, 404, 3, briefly, ""},
+		{"/api", 404, 3, never, ""},
+		{"/api/user", 404, 3, never, ""},
+
+		{"/avatar/player/Nobody_1", 404, 3, briefly, "name-nobody_1"},
+		{"/avatar/player/No%20body,%3B.png", 404, 3, briefly, "name-no%20body%2C%3B"},
+		{"/avatar/player/Naked", 404, 3, briefly, "player-3 name-naked"},
+		{"/avatar/player/Steve.png.webp", 404, 3, briefly, "name-steve.png"},
+		{"/avatar/player/a%0D%0Ab", 404, 3, briefly, ""},
+		{"/avatar/player/%FF%FE", 404, 3, briefly, ""},
+		{"/avatar/player/" + strings.Repeat("x", 129), 404, 3, briefly, ""},
+		{"/avatar/player/a%2Fb", 404, 3, briefly, ""},
+		{"/avatar/user/3", 404, 3, briefly, "user-3 texture-99"},
+		{"/avatar/user/me", 404, 3, briefly, ""},
+		{"/avatar/user/1.5", 404, 3, briefly, ""},
+		{"/avatar/user/-", 404, 3, briefly, ""},
+		{"/avatar/14", 404, 3, briefly, "texture-14"},
+		{"/preview/14", 404, 3, briefly, "texture-14"},
+		{"/avatar/0", 404, 3, briefly, ""},
+		{"/avatar/-11", 404, 3, briefly, ""},
+		{"/avatar/eleven", 404, 3, briefly, ""},
+		{"/avatar/hash", 404, 3, briefly, ""},
+		{"/preview/99999999999999999999", 404, 3, briefly, ""},
+		{"/avatar/hash/" + strings.Repeat("0", 64), 404, 3, briefly, ""},
+		{"/avatar/hash/" + strings.ToUpper(hash), 404, 3, briefly, ""},
+		{"/preview/hash/" + hash[1:], 404, 3, briefly, ""},
+		{"/preview/hash/short", 404, 3, briefly, ""},
+
+		{"/avatar/13", 422, 4, never, ""},
+		{"/avatar/hash/" + w.cape.Hash.String(), 422, 4, never, ""},
+		{"/avatar/11?size=big", 422, 4, never, ""},
+		{"/avatar/11?size=", 422, 4, never, ""},
+		{"/avatar/11?size", 422, 4, never, ""},
+		{"/avatar/11?size=64.0", 422, 4, never, ""},
+		{"/avatar/11?size=1e2", 422, 4, never, ""},
+		{"/avatar/11?size=0x40", 422, 4, never, ""},
+		{"/avatar/11?size=%2064", 422, 4, never, ""},
+		{"/avatar/11?size=%D9%A3", 422, 4, never, ""},
+		{"/avatar/11?size=banana&size=64", 422, 4, never, ""},
+		{"/avatar/player/Steve?size=--1", 422, 4, never, ""},
+		{"/preview/11?height=tall", 422, 4, never, ""},
+	} {
+		t.Run(test.path, func(t *testing.T) {
+			t.Parallel()
+			got := w.get(t, test.path)
+			if got.status != test.status || !strings.HasPrefix(got.body, fmt.Sprintf(`{"code":%d,"message":"`, test.code)) {
+				t.Errorf("%d %s; want %d with code %d", got.status, got.body, test.status, test.code)
+			}
+			want := http.Header{
+				"Access-Control-Allow-Origin":  {"*"},
+				"Cache-Control":                {test.cache},
+				"Content-Length":               {fmt.Sprint(len(got.body))},
+				"Content-Type":                 {"application/json; charset=utf-8"},
+				"Cross-Origin-Resource-Policy": {"cross-origin"},
+				"X-Content-Type-Options":       {"nosniff"},
+			}
+			if test.tags != "" {
+				want["Surrogate-Key"] = []string{test.tags}
+				want["Cache-Tag"] = []string{strings.ReplaceAll(test.tags, " ", ",")}
+			}
+			if got.header.Get("Cache-Status") == "" {
+				t.Error("there is no Cache-Status")
+			}
+			got.header.Del("Cache-Status")
+			got.header.Del("Date")
+			if diff := cmp.Diff(want, got.header); diff != "" {
+				t.Errorf("header (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWrongSizeNamesItsField(t *testing.T) {
+	t.Parallel()
+	got := openTown(t).get(t, "/avatar/11?size=big")
+	if want := `{"code":4,"message":"The size must be an integer.","errors":{"size":["The size must be an integer."]}}`; got.body != want {
+		t.Errorf("%s; want %s", got.body, want)
+	}
+}
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	for _, path := range []string{"/avatar/11?png", "/avatar/14", "/avatar/13"} {
+		get, head := w.get(t, path), w.do(t, http.MethodHead, path, nil, "")
+		get.header.Del("Date")
+		head.header.Del("Date")
+		get.header.Set("Cache-Status", head.header.Get("Cache-Status"))
+		if head.body != "" || head.status != get.status {
+			t.Errorf("HEAD %s: %d with %q; want %d without a body", path, head.status, head.body, get.status)
+		}
+		if diff := cmp.Diff(get.header, head.header); diff != "" {
+			t.Errorf("header of HEAD %s (-GET +HEAD):\n%s", path, diff)
+		}
+	}
+
+	options := w.do(t, http.MethodOptions, "/avatar/player/Steve", nil, "")
+	options.header.Del("Date")
+	if options.status != http.StatusNoContent || options.body != "" {
+		t.Errorf("OPTIONS: %d %q; want 204", options.status, options.body)
+	}
+	if diff := cmp.Diff(http.Header{
+		"Access-Control-Allow-Headers": {"*"},
+		"Access-Control-Allow-Methods": {"GET, HEAD, OPTIONS"},
+		"Access-Control-Allow-Origin":  {"*"},
+		"Access-Control-Max-Age":       {"86400"},
+		"Allow":                        {"GET, HEAD, OPTIONS"},
+		"Cache-Control":                {"no-store"},
+		"Cache-Status":                 {"veneer; fwd=bypass"},
+		"Cross-Origin-Resource-Policy": {"cross-origin"},
+		"X-Content-Type-Options":       {"nosniff"},
+	}, options.header); diff != "" {
+		t.Errorf("header of OPTIONS (-want +got):\n%s", diff)
+	}
+
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "PURGE"} {
+		got := w.do(t, method, "/preview/11", nil, "")
+		if got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD, OPTIONS" || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d, Allow %q, Cache-Control %q; want 405", method, got.status, got.header.Get("Allow"), got.header.Get("Cache-Control"))
+		}
+	}
+	if got := w.do(t, http.MethodPost, "/elsewhere", nil, ""); got.status != http.StatusNotFound {
+		t.Errorf("POST of an unknown path: %d; want 404", got.status)
+	}
+}
+
+func TestNotModified(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	const path = "/avatar/player/Steve?size=200&3d"
+	etag := w.get(t, path).header.Get("Etag")
+	if len(etag) != 24 || etag[0] != '"' {
+		t.Fatalf("ETag: %s; want a strong one", etag)
+	}
+
+	// An edge that has nothing in memory need not fetch or draw.
+	other := openTown(t)
+	for _, ask := range [][]string{
+		{etag}, {"*"}, {"W/" + etag}, {`"other", ` + etag}, {`"other"`, `W/"another",` + etag}, {` "x" ,W/` + etag + ` `},
+	} {
+		got := other.do(t, http.MethodGet, path, http.Header{"If-None-Match": ask}, "")
+		if got.status != http.StatusNotModified || got.body != "" {
+			t.Errorf("If-None-Match: %q: %d with %d bytes; want 304", ask, got.status, len(got.body))
+		}
+		status := got.header.Get("Cache-Status")
+		if status != "veneer; hit" && status != "veneer; fwd=miss; stored" {
+			t.Errorf("Cache-Status: %s", status)
+		}
+		got.header.Del("Cache-Status")
+		got.header.Del("Date")
+		if diff := cmp.Diff(http.Header{
+			"Access-Control-Allow-Origin":  {"*"},
+			"Cache-Control":                {byName},
+			"Cache-Tag":                    {"player-1,texture-11,render-" + renderer.Revision()},
+			"Cross-Origin-Resource-Policy": {"cross-origin"},
+			"Etag":                         {etag},
+			"Surrogate-Key":                {"player-1 texture-11 render-" + renderer.Revision()},
+			"X-Content-Type-Options":       {"nosniff"},
+		}, got.header); diff != "" {
+			t.Errorf("header of 304 (-want +got):\n%s", diff)
+		}
+	}
+	if fetched, drawn := other.studio.fetched.Load(), other.studio.drawn.Load(); fetched != 0 || drawn != 0 {
+		t.Errorf("for 304 %d files were fetched and %d pictures drawn; want none", fetched, drawn)
+	}
+	for _, ask := range []string{`"other"`, strings.Trim(etag, `"`), etag[:20]} {
+		if got := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {ask}}, ""); got.status != http.StatusOK {
+			t.Errorf("If-None-Match: %s: %d; want 200", ask, got.status)
+		}
+	}
+	// Nothing but what would be a 200 is not modified.
+	for path, want := range map[string]int{"/avatar/14": 404, "/avatar/13": 422, "/avatar/11?size=x": 422} {
+		if got := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {"*"}}, ""); got.status != want {
+			t.Errorf("If-None-Match: * on %s: %d; want %d", path, got.status, want)
+		}
+	}
+	// What is cached outside under the tag of one picture is never taken for another.
+	for _, other := range []string{"/avatar/player/Steve?size=192&3d", "/avatar/player/Steve?size=200", "/avatar/player/Steve.png?size=200&3d", "/avatar/player/Alex?size=200&3d"} {
+		if got := w.do(t, http.MethodGet, other, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusOK {
+			t.Errorf("the tag of %s on %s: %d; want 200", path, other, got.status)
+		}
+	}
+}
+
+func TestChangeIsSeenAtOnce(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	const path = "/avatar/player/Steve?png"
+	before := w.get(t, path)
+	w.set(t, map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
+	after := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {before.header.Get("Etag")}}, "")
+	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Alex, Size: 96}); after.status != http.StatusOK || after.body != want {
+		t.Errorf("after the change: %d; want 200 and the other skin", after.status)
+	}
+
+	const nobody = "/avatar/player/Newcomer?png"
+	if got := w.get(t, nobody); got.status != http.StatusNotFound {
+		t.Errorf("%s: %d; want 404", nobody, got.status)
+	}
+	if got := w.get(t, nobody); got.header.Get("Cache-Status") != "veneer; hit" {
+		t.Errorf("a remembered 404 has the Cache-Status %s", got.header.Get("Cache-Status"))
+	}
+	w.set(t, map[mapping.Key]mapping.Mapping{"name:newcomer": {Player: &mapping.Player{PID: 9, Name: "Newcomer", Skin: w.robot}}})
+	if got := w.get(t, nobody); got.status != http.StatusOK {
+		t.Errorf("%s once there is one: %d; want 200", nobody, got.status)
+	}
+}
+
+func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { <-let } })
+	lookups := w.core.Lookups.Load()
+
+	const visitors = 1000
+	var arrived, done sync.WaitGroup
+	arrived.Add(visitors)
+	host := strings.TrimPrefix(w.url, "http://")
+	for range visitors {
+		done.Go(func() {
+			defer arrived.Done()
+			connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done.Go(func() {
+				defer func() { _ = connection.Close() }()
+				_, _ = io.WriteString(connection, "GET /avatar/player/Steve?png&size=512 HTTP/1.1\r\nHost: x\r\n\r\n")
+				response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = response.Body.Close()
+				if response.StatusCode != http.StatusOK {
+					t.Errorf("%s; want 200", response.Status)
+				}
+			})
+		})
+	}
+	arrived.Wait()
+	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() > 0 })
+	close(let)
+	done.Wait()
+	if lookups, fetched, drawn := w.core.Lookups.Load()-lookups, w.studio.fetched.Load(), w.studio.drawn.Load(); lookups != 1 || fetched != 1 || drawn != 1 {
+		t.Errorf("%d look-ups, %d files fetched, %d pictures drawn; want 1 each", lookups, fetched, drawn)
+	}
+}
+
+func TestVisitorWhoHangsUpSpoilsNothing(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { <-let } })
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
+	must(t, err)
+	_, err = io.WriteString(connection, "GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
+	must(t, err)
+	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+	must(t, connection.Close())
+	stayed := make(chan reply, 1)
+	go func() { stayed <- w.get(t, "/avatar/11") }()
+	close(let)
+	if got := <-stayed; got.status != http.StatusOK {
+		t.Errorf("the one who stayed: %d; want 200", got.status)
+	}
+	if drawn := w.studio.drawn.Load(); drawn != 1 {
+		t.Errorf("%d pictures were drawn; want 1", drawn)
+	}
+}
+
+func TestTooManyPicturesAtOnce(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	w := openTown(t, func(s *setup) {
+		s.pictures.RenderSlots, s.pictures.RenderQueue = 1, 0
+		s.studio.onDraw = func() { <-let }
+	})
+	first := make(chan reply, 1)
+	go func() { first <- w.get(t, "/avatar/11") }()
+	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+	got := w.get(t, "/avatar/12")
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %s, Retry-After %q, Cache-Control %q; want 503, code 9", got.status, got.body, got.header.Get("Retry-After"), got.header.Get("Cache-Control"))
+	}
+	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" || got.header.Get("Cache-Status") != "veneer; fwd=miss" {
+		t.Errorf("a refusal has the header of a picture: %v", got.header)
+	}
+	close(let)
+	if got := <-first; got.status != http.StatusOK {
+		t.Errorf("the first: %d; want 200", got.status)
+	}
+	if got := w.get(t, "/avatar/12"); got.status != http.StatusOK {
+		t.Errorf("the second, tried again: %d; want 200", got.status)
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	w.remove(t, w.robot.Hash)
+	got := w.get(t, "/avatar/11")
+	if got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(got.body, `{"code":3,`) {
+		t.Errorf("%d %s, Cache-Control %q; want 404, no-store", got.status, got.body, got.header.Get("Cache-Control"))
+	}
+	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" {
+		t.Errorf("a missing file has the header of a picture: %v", got.header)
+	}
+
+	// A store that cannot be trusted loses nothing: it is down.
+	w.remove(t, w.slim.Hash)
+	w.unmark(t)
+	got = w.get(t, "/avatar/12")
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Cache-Control") != "no-store" || got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.body, `{"code":9,`) {
+		t.Errorf("%d %s; want 503, code 9", got.status, got.body)
+	}
+
+	must(t, w.store.Prepare(t.Context()))
+	w.put(t, 11, paint.Robot(), skin.Steve)
+	if got := w.get(t, "/avatar/11"); got.status != http.StatusOK {
+		t.Errorf("once the file is back: %d; want 200", got.status)
+	}
+}
+
+func TestCoreAway(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	const path = "/avatar/player/Steve?png"
+	before := w.get(t, path)
+	w.core.SetAway(true)
+	var got reply
+	eventually(t, "the edge has doubts", func() bool {
+		got = w.get(t, path)
+		return got.header.Get("Cache-Status") != "veneer; hit"
+	})
+	if got.status != http.StatusOK || got.header.Get("Cache-Status") != "veneer; fwd=stale" || got.body != before.body {
+		t.Errorf("a remembered player: %d, Cache-Status %q; want 200, fwd=stale", got.status, got.header.Get("Cache-Status"))
+	}
+	for _, path := range []string{"/avatar/player/Alex", "/avatar/user/2", "/avatar/user/777"} {
+		got := w.get(t, path)
+		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s, which nobody remembers: %d %s; want 503, code 9", path, got.status, got.body)
+		}
+		if got.header.Get("Cache-Status") != "veneer; fwd=miss" {
+			t.Errorf("%s: Cache-Status %s", path, got.header.Get("Cache-Status"))
+		}
+	}
+	w.core.SetAway(false)
+	eventually(t, "the edge is in touch again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })
+}
+
+func TestPNGWhereWebPCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	w := openTown(t, func(s *setup) { s.studio.png = true })
+	for _, path := range []string{"/avatar/11", "/avatar/11.webp", "/preview/13"} {
+		got := w.get(t, path)
+		if got.status != http.StatusOK || got.header.Get("Content-Type") != "image/png" || !strings.HasPrefix(got.body, "\x89PNG") {
+			t.Errorf("%s: %d %s; want a PNG", path, got.status, got.header.Get("Content-Type"))
+		}
+	}
+}
+
+func TestTagsAndSharedAge(t *testing.T) {
+	t.Parallel()
+	f := func(tags string, wantSurrogate, wantCache bool) {
+		t.Helper()
+		w := openTown(t, func(s *setup) {
+			must(t, s.api.CacheTags.UnmarshalText([]byte(tags)))
+			s.api.SMaxage = time.Hour
+		})
+		got := w.get(t, "/avatar/user/1").header
+		if (got.Get("Surrogate-Key") != "") != wantSurrogate || (got.Get("Cache-Tag") != "") != wantCache {
+			t.Errorf("%s: Surrogate-Key %q, Cache-Tag %q", tags, got.Get("Surrogate-Key"), got.Get("Cache-Tag"))
+		}
+		if want := "public, max-age=60, s-maxage=3600, stale-while-revalidate=600, stale-if-error=86400"; got.Get("Cache-Control") != want {
+			t.Errorf("Cache-Control: %s; want %s", got.Get("Cache-Control"), want)
+		}
+		if got := w.get(t, "/avatar/11").header.Get("Cache-Control"); got != byTexture {
+			t.Errorf("Cache-Control by tid: %s; want %s", got, byTexture)
+		}
+	}
+	f("off", false, false)
+	f("surrogate-key", true, false)
+	f("cache-tag", false, true)
+	f("both", true, true)
+	if err := new(api.Tags).UnmarshalText([]byte("all")); err == nil {
+		t.Error("tags may be called all")
+	}
+}
+
+// TestOddRequests writes bytes that no client library would.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	f := func(line string, want int) {
+		t.Helper()
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
+		must(t, err)
+		defer func() { _ = connection.Close() }()
+		must(t, connection.SetDeadline(time.Now().Add(10*time.Second)))
+		_, err = io.WriteString(connection, line+"\r\nHost: x\r\nConnection: close\r\n\r\n")
+		must(t, err)
+		answer, err := io.ReadAll(connection)
+		must(t, err)
+		if !bytes.HasPrefix(answer, fmt.Appendf(nil, "HTTP/1.1 %d ", want)) {
+			t.Errorf("%q: %q; want %d", line, answer[:min(len(answer), 40)], want)
+		}
+		if bytes.Contains(answer, []byte("\nSet-Cookie:")) {
+			t.Errorf("%q: a header was smuggled in: %q", line, answer)
+		}
+	}
+	f("GET /avatar/11 HTTP/1.1", 200)
+	f("GET /avatar/%31%31 HTTP/1.1", 200)
+	f("GET /avatar/%2531%2531 HTTP/1.1", 404) // decoded once
+	f("GET /avatar/player/St%65ve HTTP/1.1", 200)
+	f("GET /avatar/player/%zz HTTP/1.1", 404)
+	f("GET /avatar/player/Steve%00 HTTP/1.1", 404)
+	f("GET /avatar/player/Steve%20 HTTP/1.1", 404)
+	f("GET /avatar/player/Ste+ve HTTP/1.1", 404)
+	f("GET /avatar/player/x%0d%0aSet-Cookie:a=b HTTP/1.1", 404)
+	f("GET /avatar/player/x%20Set-Cookie:a=b HTTP/1.1", 404)
+	f("GET /avatar/11#fragment HTTP/1.1", 200)
+	f("GET http://elsewhere/avatar/11 HTTP/1.1", 200)
+	f("GET /avatar/11?size=64&size=64&png&png&3d=1&3d=2 HTTP/1.1", 200)
+	f("GET /avatar/11?&&=&size=64& HTTP/1.1", 200)
+	f("GET /avatar/11?SIZE=big HTTP/1.1", 200)
+	f("GET /avatar/11?s%69ze=big HTTP/1.1", 422)
+	f("GET /avatar/11?size=6%34 HTTP/1.1", 200)
+	f("nonsense", 400)
+}

@@ -1,0 +1,248 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/api"
+	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// renderer is the one of the process.
+var renderer *render.Renderer
+
+func TestMain(m *testing.M) {
+	var err error
+	if renderer, err = render.Start(render.Config{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	renderer.Close()
+	os.Exit(code)
+}
+
+// site is a whole edge on a real socket, with a core and a store of its own.
+type site struct {
+	url       string
+	core      *origintest.Core
+	store     *objects.Store
+	directory string
+	mappings  *edge.Mappings
+	log       *lines
+
+	studio *studio // counts what is fetched and drawn
+}
+
+// studio is the real store and renderer, counted, and held up where a test wants
+// it.
+type studio struct {
+	sheets         origin.Sheets
+	fetched, drawn atomic.Int64
+	onDraw         func()
+	png            bool // pretend that WebP cannot be written
+}
+
+func (s *studio) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
+	s.fetched.Add(1)
+	return s.sheets.Sheet(ctx, hash)
+}
+
+func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
+	s.drawn.Add(1)
+	if s.onDraw != nil {
+		s.onDraw()
+	}
+	return renderer.Render(sheet, view)
+}
+
+func (s *studio) Revision() string { return renderer.Revision() }
+func (s *studio) CanWebP() bool    { return !s.png && renderer.CanWebP() }
+
+// lines collects what is logged.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// setup is what a test may change before its site opens.
+type setup struct {
+	api      api.Config
+	pictures edge.Config
+	studio   *studio
+}
+
+// open opens a site that is in touch with its core.
+func open(t *testing.T, changes ...func(*setup)) *site {
+	t.Helper()
+	with := setup{
+		api:      api.Config{CacheTags: api.TagsBoth},
+		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderSlots: 2, RenderQueue: 64, RenderWait: 10 * time.Second},
+		studio:   &studio{},
+	}
+	for _, change := range changes {
+		change(&with)
+	}
+	s := &site{core: origintest.Start(t), directory: t.TempDir(), studio: with.studio, log: &lines{}}
+	log := slog.New(slog.NewTextHandler(s.log, nil))
+
+	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: 5 * time.Second})
+	must(t, err)
+	must(t, store.Prepare(t.Context()))
+	s.store, s.studio.sheets = store, origin.NewSheets(store)
+	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Timeout: 2 * time.Second}, log)
+	must(t, err)
+	s.mappings, err = edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, core)
+	must(t, err)
+	pictures, err := edge.NewPictures(with.pictures, s.mappings, s.studio, s.studio, paint.Default())
+	must(t, err)
+	door, err := api.New(with.api, pictures, log)
+	must(t, err)
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var background sync.WaitGroup
+	background.Go(func() { core.Answer(ctx) })
+	background.Go(func() { core.Follow(ctx, s.mappings) })
+	limits := serve.Limits{
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second,
+		WorkTimeout: 10 * time.Second, HeaderBytes: 16 << 10, MaxConnections: 4096,
+	}
+	outside := serve.Door{Log: log, Limits: limits}
+	server := outside.Server(outside.Handle(door.Answer), api.MaxBody)
+	s.url = listen(t, server)
+	t.Cleanup(func() {
+		cancel()
+		background.Wait()
+		pictures.Close()
+	})
+	eventually(t, "the edge is in touch with core", func() bool { return s.mappings.Check(t.Context()) == nil })
+	return s
+}
+
+// listen serves on a socket of its own until the test ends, and returns the URL.
+func listen(t *testing.T, server *fasthttp.Server) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		must(t, server.Shutdown())
+		must(t, <-served)
+	})
+	return "http://" + listener.Addr().String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+// put stores a texture and returns what keys lead to.
+func (s *site) put(t *testing.T, tid int64, sheet skin.Sheet, kind skin.Type) *mapping.Texture {
+	t.Helper()
+	file := origintest.File(t, sheet, kind)
+	must(t, s.store.Put(t.Context(), skin.HashOf(file), file))
+	return &mapping.Texture{TID: tid, Hash: skin.HashOf(file), Type: kind}
+}
+
+// set changes what keys lead to and waits until the edge has heard of it.
+func (s *site) set(t *testing.T, changes map[mapping.Key]mapping.Mapping) {
+	t.Helper()
+	before := s.mappings.Position().Revision
+	s.core.Set(changes)
+	eventually(t, "the edge hears of the change", func() bool { return s.mappings.Position().Revision > before })
+}
+
+// remove takes a texture's file out of the store.
+func (s *site) remove(t *testing.T, hash skin.Hash) {
+	t.Helper()
+	must(t, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
+}
+
+// reply is an answer with its body.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+var client = &http.Client{
+	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+func (s *site) do(t *testing.T, method, path string, header http.Header, body string) reply {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	must(t, err)
+	maps.Copy(request.Header, header)
+	response, err := client.Do(request)
+	must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	must(t, err)
+	return reply{status: response.StatusCode, header: response.Header, body: string(content)}
+}
+
+func (s *site) get(t *testing.T, path string) reply {
+	t.Helper()
+	return s.do(t, http.MethodGet, path, nil, "")
+}
+
+// unmark takes the marker out of the store, so that nothing in it is believed to
+// be missing.
+func (s *site) unmark(t *testing.T) {
+	t.Helper()
+	must(t, os.Remove(filepath.Join(s.directory, ".veneer")))
+}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"iter"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+const (
+	headerRequestID = "X-Request-ID"
+	// maxAnswer bounds what an answer of core may take in memory.
+	maxAnswer = 16 << 20
+)
+
+// hopByHop are the headers that concern one connection only (RFC 9110, 7.6.1),
+// beside those that a Connection header names. Expect is among them because the
+// edge has answered it by the time it passes the request on.
+var hopByHop = []string{
+	fasthttp.HeaderConnection, "Keep-Alive", "Proxy-Connection", fasthttp.HeaderProxyAuthenticate, fasthttp.HeaderProxyAuthorization,
+	fasthttp.HeaderTE, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding, fasthttp.HeaderUpgrade, fasthttp.HeaderExpect,
+}
+
+// upstream is core's public listener, to which /api is passed on.
+type upstream struct {
+	scheme, host string
+	client       *fasthttp.HostClient
+	trusted      []netip.Prefix
+	log          *slog.Logger
+	warned       atomic.Int64 // when a forged header was last logged, in Unix seconds
+}
+
+// newUpstream returns the upstream at an address, nil if that is empty.
+func newUpstream(address string, trusted []netip.Prefix, log *slog.Logger) (*upstream, error) {
+	if address == "" {
+		return nil, nil //nolint:nilnil // none is configured
+	}
+	target, err := url.Parse(address)
+	if err != nil || (target.Scheme != "http" && target.Scheme != "https") || target.Hostname() == "" || strings.Trim(target.Path, "/") != "" || target.RawQuery != "" {
+		return nil, errors.New("must look like http://host:port or https://host")
+	}
+	isTLS := target.Scheme == "https"
+	client := &fasthttp.HostClient{
+		Addr:                     fasthttp.AddMissingPort(target.Host, isTLS),
+		Dial:                     (&fasthttp.TCPDialer{}).DialDualStack,
+		IsTLS:                    isTLS,
+		MaxConns:                 1024,
+		MaxIdleConnDuration:      30 * time.Second, // less than core keeps one open
+		MaxConnWaitTimeout:       time.Second,
+		MaxResponseBodySize:      maxAnswer,
+		ReadBufferSize:           16 << 10,
+		NoDefaultUserAgentHeader: true,
+		DisablePathNormalizing:   true,
+		// A connection may close just as it is used again. What only reads may be
+		// sent twice; for all else the client decides.
+		MaxIdemponentCallAttempts: 2,
+		RetryIfErr: func(request *fasthttp.Request, _ int, _ error) (resetTimeout, retry bool) {
+			return false, request.Header.IsGet() || request.Header.IsHead()
+		},
+	}
+	if isTLS {
+		client.TLSConfig = &tls.Config{ServerName: target.Hostname(), MinVersion: tls.VersionTLS12}
+	}
+	return &upstream{scheme: target.Scheme, host: target.Host, client: client, trusted: trusted, log: log}, nil
+}
+
+// pass passes a request on and its answer back, both as they are, but for what
+// concerns the connections.
+func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return errors.New("BUG: a request is passed on without a deadline")
+	}
+	id := serve.RequestID(rc)
+
+	request := fasthttp.AcquireRequest()
+	defer fasthttp.ReleaseRequest(request)
+	request.Header.SetMethodBytes(rc.Method())
+	request.SetRequestURIBytes(rc.Request.Header.RequestURI())
+	request.URI().SetScheme(u.scheme)
+	request.URI().SetHost(u.host)
+	request.Header.SetNoDefaultContentType(true)
+	forward(&request.Header, &rc.Request.Header, fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, headerRequestID)
+	request.Header.SetHost(u.host)
+	request.Header.Set(fasthttp.HeaderXForwardedFor, u.clientOf(rc).String())
+	request.Header.Set(headerRequestID, id)
+	request.SetBodyRaw(rc.Request.Body())
+
+	answer := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(answer)
+	if err := u.client.DoDeadline(request, answer, deadline); err != nil {
+		Mark(rc)
+		return fault.Down("API", err)
+	}
+	rc.SetStatusCode(answer.StatusCode())
+	answer.Header.SetNoDefaultContentType(true)
+	forward(&rc.Response.Header, &answer.Header, headerRequestID)
+	rc.Response.Header.Set(headerCacheStatus, statusAside)
+	rc.Response.SwapBody(answer.SwapBody(nil))
+	return nil
+}
+
+// header is that of a request or of a response.
+type header interface {
+	All() iter.Seq2[[]byte, []byte]
+	PeekAll(key string) [][]byte
+	AddBytesKV(key, value []byte)
+}
+
+// forward copies a header in its order, but for what concerns one connection
+// only and what is omitted besides.
+func forward(to, from header, omitted ...string) {
+	omitted = append(omitted, hopByHop...)
+	for _, line := range from.PeekAll(fasthttp.HeaderConnection) {
+		for name := range strings.SplitSeq(string(line), ",") {
+			omitted = append(omitted, strings.TrimSpace(name))
+		}
+	}
+	for name, value := range from.All() {
+		if !slices.ContainsFunc(omitted, func(o string) bool { return strings.EqualFold(o, string(name)) }) {
+			to.AddBytesKV(name, value)
+		}
+	}
+}
+
+// clientOf returns the address of the client: that of the peer or, if the peer
+// is a trusted proxy, the last one in X-Forwarded-For that is none. What stands
+// before it could be anybody's invention.
+func (u *upstream) clientOf(rc *fasthttp.RequestCtx) netip.Addr {
+	client := addressOf(rc.RemoteAddr())
+	lines := rc.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor)
+	if !u.trusts(client) {
+		if len(lines) > 0 {
+			u.warn(client)
+		}
+		return client
+	}
+	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
+	for i := len(hops) - 1; i >= 0 && u.trusts(client); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		client = hop.Unmap().WithZone("")
+	}
+	return client
+}
+
+func (u *upstream) trusts(address netip.Addr) bool {
+	for _, network := range u.trusted {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// warn logs, once a minute, that a peer forwards for others without being
+// trusted: a forgery, or a proxy that nobody has configured.
+func (u *upstream) warn(peer netip.Addr) {
+	now, last := time.Now().Unix(), u.warned.Load()
+	if now-last >= 60 && u.warned.CompareAndSwap(last, now) {
+		u.log.Warn("x-forwarded-for from a peer that is no trusted proxy", "peer", peer.String())
+	}
+}
+
+func addressOf(peer net.Addr) netip.Addr {
+	if tcp, ok := peer.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.IPv4Unspecified()
+}

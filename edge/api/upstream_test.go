@@ -1,0 +1,244 @@
+package api_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/api"
+)
+
+// passing opens a site that passes /api on to a handler.
+func passing(t *testing.T, handler http.HandlerFunc, trusted ...string) *site {
+	t.Helper()
+	upstream := httptest.NewServer(handler)
+	t.Cleanup(upstream.Close)
+	return open(t, func(s *setup) {
+		s.api.APIUpstream = upstream.URL
+		for _, network := range trusted {
+			s.api.TrustedProxies = append(s.api.TrustedProxies, netip.MustParsePrefix(network))
+		}
+	})
+}
+
+func TestPassedOnAsItIs(t *testing.T) {
+	t.Parallel()
+	type passed struct {
+		method, uri, host, body string
+		header                  http.Header
+	}
+	seen := make(chan passed, 1)
+	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seen <- passed{r.Method, r.RequestURI, r.Host, string(body), r.Header}
+		w.Header()["Set-Cookie"] = []string{"a=1", "b=2"}
+		w.Header()["X-Twice"] = []string{"one", "two"}
+		w.Header().Set("Access-Control-Allow-Origin", "https://site.example")
+		w.Header().Set("Keep-Alive", "timeout=5")
+		w.Header().Set("Connection", "X-Private")
+		w.Header().Set("X-Private", "for the edge only")
+		w.Header().Set("Content-Type", "application/vnd.test")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "short and stout")
+	})
+
+	for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"} {
+		body := ""
+		if method != "GET" {
+			body = "a body\x00\xff of " + method
+		}
+		got := s.do(t, method, "/api/closet/%E2%9C%93%2F..;x?q=a%20b&q=%2B&empty", http.Header{
+			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
+			"Connection": {"X-Mine"}, "X-Mine": {"between us"}, "Te": {"trailers"}, "Proxy-Authorization": {"Basic x"},
+			"X-Forwarded-For": {"6.6.6.6"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
+		}, body)
+		p := <-seen
+		if p.method != method || p.uri != "/api/closet/%E2%9C%93%2F..;x?q=a%20b&q=%2B&empty" || p.body != body {
+			t.Errorf("passed on: %s %s with %q", p.method, p.uri, p.body)
+		}
+		p.header.Del("Accept-Encoding")
+		p.header.Del("Content-Length")
+		if diff := cmp.Diff(http.Header{
+			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
+			"X-Forwarded-For": {"127.0.0.1"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
+		}, p.header); diff != "" {
+			t.Errorf("header passed on with %s (-want +got):\n%s", method, diff)
+		}
+		if got.status != http.StatusTeapot || got.body != "short and stout" {
+			t.Errorf("answer of %s: %d %q", method, got.status, got.body)
+		}
+		got.header.Del("Date")
+		if diff := cmp.Diff(http.Header{
+			"Set-Cookie": {"a=1", "b=2"}, "X-Twice": {"one", "two"}, "Access-Control-Allow-Origin": {"https://site.example"},
+			"Content-Type": {"application/vnd.test"}, "Content-Length": {"15"}, "Cache-Control": {"no-store"},
+			"X-Request-Id": {"r-1"}, "Cache-Status": {"veneer; fwd=bypass"},
+		}, got.header); diff != "" {
+			t.Errorf("header of the answer of %s (-want +got):\n%s", method, diff)
+		}
+	}
+	s.do(t, http.MethodPost, "/api/auth/logout", nil, "")
+	if p := <-seen; p.header.Values("Content-Type") != nil {
+		t.Errorf("a Content-Type was made up: %v", p.header)
+	}
+	if s.studio.fetched.Load() != 0 {
+		t.Error("an API request fetched a picture")
+	}
+}
+
+func TestPassedOnAnswers(t *testing.T) {
+	t.Parallel()
+	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/none":
+			w.WriteHeader(http.StatusNoContent)
+		case "/api/head":
+			w.Header().Set("Content-Length", "1234")
+		case "/api/chunks":
+			for range 3 {
+				_, _ = io.WriteString(w, "chunk ")
+				_ = http.NewResponseController(w).Flush()
+			}
+		case "/api":
+			_, _ = io.WriteString(w, "root")
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	if got := s.get(t, "/api/none"); got.status != http.StatusNoContent || got.body != "" || got.header.Get("Content-Type") != "" {
+		t.Errorf("204: %+v", got)
+	}
+	if got := s.do(t, http.MethodHead, "/api/head", nil, ""); got.status != http.StatusOK || got.body != "" || got.header.Get("Content-Length") != "1234" {
+		t.Errorf("HEAD: %+v", got)
+	}
+	if got := s.get(t, "/api/chunks"); got.body != "chunk chunk chunk " || got.header.Get("Content-Length") != "18" {
+		t.Errorf("chunks: %+v", got)
+	}
+	if got := s.get(t, "/api"); got.body != "root" || got.header.Get("X-Request-Id") == "" {
+		t.Errorf("/api: %+v", got)
+	}
+	if got := s.get(t, "/apiary"); !strings.HasPrefix(got.body, `{"code":3`) {
+		t.Errorf("/apiary: %+v; want it to be a path of the edge", got)
+	}
+	if got := s.get(t, "/api/../avatar/x"); got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "public, max-age=15" {
+		t.Errorf("/api/../avatar/x: %+v; want it to be a path of the edge", got)
+	}
+}
+
+func TestLargestUploadIsPassedOn(t *testing.T) {
+	t.Parallel()
+	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		_, _ = fmt.Fprint(w, n)
+	})
+	largest := strings.Repeat("x", api.MaxBody)
+	if got := s.do(t, http.MethodPost, "/api/textures", http.Header{"Expect": {"100-continue"}}, largest); got.body != fmt.Sprint(api.MaxBody) {
+		t.Errorf("a body of %d bytes: %d %s", api.MaxBody, got.status, got.body)
+	}
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	must(t, err)
+	defer func() { _ = connection.Close() }()
+	_, err = fmt.Fprintf(connection, "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", api.MaxBody+1)
+	must(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	must(t, err)
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a byte more: %s; want 413", response.Status)
+	}
+}
+
+func TestClientAddress(t *testing.T) {
+	t.Parallel()
+	address := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strings.Join(r.Header.Values("X-Forwarded-For"), "|"))
+	}
+	trusting := passing(t, address, "127.0.0.0/8", "10.0.0.0/8", "2001:db8:1::/48")
+	f := func(want string, forwarded ...string) {
+		t.Helper()
+		if got := trusting.do(t, http.MethodGet, "/api/x", http.Header{"X-Forwarded-For": forwarded}, ""); got.body != want {
+			t.Errorf("X-Forwarded-For: %q: %s; want %s", forwarded, got.body, want)
+		}
+	}
+	f("127.0.0.1")
+	f("203.0.113.9", "203.0.113.9")
+	f("203.0.113.9", "6.6.6.6, 203.0.113.9")
+	f("203.0.113.9", "6.6.6.6,203.0.113.9,10.1.2.3")
+	f("203.0.113.9", "6.6.6.6, 203.0.113.9", "10.1.2.3", "10.1.2.4")
+	f("2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7")
+	f("203.0.113.9", "::ffff:203.0.113.9")
+	f("10.1.2.3", "10.1.2.3")
+	f("10.1.2.3", "203.0.113.9, unknown, 10.1.2.3")
+	f("127.0.0.1", "")
+	f("127.0.0.1", "203.0.113.9:80")
+
+	wary := passing(t, address)
+	for range 3 {
+		if got := wary.do(t, http.MethodGet, "/api/x", http.Header{"X-Forwarded-For": {"6.6.6.6"}}, ""); got.body != "127.0.0.1" {
+			t.Errorf("the word of an untrusted peer: %s; want 127.0.0.1", got.body)
+		}
+	}
+	if got := strings.Count(wary.log.String(), "x-forwarded-for"); got != 1 {
+		t.Errorf("%d warnings in a minute; want 1:\n%s", got, wary.log.String())
+	}
+}
+
+func TestUpstreamAway(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	s := passing(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = connection.Close()
+		}
+	})
+	for _, method := range []string{"POST", "PUT", "DELETE"} {
+		asked.Store(0)
+		got := s.do(t, method, "/api/players", http.Header{"X-Request-Id": {"r-2"}}, "name=x")
+		if got.status != http.StatusServiceUnavailable || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Retry-After") != "1" || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %s; want 503, code 9", method, got.status, got.body)
+		}
+		if got.header.Get("X-Request-Id") != "r-2" || got.header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: header %v", method, got.header)
+		}
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%s was sent %d times; want 1", method, n)
+		}
+	}
+	asked.Store(0)
+	if got := s.get(t, "/api/players"); got.status != http.StatusServiceUnavailable {
+		t.Errorf("GET: %d; want 503", got.status)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("GET was sent %d times; want 2", n)
+	}
+	nobody := open(t, func(s *setup) { s.api.APIUpstream = "http://127.0.0.1:1" })
+	if got := nobody.get(t, "/api/players"); got.status != http.StatusServiceUnavailable {
+		t.Errorf("where nobody listens: %d; want 503", got.status)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	f := func(setting string, config api.Config) {
+		t.Helper()
+		if _, err := api.New(config, nil, nil); err == nil || !strings.HasPrefix(err.Error(), setting) {
+			t.Errorf("New(%+v) = %v; want an error about %s", config, err, setting)
+		}
+	}
+	f("API_UPSTREAM", api.Config{APIUpstream: "127.0.0.1:8080"})
+	f("API_UPSTREAM", api.Config{APIUpstream: "http://core/base"})
+	f("API_UPSTREAM", api.Config{APIUpstream: "http://"})
+	f("S_MAXAGE", api.Config{SMaxage: -1})
+	f("S_MAXAGE", api.Config{SMaxage: 1})
+}
