@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// asProgram makes the test binary be the program, as libvips starts but once in
+// a process.
+const asProgram = "VENEER_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// edgeWith returns the program with arguments and no settings but these.
+func edgeWith(t *testing.T, args string, settings ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(args)...)
+	command.Env = append([]string{asProgram + "=1"}, settings...)
+	return command
+}
+
+// enough are settings with which the program starts.
+func enough(more ...string) []string {
+	return append([]string{
+		"EDGE_CORE_URL=http://127.0.0.1:1", "EDGE_CORE_SECRETS=secret", "EDGE_OBJECTS_URL=file:///nowhere",
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0",
+	}, more...)
+}
+
+func TestRefusesToStart(t *testing.T) {
+	t.Parallel()
+	without := func(name string) []string {
+		var rest []string
+		for _, setting := range enough() {
+			if !strings.HasPrefix(setting, name+"=") {
+				rest = append(rest, setting)
+			}
+		}
+		return rest
+	}
+	for _, test := range []struct {
+		args     string
+		settings []string
+		want     string // what the one line on stderr begins with
+	}{
+		{"serve now", nil, `edge: there is no command "serve now"`},
+		{"dance", nil, `edge: there is no command "dance"`},
+		{"serve", without("EDGE_CORE_URL"), "edge: EDGE_CORE_URL must be set"},
+		{"serve", without("EDGE_CORE_SECRETS"), "edge: EDGE_CORE_SECRETS must be set"},
+		{"serve", without("EDGE_OBJECTS_URL"), "edge: EDGE_OBJECTS_URL must be set"},
+		{"serve", enough("EDGE_COLOUR=red"), "edge: EDGE_COLOUR is no setting"},
+		{"serve", enough("EDGE_CORE_URL=core"), "edge: EDGE_CORE_URL "},
+		{"serve", enough("EDGE_CORE_SECRETS=a b"), "edge: EDGE_CORE_SECRETS "},
+		{"serve", enough("EDGE_CORE_CA=/nowhere"), "edge: EDGE_CORE_CA "},
+		{"serve", enough("EDGE_CORE_QUEUE=0"), "edge: EDGE_CORE_QUEUE "},
+		{"serve", enough("EDGE_CORE_TIMEOUT=soon"), "edge: EDGE_CORE_TIMEOUT "},
+		{"serve", enough("EDGE_OBJECTS_URL=ftp://x"), "edge: EDGE_OBJECTS_URL "},
+		{"serve", enough("EDGE_OBJECTS_URL=s3://bucket"), "edge: EDGE_OBJECTS_ENDPOINT "},
+		{"serve", enough("EDGE_CACHE_BYTES=1"), "edge: EDGE_CACHE_BYTES"},
+		{"serve", enough("EDGE_SHEET_BYTES=64MiB"), "edge: EDGE_SHEET_BYTES "},
+		{"serve", enough("EDGE_MAPPING_BYTES=1"), "edge: EDGE_MAPPING_BYTES"},
+		{"serve", enough("EDGE_MAX_STALE=-1s"), "edge: EDGE_MAX_STALE "},
+		{"serve", enough("EDGE_RENDER_SLOTS=-1"), "edge: EDGE_RENDER_SLOTS "},
+		{"serve", enough("EDGE_CACHE_TAGS=all"), "edge: EDGE_CACHE_TAGS "},
+		{"serve", enough("EDGE_S_MAXAGE=-1s"), "edge: EDGE_S_MAXAGE "},
+		{"serve", enough("EDGE_TRUSTED_PROXIES=10.0.0.1"), "edge: EDGE_TRUSTED_PROXIES "},
+		{"serve", enough("EDGE_API_UPSTREAM=core:8080"), "edge: EDGE_API_UPSTREAM "},
+		{"serve", enough("EDGE_LOG_LEVEL=loud"), "edge: EDGE_LOG_LEVEL "},
+		{"serve", enough("EDGE_LOG_FORMAT=xml"), "edge: EDGE_LOG_FORMAT "},
+		{"serve", enough("EDGE_LISTEN=nowhere:99999"), "edge: open the public listener"},
+		{"health", enough("EDGE_OPS_LISTEN=127.0.0.1:1"), "edge: ask 127.0.0.1:1"},
+	} {
+		t.Run(test.args+" "+test.want, func(t *testing.T) {
+			t.Parallel()
+			var stderr bytes.Buffer
+			command := edgeWith(t, test.args, test.settings...)
+			command.Stderr = &stderr
+			err := command.Run()
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+				t.Errorf("it ended with %v; want exit code 1", err)
+			}
+			if got := stderr.String(); !strings.HasPrefix(got, test.want) || strings.Count(got, "\n") != 1 {
+				t.Errorf("it said %q; want one line beginning with %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	output, err := edgeWith(t, "help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"serve ", "health ", "EDGE_LISTEN  ", "127.0.0.1:8081", "EDGE_OPS_LISTEN", "127.0.0.1:9081", "EDGE_OPS_PPROF",
+		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM",
+		"EDGE_TRUSTED_PROXIES", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_RENDER_SLOTS", "EDGE_RENDER_QUEUE",
+		"EDGE_RENDER_WAIT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT",
+		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT",
+	} {
+		if !bytes.Contains(output, []byte(want)) {
+			t.Errorf("help does not tell of %q", want)
+		}
+	}
+	for line := range strings.Lines(string(output)) {
+		if strings.HasPrefix(line, "  EDGE_") && len(strings.Fields(line)) < 4 {
+			t.Errorf("help does not say what a setting means: %s", line)
+		}
+	}
+}
+
+// TestServe starts the program, looks at it from all sides and stops it.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	core, directory := origintest.Start(t), t.TempDir()
+	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file := origintest.File(t, paint.Robot(), skin.Steve)
+	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
+		t.Fatal(err)
+	}
+	worn := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Steve}
+	core.Set(map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: worn}}})
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(origintest.Secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	core.SetAway(true)
+	command := edgeWith(t, "serve",
+		"EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS_FILE="+secret, "EDGE_OBJECTS_URL=file://"+directory,
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0")
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	addresses, last := make(chan string, 2), make(chan string, 1)
+	go func() {
+		var line struct{ Msg, Address string }
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+				t.Errorf("the log holds %s", lines.Text())
+			}
+			if line.Msg == "listening" {
+				addresses <- line.Address
+			}
+		}
+		last <- line.Msg
+	}()
+	public, operators := <-addresses, <-addresses
+
+	health := func() error { return edgeWith(t, "health", enough("EDGE_OPS_LISTEN="+operators)...).Run() }
+	if err := health(); err == nil {
+		t.Error("it is healthy though it has never been in touch with core")
+	}
+	if status, _ := fetch(t, "http://"+operators+"/livez"); status != http.StatusOK {
+		t.Errorf("/livez: %d", status)
+	}
+	core.SetAway(false)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); health() != nil; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("it never became healthy")
+		}
+	}
+	if status, body := fetch(t, "http://"+public+"/avatar/player/steve?png"); status != http.StatusOK || !strings.HasPrefix(body, "\x89PNG") {
+		t.Errorf("a picture: %d, %d bytes", status, len(body))
+	}
+	_, known := fetch(t, "http://"+operators+"/metrics")
+	for _, want := range []string{
+		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
+		`veneer_edge_lookups_total{source="asked"} 1`, "veneer_edge_renders_running 0",
+	} {
+		if !strings.Contains(known, want+"\n") {
+			t.Errorf("the metrics lack %q", want)
+		}
+	}
+
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-last; got != "stopped" {
+		t.Errorf("its last words were %q; want stopped", got)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("it ended with %v; want exit code 0", err)
+	}
+}
+
+func fetch(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/api"
+	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/logging"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// serveCommand builds the edge from the bottom up and serves until told to stop.
+func serveCommand(ctx context.Context, p program) error {
+	config, err := settings.Read[config](prefix, p.environ)
+	if err != nil {
+		return err
+	}
+	if err := config.Limits.Check(); err != nil {
+		return fmt.Errorf(prefix+"%w", err)
+	}
+	log, err := logging.New(p.stdout, config.Log)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	core, err := origin.NewCore(config.Core, log)
+	if err != nil {
+		return fmt.Errorf("%sCORE_%w", prefix, err)
+	}
+	config.Objects.ReadOnly = true
+	files, err := objects.New(config.Objects)
+	if err != nil {
+		return fmt.Errorf("%sOBJECTS_%w", prefix, err)
+	}
+	mappings, err := edge.NewMappings(config.Mappings, core)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+
+	renderer, err := render.Start(render.Config{Log: log})
+	if err != nil {
+		return err
+	}
+	defer renderer.Close()
+	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewSheets(files), renderer, paint.Default())
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	defer pictures.Close()
+	server, err := api.New(config.API, pictures, log)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+
+	known := metrics.NewSet()
+	mappings.Expose(known)
+	pictures.Expose(known)
+	metrics.RegisterSet(known)
+	defer metrics.UnregisterSet(known, true)
+
+	// Core is needed until the last request is answered, which is after ctx ends.
+	var background sync.WaitGroup
+	defer background.Wait()
+	touch, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	background.Go(func() { core.Answer(touch) })
+	background.Go(func() { core.Follow(touch, mappings) })
+
+	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "webp", renderer.CanWebP())
+	door := serve.Door{Log: log, Limits: config.Limits}
+	health := serve.NewHealth(
+		serve.Check{Name: "core", Probe: mappings.Check},
+		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
+	)
+	public := door
+	public.Mark = api.Mark
+	return serve.Run(ctx, log, health, config.Drain, nil,
+		serve.Listener{Name: "public", Address: config.Listen, Server: public.Server(public.Handle(server.Answer), api.MaxBody)},
+		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
+	)
+}
