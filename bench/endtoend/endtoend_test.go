@@ -1,0 +1,394 @@
+// Package endtoend tries the real programs together, as their users do.
+package endtoend
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// client is somebody who uses the service.
+type client struct {
+	http  *http.Client
+	base  string // of the API
+	token string
+}
+
+// answer is what the API says, as far as these tests look.
+type answer struct {
+	status int
+	Code   int    `json:"code"`
+	Token  string `json:"token"`
+	Data   struct {
+		PID  int    `json:"pid"`
+		TID  int    `json:"tid"`
+		Hash string `json:"hash"`
+		Skin int    `json:"tid_skin"`
+		Name string `json:"name"`
+	} `json:"data"`
+}
+
+// send sends a request and returns the answer, which must be one of success. An
+// error is one of the connection.
+func (c *client) send(t *testing.T, method, path, contentType string, body io.Reader) (answer, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, c.base+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", contentType)
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	a := answer{status: response.StatusCode}
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := json.Unmarshal(content, &a); err != nil || a.status != http.StatusOK || a.Code != 0 {
+		t.Errorf("%s %s: %d %s", method, path, a.status, content)
+	}
+	return a, nil
+}
+
+// get reads a JSON answer.
+func (c *client) get(t *testing.T, path string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	response, err := c.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call sends a JSON body and expects success.
+func (c *client) call(t *testing.T, method, path string, body map[string]any) answer {
+	t.Helper()
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.send(t, method, path, "application/json", bytes.NewReader(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// uploadBody returns the multipart body of an upload and its content type.
+func uploadBody(t *testing.T, name string, sheet *image.NRGBA) (string, io.Reader) {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, err := form.CreateFormFile("file", name+".png")
+	if err == nil {
+		err = png.Encode(file, sheet)
+	}
+	for field, value := range map[string]string{"name": name, "type": "steve"} {
+		if err == nil {
+			err = form.WriteField(field, value)
+		}
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return form.FormDataContentType(), &body
+}
+
+func (c *client) upload(t *testing.T, name string, sheet *image.NRGBA) answer {
+	t.Helper()
+	contentType, body := uploadBody(t, name, sheet)
+	a, err := c.send(t, http.MethodPost, "/api/textures", contentType, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// signUp registers, and signs in as a returning user would.
+func signUp(t *testing.T, base string) *client {
+	t.Helper()
+	c := &client{http: &http.Client{}, base: base}
+	c.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": "ann@example.com", "password": "correct horse", "nickname": "Ann"})
+	c.token = c.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "Ann@Example.com", "password": "correct horse"}).Token
+	return c
+}
+
+// drawSheet draws a 64×64 sheet whose face and hat tell every texel apart. The
+// hat has opaque, half transparent and transparent texels.
+func drawSheet(seed uint8) *image.NRGBA {
+	sheet := image.NewNRGBA(image.Rect(0, 0, 64, 64))
+	for y := range 64 {
+		for x := range 64 {
+			alpha := uint8(255)
+			if x >= 32 && y < 16 {
+				alpha = [...]uint8{0, 128, 255}[(x+y)%3]
+			}
+			sheet.SetNRGBA(x, y, color.NRGBA{R: uint8(4 * x), G: uint8(4 * y), B: seed, A: alpha})
+		}
+	}
+	return sheet
+}
+
+// avatarTexel returns what an avatar must show where the face has texel (x, y):
+// the hat's texel over the face's, which is opaque.
+func avatarTexel(sheet *image.NRGBA, x, y int) color.NRGBA {
+	face, hat := sheet.NRGBAAt(8+x, 8+y), sheet.NRGBAAt(40+x, 8+y)
+	over := func(top, bottom uint8) uint8 {
+		a := int(hat.A)
+		return uint8((int(top)*a + int(bottom)*(255-a) + 127) / 255)
+	}
+	return color.NRGBA{R: over(hat.R, face.R), G: over(hat.G, face.G), B: over(hat.B, face.B), A: 255}
+}
+
+// fetch returns the picture at a URL, nil unless the status is 200.
+func fetch(t *testing.T, address string) (image.Image, int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, response.StatusCode
+	}
+	if kind := response.Header.Get("Content-Type"); kind != "image/png" {
+		t.Fatalf("%s is %s; want image/png", address, kind)
+	}
+	picture, err := png.Decode(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return picture, response.StatusCode
+}
+
+// difference says where a picture is not the avatar of a sheet, in the default
+// size of 96 × 96, where a texel is 12 × 12 pixels.
+func difference(picture image.Image, sheet *image.NRGBA) string {
+	if size := picture.Bounds().Size(); size != image.Pt(96, 96) {
+		return fmt.Sprintf("it is %v large; want 96 × 96", size)
+	}
+	for y := range 96 {
+		for x := range 96 {
+			got, want := color.NRGBAModel.Convert(picture.At(x, y)), avatarTexel(sheet, x/12, y/12)
+			if got != want {
+				return fmt.Sprintf("pixel (%d, %d) is %v; want %v", x, y, got, want)
+			}
+		}
+	}
+	return ""
+}
+
+// A skin goes in, its picture comes out, and another skin's within a second.
+func TestPictureOfAnUpload(t *testing.T) {
+	t.Parallel()
+
+	try := func(t *testing.T, api, images string) {
+		t.Helper()
+		ann := signUp(t, api)
+		first := drawSheet(10)
+		tid := ann.upload(t, "first", first).Data.TID
+		pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
+		textures := fmt.Sprintf("/api/players/%d/textures", pid)
+		address := images + "/avatar/player/ann_1?png"
+
+		// No skin is applied yet: the edge remembers that, and must forget it.
+		if _, status := fetch(t, address); status != http.StatusNotFound {
+			t.Fatalf("avatar of a bare player: %d; want 404", status)
+		}
+
+		applied := time.Now()
+		if got := ann.call(t, http.MethodPut, textures, map[string]any{"skin": tid}).Data.Skin; got != tid {
+			t.Fatalf("the player wears %d; want %d", got, tid)
+		}
+		awaitAvatar(t, address, first, applied)
+
+		second := drawSheet(200)
+		tid = ann.upload(t, "second", second).Data.TID
+		applied = time.Now()
+		ann.call(t, http.MethodPut, textures, map[string]any{"skin": tid})
+		awaitAvatar(t, address, second, applied)
+	}
+
+	t.Run("on separate ports, in a directory", func(t *testing.T) {
+		t.Parallel()
+		s := system.Start(t, objectstest.Directory(t).Config)
+		try(t, s.API, s.Images)
+	})
+	t.Run("through the one base URL, in a bucket", func(t *testing.T) {
+		t.Parallel()
+		s := system.Start(t, objectstest.Bucket(t).Config)
+		try(t, s.Images, s.Images)
+	})
+}
+
+// awaitAvatar asks again until the avatar is that of a sheet, for at most a
+// second since the change.
+func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.Time) {
+	t.Helper()
+	for {
+		asked := time.Now()
+		picture, status := fetch(t, address)
+		flaw := fmt.Sprintf("status %d", status)
+		if picture != nil {
+			flaw = difference(picture, sheet)
+		}
+		switch {
+		case flaw == "":
+			t.Logf("the new picture is there %s after the change began", time.Since(changed).Round(time.Millisecond))
+			return
+		case asked.Sub(changed) > time.Second:
+			t.Fatalf("a second after the change, the avatar is not the new skin's: %s", flaw)
+		}
+	}
+}
+
+// acknowledged is what core has answered with success.
+type acknowledged struct {
+	hashes []string
+	names  map[int]string // of players, by pid
+	worn   map[int]int    // skins, by pid
+}
+
+// write uploads textures, adds players and dresses them until core no longer
+// answers. It notes what was acknowledged, and tells of every such answer.
+func (a *acknowledged) write(t *testing.T, c *client, life int, told chan<- struct{}) {
+	t.Helper()
+	defer close(told)
+	json := "application/json"
+	for i := 0; ; i++ {
+		sheet := drawSheet(uint8(life))
+		sheet.SetNRGBA(0, 0, color.NRGBA{R: uint8(i), G: uint8(i >> 8), A: 255})
+		contentType, body := uploadBody(t, fmt.Sprintf("skin %d %d", life, i), sheet)
+		uploaded, err := c.send(t, http.MethodPost, "/api/textures", contentType, body)
+		if err != nil {
+			return
+		}
+		a.hashes = append(a.hashes, uploaded.Data.Hash)
+		told <- struct{}{}
+
+		added, err := c.send(t, http.MethodPost, "/api/players", json, strings.NewReader(fmt.Sprintf(`{"name":"p_%d_%d"}`, life, i)))
+		if err != nil {
+			return
+		}
+		pid := added.Data.PID
+		a.names[pid] = added.Data.Name
+		told <- struct{}{}
+
+		dressed, err := c.send(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), json, strings.NewReader(fmt.Sprintf(`{"skin":%d}`, uploaded.Data.TID)))
+		if err != nil {
+			return
+		}
+		a.worn[pid] = dressed.Data.Skin
+		told <- struct{}{}
+	}
+}
+
+// What was answered with success is there after a crash, however often core is
+// killed amid uploads and changes.
+func TestNothingAcknowledgedIsLost(t *testing.T) {
+	t.Parallel()
+	files := objectstest.Directory(t).Config
+	core := system.NewCore(t, files)
+	core.Set("CORE_PLAYER_MOST", "0")
+	core.Start(t)
+	core.KeepAddresses(t)
+	base := "http://" + core.Address(t, "public")
+	ann := signUp(t, base)
+
+	all := acknowledged{names: map[int]string{}, worn: map[int]int{}}
+	for life := range 6 {
+		// A connection of its own: the last life's are dead.
+		writer := &client{base: base, token: ann.token, http: &http.Client{Transport: &http.Transport{}}}
+		told := make(chan struct{})
+		go all.write(t, writer, life, told)
+		// A different number each time, so that the kill meets every kind of write.
+		for range 10 + life {
+			<-told
+		}
+		core.Kill(t)
+		for range told {
+		}
+		core.Start(t)
+		core.AwaitReady(t)
+	}
+	if len(all.hashes) < 20 || len(all.worn) < 15 {
+		t.Fatalf("only %d uploads and %d changes were acknowledged", len(all.hashes), len(all.worn))
+	}
+
+	store := objectstest.Open(t, files)
+	for _, text := range all.hashes {
+		hash, err := skin.ParseHash(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Get(t.Context(), hash); err != nil { // Get verifies the hash
+			t.Errorf("texture file %s: %v", hash, err)
+		}
+	}
+	var players []struct {
+		PID  int    `json:"pid"`
+		Name string `json:"name"`
+		Skin int    `json:"tid_skin"`
+	}
+	ann.http = &http.Client{}
+	ann.get(t, "/api/players", &players)
+	names, worn := map[int]string{}, map[int]int{}
+	for _, p := range players {
+		names[p.PID], worn[p.PID] = p.Name, p.Skin
+	}
+	for pid, name := range all.names {
+		if names[pid] != name {
+			t.Errorf("player %d is called %q; %q was acknowledged", pid, names[pid], name)
+		}
+	}
+	for pid, skin := range all.worn {
+		if worn[pid] != skin {
+			t.Errorf("player %d wears %d; %d was acknowledged", pid, worn[pid], skin)
+		}
+	}
+}
+
+// Told to stop, both programs do, and say so with success.
+func TestProgramsStopWhenTold(t *testing.T) {
+	t.Parallel()
+	s := system.Start(t, objectstest.Directory(t).Config)
+	for name, program := range map[string]*system.Process{"edge": s.Edge, "core": s.Core} {
+		if err := program.Stop(t); err != nil {
+			t.Errorf("%s ends with %v", name, err)
+		}
+	}
+}

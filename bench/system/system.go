@@ -1,0 +1,332 @@
+// Package system starts the real programs as a user would: core and edge as
+// processes on free ports of loopback, a schema of their own on a real
+// PostgreSQL, and an object store.
+package system
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects"
+)
+
+// patience is how long a program may take to start or to stop.
+const patience = 30 * time.Second
+
+// secret is the one that the edges of a test show its core.
+const secret = "only-for-tests-on-loopback"
+
+// System is a core and an edge that know each other.
+type System struct {
+	Core, Edge *Process
+	// API is the base URL of core's public listener, Images that of the edge's.
+	// Images serves the whole interface, since /api passes through it.
+	API, Images string
+}
+
+// Start starts a system whose textures are kept in a place that needs no
+// preparation. It stops when the test ends.
+func Start(tb testing.TB, files objects.Config) *System {
+	tb.Helper()
+	core := NewCore(tb, files)
+	core.Start(tb)
+	edge := NewEdge(tb, files, core)
+	edge.Start(tb)
+	s := &System{Core: core, Edge: edge, API: "http://" + core.Address(tb, "public"), Images: "http://" + edge.Address(tb, "public")}
+	edge.AwaitReady(tb)
+	return s
+}
+
+// NewCore returns a core that has not started, over a new schema that is
+// migrated.
+func NewCore(tb testing.TB, files objects.Config) *Process {
+	tb.Helper()
+	core := &Process{name: "core", binary: binary(tb, "core")}
+	core.Set("CORE_LISTEN", "127.0.0.1:0")
+	core.Set("CORE_EDGES_LISTEN", "127.0.0.1:0")
+	core.Set("CORE_OPS_LISTEN", "127.0.0.1:0")
+	core.Set("CORE_DATABASE_URL", postgrestest.Empty(tb))
+	core.Set("CORE_TOKEN_KEYS", "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
+	core.Set("CORE_EDGE_SECRETS", secret)
+	setFiles(core, "CORE_OBJECTS_", files)
+	core.Run(tb, "migrate")
+	return core
+}
+
+// NewEdge returns an edge of a running core that has not started.
+func NewEdge(tb testing.TB, files objects.Config, core *Process) *Process {
+	tb.Helper()
+	edge := &Process{name: "edge", binary: binary(tb, "edge")}
+	edge.Set("EDGE_LISTEN", "127.0.0.1:0")
+	edge.Set("EDGE_OPS_LISTEN", "127.0.0.1:0")
+	edge.Set("EDGE_CORE_URL", "http://"+core.Address(tb, "edges"))
+	edge.Set("EDGE_CORE_SECRETS", secret)
+	edge.Set("EDGE_API_UPSTREAM", "http://"+core.Address(tb, "public"))
+	setFiles(edge, "EDGE_OBJECTS_", files)
+	return edge
+}
+
+func setFiles(p *Process, prefix string, files objects.Config) {
+	p.Set(prefix+"URL", files.URL)
+	if files.Endpoint != "" {
+		p.Set(prefix+"ENDPOINT", files.Endpoint)
+		p.Set(prefix+"ACCESS_KEY", files.AccessKey)
+		p.Set(prefix+"SECRET_KEY", files.SecretKey)
+	}
+}
+
+var (
+	builds   sync.Mutex
+	binaries = map[string]string{}
+)
+
+// binary returns the path of a program: the one that TEST_CORE_BIN or
+// TEST_EDGE_BIN names, else one built once for this run.
+func binary(tb testing.TB, program string) string {
+	tb.Helper()
+	if path := os.Getenv("TEST_" + strings.ToUpper(program) + "_BIN"); path != "" {
+		return path
+	}
+	builds.Lock()
+	defer builds.Unlock()
+	if path := binaries[program]; path != "" {
+		return path
+	}
+	workspace, err := exec.CommandContext(tb.Context(), "go", "env", "GOWORK").Output()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(strings.TrimSpace(string(workspace))), ".dev", "bin", program+".test")
+	if output, err := exec.CommandContext(tb.Context(), "go", "build", "-o", path, "github.com/veneer-skins/veneer/"+program+"/cmd/"+program).CombinedOutput(); err != nil {
+		tb.Fatalf("build %s: %v\n%s", program, err, output)
+	}
+	binaries[program] = path
+	return path
+}
+
+// Process is one of the programs. It can be started again after it has ended.
+type Process struct {
+	name, binary string
+	settings     []string
+
+	command   *exec.Cmd
+	ended     chan struct{} // closed when the process has ended
+	exit      error         // how, once ended is closed
+	log       *log
+	addresses map[string]string
+}
+
+// Set sets a setting for later starts.
+func (p *Process) Set(name, value string) { p.settings = append(p.settings, name+"="+value) }
+
+// environ is all that a program is given: nothing of the test's own environment
+// can change what it does.
+func (p *Process) environ() []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, p.settings...)
+}
+
+// Run runs a subcommand to its end and returns what it printed.
+func (p *Process) Run(tb testing.TB, arguments ...string) string {
+	tb.Helper()
+	command := exec.CommandContext(tb.Context(), p.binary, arguments...)
+	command.Env = p.environ()
+	output, err := command.CombinedOutput()
+	if err != nil {
+		tb.Fatalf("%s %s: %v\n%s", p.name, strings.Join(arguments, " "), err, output)
+	}
+	return string(output)
+}
+
+// Start starts serving. The process ends with the test, and its log is shown if
+// that has failed.
+func (p *Process) Start(tb testing.TB) {
+	tb.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.command = exec.Command(p.binary, "serve") //nolint:noctx // ends in the clean-up, which waits for it
+	p.command.Env = p.environ()
+	p.command.Stdout, p.command.Stderr = writer, writer
+	// Should the test be killed, the program must not outlive it.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.command.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	_ = writer.Close()
+	p.addresses = map[string]string{}
+	p.log = newLog()
+	p.ended = make(chan struct{})
+	read := make(chan struct{})
+	go func(l *log) { l.read(reader); close(read) }(p.log)
+	go func(c *exec.Cmd, ended chan struct{}) {
+		<-read
+		p.exit = c.Wait()
+		close(ended)
+	}(p.command, p.ended)
+
+	ended, process, lines := p.ended, p.command.Process, p.log
+	tb.Cleanup(func() {
+		_ = process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			tb.Errorf("%s does not stop", p.name)
+			_ = process.Kill()
+			<-ended
+		}
+		if tb.Failed() {
+			tb.Logf("log of %s:\n%s", p.name, lines.all())
+		}
+	})
+}
+
+// Address returns the address of one of the program's listeners, once it listens
+// there.
+func (p *Process) Address(tb testing.TB, listener string) string {
+	tb.Helper()
+	if address := p.addresses[listener]; address != "" {
+		return address
+	}
+	address := p.log.await(tb, p, func(line map[string]any) (string, bool) {
+		found, _ := line["address"].(string)
+		return found, line["msg"] == "listening" && line["listener"] == listener
+	})
+	p.addresses[listener] = address
+	return address
+}
+
+// KeepAddresses makes later starts listen where the program listens.
+func (p *Process) KeepAddresses(tb testing.TB) {
+	tb.Helper()
+	prefix := strings.ToUpper(p.name)
+	for listener, setting := range map[string]string{"public": "_LISTEN", "edges": "_EDGES_LISTEN", "operators": "_OPS_LISTEN"} {
+		if listener != "edges" || p.name == "core" {
+			p.Set(prefix+setting, p.Address(tb, listener))
+		}
+	}
+}
+
+// AwaitReady waits until the program is ready.
+func (p *Process) AwaitReady(tb testing.TB) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	address := "http://" + p.Address(tb, "operators") + "/readyz"
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tb.Fatalf("%s does not become ready: %v\n%s", p.name, err, p.log.all())
+		case <-p.ended:
+			tb.Fatalf("%s ended: %v\n%s", p.name, p.exit, p.log.all())
+		}
+	}
+}
+
+// Kill ends the program at once, as a crash would, and waits until it is gone.
+func (p *Process) Kill(tb testing.TB) {
+	tb.Helper()
+	if err := p.command.Process.Kill(); err != nil {
+		tb.Fatal(err)
+	}
+	<-p.ended
+}
+
+// Stop tells the program to stop and returns how it ended.
+func (p *Process) Stop(tb testing.TB) error {
+	tb.Helper()
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		tb.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+		return p.exit
+	case <-time.After(patience):
+		tb.Fatalf("%s does not stop", p.name)
+		return errors.New("unreachable")
+	}
+}
+
+// log is what a program has logged.
+type log struct {
+	mu    sync.Mutex
+	lines []string
+	more  chan struct{} // closed, and replaced, with every line
+}
+
+func newLog() *log { return &log{more: make(chan struct{})} }
+
+func (l *log) read(r io.Reader) {
+	for lines := bufio.NewReader(r); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		l.mu.Lock()
+		l.lines = append(l.lines, strings.TrimSuffix(line, "\n"))
+		close(l.more)
+		l.more = make(chan struct{})
+		l.mu.Unlock()
+	}
+}
+
+func (l *log) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+// await returns what wanted finds in the first line that it accepts.
+func (l *log) await(tb testing.TB, p *Process, wanted func(line map[string]any) (string, bool)) string {
+	tb.Helper()
+	deadline := time.After(patience)
+	for seen := 0; ; {
+		l.mu.Lock()
+		lines, more := l.lines[seen:], l.more
+		seen = len(l.lines)
+		l.mu.Unlock()
+		for _, text := range lines {
+			var line map[string]any
+			if json.Unmarshal([]byte(text), &line) != nil {
+				continue
+			}
+			if found, ok := wanted(line); ok {
+				return found
+			}
+		}
+		select {
+		case <-more:
+		case <-p.ended:
+			tb.Fatalf("%s ended: %v\n%s", p.name, p.exit, l.all())
+		case <-deadline:
+			tb.Fatalf("%s does not log what is awaited\n%s", p.name, l.all())
+		}
+	}
+}
