@@ -1,0 +1,25 @@
+# Every target is a script in deploy/dev; this file is their table of contents.
+
+.PHONY: help run test lint build bench clean
+
+help: ## Print this help
+	@echo 'Targets:'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+run: ## Run everything here until Ctrl-C; OBJECTS=minio for a real MinIO
+	@deploy/dev/run
+
+test: ## Run every test; ARGS='-run Closet ./core/...' for some of them
+	@deploy/dev/test $(ARGS)
+
+lint: ## Run the linters; ARGS=--fix mends what they can
+	@deploy/dev/lint $(ARGS)
+
+build: ## Build core and edge into .dev/bin
+	@deploy/dev/build
+
+bench: ## Run the Go benchmarks; ARGS as for test
+	@deploy/dev/bench $(ARGS)
+
+clean: ## Stop what runs and remove .dev, the data included
+	@deploy/dev/clean

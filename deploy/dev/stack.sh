@@ -1,0 +1,432 @@
+# shellcheck shell=bash
+# What the scripts beside this file share: steps and how they fail, and the
+# programs that run while they run. It is sourced, never run by itself.
+
+set -euo pipefail
+
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+cd -- "$root"
+
+dev=$root/.dev   # all that is made here; `make clean` removes it
+bin=$dev/bin     # programs
+state=$dev       # data, logs and process ids of what this script runs
+modules=(core edge shared bench)
+
+# The tools that are built from their modules, pinned in this one place.
+# shellcheck disable=SC2034 # used by lint
+golangci_lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.1
+minio=github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+mc=github.com/minio/mc@v0.0.0-20250313080218-cf909e1063a9
+
+# These builds are for this machine only. Stamping them with the commit gains
+# nothing, and fails where git distrusts the checkout's owner.
+export GOFLAGS="${GOFLAGS:+$GOFLAGS }-buildvcs=false"
+
+# ---- Steps ------------------------------------------------------------------
+
+# die MESSAGE [LOG] ends the script with one line, after the last lines of the
+# log that explains it.
+die() {
+  [[ -z ${step:-} ]] || echo failed
+  if [[ -n ${2:-} ]]; then
+    tail -n 20 -- "$2" | sed 's/^/    /' >&2
+    set -- "$1 (the end of its log stands above; all of it: $2)"
+  fi
+  printf 'make %s: %s\n' "${0##*/}" "$1" >&2
+  exit 1
+}
+
+# begin NAME announces a step, finish says how long it took.
+begin() {
+  step=$1
+  step_began=${EPOCHREALTIME//[.,]/}
+  printf '==> %s … ' "$step"
+}
+
+finish() {
+  local tenths=$(((${EPOCHREALTIME//[.,]/} - step_began) / 100000))
+  printf '%d.%d s\n' $((tenths / 10)) $((tenths % 10))
+  step=
+}
+
+# run_step NAME COMMAND… runs a command with its output in a log.
+run_step() {
+  local log=$state/logs/step-${1//[^[:alnum:]]/-}.log status=0
+  mkdir -p "$state/logs"
+  begin "$1"
+  shift
+  run "$@" >"$log" 2>&1 || status=$?
+  ((status == 0)) || die "$step failed with exit status $status" "$log"
+  finish
+}
+
+# run COMMAND… runs a command to its end. It runs in the background, because a
+# signal is handled at once while bash waits, and only after the command's end
+# when it stands in the foreground.
+run() {
+  local status=0
+  spawn TERM "$@"
+  current=$spawned
+  wait "$current" || status=$?
+  current=
+  return "$status"
+}
+
+# spawn SIGNAL COMMAND… starts a command in a session of its own, so that Ctrl-C
+# reaches only the script, which then stops everything in the right order.
+# Should the script be killed, the kernel sends SIGNAL to what it started.
+# Descriptor 9 is the script's lock and must not outlive it in a child.
+spawn() {
+  local signal=$1
+  shift
+  setsid setpriv --pdeathsig "$signal" "$@" </dev/null 9>&- &
+  spawned=$!
+}
+
+# own_dev makes .dev. What root left there an ordinary user could not replace,
+# and the other way round, so it has one owner.
+own_dev() {
+  mkdir -p "$bin" "$dev/logs" || die "cannot make $dev"
+  [[ -O $dev ]] || die "$dev belongs to $(stat -c %U "$dev"): run this as that user, or remove it"
+}
+
+# ---- Programs that keep running ---------------------------------------------
+
+declare -A pids=() # process ids by name
+started=()         # names in the order they were started
+
+# start NAME COMMAND… starts a program that runs until stop_all.
+start() {
+  local name=$1
+  shift
+  mkdir -p "$state/logs" "$state/pids"
+  spawn "$(stop_signal "$name")" "$@" >"$state/logs/$name.log" 2>&1
+  echo "$spawned" >"$state/pids/$name"
+  pids[$name]=$spawned
+  started+=("$name")
+}
+
+# await NAME COMMAND… waits until the command succeeds, which shows that the
+# started program is ready.
+await() {
+  local name=$1 log=$state/logs/$1.log deadline=$((SECONDS + 60))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    running "${pids[$name]}" || die "$name ended while it started" "$log"
+    ((SECONDS < deadline)) || die "$name was not ready within 60 s" "$log"
+    sleep 0.1
+  done
+}
+
+# answers URL asks a program on this machine, past any proxy of the network's.
+answers() {
+  curl --fail --silent --noproxy '*' --max-time 2 --output /dev/null "$1"
+}
+
+# stop_signal NAME: PostgreSQL would wait for its clients on a TERM.
+stop_signal() {
+  if [[ $1 == postgres ]]; then echo INT; else echo TERM; fi
+}
+
+# running PID tells whether the process lives; a zombie does not.
+running() {
+  local stat
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null && [[ $stat != *') Z '* ]]
+}
+
+# stop NAME PID asks a program and its children to end, and ends them when they
+# do not.
+stop() {
+  local deadline=$((SECONDS + 30)) signal
+  signal=$(stop_signal "$1")
+  # What was spawned this moment may not have its session yet.
+  kill -s "$signal" -- "-$2" || kill -s "$signal" "$2" || true
+  while running "$2"; do
+    ((SECONDS < deadline)) || kill -s KILL -- "-$2"
+    sleep 0.05
+  done
+  rm -f "$state/pids/$1"
+}
+
+# stop_all stops the step that is under way and every program, the last started
+# first. It goes on whatever fails, the terminal's end included.
+stop_all() {
+  set +e
+  trap '' HUP INT TERM
+  [[ -z ${current:-} ]] || stop step "$current"
+  local i name
+  for ((i = ${#started[@]} - 1; i >= 0; i--)); do
+    name=${started[i]}
+    stop "$name" "${pids[$name]}"
+  done
+} 2>/dev/null
+
+# stop_leftovers stops what a script that was killed left running. A process id
+# may have been given to another process since: ours all name .dev.
+stop_leftovers() {
+  local name pid
+  for name in edge core minio postgres; do
+    [[ -s $state/pids/$name ]] || continue
+    pid=$(<"$state/pids/$name")
+    if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF "$dev/"; then
+      stop "$name" "$pid" 2>/dev/null
+    fi
+    rm -f "$state/pids/$name"
+  done
+}
+
+# stop_at_end has everything stopped however the script ends.
+stop_at_end() {
+  trap stop_all EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+}
+
+# ---- Ports and secrets ------------------------------------------------------
+
+# taken PORT tells whether something listens there.
+taken() {
+  (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+}
+
+# need_port PORT SETTING makes sure that a port is free.
+need_port() {
+  taken "$1" || return 0
+  local holder=''
+  holder=$(ss -Hltnp "sport = :$1" 2>/dev/null | grep -om1 '(("[^)]*' | sed 's/^(("\([^"]*\)",pid=\([0-9]*\).*/ by \1, process \2/') || true
+  die "port $1 is already taken$holder; free it, or choose another with $2=<port>"
+}
+
+# free_port prints a port that nothing listens on, below those that the kernel
+# hands out to clients.
+free_port() {
+  local port
+  while port=$((20000 + RANDOM % 12000)) && taken "$port"; do :; done
+  echo "$port"
+}
+
+# hex BYTES prints that many random bytes.
+hex() {
+  od -An -N "$1" -tx1 -v /dev/urandom | tr -d ' \n'
+}
+
+# secret NAME COMMAND… keeps what the command prints as a secret, unless there is
+# one already.
+secret() {
+  local file=$state/secrets/$1
+  shift
+  [[ ! -s $file ]] || return 0
+  (umask 077 && mkdir -p "$state/secrets" && "$@" >"$file.new" && mv "$file.new" "$file")
+}
+
+# ---- Builds -----------------------------------------------------------------
+
+# build_programs builds core and edge.
+build_programs() {
+  local program
+  for program in core edge; do
+    run_step "building $program" go build -o "$bin/$program" "./$program/cmd/$program"
+  done
+}
+
+# build_tool PACKAGE@VERSION builds a pinned tool once and sets tool to its path.
+build_tool() {
+  local name
+  name=$(basename "${1%@*}")
+  tool=$bin/$name@${1#*@}
+  [[ ! -x $tool ]] || return 0
+  run_step "building $name, once" \
+    env GOBIN="$bin/new.$$" GOWORK=off GOFLAGS=-mod=mod go install "$1"
+  mv "$bin/new.$$/$name" "$tool"
+  rmdir "$bin/new.$$"
+}
+
+# ---- PostgreSQL -------------------------------------------------------------
+
+# start_postgres PORT DATABASE [SETTING=VALUE…] starts a cluster of this
+# checkout's own, made when it is missing, and sets database_url.
+start_postgres() {
+  local port=$1 database=$2 home=$state/postgres data=$state/postgres/data programs version setting settings=()
+  shift 2
+  secret database_password hex 24
+
+  programs=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+  if [[ -e $data/PG_VERSION ]]; then
+    version=$(<"$data/PG_VERSION")
+    programs=/usr/lib/postgresql/$version/bin
+    [[ -x $programs/postgres ]] || die "$data was made by PostgreSQL $version, which is not installed: install postgresql-$version, or start afresh after make clean"
+  fi
+
+  mkdir -p "$home"
+  become_postgres "$home"
+  [[ -e $data ]] || make_cluster "$programs" "$home"
+
+  # No socket in the file system: a checkout's path may be longer than the name
+  # of a socket can be.
+  for setting in listen_addresses=127.0.0.1 "port=$port" unix_socket_directories= "$@"; do
+    settings+=(-c "$setting")
+  done
+  begin "starting PostgreSQL"
+  start postgres "${as_postgres[@]}" "$programs/postgres" -D "$data" "${settings[@]}"
+  await postgres "$programs/pg_isready" -q -h 127.0.0.1 -p "$port"
+  finish
+  database_url="postgres://veneer:$(<"$state/secrets/database_password")@127.0.0.1:$port/$database?sslmode=disable"
+}
+
+# become_postgres HOME sets as_postgres, the words before a command of
+# PostgreSQL's server. The server refuses to run as root, so root runs it as the
+# system's user for it, to whom HOME is given.
+become_postgres() {
+  as_postgres=(env -C / LC_ALL=C.UTF-8)
+  ((EUID == 0)) || return 0
+
+  local user=postgres
+  id -u "$user" >/dev/null 2>&1 || user=nobody
+  chown "$user:$(id -g "$user")" "$1"
+  chmod 700 "$1"
+  # Changing the user forgets the signal that spawn asked for, so it is asked
+  # for again.
+  as_postgres+=(setpriv --pdeathsig INT --reuid "$user" --regid "$(id -g "$user")" --clear-groups)
+  if ! "${as_postgres[@]}" env -C "$1" true 2>/dev/null; then
+    # A folder above is closed to that user, as root's home is. The server may
+    # then pass and read everything: the least of root's powers that helps, or
+    # the next one in a container that withholds that.
+    local power
+    for power in dac_read_search dac_override; do
+      if "${as_postgres[@]}" --inh-caps "+$power" --ambient-caps "+$power" env -C "$1" true 2>/dev/null; then
+        as_postgres+=(--inh-caps "+$power" --ambient-caps "+$power")
+        return
+      fi
+    done
+    die "the user $user, as whom PostgreSQL must run, cannot reach $1: move the checkout to where it can"
+  fi
+}
+
+# make_cluster PROGRAMS HOME makes a cluster with the role "veneer" and a database
+# for either object store, since rows without their objects would be a fault. It
+# gets its name when it is whole, so that an interruption leaves nothing that
+# looks like a cluster.
+make_cluster() {
+  rm -rf "$2/new"
+  install -m 600 "$state/secrets/database_password" "$2/password"
+  chown --reference="$2" "$2/password"
+  # shellcheck disable=SC2016 # it is the inner shell that expands
+  run_step "making a PostgreSQL cluster" "${as_postgres[@]}" bash -euo pipefail -c '
+    "$1/initdb" -D "$2/new" --username=postgres --pwfile="$2/password" \
+      --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
+    printf "%s\n" \
+      "CREATE ROLE veneer LOGIN CREATEDB PASSWORD '\''$(<"$2/password")'\''" \
+      "CREATE DATABASE veneer_file OWNER veneer" \
+      "CREATE DATABASE veneer_minio OWNER veneer" |
+      "$1/postgres" --single -c exit_on_error=on -D "$2/new" postgres
+  ' make_cluster "$1" "$2"
+  rm "$2/password"
+  mv "$2/new" "$2/data"
+}
+
+# ---- MinIO ------------------------------------------------------------------
+
+# start_minio PORT starts a MinIO of this checkout's own.
+start_minio() {
+  secret s3_access_key hex 10
+  secret s3_secret_key hex 20
+  build_tool "$minio"
+  mkdir -p "$state/minio/data"
+  begin "starting MinIO"
+  start minio env HOME="$state/minio" MINIO_BROWSER=off MINIO_UPDATE=off \
+    MINIO_ROOT_USER_FILE="$state/secrets/s3_access_key" \
+    MINIO_ROOT_PASSWORD_FILE="$state/secrets/s3_secret_key" \
+    "$tool" server --address "127.0.0.1:$1" "$state/minio/data"
+  await minio answers "http://127.0.0.1:$1/minio/health/ready"
+  finish
+}
+
+# add_reader PORT gives MinIO a user for the edges, who can only read.
+add_reader() {
+  secret s3_reader_access_key hex 10
+  secret s3_reader_secret_key hex 20
+  build_tool "$mc"
+
+  local key url
+  key=$(<"$state/secrets/s3_reader_access_key")
+  url="http://$(<"$state/secrets/s3_access_key"):$(<"$state/secrets/s3_secret_key")@127.0.0.1:$1"
+  # Listing is allowed because to those who may not list, S3 says "forbidden" of
+  # a key that does not exist.
+  cat >"$state/minio-reader.json" <<'END'
+{
+  "Version": "2012-10-17",
+  "Statement": [{
+    "Effect": "Allow",
+    "Action": ["s3:GetBucketLocation", "s3:ListBucket", "s3:GetObject"],
+    "Resource": ["arn:aws:s3:::veneer", "arn:aws:s3:::veneer/*"]
+  }]
+}
+END
+  # shellcheck disable=SC2016 # it is the inner shell that expands
+  run_step "adding MinIO's reader" env MC_HOST_dev="$url" MC_CONFIG_DIR="$state/mc" bash -euo pipefail -c '
+    if [[ $("$1" admin user info dev "$2" 2>&1) == *reader* ]]; then exit; fi
+    printf "%s\n" "$2" "$(<"$3")" | "$1" admin user add dev
+    "$1" admin policy create dev reader "$4"
+    "$1" admin policy attach dev reader --user "$2"
+  ' add_reader "$tool" "$key" "$state/secrets/s3_reader_secret_key" "$state/minio-reader.json"
+}
+
+# ---- The stage of tests and benchmarks --------------------------------------
+
+# open_stage starts a PostgreSQL and a MinIO that live as long as the script,
+# builds both programs, and tells the tests where all that is. Several scripts
+# may do so at once; what one that was killed left behind goes first.
+open_stage() {
+  local old
+  mkdir -p "$dev/test"
+  exec 8>"$dev/test.lock"
+  flock 8
+  for old in "$dev"/test/*/; do
+    if [[ -d $old ]] && flock -n "$old/lock" true; then
+      state=${old%/} stop_leftovers
+      rm -rf "$old"
+    fi
+  done
+  state=$(mktemp -d "$dev/test/XXXXXX")
+  chmod 755 "$state"
+  exec 9>"$state/lock"
+  flock 9
+  exec 8>&-
+  stop_at_end
+  trap close_stage EXIT
+
+  build_programs
+  # Nothing here outlives the script, so nothing needs to reach the disk.
+  start_postgres "$(free_port)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300
+  local port
+  port=$(free_port)
+  start_minio "$port"
+
+  # Where everything that tests need is there, none may be skipped.
+  export CI=1
+  export TEST_CORE_BIN=$bin/core TEST_EDGE_BIN=$bin/edge
+  export TEST_DATABASE_URL=$database_url
+  export TEST_S3_ENDPOINT=127.0.0.1:$port
+  TEST_S3_ACCESS_KEY=$(<"$state/secrets/s3_access_key")
+  TEST_S3_SECRET_KEY=$(<"$state/secrets/s3_secret_key")
+  export TEST_S3_ACCESS_KEY TEST_S3_SECRET_KEY
+}
+
+# close_stage stops what open_stage started. Logs that explain a failure stay
+# until the next time.
+close_stage() {
+  local status=$?
+  stop_all
+  rm -rf "$state"/{postgres,minio,secrets}
+  ((status != 0)) || rm -rf "$state"
+}
+
+# packages ARGUMENT… sets packages to the workspace's, unless an argument names
+# some already.
+packages() {
+  packages=()
+  [[ " $*" != *' ./'* ]] || return 0
+  packages=("${modules[@]/#/./}")
+  packages=("${packages[@]/%//...}")
+}
