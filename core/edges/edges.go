@@ -9,6 +9,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -40,11 +41,12 @@ type Server struct {
 // with ctx.
 func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, secrets []string) (*Server, error) {
 	s := &Server{mappings: mappings, feed: feed, door: door, stop: ctx}
-	for _, secret := range secrets {
-		if len(strings.TrimSpace(secret)) < 16 {
-			return nil, errors.New("EDGE_SECRETS holds a secret of fewer than 16 characters")
-		}
-		s.secrets = append(s.secrets, sha256.Sum256([]byte(strings.TrimSpace(secret))))
+	ring, err := mapping.Secrets(secrets)
+	if err != nil {
+		return nil, fmt.Errorf("EDGE_SECRETS: %w", err)
+	}
+	for _, secret := range ring {
+		s.secrets = append(s.secrets, sha256.Sum256([]byte(secret)))
 	}
 	return s, nil
 }
@@ -53,7 +55,7 @@ func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *co
 func (s *Server) HTTP() *fasthttp.Server {
 	server := s.door.Server(s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
-		if err := rc.Conn().SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
+		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.door.Limits.WorkTimeout + takeTimeout)); err != nil {
 			return err
 		}
 		if !s.knows(rc) {

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	secret  = "the first secret of the ring"
-	another = "another secret of the ring"
+	secret  = "the-first-secret-of-the-ring"
+	another = "another-secret-of-the-ring"
 )
 
 // door is the edges' listener of a core on a real socket.

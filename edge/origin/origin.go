@@ -19,6 +19,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
 // Config says where core is and how much it is asked at once.
@@ -63,10 +64,12 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
 		return nil, errors.New("URL must look like http://host:port or https://host")
 	}
-	secret := strings.TrimSpace(config.Secrets[0])
+	secrets, err := mapping.Secrets(config.Secrets)
 	switch {
-	case secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, errors.New("SECRETS must begin with a secret of printable ASCII without spaces")
+	case err != nil:
+		return nil, fmt.Errorf("SECRETS: %w", err)
+	case len(secrets) == 0:
+		return nil, errors.New("SECRETS holds no secret")
 	case config.Queue < 1:
 		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", config.Queue)
 	case config.Timeout <= 0:
@@ -78,7 +81,7 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 	}
 	return &Core{
 		base:    base.Scheme + "://" + base.Host,
-		secret:  secret,
+		secret:  secrets[0],
 		timeout: config.Timeout,
 		client: &http.Client{
 			Transport: &http.Transport{

@@ -45,7 +45,7 @@ func open(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
 func connect(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
 	t.Helper()
 	if config.Secrets == nil {
-		config.Secrets = []string{origintest.Secret, "another"}
+		config.Secrets = []string{origintest.Secret, "an-older-secret-of-the-ring"}
 	}
 	if config.Queue == 0 {
 		config.Queue = 8192
@@ -266,7 +266,7 @@ func TestRefusedSecretIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	var log lines
-	core := open(t, origin.Config{URL: server.URL, Secrets: []string{"wrong", origintest.Secret}}, slog.New(slog.NewTextHandler(&log, nil)))
+	core := open(t, origin.Config{URL: server.URL, Secrets: []string{"wrong-but-long-enough", origintest.Secret}}, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 {
 		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("Lookup() = %v; want it unavailable", err)
@@ -306,7 +306,7 @@ func TestNewCoreRefuses(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, wrong func(*origin.Config)) {
 		t.Helper()
-		config := origin.Config{URL: "http://127.0.0.1:9090", Secrets: []string{"s"}, Queue: 1, Timeout: time.Second}
+		config := origin.Config{URL: "http://127.0.0.1:9090", Secrets: []string{origintest.Secret}, Queue: 1, Timeout: time.Second}
 		if _, err := origin.NewCore(config, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestNewCoreRefuses(t *testing.T) {
 	f("URL", func(c *origin.Config) { c.URL = "ftp://core" })
 	f("URL", func(c *origin.Config) { c.URL = "http://core/base" })
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{" "} })
-	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{"a\nb"} })
+	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{"a-line-feed-inside\nof-it"} })
 	f("QUEUE", func(c *origin.Config) { c.Queue = 0 })
 	f("TIMEOUT", func(c *origin.Config) { c.Timeout = 0 })
 	f("CA", func(c *origin.Config) { c.CA = "/nowhere" })

@@ -18,7 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-const edgeSecret = "a secret of the edges"
+const edgeSecret = "a-secret-of-the-edges"
 
 // keys is a value of CORE_TOKEN_KEYS.
 func keys() string {

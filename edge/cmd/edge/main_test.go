@@ -45,7 +45,7 @@ func edgeWith(t *testing.T, args string, settings ...string) *exec.Cmd {
 // enough are settings with which the program starts.
 func enough(more ...string) []string {
 	return append([]string{
-		"EDGE_CORE_URL=http://127.0.0.1:1", "EDGE_CORE_SECRETS=secret", "EDGE_OBJECTS_URL=file:///nowhere",
+		"EDGE_CORE_URL=http://127.0.0.1:1", "EDGE_CORE_SECRETS=a-secret-of-the-edges", "EDGE_OBJECTS_URL=file:///nowhere",
 		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0",
 	}, more...)
 }
@@ -73,7 +73,7 @@ func TestRefusesToStart(t *testing.T) {
 		{"serve", without("EDGE_OBJECTS_URL"), "edge: EDGE_OBJECTS_URL must be set"},
 		{"serve", enough("EDGE_COLOUR=red"), "edge: EDGE_COLOUR is no setting"},
 		{"serve", enough("EDGE_CORE_URL=core"), "edge: EDGE_CORE_URL "},
-		{"serve", enough("EDGE_CORE_SECRETS=a b"), "edge: EDGE_CORE_SECRETS "},
+		{"serve", enough("EDGE_CORE_SECRETS=a secret with spaces"), "edge: EDGE_CORE_SECRETS: "},
 		{"serve", enough("EDGE_CORE_CA=/nowhere"), "edge: EDGE_CORE_CA "},
 		{"serve", enough("EDGE_CORE_QUEUE=0"), "edge: EDGE_CORE_QUEUE "},
 		{"serve", enough("EDGE_CORE_TIMEOUT=soon"), "edge: EDGE_CORE_TIMEOUT "},
