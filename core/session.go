@@ -68,9 +68,10 @@ type SessionStore interface {
 	SessionUser(ctx context.Context, token Token, window SessionWindow) (User, error)
 
 	// RefreshSession replaces the current token by fresh and returns fresh, with the
-	// user's permission. While the user is banned it replaces nothing. A token that was replaced within the window gets the
-	// successor it already has. Any other token of a live session ends that session;
-	// then, and when there is none, the fault is Unauthenticated.
+	// user's permission. While the user is banned it replaces nothing. A token that
+	// was replaced within the window gets the successor it already has. Any other
+	// token of a live session ends that session; then, and when there is none, the
+	// fault is Unauthenticated.
 	RefreshSession(ctx context.Context, token, fresh Token, window SessionWindow) (Token, Permission, error)
 
 	// EndSession ends a session. There need be none.

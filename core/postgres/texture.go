@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -60,14 +59,9 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, put func(
 		if err := put(ctx); err != nil {
 			return err
 		}
-		var uploaded time.Time
-		if err := tx.QueryRow(ctx, insertTexture,
+		return tx.QueryRow(ctx, insertTexture,
 			texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Bytes, texture.Uploader, texture.Public,
-		).Scan(&added.ID, &uploaded, &added.Likes); err != nil {
-			return err
-		}
-		added.UploadAt = uploaded
-		return nil
+		).Scan(&added.ID, &added.UploadAt, &added.Likes)
 	})
 	switch violates(err) {
 	case "textures_public_pixels", "textures_uploader_pixels":
