@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
@@ -11,7 +9,6 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
-	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // prefix begins the name of every setting.
@@ -47,31 +44,6 @@ type config struct {
 type Operators struct {
 	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
 	OpsPprof  bool   `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
-}
-
-// help writes how to use the program.
-func help(w io.Writer) error {
-	fmt.Fprintln(w, "core remembers users, players and textures: the API of Veneer, a skin-hosting service.\n\nCommands:")
-	for _, c := range commands() {
-		fmt.Fprintf(w, "  core %-20s  %s\n", strings.TrimSpace(c.name+" "+c.operand), c.help)
-	}
-	fmt.Fprintln(w, "\nSettings come from the environment. Each may be given as NAME_FILE instead, the path of a file that holds the value.")
-	return settings.Help[config](w, prefix)
-}
-
-// match reports whether arguments begin with a command's words, and returns the
-// rest.
-func match(name string, args []string) ([]string, bool) {
-	words := strings.Fields(name)
-	if len(args) < len(words) {
-		return nil, false
-	}
-	for i, word := range words {
-		if args[i] != word {
-			return nil, false
-		}
-	}
-	return args[len(words):], true
 }
 
 // objectStore returns the texture store, for one who writes it.

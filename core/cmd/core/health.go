@@ -4,22 +4,23 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // healthCommand asks the running core whether it is ready.
-func healthCommand(_ context.Context, p program) error {
-	if err := parse(p, newFlags("health"), ""); err != nil {
+func healthCommand(_ context.Context, i command.Invocation) error {
+	if _, err := i.Operand(command.Flags("core health"), ""); err != nil {
 		return err
 	}
-	config, err := settings.Read[Operators](prefix, p.environ)
+	config, err := settings.Read[Operators](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
 	if err := serve.Probe(config.OpsListen); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stdout, "ready")
+	fmt.Fprintln(i.Stdout, "ready")
 	return nil
 }

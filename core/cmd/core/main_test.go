@@ -14,6 +14,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -57,7 +58,7 @@ func but(environ []string, name, value string) []string {
 func invoke(t *testing.T, environ []string, stdin string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	err := run(t.Context(), program{args: args, environ: environ, stdin: strings.NewReader(stdin), stdout: &out})
+	err := program().Run(t.Context(), command.Invocation{Args: args, Environ: environ, Stdin: strings.NewReader(stdin), Stdout: &out})
 	return out.String(), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/settings"
 )
@@ -14,16 +15,16 @@ import (
 // A store is marked as ours only while there are no textures, or when told so:
 // otherwise an unmounted disk or a mistyped bucket would be taken for the store,
 // and every file in it for lost.
-func migrateCommand(ctx context.Context, p program) error {
-	flags := newFlags("migrate")
+func migrateCommand(ctx context.Context, i command.Invocation) error {
+	flags := command.Flags("core migrate")
 	adopt := flags.Bool("adopt-store", false, "mark the texture store as ours although textures exist: after their files were moved there without the marker")
-	if err := parse(p, flags, ""); err != nil {
+	if _, err := i.Operand(flags, ""); err != nil {
 		return err
 	}
 	config, err := settings.Read[struct {
 		postgres.Config
 		Objects objects.Config `envPrefix:"OBJECTS_"`
-	}](prefix, p.environ)
+	}](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -42,9 +43,9 @@ func migrateCommand(ctx context.Context, p program) error {
 		return err
 	}
 	if before == after {
-		fmt.Fprintf(p.stdout, "schema: version %d, nothing to do\n", after)
+		fmt.Fprintf(i.Stdout, "schema: version %d, nothing to do\n", after)
 	} else {
-		fmt.Fprintf(p.stdout, "schema: migrated from version %d to %d\n", before, after)
+		fmt.Fprintf(i.Stdout, "schema: migrated from version %d to %d\n", before, after)
 	}
 
 	known, err := db.HasTextures(ctx)
@@ -58,6 +59,6 @@ func migrateCommand(ctx context.Context, p program) error {
 	} else if err := files.Prepare(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stdout, "texture store: ready")
+	fmt.Fprintln(i.Stdout, "texture store: ready")
 	return nil
 }

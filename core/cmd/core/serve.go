@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/edges"
 	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -21,11 +22,11 @@ import (
 
 // serveCommand opens what core stands on, builds it from the bottom up and
 // serves until told to stop.
-func serveCommand(ctx context.Context, p program) error {
-	if err := parse(p, newFlags("serve"), ""); err != nil {
+func serveCommand(ctx context.Context, i command.Invocation) error {
+	if _, err := i.Operand(command.Flags("core serve"), ""); err != nil {
 		return err
 	}
-	config, err := settings.Read[config](prefix, p.environ)
+	config, err := settings.Read[config](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func serveCommand(ctx context.Context, p program) error {
 			return fmt.Errorf("%s%w", prefix, err)
 		}
 	}
-	log, err := logging.New(p.stdout, config.Log)
+	log, err := logging.New(i.Stdout, config.Log)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/command"
 )
 
 // served is a run of core serve.
@@ -46,7 +47,7 @@ func startServing(t *testing.T, environ []string) *served {
 	s := &served{stop: cancel, ended: ended}
 	t.Cleanup(func() { s.end(t) })
 	go func() {
-		s.err = run(ctx, program{args: []string{"serve"}, environ: environ, stdin: strings.NewReader(""), stdout: out})
+		s.err = program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: out})
 		_ = out.Close()
 	}()
 

@@ -9,18 +9,19 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // textureAddCommand adds a texture for a user, as if they had uploaded it.
-func textureAddCommand(ctx context.Context, p program) error {
-	flags := newFlags("texture add")
+func textureAddCommand(ctx context.Context, i command.Invocation) error {
+	flags := command.Flags("core texture add")
 	uploader := flags.String("uploader", "", "e-mail address of the user it is added for (required)")
 	title := flags.String("name", "", "the texture's name; the file's if not given")
 	kind := flags.String("type", "skin", "steve, alex, cape, or skin: told by the pixels")
 	private := flags.Bool("private", false, "keep it out of the library")
-	path, err := operand(p, flags, "FILE")
+	path, err := i.Operand(flags, "FILE")
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func textureAddCommand(ctx context.Context, p program) error {
 		postgres.Config
 		Objects  objects.Config     `envPrefix:"OBJECTS_"`
 		Textures core.TextureLimits `envPrefix:"TEXTURE_"`
-	}](prefix, p.environ)
+	}](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -66,6 +67,6 @@ func textureAddCommand(ctx context.Context, p program) error {
 		return err
 	}
 	tellEdges(ctx, db)
-	fmt.Fprintf(p.stdout, "texture %d added: %s, type %s, hash %s\n", texture.ID, texture.Name, texture.Type, texture.Hash)
+	fmt.Fprintf(i.Stdout, "texture %d added: %s, type %s, hash %s\n", texture.ID, texture.Name, texture.Type, texture.Hash)
 	return nil
 }

@@ -66,7 +66,7 @@ func TestRefusesToStart(t *testing.T) {
 		settings []string
 		want     string // what the one line on stderr begins with
 	}{
-		{"serve now", nil, `edge: there is no command "serve now"`},
+		{"serve now", nil, `edge: edge serve takes no argument, but was given "now"`},
 		{"dance", nil, `edge: there is no command "dance"`},
 		{"serve", without("EDGE_CORE_URL"), "edge: EDGE_CORE_URL must be set"},
 		{"serve", without("EDGE_CORE_SECRETS"), "edge: EDGE_CORE_SECRETS must be set"},

@@ -11,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -19,15 +20,18 @@ import (
 )
 
 // serveCommand builds the edge from the bottom up and serves until told to stop.
-func serveCommand(ctx context.Context, p program) error {
-	config, err := settings.Read[config](prefix, p.environ)
+func serveCommand(ctx context.Context, i command.Invocation) error {
+	if _, err := i.Operand(command.Flags("edge serve"), ""); err != nil {
+		return err
+	}
+	config, err := settings.Read[config](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
 	if err := config.Limits.Check(); err != nil {
 		return fmt.Errorf(prefix+"%w", err)
 	}
-	log, err := logging.New(p.stdout, config.Log)
+	log, err := logging.New(i.Stdout, config.Log)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}

@@ -1,0 +1,76 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/command"
+)
+
+type config struct {
+	Colour string `env:"COLOUR" envDefault:"red" help:"what it looks like"`
+}
+
+// run runs a program whose commands say what they were given.
+func run(t *testing.T, environ []string, args ...string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	say := func(name, operand string) command.Command {
+		return command.Command{Name: name, Operand: operand, Help: "help of " + name, Run: func(_ context.Context, i command.Invocation) error {
+			flags := command.Flags("x " + name)
+			loud := flags.Bool("loud", false, "shout")
+			got, err := i.Operand(flags, operand)
+			if err != nil {
+				return err
+			}
+			_, err = i.Stdout.Write([]byte(name + " " + got + map[bool]string{true: "!"}[*loud]))
+			return err
+		}}
+	}
+	failing := command.Command{Name: "fail", Run: func(context.Context, command.Invocation) error { return errors.New("no luck") }}
+	err := command.New[config]("x", "is a test.", "X_", say("one", ""), say("take more", "FILE"), failing).
+		Run(t.Context(), command.Invocation{Args: args, Environ: environ, Stdout: &out})
+	return out.String(), err
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+
+	f := func(want string, args ...string) {
+		t.Helper()
+		if got, err := run(t, nil, args...); err != nil || !strings.Contains(got, want) {
+			t.Errorf("x %v: %q, %v; want %q", args, got, err, want)
+		}
+	}
+	for _, help := range []string{"help", "-h", "--help"} {
+		f("help of take more", help)
+	}
+	f("X_COLOUR  red", "help")
+	f("x take more FILE", "help")
+	f("x is a test.")
+	f("one ", "one")
+	f("one !", "one", "-loud")
+	f("take more it", "take", "more", "it")
+	f("shout", "one", "-h")
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+
+	f := func(want string, environ []string, args ...string) {
+		t.Helper()
+		got, err := run(t, environ, args...)
+		if err == nil || !strings.Contains(err.Error(), want) || got != "" {
+			t.Errorf("x %v: %q, %v; want an error with %q and nothing else", args, got, err, want)
+		}
+	}
+	f(`no command "two"`, nil, "two")
+	f(`was given "more or less"`, nil, "one", "more or less")
+	f("-quiet", nil, "one", "-quiet")
+	f("X_COLOR is no setting", []string{"X_COLOR=blue"}, "one")
+	f("no luck", nil, "fail")
+	f("exactly one FILE", nil, "take", "more")
+	f(`no command "take"`, nil, "take")
+}
