@@ -1,32 +1,104 @@
 package core
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
+// UnreadNotification is what a list of notifications shows.
+type UnreadNotification struct {
+	ID    uuid.UUID
+	Title string
+}
+
+// Notification is something that a user was told.
+type Notification struct {
+	Title   string
+	Content string // Markdown
+	SentAt  time.Time
+}
+
+// HTML returns the content as HTML that is safe to show: whoever wrote it can run
+// nothing in the reader's browser.
+func (n Notification) HTML() (string, error) {
+	var html bytes.Buffer
+	if err := markdown.Convert([]byte(n.Content), &html); err != nil {
+		return "", fmt.Errorf("convert a notification's Markdown: %w", err)
+	}
+	return sanitise.SanitizeReader(&html).String(), nil
+}
+
+var (
+	markdown = goldmark.New(goldmark.WithExtensions(extension.GFM))
+	sanitise = bluemonday.UGCPolicy()
+)
+
 // NotificationStore keeps what users are told.
 type NotificationStore interface {
-	// Notify gives users an unread notification. Users that do not exist are left
-	// out.
-	Notify(ctx context.Context, users []UserID, title, content string) error
+	// Unread lists the unread notifications of a ticket's user, the newest first.
+	Unread(ctx context.Context, ticket Ticket) ([]UnreadNotification, error)
+
+	// ReadNotification returns a notification of a user's, and marks it read. It
+	// returns a NotFound fault when there is none, or it is somebody else's.
+	ReadNotification(ctx context.Context, user UserID, id uuid.UUID) (Notification, error)
+
+	// Notify gives users an unread notification and returns how many. Users that do
+	// not exist are left out.
+	Notify(ctx context.Context, users []UserID, title, content string) (int, error)
+
+	// NotifyAll gives all users an unread notification and returns how many.
+	NotifyAll(ctx context.Context, title, content string) (int, error)
 
 	// Notified reports whether a user has any notification, read or not.
 	Notified(ctx context.Context, user UserID) (bool, error)
+
+	// TrimNotifications deletes what was sent before a time and returns how many
+	// messages that were.
+	TrimNotifications(ctx context.Context, before time.Time) (int, error)
 }
 
 // Notifications tell users something.
 type Notifications struct {
 	store NotificationStore
+	kept  time.Duration
+	now   Clock
 }
 
-// NewNotifications returns the notifications kept in a store.
-func NewNotifications(store NotificationStore) *Notifications {
-	return &Notifications{store: store}
+// NewNotifications returns the notifications kept in a store. They are kept for a
+// while, or for ever if that is 0.
+func NewNotifications(store NotificationStore, kept time.Duration, now Clock) *Notifications {
+	return &Notifications{store: store, kept: kept, now: now}
+}
+
+// Unread lists the unread notifications of a ticket's user, the newest first.
+func (n *Notifications) Unread(ctx context.Context, ticket Ticket) ([]UnreadNotification, error) {
+	return n.store.Unread(ctx, ticket)
+}
+
+// Read returns one of the caller's notifications, and marks it read.
+func (n *Notifications) Read(ctx context.Context, caller Caller, id uuid.UUID) (Notification, error) {
+	return n.store.ReadNotification(ctx, caller.ID, id)
+}
+
+// Trim deletes the notifications that have been kept long enough and returns how
+// many messages that were.
+func (n *Notifications) Trim(ctx context.Context) (int, error) {
+	if n.kept == 0 {
+		return 0, nil
+	}
+	return n.store.TrimNotifications(ctx, n.now().Add(-n.kept))
 }
 
 // Sent reports whether a user has any notification, read or not.
@@ -37,8 +109,26 @@ func (n *Notifications) Sent(ctx context.Context, user UserID) (bool, error) {
 // maxContent is the most characters in a notification's content.
 const maxContent = 20_000
 
-// Send gives users a notification. Its content is Markdown.
-func (n *Notifications) Send(ctx context.Context, users []UserID, title, content string) error {
+// Send gives users a notification, and returns how many. Its content is Markdown.
+func (n *Notifications) Send(ctx context.Context, users []UserID, title, content string) (int, error) {
+	title, err := checkMessage(title, content)
+	if err != nil {
+		return 0, err
+	}
+	return n.store.Notify(ctx, users, title, content)
+}
+
+// SendAll gives all users a notification, and returns how many.
+func (n *Notifications) SendAll(ctx context.Context, title, content string) (int, error) {
+	title, err := checkMessage(title, content)
+	if err != nil {
+		return 0, err
+	}
+	return n.store.NotifyAll(ctx, title, content)
+}
+
+// checkMessage checks what a notification says, and returns its title trimmed.
+func checkMessage(title, content string) (string, error) {
 	var wrong fieldFaults
 	title, err := name("title", title)
 	wrong.add(err)
@@ -48,8 +138,5 @@ func (n *Notifications) Send(ctx context.Context, users []UserID, title, content
 	case length > maxContent:
 		wrong.add(fault.Field("content", "The content has %d characters, but may have no more than %d.", length, maxContent))
 	}
-	if err := wrong.fault(); err != nil {
-		return err
-	}
-	return n.store.Notify(ctx, users, title, content)
+	return title, wrong.fault()
 }

@@ -40,13 +40,13 @@ type Slots struct {
 // return a NotFound fault when there is no such player and a Forbidden one when
 // it is somebody else's. All that change what edges remember name the keys.
 type PlayerStore interface {
-	// Players lists a user's players by pid.
-	Players(ctx context.Context, owner UserID) ([]Player, error)
+	// Players lists the players of a ticket's user by pid.
+	Players(ctx context.Context, ticket Ticket) ([]Player, error)
 
 	// CreatePlayer adds a player. It returns a Duplicate fault that names the field
-	// name when that is taken, and a Refused one when the user has most already (0:
-	// any number).
-	CreatePlayer(ctx context.Context, owner UserID, player NewPlayer, most int) (Player, error)
+	// name when that is taken, a Refused one when the user has as many as the quota
+	// already, and a ScoreTooLow one when they cannot pay.
+	CreatePlayer(ctx context.Context, owner UserID, player NewPlayer, terms Terms) (Player, error)
 
 	// DeletePlayer removes a player.
 	DeletePlayer(ctx context.Context, owner UserID, player PlayerID) error
@@ -63,12 +63,11 @@ type PlayerStore interface {
 	UndressPlayer(ctx context.Context, owner UserID, player PlayerID, skin, cape bool) (Player, error)
 }
 
-// PlayerLimits says what players may be called and how many a user may have.
+// PlayerLimits says what players may be called.
 type PlayerLimits struct {
 	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match"`
 	NameMin     int    `env:"NAME_MIN" envDefault:"3" help:"least characters in a player's name"`
 	NameMax     int    `env:"NAME_MAX" envDefault:"16" help:"most characters in a player's name"`
-	Most        int    `env:"MOST" envDefault:"100" help:"most players of a user; 0 for any number"`
 }
 
 // PlayerNames knows which names players may have.
@@ -110,17 +109,17 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 type Players struct {
 	store PlayerStore
 	names *PlayerNames
-	most  int
+	terms Terms
 }
 
 // NewPlayers returns the players kept in a store.
-func NewPlayers(store PlayerStore, names *PlayerNames, limits PlayerLimits) *Players {
-	return &Players{store: store, names: names, most: limits.Most}
+func NewPlayers(store PlayerStore, names *PlayerNames, quotas Quotas, scores Scores) *Players {
+	return &Players{store: store, names: names, terms: Terms{Quotas: quotas, Cost: scores.Player}}
 }
 
-// List returns the caller's players by pid.
-func (p *Players) List(ctx context.Context, caller Caller) ([]Player, error) {
-	return p.store.Players(ctx, caller.ID)
+// List returns the players of a ticket's user by pid.
+func (p *Players) List(ctx context.Context, ticket Ticket) ([]Player, error) {
+	return p.store.Players(ctx, ticket)
 }
 
 // Create adds a player for the caller.
@@ -129,7 +128,7 @@ func (p *Players) Create(ctx context.Context, caller Caller, name string) (Playe
 	if err != nil {
 		return Player{}, err
 	}
-	return p.store.CreatePlayer(ctx, caller.ID, player, p.most)
+	return p.store.CreatePlayer(ctx, caller.ID, player, p.terms)
 }
 
 // Delete removes one of the caller's players.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // SessionLimits bounds sessions.
@@ -55,24 +55,45 @@ func (l SessionLimits) window(now time.Time) SessionWindow {
 	}
 }
 
+// Ticket is a token that we signed and that has not expired, at the moment when
+// it was shown. Whether its session lives only the store can tell.
+type Ticket struct {
+	Token  Token
+	Window SessionWindow
+}
+
+// NewSession is what a session is made of.
+type NewSession struct {
+	Token Token
+	Proof Proof
+	// Network is where the user signs in.
+	Network netip.Prefix
+	// PerUser is how many sessions a user may have; the oldest beyond end. 0 stands
+	// for any number.
+	PerUser int
+	Window  SessionWindow
+}
+
 // SessionStore keeps sessions and which of their tokens work.
 type SessionStore interface {
-	// OpenSession adds a session with its first token, notes that the user signed
-	// in, and ends the user's sessions that are out of the window and the oldest
-	// beyond perUser (0: any number). It returns ErrPasswordChanged, and does nothing,
-	// unless the hash of the user's password is still the one that was verified.
-	OpenSession(ctx context.Context, token Token, passwordHash string, perUser int, window SessionWindow) error
+	// OpenSession adds a session with its first token, notes that the user signed in
+	// and from where, and ends the user's sessions that are out of the window or too
+	// many. It returns ErrPasswordChanged, and does nothing, unless the hash of the
+	// user's password is still the one that was verified.
+	OpenSession(ctx context.Context, session NewSession) error
 
-	// SessionUser returns the user whose live session the token belongs to, provided
-	// that the token works within the window; else an Unauthenticated fault.
-	SessionUser(ctx context.Context, token Token, window SessionWindow) (User, error)
+	// SessionUser returns the user whose live session the ticket belongs to, provided
+	// that its token works within the window. Else it returns ErrSignedOut, or
+	// ErrBanned when the user is banned. Other stores' methods that take a ticket do
+	// the same, in the round trip in which they read.
+	SessionUser(ctx context.Context, ticket Ticket) (User, error)
 
-	// RefreshSession replaces the current token by fresh and returns fresh, with the
-	// user's permission. While the user is banned it replaces nothing. A token that
-	// was replaced within the window gets the successor it already has. Any other
-	// token of a live session ends that session; then, and when there is none, the
-	// fault is Unauthenticated.
-	RefreshSession(ctx context.Context, token, fresh Token, window SessionWindow) (Token, Permission, error)
+	// RefreshSession replaces the ticket's token, if it is the current one, by fresh
+	// and returns fresh, with the user's permission. While the user is banned it
+	// replaces nothing. A token that was replaced within the window gets the
+	// successor it already has. Any other token of a live session ends that session;
+	// then, and when there is none, it returns ErrSignedOut.
+	RefreshSession(ctx context.Context, ticket Ticket, fresh Token) (Token, Permission, error)
 
 	// EndSession ends a session. There need be none.
 	EndSession(ctx context.Context, session uuid.UUID) error
@@ -83,17 +104,16 @@ type SessionStore interface {
 
 // Sessions signs people in and out.
 type Sessions struct {
-	store     SessionStore
-	users     UserStore
-	passwords *Passwords
-	tokens    *Tokens
-	limits    SessionLimits
-	now       Clock
+	store  SessionStore
+	logins *Logins
+	tokens *Tokens
+	limits SessionLimits
+	now    Clock
 }
 
 // NewSessions returns the sessions kept in a store.
-func NewSessions(store SessionStore, users UserStore, passwords *Passwords, tokens *Tokens, limits SessionLimits, now Clock) *Sessions {
-	return &Sessions{store: store, users: users, passwords: passwords, tokens: tokens, limits: limits, now: now}
+func NewSessions(store SessionStore, logins *Logins, tokens *Tokens, limits SessionLimits, now Clock) *Sessions {
+	return &Sessions{store: store, logins: logins, tokens: tokens, limits: limits, now: now}
 }
 
 // Bearer is a signed token for a client.
@@ -108,10 +128,6 @@ type Caller struct {
 	Session uuid.UUID
 }
 
-// errCredentials is the fault of a log-in with an unknown e-mail or a wrong
-// password: it does not tell which.
-var errCredentials = fault.New(fault.Unauthenticated, "The e-mail address or the password is wrong.")
-
 // ErrPasswordChanged says that the hash of a user's password is no longer the one
 // that was verified. To people it is a wrong password.
 var ErrPasswordChanged = fault.New(fault.Unauthenticated, "%s", errCredentials.Message)
@@ -119,72 +135,74 @@ var ErrPasswordChanged = fault.New(fault.Unauthenticated, "%s", errCredentials.M
 // ErrSignedOut is the fault of a request whose token belongs to no live session.
 var ErrSignedOut = fault.New(fault.Unauthenticated, "You are not signed in, or your session has ended. Please sign in.")
 
-var errBanned = fault.New(fault.Banned, "This account is banned.")
+// ErrBanned is the fault of whatever a banned user asks for.
+var ErrBanned = fault.New(fault.Banned, "This account is banned.")
 
-// Login opens a session. An unknown e-mail and a wrong password return the same
-// Unauthenticated fault after the same time; a banned user with the right
-// password gets a Banned fault.
-func (s *Sessions) Login(ctx context.Context, email, password string) (Bearer, error) {
-	email = strings.TrimSpace(email)
-	if !plain(email) {
+// Login opens a session for somebody at an address. An unknown e-mail and a wrong
+// password return the same Unauthenticated fault after the same time; a banned
+// user with the right password gets ErrBanned. After too many failures it returns
+// a TooMany fault.
+func (s *Sessions) Login(ctx context.Context, email, password string, from netip.Prefix) (Bearer, error) {
+	if !plain(strings.TrimSpace(email)) {
 		return Bearer{}, fault.Field("email", "The e-mail address must be text without control characters.")
 	}
-	bearer, err := s.login(ctx, email, password)
+	bearer, err := s.login(ctx, email, password, from)
 	if errors.Is(err, ErrPasswordChanged) {
 		// Perhaps only its hash, which another log-in has made anew.
-		bearer, err = s.login(ctx, email, password)
+		bearer, err = s.login(ctx, email, password, from)
 	}
 	return bearer, err
 }
 
-func (s *Sessions) login(ctx context.Context, email, password string) (Bearer, error) {
-	user, err := s.users.UserByEmail(ctx, fold.Key(email))
-	if err != nil && fault.KindOf(err) != fault.NotFound {
+func (s *Sessions) login(ctx context.Context, email, password string, from netip.Prefix) (Bearer, error) {
+	proof, err := s.logins.prove(ctx, email, password, from)
+	if err != nil {
 		return Bearer{}, err
 	}
-	right, fresh, err := s.passwords.Verify(ctx, user.PasswordHash, password)
-	switch {
-	case err != nil:
-		return Bearer{}, err
-	case !right:
-		return Bearer{}, errCredentials
-	case user.Permission == Banned:
-		return Bearer{}, errBanned
+	if proof.Permission == Banned {
+		failedBanned.Inc()
+		return Bearer{}, s.logins.forgiven(ctx, proof, ErrBanned)
 	}
-	if fresh != "" {
-		if err := s.users.Rehash(ctx, user.ID, user.PasswordHash, fresh); err != nil {
-			return Bearer{}, err
-		}
-		user.PasswordHash = fresh
+	bearer, err := s.Open(ctx, proof, from)
+	if err != nil {
+		return Bearer{}, s.logins.forgiven(ctx, proof, err)
 	}
-	return s.Open(ctx, user)
+	return bearer, nil
 }
 
-// Open opens a session for a user who has proved who they are by the password
-// with that hash.
-func (s *Sessions) Open(ctx context.Context, user Credentials) (Bearer, error) {
-	token := s.token(user.ID, uuid.New())
-	if err := s.store.OpenSession(ctx, token, user.PasswordHash, s.limits.PerUser, s.limits.window(s.now())); err != nil {
+// Open opens a session for a user who has proved who they are.
+func (s *Sessions) Open(ctx context.Context, proof Proof, from netip.Prefix) (Bearer, error) {
+	token := s.token(proof.ID, uuid.New())
+	err := s.store.OpenSession(ctx, NewSession{
+		Token: token, Proof: proof, Network: from, PerUser: s.limits.PerUser, Window: s.limits.window(s.now()),
+	})
+	if err != nil {
 		return Bearer{}, err
 	}
 	return s.bearer(token)
 }
 
-// Authenticate returns whose token this is. It asks the store each time, so
+// Ticket returns what a token stands for if we signed it and it has not expired,
+// else an Unauthenticated fault. It asks no store.
+func (s *Sessions) Ticket(compact string) (Ticket, error) { return s.ticket(compact, false) }
+
+func (s *Sessions) ticket(compact string, evenExpired bool) (Ticket, error) {
+	token, err := s.tokens.Verify(compact, evenExpired)
+	if err != nil {
+		// Why a token is refused helps only those who forge them.
+		return Ticket{}, &fault.Error{Kind: fault.Unauthenticated, Message: ErrSignedOut.Message, Cause: err}
+	}
+	return Ticket{Token: token, Window: s.limits.window(s.now())}, nil
+}
+
+// Authenticate returns whose ticket this is. It asks the store each time, so
 // that an end of the session shows at once on every core.
-func (s *Sessions) Authenticate(ctx context.Context, compact string) (Caller, error) {
-	token, err := s.verify(compact, false)
+func (s *Sessions) Authenticate(ctx context.Context, ticket Ticket) (Caller, error) {
+	user, err := s.store.SessionUser(ctx, ticket)
 	if err != nil {
 		return Caller{}, err
 	}
-	user, err := s.store.SessionUser(ctx, token, s.limits.window(s.now()))
-	if err != nil {
-		return Caller{}, err
-	}
-	if user.Permission == Banned {
-		return Caller{}, errBanned
-	}
-	return Caller{User: user, Session: token.Session}, nil
+	return Caller{User: user, Session: ticket.Token.Session}, nil
 }
 
 // Refresh returns the successor of a session's current token, which may have
@@ -192,16 +210,16 @@ func (s *Sessions) Authenticate(ctx context.Context, compact string) (Caller, er
 // the same successor again, so that a lost answer strands nobody. One that was
 // replaced before that is in the wrong hands, so it ends the session.
 func (s *Sessions) Refresh(ctx context.Context, compact string) (Bearer, error) {
-	token, err := s.verify(compact, true)
+	ticket, err := s.ticket(compact, true)
 	if err != nil {
 		return Bearer{}, err
 	}
-	successor, permission, err := s.store.RefreshSession(ctx, token, s.token(token.User, token.Session), s.limits.window(s.now()))
+	successor, permission, err := s.store.RefreshSession(ctx, ticket, s.token(ticket.Token.User, ticket.Token.Session))
 	if err != nil {
 		return Bearer{}, err
 	}
 	if permission == Banned {
-		return Bearer{}, errBanned
+		return Bearer{}, ErrBanned
 	}
 	return s.bearer(successor)
 }
@@ -222,15 +240,6 @@ func (s *Sessions) bearer(token Token) (Bearer, error) {
 		return Bearer{}, err
 	}
 	return Bearer{Token: signed, ExpiresIn: s.limits.TokenTTL}, nil
-}
-
-func (s *Sessions) verify(compact string, evenExpired bool) (Token, error) {
-	token, err := s.tokens.Verify(compact, evenExpired)
-	if err != nil {
-		// Why a token is refused helps only those who forge them.
-		return Token{}, &fault.Error{Kind: fault.Unauthenticated, Message: ErrSignedOut.Message, Cause: err}
-	}
-	return token, nil
 }
 
 // Trim deletes the sessions that are over and returns how many.

@@ -23,7 +23,9 @@ type Texture struct {
 }
 
 // KiB returns the size of the stored file in KiB, rounded up.
-func (t Texture) KiB() int { return (t.Bytes + 1023) / 1024 }
+func (t Texture) KiB() int { return kib(t.Bytes) }
+
+func kib(bytes int) int { return (bytes + 1023) / 1024 }
 
 // NewTexture is what a texture is made of.
 type NewTexture struct {
@@ -44,9 +46,10 @@ type TextureStore interface {
 	// fails nothing is recorded.
 	//
 	// It returns a Duplicate fault, whose data holds the tid, when the uploader may
-	// see a texture of the same pixels and type already; put may not have been
-	// called then.
-	AddTexture(ctx context.Context, texture NewTexture, put func(context.Context) error) (Texture, error)
+	// see a texture of the same pixels and type already, a Refused one when a quota
+	// leaves no room for the texture or the closet item, and a ScoreTooLow one when
+	// the uploader cannot pay; put may not have been called then.
+	AddTexture(ctx context.Context, texture NewTexture, terms Terms, put func(context.Context) error) (Texture, error)
 }
 
 // FileStore keeps texture files by hash.
@@ -66,12 +69,17 @@ type Textures struct {
 	store  TextureStore
 	files  FileStore
 	limits skin.Limits
+	quotas Quotas
+	cost   int64         // for each KiB
 	slots  chan struct{} // a token is an upload being worked on
 }
 
 // NewTextures returns the textures kept in a store, their files in another.
-func NewTextures(store TextureStore, files FileStore, limits TextureLimits) *Textures {
-	return &Textures{store: store, files: files, limits: limits.Limits, slots: make(chan struct{}, max(1, limits.AtOnce))}
+func NewTextures(store TextureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
+	return &Textures{
+		store: store, files: files, limits: limits.Limits, quotas: quotas, cost: scores.TextureKiB,
+		slots: make(chan struct{}, max(1, limits.AtOnce)),
+	}
 }
 
 // Upload is a texture as somebody sends it.
@@ -106,7 +114,7 @@ func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (
 
 	return t.store.AddTexture(ctx, NewTexture{
 		Name: title, Type: read.Type, Hash: read.Hash, Pixels: read.Pixels, Bytes: len(read.File), Uploader: uploader, Public: upload.Public,
-	}, func(ctx context.Context) error {
+	}, Terms{Quotas: t.quotas, Cost: t.cost * int64(kib(len(read.File)))}, func(ctx context.Context) error {
 		if err := t.files.Put(ctx, read.Hash, read.File); err != nil {
 			return fmt.Errorf("store texture file %s: %w", read.Hash, err)
 		}

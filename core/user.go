@@ -41,6 +41,7 @@ type NewUser struct {
 	Nickname     string
 	PasswordHash string
 	Permission   Permission
+	Score        int64
 	Verified     bool
 	// Player is the name of a first player, made together with the user; empty for
 	// none.
@@ -64,9 +65,9 @@ type UserStore interface {
 	// fault.
 	UserByEmail(ctx context.Context, emailKey string) (Credentials, error)
 
-	// Rehash replaces the hash of a password by another of the same password,
-	// unless the password was changed meanwhile.
-	Rehash(ctx context.Context, user UserID, old, fresh string) error
+	// SetPermission changes what a user may do; without such a user it returns a
+	// NotFound fault.
+	SetPermission(ctx context.Context, user UserID, permission Permission) error
 }
 
 // Users registers people.
@@ -74,11 +75,12 @@ type Users struct {
 	store     UserStore
 	passwords *Passwords
 	names     *PlayerNames
+	scores    Scores
 }
 
 // NewUsers returns the users kept in a store.
-func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames) *Users {
-	return &Users{store: store, passwords: passwords, names: names}
+func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, scores Scores) *Users {
+	return &Users{store: store, passwords: passwords, names: names, scores: scores}
 }
 
 // Registration is what somebody says of themself to get an account.
@@ -113,7 +115,7 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 	}
 	user, err := u.store.CreateUser(ctx, NewUser{
 		Email: address, EmailKey: fold.Key(address), Nickname: nickname, PasswordHash: hash,
-		Permission: r.Permission, Verified: r.Verified, Player: player,
+		Permission: r.Permission, Score: u.scores.Registration, Verified: r.Verified, Player: player,
 	})
 	return Credentials{User: user, PasswordHash: hash}, err
 }
@@ -123,6 +125,15 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
 	user, err := u.store.UserByEmail(ctx, fold.Key(email))
 	return user.User, err
+}
+
+// SetPermission changes what a user may do. A banned user is refused from the next
+// request on.
+func (u *Users) SetPermission(ctx context.Context, user UserID, permission Permission) error {
+	if permission < Banned || permission > SuperAdministrator {
+		return fault.Field("permission", "The permission is %d, but must be -1 to 2.", permission)
+	}
+	return u.store.SetPermission(ctx, user, permission)
 }
 
 // email checks an e-mail address and returns it trimmed.

@@ -323,7 +323,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	t.Parallel()
 	files := objectstest.Directory(t).Config
 	core := system.NewCore(t, files)
-	core.Set("CORE_PLAYER_MOST", "0")
+	core.Set("CORE_LIMIT_PLAYERS", "0")
 	core.Start(t)
 	core.KeepAddresses(t)
 	base := "http://" + core.Address(t, "public")

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"mime/multipart"
 	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -43,6 +44,9 @@ type setup struct {
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
 	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
+	Quotas   core.Quotas        `envPrefix:"LIMIT_"`
+	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
+	Scores   core.Scores        `envPrefix:"SCORE_"`
 	Limits   serve.Limits
 }
 
@@ -119,20 +123,25 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 	if err := keys.UnmarshalText([]byte("test:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32)))); err != nil {
 		t.Fatal(err)
 	}
-	now := func() time.Time { return time.Unix(s.now.Load(), 0) }
 	db, passwords := postgrestest.Connect(t, s.url), core.NewPasswords()
+	logins := core.NewLogins(db, passwords, s.setup.Logins, s.clock)
 	return db, api.Parts{
-		Users:    core.NewUsers(db, passwords, names),
-		Sessions: core.NewSessions(db, db, passwords, core.NewTokens(keys, "veneer", s.setup.TokenTTL, now), s.setup.SessionLimits, now),
-		Players:  core.NewPlayers(db, names, s.setup.Players),
-		Textures: core.NewTextures(db, s.files, s.setup.Textures),
+		Users:         core.NewUsers(db, passwords, names, s.setup.Scores),
+		Accounts:      core.NewAccounts(db, logins, passwords),
+		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),
+		Players:       core.NewPlayers(db, names, s.setup.Quotas, s.setup.Scores),
+		Closets:       core.NewClosets(db, s.setup.Quotas, s.setup.Scores),
+		Textures:      core.NewTextures(db, s.files, s.setup.Textures, s.setup.Quotas, s.setup.Scores),
+		Notifications: core.NewNotifications(db, 0, s.clock),
 	}
 }
+
+func (s *site) clock() time.Time { return time.Unix(s.now.Load(), 0) }
 
 // door returns a door to a domain.
 func (s *site) door(t *testing.T, parts api.Parts) *fasthttp.Server {
 	t.Helper()
-	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler), Limits: s.setup.Limits}, parts, s.setup.API, s.setup.Textures.Bytes)
+	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler), Limits: s.setup.Limits}, parts, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,11 +194,21 @@ func (c client) signUp(t *testing.T) client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bearer, err := c.parts.Sessions.Open(t.Context(), core.Credentials{User: user, PasswordHash: "none"})
+	c.uid = user.ID
+	return c.signIn(t)
+}
+
+// home is where test users sign in.
+var home = netip.MustParsePrefix("192.0.2.1/32")
+
+// signIn opens another session of the user, who has no password.
+func (c client) signIn(t *testing.T) client {
+	t.Helper()
+	proof := core.Proof{Credentials: core.Credentials{User: core.User{ID: c.uid}, PasswordHash: "none"}}
+	bearer, err := c.parts.Sessions.Open(t.Context(), proof, home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.uid = user.ID
 	return c.as(bearer.Token)
 }
 

@@ -31,7 +31,7 @@ func (s *Server) login(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
-	token, err := s.Sessions.Login(ctx, email, password)
+	token, err := s.Sessions.Login(ctx, email, password, s.network(rc))
 	if err != nil {
 		return err
 	}
@@ -75,11 +75,14 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
+	if err := s.registrations.take(rc, s.address(rc)); err != nil {
+		return err
+	}
 	user, err := s.Users.Register(ctx, registration)
 	if err != nil {
 		return err
 	}
-	token, err := s.Sessions.Open(ctx, user)
+	token, err := s.Sessions.Open(ctx, core.Proof{Credentials: user}, s.network(rc))
 	if err != nil {
 		return err
 	}

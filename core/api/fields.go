@@ -58,6 +58,13 @@ func read(rc *fasthttp.RequestCtx) (*fields, error) {
 	}
 }
 
+// readQuery reads the fields of a request's query.
+func readQuery(rc *fasthttp.RequestCtx) *fields {
+	f := &fields{form: map[string][]string{}, wrong: map[string][]string{}}
+	f.add(rc.QueryArgs())
+	return f
+}
+
 func (f *fields) add(args *fasthttp.Args) {
 	for key, value := range args.All() {
 		f.form[string(key)] = append(f.form[string(key)], string(value))
@@ -170,6 +177,22 @@ func (f *fields) optionalInteger(name string) *int64 {
 		return nil
 	}
 	return &n
+}
+
+// integer returns a field's integer, or otherwise.
+func (f *fields) integer(name string, otherwise int64) int64 {
+	if n := f.optionalInteger(name); n != nil {
+		return *n
+	}
+	return otherwise
+}
+
+// requiredInteger returns the integer of a field that must be there.
+func (f *fields) requiredInteger(name string) int64 {
+	if f.null(name) {
+		f.flaw(name, "The field %s is required.", name)
+	}
+	return f.integer(name, 0)
 }
 
 // optionalBool returns a field's truth value, or otherwise.

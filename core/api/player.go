@@ -29,8 +29,8 @@ func toPlayerBody(p core.Player) playerBody {
 }
 
 // players handles GET /api/players.
-func (s *Server) players(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	players, err := s.Players.List(ctx, caller)
+func (s *Server) players(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+	players, err := s.Players.List(ctx, ticket)
 	if err != nil {
 		return err
 	}

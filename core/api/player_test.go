@@ -70,7 +70,7 @@ func TestCreatePlayerRefuses(t *testing.T) {
 func TestOnlySoManyPlayers(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "PLAYER_MOST=2").signUp(t)
+	c := start(t, "LIMIT_PLAYERS=2").signUp(t)
 	c.player(t, "Steve")
 	alex := c.player(t, "Alex")
 	c.post(t, "/api/players", `{"name":"Zombie"}`).refuses(t, 403, 1)

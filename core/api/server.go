@@ -4,8 +4,11 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -23,14 +26,18 @@ type Config struct {
 	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" help:"origins whose pages may call /api, comma-separated; * for all"`
 	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, closed for nobody"`
 	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes; uploads may carry a texture file besides"`
+	Limits       Limits   `envPrefix:"LIMIT_"`
 }
 
 // Parts is the domain that the door opens to.
 type Parts struct {
-	Users    *core.Users
-	Sessions *core.Sessions
-	Players  *core.Players
-	Textures *core.Textures
+	Users         *core.Users
+	Accounts      *core.Accounts
+	Sessions      *core.Sessions
+	Players       *core.Players
+	Closets       *core.Closets
+	Textures      *core.Textures
+	Notifications *core.Notifications
 }
 
 // Server answers /api.
@@ -39,11 +46,16 @@ type Server struct {
 	config    Config
 	door      serve.Door
 	fileBytes int
+
+	requests, registrations, uploads *limiter
 }
 
 // New returns a door to the domain. fileBytes is the largest texture file that
 // the domain accepts.
-func New(door serve.Door, parts Parts, config Config, fileBytes int) (*Server, error) {
+func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Clock) (*Server, error) {
+	if err := config.Limits.check(); err != nil {
+		return nil, err
+	}
 	if config.Registration != "open" && config.Registration != "closed" {
 		return nil, fmt.Errorf("REGISTRATION is %q, but must be open or closed", config.Registration)
 	}
@@ -53,7 +65,13 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int) (*Server, e
 	for i, origin := range config.CORSOrigins {
 		config.CORSOrigins[i] = strings.TrimSpace(origin)
 	}
-	return &Server{Parts: parts, config: config, door: door, fileBytes: fileBytes}, nil
+	limits := config.Limits
+	return &Server{
+		Parts: parts, config: config, door: door, fileBytes: fileBytes,
+		requests:      newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
+		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
+		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
+	}, nil
 }
 
 // uploadPath takes larger bodies than all others.
@@ -88,10 +106,8 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS = false // preflights are answered in answered, whatever the path
-	r.NotFound = s.door.Guard(func(*fasthttp.RequestCtx) error {
-		return fault.New(fault.NotFound, "There is nothing at this path.")
-	})
-	r.MethodNotAllowed = s.door.Guard(func(rc *fasthttp.RequestCtx) error {
+	r.NotFound = s.open(func(context.Context, *fasthttp.RequestCtx) error { return nothingHere() })
+	r.MethodNotAllowed = s.open(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	})
 
@@ -101,13 +117,25 @@ func (s *Server) handler() fasthttp.RequestHandler {
 	r.POST("/api/auth/register", s.open(s.register))
 
 	r.GET("/api/user", s.signedIn(s.user))
+	r.PUT("/api/user", s.signedIn(s.renameUser))
+	r.DELETE("/api/user", s.signedIn(s.deleteUser))
+	r.PUT("/api/user/avatar", s.signedIn(s.setAvatar))
+	r.PUT("/api/user/email", s.signedIn(s.changeEmail))
+	r.PUT("/api/user/password", s.signedIn(s.changePassword))
+	r.GET("/api/user/notifications", s.reading(s.notifications))
+	r.POST("/api/user/notifications/{id}", s.signedIn(s.readNotification))
 
-	r.GET("/api/players", s.signedIn(s.players))
+	r.GET("/api/players", s.reading(s.players))
 	r.POST("/api/players", s.signedIn(s.createPlayer))
 	r.DELETE("/api/players/{pid}", s.signedIn(s.deletePlayer))
 	r.PUT("/api/players/{pid}/name", s.signedIn(s.renamePlayer))
 	r.PUT("/api/players/{pid}/textures", s.signedIn(s.dressPlayer))
 	r.DELETE("/api/players/{pid}/textures", s.signedIn(s.undressPlayer))
+
+	r.GET("/api/closet", s.reading(s.closet))
+	r.POST("/api/closet", s.signedIn(s.addClosetItem))
+	r.PUT("/api/closet/{tid}", s.signedIn(s.renameClosetItem))
+	r.DELETE("/api/closet/{tid}", s.signedIn(s.removeClosetItem))
 
 	r.POST(uploadPath, s.signedIn(s.upload))
 
@@ -143,7 +171,7 @@ func (s *Server) mark(rc *fasthttp.RequestCtx) {
 // token is all there is, and pages set it themselves.
 func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 	header := &rc.Response.Header
-	header.Set(fasthttp.HeaderAccessControlExposeHeaders, "Retry-After, WWW-Authenticate, X-Request-ID")
+	header.Set(fasthttp.HeaderAccessControlExposeHeaders, "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Request-ID")
 	origin := string(rc.Request.Header.Peek(fasthttp.HeaderOrigin))
 	for _, allowed := range s.config.CORSOrigins {
 		if allowed == "*" {
@@ -158,22 +186,74 @@ func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
 }
 
-// open is a route for everybody.
-func (s *Server) open(h serve.Handler) fasthttp.RequestHandler { return s.door.Handle(h) }
+// open is a route for everybody. Requests count for their address.
+func (s *Server) open(h serve.Handler) fasthttp.RequestHandler {
+	return s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		if err := s.requests.take(rc, s.address(rc)); err != nil {
+			return err
+		}
+		return h(ctx, rc)
+	})
+}
+
+// reading is a route for those who are signed in which only reads: the look-up of
+// the session that the ticket names is left to what is read, and takes no round
+// trip of its own. Requests count for their user.
+func (s *Server) reading(h func(context.Context, *fasthttp.RequestCtx, core.Ticket) error) fasthttp.RequestHandler {
+	return s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		ticket, err := s.ticket(rc)
+		if err != nil {
+			return cmp.Or(s.requests.take(rc, s.address(rc)), err)
+		}
+		user := client{user: ticket.Token.User}
+		if err := s.requests.take(rc, user); err != nil {
+			return err
+		}
+		err = h(ctx, rc, ticket)
+		if errors.Is(err, core.ErrSignedOut) {
+			// Whoever holds a token of a session that has ended must not use up what is
+			// the user's.
+			s.requests.giveBack(user)
+			return cmp.Or(s.requests.take(rc, s.address(rc)), err)
+		}
+		return err
+	})
+}
 
 // signedIn is a route for those who are signed in.
 func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) fasthttp.RequestHandler {
-	return s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
-		token, err := bearer(rc)
-		if err != nil {
-			return err
-		}
-		caller, err := s.Sessions.Authenticate(ctx, token)
+	return s.reading(func(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+		caller, err := s.Sessions.Authenticate(ctx, ticket)
 		if err != nil {
 			return err
 		}
 		return h(ctx, rc, caller)
 	})
+}
+
+// ticket returns what the request's bearer token stands for.
+func (s *Server) ticket(rc *fasthttp.RequestCtx) (core.Ticket, error) {
+	token, err := bearer(rc)
+	if err != nil {
+		return core.Ticket{}, err
+	}
+	return s.Sessions.Ticket(token)
+}
+
+// address is who makes a request, by their address.
+func (s *Server) address(rc *fasthttp.RequestCtx) client { return client{network: s.network(rc)} }
+
+func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
+	address := netip.IPv4Unspecified()
+	if peer, err := netip.ParseAddrPort(rc.RemoteAddr().String()); err == nil {
+		address = peer.Addr().Unmap()
+	}
+	bits := 32
+	if address.Is6() {
+		bits = 64
+	}
+	network, _ := address.WithZone("").Prefix(bits)
+	return network
 }
 
 // bearer returns the token of the Authorization header (RFC 6750, section 2.1).
@@ -185,12 +265,14 @@ func bearer(rc *fasthttp.RequestCtx) (string, error) {
 	return strings.TrimSpace(token), nil
 }
 
+func nothingHere() error { return fault.New(fault.NotFound, "There is nothing at this path.") }
+
 // number returns a path's integer; there is nothing at a path without one.
 func number(rc *fasthttp.RequestCtx, placeholder string) (int64, error) {
 	text, _ := rc.UserValue(placeholder).(string)
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fault.New(fault.NotFound, "There is nothing at this path.")
+		return 0, nothingHere()
 	}
 	return n, nil
 }

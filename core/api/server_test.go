@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -51,7 +52,10 @@ func TestWrongMethods(t *testing.T) {
 
 	f("GET", "/api/auth/login", "OPTIONS, POST")
 	f("GET", "/api/auth/logout", "OPTIONS, POST")
-	f("DELETE", "/api/user", "GET, OPTIONS")
+	f("PATCH", "/api/user", "DELETE, GET, OPTIONS, PUT")
+	f("GET", "/api/user/password", "OPTIONS, PUT")
+	f("GET", "/api/user/notifications/1", "OPTIONS, POST")
+	f("GET", "/api/closet/1", "DELETE, OPTIONS, PUT")
 	f("PATCH", "/api/players", "GET, OPTIONS, POST")
 	f("GET", "/api/players/1", "DELETE, OPTIONS")
 	f("POST", "/api/players/1/name", "OPTIONS, PUT")
@@ -63,6 +67,17 @@ func TestWrongMethods(t *testing.T) {
 var protected = []struct{ method, path string }{
 	{"POST", "/api/auth/logout"},
 	{"GET", "/api/user"},
+	{"PUT", "/api/user"},
+	{"DELETE", "/api/user"},
+	{"PUT", "/api/user/avatar"},
+	{"PUT", "/api/user/email"},
+	{"PUT", "/api/user/password"},
+	{"GET", "/api/user/notifications"},
+	{"POST", "/api/user/notifications/00000000-0000-4000-8000-000000000000"},
+	{"GET", "/api/closet"},
+	{"POST", "/api/closet"},
+	{"PUT", "/api/closet/1"},
+	{"DELETE", "/api/closet/1"},
 	{"GET", "/api/players"},
 	{"POST", "/api/players"},
 	{"DELETE", "/api/players/1"},
@@ -75,7 +90,7 @@ var protected = []struct{ method, path string }{
 func TestSignedOut(t *testing.T) {
 	t.Parallel()
 
-	c := start(t)
+	c := start(t, "LIMIT_REQUESTS=0")
 	genuine := c.signUp(t).token
 	for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
 		c.send(t, route.method, route.path, body{}).refuses(t, 401, 5)
@@ -293,7 +308,7 @@ func TestRawRequests(t *testing.T) {
 func TestRegistrationIsOpenOrClosed(t *testing.T) {
 	t.Parallel()
 
-	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, api.Config{Registration: "ajar"}, 0); err == nil ||
+	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, api.Config{Registration: "ajar"}, 0, time.Now); err == nil ||
 		!strings.Contains(err.Error(), "REGISTRATION") {
 		t.Errorf("REGISTRATION=ajar: %v; want an error that names the setting", err)
 	}

@@ -43,6 +43,9 @@ func (s *Server) upload(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 	if err := f.fault(); err != nil {
 		return err
 	}
+	if err := s.uploads.take(rc, client{user: caller.ID}); err != nil {
+		return err
+	}
 	texture, err := s.Textures.Upload(ctx, caller.ID, upload)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	ann := addUser(t, db, "ann")
 	expect("a registration", mapping.UID(int64(ann.ID)))
 	bob := must(db.CreateUser(t.Context(), core.NewUser{Email: "b@x.org", EmailKey: "b@x.org", Nickname: "b", PasswordHash: "x", Player: player("Bob")}))(t)
-	bobs := must(db.Players(t.Context(), bob.ID))(t)[0]
+	bobs := playersOf(t, db, bob.ID)[0]
 	expect("a registration with a player", mapping.UID(int64(bob.ID)), mapping.Name("Bob"), mapping.UUID(bobs.UUID.String()))
 
 	steve := addPlayer(t, db, ann.ID, "Steve")
@@ -132,11 +132,11 @@ func TestNumberingInParallel(t *testing.T) {
 	ann := addUser(t, postgrestest.Connect(t, address), "ann")
 
 	var group sync.WaitGroup
-	for core := range 4 {
+	for n := range 4 {
 		db := postgrestest.Connect(t, address)
 		group.Go(func() {
 			for i := range 25 {
-				if _, err := db.CreatePlayer(t.Context(), ann.ID, player("p"+string(rune('a'+core))+string(rune('a'+i))), 0); err != nil {
+				if _, err := db.CreatePlayer(t.Context(), ann.ID, player("p"+string(rune('a'+n))+string(rune('a'+i))), core.Terms{}); err != nil {
 					t.Error(err)
 				}
 				if _, err := db.NumberChanges(t.Context()); err != nil {

@@ -175,7 +175,7 @@ func TestRefreshesWaitForEachOther(t *testing.T) {
 	successors := make(chan core.Token, 4)
 	for range cap(successors) {
 		go func() {
-			successor, _, err := db.RefreshSession(t.Context(), first, s.token(first.Session), s.window())
+			successor, _, err := db.RefreshSession(t.Context(), s.ticket(first), s.token(first.Session))
 			if err != nil {
 				t.Error(err)
 			}
@@ -201,7 +201,7 @@ func TestUploadWaitsForTheSweep(t *testing.T) {
 
 	added := make(chan error, 1)
 	go func() {
-		_, err := db.AddTexture(t.Context(), upload, stored)
+		_, err := db.AddTexture(t.Context(), upload, core.Terms{}, stored)
 		added <- err
 	}()
 	sweep.releaseOnceWaitedFor(t, 1)
@@ -222,7 +222,7 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	outcomes := make(chan error, 20) // more than there are connections
 	for i := range cap(outcomes) {
 		go func() {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player("waiting"+string(rune('a'+i))), 0)
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("waiting"+string(rune('a'+i))), core.Terms{})
 			outcomes <- err
 		}()
 	}
@@ -258,7 +258,7 @@ func TestBannedRefreshChangesNothing(t *testing.T) {
 	}
 
 	ban(core.Banned)
-	if _, permission, err := db.RefreshSession(t.Context(), token, s.token(token.Session), s.window()); err != nil || permission != core.Banned {
+	if _, permission, err := db.RefreshSession(t.Context(), s.ticket(token), s.token(token.Session)); err != nil || permission != core.Banned {
 		t.Errorf("refresh of the banned: permission %d, %v", permission, err)
 	}
 	ban(core.Normal)
@@ -278,7 +278,7 @@ func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
 	other.do(t, "UPDATE users SET password_hash = 'another'")
 
 	opened := make(chan error, 1)
-	go func() { opened <- db.OpenSession(t.Context(), token, "x", 20, s.window()) }()
+	go func() { opened <- db.OpenSession(t.Context(), s.session(token, "x", 20)) }()
 	other.releaseOnceWaitedFor(t, 1)
 	wantKind(t, <-opened, fault.Unauthenticated)
 	if s.works(t, token) {
@@ -291,7 +291,7 @@ func TestALoginThatFailsEndsNothing(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
 	lives := s.open(t)
-	wantKind(t, s.db.OpenSession(t.Context(), s.token([16]byte{7}), "another hash", 1, s.window()), fault.Unauthenticated)
+	wantKind(t, s.db.OpenSession(t.Context(), s.session(s.token([16]byte{7}), "another hash", 1)), fault.Unauthenticated)
 	if !s.works(t, lives) {
 		t.Error("the session that was there is ended")
 	}
@@ -303,11 +303,11 @@ func TestANewSessionNeverEndsItself(t *testing.T) {
 	s := newSessionTest(t)
 	ahead := s.token([16]byte{9})
 	ahead.IssuedAt = s.now.Add(time.Minute)
-	if err := s.db.OpenSession(t.Context(), ahead, "x", 1, s.window()); err != nil {
+	if err := s.db.OpenSession(t.Context(), s.session(ahead, "x", 1)); err != nil {
 		t.Fatal(err)
 	}
 	behind := s.token([16]byte{8})
-	if err := s.db.OpenSession(t.Context(), behind, "x", 1, s.window()); err != nil {
+	if err := s.db.OpenSession(t.Context(), s.session(behind, "x", 1)); err != nil {
 		t.Fatal(err)
 	}
 	if !s.works(t, behind) || s.works(t, ahead) {

@@ -14,33 +14,36 @@ const playerColumns = `pid AS id, uid AS owner, uuid, name, coalesce(tid_skin, 0
 
 const selectPlayers = `SELECT ` + playerColumns + ` FROM players WHERE uid = $1 ORDER BY pid`
 
-// Players lists a user's players by pid.
-func (db *DB) Players(ctx context.Context, owner core.UserID) ([]core.Player, error) {
-	players, err := collect[core.Player](ctx, db.pool, statement{selectPlayers, []any{owner}})
-	return players, failure("list players", err)
+// Players lists the players of a ticket's user by pid.
+func (db *DB) Players(ctx context.Context, ticket core.Ticket) ([]core.Player, error) {
+	return readFor[core.Player](ctx, db, ticket, statement{selectPlayers, []any{ticket.Token.User}})
 }
 
 const insertPlayer = `
 	WITH added AS (
 		INSERT INTO players (uid, name, name_key)
 		SELECT uid, $2, $3 FROM users
-		WHERE uid = $1 AND ($4 = 0 OR (SELECT count(*) FROM players WHERE uid = $1) < $4)
+		WHERE uid = $1 AND score >= $5 AND ($4 = 0 OR (SELECT count(*) FROM players WHERE uid = $1) < $4)
 		RETURNING *
+	), charged AS (
+		UPDATE users u SET score = score - $5 FROM added a WHERE u.uid = a.uid AND $5 > 0
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM added
 	)
 	SELECT ` + playerColumns + ` FROM added`
 
 // CreatePlayer adds a player.
-func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, most int) (core.Player, error) {
-	players, err := collect[core.Player](ctx, db.pool,
-		statement{lockUser, []any{owner}},
-		statement{insertPlayer, []any{owner, player.Name, player.Key, most}},
-	)
-	if err != nil {
+func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, terms core.Terms) (core.Player, error) {
+	most := terms.Quotas.Players
+	scores, players, err := grant[core.Player](ctx, db, owner, statement{insertPlayer, []any{owner, player.Name, player.Key, most, terms.Cost}})
+	switch {
+	case err != nil:
 		return core.Player{}, playerFailure("add a player", err)
-	}
-	if len(players) == 0 {
+	case len(scores) == 0:
+		return core.Player{}, core.ErrSignedOut
+	case len(players) == 0 && scores[0] < terms.Cost:
+		return core.Player{}, core.ErrScore(terms.Cost)
+	case len(players) == 0:
 		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", most)
 	}
 	db.ring()
@@ -220,7 +223,7 @@ func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.Pl
 func flaw(slot, flaw string, tid *core.TextureID, wanted string) error {
 	switch flaw {
 	case "missing":
-		return fault.New(fault.NotFound, "There is no texture %d.", *tid)
+		return noTexture(*tid)
 	case "unfit":
 		return fault.Field(slot, "Texture %d is not %s.", *tid, wanted)
 	case "private":

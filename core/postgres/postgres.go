@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/puddle/v2"
 	"github.com/jackc/tern/v2/migrate"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -229,6 +230,16 @@ type statement struct {
 	args []any
 }
 
+func (s statement) queue(batch *pgx.Batch) *pgx.QueuedQuery { return batch.Queue(s.sql, s.args...) }
+
+// into collects the rows of a query.
+func into[T any](rows *[]T) func(pgx.Rows) error {
+	return func(result pgx.Rows) (err error) {
+		*rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
+		return err
+	}
+}
+
 // collect runs statements as one transaction in one round trip, and returns the
 // rows of the last one.
 func collect[T any](ctx context.Context, pool *pgxpool.Pool, statements ...statement) ([]T, error) {
@@ -236,12 +247,8 @@ func collect[T any](ctx context.Context, pool *pgxpool.Pool, statements ...state
 	err := retry(func() error {
 		var batch pgx.Batch
 		for i, s := range statements {
-			queued := batch.Queue(s.sql, s.args...)
-			if i == len(statements)-1 {
-				queued.Query(func(result pgx.Rows) (err error) {
-					rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
-					return err
-				})
+			if queued := s.queue(&batch); i == len(statements)-1 {
+				queued.Query(into(&rows))
 			}
 		}
 		return pool.SendBatch(ctx, &batch).Close()
@@ -249,6 +256,21 @@ func collect[T any](ctx context.Context, pool *pgxpool.Pool, statements ...state
 	return rows, err
 }
 
-// lockUser makes what users may have only so many of be counted one after
-// another.
-const lockUser = `SELECT uid FROM users WHERE uid = $1 FOR NO KEY UPDATE`
+// lockUser makes what users may have only so many of, and what they pay with, be
+// counted one after another.
+const lockUser = `SELECT score FROM users WHERE uid = $1 FOR NO KEY UPDATE`
+
+// grant runs a statement that gives a locked user something, and returns its rows
+// with the user's score before it; with none if there is no such user.
+func grant[T any](ctx context.Context, db *DB, user core.UserID, give statement) (scores []int64, rows []T, err error) {
+	err = retry(func() error {
+		var batch pgx.Batch
+		batch.Queue(lockUser, user).Query(func(result pgx.Rows) (err error) {
+			scores, err = pgx.CollectRows(result, pgx.RowTo[int64])
+			return err
+		})
+		give.queue(&batch).Query(into(&rows))
+		return db.pool.SendBatch(ctx, &batch).Close()
+	})
+	return scores, rows, err
+}

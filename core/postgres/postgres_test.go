@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,7 @@ func addUser(t *testing.T, db *postgres.DB, name string) core.User {
 
 func addPlayer(t *testing.T, db *postgres.DB, owner core.UserID, name string) core.Player {
 	t.Helper()
-	return must(db.CreatePlayer(t.Context(), owner, player(name), 0))(t)
+	return must(db.CreatePlayer(t.Context(), owner, player(name), core.Terms{}))(t)
 }
 
 func player(name string) core.NewPlayer { return core.NewPlayer{Name: name, Key: fold.Key(name)} }
@@ -66,7 +67,7 @@ func stored(context.Context) error { return nil }
 
 func addTexture(t *testing.T, db *postgres.DB, texture core.NewTexture) core.Texture {
 	t.Helper()
-	return must(db.AddTexture(t.Context(), texture, stored))(t)
+	return must(db.AddTexture(t.Context(), texture, core.Terms{}, stored))(t)
 }
 
 func TestMigrate(t *testing.T) {
@@ -110,7 +111,7 @@ func TestUnreachable(t *testing.T) {
 	// Port 1 of loopback refuses.
 	db := postgrestest.Connect(t, "postgres://nobody@127.0.0.1:1/nothing")
 	wantKind(t, db.Check(t.Context()), fault.Unavailable)
-	_, err := db.Players(t.Context(), 1)
+	_, err := db.Players(t.Context(), core.Ticket{})
 	wantKind(t, err, fault.Unavailable)
 	_, err = db.NumberChanges(t.Context())
 	wantKind(t, err, fault.Unavailable)
@@ -121,13 +122,13 @@ func TestCreateUser(t *testing.T) {
 	db := postgrestest.Open(t)
 
 	first := must(db.CreateUser(t.Context(), core.NewUser{
-		Email: "Ann@Example.com", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "hash", Player: player("Ann"),
+		Email: "Ann@Example.com", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "x", Player: player("Ann"),
 	}))(t)
-	if players := must(db.Players(t.Context(), first.ID))(t); len(players) != 1 || players[0].Name != "Ann" {
-		t.Errorf("players: %v; want the one named at registration", players)
-	}
-	if got := must(db.UserByEmail(t.Context(), "ann@example.com"))(t); got.User != first || got.PasswordHash != "hash" {
+	if got := must(db.UserByEmail(t.Context(), "ann@example.com"))(t); got.User != first || got.PasswordHash != "x" {
 		t.Errorf("by e-mail: %+v; want %+v", got, first)
+	}
+	if players := playersOf(t, db, first.ID); len(players) != 1 || players[0].Name != "Ann" {
+		t.Errorf("players: %v; want the one named at registration", players)
 	}
 
 	_, err := db.CreateUser(t.Context(), core.NewUser{Email: "ANN@example.com", EmailKey: "ann@example.com", Nickname: "x", PasswordHash: "x"})
@@ -170,9 +171,9 @@ func TestPlayers(t *testing.T) {
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 
-	_, err := db.CreatePlayer(t.Context(), bob.ID, player("STEVE"), 0)
+	_, err := db.CreatePlayer(t.Context(), bob.ID, player("STEVE"), core.Terms{})
 	wantKind(t, err, fault.Duplicate)
-	_, err = db.CreatePlayer(t.Context(), ann.ID, player("Other"), 1)
+	_, err = db.CreatePlayer(t.Context(), ann.ID, player("Other"), core.Terms{Quotas: core.Quotas{Players: 1}})
 	wantKind(t, err, fault.Refused)
 
 	_, err = db.RenamePlayer(t.Context(), bob.ID, steve.ID, player("Mine"))
@@ -193,7 +194,7 @@ func TestPlayers(t *testing.T) {
 	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
 		t.Fatal(err)
 	}
-	if players := must(db.Players(t.Context(), ann.ID))(t); len(players) != 0 {
+	if players := playersOf(t, db, ann.ID); len(players) != 0 {
 		t.Errorf("players after deletion: %v", players)
 	}
 	addPlayer(t, db, bob.ID, "Steve") // the name is free again
@@ -209,7 +210,7 @@ func TestCreatePlayerInParallel(t *testing.T) {
 	outcomes := make(chan error, 50)
 	for range cap(outcomes) {
 		go func() {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Wanted"), 0)
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Wanted"), core.Terms{})
 			outcomes <- err
 		}()
 	}
@@ -220,7 +221,7 @@ func TestCreatePlayerInParallel(t *testing.T) {
 
 	for i := range cap(outcomes) {
 		go func() {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player(fmt.Sprintf("Player%d", i)), 10)
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player(fmt.Sprintf("Player%d", i)), core.Terms{Quotas: core.Quotas{Players: 10}})
 			outcomes <- err
 		}()
 	}
@@ -271,7 +272,7 @@ func TestDressPlayer(t *testing.T) {
 	refused(ann.ID, steve.ID, fault.Invalid, core.Slots{Cape: &public})
 	refused(ann.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &bobs})
 	refused(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &public, Cape: &none}) // both or neither
-	if got := must(db.Players(t.Context(), ann.ID))(t)[0]; got != steve {
+	if got := playersOf(t, db, ann.ID)[0]; got != steve {
 		t.Fatalf("after refusals: %+v; want %+v", got, steve)
 	}
 
@@ -336,7 +337,7 @@ func TestAddTexture(t *testing.T) {
 
 	duplicate := func(texture core.NewTexture, of core.TextureID) {
 		t.Helper()
-		_, err := db.AddTexture(t.Context(), texture, func(context.Context) error {
+		_, err := db.AddTexture(t.Context(), texture, core.Terms{}, func(context.Context) error {
 			t.Error("the file of a duplicate is stored")
 			return nil
 		})
@@ -355,7 +356,7 @@ func TestAddTexture(t *testing.T) {
 	addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)) // what bob cannot see is no duplicate
 
 	trouble := errors.New("no room")
-	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), func(context.Context) error { return trouble }); !errors.Is(err, trouble) {
+	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), core.Terms{}, func(context.Context) error { return trouble }); !errors.Is(err, trouble) {
 		t.Errorf("put fails: %v; want its error", err)
 	}
 	addTexture(t, db, texture(ann.ID, skin.Steve, "c", true)) // nothing was recorded before
@@ -373,7 +374,7 @@ func TestAddTextureInParallel(t *testing.T) {
 	outcomes := make(chan error, 2)
 	for _, uploader := range []core.UserID{ann.ID, bob.ID} {
 		go func() {
-			_, err := db.AddTexture(t.Context(), texture(uploader, skin.Steve, "same", true), func(context.Context) error {
+			_, err := db.AddTexture(t.Context(), texture(uploader, skin.Steve, "same", true), core.Terms{}, func(context.Context) error {
 				both.Done()
 				both.Wait()
 				return nil
@@ -409,10 +410,31 @@ func (s *sessionTest) token(session uuid.UUID) core.Token {
 	return core.Token{User: s.user.ID, Session: session, ID: uuid.New(), IssuedAt: s.now}
 }
 
+func (s *sessionTest) ticket(token core.Token) core.Ticket {
+	return core.Ticket{Token: token, Window: s.window()}
+}
+
+// session is one to be opened by who showed the password with that hash.
+func (s *sessionTest) session(token core.Token, hash string, perUser int) core.NewSession {
+	return core.NewSession{
+		Token: token, Proof: core.Proof{Credentials: core.Credentials{PasswordHash: hash}}, Network: home, PerUser: perUser, Window: s.window(),
+	}
+}
+
+// home is where test users sign in.
+var home = netip.MustParsePrefix("192.0.2.1/32")
+
+// playersOf lists a user's players, through a session of theirs.
+func playersOf(t *testing.T, db *postgres.DB, user core.UserID) []core.Player {
+	t.Helper()
+	s := &sessionTest{db: db, user: core.User{ID: user}, now: time.Now().UTC().Truncate(time.Second)}
+	return must(db.Players(t.Context(), s.ticket(s.open(t))))(t)
+}
+
 func (s *sessionTest) open(t *testing.T) core.Token {
 	t.Helper()
 	token := s.token(uuid.New())
-	if err := s.db.OpenSession(t.Context(), token, "x", 20, s.window()); err != nil {
+	if err := s.db.OpenSession(t.Context(), s.session(token, "x", 20)); err != nil {
 		t.Fatal(err)
 	}
 	return token
@@ -420,7 +442,7 @@ func (s *sessionTest) open(t *testing.T) core.Token {
 
 func (s *sessionTest) works(t *testing.T, token core.Token) bool {
 	t.Helper()
-	user, err := s.db.SessionUser(t.Context(), token, s.window())
+	user, err := s.db.SessionUser(t.Context(), s.ticket(token))
 	if err != nil && fault.KindOf(err) != fault.Unauthenticated {
 		t.Fatal(err)
 	}
@@ -432,7 +454,7 @@ func (s *sessionTest) works(t *testing.T, token core.Token) bool {
 
 func (s *sessionTest) refresh(t *testing.T, token core.Token) (core.Token, bool) {
 	t.Helper()
-	successor, _, err := s.db.RefreshSession(t.Context(), token, s.token(token.Session), s.window())
+	successor, _, err := s.db.RefreshSession(t.Context(), s.ticket(token), s.token(token.Session))
 	if err != nil && fault.KindOf(err) != fault.Unauthenticated {
 		t.Fatal(err)
 	}
@@ -480,7 +502,7 @@ func TestRefreshesAtOnce(t *testing.T) {
 	successors := make(chan core.Token, 8)
 	for range cap(successors) {
 		go func() {
-			successor, _, err := s.db.RefreshSession(t.Context(), first, s.token(first.Session), s.window())
+			successor, _, err := s.db.RefreshSession(t.Context(), s.ticket(first), s.token(first.Session))
 			if err != nil {
 				t.Error(err)
 			}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
 )
@@ -33,13 +35,21 @@ const insertSession = `
 	INSERT INTO session_tokens (jti, sid, issued_at) SELECT $4, sid, $5 FROM s
 	RETURNING sid`
 
+const upsertAddress = `
+	INSERT INTO login_addresses (uid, address, signed_in)
+	SELECT uid, $3, $4 FROM users WHERE uid = $1 AND password_hash = $2
+	ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in`
+
 // OpenSession adds a session and ends those of the user that are over or too
 // many.
-func (db *DB) OpenSession(ctx context.Context, token core.Token, passwordHash string, perUser int, window core.SessionWindow) error {
+func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
+	user, hash := s.Token.User, s.Proof.PasswordHash
 	opened, err := collect[struct{ SID uuid.UUID }](ctx, db.pool,
-		statement{updateSignIn, []any{token.User, passwordHash, window.Now}},
-		statement{deleteSessionsBeyond, []any{token.User, passwordHash, window.RefreshedAfter, window.CreatedAfter, perUser}},
-		statement{insertSession, []any{token.User, passwordHash, token.Session, token.ID, token.IssuedAt}},
+		statement{updateSignIn, []any{user, hash, s.Window.Now}},
+		statement{deleteSessionsBeyond, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
+		statement{deleteAttempt, []any{s.Proof.Attempt}},
+		statement{upsertAddress, []any{user, hash, s.Network, s.Window.Now}},
+		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt}},
 	)
 	if err != nil {
 		return failure("open a session", err)
@@ -58,17 +68,55 @@ const selectSessionUser = `
 	WHERE s.sid = $1 AND t.jti = $2 AND s.uid = $3
 		AND s.refreshed_at > $4 AND s.created_at > $5 AND (t.replaced_at IS NULL OR t.replaced_at > $6)`
 
-// SessionUser returns the user whose session a token belongs to.
-func (db *DB) SessionUser(ctx context.Context, token core.Token, window core.SessionWindow) (core.User, error) {
-	users, err := collect[core.User](ctx, db.pool, statement{selectSessionUser, []any{
+// The session look-ups of this core by what came of them.
+var (
+	lookupsLive   = metrics.NewCounter(`veneer_session_lookups_total{result="live"}`)
+	lookupsEnded  = metrics.NewCounter(`veneer_session_lookups_total{result="ended"}`)
+	lookupsBanned = metrics.NewCounter(`veneer_session_lookups_total{result="banned"}`)
+	lookupsFailed = metrics.NewCounter(`veneer_session_lookups_total{result="failed"}`)
+)
+
+// SessionUser returns the user whose session a ticket belongs to.
+func (db *DB) SessionUser(ctx context.Context, ticket core.Ticket) (core.User, error) {
+	return db.admit(ctx, ticket, nil)
+}
+
+// readFor runs a query for the user of a ticket, in the round trip that looks up
+// the ticket's session.
+func readFor[T any](ctx context.Context, db *DB, ticket core.Ticket, query statement) ([]T, error) {
+	var rows []T
+	_, err := db.admit(ctx, ticket, func(batch *pgx.Batch) { query.queue(batch).Query(into(&rows)) })
+	return rows, err
+}
+
+// admit looks up a ticket's session, and runs the queries that also queues, unless
+// nil, in the same round trip.
+func (db *DB) admit(ctx context.Context, ticket core.Ticket, also func(*pgx.Batch)) (core.User, error) {
+	token, window := ticket.Token, ticket.Window
+	lookup := statement{selectSessionUser, []any{
 		token.Session, token.ID, token.User, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter,
-	}})
+	}}
+	var users []core.User
+	err := retry(func() error {
+		var batch pgx.Batch
+		lookup.queue(&batch).Query(into(&users))
+		if also != nil {
+			also(&batch)
+		}
+		return db.pool.SendBatch(ctx, &batch).Close()
+	})
 	switch {
 	case err != nil:
-		return core.User{}, failure("read a session", err)
+		lookupsFailed.Inc()
+		return core.User{}, failure("read for a session", err)
 	case len(users) == 0:
+		lookupsEnded.Inc()
 		return core.User{}, core.ErrSignedOut
+	case users[0].Permission == core.Banned:
+		lookupsBanned.Inc()
+		return core.User{}, core.ErrBanned
 	default:
+		lookupsLive.Inc()
 		return users[0], nil
 	}
 }
@@ -111,7 +159,8 @@ const advanceSession = `
 	) n USING (sid)`
 
 // RefreshSession returns the successor of a token.
-func (db *DB) RefreshSession(ctx context.Context, token, fresh core.Token, window core.SessionWindow) (core.Token, core.Permission, error) {
+func (db *DB) RefreshSession(ctx context.Context, ticket core.Ticket, fresh core.Token) (core.Token, core.Permission, error) {
+	token, window := ticket.Token, ticket.Window
 	rows, err := collect[struct {
 		Permission core.Permission
 		JTI        uuid.UUID
@@ -142,8 +191,16 @@ func (db *DB) EndSession(ctx context.Context, session uuid.UUID) error {
 
 const deleteSessionsOver = `DELETE FROM sessions WHERE refreshed_at <= $1 OR created_at <= $2`
 
-// TrimSessions deletes sessions that are over and returns how many.
+// deleteAddressesUnused lets the addresses go from which nobody has signed in for
+// a year.
+const deleteAddressesUnused = `DELETE FROM login_addresses WHERE signed_in < $1::timestamptz - interval '1 year'`
+
+// TrimSessions deletes sessions that are over and returns how many. Addresses from
+// which their users signed in long ago go too.
 func (db *DB) TrimSessions(ctx context.Context, window core.SessionWindow) (int, error) {
+	if _, err := db.pool.Exec(ctx, deleteAddressesUnused, window.Now); err != nil {
+		return 0, failure("trim addresses of log-ins", err)
+	}
 	tag, err := db.pool.Exec(ctx, deleteSessionsOver, window.RefreshedAfter, window.CreatedAfter)
 	return int(tag.RowsAffected()), failure("trim sessions", err)
 }

@@ -5,10 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -26,42 +29,88 @@ const selectDuplicate = `
 	WHERE pixels = $1 AND type = $2 AND (public OR uploader = $3)
 	ORDER BY tid LIMIT 1`
 
+// selectRoom says why a user cannot have one texture more: nothing, if they can.
+const selectRoom = `
+	SELECT u.uid, CASE
+		WHEN u.score < $3 THEN 'poor'
+		WHEN $4 > 0 AND t.number >= $4 OR $5 > 0 AND t.bytes + $2 > $5 THEN 'full'
+		WHEN $6 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $6 THEN 'closet'
+		ELSE ''
+	END AS flaw
+	FROM users u, LATERAL (SELECT count(*) AS number, coalesce(sum(bytes), 0) AS bytes FROM textures WHERE uploader = u.uid) t
+	WHERE u.uid = $1`
+
 const insertTexture = `
-	WITH added AS (
+	WITH room AS (` + selectRoom + `
+	), added AS (
 		INSERT INTO textures (name, type, hash, pixels, bytes, uploader, public, likes)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 1)
+		SELECT $7, $8, $9, $10, $2, uid, $11, 1 FROM room WHERE flaw = ''
 		RETURNING *
 	), kept AS (
 		INSERT INTO closet_items (uid, tid, item_name) SELECT uploader, tid, name FROM added
+	), charged AS (
+		UPDATE users u SET score = score - $3 FROM added a WHERE u.uid = a.uploader AND $3 > 0
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM added
 	)
-	SELECT tid, upload_at, likes FROM added`
+	SELECT r.flaw, a.tid, a.upload_at FROM room r LEFT JOIN added a ON true`
 
-// AddTexture records a texture whose file put stores.
-func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, put func(context.Context) error) (core.Texture, error) {
+// AddTexture records a texture whose file put stores. It takes two round trips,
+// one before put and one after, and the transaction begins and ends in them.
+func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms core.Terms, put func(context.Context) error) (core.Texture, error) {
 	duplicate := statement{selectDuplicate, []any{texture.Pixels[:], texture.Type.String(), texture.Uploader}}
+	room := []any{texture.Uploader, texture.Bytes, terms.Cost, terms.Quotas.Textures, terms.Quotas.TextureBytes, terms.Quotas.ClosetItems}
 	added := core.Texture{
-		Name: texture.Name, Type: texture.Type, Hash: texture.Hash, Bytes: texture.Bytes, Uploader: texture.Uploader, Public: texture.Public,
+		Name: texture.Name, Type: texture.Type, Hash: texture.Hash, Bytes: texture.Bytes, Uploader: texture.Uploader, Public: texture.Public, Likes: 1,
 	}
 
-	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		var tid core.TextureID
+	err := db.hold(ctx, func(conn *pgxpool.Conn) error {
+		var known []struct{ TID core.TextureID }
+		var before []struct {
+			UID  core.UserID
+			Flaw string
+		}
 		var batch pgx.Batch
+		batch.Queue("BEGIN")
 		batch.Queue(lockHash, hashLock(texture.Hash))
-		batch.Queue(duplicate.sql, duplicate.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&tid) })
-		switch err := tx.SendBatch(ctx, &batch).Close(); {
-		case err == nil:
-			return core.Exists(tid)
-		case !errors.Is(err, pgx.ErrNoRows):
+		duplicate.queue(&batch).Query(into(&known))
+		statement{selectRoom, room}.queue(&batch).Query(into(&before))
+		if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
 			return fmt.Errorf("look for the same pixels: %w", err)
+		}
+		switch {
+		case len(known) > 0:
+			return core.Exists(known[0].TID)
+		case len(before) == 0:
+			return core.ErrSignedOut
+		case before[0].Flaw != "":
+			return noRoom(before[0].Flaw, terms)
 		}
 		if err := put(ctx); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, insertTexture,
-			texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Bytes, texture.Uploader, texture.Public,
-		).Scan(&added.ID, &added.UploadAt, &added.Likes)
+
+		var after []struct {
+			Flaw     string
+			TID      *core.TextureID
+			UploadAt *time.Time
+		}
+		batch = pgx.Batch{}
+		batch.Queue(lockUser, texture.Uploader)
+		statement{insertTexture, append(room, texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public)}.
+			queue(&batch).Query(into(&after))
+		batch.Queue("COMMIT")
+		if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
+			return err
+		}
+		switch {
+		case len(after) == 0:
+			return core.ErrSignedOut
+		case after[0].Flaw != "":
+			return noRoom(after[0].Flaw, terms)
+		}
+		added.ID, added.UploadAt = *after[0].TID, *after[0].UploadAt
+		return nil
 	})
 	switch violates(err) {
 	case "textures_public_pixels", "textures_uploader_pixels":
@@ -82,6 +131,35 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, put func(
 	}
 	db.ring()
 	return added, nil
+}
+
+// hold does work with one connection, and rolls back the transaction in which the
+// work leaves it.
+func (db *DB) hold(ctx context.Context, work func(*pgxpool.Conn) error) error {
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release() // closes it if it is still in a transaction
+	err = work(conn)
+	if pg := conn.Conn().PgConn(); !pg.IsClosed() && pg.TxStatus() != 'I' {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_, _ = conn.Exec(ctx, "ROLLBACK")
+	}
+	return err
+}
+
+// noRoom returns the fault of a user who cannot have one texture more.
+func noRoom(flaw string, terms core.Terms) error {
+	switch flaw {
+	case "poor":
+		return core.ErrScore(terms.Cost)
+	case "closet":
+		return closetFull(terms)
+	default:
+		return fault.New(fault.Refused, "You may have no more than %d textures, of %d bytes together.", terms.Quotas.Textures, terms.Quotas.TextureBytes)
+	}
 }
 
 const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures)`

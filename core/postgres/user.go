@@ -14,8 +14,8 @@ const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.perm
 
 const insertUser = `
 	WITH u AS (
-		INSERT INTO users (email, email_key, nickname, password_hash, permission, verified)
-		VALUES ($1, $2, $3, $4, $5, $6)
+		INSERT INTO users (email, email_key, nickname, password_hash, permission, verified, score)
+		VALUES ($1, $2, $3, $4, $5, $6, $9)
 		RETURNING *
 	), p AS (
 		INSERT INTO players (uid, name, name_key)
@@ -31,7 +31,7 @@ const insertUser = `
 // CreateUser adds a user, with a first player if one is named.
 func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, error) {
 	users, err := collect[core.User](ctx, db.pool, statement{insertUser, []any{
-		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key,
+		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score,
 	}})
 	switch violates(err) {
 	case "users_email_key":
@@ -66,10 +66,17 @@ func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credential
 	}
 }
 
-const updateHash = `UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2`
+const updatePermission = `UPDATE users SET permission = $2 WHERE uid = $1`
 
-// Rehash replaces the hash of a password, unless it changed meanwhile.
-func (db *DB) Rehash(ctx context.Context, user core.UserID, old, fresh string) error {
-	_, err := db.pool.Exec(ctx, updateHash, user, old, fresh)
-	return failure("replace a password hash", err)
+// SetPermission changes what a user may do.
+func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission core.Permission) error {
+	tag, err := db.pool.Exec(ctx, updatePermission, user, permission)
+	switch {
+	case err != nil:
+		return failure("change a permission", err)
+	case tag.RowsAffected() == 0:
+		return fault.New(fault.NotFound, "There is no user %d.", user)
+	default:
+		return nil
+	}
 }

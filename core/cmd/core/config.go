@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
@@ -28,7 +29,12 @@ type config struct {
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
 	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
+	Quotas   core.Quotas        `envPrefix:"LIMIT_"`
+	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
+	Scores   core.Scores        `envPrefix:"SCORE_"`
 	API      api.Config
+
+	NotificationsKept time.Duration `env:"NOTIFICATIONS_KEPT" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
 
 	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" help:"secrets that edges may show, comma-separated"`
 	EdgesTLSCert string   `env:"EDGES_TLS_CERT" help:"file with the certificate chain of the edges' listener, in PEM; empty for plain HTTP"`
@@ -38,6 +44,24 @@ type config struct {
 	Limits serve.Limits
 	Drain  serve.Drain    `envPrefix:"DRAIN_"`
 	Log    logging.Config `envPrefix:"LOG_"`
+}
+
+// check returns an error that names a setting which makes no sense by itself.
+func (c config) check() error {
+	if c.NotificationsKept < 0 {
+		return fmt.Errorf("%sNOTIFICATIONS_KEPT is %s, but must not be negative", prefix, c.NotificationsKept)
+	}
+	for _, part := range []struct {
+		prefix string
+		err    error
+	}{
+		{"", c.Limits.Check()}, {"", c.Check()}, {"LIMIT_", c.Quotas.Check()}, {"LIMIT_", c.Logins.Check()}, {"SCORE_", c.Scores.Check()},
+	} {
+		if part.err != nil {
+			return fmt.Errorf("%s%s%w", prefix, part.prefix, part.err)
+		}
+	}
+	return nil
 }
 
 // Operators is where operators ask.

@@ -12,6 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -25,12 +26,12 @@ const (
 // demo puts a user with players, textures and notifications in. It does what is
 // still to be done, so that a start that was cut short is made good by the next
 // one; its last step tells that all is there.
-func demo(ctx context.Context, parts api.Parts, notifications *core.Notifications, log *slog.Logger) error {
+func demo(ctx context.Context, parts api.Parts, mappings *core.Mappings, log *slog.Logger) error {
 	caller, err := demoUser(ctx, parts)
 	if err != nil {
 		return err
 	}
-	if complete, err := notifications.Sent(ctx, caller.ID); err != nil || complete {
+	if complete, err := parts.Notifications.Sent(ctx, caller.ID); err != nil || complete {
 		return err
 	}
 
@@ -45,10 +46,6 @@ func demo(ctx context.Context, parts api.Parts, notifications *core.Notification
 		}
 	}
 	steve, alex, cape := first[skin.Steve], first[skin.Alex], first[skin.Cape]
-	players, err := parts.Players.List(ctx, caller)
-	if err != nil {
-		return err
-	}
 	for _, p := range []struct {
 		name  string
 		slots core.Slots
@@ -56,19 +53,19 @@ func demo(ctx context.Context, parts api.Parts, notifications *core.Notification
 		{"Demo", core.Slots{Skin: &steve, Cape: &cape}},
 		{"Slim", core.Slots{Skin: &alex}},
 	} {
-		err := demoPlayer(ctx, parts.Players, caller, players, p.name, p.slots)
-		if fault.KindOf(err) == fault.Duplicate {
+		err := demoPlayer(ctx, parts.Players, mappings, caller, p.name, p.slots)
+		if fault.KindOf(err) == fault.Forbidden {
 			log.WarnContext(ctx, "somebody else has the demo player's name", "name", p.name)
 		} else if err != nil {
 			return err
 		}
 	}
 	// Last, since they tell the next start that all is there.
-	if err := notifications.Send(ctx, []core.UserID{caller.ID}, "Your first upload",
+	if _, err := parts.Notifications.Send(ctx, []core.UserID{caller.ID}, "Your first upload",
 		"Any PNG of 64×64 pixels will do. See the *walk-through* in the README."); err != nil {
 		return err
 	}
-	if err := notifications.Send(ctx, []core.UserID{caller.ID}, "Welcome to Veneer",
+	if _, err := parts.Notifications.Send(ctx, []core.UserID{caller.ID}, "Welcome to Veneer",
 		"This is a **demo account**. Its skins and capes were drawn by Veneer itself; look into the closet."); err != nil {
 		return err
 	}
@@ -100,17 +97,27 @@ func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID,
 	return texture.ID, err
 }
 
-// demoPlayer dresses a player, adding it if need be.
-func demoPlayer(ctx context.Context, store *core.Players, caller core.Caller, players []core.Player, name string, slots core.Slots) error {
-	var player core.Player
-	if i := slices.IndexFunc(players, func(p core.Player) bool { return p.Name == name }); i >= 0 {
-		player = players[i]
-	} else {
-		var err error
-		if player, err = store.Create(ctx, caller, name); err != nil {
-			return err
-		}
+// demoPlayer dresses a player, adding it if need be. It returns a Forbidden fault
+// when somebody else has its name.
+func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mappings, caller core.Caller, name string, slots core.Slots) error {
+	player, err := store.Create(ctx, caller, name)
+	if fault.KindOf(err) == fault.Duplicate {
+		player.ID, err = playerNamed(ctx, mappings, name)
 	}
-	_, err := store.Dress(ctx, caller, player.ID, slots)
+	if err != nil {
+		return err
+	}
+	_, err = store.Dress(ctx, caller, player.ID, slots)
 	return err
+}
+
+func playerNamed(ctx context.Context, mappings *core.Mappings, name string) (core.PlayerID, error) {
+	answer, err := mappings.Answer(ctx, mapping.Question{Keys: []mapping.Key{mapping.Name(name)}})
+	if err != nil {
+		return 0, err
+	}
+	if answer.Mappings[0].Player == nil {
+		return 0, fault.New(fault.NotFound, "The player %s was there a moment ago.", name)
+	}
+	return core.PlayerID(answer.Mappings[0].Player.PID), nil
 }

@@ -16,7 +16,10 @@ func program() command.Program {
 		command.Command{Name: "serve", Help: "answer the API and the edges until told to stop", Run: serveCommand},
 		command.Command{Name: "migrate", Help: "make the database's schema and the texture store ready", Run: migrateCommand},
 		command.Command{Name: "user add", Operand: "EMAIL", Help: "add a user; the password is read from standard input", Run: userAddCommand},
+		command.Command{Name: "user passwd", Operand: "EMAIL", Help: "give a user another password, read from standard input, and sign them out everywhere", Run: userPasswdCommand},
+		command.Command{Name: "user permission", Operand: "EMAIL", Help: "ban a user, let one in again, or make one an administrator", Run: userPermissionCommand},
 		command.Command{Name: "texture add", Operand: "FILE", Help: "add a texture to a user's closet", Run: textureAddCommand},
+		command.Command{Name: "notify", Operand: "TITLE", Help: "send a notification, whose Markdown is read from standard input", Run: notifyCommand},
 		command.Command{Name: "health", Help: "ask the running core whether it is ready", Run: healthCommand},
 	)
 }

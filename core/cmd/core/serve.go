@@ -30,10 +30,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	for _, err := range []error{config.Limits.Check(), config.Check()} {
-		if err != nil {
-			return fmt.Errorf("%s%w", prefix, err)
-		}
+	if err := config.check(); err != nil {
+		return err
 	}
 	log, err := logging.New(i.Stdout, config.Log)
 	if err != nil {
@@ -55,23 +53,28 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	}
 	passwords := core.NewPasswords()
 	tokens := core.NewTokens(config.TokenKeys, config.TokenIssuer, config.TokenTTL, time.Now)
+	logins := core.NewLogins(db, passwords, config.Logins, time.Now)
 	parts := api.Parts{
-		Users:    core.NewUsers(db, passwords, names),
-		Sessions: core.NewSessions(db, db, passwords, tokens, config.SessionLimits, time.Now),
-		Players:  core.NewPlayers(db, names, config.Players),
-		Textures: core.NewTextures(db, files, config.Textures),
+		Users:         core.NewUsers(db, passwords, names, config.Scores),
+		Accounts:      core.NewAccounts(db, logins, passwords),
+		Sessions:      core.NewSessions(db, logins, tokens, config.SessionLimits, time.Now),
+		Players:       core.NewPlayers(db, names, config.Quotas, config.Scores),
+		Closets:       core.NewClosets(db, config.Quotas, config.Scores),
+		Textures:      core.NewTextures(db, files, config.Textures, config.Quotas, config.Scores),
+		Notifications: core.NewNotifications(db, config.NotificationsKept, time.Now),
 	}
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Ring)
 
 	door := serve.Door{Log: log, Limits: config.Limits}
-	public, err := api.New(door, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize))
+	public, err := api.New(door, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
-	forEdges, err := edges.New(streams, door, core.NewMappings(db), feed, config.EdgeSecrets)
+	mappings := core.NewMappings(db)
+	forEdges, err := edges.New(streams, door, mappings, feed, config.EdgeSecrets)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -80,7 +83,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	if config.Demo {
-		if err := demo(ctx, parts, core.NewNotifications(db), log); err != nil {
+		if err := demo(ctx, parts, mappings, log); err != nil {
 			return fmt.Errorf("put the demo data in: %w", err)
 		}
 	}
@@ -93,6 +96,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { db.Listen(work, log, feed.Ring) })
 	background.Go(func() { trim(work, log, "sessions", parts.Sessions.Trim) })
 	background.Go(func() { trim(work, log, "changes", feed.Trim) })
+	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
+	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
 
 	health := serve.NewHealth(
 		serve.Check{Name: "postgres", Probe: db.Check},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -34,6 +35,7 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 	config, err := settings.Read[struct {
 		postgres.Config
 		Players core.PlayerLimits `envPrefix:"PLAYER_"`
+		Scores  core.Scores       `envPrefix:"SCORE_"`
 	}](prefix, i.Environ)
 	if err != nil {
 		return err
@@ -42,9 +44,9 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	password, err := bufio.NewReader(i.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the password from standard input: %w", err)
+	password, err := readPassword(i.Stdin)
+	if err != nil {
+		return err
 	}
 
 	db, err := postgres.Open(ctx, config.Config)
@@ -52,8 +54,8 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, core.NewPasswords(), names).Register(ctx, core.Registration{
-		Email: email, Password: strings.TrimRight(password, "\r\n"), Nickname: *nickname, PlayerName: *player,
+	user, err := core.NewUsers(db, core.NewPasswords(), names, config.Scores).Register(ctx, core.Registration{
+		Email: email, Password: password, Nickname: *nickname, PlayerName: *player,
 		Permission: core.Permission(*permission), Verified: *verified,
 	})
 	if err != nil {
@@ -62,6 +64,76 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 	tellEdges(ctx, db)
 	fmt.Fprintf(i.Stdout, "user %d added: %s\n", user.ID, user.Email)
 	return nil
+}
+
+// readPassword returns the first line of the input.
+func readPassword(input io.Reader) (string, error) {
+	password, err := bufio.NewReader(input).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read the password from standard input: %w", err)
+	}
+	return strings.TrimRight(password, "\r\n"), nil
+}
+
+// userPasswdCommand gives a user another password.
+func userPasswdCommand(ctx context.Context, i command.Invocation) error {
+	email, err := i.Operand(command.Flags("core user passwd"), "EMAIL")
+	if err != nil {
+		return err
+	}
+	password, err := readPassword(i.Stdin)
+	if err != nil {
+		return err
+	}
+	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
+		passwords := core.NewPasswords()
+		if err := core.NewAccounts(db, nil, passwords).ResetPassword(ctx, user.ID, password); err != nil {
+			return err
+		}
+		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)
+		return nil
+	})
+}
+
+// userPermissionCommand changes what a user may do.
+func userPermissionCommand(ctx context.Context, i command.Invocation) error {
+	flags := command.Flags("core user permission")
+	permission := flags.Int("set", int(core.Normal), "-1 banned, 0 normal, 1 administrator, 2 super administrator (required)")
+	email, err := i.Operand(flags, "EMAIL")
+	if err != nil {
+		return err
+	}
+	given := false
+	flags.Visit(func(*flag.Flag) { given = true })
+	if !given {
+		return errors.New("-set must be given")
+	}
+	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
+		if err := core.NewUsers(db, nil, nil, core.Scores{}).SetPermission(ctx, user.ID, core.Permission(*permission)); err != nil {
+			return err
+		}
+		fmt.Fprintf(i.Stdout, "user %d has permission %d: %s\n", user.ID, *permission, user.Email)
+		return nil
+	})
+}
+
+// withUser opens the database and does something to the user with an e-mail
+// address.
+func withUser(ctx context.Context, i command.Invocation, email string, do func(*postgres.DB, core.User) error) error {
+	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+	if err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, config)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	defer db.Close()
+	user, err := core.NewUsers(db, nil, nil, core.Scores{}).ByEmail(ctx, email)
+	if err != nil {
+		return err
+	}
+	return do(db, user)
 }
 
 // tellEdges has the running cores stream what was changed at once. Without it

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// closetItemBody is a texture as the API writes it when it lies in a closet.
+type closetItemBody struct {
+	textureBody
+	Pivot pivotBody `json:"pivot"`
+}
+
+type pivotBody struct {
+	ItemName string `json:"item_name"`
+}
+
+// closetPageBody is a page of a closet as the API writes it.
+type closetPageBody struct {
+	PerPage     int              `json:"per_page"`
+	From        int              `json:"from"` // number of the first item, 0 on an empty page
+	To          int              `json:"to"`   // number of the last item, 0 on an empty page
+	Total       int              `json:"total"`
+	CurrentPage int              `json:"current_page"`
+	LastPage    int              `json:"last_page"`
+	Data        []closetItemBody `json:"data"`
+}
+
+func toClosetPageBody(query core.ClosetQuery, page core.ClosetPage) closetPageBody {
+	body := closetPageBody{
+		PerPage: query.PerPage, Total: page.Total, CurrentPage: query.Page,
+		LastPage: max(1, (page.Total+query.PerPage-1)/query.PerPage),
+		Data:     make([]closetItemBody, len(page.Items)),
+	}
+	for i, item := range page.Items {
+		body.Data[i] = closetItemBody{toTextureBody(item.Texture), pivotBody{item.ItemName}}
+	}
+	if len(page.Items) > 0 {
+		body.From = (query.Page-1)*query.PerPage + 1
+		body.To = body.From + len(page.Items) - 1
+	}
+	return body
+}
+
+// closet handles GET /api/closet.
+func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+	f := readQuery(rc)
+	query := core.ClosetQuery{
+		Name: f.optionalText("q", ""),
+		Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultPerPage)),
+	}
+	switch f.optionalText("category", "skin") {
+	case "skin":
+	case "cape":
+		query.Capes = true
+	default:
+		f.flaw("category", "The category must be skin or cape.")
+	}
+	if err := f.fault(); err != nil {
+		return err
+	}
+	page, err := s.Closets.List(ctx, ticket, query)
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageBody(query, page))
+}
+
+// addClosetItem handles POST /api/closet.
+func (s *Server) addClosetItem(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	tid, name := f.requiredInteger("tid"), f.text("name")
+	if err := f.fault(); err != nil {
+		return err
+	}
+	if err := s.Closets.Add(ctx, caller, core.TextureID(tid), name); err != nil {
+		return err
+	}
+	return done(rc, "The texture is in your closet.", nil)
+}
+
+// renameClosetItem handles PUT /api/closet/{tid}.
+func (s *Server) renameClosetItem(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	tid, err := number(rc, "tid")
+	if err != nil {
+		return err
+	}
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	name := f.text("name")
+	if err := f.fault(); err != nil {
+		return err
+	}
+	if err := s.Closets.Rename(ctx, caller, core.TextureID(tid), name); err != nil {
+		return err
+	}
+	return done(rc, "The item is renamed.", nil)
+}
+
+// removeClosetItem handles DELETE /api/closet/{tid}.
+func (s *Server) removeClosetItem(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	tid, err := number(rc, "tid")
+	if err != nil {
+		return err
+	}
+	if err := s.Closets.Remove(ctx, caller, core.TextureID(tid)); err != nil {
+		return err
+	}
+	return done(rc, "The texture is out of your closet.", nil)
+}

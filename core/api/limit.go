@@ -1,0 +1,158 @@
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Limits bounds how often one client may ask. Each core counts for itself. A
+// limit of 0 is none.
+type Limits struct {
+	Requests      int `env:"REQUESTS" envDefault:"50" help:"most API requests a second of a user, or of an address that is not signed in, at each core; 0 for any number"`
+	RequestsBurst int `env:"REQUESTS_BURST" envDefault:"200" help:"most of those requests at once, after a pause"`
+	Registrations int `env:"REGISTRATIONS" envDefault:"20" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
+	Uploads       int `env:"UPLOADS" envDefault:"30" help:"most uploads a minute of a user, at each core; 0 for any number"`
+}
+
+func (l Limits) check() error {
+	for name, value := range map[string]int{
+		"LIMIT_REQUESTS": l.Requests, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
+	} {
+		if value < 0 {
+			return fmt.Errorf("%s is %d, but must not be negative", name, value)
+		}
+	}
+	if l.Requests > 0 && l.RequestsBurst < 1 {
+		return fmt.Errorf("LIMIT_REQUESTS_BURST is %d, but must be at least 1", l.RequestsBurst)
+	}
+	return nil
+}
+
+// client is who is counted: a user or, if they are not signed in, the network
+// that their address stands for.
+type client struct {
+	user    core.UserID
+	network netip.Prefix
+}
+
+// limiter lets each client do a thing so often: burst times at once, and then
+// once in every interval. It is a token bucket, kept as the one time at which the
+// bucket is full again (the generic cell rate algorithm of ITU-T I.371).
+type limiter struct {
+	what     string // in complaints: requests
+	interval time.Duration
+	burst    int
+	now      core.Clock
+	shards   [16]limiterShard
+}
+
+type limiterShard struct {
+	mu      sync.Mutex
+	full    map[client]time.Time
+	sweepAt int // the size at which those whose bucket is full are forgotten
+}
+
+// minSweep keeps small maps from being swept all the time, maxClients bounds the
+// memory of a shard to a few megabytes.
+const (
+	minSweep   = 1024
+	maxClients = 1 << 16
+)
+
+// newLimiter returns a limiter to so many times in a period; nil for no limit.
+func newLimiter(what string, times int, period time.Duration, burst int, now core.Clock) *limiter {
+	if times == 0 {
+		return nil
+	}
+	l := &limiter{what: what, interval: period / time.Duration(times), burst: burst, now: now}
+	for i := range l.shards {
+		l.shards[i].full, l.shards[i].sweepAt = map[client]time.Time{}, minSweep
+	}
+	return l
+}
+
+func (l *limiter) shard(c client) *limiterShard {
+	h := uint64(c.user)
+	if c.user == 0 {
+		for _, b := range c.network.Addr().As16() {
+			h = h*31 + uint64(b)
+		}
+	}
+	return &l.shards[h%uint64(len(l.shards))]
+}
+
+// take counts one more time and says so in the answer's headers. It returns a
+// TooMany fault, and counts nothing, when the client has to wait.
+func (l *limiter) take(rc *fasthttp.RequestCtx, c client) error {
+	if l == nil {
+		return nil
+	}
+	now, shard := l.now(), l.shard(c)
+	shard.mu.Lock()
+	full := shard.full[c]
+	if full.Before(now) {
+		full = now
+	}
+	full = full.Add(l.interval)
+	room := time.Duration(l.burst)*l.interval - full.Sub(now)
+	if room >= 0 {
+		shard.put(c, full, now)
+	}
+	shard.mu.Unlock()
+
+	if room < 0 {
+		full = full.Add(-l.interval)
+	}
+	l.tell(rc, max(0, int(room/l.interval)), full.Sub(now))
+	if room < 0 {
+		return &fault.Error{
+			Kind: fault.TooMany, Message: "There were too many " + l.what + ". Please wait before the next one.", RetryAfter: -room,
+		}
+	}
+	return nil
+}
+
+// giveBack takes back one time that should not have counted.
+func (l *limiter) giveBack(c client) {
+	if l == nil {
+		return
+	}
+	shard := l.shard(c)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if full, ok := shard.full[c]; ok {
+		shard.full[c] = full.Add(-l.interval)
+	}
+}
+
+// put remembers a client, and forgets those whose bucket is full: they are as
+// good as new. Should too many be left, some get a new bucket.
+func (s *limiterShard) put(c client, full, now time.Time) {
+	s.full[c] = full
+	if len(s.full) < s.sweepAt {
+		return
+	}
+	for other, at := range s.full {
+		if at.Before(now) || len(s.full) > maxClients {
+			delete(s.full, other)
+		}
+	}
+	s.sweepAt = min(max(minSweep, 2*len(s.full)), maxClients+1)
+}
+
+// tell sets the headers by which a client can pace itself: how many times are
+// possible at once, how many are left, and in how many seconds all are again.
+func (l *limiter) tell(rc *fasthttp.RequestCtx, left int, full time.Duration) {
+	header := &rc.Response.Header
+	header.Set("RateLimit-Limit", strconv.Itoa(l.burst))
+	header.Set("RateLimit-Remaining", strconv.Itoa(left))
+	header.Set("RateLimit-Reset", strconv.Itoa(int((full+time.Second-1)/time.Second)))
+}

@@ -1,0 +1,55 @@
+package api
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// unreadBody is an unread notification as the API lists it.
+type unreadBody struct {
+	ID    uuid.UUID `json:"id"`
+	Title string    `json:"title"`
+}
+
+// notificationBody is a notification as the API writes it.
+type notificationBody struct {
+	Title   string    `json:"title"`
+	Content string    `json:"content"` // HTML
+	Time    timestamp `json:"time"`
+}
+
+// notifications handles GET /api/user/notifications.
+func (s *Server) notifications(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+	unread, err := s.Notifications.Unread(ctx, ticket)
+	if err != nil {
+		return err
+	}
+	bodies := make([]unreadBody, len(unread))
+	for i, n := range unread {
+		bodies[i] = unreadBody(n)
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, bodies)
+}
+
+// readNotification handles POST /api/user/notifications/{id}.
+func (s *Server) readNotification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	text, _ := rc.UserValue("id").(string)
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return nothingHere()
+	}
+	notification, err := s.Notifications.Read(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	content, err := notification.HTML()
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, notificationBody{notification.Title, content, timestamp(notification.SentAt)})
+}

@@ -1,0 +1,116 @@
+package core
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// ClosetItem is a texture that a user keeps, under a name of their own.
+type ClosetItem struct {
+	Texture
+	ItemName string
+}
+
+// ClosetQuery says which items of a closet are wanted.
+type ClosetQuery struct {
+	Capes   bool   // capes, else skins
+	Name    string // part of the item's name, in any case; empty for all
+	Page    int    // from 1
+	PerPage int
+}
+
+// ClosetPage is some items of a closet, of Total that the query finds.
+type ClosetPage struct {
+	Items []ClosetItem
+	Total int
+}
+
+// ClosetStore keeps closets. A texture's likes are the number of closets that
+// hold it.
+type ClosetStore interface {
+	// Closet lists items of the closet of a ticket's user, the newest first.
+	Closet(ctx context.Context, ticket Ticket, query ClosetQuery) (ClosetPage, error)
+
+	// AddClosetItem adds a texture. It must exist (NotFound) and be public, the
+	// user's own, or the user an administrator (Forbidden). It returns a Duplicate
+	// fault when it is there already, a Refused one when the closet is full, and a
+	// ScoreTooLow one when the user cannot pay.
+	AddClosetItem(ctx context.Context, user UserID, texture TextureID, name string, terms Terms) error
+
+	// RenameClosetItem gives an item another name; without such an item it returns a
+	// NotFound fault.
+	RenameClosetItem(ctx context.Context, user UserID, texture TextureID, name string) error
+
+	// RemoveClosetItem removes an item; without such an item it returns a NotFound
+	// fault. The user's players take the texture off if the user may now use it no
+	// more, since it is private and somebody else's.
+	RemoveClosetItem(ctx context.Context, user UserID, texture TextureID) error
+}
+
+// Closets are the textures that users keep.
+type Closets struct {
+	store ClosetStore
+	terms Terms
+}
+
+// NewClosets returns the closets kept in a store.
+func NewClosets(store ClosetStore, quotas Quotas, scores Scores) *Closets {
+	return &Closets{store: store, terms: Terms{Quotas: quotas, Cost: scores.ClosetItem}}
+}
+
+// Bounds of a page.
+const (
+	DefaultPerPage = 6
+	maxPerPage     = 100
+	// maxPage keeps the number of an item within what the store counts with.
+	maxPage = 1 << 31
+)
+
+// List returns a page of the closet of a ticket's user. A page past the end is
+// empty.
+func (c *Closets) List(ctx context.Context, ticket Ticket, query ClosetQuery) (ClosetPage, error) {
+	var wrong fieldFaults
+	if query.Page < 1 || query.Page > maxPage {
+		wrong.add(fault.Field("page", "The page must be at least 1, and no more than %d.", maxPage))
+	}
+	if query.PerPage < 1 || query.PerPage > maxPerPage {
+		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
+	}
+	if !plain(query.Name) || utf8.RuneCountInString(query.Name) > maxName {
+		wrong.add(fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName))
+	}
+	if err := wrong.fault(); err != nil {
+		return ClosetPage{}, err
+	}
+	return c.store.Closet(ctx, ticket, query)
+}
+
+// Add puts a texture into the caller's closet under a name.
+func (c *Closets) Add(ctx context.Context, caller Caller, texture TextureID, itemName string) error {
+	var wrong fieldFaults
+	itemName, err := name("name", itemName)
+	wrong.add(err)
+	if texture < 1 {
+		wrong.add(fault.Field("tid", "A TID is at least 1."))
+	}
+	if err := wrong.fault(); err != nil {
+		return err
+	}
+	return c.store.AddClosetItem(ctx, caller.ID, texture, itemName, c.terms)
+}
+
+// Rename gives an item of the caller's closet another name.
+func (c *Closets) Rename(ctx context.Context, caller Caller, texture TextureID, itemName string) error {
+	itemName, err := name("name", itemName)
+	if err != nil {
+		return err
+	}
+	return c.store.RenameClosetItem(ctx, caller.ID, texture, itemName)
+}
+
+// Remove takes a texture out of the caller's closet.
+func (c *Closets) Remove(ctx context.Context, caller Caller, texture TextureID) error {
+	return c.store.RemoveClosetItem(ctx, caller.ID, texture)
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/settings"
+)
+
+// maxInput bounds what is read of a notification's content; how long it may be is
+// decided elsewhere.
+const maxInput = 1 << 20
+
+// notifyCommand sends a notification to one user or to all.
+func notifyCommand(ctx context.Context, i command.Invocation) error {
+	flags := command.Flags("core notify")
+	email := flags.String("user", "", "e-mail address of the user it is for")
+	all := flags.Bool("all", false, "send it to all users")
+	title, err := i.Operand(flags, "TITLE")
+	if err != nil {
+		return err
+	}
+	if *all == (*email != "") {
+		return errors.New("give either -user or -all")
+	}
+	content, err := io.ReadAll(io.LimitReader(i.Stdin, maxInput))
+	if err != nil {
+		return fmt.Errorf("read the content from standard input: %w", err)
+	}
+	text := strings.ReplaceAll(string(content), "\r\n", "\n")
+
+	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+	if err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, config)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	defer db.Close()
+	count, err := notify(ctx, db, *email, title, text)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(i.Stdout, "users notified: %d\n", count)
+	return nil
+}
+
+// notify sends a notification to the user with an e-mail address, to all if that
+// is empty.
+func notify(ctx context.Context, db *postgres.DB, email, title, content string) (int, error) {
+	notifications := core.NewNotifications(db, 0, time.Now)
+	if email == "" {
+		return notifications.SendAll(ctx, title, content)
+	}
+	user, err := core.NewUsers(db, nil, nil, core.Scores{}).ByEmail(ctx, email)
+	if err != nil {
+		return 0, err
+	}
+	return notifications.Send(ctx, []core.UserID{user.ID}, title, content)
+}

@@ -1,0 +1,162 @@
+package core
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
+)
+
+// LoginLimits bounds guesses at passwords. Failed ones are counted by the store,
+// for all cores together. A limit of 0 is none.
+type LoginLimits struct {
+	PerPair    int `env:"LOGIN_FAILURES" envDefault:"10" help:"most failed log-ins with an e-mail from an address in 15 minutes; 0 for any number"`
+	PerAddress int `env:"LOGIN_FAILURES_PER_ADDRESS" envDefault:"200" help:"most failed log-ins from an address in 15 minutes; 0 for any number"`
+	PerAccount int `env:"LOGIN_FAILURES_PER_ACCOUNT" envDefault:"100" help:"failed log-ins with an e-mail from anywhere in an hour, after which addresses that never signed in to it wait longer after each failure; 0 for any number"`
+}
+
+// Check returns an error that names a limit which makes no sense.
+func (l LoginLimits) Check() error {
+	return notNegative(map[string]int{
+		"LOGIN_FAILURES": l.PerPair, "LOGIN_FAILURES_PER_ADDRESS": l.PerAddress, "LOGIN_FAILURES_PER_ACCOUNT": l.PerAccount,
+	})
+}
+
+// notNegative returns an error that names a limit below 0.
+func notNegative(limits map[string]int) error {
+	for name, value := range limits {
+		if value < 0 {
+			return fmt.Errorf("%s is %d, but must not be negative", name, value)
+		}
+	}
+	return nil
+}
+
+// How long failed log-ins count.
+const (
+	pairWindow    = 15 * time.Minute
+	accountWindow = time.Hour
+	longestDelay  = 15 * time.Minute
+)
+
+// Attempt is a try at a user's password.
+type Attempt struct {
+	EmailKey string   // made by fold.Key
+	Account  [32]byte // SHA-256 of EmailKey: what is counted may be anybody's address, so it is not kept in the clear
+	// Network is the client's: an IPv4 address, or the /64 of an IPv6 one.
+	Network netip.Prefix
+	Now     time.Time
+
+	Limits LoginLimits
+	// Failures count this long: those of an address, with an e-mail or any, and
+	// those with an e-mail from anywhere.
+	PairWindow, AccountWindow time.Duration
+	// LongestDelay bounds the delay that doubles, from one second, with each failure
+	// beyond Limits.PerAccount.
+	LongestDelay time.Duration
+}
+
+// Proof is the password of a user as it was when somebody showed that they know
+// it.
+type Proof struct {
+	Credentials
+	// Attempt counts as failed until the store is told what the right password was
+	// used for.
+	Attempt int64
+}
+
+// LoginStore counts failed log-ins.
+type LoginStore interface {
+	// BeginAttempt counts an attempt as failed, before anybody knows whether it is,
+	// so that many at once cannot all pass. It returns the user with that e-mail, who
+	// has the id 0 and no password if there is none. It returns a TooMany fault that
+	// says how long to wait, and counts nothing, when failures have used up a limit.
+	BeginAttempt(ctx context.Context, attempt Attempt) (Proof, error)
+
+	// ForgiveAttempt no longer counts an attempt as failed.
+	ForgiveAttempt(ctx context.Context, attempt int64) error
+
+	// Rehash replaces the hash of a password by another of the same password,
+	// unless the password was changed meanwhile.
+	Rehash(ctx context.Context, user UserID, old, fresh string) error
+
+	// TrimAttempts deletes failures from before a time and returns how many.
+	TrimAttempts(ctx context.Context, before time.Time) (int, error)
+}
+
+// Logins checks who knows a password, and bounds guessing.
+type Logins struct {
+	store     LoginStore
+	passwords *Passwords
+	limits    LoginLimits
+	now       Clock
+}
+
+// NewLogins returns a check of passwords.
+func NewLogins(store LoginStore, passwords *Passwords, limits LoginLimits, now Clock) *Logins {
+	return &Logins{store: store, passwords: passwords, limits: limits, now: now}
+}
+
+// errCredentials is the fault of a log-in with an unknown e-mail or a wrong
+// password: it does not tell which.
+var errCredentials = fault.New(fault.Unauthenticated, "The e-mail address or the password is wrong.")
+
+// The failed log-ins of this core by reason.
+var (
+	failedCredentials = metrics.NewCounter(`veneer_login_failures_total{reason="credentials"}`)
+	failedLimited     = metrics.NewCounter(`veneer_login_failures_total{reason="limited"}`)
+	failedBanned      = metrics.NewCounter(`veneer_login_failures_total{reason="banned"}`)
+)
+
+// prove returns whose password it is. An unknown e-mail and a wrong password
+// return errCredentials after the same work.
+func (l *Logins) prove(ctx context.Context, email, password string, from netip.Prefix) (Proof, error) {
+	key := fold.Key(strings.TrimSpace(email))
+	proof, err := l.store.BeginAttempt(ctx, Attempt{
+		EmailKey: key, Account: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),
+		Limits: l.limits, PairWindow: pairWindow, AccountWindow: accountWindow, LongestDelay: longestDelay,
+	})
+	if err != nil {
+		if fault.KindOf(err) == fault.TooMany {
+			failedLimited.Inc()
+		}
+		return Proof{}, err
+	}
+	right, fresh, err := l.passwords.Verify(ctx, proof.PasswordHash, password)
+	if err != nil {
+		// Nobody knows whether the password was wrong.
+		return Proof{}, l.forgiven(ctx, proof, err)
+	}
+	if !right {
+		failedCredentials.Inc()
+		return Proof{}, errCredentials
+	}
+	if fresh != "" {
+		if err := l.store.Rehash(ctx, proof.ID, proof.PasswordHash, fresh); err != nil {
+			return Proof{}, l.forgiven(ctx, proof, err)
+		}
+		proof.PasswordHash = fresh
+	}
+	return proof, nil
+}
+
+// forgiven no longer counts an attempt as failed, and returns the error for
+// which it was. The work's time may be over, but this is owed to the client.
+func (l *Logins) forgiven(ctx context.Context, proof Proof, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = l.store.ForgiveAttempt(ctx, proof.Attempt) // at worst it counts for a while
+	return err
+}
+
+// Trim deletes the failures that count no longer and returns how many.
+func (l *Logins) Trim(ctx context.Context) (int, error) {
+	return l.store.TrimAttempts(ctx, l.now().Add(-max(pairWindow, accountWindow)))
+}

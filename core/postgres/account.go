@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+var _ core.AccountStore = (*DB)(nil)
+
+const updateNickname = `UPDATE users u SET nickname = $2 WHERE uid = $1 RETURNING ` + userColumns
+
+// SetNickname gives a user another nickname.
+func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string) (core.User, error) {
+	users, err := collect[core.User](ctx, db.pool, statement{updateNickname, []any{user, nickname}})
+	return only(users, failure("change a nickname", err), core.ErrSignedOut)
+}
+
+// only returns the one row there is, or otherwise when there is none.
+func only[T any](rows []T, err, otherwise error) (T, error) {
+	var none T
+	switch {
+	case err != nil:
+		return none, err
+	case len(rows) == 0:
+		return none, otherwise
+	default:
+		return rows[0], nil
+	}
+}
+
+const updateAvatar = `
+	WITH given AS (
+		SELECT t.type, t.public OR coalesce(t.uploader = $1, false) OR EXISTS (
+			SELECT FROM closet_items c WHERE c.uid = $1 AND c.tid = t.tid
+		) AS allowed
+		FROM textures t WHERE t.tid = $2
+	), verdict AS (
+		SELECT CASE
+			WHEN $2 = 0 THEN ''
+			WHEN g.type IS NULL THEN 'missing'
+			WHEN g.type = 'cape' THEN 'unfit'
+			WHEN NOT g.allowed THEN 'private'
+			ELSE ''
+		END AS flaw
+		FROM (VALUES (1)) one (row) LEFT JOIN given g ON true
+	), u AS (
+		UPDATE users SET avatar = $2 FROM verdict WHERE uid = $1 AND flaw = '' AND avatar <> $2
+		RETURNING users.*
+	), noted AS (
+		INSERT INTO changes (keys) SELECT ARRAY['uid:' || uid] FROM u
+	)
+	SELECT ` + userColumns + `, flaw FROM u, verdict
+	UNION ALL
+	SELECT ` + userColumns + `, flaw FROM users u, verdict WHERE u.uid = $1 AND NOT EXISTS (SELECT FROM u)`
+
+// SetAvatar makes a texture the user's avatar.
+func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.TextureID) (core.User, error) {
+	rows, err := collect[struct {
+		core.User
+		Flaw string
+	}](ctx, db.pool,
+		statement{lockUser, []any{user}},
+		statement{lockTextures, []any{texture, nil}},
+		statement{updateAvatar, []any{user, texture}},
+	)
+	row, err := only(rows, failure("set an avatar", err), core.ErrSignedOut)
+	if err != nil {
+		return core.User{}, err
+	}
+	if err := flaw("tid", row.Flaw, &texture, "a skin, whose face could be an avatar"); err != nil {
+		return core.User{}, err
+	}
+	db.ring()
+	return row.User, nil
+}
+
+const updateEmail = `
+	UPDATE users u SET email = $3, email_key = $4, verified = verified AND email = $3
+	WHERE uid = $1 AND password_hash = $2
+	RETURNING ` + userColumns
+
+// SetEmail gives a user another e-mail address.
+func (db *DB) SetEmail(ctx context.Context, proof core.Proof, email, emailKey string) (core.User, error) {
+	users, err := collect[core.User](ctx, db.pool,
+		statement{deleteAttempt, []any{proof.Attempt}},
+		statement{updateEmail, []any{proof.ID, proof.PasswordHash, email, emailKey}},
+	)
+	if violates(err) == "users_email_key" {
+		return core.User{}, taken("email", "There is an account with this e-mail address already.")
+	}
+	return only(users, failure("change an e-mail address", err), core.ErrPasswordChanged)
+}
+
+const updatePassword = `
+	WITH changed AS (
+		UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
+		RETURNING uid
+	), ended AS (
+		DELETE FROM sessions s USING changed c WHERE s.uid = c.uid AND s.sid <> $4
+	)
+	SELECT uid FROM changed`
+
+// SetPassword replaces a password's hash and ends sessions.
+func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
+	changed, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+		statement{deleteAttempt, []any{c.Attempt}},
+		// A log-in with the old password that is under way ends first, and its session
+		// is seen.
+		statement{lockUser, []any{c.User}},
+		statement{updatePassword, []any{c.User, c.Old, c.Fresh, c.Keep}},
+	)
+	_, err = only(changed, failure("change a password", err), core.ErrPasswordChanged)
+	return err
+}
+
+// Who deletes a user locks in the order in which everybody does: the user, then
+// textures, then players.
+const (
+	lockUserToDelete = `SELECT uid FROM users WHERE uid = $1 FOR UPDATE`
+
+	lockTexturesOfUser = `
+	SELECT tid FROM textures
+	WHERE uploader = $1 AND NOT public OR tid IN (SELECT tid FROM closet_items WHERE uid = $1)
+	ORDER BY tid FOR UPDATE`
+
+	lockPlayersOfUser = `
+	WITH private AS (
+		SELECT tid FROM textures WHERE uploader = $1 AND NOT public
+	)
+	SELECT pid FROM players
+	WHERE uid = $1 OR tid_skin IN (SELECT tid FROM private) OR tid_cape IN (SELECT tid FROM private)
+	ORDER BY pid FOR UPDATE`
+)
+
+// deleteUser leaves to the foreign keys what nobody else can see: sessions,
+// addresses, notifications.
+const deleteUser = `
+	WITH doomed AS (
+		SELECT uid FROM users WHERE uid = $1 AND password_hash = $2
+	), private AS (
+		SELECT t.tid, t.hash FROM textures t JOIN doomed d ON t.uploader = d.uid WHERE NOT t.public
+	), unliked AS (
+		UPDATE textures t SET likes = likes - 1
+		FROM closet_items c JOIN doomed USING (uid)
+		WHERE t.tid = c.tid AND t.tid NOT IN (SELECT tid FROM private)
+	), emptied AS (
+		DELETE FROM closet_items
+		WHERE uid IN (SELECT uid FROM doomed) OR tid IN (SELECT tid FROM private)
+	), own AS (
+		DELETE FROM players p USING doomed d WHERE p.uid = d.uid
+		RETURNING p.name_key, p.uuid
+	), undressed AS (
+		UPDATE players SET
+			tid_skin = CASE WHEN tid_skin IN (SELECT tid FROM private) THEN NULL ELSE tid_skin END,
+			tid_cape = CASE WHEN tid_cape IN (SELECT tid FROM private) THEN NULL ELSE tid_cape END,
+			last_modified = now()
+		WHERE uid <> $1 AND (tid_skin IN (SELECT tid FROM private) OR tid_cape IN (SELECT tid FROM private))
+		RETURNING name_key, uuid
+	), gone AS (
+		DELETE FROM textures WHERE tid IN (SELECT tid FROM private)
+	), noted AS (
+		INSERT INTO changes (keys)
+		SELECT ARRAY['uid:' || uid] FROM doomed
+		UNION ALL
+		SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM own
+		UNION ALL
+		SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM undressed
+		UNION ALL
+		SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM private
+		UNION ALL
+		SELECT ARRAY['uid:' || u.uid] FROM users u JOIN private p ON u.avatar = p.tid WHERE u.uid <> $1
+	)
+	DELETE FROM users u USING doomed d WHERE u.uid = d.uid
+	RETURNING u.uid`
+
+// DeleteUser deletes a user with all that is theirs alone.
+func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
+	deleted, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+		statement{deleteAttempt, []any{proof.Attempt}},
+		statement{lockUserToDelete, []any{proof.ID}},
+		statement{lockTexturesOfUser, []any{proof.ID}},
+		statement{lockPlayersOfUser, []any{proof.ID}},
+		statement{deleteUser, []any{proof.ID, proof.PasswordHash}},
+	)
+	if _, err := only(deleted, failure("delete a user", err), core.ErrPasswordChanged); err != nil {
+		return err
+	}
+	db.ring()
+	return nil
+}

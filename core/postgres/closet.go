@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+var _ core.ClosetStore = (*DB)(nil)
+
+// selectCloset counts what it finds, and returns that even when the page is
+// empty. Case is told by Unicode's rules, whatever the database's locale; what is
+// looked for is no pattern.
+const selectCloset = `
+	WITH found AS MATERIALIZED (
+		SELECT t.*, c.added_at, c.item_name
+		FROM closet_items c JOIN textures t USING (tid)
+		WHERE c.uid = $1 AND (t.type = 'cape') = $2
+			AND ($3 = '' OR strpos(lower(c.item_name COLLATE "und-x-icu"), lower($3 COLLATE "und-x-icu")) > 0)
+	), page AS (
+		SELECT * FROM found ORDER BY added_at DESC, tid DESC LIMIT $4 OFFSET ($5::bigint - 1) * $4
+	)
+	SELECT total, tid, name, type, hash, bytes, coalesce(uploader, 0) AS uploader, public, upload_at, likes, item_name
+	FROM (SELECT count(*) AS total FROM found) counted LEFT JOIN page ON true
+	ORDER BY added_at DESC, tid DESC`
+
+type closetRow struct {
+	Total    int
+	TID      *core.TextureID
+	Name     *string
+	Type     *string
+	Hash     []byte
+	Bytes    *int
+	Uploader core.UserID
+	Public   *bool
+	UploadAt *time.Time
+	Likes    *int64
+	ItemName *string
+}
+
+// Closet lists items of a closet.
+func (db *DB) Closet(ctx context.Context, ticket core.Ticket, query core.ClosetQuery) (core.ClosetPage, error) {
+	rows, err := readFor[closetRow](ctx, db, ticket, statement{selectCloset, []any{
+		ticket.Token.User, query.Capes, query.Name, query.PerPage, query.Page,
+	}})
+	if err != nil {
+		return core.ClosetPage{}, err
+	}
+	page := core.ClosetPage{Total: rows[0].Total}
+	for _, row := range rows {
+		if row.TID == nil {
+			break // the page is empty
+		}
+		kind, err := skin.ParseType(*row.Type)
+		if err != nil {
+			return core.ClosetPage{}, err
+		}
+		page.Items = append(page.Items, core.ClosetItem{
+			Texture: core.Texture{
+				ID: *row.TID, Name: *row.Name, Type: kind, Hash: skin.Hash(row.Hash), Bytes: *row.Bytes, Uploader: row.Uploader,
+				Public: *row.Public, UploadAt: *row.UploadAt, Likes: *row.Likes,
+			},
+			ItemName: *row.ItemName,
+		})
+	}
+	return page, nil
+}
+
+// Who changes a closet locks its user, whose items are counted, and then the
+// texture, whose likes are.
+const lockTexture = `SELECT tid FROM textures WHERE tid = $1 FOR NO KEY UPDATE`
+
+const insertClosetItem = `
+	WITH verdict AS (
+		SELECT u.uid, CASE
+			WHEN t.tid IS NULL THEN 'missing'
+			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND u.permission < 1 THEN 'private'
+			WHEN EXISTS (SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = $2) THEN 'there'
+			WHEN $4 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $4 THEN 'full'
+			WHEN u.score < $5 THEN 'poor'
+			ELSE ''
+		END AS flaw
+		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
+	), added AS (
+		INSERT INTO closet_items (uid, tid, item_name) SELECT uid, $2, $3 FROM verdict WHERE flaw = ''
+		RETURNING uid, tid
+	), liked AS (
+		UPDATE textures t SET likes = likes + 1 FROM added a WHERE t.tid = a.tid
+	), charged AS (
+		UPDATE users u SET score = score - $5 FROM added a WHERE u.uid = a.uid AND $5 > 0
+	)
+	SELECT flaw FROM verdict`
+
+// AddClosetItem adds a texture to a closet.
+func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
+	verdicts, err := collect[struct{ Flaw string }](ctx, db.pool,
+		statement{lockUser, []any{user}},
+		statement{lockTexture, []any{texture}},
+		statement{insertClosetItem, []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost}},
+	)
+	switch {
+	case err != nil:
+		return failure("add a closet item", err)
+	case len(verdicts) == 0:
+		return core.ErrSignedOut
+	}
+	switch verdicts[0].Flaw {
+	case "missing":
+		return noTexture(texture)
+	case "private":
+		return fault.New(fault.Forbidden, "Texture %d is private, and not yours.", texture)
+	case "there":
+		return taken("tid", "This texture is in your closet already.")
+	case "full":
+		return closetFull(terms)
+	case "poor":
+		return core.ErrScore(terms.Cost)
+	default:
+		return nil
+	}
+}
+
+func closetFull(terms core.Terms) error {
+	return fault.New(fault.Refused, "Your closet has %d items already, and may have no more.", terms.Quotas.ClosetItems)
+}
+
+func noTexture(tid core.TextureID) error {
+	return fault.New(fault.NotFound, "There is no texture %d.", tid)
+}
+
+var errNoItem = fault.New(fault.NotFound, "This texture is not in your closet.")
+
+const updateClosetItem = `UPDATE closet_items SET item_name = $3 WHERE uid = $1 AND tid = $2`
+
+// RenameClosetItem gives an item another name.
+func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string) error {
+	tag, err := db.pool.Exec(ctx, updateClosetItem, user, texture, name)
+	switch {
+	case err != nil:
+		return failure("rename a closet item", err)
+	case tag.RowsAffected() == 0:
+		return errNoItem
+	default:
+		return nil
+	}
+}
+
+const lockOwnWearers = `
+	SELECT pid FROM players WHERE uid = $1 AND (tid_skin = $2 OR tid_cape = $2) ORDER BY pid FOR UPDATE`
+
+const deleteClosetItem = `
+	WITH removed AS (
+		DELETE FROM closet_items WHERE uid = $1 AND tid = $2
+		RETURNING uid, tid
+	), unliked AS (
+		UPDATE textures t SET likes = likes - 1 FROM removed r WHERE t.tid = r.tid
+		RETURNING t.tid, NOT t.public AND t.uploader IS DISTINCT FROM $1 AS lost
+	), undressed AS (
+		UPDATE players p SET
+			tid_skin = nullif(p.tid_skin, u.tid), tid_cape = nullif(p.tid_cape, u.tid), last_modified = now()
+		FROM unliked u WHERE u.lost AND p.uid = $1 AND (p.tid_skin = u.tid OR p.tid_cape = u.tid)
+		RETURNING p.name_key, p.uuid
+	), noted AS (
+		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM undressed
+	)
+	SELECT tid FROM removed`
+
+// RemoveClosetItem removes an item.
+func (db *DB) RemoveClosetItem(ctx context.Context, user core.UserID, texture core.TextureID) error {
+	removed, err := collect[struct{ TID core.TextureID }](ctx, db.pool,
+		statement{lockUser, []any{user}},
+		statement{lockTexture, []any{texture}},
+		statement{lockOwnWearers, []any{user, texture}},
+		statement{deleteClosetItem, []any{user, texture}},
+	)
+	switch {
+	case err != nil:
+		return failure("remove a closet item", err)
+	case len(removed) == 0:
+		return errNoItem
+	default:
+		db.ring()
+		return nil
+	}
+}

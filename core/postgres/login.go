@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+var _ core.LoginStore = (*DB)(nil)
+
+// lockAttempts makes the attempts on an account, and those from a network, be
+// counted one after another: many at once must not all find that there were few.
+const lockAttempts = `
+	SELECT pg_advisory_xact_lock('login_failures'::regclass::int, $1), pg_advisory_xact_lock('login_failures'::regclass::int, $2)`
+
+// insertAttempt runs after lockAttempts has waited, and so sees all attempts
+// before it. until is when the last of the limits that are used up has room
+// again.
+const insertAttempt = `
+	WITH owner AS (
+		SELECT * FROM users WHERE email_key = $1
+	), used_up (until) AS (
+		(SELECT failed_at + $5::interval FROM login_failures
+			WHERE account = $2 AND address = $3 AND failed_at > $4::timestamptz - $5 AND $7 > 0
+			ORDER BY failed_at DESC OFFSET greatest($7 - 1, 0) LIMIT 1)
+		UNION ALL
+		(SELECT failed_at + $5 FROM login_failures
+			WHERE address = $3 AND failed_at > $4 - $5 AND $8 > 0
+			ORDER BY failed_at DESC OFFSET greatest($8 - 1, 0) LIMIT 1)
+		UNION ALL
+		(SELECT max(failed_at) + least($10::interval, interval '1 second' * power(2, least(count(*) - $9, 30)))
+			FROM login_failures
+			WHERE account = $2 AND failed_at > $4 - $6::interval AND $9 > 0
+				AND NOT EXISTS (SELECT FROM login_addresses a JOIN owner o USING (uid) WHERE a.address = $3)
+			HAVING count(*) >= $9)
+	), verdict AS (
+		SELECT max(until) AS until FROM used_up WHERE until > $4
+	), counted AS (
+		INSERT INTO login_failures (failed_at, account, address) SELECT $4, $2, $3 FROM verdict WHERE until IS NULL
+		RETURNING id
+	)
+	SELECT v.until, coalesce(c.id, 0) AS attempt, coalesce(u.uid, 0) AS id, coalesce(u.email, '') AS email,
+		coalesce(u.permission, 0) AS permission, coalesce(u.password_hash, '') AS password_hash
+	FROM verdict v LEFT JOIN counted c ON true LEFT JOIN owner u ON true`
+
+// BeginAttempt counts an attempt as failed, and returns the user it is about.
+func (db *DB) BeginAttempt(ctx context.Context, a core.Attempt) (core.Proof, error) {
+	rows, err := collect[struct {
+		Until        *time.Time
+		Attempt      int64
+		ID           core.UserID
+		Email        string
+		Permission   core.Permission
+		PasswordHash string
+	}](ctx, db.pool,
+		statement{lockAttempts, []any{int32(binary.BigEndian.Uint32(a.Account[:])), networkLock(a.Network)}},
+		statement{insertAttempt, []any{
+			a.EmailKey, a.Account[:], a.Network, a.Now, a.PairWindow, a.AccountWindow,
+			a.Limits.PerPair, a.Limits.PerAddress, a.Limits.PerAccount, a.LongestDelay,
+		}},
+	)
+	if err != nil {
+		return core.Proof{}, failure("count an attempt to log in", err)
+	}
+	row := rows[0]
+	if row.Until != nil {
+		return core.Proof{}, &fault.Error{
+			Kind: fault.TooMany, Message: "There were too many failed attempts to log in. Please wait before you try again.",
+			RetryAfter: row.Until.Sub(a.Now),
+		}
+	}
+	return core.Proof{
+		Credentials: core.Credentials{User: core.User{ID: row.ID, Email: row.Email, Permission: row.Permission}, PasswordHash: row.PasswordHash},
+		Attempt:     row.Attempt,
+	}, nil
+}
+
+// networkLock returns the number of the lock on what is counted for a network.
+// Two networks may share one, and then only wait for each other.
+func networkLock(network netip.Prefix) int32 {
+	lock := uint32(network.Bits())
+	for _, b := range network.Addr().AsSlice() {
+		lock = lock*math.MaxUint16 + uint32(b)
+	}
+	return int32(lock)
+}
+
+const deleteAttempt = `DELETE FROM login_failures WHERE id = $1`
+
+// ForgiveAttempt no longer counts an attempt as failed.
+func (db *DB) ForgiveAttempt(ctx context.Context, attempt int64) error {
+	_, err := db.pool.Exec(ctx, deleteAttempt, attempt)
+	return failure("forgive an attempt to log in", err)
+}
+
+const updateHash = `UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2`
+
+// Rehash replaces the hash of a password, unless it changed meanwhile.
+func (db *DB) Rehash(ctx context.Context, user core.UserID, old, fresh string) error {
+	_, err := db.pool.Exec(ctx, updateHash, user, old, fresh)
+	return failure("replace a password hash", err)
+}
+
+const deleteAttemptsBefore = `DELETE FROM login_failures WHERE failed_at < $1`
+
+// TrimAttempts deletes failed attempts from before a time and returns how many.
+func (db *DB) TrimAttempts(ctx context.Context, before time.Time) (int, error) {
+	tag, err := db.pool.Exec(ctx, deleteAttemptsBefore, before)
+	return int(tag.RowsAffected()), failure("trim attempts to log in", err)
+}
