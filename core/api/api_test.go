@@ -48,6 +48,7 @@ type setup struct {
 	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	Limits   serve.Limits
+	Proxies  serve.ProxyConfig
 }
 
 // site is what servers stand on.
@@ -141,7 +142,8 @@ func (s *site) clock() time.Time { return time.Unix(s.now.Load(), 0) }
 // door returns a door to a domain.
 func (s *site) door(t *testing.T, parts api.Parts) *fasthttp.Server {
 	t.Helper()
-	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler), Limits: s.setup.Limits}, parts, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	log := slog.New(slog.DiscardHandler)
+	server, err := api.New(serve.Door{Log: log, Limits: s.setup.Limits, Proxies: serve.NewProxies(s.setup.Proxies, log)}, parts, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,16 +244,7 @@ func (s *Server) ticket(rc *fasthttp.RequestCtx) (core.Ticket, error) {
 func (s *Server) address(rc *fasthttp.RequestCtx) client { return client{network: s.network(rc)} }
 
 func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
-	address := netip.IPv4Unspecified()
-	if peer, err := netip.ParseAddrPort(rc.RemoteAddr().String()); err == nil {
-		address = peer.Addr().Unmap()
-	}
-	bits := 32
-	if address.Is6() {
-		bits = 64
-	}
-	network, _ := address.WithZone("").Prefix(bits)
-	return network
+	return serve.Network(s.door.Proxies.Client(rc))
 }
 
 // bearer returns the token of the Authorization header (RFC 6750, section 2.1).

@@ -6,8 +6,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
 )
 
 // MaxBody is the largest body of a request in bytes: an upload with the form
@@ -23,14 +22,14 @@ const MaxBody = 1<<20 + 64<<10
 
 // Config says what the door tells caches and what it passes on.
 type Config struct {
-	CacheTags      Tags           `env:"CACHE_TAGS" envDefault:"both" help:"headers that tell CDNs what an answer depends on: off, surrogate-key, cache-tag or both"`
-	SMaxage        time.Duration  `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
-	APIUpstream    string         `env:"API_UPSTREAM" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is passed on; empty: /api is not found here"`
-	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" help:"networks of proxies whose X-Forwarded-For is believed, as in 10.0.0.0/8,192.0.2.7/32"`
+	CacheTags   Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that tell CDNs what an answer depends on: off, surrogate-key, cache-tag or both"`
+	SMaxage     time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
+	APIUpstream string        `env:"API_UPSTREAM" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is passed on; empty: /api is not found here"`
 }
 
 // Server answers the edge's public requests.
 type Server struct {
+	door     serve.Door
 	pictures *edge.Pictures
 	tags     Tags
 	byName   string    // Cache-Control of pictures whose mapping changes often
@@ -38,8 +37,8 @@ type Server struct {
 }
 
 // New returns a server of pictures.
-func New(config Config, pictures *edge.Pictures, log *slog.Logger) (*Server, error) {
-	upstream, err := newUpstream(config.APIUpstream, config.TrustedProxies, log)
+func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, error) {
+	upstream, err := newUpstream(config.APIUpstream, door.Proxies)
 	if err != nil {
 		return nil, fmt.Errorf("API_UPSTREAM %w", err)
 	}
@@ -49,21 +48,28 @@ func New(config Config, pictures *edge.Pictures, log *slog.Logger) (*Server, err
 	case config.SMaxage%time.Second != 0:
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
-	return &Server{pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream}, nil
+	return &Server{door: door, pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream}, nil
 }
 
-// Answer answers a request. It is a serve.Handler.
-func (s *Server) Answer(ctx context.Context, rc *fasthttp.RequestCtx) error {
+// HTTP returns the server behind the public listener.
+func (s *Server) HTTP() *fasthttp.Server {
+	door := s.door
+	door.Mark = mark
+	return door.Server(door.Handle(s.answer), MaxBody)
+}
+
+// answer answers a request.
+func (s *Server) answer(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	path := string(rc.Path())
 	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
 		if s.upstream != nil {
 			return s.upstream.pass(ctx, rc)
 		}
-		Mark(rc)
+		mark(rc)
 		return fault.New(fault.NotFound, "There is no API here.")
 	}
 
-	Mark(rc)
+	mark(rc)
 	subject, isImage := subjectOf(path)
 	if !isImage {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
@@ -89,8 +95,8 @@ func (s *Server) Answer(ctx context.Context, rc *fasthttp.RequestCtx) error {
 
 const methods = "GET, HEAD, OPTIONS"
 
-// Mark sets what every answer has.
-func Mark(rc *fasthttp.RequestCtx) {
+// mark sets what every answer has.
+func mark(rc *fasthttp.RequestCtx) {
 	header := &rc.Response.Header
 	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	header.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")

@@ -102,6 +102,7 @@ func (l *lines) String() string {
 // setup is what a test may change before its site opens.
 type setup struct {
 	api      api.Config
+	proxies  serve.ProxyConfig
 	pictures edge.Config
 	studio   *studio
 }
@@ -130,9 +131,6 @@ func open(t *testing.T, changes ...func(*setup)) *site {
 	must(t, err)
 	pictures, err := edge.NewPictures(with.pictures, s.mappings, s.studio, s.studio, paint.Default())
 	must(t, err)
-	door, err := api.New(with.api, pictures, log)
-	must(t, err)
-
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var background sync.WaitGroup
 	background.Go(func() { core.Answer(ctx) })
@@ -141,9 +139,9 @@ func open(t *testing.T, changes ...func(*setup)) *site {
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second,
 		WorkTimeout: 10 * time.Second, HeaderBytes: 16 << 10, MaxConnections: 4096,
 	}
-	outside := serve.Door{Log: log, Limits: limits}
-	server := outside.Server(outside.Handle(door.Answer), api.MaxBody)
-	s.url = listen(t, server)
+	server, err := api.New(serve.Door{Log: log, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
+	must(t, err)
+	s.url = listen(t, server.HTTP())
 	t.Cleanup(func() {
 		cancel()
 		background.Wait()

@@ -1,18 +1,13 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"iter"
-	"log/slog"
-	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -39,13 +34,11 @@ var hopByHop = []string{
 type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
-	trusted      []netip.Prefix
-	log          *slog.Logger
-	warned       atomic.Int64 // when a forged header was last logged, in Unix seconds
+	proxies      *serve.Proxies
 }
 
 // newUpstream returns the upstream at an address, nil if that is empty.
-func newUpstream(address string, trusted []netip.Prefix, log *slog.Logger) (*upstream, error) {
+func newUpstream(address string, proxies *serve.Proxies) (*upstream, error) {
 	if address == "" {
 		return nil, nil //nolint:nilnil // none is configured
 	}
@@ -75,7 +68,7 @@ func newUpstream(address string, trusted []netip.Prefix, log *slog.Logger) (*ups
 	if isTLS {
 		client.TLSConfig = &tls.Config{ServerName: target.Hostname(), MinVersion: tls.VersionTLS12}
 	}
-	return &upstream{scheme: target.Scheme, host: target.Host, client: client, trusted: trusted, log: log}, nil
+	return &upstream{scheme: target.Scheme, host: target.Host, client: client, proxies: proxies}, nil
 }
 
 // pass passes a request on and its answer back, both as they are, but for what
@@ -96,14 +89,14 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	request.Header.SetNoDefaultContentType(true)
 	forward(&request.Header, &rc.Request.Header, fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, headerRequestID)
 	request.Header.SetHost(u.host)
-	request.Header.Set(fasthttp.HeaderXForwardedFor, u.clientOf(rc).String())
+	request.Header.Set(fasthttp.HeaderXForwardedFor, u.proxies.Client(rc).String())
 	request.Header.Set(headerRequestID, id)
 	request.SetBodyRaw(rc.Request.Body())
 
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	if err := u.client.DoDeadline(request, answer, deadline); err != nil {
-		Mark(rc)
+		mark(rc)
 		return fault.Down("API", err)
 	}
 	rc.SetStatusCode(answer.StatusCode())
@@ -135,52 +128,4 @@ func forward(to, from header, omitted ...string) {
 			to.AddBytesKV(name, value)
 		}
 	}
-}
-
-// clientOf returns the address of the client: that of the peer or, if the peer
-// is a trusted proxy, the last one in X-Forwarded-For that is none. What stands
-// before it could be anybody's invention.
-func (u *upstream) clientOf(rc *fasthttp.RequestCtx) netip.Addr {
-	client := addressOf(rc.RemoteAddr())
-	lines := rc.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor)
-	if !u.trusts(client) {
-		if len(lines) > 0 {
-			u.warn(client)
-		}
-		return client
-	}
-	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
-	for i := len(hops) - 1; i >= 0 && u.trusts(client); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break
-		}
-		client = hop.Unmap().WithZone("")
-	}
-	return client
-}
-
-func (u *upstream) trusts(address netip.Addr) bool {
-	for _, network := range u.trusted {
-		if network.Contains(address) {
-			return true
-		}
-	}
-	return false
-}
-
-// warn logs, once a minute, that a peer forwards for others without being
-// trusted: a forgery, or a proxy that nobody has configured.
-func (u *upstream) warn(peer netip.Addr) {
-	now, last := time.Now().Unix(), u.warned.Load()
-	if now-last >= 60 && u.warned.CompareAndSwap(last, now) {
-		u.log.Warn("x-forwarded-for from a peer that is no trusted proxy", "peer", peer.String())
-	}
-}
-
-func addressOf(peer net.Addr) netip.Addr {
-	if tcp, ok := peer.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
-	}
-	return netip.IPv4Unspecified()
 }

@@ -54,6 +54,8 @@ func (l Limits) Check() error {
 type Door struct {
 	Log    *slog.Logger
 	Limits Limits
+	// Proxies finds the addresses of clients.
+	Proxies *Proxies
 	// Mark, unless nil, sets the headers of answers to requests that cannot be read,
 	// which reach no handler.
 	Mark func(*fasthttp.RequestCtx)

@@ -40,10 +40,11 @@ type config struct {
 	EdgesTLSCert string   `env:"EDGES_TLS_CERT" help:"file with the certificate chain of the edges' listener, in PEM; empty for plain HTTP"`
 	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" help:"file with that certificate's key, in PEM"`
 
-	Demo   bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
-	Limits serve.Limits
-	Drain  serve.Drain    `envPrefix:"DRAIN_"`
-	Log    logging.Config `envPrefix:"LOG_"`
+	Demo    bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
+	Limits  serve.Limits
+	Proxies serve.ProxyConfig
+	Drain   serve.Drain    `envPrefix:"DRAIN_"`
+	Log     logging.Config `envPrefix:"LOG_"`
 }
 
 // check returns an error that names a setting which makes no sense by itself.

@@ -23,9 +23,10 @@ type config struct {
 	Pictures edge.Config
 	Mappings edge.MappingsConfig
 
-	Limits serve.Limits
-	Drain  serve.Drain    `envPrefix:"DRAIN_"`
-	Log    logging.Config `envPrefix:"LOG_"`
+	Limits  serve.Limits
+	Proxies serve.ProxyConfig
+	Drain   serve.Drain    `envPrefix:"DRAIN_"`
+	Log     logging.Config `envPrefix:"LOG_"`
 }
 
 // Operators is where operators ask.

@@ -59,7 +59,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
-	server, err := api.New(config.API, pictures, log)
+	door := serve.Door{Log: log, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
+	public, err := api.New(door, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -79,15 +80,12 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { core.Follow(touch, mappings) })
 
 	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "webp", renderer.CanWebP())
-	door := serve.Door{Log: log, Limits: config.Limits}
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
 	)
-	public := door
-	public.Mark = api.Mark
 	return serve.Run(ctx, log, health, config.Drain, nil,
-		serve.Listener{Name: "public", Address: config.Listen, Server: public.Server(public.Handle(server.Answer), api.MaxBody)},
+		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP()},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
 }
