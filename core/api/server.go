@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -65,6 +66,7 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 	for i, origin := range config.CORSOrigins {
 		config.CORSOrigins[i] = strings.TrimSpace(origin)
 	}
+	door.Listener = "public"
 	limits := config.Limits
 	return &Server{
 		Parts: parts, config: config, door: door, fileBytes: fileBytes,
@@ -111,42 +113,52 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	})
 
-	r.POST("/api/auth/login", s.open(s.login))
-	r.POST("/api/auth/logout", s.signedIn(s.logout))
-	r.POST("/api/auth/refresh", s.open(s.refresh))
-	r.POST("/api/auth/register", s.open(s.register))
+	handle := func(method, path string, h fasthttp.RequestHandler) {
+		route := s.door.Route(method + " " + path)
+		r.Handle(method, path, func(rc *fasthttp.RequestCtx) {
+			route.Claim(rc)
+			h(rc)
+		})
+	}
 
-	r.GET("/api/user", s.signedIn(s.user))
-	r.PUT("/api/user", s.signedIn(s.renameUser))
-	r.DELETE("/api/user", s.signedIn(s.deleteUser))
-	r.PUT("/api/user/avatar", s.signedIn(s.setAvatar))
-	r.PUT("/api/user/email", s.signedIn(s.changeEmail))
-	r.PUT("/api/user/password", s.signedIn(s.changePassword))
-	r.GET("/api/user/notifications", s.reading(s.notifications))
-	r.POST("/api/user/notifications/{id}", s.signedIn(s.readNotification))
+	handle(fasthttp.MethodPost, "/api/auth/login", s.open(s.login))
+	handle(fasthttp.MethodPost, "/api/auth/logout", s.signedIn(s.logout))
+	handle(fasthttp.MethodPost, "/api/auth/refresh", s.open(s.refresh))
+	handle(fasthttp.MethodPost, "/api/auth/register", s.open(s.register))
 
-	r.GET("/api/players", s.reading(s.players))
-	r.POST("/api/players", s.signedIn(s.createPlayer))
-	r.DELETE("/api/players/{pid}", s.signedIn(s.deletePlayer))
-	r.PUT("/api/players/{pid}/name", s.signedIn(s.renamePlayer))
-	r.PUT("/api/players/{pid}/textures", s.signedIn(s.dressPlayer))
-	r.DELETE("/api/players/{pid}/textures", s.signedIn(s.undressPlayer))
+	handle(fasthttp.MethodGet, "/api/user", s.signedIn(s.user))
+	handle(fasthttp.MethodPut, "/api/user", s.signedIn(s.renameUser))
+	handle(fasthttp.MethodDelete, "/api/user", s.signedIn(s.deleteUser))
+	handle(fasthttp.MethodPut, "/api/user/avatar", s.signedIn(s.setAvatar))
+	handle(fasthttp.MethodPut, "/api/user/email", s.signedIn(s.changeEmail))
+	handle(fasthttp.MethodPut, "/api/user/password", s.signedIn(s.changePassword))
+	handle(fasthttp.MethodGet, "/api/user/notifications", s.reading(s.notifications))
+	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.signedIn(s.readNotification))
 
-	r.GET("/api/closet", s.reading(s.closet))
-	r.POST("/api/closet", s.signedIn(s.addClosetItem))
-	r.PUT("/api/closet/{tid}", s.signedIn(s.renameClosetItem))
-	r.DELETE("/api/closet/{tid}", s.signedIn(s.removeClosetItem))
+	handle(fasthttp.MethodGet, "/api/players", s.reading(s.players))
+	handle(fasthttp.MethodPost, "/api/players", s.signedIn(s.createPlayer))
+	handle(fasthttp.MethodDelete, "/api/players/{pid}", s.signedIn(s.deletePlayer))
+	handle(fasthttp.MethodPut, "/api/players/{pid}/name", s.signedIn(s.renamePlayer))
+	handle(fasthttp.MethodPut, "/api/players/{pid}/textures", s.signedIn(s.dressPlayer))
+	handle(fasthttp.MethodDelete, "/api/players/{pid}/textures", s.signedIn(s.undressPlayer))
 
-	r.POST(uploadPath, s.signedIn(s.upload))
+	handle(fasthttp.MethodGet, "/api/closet", s.reading(s.closet))
+	handle(fasthttp.MethodPost, "/api/closet", s.signedIn(s.addClosetItem))
+	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.signedIn(s.renameClosetItem))
+	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.signedIn(s.removeClosetItem))
+
+	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload))
 
 	return s.answered(r.Handler)
 }
 
 // answered marks every answer, and answers preflights.
 func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	preflights := s.door.Route("OPTIONS")
 	return func(rc *fasthttp.RequestCtx) {
 		s.mark(rc)
 		if rc.IsOptions() {
+			preflights.Claim(rc)
 			header := &rc.Response.Header
 			header.Set(fasthttp.HeaderAccessControlAllowMethods, "GET, POST, PUT, DELETE")
 			header.Set(fasthttp.HeaderAccessControlAllowHeaders, "Authorization, Content-Type")
@@ -205,6 +217,7 @@ func (s *Server) reading(h func(context.Context, *fasthttp.RequestCtx, core.Tick
 		if err != nil {
 			return cmp.Or(s.requests.take(rc, s.address(rc)), err)
 		}
+		serve.Note(rc, slog.Int64("uid", int64(ticket.Token.User)))
 		user := client{user: ticket.Token.User}
 		if err := s.requests.take(rc, user); err != nil {
 			return err

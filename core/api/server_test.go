@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -174,6 +177,46 @@ func TestRequestIDIsEchoed(t *testing.T) {
 	f("GET", "/api/auth/login", body{})
 	f("OPTIONS", "/api/user", body{})
 	f("POST", "/api/auth/login", encodeJSON(`{}`))
+}
+
+func TestRequestsAreLogged(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	s := newSite(t)
+	_, parts := s.domain(t)
+	c := s.serve(t).signUp(t)
+	server, err := api.New(serve.Door{Log: slog.New(slog.NewTextHandler(&out, nil)), Sample: 1, Limits: s.setup.Limits}, parts, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := server.HTTP().Handler
+	f := func(method, target, token string, wants ...string) {
+		t.Helper()
+		var rc fasthttp.RequestCtx
+		rc.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, nil)
+		rc.Request.Header.SetMethod(method)
+		rc.Request.SetRequestURI(target)
+		rc.Request.Header.Set("Authorization", "Bearer "+token)
+		out.Reset()
+		handler(&rc)
+		for _, want := range append(wants, "listener=public", "method="+method, "client=203.0.113.9") {
+			if !strings.Contains(out.String(), " "+want) {
+				t.Errorf("%s %s is logged as %q; want %s in it", method, target, out.String(), want)
+			}
+		}
+		if strings.Contains(out.String(), c.token) || strings.Count(out.String(), "\n") != 1 {
+			t.Errorf("%s %s is logged as %q; want one line without the token", method, target, out.String())
+		}
+	}
+
+	signedIn := fmt.Sprintf("uid=%d\n", c.uid)
+	f("GET", "/api/user?token="+c.token, c.token, `route="GET /api/user"`, "path=/api/user", "status=200", signedIn)
+	f("PUT", "/api/players/7/name", c.token, `route="PUT /api/players/{pid}/name"`, "path=/api/players/7/name", "status=422", signedIn)
+	f("GET", "/api/user", "nonsense", `route="GET /api/user"`, "status=401")
+	f("GET", "/api/nothing", c.token, "route=other", "status=404")
+	f("PATCH", "/api/user", c.token, "route=other", "status=405")
+	f("OPTIONS", "/api/user", "", "route=OPTIONS", "status=204")
 }
 
 func TestEveryOrigin(t *testing.T) {

@@ -40,6 +40,7 @@ type Server struct {
 // New returns a door for edges that know one of the secrets. Its streams end
 // with ctx.
 func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, secrets []string) (*Server, error) {
+	door.Listener = "edges"
 	s := &Server{mappings: mappings, feed: feed, door: door, stop: ctx}
 	ring, err := mapping.Secrets(secrets)
 	if err != nil {
@@ -53,6 +54,7 @@ func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *co
 
 // HTTP returns the server behind the edges' listener.
 func (s *Server) HTTP() *fasthttp.Server {
+	lookups, changes := s.door.Route("POST "+mapping.LookupPath), s.door.Route("GET "+mapping.ChangesPath)
 	server := s.door.Server(s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.door.Limits.WorkTimeout + takeTimeout)); err != nil {
@@ -63,8 +65,10 @@ func (s *Server) HTTP() *fasthttp.Server {
 		}
 		switch string(rc.Path()) {
 		case mapping.LookupPath:
+			lookups.Claim(rc)
 			return s.lookup(ctx, rc)
 		case mapping.ChangesPath:
+			changes.Claim(rc)
 			return s.changes(rc)
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")

@@ -34,6 +34,7 @@ type Server struct {
 	tags     Tags
 	byName   string    // Cache-Control of pictures whose mapping changes often
 	upstream *upstream // nil: none
+	routes   routes
 }
 
 // New returns a server of pictures.
@@ -48,20 +49,22 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 	case config.SMaxage%time.Second != 0:
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
-	return &Server{door: door, pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream}, nil
+	door.Listener, door.Mark = "public", mark
+	return &Server{
+		door: door, pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream, routes: newRoutes(door),
+	}, nil
 }
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	door := s.door
-	door.Mark = mark
-	return door.Server(door.Handle(s.answer), MaxBody)
+	return s.door.Server(s.door.Handle(s.answer), MaxBody)
 }
 
 // answer answers a request.
 func (s *Server) answer(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	path := string(rc.Path())
 	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
+		s.routes.api.Claim(rc)
 		if s.upstream != nil {
 			return s.upstream.pass(ctx, rc)
 		}
@@ -75,6 +78,7 @@ func (s *Server) answer(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
 		return notFound()
 	}
+	s.routes.of(subject).Claim(rc)
 	switch {
 	case rc.IsGet() || rc.IsHead():
 		return s.image(ctx, rc, subject)

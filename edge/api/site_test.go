@@ -103,6 +103,7 @@ func (l *lines) String() string {
 type setup struct {
 	api      api.Config
 	proxies  serve.ProxyConfig
+	sample   float64 // share of requests that are logged
 	pictures edge.Config
 	studio   *studio
 }
@@ -139,7 +140,7 @@ func open(t *testing.T, changes ...func(*setup)) *site {
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second,
 		WorkTimeout: 10 * time.Second, HeaderBytes: 16 << 10, MaxConnections: 4096,
 	}
-	server, err := api.New(serve.Door{Log: log, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
+	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
 	must(t, err)
 	s.url = listen(t, server.HTTP())
 	t.Cleanup(func() {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -180,6 +182,31 @@ func TestClientAddress(t *testing.T) {
 	if got := wary.log.String(); !strings.Contains(got, "x-forwarded-for") {
 		t.Errorf("nothing warns of a forgery:\n%s", got)
 	}
+}
+
+// A request that is passed on has one id in the logs of both programs.
+func TestOneIDInBothLogs(t *testing.T) {
+	t.Parallel()
+	log := &lines{}
+	door := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10}}
+	core := listen(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) }, 1024))
+	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })
+
+	f := func(header http.Header) {
+		t.Helper()
+		id := s.do(t, http.MethodGet, "/api/x", header, "").header.Get("X-Request-Id")
+		if sent := header.Get("X-Request-Id"); id == "" || sent != "" && id != sent {
+			t.Errorf("the answer to a request with the id %q has the id %q", sent, id)
+		}
+		for program, text := range map[string]string{"core": log.String(), "edge": s.log.String()} {
+			if want := "msg=request request_id=" + id + " "; strings.Count(text, want) != 1 {
+				t.Errorf("the log of %s lacks a line with %q:\n%s", program, want, text)
+			}
+		}
+	}
+
+	f(http.Header{})
+	f(http.Header{"X-Request-Id": {"r-1"}})
 }
 
 func TestUpstreamAway(t *testing.T) {

@@ -3,6 +3,7 @@ package logging_test
 import (
 	"encoding/json"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 
@@ -46,6 +47,25 @@ func TestText(t *testing.T) {
 	if !strings.Contains(out.String(), `level=DEBUG msg="connection trouble"`) {
 		t.Errorf("the line is %q", out.String())
 	}
+}
+
+func TestAShareIsFromNoneToAll(t *testing.T) {
+	t.Parallel()
+
+	f := func(share float64, accepted bool) {
+		t.Helper()
+		_, err := logging.New(nil, logging.Config{Format: "json", Requests: share})
+		if (err == nil) != accepted || err != nil && !strings.Contains(err.Error(), "LOG_REQUESTS") {
+			t.Errorf("the share %v: %v; want it accepted: %t, or else named", share, err, accepted)
+		}
+	}
+
+	f(0, true)
+	f(0.01, true)
+	f(1, true)
+	f(-0.01, false)
+	f(1.01, false)
+	f(math.NaN(), false)
 }
 
 func TestAnUnknownFormatIsNamed(t *testing.T) {

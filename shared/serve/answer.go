@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math"
 	"strconv"
 
@@ -64,21 +63,19 @@ func JSON(rc *fasthttp.RequestCtx, status int, body any) error {
 	return nil
 }
 
-// Refuse answers a request that failed. It is the only place where a failed
-// request is logged, and it logs only what an operator must look into. Headers
-// that were set before stay, but what is not cacheable by an earlier word is
-// no-store.
-func Refuse(log *slog.Logger, rc *fasthttp.RequestCtx, err error) {
+// Refuse answers a request that failed, and has its cause logged if an operator
+// must look into it. Headers that were set before stay, but what is not
+// cacheable by an earlier word is no-store.
+func Refuse(rc *fasthttp.RequestCtx, err error) {
 	f := fault.Of(err)
 	answer := answers[f.Kind]
+	if err := JSON(rc, answer.status, problem{answer.code, f.Message, f.Fields, f.Data}); err != nil {
+		Refuse(rc, fmt.Errorf("encode the answer %q: %w", f.Message, err))
+		return
+	}
 	refused[f.Kind].Inc()
-
-	switch f.Kind {
-	case fault.Internal:
-		log.Error("request failed", "request_id", RequestID(rc), "method", string(rc.Method()), "path", string(rc.Path()), "error", err)
-	case fault.Unavailable:
-		log.Warn("dependency unavailable", "request_id", RequestID(rc), "path", string(rc.Path()), "error", err)
-	default:
+	if r := recordOf(rc); r != nil && (f.Kind == fault.Internal || f.Kind == fault.Unavailable) {
+		r.cause = err
 	}
 
 	header := &rc.Response.Header
@@ -90,11 +87,5 @@ func Refuse(log *slog.Logger, rc *fasthttp.RequestCtx, err error) {
 	}
 	if len(header.Peek(fasthttp.HeaderCacheControl)) == 0 {
 		header.Set(fasthttp.HeaderCacheControl, "no-store")
-	}
-	if err := JSON(rc, answer.status, problem{answer.code, f.Message, f.Fields, f.Data}); err != nil {
-		log.Error("answer cannot be encoded", "request_id", RequestID(rc), "error", err)
-		rc.SetStatusCode(fasthttp.StatusInternalServerError)
-		rc.SetContentType("application/json; charset=utf-8")
-		rc.SetBodyString(`{"code":10,"message":"Something went wrong on our side."}`)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -52,7 +51,7 @@ func TestEveryKindHasItsStatusAndCode(t *testing.T) {
 	}
 	for kind := fault.Internal; kind <= fault.Banned; kind++ {
 		rc := exchange(nil)
-		serve.Refuse(silent(), rc, fault.New(kind, "A sentence."))
+		serve.Refuse(rc, fault.New(kind, "A sentence."))
 
 		var body struct{ Code int }
 		if err := json.Unmarshal(rc.Response.Body(), &body); err != nil {
@@ -70,7 +69,7 @@ func TestRefuseTellsWhatTheFaultTells(t *testing.T) {
 	f := func(err error, want string) {
 		t.Helper()
 		rc := exchange(nil)
-		serve.Refuse(silent(), rc, err)
+		serve.Refuse(rc, err)
 		if diff := cmp.Diff(want, string(rc.Response.Body())); diff != "" {
 			t.Errorf("the answer to %v (-want +got):\n%s", err, diff)
 		}
@@ -94,7 +93,7 @@ func TestRefuseSetsHeaders(t *testing.T) {
 	f := func(err error, header, want string) {
 		t.Helper()
 		rc := exchange(nil)
-		serve.Refuse(silent(), rc, err)
+		serve.Refuse(rc, err)
 		if got := string(rc.Response.Header.Peek(header)); got != want {
 			t.Errorf("%s of the answer to %v is %q; want %q", header, err, got, want)
 		}
@@ -119,35 +118,8 @@ func TestRefuseKeepsAnEarlierCacheControl(t *testing.T) {
 
 	rc := exchange(nil)
 	rc.Response.Header.Set("Cache-Control", "public, max-age=15")
-	serve.Refuse(silent(), rc, fault.New(fault.NotFound, "There is no such player."))
+	serve.Refuse(rc, fault.New(fault.NotFound, "There is no such player."))
 	if got := string(rc.Response.Header.Peek("Cache-Control")); got != "public, max-age=15" {
 		t.Errorf("Cache-Control is %q", got)
 	}
-}
-
-// Only what an operator must look into is logged, and it is found by the id that
-// the client has.
-func TestRefuseLogsWhatOperatorsMustKnow(t *testing.T) {
-	t.Parallel()
-
-	f := func(err error, want string) {
-		t.Helper()
-		var out strings.Builder
-		rc := exchange(nil)
-		rc.Request.Header.Set("X-Request-ID", "abc-123")
-		serve.Refuse(slog.New(slog.NewTextHandler(&out, nil)), rc, err)
-		line := out.String()
-		if want == "" && line != "" {
-			t.Errorf("%v is logged: %s", err, line)
-		}
-		if !strings.Contains(line, want) || want != "" && !strings.Contains(line, "request_id=abc-123") {
-			t.Errorf("the log of %v is %q; want %q and the request's id in it", err, line, want)
-		}
-	}
-
-	f(errors.New("secret"), `level=ERROR msg="request failed"`)
-	f(errors.New("secret"), `error=secret`)
-	f(fault.Down("database", io.ErrUnexpectedEOF), `level=WARN msg="dependency unavailable"`)
-	f(fault.New(fault.Unauthenticated, "Sign in."), "")
-	f(fault.Field("name", "Too long."), "")
 }

@@ -52,7 +52,11 @@ func (l Limits) Check() error {
 
 // Door makes fasthttp servers and handlers out of handlers that return errors.
 type Door struct {
-	Log    *slog.Logger
+	Listener string // its name in the log: public, edges, operators
+	Log      *slog.Logger
+	// Sample is the share of requests that are logged besides those that fail
+	// through no fault of the client's.
+	Sample float64
 	Limits Limits
 	// Proxies finds the addresses of clients.
 	Proxies *Proxies
@@ -62,18 +66,23 @@ type Door struct {
 }
 
 // Server returns a server for a handler. Requests that fasthttp itself refuses
-// are answered like all others.
+// are answered and logged like all others. A panic is answered as an internal
+// error and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
+	other, unreadable := d.Route("other"), d.Route("unreadable")
+	survived := survive(handler)
 	return &fasthttp.Server{
-		Handler: handler,
+		Handler: func(rc *fasthttp.RequestCtx) { d.observe(rc, other, survived) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
-			if errors.Is(err, fasthttp.ErrBodyTooLarge) {
-				d.swallow(rc.Conn())
-			}
-			if d.Mark != nil {
-				d.Mark(rc)
-			}
-			Refuse(d.Log, rc, d.unreadable(err))
+			d.observe(rc, unreadable, survive(func(rc *fasthttp.RequestCtx) {
+				if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+					d.swallow(rc.Conn())
+				}
+				if d.Mark != nil {
+					d.Mark(rc)
+				}
+				Refuse(rc, d.unreadable(err))
+			}))
 		},
 		Concurrency:           d.Limits.MaxConnections,
 		ReadBufferSize:        d.Limits.HeaderBytes,
@@ -89,6 +98,21 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		Logger:                quiet{d.Log},
 		// fasthttp would write files of large forms to disk, and every form anew.
 		DisablePreParseMultipartForm: true,
+	}
+}
+
+// survive returns a handler that answers where another one panics.
+func survive(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(rc *fasthttp.RequestCtx) {
+		defer func() {
+			if caught := recover(); caught != nil {
+				// What every answer has, set already, stays.
+				rc.Response.Header.Del(fasthttp.HeaderCacheControl)
+				rc.Response.Header.Del(fasthttp.HeaderETag)
+				Refuse(rc, fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
+			}
+		}()
+		handler(rc)
 	}
 }
 
@@ -136,7 +160,7 @@ func (d Door) swallow(conn net.Conn) {
 }
 
 // Handle returns a fasthttp handler that gives h a bounded time and answers its
-// error. A panic is answered as an internal error and ends nothing else.
+// error.
 func (d Door) Handle(h Handler) fasthttp.RequestHandler {
 	return d.Guard(func(rc *fasthttp.RequestCtx) error {
 		ctx, cancel := context.WithTimeout(context.Background(), d.Limits.WorkTimeout)
@@ -153,16 +177,8 @@ func (d Door) Handle(h Handler) fasthttp.RequestHandler {
 // makes no context: for paths where that would cost too much.
 func (d Door) Guard(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
-		defer func() {
-			if caught := recover(); caught != nil {
-				// What every answer has, set already, stays.
-				rc.Response.Header.Del(fasthttp.HeaderCacheControl)
-				rc.Response.Header.Del(fasthttp.HeaderETag)
-				Refuse(d.Log, rc, fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
-			}
-		}()
 		if err := h(rc); err != nil {
-			Refuse(d.Log, rc, err)
+			Refuse(rc, err)
 		}
 	}
 }

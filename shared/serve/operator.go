@@ -74,12 +74,16 @@ func (h *Health) report(ctx context.Context) report {
 // /readyz, /metrics and /debug/pprof, the last for loopback only unless
 // pprofForAll.
 func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Server {
+	door.Listener = "operators"
+	live, ready, figures, profiles := door.Route("GET /livez"), door.Route("GET /readyz"), door.Route("GET /metrics"), door.Route("GET /debug/pprof")
 	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 		switch path := string(rc.Path()); {
 		case path == "/livez":
+			live.Claim(rc)
 			return JSON(rc, fasthttp.StatusOK, map[string]bool{"live": true})
 		case path == "/readyz":
+			ready.Claim(rc)
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			r := health.report(ctx)
@@ -88,10 +92,12 @@ func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Serve
 			}
 			return JSON(rc, fasthttp.StatusOK, r)
 		case path == "/metrics":
+			figures.Claim(rc)
 			rc.SetContentType("text/plain; version=0.0.4")
 			metrics.WritePrometheus(rc, true)
 			return nil
 		case strings.HasPrefix(path, "/debug/pprof"):
+			profiles.Claim(rc)
 			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {
 				return fault.New(fault.Forbidden, "Profiles are for loopback only.")
 			}

@@ -35,7 +35,7 @@ func TestRead(t *testing.T) {
 	}
 	want := config{
 		Listen: "127.0.0.1:1", Secret: "from a file", Timeout: 2 * time.Second,
-		Log: logging.Config{Level: slog.LevelWarn, Format: "json"},
+		Log: logging.Config{Level: slog.LevelWarn, Format: "json", Requests: 0.01},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)

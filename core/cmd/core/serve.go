@@ -66,7 +66,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Ring)
 
-	door := serve.Door{Log: log, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
+	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
 	public, err := api.New(door, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)

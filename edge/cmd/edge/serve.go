@@ -59,7 +59,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
-	door := serve.Door{Log: log, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
+	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
 	public, err := api.New(door, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)

@@ -1,0 +1,36 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// What a client asks for never becomes the name of a route.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	s := open(t, func(s *setup) { s.sample = 1 })
+	f := func(path, route string) {
+		t.Helper()
+		before := len(s.log.String())
+		s.get(t, path)
+		if line := s.log.String()[before:]; !strings.Contains(line, " listener=public ") || !strings.Contains(line, " route="+route+" ") {
+			t.Errorf("%s is logged as %q; want it to be of the route %s", path, line, route)
+		}
+	}
+
+	hash := skin.HashOf([]byte("nothing")).String()
+	f("/avatar/player/Steve", "/avatar/player/{name}")
+	f("/avatar/player/Steve.png", "/avatar/player/{name}")
+	f("/avatar/user/1", "/avatar/user/{uid}")
+	f("/avatar/1?size=64", "/avatar/{tid}")
+	f("/avatar/steve", "/avatar/{tid}")
+	f("/avatar/hash/"+hash, "/avatar/hash/{hash}")
+	f("/preview/1.webp", "/preview/{tid}")
+	f("/preview/hash/"+hash, "/preview/hash/{hash}")
+	f("/api/players", "/api")
+	f("/preview/user/1", "other")
+	f("/avatar/", "other")
+	f("/", "other")
+}

@@ -1,0 +1,102 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// record is what is noted of a request while it is answered.
+type record struct {
+	route *Route
+	cause error       // why it failed, if that is for operators to know
+	notes []slog.Attr // what its handler wants to be logged
+}
+
+// records are kept to be used again: there is one for every request.
+var records = sync.Pool{New: func() any { return new(record) }}
+
+// recordKey is the user value under which a request has its record.
+type recordKey struct{}
+
+// recordOf returns the record of a request, nil if no Door's server has it.
+func recordOf(rc *fasthttp.RequestCtx) *record {
+	r, _ := rc.UserValue(recordKey{}).(*record)
+	return r
+}
+
+// Note adds to what is logged of a request, if it is. It must be nothing secret,
+// and noted before the handler returns.
+func Note(rc *fasthttp.RequestCtx, attr slog.Attr) {
+	if r := recordOf(rc); r != nil {
+		r.notes = append(r.notes, attr)
+	}
+}
+
+// observe has a request answered, which is of the route until another one claims
+// it. Afterwards it is logged if it failed through no fault of the client's, or
+// if chance wants it.
+func (d Door) observe(rc *fasthttp.RequestCtx, route *Route, answer fasthttp.RequestHandler) {
+	began := time.Now()
+	r, _ := records.Get().(*record)
+	r.route = route
+	rc.SetUserValue(recordKey{}, r)
+	answer(rc)
+	rc.RemoveUserValue(recordKey{})
+
+	took := time.Since(began)
+	//nolint:gosec // who guesses which requests are logged has won nothing
+	if rc.Response.StatusCode() >= fasthttp.StatusInternalServerError || rand.Float64() < d.Sample {
+		d.log(rc, r, took)
+	}
+	clear(r.notes)
+	*r = record{notes: r.notes[:0]}
+	records.Put(r)
+}
+
+// log writes the one line about a request. It never holds a header, a query or a
+// body: passwords and tokens are there.
+func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
+	status, level := rc.Response.StatusCode(), slog.LevelInfo
+	switch {
+	case r.cause != nil && fault.KindOf(r.cause) == fault.Internal:
+		level = slog.LevelError
+	case status >= fasthttp.StatusInternalServerError:
+		level = slog.LevelWarn
+	}
+	line := []slog.Attr{
+		slog.String("request_id", RequestID(rc)),
+		slog.String("listener", d.Listener),
+		slog.String("method", string(rc.Method())),
+		slog.String("route", r.route.name),
+		slog.String("path", string(rc.Path())),
+		slog.Int("status", status),
+		slog.Float64("duration_ms", float64(took)/float64(time.Millisecond)),
+		slog.Int("bytes", bytesOf(rc)),
+		slog.String("client", d.Proxies.Client(rc).String()),
+	}
+	line = append(line, r.notes...)
+	if r.cause != nil {
+		line = append(line, slog.Any("error", r.cause))
+	}
+	d.Log.LogAttrs(context.Background(), level, "request", line...)
+}
+
+// bytesOf returns the size of the body that a request is answered with, -1 for a
+// stream, of which nobody knows yet.
+func bytesOf(rc *fasthttp.RequestCtx) int {
+	switch {
+	case rc.IsHead():
+		return 0
+	case rc.Response.IsBodyStream():
+		return -1
+	default:
+		return len(rc.Response.Body())
+	}
+}

@@ -1,0 +1,206 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// logged is a line of the request log, what changes from run to run left out.
+type logged map[string]any
+
+// watched returns a server that logs a share of its requests, and what it has
+// logged.
+func watched(sample float64) (server *fasthttp.Server, lines func(t *testing.T) []logged) {
+	var out strings.Builder
+	door := serve.Door{Listener: "public", Log: slog.New(slog.NewJSONHandler(&out, nil)), Sample: sample, Limits: limits()}
+	players := door.Route("GET /players/{pid}")
+	server = door.Server(door.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		switch string(rc.Path()) {
+		case "/players/7":
+			players.Claim(rc)
+			serve.Note(rc, slog.Int64("uid", 42))
+			rc.SetBodyString("Steve")
+			return nil
+		case "/stream":
+			rc.SetBodyStreamWriter(func(w *bufio.Writer) { _, _ = w.WriteString("on and on") })
+			return nil
+		case "/unready":
+			rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
+			return nil
+		case "/broken":
+			return errors.New("a screw is loose")
+		case "/mute":
+			return &fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: func() {}}
+		case "/down":
+			return fault.Down("database", io.ErrUnexpectedEOF)
+		case "/panic":
+			panic("on the Titanic")
+		case "/foreign":
+			return &fault.Error{Kind: fault.Forbidden, Message: "Not yours.", Cause: errors.New("whose it is")}
+		default:
+			return fault.New(fault.NotFound, "There is nothing at this path.")
+		}
+	}), 1024)
+	return server, func(t *testing.T) []logged {
+		t.Helper()
+		var all []logged
+		for line := range strings.Lines(out.String()) {
+			var l logged
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Fatal(err)
+			}
+			if took, ok := l["duration_ms"].(float64); !ok || took < 0 || took > float64(time.Minute/time.Millisecond) {
+				t.Errorf("duration_ms is %v", l["duration_ms"])
+			}
+			delete(l, "duration_ms")
+			delete(l, "time")
+			all = append(all, l)
+		}
+		return all
+	}
+}
+
+func TestRequestLog(t *testing.T) {
+	t.Parallel()
+
+	f := func(sent string, want logged) {
+		t.Helper()
+		server, lines := watched(1)
+		answer := converse(t, start(t, server), sent)
+		got := lines(t)
+		if len(got) != 1 {
+			t.Fatalf("%.40q became the lines %v; want one", sent, got)
+		}
+		if _, body, _ := strings.Cut(answer, "\r\n\r\n"); want["bytes"] == nil {
+			want["bytes"] = float64(len(body))
+		}
+		maps.Copy(want, logged{"msg": "request", "listener": "public", "request_id": "abc-123", "client": "0.0.0.0"})
+		if cause, ok := got[0]["error"].(string); ok {
+			got[0]["error"], _, _ = strings.Cut(cause, "\n") // a stack has many lines
+		}
+		if diff := cmp.Diff(want, got[0]); diff != "" {
+			t.Errorf("the line of %.40q (-want +got):\n%s", sent, diff)
+		}
+		if !strings.Contains(answer, "X-Request-Id: abc-123\r\n") {
+			t.Errorf("the answer to %.40q has another id than its line:\n%s", sent, answer)
+		}
+	}
+	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"
+	ask := func(request string) string { return request + rest + "\r\n" }
+
+	f(ask("GET /players/7"), logged{"level": "INFO", "method": "GET", "route": "GET /players/{pid}", "path": "/players/7", "status": 200.0, "uid": 42.0})
+	f(ask("HEAD /players/7"), logged{"level": "INFO", "method": "HEAD", "route": "GET /players/{pid}", "path": "/players/7", "status": 200.0, "uid": 42.0})
+	f(ask("GET /stream"), logged{"level": "INFO", "method": "GET", "route": "other", "path": "/stream", "status": 200.0, "bytes": -1.0})
+	f(ask("GET /other"), logged{"level": "INFO", "method": "GET", "route": "other", "path": "/other", "status": 404.0})
+	f(ask("GET /foreign"), logged{"level": "INFO", "method": "GET", "route": "other", "path": "/foreign", "status": 403.0})
+	f(ask("GET /unready"), logged{"level": "WARN", "method": "GET", "route": "other", "path": "/unready", "status": 503.0})
+	f(ask("GET /down"), logged{
+		"level": "WARN", "method": "GET", "route": "other", "path": "/down", "status": 503.0,
+		"error": "The database cannot be reached at the moment. Please try again. (unexpected EOF)",
+	})
+	f(ask("GET /broken"), logged{"level": "ERROR", "method": "GET", "route": "other", "path": "/broken", "status": 500.0, "error": "a screw is loose"})
+	f(ask("GET /panic"), logged{"level": "ERROR", "method": "GET", "route": "other", "path": "/panic", "status": 500.0, "error": "panic: on the Titanic"})
+	f(ask("GET /mute"), logged{
+		"level": "ERROR", "method": "GET", "route": "other", "path": "/mute", "status": 500.0,
+		"error": `encode the answer "It exists.": json: unsupported type: func()`,
+	})
+
+	// What cannot be read is logged as far as it was.
+	f("POST /players/7"+rest+"Content-Length: 1025\r\n\r\n"+strings.Repeat("x", 1025), logged{
+		"level": "INFO", "method": "POST", "route": "unreadable", "path": "/players/7", "status": 413.0,
+	})
+
+	// No secrets: they are in headers, queries and bodies.
+	server, lines := watched(1)
+	listener := start(t, server)
+	converse(t, listener, "POST /players/7?password=hunter2"+rest+"Authorization: Bearer hunter2\r\nCookie: hunter2\r\nContent-Length: 7\r\n\r\nhunter2")
+	converse(t, listener, "GET http://hunter2:hunter2@veneer.test/players/7?password=hunter2#hunter2"+rest+"\r\n")
+	converse(t, listener, "GET /players/7?password=hunter2 nonsense\r\nhunter2\r\n\r\n")
+	got := lines(t)
+	if encoded, err := json.Marshal(got); err != nil || strings.Contains(string(encoded), "hunter2") || len(got) != 3 {
+		t.Errorf("the log holds %s, %v; want three lines without the password", encoded, err)
+	}
+}
+
+// Whatever the sample, an operator learns what went wrong on our side, and is not
+// bothered with what clients do wrong.
+func TestErrorsAreAlwaysLogged(t *testing.T) {
+	t.Parallel()
+
+	server, lines := watched(0)
+	listener := start(t, server)
+	for _, path := range []string{"/players/7", "/other", "/foreign", "/broken", "/down", "/unready", "/panic", "/stream"} {
+		answer := ask(t, listener, path, "")
+		if failed := strings.Contains(answer, "HTTP/1.1 50"); failed != strings.Contains(answer, "X-Request-Id: ") {
+			t.Errorf("only an answer that failed needs an id:\n%s", answer)
+		}
+	}
+	converse(t, listener, "nonsense\r\n\r\n")
+	var got []any
+	for _, line := range lines(t) {
+		got = append(got, line["path"])
+	}
+	if diff := cmp.Diff([]any{"/broken", "/down", "/unready", "/panic"}, got); diff != "" {
+		t.Errorf("logged are (-want +got):\n%s", diff)
+	}
+}
+
+func TestAShareIsLogged(t *testing.T) {
+	t.Parallel()
+
+	server, lines := watched(0.25)
+	for range 4000 {
+		rc := exchange(nil)
+		rc.Request.SetRequestURI("/other")
+		server.Handler(rc)
+	}
+	// Were it due to chance, it would be more than seven deviations.
+	if n := len(lines(t)); n < 800 || n > 1200 {
+		t.Errorf("%d of 4,000 requests are logged; want about 1,000", n)
+	}
+}
+
+// A forwarded address is for the log, too.
+func TestTheLogNamesTheClient(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	door := serve.Door{Log: log, Sample: 1, Limits: limits(), Proxies: serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, log)}
+	rc := from("10.0.0.1", "203.0.113.9")
+	door.Server(func(*fasthttp.RequestCtx) {}, 1024).Handler(rc)
+	if got := out.String(); !strings.Contains(got, "client=203.0.113.9\n") {
+		t.Errorf("the line is %q; want it to name the client", got)
+	}
+}
+
+// Nobody pays for a log that is not written.
+func TestARequestThatIsNotLoggedAllocatesNothing(t *testing.T) {
+	door := serve.Door{Log: silent(), Limits: limits()}
+	route := door.Route("GET /")
+	server := door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+		route.Claim(rc)
+		serve.Note(rc, slog.Int64("uid", 42))
+		return nil
+	}), 1024)
+	rc := exchange(&net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)})
+	if n := testing.AllocsPerRun(1000, func() { server.Handler(rc) }); n != 0 {
+		t.Errorf("a request that is not logged allocates %v times; want 0", n)
+	}
+}
