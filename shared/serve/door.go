@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -52,7 +53,7 @@ func (l Limits) Check() error {
 
 // Door makes fasthttp servers and handlers out of handlers that return errors.
 type Door struct {
-	Listener string // its name in the log: public, edges, operators
+	Listener string // its name in the log and the metrics: public, edges, operators
 	Log      *slog.Logger
 	// Sample is the share of requests that are logged besides those that fail
 	// through no fault of the client's.
@@ -66,13 +67,18 @@ type Door struct {
 }
 
 // Server returns a server for a handler. Requests that fasthttp itself refuses
-// are answered and logged like all others. A panic is answered as an internal
+// are answered, counted and logged like all others. A panic is answered as an internal
 // error and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
 	other, unreadable := d.Route("other"), d.Route("unreadable")
+	inFlight := metrics.GetOrCreateGauge(fmt.Sprintf("veneer_requests_in_flight{listener=%q}", d.Listener), nil)
 	survived := survive(handler)
 	return &fasthttp.Server{
-		Handler: func(rc *fasthttp.RequestCtx) { d.observe(rc, other, survived) },
+		Handler: func(rc *fasthttp.RequestCtx) {
+			inFlight.Inc()
+			d.observe(rc, other, survived)
+			inFlight.Dec()
+		},
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
 			d.observe(rc, unreadable, survive(func(rc *fasthttp.RequestCtx) {
 				if errors.Is(err, fasthttp.ErrBodyTooLarge) {

@@ -40,8 +40,8 @@ func Note(rc *fasthttp.RequestCtx, attr slog.Attr) {
 }
 
 // observe has a request answered, which is of the route until another one claims
-// it. Afterwards it is logged if it failed through no fault of the client's, or
-// if chance wants it.
+// it. Afterwards it is counted, and logged if it failed through no fault of the
+// client's, or if chance wants it.
 func (d Door) observe(rc *fasthttp.RequestCtx, route *Route, answer fasthttp.RequestHandler) {
 	began := time.Now()
 	r, _ := records.Get().(*record)
@@ -51,6 +51,7 @@ func (d Door) observe(rc *fasthttp.RequestCtx, route *Route, answer fasthttp.Req
 	rc.RemoveUserValue(recordKey{})
 
 	took := time.Since(began)
+	r.route.count(rc.Response.StatusCode(), took)
 	//nolint:gosec // who guesses which requests are logged has won nothing
 	if rc.Response.StatusCode() >= fasthttp.StatusInternalServerError || rand.Float64() < d.Sample {
 		d.log(rc, r, took)

@@ -140,6 +140,14 @@ func TestServe(t *testing.T) {
 	expect(t, "http://"+s.public+"/api/user", 401, `"code":5`)
 	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_refused_total{status="401",code="5",kind="unauthenticated"}`)
 	expect(t, "http://"+s.edges+"/edges/v1/mappings", 401, `"code":5`)
+	for _, want := range []string{
+		`veneer_requests_total{listener="public",route="GET /api/user",status="4xx"}`,
+		`veneer_request_seconds_bucket{listener="public",route="PUT /api/players/{pid}/name",le="0.1"}`,
+		`veneer_requests_total{listener="edges",route="POST /edges/v1/mappings",status="4xx"}`,
+		`veneer_requests_in_flight{listener="operators"}`,
+	} {
+		expect(t, "http://"+s.operators+"/metrics", 200, want)
+	}
 	// No listener answers what belongs to another.
 	expect(t, "http://"+s.public+"/metrics", 404, `"code":3`)
 	expect(t, "http://"+s.public+"/edges/v1/mappings", 404, `"code":3`)

@@ -1,0 +1,180 @@
+package serve_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// alone returns a door whose listener has a name that nobody else has, as
+// metrics belong to the whole process, and what it exposes of a metric, the name
+// left out.
+func alone() (door serve.Door, exposed func(metric string) []string) {
+	door = serve.Door{Listener: rand.Text(), Log: silent(), Limits: limits()}
+	return door, func(metric string) []string {
+		var out strings.Builder
+		metrics.WritePrometheus(&out, false)
+		var lines []string
+		for line := range strings.Lines(out.String()) {
+			if rest, ours := strings.CutPrefix(line, fmt.Sprintf("%s{listener=%q", metric, door.Listener)); ours {
+				lines = append(lines, strings.TrimSpace(strings.TrimPrefix(rest, ",")))
+			}
+		}
+		return lines
+	}
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+
+	door, exposed := alone()
+	rename := door.Route("PUT /players/{pid}/name")
+	server := door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+		if !strings.HasPrefix(string(rc.Path()), "/players/") {
+			return fault.New(fault.NotFound, "There is nothing at this path.")
+		}
+		rename.Claim(rc)
+		rc.SetStatusCode(rc.QueryArgs().GetUintOrZero("status"))
+		return nil
+	}), 1024)
+	listener := start(t, server)
+
+	f := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, exposed("veneer_requests_total")); diff != "" {
+			t.Errorf("the counters (-want +got):\n%s", diff)
+		}
+	}
+
+	// All that may be counted can be seen from the start.
+	f(
+		`route="PUT /players/{pid}/name",status="2xx"} 0`,
+		`route="PUT /players/{pid}/name",status="3xx"} 0`,
+		`route="PUT /players/{pid}/name",status="4xx"} 0`,
+		`route="PUT /players/{pid}/name",status="5xx"} 0`,
+		`route="other",status="2xx"} 0`,
+		`route="other",status="3xx"} 0`,
+		`route="other",status="4xx"} 0`,
+		`route="other",status="5xx"} 0`,
+		`route="unreadable",status="2xx"} 0`,
+		`route="unreadable",status="3xx"} 0`,
+		`route="unreadable",status="4xx"} 0`,
+		`route="unreadable",status="5xx"} 0`,
+	)
+	for _, status := range []int{200, 200, 204, 304, 404, 422, 599, 999} {
+		ask(t, listener, fmt.Sprintf("/players/%d/name?status=%d", status, status), "")
+	}
+	ask(t, listener, "/a-name-that-a-client-makes-up", "")
+	converse(t, listener, "nonsense\r\n\r\n")
+	f(
+		`route="PUT /players/{pid}/name",status="2xx"} 3`,
+		`route="PUT /players/{pid}/name",status="3xx"} 1`,
+		`route="PUT /players/{pid}/name",status="4xx"} 2`,
+		`route="PUT /players/{pid}/name",status="5xx"} 2`,
+		`route="other",status="2xx"} 0`,
+		`route="other",status="3xx"} 0`,
+		`route="other",status="4xx"} 1`,
+		`route="other",status="5xx"} 0`,
+		`route="unreadable",status="2xx"} 0`,
+		`route="unreadable",status="3xx"} 0`,
+		`route="unreadable",status="4xx"} 1`,
+		`route="unreadable",status="5xx"} 0`,
+	)
+}
+
+func TestLatencies(t *testing.T) {
+	t.Parallel()
+
+	// Time passes only where the test says so.
+	synctest.Test(t, func(t *testing.T) {
+		door, exposed := alone()
+		route := door.Route("GET /")
+		var takes time.Duration
+		server := door.Server(func(rc *fasthttp.RequestCtx) {
+			route.Claim(rc)
+			<-time.After(takes)
+		}, 1024)
+		for _, takes = range []time.Duration{
+			0, 100 * time.Microsecond, 100*time.Microsecond + 1, 3 * time.Millisecond, 4 * time.Millisecond, 10 * time.Second, 10*time.Second + 1, time.Hour,
+		} {
+			server.Handler(exchange(nil))
+		}
+
+		// The route of those that nobody claims is beside it.
+		f := func(metric string, want ...string) {
+			t.Helper()
+			got := slices.DeleteFunc(exposed(metric), func(line string) bool { return !strings.HasPrefix(line, `route="GET /"`) })
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", metric, diff)
+			}
+		}
+		f("veneer_request_seconds_bucket",
+			`route="GET /",le="0.0001"} 2`,
+			`route="GET /",le="0.00025"} 3`,
+			`route="GET /",le="0.0005"} 3`,
+			`route="GET /",le="0.001"} 3`,
+			`route="GET /",le="0.0025"} 3`,
+			`route="GET /",le="0.005"} 5`,
+			`route="GET /",le="0.01"} 5`,
+			`route="GET /",le="0.025"} 5`,
+			`route="GET /",le="0.05"} 5`,
+			`route="GET /",le="0.1"} 5`,
+			`route="GET /",le="0.25"} 5`,
+			`route="GET /",le="0.5"} 5`,
+			`route="GET /",le="1"} 5`,
+			`route="GET /",le="2.5"} 5`,
+			`route="GET /",le="5"} 5`,
+			`route="GET /",le="10"} 6`,
+			`route="GET /",le="+Inf"} 8`,
+		)
+		f("veneer_request_seconds_sum", `route="GET /"} 3620.007200002`)
+		f("veneer_request_seconds_count", `route="GET /"} 8`)
+	})
+}
+
+func TestRequestsInFlight(t *testing.T) {
+	t.Parallel()
+
+	door, exposed := alone()
+	var during []string
+	server := door.Server(func(*fasthttp.RequestCtx) {
+		during = exposed("veneer_requests_in_flight")
+		panic("it counts as ended")
+	}, 1024)
+	before := exposed("veneer_requests_in_flight")
+	server.Handler(exchange(nil))
+	after := exposed("veneer_requests_in_flight")
+	if diff := cmp.Diff([][]string{{"} 0"}, {"} 1"}, {"} 0"}}, [][]string{before, during, after}); diff != "" {
+		t.Errorf("before, during and after a request (-want +got):\n%s", diff)
+	}
+}
+
+// Doors of one name count together: their figures do not hide each other.
+func TestRoutesOfOneNameAreOne(t *testing.T) {
+	t.Parallel()
+
+	door, exposed := alone()
+	for range 2 {
+		door.Server(func(*fasthttp.RequestCtx) {}, 1024).Handler(exchange(nil))
+	}
+	f := func(metric, want string) {
+		t.Helper()
+		if got := strings.Join(exposed(metric), "\n"); strings.Count(got, want) != 1 {
+			t.Errorf("%s is\n%s\nwant %s", metric, got, want)
+		}
+	}
+
+	f("veneer_requests_total", `route="other",status="2xx"} 2`)
+	f("veneer_request_seconds_count", `route="other"} 2`)
+}
