@@ -115,38 +115,53 @@ func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
 }
 
 // Who deletes a user locks in the order in which everybody does: the user, then
-// textures, then players.
+// textures, then players. Public textures are among them, since they lose a like,
+// or their uploader.
 const (
 	lockUserToDelete = `SELECT uid FROM users WHERE uid = $1 FOR UPDATE`
 
 	lockTexturesOfUser = `
-	SELECT tid FROM textures
-	WHERE uploader = $1 AND NOT public OR tid IN (SELECT tid FROM closet_items WHERE uid = $1)
+	SELECT tid FROM textures WHERE tid IN (
+		SELECT tid FROM textures WHERE uploader = $1
+		UNION
+		SELECT tid FROM closet_items WHERE uid = $1
+	)
 	ORDER BY tid FOR UPDATE`
 
 	lockPlayersOfUser = `
 	WITH private AS (
 		SELECT tid FROM textures WHERE uploader = $1 AND NOT public
+	), ` + wearers + `
+	SELECT pid FROM players WHERE pid IN (
+		SELECT pid FROM wearers
+		UNION
+		SELECT pid FROM players WHERE uid = $1
 	)
-	SELECT pid FROM players
-	WHERE uid = $1 OR tid_skin IN (SELECT tid FROM private) OR tid_cape IN (SELECT tid FROM private)
 	ORDER BY pid FOR UPDATE`
 )
 
+// wearers are the players who wear what is private. It is found by one index, and
+// then by the other: asked for both at once, PostgreSQL reads all players.
+const wearers = `wearers AS (
+		SELECT p.pid FROM players p JOIN private t ON p.tid_skin = t.tid
+		UNION
+		SELECT p.pid FROM players p JOIN private t ON p.tid_cape = t.tid
+	)`
+
 // deleteUser leaves to the foreign keys what nobody else can see: sessions,
-// addresses, notifications.
+// addresses, notifications, and, their likes put right, the items of the user's
+// closet.
 const deleteUser = `
 	WITH doomed AS (
 		SELECT uid FROM users WHERE uid = $1 AND password_hash = $2
 	), private AS (
 		SELECT t.tid, t.hash FROM textures t JOIN doomed d ON t.uploader = d.uid WHERE NOT t.public
-	), unliked AS (
+	), ` + wearers + `, unliked AS (
 		UPDATE textures t SET likes = likes - 1
 		FROM closet_items c JOIN doomed USING (uid)
 		WHERE t.tid = c.tid AND t.tid NOT IN (SELECT tid FROM private)
 	), emptied AS (
-		DELETE FROM closet_items
-		WHERE uid IN (SELECT uid FROM doomed) OR tid IN (SELECT tid FROM private)
+		DELETE FROM closet_items WHERE tid IN (SELECT tid FROM private)
 	), own AS (
 		DELETE FROM players p USING doomed d WHERE p.uid = d.uid
 		RETURNING p.name_key, p.uuid
@@ -155,7 +170,7 @@ const deleteUser = `
 			tid_skin = CASE WHEN tid_skin IN (SELECT tid FROM private) THEN NULL ELSE tid_skin END,
 			tid_cape = CASE WHEN tid_cape IN (SELECT tid FROM private) THEN NULL ELSE tid_cape END,
 			last_modified = now()
-		WHERE uid <> $1 AND (tid_skin IN (SELECT tid FROM private) OR tid_cape IN (SELECT tid FROM private))
+		WHERE uid <> $1 AND pid IN (SELECT pid FROM wearers)
 		RETURNING name_key, uuid
 	), gone AS (
 		DELETE FROM textures WHERE tid IN (SELECT tid FROM private)
@@ -169,7 +184,7 @@ const deleteUser = `
 		UNION ALL
 		SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM private
 		UNION ALL
-		SELECT ARRAY['uid:' || u.uid] FROM users u JOIN private p ON u.avatar = p.tid WHERE u.uid <> $1
+		SELECT ARRAY['uid:' || u.uid] FROM users u JOIN private p ON u.avatar = p.tid WHERE u.avatar <> 0 AND u.uid <> $1
 	)
 	DELETE FROM users u USING doomed d WHERE u.uid = d.uid
 	RETURNING u.uid`
