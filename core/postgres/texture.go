@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,11 +39,14 @@ const selectRoom = `
 	FROM users u, LATERAL (SELECT count(*) AS number, coalesce(sum(bytes), 0) AS bytes FROM textures WHERE uploader = u.uid) t
 	WHERE u.uid = $1`
 
+// insertTexture adds nothing when another upload of the same pixels has won: it
+// waits for that one to commit, and the duplicate is there to be seen then.
 const insertTexture = `
 	WITH room AS (` + selectRoom + `
 	), added AS (
 		INSERT INTO textures (name, type, hash, pixels, bytes, uploader, public, likes)
 		SELECT $7, $8, $9, $10, $2, uid, $11, 1 FROM room WHERE flaw = ''
+		ON CONFLICT DO NOTHING
 		RETURNING *
 	), kept AS (
 		INSERT INTO closet_items (uid, tid, item_name) SELECT uploader, tid, name FROM added
@@ -95,10 +97,12 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 			TID      *core.TextureID
 			UploadAt *time.Time
 		}
+		var won []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
 		statement{insertTexture, append(room, texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public)}.
 			queue(&batch).Query(into(&after))
+		duplicate.queue(&batch).Query(into(&won))
 		batch.Queue("COMMIT")
 		if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
@@ -108,29 +112,25 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 			return core.ErrSignedOut
 		case after[0].Flaw != "":
 			return noRoom(after[0].Flaw, terms)
+		case after[0].TID == nil && len(won) > 0:
+			return core.Exists(won[0].TID)
+		case after[0].TID == nil:
+			return errGone
 		}
 		added.ID, added.UploadAt = *after[0].TID, *after[0].UploadAt
 		return nil
 	})
-	switch violates(err) {
-	case "textures_public_pixels", "textures_uploader_pixels":
-		// Another upload of the same pixels won.
-		won, err := collect[struct{ TID core.TextureID }](ctx, db.pool, duplicate)
-		if err != nil {
-			return core.Texture{}, failure("look for the same pixels", err)
-		}
-		if len(won) == 0 {
-			return core.Texture{}, errors.New("the texture that an upload collided with is gone")
-		}
-		return core.Texture{}, core.Exists(won[0].TID)
-	case "textures_uploader_fkey", "closet_items_uid_fkey":
-		return core.Texture{}, core.ErrSignedOut
-	}
 	if err != nil {
 		return core.Texture{}, failure("add a texture", err)
 	}
 	db.ring()
 	return added, nil
+}
+
+// errGone is the fault of an upload that lost against another whose texture is
+// gone by now.
+var errGone = &fault.Error{
+	Kind: fault.Unavailable, Message: "Somebody uploaded the same texture at this moment, and deleted it. Please try again.", RetryAfter: time.Second,
 }
 
 // hold does work with one connection, and rolls back the transaction in which the
