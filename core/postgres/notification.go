@@ -35,21 +35,26 @@ func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UU
 	return only(found, failure("read a notification", err), fault.New(fault.NotFound, "There is no such notification."))
 }
 
+// insertNotifications keeps those whom it tells from being deleted meanwhile, and
+// leaves out those who are. A message for nobody is not kept.
 const insertNotifications = `
-	WITH message AS (
-		INSERT INTO messages (title, content) VALUES ($1, $2) RETURNING mid
+	WITH receivers AS (
+		SELECT uid FROM users WHERE $3 OR uid = ANY ($4) FOR KEY SHARE
+	), message AS (
+		INSERT INTO messages (title, content) SELECT $1, $2 WHERE EXISTS (SELECT FROM receivers)
+		RETURNING mid
 	)
-	INSERT INTO notifications (uid, mid) SELECT uid, mid FROM users, message`
+	INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message`
 
 // Notify gives users an unread notification.
 func (db *DB) Notify(ctx context.Context, users []core.UserID, title, content string) (int, error) {
-	tag, err := db.pool.Exec(ctx, insertNotifications+` WHERE uid = ANY ($3)`, title, content, users)
+	tag, err := db.pool.Exec(ctx, insertNotifications, title, content, false, users)
 	return int(tag.RowsAffected()), failure("notify users", err)
 }
 
 // NotifyAll gives all users an unread notification.
 func (db *DB) NotifyAll(ctx context.Context, title, content string) (int, error) {
-	tag, err := db.pool.Exec(ctx, insertNotifications, title, content)
+	tag, err := db.pool.Exec(ctx, insertNotifications, title, content, true, nil)
 	return int(tag.RowsAffected()), failure("notify all users", err)
 }
 
