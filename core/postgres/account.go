@@ -150,7 +150,7 @@ const wearers = `wearers AS (
 
 // deleteUser leaves to the foreign keys what nobody else can see: sessions,
 // addresses, notifications, and, their likes put right, the items of the user's
-// closet.
+// closet. What nobody else was told goes too.
 const deleteUser = `
 	WITH doomed AS (
 		SELECT uid FROM users WHERE uid = $1 AND password_hash = $2
@@ -174,6 +174,9 @@ const deleteUser = `
 		RETURNING name_key, uuid
 	), gone AS (
 		DELETE FROM textures WHERE tid IN (SELECT tid FROM private)
+	), unsaid AS (
+		DELETE FROM messages m USING notifications n JOIN doomed USING (uid)
+		WHERE m.mid = n.mid AND NOT EXISTS (SELECT FROM notifications o WHERE o.mid = n.mid AND o.uid <> n.uid)
 	), noted AS (
 		INSERT INTO changes (keys)
 		SELECT ARRAY['uid:' || uid] FROM doomed
