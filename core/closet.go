@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -78,6 +79,7 @@ func (c *Closets) List(ctx context.Context, ticket Ticket, query ClosetQuery) (C
 	if query.PerPage < 1 || query.PerPage > maxPerPage {
 		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
 	}
+	query.Name = strings.TrimSpace(query.Name)
 	if !plain(query.Name) || utf8.RuneCountInString(query.Name) > maxName {
 		wrong.add(fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName))
 	}

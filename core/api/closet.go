@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -53,7 +54,7 @@ func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket cor
 		Name: f.optionalText("q", ""),
 		Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultPerPage)),
 	}
-	switch f.optionalText("category", "skin") {
+	switch strings.TrimSpace(f.optionalText("category", "skin")) {
 	case "skin":
 	case "cape":
 		query.Capes = true

@@ -12,14 +12,15 @@ import (
 var _ core.ClosetStore = (*DB)(nil)
 
 // selectCloset counts what it finds, and returns that even when the page is
-// empty. Case is told by Unicode's rules, whatever the database's locale; what is
-// looked for is no pattern.
+// empty. Case is told by Unicode's rules, whatever the database's locale: in upper
+// case, since the lower case of a sigma depends on what follows it. What is looked
+// for is no pattern.
 const selectCloset = `
 	WITH found AS MATERIALIZED (
 		SELECT t.*, c.added_at, c.item_name
 		FROM closet_items c JOIN textures t USING (tid)
 		WHERE c.uid = $1 AND (t.type = 'cape') = $2
-			AND ($3 = '' OR strpos(lower(c.item_name COLLATE "und-x-icu"), lower($3 COLLATE "und-x-icu")) > 0)
+			AND ($3 = '' OR strpos(upper(c.item_name COLLATE "und-x-icu"), upper($3 COLLATE "und-x-icu")) > 0)
 	), page AS (
 		SELECT * FROM found ORDER BY added_at DESC, tid DESC LIMIT $4 OFFSET ($5::bigint - 1) * $4
 	)
