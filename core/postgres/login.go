@@ -15,8 +15,10 @@ var _ core.LoginStore = (*DB)(nil)
 
 // lockAttempts makes the attempts on an account, and those from a network, be
 // counted one after another: many at once must not all find that there were few.
+// The locks bear the names of the indexes that are counted in, so that those on
+// accounts, which everybody takes first, are others than those on networks.
 const lockAttempts = `
-	SELECT pg_advisory_xact_lock('login_failures'::regclass::int, $1), pg_advisory_xact_lock('login_failures'::regclass::int, $2)`
+	SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1), pg_advisory_xact_lock('login_failures_address'::regclass::int, $2)`
 
 // insertAttempt runs after lockAttempts has waited, and so sees all attempts
 // before it. until is when the last of the limits that are used up has room
