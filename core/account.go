@@ -136,15 +136,12 @@ func (a *Accounts) Delete(ctx context.Context, caller Caller, password string, f
 // withPassword does work for a caller who shows their password in a field. It is
 // guessing like any other, so it counts with the failed log-ins.
 func (a *Accounts) withPassword(ctx context.Context, caller Caller, field, password string, from netip.Prefix, work func(Proof) error) error {
-	proof, err := a.logins.prove(ctx, caller.Email, password, from)
-	if err == nil {
-		if err = errCredentials; proof.ID == caller.ID { // the address may be somebody else's by now
-			err = work(proof)
+	err := a.logins.with(ctx, caller.Email, password, from, func(proof Proof) error {
+		if proof.ID != caller.ID {
+			return errCredentials // the address is somebody else's by now
 		}
-		if err != nil {
-			err = a.logins.forgiven(ctx, proof, err)
-		}
-	}
+		return work(proof)
+	})
 	if errors.Is(err, errCredentials) || errors.Is(err, ErrPasswordChanged) {
 		return fault.Field(field, "The password is wrong.")
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -115,8 +116,26 @@ var (
 	failedBanned      = metrics.NewCounter(`veneer_login_failures_total{reason="banned"}`)
 )
 
-// prove returns whose password it is. An unknown e-mail and a wrong password
-// return errCredentials after the same work.
+// with does work for whoever knows the password of the user with an e-mail. An
+// unknown e-mail and a wrong password return errCredentials after the same work,
+// and count; what the work itself fails of does not.
+func (l *Logins) with(ctx context.Context, email, password string, from netip.Prefix, work func(Proof) error) error {
+	for again := false; ; again = true {
+		proof, err := l.prove(ctx, email, password, from)
+		if err != nil {
+			return err
+		}
+		if err = work(proof); err != nil {
+			err = l.forgiven(ctx, proof, err)
+		}
+		if again || !errors.Is(err, ErrPasswordChanged) {
+			return err
+		}
+		// Perhaps it is the same password, whose hash somebody else at once has made anew.
+	}
+}
+
+// prove returns whose password it is, or errCredentials.
 func (l *Logins) prove(ctx context.Context, email, password string, from netip.Prefix) (Proof, error) {
 	key := fold.Key(strings.TrimSpace(email))
 	proof, err := l.store.BeginAttempt(ctx, Attempt{

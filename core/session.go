@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -146,28 +145,16 @@ func (s *Sessions) Login(ctx context.Context, email, password string, from netip
 	if !plain(strings.TrimSpace(email)) {
 		return Bearer{}, fault.Field("email", "The e-mail address must be text without control characters.")
 	}
-	bearer, err := s.login(ctx, email, password, from)
-	if errors.Is(err, ErrPasswordChanged) {
-		// Perhaps only its hash, which another log-in has made anew.
-		bearer, err = s.login(ctx, email, password, from)
-	}
+	var bearer Bearer
+	err := s.logins.with(ctx, email, password, from, func(proof Proof) (err error) {
+		if proof.Permission == Banned {
+			failedBanned.Inc()
+			return ErrBanned
+		}
+		bearer, err = s.Open(ctx, proof, from)
+		return err
+	})
 	return bearer, err
-}
-
-func (s *Sessions) login(ctx context.Context, email, password string, from netip.Prefix) (Bearer, error) {
-	proof, err := s.logins.prove(ctx, email, password, from)
-	if err != nil {
-		return Bearer{}, err
-	}
-	if proof.Permission == Banned {
-		failedBanned.Inc()
-		return Bearer{}, s.logins.forgiven(ctx, proof, ErrBanned)
-	}
-	bearer, err := s.Open(ctx, proof, from)
-	if err != nil {
-		return Bearer{}, s.logins.forgiven(ctx, proof, err)
-	}
-	return bearer, nil
 }
 
 // Open opens a session for a user who has proved who they are.
