@@ -22,12 +22,16 @@ type Limits struct {
 	Uploads       int `env:"UPLOADS" envDefault:"30" help:"most uploads a minute of a user, at each core; 0 for any number"`
 }
 
+// mostTimes bounds limits, far beyond any that limits: times between requests are
+// reckoned in nanoseconds.
+const mostTimes = 1_000_000
+
 func (l Limits) check() error {
 	for name, value := range map[string]int{
-		"LIMIT_REQUESTS": l.Requests, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
+		"LIMIT_REQUESTS": l.Requests, "LIMIT_REQUESTS_BURST": l.RequestsBurst, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
 	} {
-		if value < 0 {
-			return fmt.Errorf("%s is %d, but must not be negative", name, value)
+		if value < 0 || value > mostTimes {
+			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, mostTimes)
 		}
 	}
 	if l.Requests > 0 && l.RequestsBurst < 1 {
