@@ -83,7 +83,7 @@ const uploadPath = "/api/textures"
 func (s *Server) HTTP() *fasthttp.Server {
 	door := s.door
 	door.Mark = s.mark
-	server := door.Server(s.handler(), s.config.BodyBytes)
+	server := door.Server(s.answered(s.routes().Handler), s.config.BodyBytes)
 	server.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 		if string(header.Method()) == fasthttp.MethodPost && string(pathOf(header.RequestURI())) == uploadPath {
 			return fasthttp.RequestConfig{MaxRequestBodySize: s.fileBytes + s.config.BodyBytes}
@@ -103,8 +103,8 @@ func pathOf(target []byte) []byte {
 	return path
 }
 
-// handler is the route table.
-func (s *Server) handler() fasthttp.RequestHandler {
+// routes is the route table.
+func (s *Server) routes() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS = false // preflights are answered in answered, whatever the path
@@ -149,7 +149,11 @@ func (s *Server) handler() fasthttp.RequestHandler {
 
 	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload))
 
-	return s.answered(r.Handler)
+	r.GET("/api/openapi.yaml", s.open(s.document))
+	r.GET("/api/docs", s.open(s.document))
+	r.GET("/api/docs/{file}", s.open(s.document))
+
+	return r
 }
 
 // answered marks every answer, and answers preflights.
