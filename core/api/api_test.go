@@ -293,6 +293,9 @@ func (c client) send(t *testing.T, method, path string, body body, headers ...st
 	response.Header.CopyTo(got.header)
 	got.header.SetNoDefaultContentType(true)
 	got.check(t)
+	if err := theContract(t).check(exchanged(method, path, body, got)); err != nil {
+		t.Errorf("%s: %v", got.request, err)
+	}
 	return got
 }
 

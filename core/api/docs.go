@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/valyala/fasthttp"
-
-	"github.com/veneer-skins/veneer/shared/fault"
 )
 
 // embedded holds the document and the page that shows it, with the licences of
@@ -63,7 +61,7 @@ var leaves = sync.OnceValue(func() map[string]leaf {
 func (s *Server) document(_ context.Context, rc *fasthttp.RequestCtx) error {
 	leaf, ok := leaves()[string(rc.Path())]
 	if !ok {
-		return fault.New(fault.NotFound, "There is nothing at this path.")
+		return nothingHere()
 	}
 	header := &rc.Response.Header
 	header.SetContentType(leaf.kind)

@@ -149,9 +149,9 @@ func (s *Server) routes() *router.Router {
 
 	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload))
 
-	r.GET("/api/openapi.yaml", s.open(s.document))
-	r.GET("/api/docs", s.open(s.document))
-	r.GET("/api/docs/{file}", s.open(s.document))
+	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))
+	handle(fasthttp.MethodGet, "/api/docs", s.open(s.document))
+	handle(fasthttp.MethodGet, "/api/docs/{file}", s.open(s.document))
 
 	return r
 }

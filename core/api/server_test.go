@@ -335,6 +335,9 @@ func TestRawRequests(t *testing.T) {
 				t.Errorf("the answer to %.40q lacks %q:\n%s", sent, want, got)
 			}
 		}
+		if err := theContract(t).checkRaw(got); err != nil {
+			t.Errorf("the answer to %.40q: %v", sent, err)
+		}
 	}
 
 	const host = "Host: veneer.test\r\n"
@@ -345,7 +348,7 @@ func TestRawRequests(t *testing.T) {
 	f("PUT /api/textures HTTP/1.1\r\n"+host+"Content-Length: 65537\r\n\r\n", 413, "4")
 	f("POST /api/textures HTTP/1.1\r\n"+host+"Content-Length: 1114113\r\n\r\n", 413, "4")
 	f("POST /api/auth/login HTTP/1.1\r\n"+host+"Connection: close\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{", 400, "4")
-	f("GET /api/user HTTP/1.1\r\n"+host+"Connection: close\r\nX-Long: "+strings.Repeat("x", 15<<10)+"\r\n\r\n", 401, "5")
+	f("GET /api/nothing HTTP/1.1\r\n"+host+"Connection: close\r\nX-Long: "+strings.Repeat("x", 15<<10)+"\r\n\r\n", 404, "3")
 }
 
 func TestRegistrationIsOpenOrClosed(t *testing.T) {

@@ -1,0 +1,616 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// contract is the OpenAPI document, which what the server says must fit.
+type contract struct{ *openapi3.T }
+
+// loadContract returns the document, strict: its objects are closed, so that a
+// field that it does not name is an error, though clients must bear it.
+var loadContract = sync.OnceValues(func() (contract, error) {
+	document, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	if err != nil {
+		return contract{}, err
+	}
+	return contract{document}, document.WalkSchemas(func(at string, found *openapi3.SchemaRef) error {
+		schema := found.Value
+		if len(schema.AllOf) > 0 {
+			return fmt.Errorf("%s: what is put together with allOf cannot be closed", at)
+		}
+		if len(schema.Properties) > 0 && schema.AdditionalProperties.Schema == nil {
+			schema.AdditionalProperties.Has = new(false)
+		}
+		// Where a schema refers to another one, the library falls back to what OpenAPI
+		// 3.0 knew. The schemas that are referred to are loaded, so none need do so.
+		for _, property := range schema.Properties {
+			property.Ref = ""
+		}
+		for _, element := range slices.Concat(openapi3.SchemaRefs{schema.Items, schema.AdditionalProperties.Schema}, schema.AnyOf) {
+			if element != nil {
+				element.Ref = ""
+			}
+		}
+		return nil
+	})
+})
+
+func theContract(t *testing.T) contract {
+	t.Helper()
+	c, err := loadContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// strictly has values judged by JSON Schema 2020-12, formats included.
+var strictly = []openapi3.SchemaValidationOption{
+	openapi3.EnableJSONSchema2020(),
+	openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForUUIDOfRFC4122)),
+	openapi3.WithStringFormatValidator("email", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForEmail)),
+}
+
+// exchange is a request and what came of it.
+type exchange struct {
+	method, target string
+	body           body
+	status         int
+	header         http.Header
+	answer         []byte
+}
+
+// beforehand are the answers that may come before an operation is reached.
+var beforehand = map[int]string{
+	400: "Malformed", 404: "NotFound", 405: "MethodNotAllowed", 408: "RequestTimeout", 413: "TooLarge", 431: "HeaderTooLarge",
+}
+
+// check returns what the document does not say about an exchange: anything in
+// the answer, and anything in a request that was granted.
+func (c contract) check(x exchange) error {
+	target, err := url.ParseRequestURI(x.target)
+	if err != nil {
+		return err
+	}
+	if x.method == http.MethodOptions { // the introduction speaks of preflights
+		if x.status != http.StatusNoContent || len(x.answer) > 0 {
+			return fmt.Errorf("a preflight is answered with %d and %d bytes", x.status, len(x.answer))
+		}
+		return nil
+	}
+	path, parameters := c.find(target.EscapedPath())
+	if path == nil {
+		if x.status != http.StatusNotFound {
+			return fmt.Errorf("the path is not documented, but answered with %d", x.status)
+		}
+		return c.checkBeforehand(x)
+	}
+	operation := path.Operations()[x.method]
+	if operation == nil {
+		if x.status != http.StatusMethodNotAllowed {
+			return fmt.Errorf("the method is not documented, but answered with %d", x.status)
+		}
+		return c.checkBeforehand(x)
+	}
+	if err := c.checkAnswer(operation, x); err != nil || x.status >= 300 {
+		return err
+	}
+	return checkRequest(slices.Concat(path.Parameters, operation.Parameters), parameters, target.Query(), operation.RequestBody, x.body)
+}
+
+// find returns the path that the document has for that of a request, nil if
+// none, and the values of its placeholders. At most one of them fits.
+func (c contract) find(requested string) (path *openapi3.PathItem, parameters map[string]string) {
+	segments := strings.Split(requested, "/")
+	for template, path := range c.Paths.Map() {
+		parameters := map[string]string{}
+		fits := slices.EqualFunc(strings.Split(template, "/"), segments, func(want, got string) bool {
+			if !strings.HasPrefix(want, "{") {
+				return want == got
+			}
+			value, err := url.PathUnescape(got)
+			parameters[strings.Trim(want, "{}")] = value
+			return err == nil && got != ""
+		})
+		if fits {
+			return path, parameters
+		}
+	}
+	return nil, nil
+}
+
+// checkBeforehand checks an answer that belongs to no operation.
+func (c contract) checkBeforehand(x exchange) error {
+	response := c.Components.Responses[beforehand[x.status]]
+	if response == nil {
+		return fmt.Errorf("the status %d is documented for no request whatever", x.status)
+	}
+	return c.checkAnswer(&openapi3.Operation{Responses: openapi3.NewResponses(openapi3.WithStatus(x.status, response))}, x)
+}
+
+// checkRaw checks an answer, as it came over the wire, that belongs to no
+// operation.
+func (c contract) checkRaw(answer string) error {
+	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return c.checkBeforehand(exchange{status: response.StatusCode, header: response.Header, answer: content})
+}
+
+// checkAnswer checks status, headers, content type and body.
+func (c contract) checkAnswer(operation *openapi3.Operation, x exchange) error {
+	if response := operation.Responses.Status(x.status); response != nil && len(response.Value.Content) == 0 && len(x.answer) > 0 {
+		return fmt.Errorf("status %d is documented to have no body, but has %q", x.status, x.answer)
+	}
+	err := openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: &http.Request{Method: x.method},
+			Route:   &routers.Route{Spec: c.T, Operation: operation},
+		},
+		Status:  x.status,
+		Header:  x.header,
+		Body:    io.NopCloser(bytes.NewReader(x.answer)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, SchemaValidationOptions: strictly},
+	})
+	if err != nil {
+		return fmt.Errorf("status %d: %w", x.status, err)
+	}
+	return nil
+}
+
+// checkRequest checks the parameters and the body of a request. It knows what
+// the introduction says of them and no schema can: text is trimmed, fields that
+// are not documented do not count, and in forms everything is text.
+func checkRequest(
+	documented openapi3.Parameters, inPath map[string]string, inQuery url.Values, wanted *openapi3.RequestBodyRef, sent body,
+) error {
+	for _, parameter := range documented {
+		p := parameter.Value
+		texts := inQuery[p.Name]
+		if p.In == openapi3.ParameterInPath {
+			texts = []string{inPath[p.Name]}
+		}
+		if len(texts) == 0 {
+			continue // none in a query is required
+		}
+		if err := p.Schema.Value.VisitJSON(typed(p.Schema.Value, texts), strictly...); err != nil {
+			return fmt.Errorf("the parameter %s: %w", p.Name, err)
+		}
+	}
+
+	switch {
+	case wanted == nil:
+		return nil // it is not read
+	case len(sent.content) == 0 && wanted.Value.Required:
+		return errors.New("the body is documented to be required, but is not")
+	case len(sent.content) == 0:
+		return nil
+	}
+	kind, parameters, err := mime.ParseMediaType(sent.kind)
+	if err != nil {
+		return err
+	}
+	media := wanted.Value.Content.Get(kind)
+	if media == nil {
+		return fmt.Errorf("a body of type %s is not documented, but accepted", kind)
+	}
+	fields, err := decodeFields(media.Schema.Value, kind, parameters["boundary"], sent.content)
+	if err != nil {
+		return err
+	}
+	if err := media.Schema.Value.VisitJSON(fields, strictly...); err != nil {
+		return fmt.Errorf("the request: %w", err)
+	}
+	return nil
+}
+
+// typed returns what the texts of a parameter, or of a form's field, say to one
+// who expects a schema.
+func typed(schema *openapi3.Schema, texts []string) any {
+	switch {
+	case schema.Type.Includes(openapi3.TypeArray):
+		values := []any{}
+		for _, text := range texts {
+			values = append(values, typed(schema.Items.Value, []string{text}))
+		}
+		return values
+	case schema.Type.Includes(openapi3.TypeInteger):
+		if n, err := strconv.ParseInt(strings.TrimSpace(texts[0]), 10, 64); err == nil {
+			return json.Number(strconv.FormatInt(n, 10))
+		}
+	case schema.Type.Includes(openapi3.TypeBoolean):
+		switch strings.ToLower(strings.TrimSpace(texts[0])) {
+		case "true", "1", "on", "yes":
+			return true
+		case "false", "0", "off", "no":
+			return false
+		}
+	case schema.Format == "password":
+		return texts[0]
+	}
+	return strings.TrimSpace(texts[0])
+}
+
+// decodeFields returns the fields of a body that a schema names.
+func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte) (map[string]any, error) {
+	fields := map[string]any{}
+	if kind == "application/json" {
+		sent := map[string]any{}
+		decoder := json.NewDecoder(bytes.NewReader(content))
+		decoder.UseNumber()
+		if err := decoder.Decode(&sent); err != nil {
+			return nil, err
+		}
+		for name, property := range schema.Properties {
+			value, ok := sent[name]
+			if text, isText := value.(string); isText && property.Value.Format != "password" {
+				value = strings.TrimSpace(text)
+			}
+			if ok {
+				fields[name] = value
+			}
+		}
+		return fields, nil
+	}
+
+	form, err := url.ParseQuery(string(content))
+	if kind == "multipart/form-data" {
+		form, err = decodeMultipart(boundary, content)
+	}
+	for name, property := range schema.Properties {
+		if texts := slices.Concat(form[name], form[name+"[]"]); len(texts) > 0 {
+			fields[name] = typed(property.Value, texts)
+		}
+	}
+	return fields, err
+}
+
+func decodeMultipart(boundary string, content []byte) (url.Values, error) {
+	form := url.Values{}
+	for parts := multipart.NewReader(bytes.NewReader(content), boundary); ; {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return form, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		value, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		form.Add(part.FormName(), string(value))
+	}
+}
+
+func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
+
+	asServed, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !asServed.IsOpenAPI31OrLater() {
+		t.Errorf("the document is of OpenAPI %s; want 3.1", asServed.OpenAPI)
+	}
+	// Examples must fit what they are examples of, to the last field.
+	for _, document := range []*openapi3.T{asServed, theContract(t).T} {
+		if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := theContract(t).WalkSchemas(func(at string, found *openapi3.SchemaRef) error {
+		for _, example := range found.Value.Examples {
+			if err := found.Value.VisitJSON(example, strictly...); err != nil {
+				t.Errorf("%s: the example %v: %v", at, example, err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every request and every answer is shown by an example; where there is nothing
+// to show, there is no schema either.
+func TestDocumentHasExamples(t *testing.T) {
+	t.Parallel()
+
+	f := func(what string, content openapi3.Content) {
+		t.Helper()
+		for kind, media := range content {
+			isFile := media.Schema != nil && media.Schema.Value.Properties["file"] != nil
+			if media.Schema != nil && media.Example == nil && len(media.Examples) == 0 && !isFile {
+				t.Errorf("%s: there is no example of %s", what, kind)
+			}
+		}
+	}
+	for path, item := range theContract(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			if operation.RequestBody != nil {
+				f(method+" "+path, operation.RequestBody.Value.Content)
+			}
+			for status, response := range operation.Responses.Map() {
+				f(method+" "+path+" "+status, response.Value.Content)
+			}
+		}
+	}
+}
+
+// The paths of core are those under /api; edge answers those of pictures.
+func isCores(path string) bool { return strings.HasPrefix(path, "/api/") }
+
+func isEdges(path string) bool {
+	return strings.HasPrefix(path, "/avatar/") || strings.HasPrefix(path, "/preview/")
+}
+
+// The route table and the document name the same operations.
+func TestRoutesAreTheDocumentedOnes(t *testing.T) {
+	t.Parallel()
+
+	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, newSite(t).setup.API, 0, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served, documented []string
+	for method, paths := range server.Routes() {
+		for _, path := range paths {
+			served = append(served, path+" "+method)
+		}
+	}
+	for path, item := range theContract(t).Paths.Map() {
+		if !isCores(path) && !isEdges(path) {
+			t.Errorf("%s is neither core's nor edge's", path)
+		}
+		for method := range item.Operations() {
+			if isCores(path) {
+				documented = append(documented, path+" "+method)
+			}
+		}
+	}
+	slices.Sort(served)
+	slices.Sort(documented)
+	if diff := cmp.Diff(documented, served); diff != "" {
+		t.Errorf("operations (-documented +served):\n%s", diff)
+	}
+}
+
+// Those who are not signed in are refused where the document has a padlock, and
+// nowhere else.
+func TestPadlocks(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	document := theContract(t)
+	for path, item := range document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			if !isCores(path) {
+				continue
+			}
+			security := document.Security
+			if operation.Security != nil {
+				security = *operation.Security
+			}
+			concrete := strings.NewReplacer("{pid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js").Replace(path)
+			if a := c.send(t, method, concrete, body{}); (a.status == http.StatusUnauthorized) != (len(security) > 0) {
+				t.Errorf("%s: without a token the status is %d, but the document asks for %v", a.request, a.status, security)
+			}
+		}
+	}
+}
+
+// What the document says may be asked for is there, and nothing else is.
+func TestDocumentedFiles(t *testing.T) {
+	t.Parallel()
+
+	const page = "/api/docs/"
+	var served, documented []string
+	for _, d := range documentation {
+		if file, ok := strings.CutPrefix(d.path, page); ok {
+			served = append(served, file)
+		}
+	}
+	for _, file := range theContract(t).Paths.Value(page + "{file}").Get.Parameters[0].Value.Schema.Value.Enum {
+		documented = append(documented, file.(string)) //nolint:errcheck,forcetypeassert // the document is valid
+	}
+	slices.Sort(served)
+	slices.Sort(documented)
+	if !slices.Equal(served, documented) {
+		t.Errorf("the files are %q; documented are %q", served, documented)
+	}
+}
+
+// genuine are exchanges as the document has them.
+func genuine() map[string]exchange {
+	answered := func(status int, answer string) exchange {
+		return exchange{status: status, answer: []byte(answer), header: http.Header{
+			"Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {"abc-123"},
+		}}
+	}
+	asked := func(x exchange, method, target string, body body) exchange {
+		x.method, x.target, x.body = method, target, body
+		return x
+	}
+	const player = `{"pid":3,"uid":7,"uuid":"6a0c1d2e-93b4-4f5a-8c7d-1e2f3a4b5c6d","name":"Demo","tid_skin":1,"tid_cape":0,"last_modified":"2031-02-03 04:05:06"}`
+	const user = `{"uid":7,"email":"demo@example.com","nickname":"Demo","avatar":0,"score":12345678901,"permission":0,` +
+		`"last_sign_at":"2031-02-03 04:05:06","register_at":"2031-02-03 04:05:06","verified":true}`
+	dressed := answered(200, `{"code":0,"message":"Done.","data":`+player+`}`)
+
+	signedOut := answered(401, `{"code":5,"message":"No."}`)
+	signedOut.header.Set("WWW-Authenticate", "Bearer")
+	late := answered(429, `{"code":8,"message":"No."}`)
+	late.header.Set("Retry-After", "30")
+	wrongMethod := answered(405, `{"code":3,"message":"No."}`)
+	wrongMethod.header.Set("Allow", "GET, OPTIONS")
+	ended := answered(204, "")
+	ended.header.Del("Content-Type")
+
+	return map[string]exchange{
+		"user":       asked(answered(200, user), "GET", "/api/user", body{}),
+		"players":    asked(answered(200, `[`+player+`]`), "GET", "/api/players", body{}),
+		"dress":      asked(dressed, "PUT", "/api/players/3/textures", encodeJSON(`{"skin":1,"cape":null,"unknown":[]}`)),
+		"dress form": asked(dressed, "PUT", "/api/players/3/textures", encodeForm("skin=+1+")),
+		"rename":     asked(dressed, "PUT", "/api/players/3/name", encodeJSON(`{"name":" Demo\n"}`)),
+		"undress":    asked(dressed, "DELETE", "/api/players/3/textures?type=skin&type=cape", body{}),
+		"undress form": asked(dressed, "DELETE", "/api/players/3/textures",
+			body{"multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"type[]\"\r\n\r\nskin\r\n--x--\r\n")}),
+		"closet page": asked(answered(200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`),
+			"GET", "/api/closet?category=cape&page=1", body{}),
+		"invalid":     asked(answered(422, `{"code":4,"message":"No.","errors":{"name":["No."]}}`), "POST", "/api/players", encodeJSON(`{}`)),
+		"duplicate":   asked(answered(409, `{"code":2,"message":"No.","errors":{"file":["No."]},"data":{"tid":7}}`), "POST", "/api/textures", body{}),
+		"signed out":  asked(signedOut, "GET", "/api/user", body{}),
+		"too many":    asked(late, "GET", "/api/user", body{}),
+		"sign out":    asked(ended, "POST", "/api/auth/logout", body{}),
+		"preflight":   asked(ended, "OPTIONS", "/api/nothing", body{}),
+		"not found":   asked(answered(404, `{"code":3,"message":"No."}`), "GET", "/api/nothing", body{}),
+		"not allowed": asked(wrongMethod, "DELETE", "/api/players", body{}),
+	}
+}
+
+func TestContractAcceptsWhatIsDocumented(t *testing.T) {
+	t.Parallel()
+
+	for name, x := range genuine() {
+		if err := theContract(t).check(x); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The contract is no better than what it notices: here it is shown what the
+// server must not say.
+func TestContractNotices(t *testing.T) {
+	t.Parallel()
+
+	document := theContract(t)
+	notices := func(name, what string, doctor func(*exchange), complaint string) {
+		t.Helper()
+		x := genuine()[name]
+		doctor(&x)
+		if err := document.check(x); err == nil || !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%s with %s: the complaint is %v; want one with %q", name, what, err, complaint)
+		}
+	}
+	f := func(name, old, replacement, complaint string) {
+		t.Helper()
+		notices(name, replacement, func(x *exchange) {
+			if !bytes.Contains(x.answer, []byte(old)) {
+				t.Errorf("the answer to %s lacks %s", name, old)
+			}
+			x.answer = bytes.Replace(x.answer, []byte(old), []byte(replacement), 1)
+		}, complaint)
+	}
+
+	// Fields that are not documented, whether at the top, within, or in an array.
+	f("user", `{`, `{"password":"x",`, "additional properties 'password'")
+	f("dress", `{"code"`, `{"hint":1,"code"`, "additional properties 'hint'")
+	f("dress", `"pid"`, `"pidd":1,"pid"`, "additional properties 'pidd'")
+	f("players", `"pid"`, `"pidd":1,"pid"`, "additional properties 'pidd'")
+	f("invalid", `"errors"`, `"data":{},"errors"`, "additional properties 'data'")
+	f("signed out", `}`, `,"errors":{"token":["No."]}}`, "additional properties 'errors'")
+	f("duplicate", `"tid":7`, `"tid":7,"hash":""`, "additional properties 'hash'")
+	f("closet page", `"total"`, `"path":"/","total"`, "additional properties 'path'")
+
+	// Fields that are missing.
+	f("user", `"verified"`, `"verifie"`, "missing property 'verified'")
+	f("players", `"uuid"`, `"uid"`, "missing property 'uuid'")
+	f("dress", `"data"`, `"dat"`, "missing property 'data'")
+	f("dress", `"code":0,`, ``, "missing property 'code'")
+	f("invalid", `,"errors":{"name":["No."]}`, ``, "missing property 'errors'")
+	f("duplicate", `{"tid":7}`, `{}`, "missing property 'tid'")
+
+	// Values of another type, format or range.
+	f("user", `"uid":7`, `"uid":"7"`, "got string, want integer")
+	f("user", `"uid":7`, `"uid":7.5`, "got number, want integer")
+	f("user", `"uid":7`, `"uid":0`, "minimum")
+	f("user", `"uid":7`, `"uid":null`, "got null, want integer")
+	f("user", `"permission":0`, `"permission":3`, "must be one of")
+	f("user", `"verified":true`, `"verified":1`, "want boolean")
+	f("user", `demo@example.com`, `demo`, "email")
+	f("user", `2031-02-03 04:05:06`, `2031-02-03T04:05:06Z`, "does not match pattern")
+	f("user", `"nickname":"Demo"`, `"nickname":""`, "minLength")
+	f("players", `-4f5a-`, `-`, "uuid")
+	f("players", `[`, `{"data":[`, "")
+	f("players", `[{`, `[null,{`, "got null, want object")
+	f("dress", `"code":0`, `"code":1`, "must be 0")
+	f("dress", `"message":"Done."`, `"message":["Done."]`, "want string")
+	f("invalid", `["No."]`, `"No."`, "want array")
+	f("invalid", `["No."]`, `[]`, "minItems")
+	f("invalid", `"code":4`, `"code":0`, "must be one of")
+	f("closet page", `"per_page":6`, `"per_page":"6"`, "got string, want integer")
+	f("closet page", `"data":[]`, `"data":{}`, "got object, want array")
+	f("not found", `"code":3`, `"code":"3"`, "got string, want integer")
+	f("user", `}`, ``, "failed to decode")
+
+	// Operations, statuses, types and headers.
+	notices("user", "another path", func(x *exchange) { x.target = "/api/users" }, "path is not documented")
+	notices("user", "a slash at its end", func(x *exchange) { x.target = "/api/user/" }, "path is not documented")
+	notices("user", "another method", func(x *exchange) { x.method = "PATCH" }, "method is not documented")
+	notices("user", "another status", func(x *exchange) { x.status = 201 }, "status is not supported")
+	notices("user", "an error of others", func(x *exchange) { x.status = 409 }, "status is not supported")
+	notices("user", "another type", func(x *exchange) { x.header.Set("Content-Type", "text/html") }, "Content-Type")
+	notices("user", "no type", func(x *exchange) { x.header.Del("Content-Type") }, "Content-Type")
+	notices("user", "no request id", func(x *exchange) { x.header.Del("X-Request-Id") }, `"X-Request-ID" missing`)
+	notices("user", "an odd limit", func(x *exchange) { x.header.Set("RateLimit-Remaining", "-1") }, "RateLimit-Remaining")
+	notices("signed out", "no way to sign in", func(x *exchange) { x.header.Del("WWW-Authenticate") }, `"WWW-Authenticate" missing`)
+	notices("too many", "no hint", func(x *exchange) { x.header.Del("Retry-After") }, `"Retry-After" missing`)
+	notices("too many", "an odd hint", func(x *exchange) { x.header.Set("Retry-After", "soon") }, "Retry-After")
+	notices("not allowed", "no methods", func(x *exchange) { x.header.Del("Allow") }, `"Allow" missing`)
+	notices("sign out", "a body", func(x *exchange) { x.answer = []byte("{}") }, "no body")
+	notices("preflight", "a body", func(x *exchange) { x.answer = []byte("{}") }, "preflight")
+	notices("preflight", "another status", func(x *exchange) { x.status = 200 }, "preflight")
+
+	// Requests that are granted though the document does not.
+	notices("dress", "an unfit body", func(x *exchange) { x.body = encodeJSON(`{"skin":"1"}`) }, "got string, want")
+	notices("dress", "a body without fields", func(x *exchange) { x.body = encodeJSON(`{"hat":1}`) }, "missing property 'skin'")
+	notices("dress", "no body", func(x *exchange) { x.body = body{} }, "required")
+	notices("dress", "a body of another type", func(x *exchange) { x.body.kind = "text/plain" }, "not documented")
+	notices("dress", "another path", func(x *exchange) { x.target = "/api/players/Demo/textures" }, "the parameter pid")
+	notices("dress form", "an unfit field", func(x *exchange) { x.body = encodeForm("skin=one") }, "got string, want")
+	notices("rename", "an odd name", func(x *exchange) { x.body = encodeJSON(`{"name":"De mo"}`) }, "does not match pattern")
+	notices("undress", "an odd query", func(x *exchange) { x.target = "/api/players/3/textures?type=hat" }, "the parameter type")
+	notices("undress form", "three slots", func(x *exchange) { x.body = encodeForm("type=skin&type=cape&type=skin") }, "maxItems")
+	notices("closet page", "an odd page", func(x *exchange) { x.target = "/api/closet?page=0" }, "the parameter page")
+	notices("closet page", "an odd category", func(x *exchange) { x.target = "/api/closet?category=hat" }, "the parameter category")
+}
+
+// exchanged returns what the contract is shown of a request and its answer.
+func exchanged(method, target string, body body, a answer) exchange {
+	header := http.Header{}
+	for name, value := range a.header.All() {
+		header.Add(string(name), string(value))
+	}
+	return exchange{method, target, body, a.status, header, a.body}
+}
