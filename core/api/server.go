@@ -3,7 +3,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,7 +25,7 @@ import (
 type Config struct {
 	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" help:"origins whose pages may call /api, comma-separated; * for all"`
 	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, closed for nobody"`
-	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes; uploads may carry a texture file besides"`
+	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for any up to 1 GiB; uploads may carry a texture file besides"`
 	Limits       Limits   `envPrefix:"LIMIT_"`
 }
 
@@ -60,8 +59,8 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 	if config.Registration != "open" && config.Registration != "closed" {
 		return nil, fmt.Errorf("REGISTRATION is %q, but must be open or closed", config.Registration)
 	}
-	if config.BodyBytes < 1024 {
-		return nil, fmt.Errorf("BODY_BYTES is %d, but must be at least 1024", config.BodyBytes)
+	if config.BodyBytes != 0 && config.BodyBytes < 1024 {
+		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least 1024", config.BodyBytes)
 	}
 	for i, origin := range config.CORSOrigins {
 		config.CORSOrigins[i] = strings.TrimSpace(origin)
@@ -76,7 +75,7 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 	}, nil
 }
 
-// uploadPath takes larger bodies than all others.
+// uploadPath takes larger bodies than all others, and takes longer.
 const uploadPath = "/api/textures"
 
 // HTTP returns the server behind the public listener.
@@ -84,23 +83,12 @@ func (s *Server) HTTP() *fasthttp.Server {
 	door := s.door
 	door.Mark = s.mark
 	server := door.Server(s.answered(s.routes().Handler), s.config.BodyBytes)
-	server.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
-		if string(header.Method()) == fasthttp.MethodPost && string(pathOf(header.RequestURI())) == uploadPath {
-			return fasthttp.RequestConfig{MaxRequestBodySize: s.fileBytes + s.config.BodyBytes}
-		}
-		return fasthttp.RequestConfig{}
+	largest := 0
+	if s.config.BodyBytes > 0 {
+		largest = s.fileBytes + s.config.BodyBytes
 	}
+	door.TakeUploads(server, uploadPath, largest)
 	return server
-}
-
-// pathOf returns the path of a request's target, which may be a whole URI (RFC
-// 9112, section 3.2.2).
-func pathOf(target []byte) []byte {
-	if _, rest, ok := bytes.Cut(target, []byte("://")); ok && target[0] != '/' {
-		target = rest[max(0, bytes.IndexByte(rest, '/')):]
-	}
-	path, _, _ := bytes.Cut(target, []byte("?"))
-	return path
 }
 
 // routes is the route table.

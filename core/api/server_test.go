@@ -300,6 +300,42 @@ func TestLargestBodies(t *testing.T) {
 	c.send(t, "POST", "/api/textures?x=1", padded(1<<20+64<<10)).refuses(t, 422, 4, "file", "type")
 }
 
+func TestBodiesOfAnySize(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "BODY_BYTES=0").signUp(t)
+	large := strings.Repeat(" ", 5<<20)
+	if a := c.send(t, "POST", "/api/players", encodeJSON(`{"name":"Steve"`+large+`}`)); a.status != 200 {
+		t.Errorf("a body of 5 MiB is answered with %d %s", a.status, a.body)
+	}
+	c.send(t, "POST", "/api/textures", encodeJSON(`{"name":"Steve"`+large+`}`)).refuses(t, 422, 4, "file", "type")
+}
+
+// Only an upload may take long to arrive.
+func TestUploadsHaveLongerToArrive(t *testing.T) {
+	t.Parallel()
+
+	limits := serve.Limits{ReadTimeout: time.Second, UploadTimeout: time.Minute, HeaderBytes: 4096, MaxConnections: 10}
+	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler), Limits: limits}, api.Parts{}, api.Config{Registration: "open", BodyBytes: 1024}, 0, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(method, target string, want time.Duration) {
+		t.Helper()
+		var header fasthttp.RequestHeader
+		header.SetMethod(method)
+		header.SetRequestURI(target)
+		if got := server.HTTP().HeaderReceived(&header).ReadTimeout; got != want {
+			t.Errorf("%s %s has %v to arrive; want %v (0 is as all others)", method, target, got, want)
+		}
+	}
+
+	f("POST", "/api/textures", time.Minute)
+	f("POST", "/api/textures?x=1", time.Minute)
+	f("PUT", "/api/textures", 0)
+	f("POST", "/api/players", 0)
+}
+
 // What is too large or no HTTP at all reaches no handler, and is answered like
 // everything else.
 func TestRawRequests(t *testing.T) {

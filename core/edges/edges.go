@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -123,6 +124,12 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 
 	rc.SetContentType("application/x-ndjson")
 	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
+		// The server recovers what panics before it has the answer. This comes after.
+		defer func() {
+			if caught := recover(); caught != nil {
+				s.door.Log.Error("stream panicked", "peer", peer, "error", fmt.Sprintf("panic: %v\n%s", caught, debug.Stack()))
+			}
+		}()
 		s.door.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
 		lines := json.NewEncoder(w)
 		err := s.feed.Follow(s.stop, from, func(events ...mapping.Event) error {

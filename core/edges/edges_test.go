@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/edges"
 	"github.com/veneer-skins/veneer/core/postgres"
@@ -49,25 +51,33 @@ func open(t *testing.T) door {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		endRun()
+		<-ran
+	})
+	address := listen(t, server.HTTP())
+	t.Cleanup(stop) // first of all: streams never end by themselves
+	return door{db: db, address: address, stop: stop}
+}
+
+// listen serves on a real socket until the test ends, and returns its URL.
+func listen(t *testing.T, server *fasthttp.Server) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	http := server.HTTP()
 	served := make(chan error, 1)
-	go func() { served <- http.Serve(listener) }()
+	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
-		stop()
-		if err := http.Shutdown(); err != nil {
+		if err := server.Shutdown(); err != nil {
 			t.Error(err)
 		}
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		endRun()
-		<-ran
 	})
-	return door{db: db, address: "http://" + listener.Addr().String(), stop: stop}
+	return "http://" + listener.Addr().String()
 }
 
 // do sends a request and returns the answer's status and body.
@@ -176,6 +186,24 @@ func TestLookupAndChanges(t *testing.T) {
 
 	d.stop()
 	for lines.Scan() { // ends, since the server is stopping
+	}
+}
+
+// What panics in the middle of an answer ends that answer only.
+func TestAStreamThatPanicsEndsItselfOnly(t *testing.T) {
+	t.Parallel()
+	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100}
+	// Without a feed there is nothing to follow.
+	server, err := edges.New(t.Context(), serve.Door{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, []string{secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := door{address: listen(t, server.HTTP())}
+	for range 2 {
+		status, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
+		if rest, err := io.ReadAll(stream); status != 200 || err != nil || len(rest) > 0 {
+			t.Errorf("the stream is %d %q, %v; want it to end at once", status, rest, err)
+		}
 	}
 }
 

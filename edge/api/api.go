@@ -57,7 +57,11 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	return s.door.Server(s.door.Handle(s.answer), MaxBody)
+	server := s.door.Server(s.door.Handle(s.answer), MaxBody)
+	if s.upstream != nil {
+		s.door.TakeUploads(server, "/api/textures", MaxBody)
+	}
+	return server
 }
 
 // answer answers a request.

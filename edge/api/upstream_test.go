@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
@@ -157,6 +158,27 @@ func TestLargestUploadIsPassedOn(t *testing.T) {
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a byte more: %s; want 413", response.Status)
+	}
+}
+
+// Only an upload may take long to arrive.
+func TestUploadsHaveLongerToArrive(t *testing.T) {
+	t.Parallel()
+	door := serve.Door{Limits: serve.Limits{UploadTimeout: time.Minute}}
+	passing, err := api.New(door, nil, api.Config{APIUpstream: "http://127.0.0.1:1"})
+	must(t, err)
+	var header fasthttp.RequestHeader
+	header.SetMethod(http.MethodPost)
+	for target, want := range map[string]time.Duration{"/api/textures": time.Minute, "/api/players": 0} {
+		header.SetRequestURI(target)
+		if got := passing.HTTP().HeaderReceived(&header).ReadTimeout; got != want {
+			t.Errorf("POST %s has %v to arrive; want %v (0 is as all others)", target, got, want)
+		}
+	}
+	alone, err := api.New(door, nil, api.Config{})
+	must(t, err)
+	if alone.HTTP().HeaderReceived != nil {
+		t.Error("an edge that passes nothing on waits for uploads")
 	}
 }
 

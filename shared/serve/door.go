@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,6 +27,7 @@ type Handler func(ctx context.Context, rc *fasthttp.RequestCtx) error
 // Limits bounds what one client can take of a server.
 type Limits struct {
 	ReadTimeout    time.Duration `env:"READ_TIMEOUT" envDefault:"10s" help:"longest time in which a whole request must arrive"`
+	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT" envDefault:"60s" help:"longest time in which a whole upload must arrive"`
 	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"30s" help:"longest time in which a whole answer must be taken"`
 	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
@@ -36,7 +39,8 @@ type Limits struct {
 // can be switched off: without it one client could take everything.
 func (l Limits) Check() error {
 	for name, value := range map[string]time.Duration{
-		"READ_TIMEOUT": l.ReadTimeout, "WRITE_TIMEOUT": l.WriteTimeout, "IDLE_TIMEOUT": l.IdleTimeout, "WORK_TIMEOUT": l.WorkTimeout,
+		"READ_TIMEOUT": l.ReadTimeout, "UPLOAD_TIMEOUT": l.UploadTimeout, "WRITE_TIMEOUT": l.WriteTimeout,
+		"IDLE_TIMEOUT": l.IdleTimeout, "WORK_TIMEOUT": l.WorkTimeout,
 	} {
 		if value <= 0 {
 			return fmt.Errorf("%s is %s, but must be longer than 0", name, value)
@@ -66,7 +70,8 @@ type Door struct {
 	Mark func(*fasthttp.RequestCtx)
 }
 
-// Server returns a server for a handler. Requests that fasthttp itself refuses
+// Server returns a server for a handler, and for bodies of at most so many
+// bytes; 0 is for any. Requests that fasthttp itself refuses
 // are answered, counted and logged like all others. A panic is answered as an internal
 // error and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
@@ -95,7 +100,7 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		ReadTimeout:           d.Limits.ReadTimeout,
 		WriteTimeout:          d.Limits.WriteTimeout,
 		IdleTimeout:           d.Limits.IdleTimeout,
-		MaxRequestBodySize:    maxBody,
+		MaxRequestBodySize:    bodyLimit(maxBody),
 		TCPKeepalive:          true,
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
@@ -106,6 +111,34 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		DisablePreParseMultipartForm: true,
 	}
 }
+
+// TakeUploads has a server give POST requests to a path more time to arrive than
+// others, and a limit of their own to their bodies.
+func (d Door) TakeUploads(server *fasthttp.Server, path string, maxBody int) {
+	server.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		if header.IsPost() && string(pathOf(header.RequestURI())) == path {
+			return fasthttp.RequestConfig{ReadTimeout: d.Limits.UploadTimeout, MaxRequestBodySize: bodyLimit(maxBody)}
+		}
+		return fasthttp.RequestConfig{}
+	}
+}
+
+// pathOf returns the path of a request's target, which may be a whole URI (RFC
+// 9112, section 3.2.2).
+func pathOf(target []byte) []byte {
+	if _, rest, ok := bytes.Cut(target, []byte("://")); ok && target[0] != '/' {
+		target = rest[max(0, bytes.IndexByte(rest, '/')):]
+	}
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	return path
+}
+
+// anyBody bounds bodies that nothing else does. The memory for a body is taken
+// as soon as its length is known, and a length can be anything.
+const anyBody = 1 << 30
+
+// bodyLimit returns the limit for fasthttp, which has one of its own for 0.
+func bodyLimit(maxBody int) int { return cmp.Or(maxBody, anyBody) }
 
 // survive returns a handler that answers where another one panics.
 func survive(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
@@ -140,7 +173,7 @@ func (d Door) unreadable(err error) error {
 // Bounds of what is read of a body that is too large.
 const (
 	swallowBytes = 16 << 20
-	swallowPause = 100 * time.Millisecond
+	swallowPause = 250 * time.Millisecond // longer than most round trips: more may come after one
 )
 
 // swallow reads on, within bounds, until the client pauses. The connection

@@ -24,7 +24,7 @@ import (
 // limits are generous, so that only a test which sets others meets them.
 func limits() serve.Limits {
 	return serve.Limits{
-		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, WorkTimeout: time.Minute,
+		ReadTimeout: time.Minute, UploadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, WorkTimeout: time.Minute,
 		HeaderBytes: 4096, MaxConnections: 100,
 	}
 }
@@ -124,15 +124,14 @@ func TestWhatCannotBeReadIsAnsweredLikeTheRest(t *testing.T) {
 	f(head+"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", "HTTP/1.1 400 ", `"code":4`)
 }
 
-// A client that sends all of its body before it reads is told, too, that the body
-// is too large: nothing of it is left unread, which would reset the connection.
-func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
-	t.Parallel()
+// socket serves on a real socket until the test ends, and returns its address.
+// In memory, timeouts and what is in flight are of another kind.
+func socket(t *testing.T, server *fasthttp.Server) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := serve.Door{Log: silent(), Limits: limits()}.Server(func(*fasthttp.RequestCtx) {}, 1000)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -141,10 +140,42 @@ func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return listener.Addr().String()
+}
+
+// send opens a connection to an address and sends something.
+func send(t *testing.T, address, sent string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, sent); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// receive returns all that comes back until the server closes the connection.
+func receive(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// A client that sends all of its body before it reads is told, too, that the body
+// is too large: nothing of it is left unread, which would reset the connection.
+func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
+	t.Parallel()
+	address := socket(t, serve.Door{Log: silent(), Limits: limits()}.Server(func(*fasthttp.RequestCtx) {}, 1000))
 
 	for range 20 {
 		body := make([]byte, 4<<20)
-		response, err := http.Post("http://"+listener.Addr().String(), "application/octet-stream", bytes.NewReader(body)) //nolint:noctx // short
+		response, err := http.Post("http://"+address, "application/octet-stream", bytes.NewReader(body)) //nolint:noctx // short
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,42 +186,139 @@ func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
 	}
 }
 
+// No limit is one all the same where a lie about a length would cost memory.
+func TestBodiesWithoutALimit(t *testing.T) {
+	t.Parallel()
+	door := serve.Door{Log: silent(), Limits: limits()}
+	server := door.Server(func(rc *fasthttp.RequestCtx) { _, _ = fmt.Fprint(rc, len(rc.PostBody()), " bytes") }, 0)
+	door.TakeUploads(server, "/uploads", 0)
+	address := socket(t, server)
+
+	for _, path := range []string{"/", "/uploads"} {
+		head := "POST " + path + " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: "
+		large := strings.Repeat("x", 5<<20) // more than fasthttp takes by itself
+		expect(t, receive(t, send(t, address, head+fmt.Sprint(len(large))+"\r\n\r\n"+large)), "HTTP/1.1 200 ", fmt.Sprint(len(large), " bytes"))
+		expect(t, receive(t, send(t, address, head+"1099511627776\r\n\r\n")), "HTTP/1.1 413 ", `"code":4`)
+	}
+}
+
 func TestASlowRequestIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 
-	f := func(sent string) {
+	f := func(sent string, shorten func(*serve.Limits)) {
 		t.Helper()
 		bounds := limits()
-		bounds.ReadTimeout = 50 * time.Millisecond
+		shorten(&bounds)
 		door := serve.Door{Log: silent(), Limits: bounds}
-		listener, err := net.Listen("tcp", "127.0.0.1:0") // timeouts in memory are of another kind
-		if err != nil {
-			t.Fatal(err)
-		}
 		server := door.Server(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }, 1024)
-		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(listener) }()
-		conn, err := net.Dial("tcp", listener.Addr().String())
+		door.TakeUploads(server, "/uploads", 1024)
+		expect(t, receive(t, send(t, socket(t, server), sent)), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
+	}
+
+	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\nhalf"
+	reading := func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }
+	f("GET / HTTP/1.1\r\nHost: ven", reading)
+	f("POST /"+rest, reading)
+	f("PUT /uploads"+rest, reading)
+	f("POST /uploads/1"+rest, reading)
+	f("POST /uploads"+rest, func(l *serve.Limits) { l.UploadTimeout = 50 * time.Millisecond })
+	f("POST http://veneer.test/uploads?x=1"+rest, func(l *serve.Limits) { l.UploadTimeout = 50 * time.Millisecond })
+}
+
+// A large file over a slow line takes longer than other requests may, and the
+// time to work on it begins when it is there.
+func TestUploadsHaveLongerToArrive(t *testing.T) {
+	t.Parallel()
+	bounds := limits()
+	bounds.ReadTimeout = 250 * time.Millisecond
+	door := serve.Door{Log: silent(), Limits: bounds}
+	deadlines := make(chan time.Time, 1)
+	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		deadline, _ := ctx.Deadline()
+		deadlines <- deadline
+		rc.SetBody(rc.PostBody())
+		return nil
+	}), 4)
+	door.TakeUploads(server, "/uploads", 10)
+	address := socket(t, server)
+
+	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: "
+	upload := send(t, address, "POST /uploads"+rest+"10\r\n\r\nfirst")
+	for range 2 { // by then its time, too, would be over
+		expect(t, receive(t, send(t, address, "POST /"+rest+"4\r\n\r\nfi")), "HTTP/1.1 408 ")
+	}
+	complete := time.Now()
+	if _, err := io.WriteString(upload, "+last"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, upload), "HTTP/1.1 200 ", "\r\n\r\nfirst+last")
+	select {
+	case deadline := <-deadlines:
+		if deadline.Before(complete.Add(bounds.WorkTimeout)) {
+			t.Errorf("the work may last until %v, less than %v from %v", deadline, bounds.WorkTimeout, complete)
+		}
+	default:
+		t.Error("the handler was not called")
+	}
+	expect(t, receive(t, send(t, address, "POST /uploads"+rest+"11\r\n\r\nfirst+last+")), "HTTP/1.1 413 ")
+}
+
+// Who takes an answer in crumbs is not served for ever.
+func TestASlowReaderIsCutOff(t *testing.T) {
+	t.Parallel()
+	bounds := limits()
+	bounds.WriteTimeout = 50 * time.Millisecond
+	large := make([]byte, 64<<20) // more than the system's buffers hold
+	server := serve.Door{Log: silent(), Limits: bounds}.Server(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) }, 1024)
+	closed := make(chan struct{})
+	server.ConnState = func(_ net.Conn, state fasthttp.ConnState) {
+		if state == fasthttp.StateClosed {
+			close(closed)
+		}
+	}
+	conn := send(t, socket(t, server), "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
+
+	taken, crumb := int64(0), make([]byte, 1)
+	for open := true; open; {
+		n, err := conn.Read(crumb)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(conn, sent); err != nil {
-			t.Fatal(err)
+		taken += int64(n)
+		select {
+		case <-closed:
+			open = false
+		default:
 		}
-		answer, err := io.ReadAll(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		expect(t, string(answer), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
-		_ = conn.Close()
-		_ = listener.Close()
-		if err := <-ended; err != nil {
-			t.Error(err)
+	}
+	rest, _ := io.Copy(io.Discard, conn) // what was on its way; it may end in a reset
+	if taken += rest; taken >= int64(len(large)) {
+		t.Errorf("the reader got all %d bytes", taken)
+	}
+}
+
+func TestLimitsThatMakeNoSenseAreNamed(t *testing.T) {
+	t.Parallel()
+
+	if err := limits().Check(); err != nil {
+		t.Error(err)
+	}
+	f := func(name string, change func(*serve.Limits)) {
+		t.Helper()
+		bounds := limits()
+		change(&bounds)
+		if err := bounds.Check(); err == nil || !strings.HasPrefix(err.Error(), name+" ") {
+			t.Errorf("%+v: %v; want an error that names %s", bounds, err, name)
 		}
 	}
 
-	f("GET / HTTP/1.1\r\nHost: ven")
-	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\nhalf")
+	f("READ_TIMEOUT", func(l *serve.Limits) { l.ReadTimeout = 0 })
+	f("UPLOAD_TIMEOUT", func(l *serve.Limits) { l.UploadTimeout = 0 })
+	f("WRITE_TIMEOUT", func(l *serve.Limits) { l.WriteTimeout = -1 })
+	f("IDLE_TIMEOUT", func(l *serve.Limits) { l.IdleTimeout = 0 })
+	f("WORK_TIMEOUT", func(l *serve.Limits) { l.WorkTimeout = 0 })
+	f("HEADER_BYTES", func(l *serve.Limits) { l.HeaderBytes = 1023 })
+	f("MAX_CONNECTIONS", func(l *serve.Limits) { l.MaxConnections = 0 })
 }
 
 // A multipart body is the handler's to read, as all others are: its bytes stay

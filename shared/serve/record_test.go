@@ -138,6 +138,15 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
+// lastID returns the id in the last one of some lines.
+func lastID(lines []logged) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	id, _ := lines[len(lines)-1]["request_id"].(string)
+	return id
+}
+
 // Whatever the sample, an operator learns what went wrong on our side, and is not
 // bothered with what clients do wrong.
 func TestErrorsAreAlwaysLogged(t *testing.T) {
@@ -149,6 +158,8 @@ func TestErrorsAreAlwaysLogged(t *testing.T) {
 		answer := ask(t, listener, path, "")
 		if failed := strings.Contains(answer, "HTTP/1.1 50"); failed != strings.Contains(answer, "X-Request-Id: ") {
 			t.Errorf("only an answer that failed needs an id:\n%s", answer)
+		} else if id := lastID(lines(t)); failed && !strings.Contains(answer, "X-Request-Id: "+id+"\r\n") {
+			t.Errorf("the line has the id %s, but the answer is:\n%s", id, answer)
 		}
 	}
 	converse(t, listener, "nonsense\r\n\r\n")

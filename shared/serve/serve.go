@@ -1,5 +1,6 @@
 // Package serve runs fasthttp servers until they are told to stop, answers
-// faults, and offers operators health, metrics and profiles.
+// faults, logs and counts requests, and offers operators health, metrics and
+// profiles.
 package serve
 
 import (

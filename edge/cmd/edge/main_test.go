@@ -89,6 +89,7 @@ func TestRefusesToStart(t *testing.T) {
 		{"serve", enough("EDGE_TRUSTED_PROXIES=10.0.0.1"), "edge: EDGE_TRUSTED_PROXIES "},
 		{"serve", enough("EDGE_API_UPSTREAM=core:8080"), "edge: EDGE_API_UPSTREAM "},
 		{"serve", enough("EDGE_LOG_LEVEL=loud"), "edge: EDGE_LOG_LEVEL "},
+		{"serve", enough("EDGE_UPLOAD_TIMEOUT=0s"), "edge: EDGE_UPLOAD_TIMEOUT "},
 		{"serve", enough("EDGE_LOG_FORMAT=xml"), "edge: EDGE_LOG_FORMAT "},
 		{"serve", enough("EDGE_LOG_REQUESTS=1.5"), "edge: EDGE_LOG_REQUESTS "},
 		{"serve", enough("EDGE_LISTEN=nowhere:99999"), "edge: open the public listener"},
