@@ -65,10 +65,10 @@ type limiterShard struct {
 }
 
 // minSweep keeps small maps from being swept all the time, maxClients bounds the
-// memory of a shard to a few megabytes.
+// memory of a shard to about a megabyte.
 const (
 	minSweep   = 1024
-	maxClients = 1 << 16
+	maxClients = 1 << 13
 )
 
 // newLimiter returns a limiter to so many times in a period; nil for no limit.
@@ -137,19 +137,21 @@ func (l *limiter) giveBack(c client) {
 	}
 }
 
-// put remembers a client, and forgets those whose bucket is full: they are as
-// good as new. Should too many be left, some get a new bucket.
+// put remembers a client. Once in a while it forgets those whose bucket is full:
+// they are as good as new. Should too many be left, half of them get a new bucket
+// at once, so that even then few calls look through all.
 func (s *limiterShard) put(c client, full, now time.Time) {
 	s.full[c] = full
 	if len(s.full) < s.sweepAt {
 		return
 	}
+	kept := map[client]time.Time{} // deleting would not give the old one's memory back
 	for other, at := range s.full {
-		if at.Before(now) || len(s.full) > maxClients {
-			delete(s.full, other)
+		if at.After(now) && len(kept) < maxClients/2 {
+			kept[other] = at
 		}
 	}
-	s.sweepAt = min(max(minSweep, 2*len(s.full)), maxClients+1)
+	s.full, s.sweepAt = kept, min(max(minSweep, 2*len(kept)), maxClients)
 }
 
 // tell sets the headers by which a client can pace itself: how many times are
