@@ -41,7 +41,10 @@ func (n Notification) HTML() (string, error) {
 }
 
 var (
-	markdown = goldmark.New(goldmark.WithExtensions(extension.GFM))
+	// Cells are aligned by an attribute, since no style passes.
+	markdown = goldmark.New(goldmark.WithExtensions(
+		extension.Linkify, extension.Strikethrough, extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
+	))
 	sanitise = bluemonday.UGCPolicy()
 )
 
