@@ -1,0 +1,365 @@
+package api_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// keep puts textures of a type that nobody uploaded into the client's closet, one
+// after another, under names.
+func (c client) keep(t *testing.T, kind string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		c.site.exec(t, `
+			WITH t AS (
+				INSERT INTO textures (bytes, public, type, hash, pixels, name, likes)
+				SELECT 100, true, $2, sha256(n::text::bytea), sha256(n::text::bytea), 'Texture', 1 FROM (SELECT count(*) AS n FROM textures) counted
+				RETURNING tid
+			)
+			INSERT INTO closet_items (uid, tid, item_name, added_at) SELECT $1, tid, $3, '2024-05-06'::timestamptz + tid * interval '1 s' FROM t`,
+			c.uid, kind, name)
+	}
+}
+
+// numbered returns the names of so many items, the first to be added first.
+func numbered(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("Item %d", i+1)
+	}
+	return names
+}
+
+// lists checks what a closet's page says of itself, and the names of its items.
+func (a answer) lists(t *testing.T, perPage, from, to, total, page, lastPage int, names ...string) {
+	t.Helper()
+	var items []string
+	for _, name := range names {
+		items = append(items, fmt.Sprintf(`{"tid":"<integer>","name":"<text>","type":"<text>","hash":"<hash>","size":"<integer>","uploader":0,
+			"public":true,"upload_at":"<time>","likes":"<integer>","pivot":{"item_name":%q}}`, name))
+	}
+	a.is(t, 200, fmt.Sprintf(`{"per_page":%d,"from":%d,"to":%d,"total":%d,"current_page":%d,"last_page":%d,"data":[%s]}`,
+		perPage, from, to, total, page, lastPage, strings.Join(items, ",")))
+}
+
+func TestCloset(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	stranger := c.signUp(t)
+	c.get(t, "/api/closet").is(t, 200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`)
+
+	slim := c.texture(t, "name=Slim&type=alex&public=false", skinFile(t, 1))
+	stranger.texture(t, "name=Theirs&type=steve", skinFile(t, 2))
+	cape := stranger.texture(t, "name=Dawn&type=cape", capeFile(t))
+	c.post(t, "/api/closet", `{"tid":`+cape+`,"name":"My <cape>"}`).is(t, 200, `{"code":0,"message":"<text>"}`)
+
+	const page = `{"per_page":6,"from":1,"to":1,"total":1,"current_page":1,"last_page":1,"data":[{"tid":%s,"name":"%s","type":"%s","hash":"<hash>",
+		"size":"<integer>","uploader":%d,"public":%t,"upload_at":"<time>","likes":%d,"pivot":{"item_name":"%s"}}]}`
+	for _, query := range []string{"", "?category=skin", "?category=+skin+&page=1&perPage=6&q="} {
+		c.get(t, "/api/closet"+query).is(t, 200, fmt.Sprintf(page, slim, "Slim", "alex", c.uid, false, 1, "Slim"))
+	}
+	c.get(t, "/api/closet?category=cape").is(t, 200, fmt.Sprintf(page, cape, "Dawn", "cape", stranger.uid, true, 2, "My <cape>"))
+}
+
+func TestClosetPages(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.keep(t, "steve", numbered(7)...)
+	c.keep(t, "cape", "Cape")
+	f := func(query string, perPage, from, to, page, lastPage int, names ...string) {
+		t.Helper()
+		c.get(t, "/api/closet?"+query).lists(t, perPage, from, to, 7, page, lastPage, names...)
+	}
+
+	f("", 6, 1, 6, 1, 2, "Item 7", "Item 6", "Item 5", "Item 4", "Item 3", "Item 2")
+	f("page=2", 6, 7, 7, 2, 2, "Item 1")
+	f("page=3", 6, 0, 0, 3, 2)
+	f("page=2147483648", 6, 0, 0, 2147483648, 2)
+	f("perPage=100&page=2147483648", 100, 0, 0, 2147483648, 1)
+	f("perPage=1&page=7", 1, 7, 7, 7, 7, "Item 1")
+	f("perPage=7", 7, 1, 7, 1, 1, "Item 7", "Item 6", "Item 5", "Item 4", "Item 3", "Item 2", "Item 1")
+	f("perPage=100", 100, 1, 7, 1, 1, "Item 7", "Item 6", "Item 5", "Item 4", "Item 3", "Item 2", "Item 1")
+	f("perPage=3&page=2&perPage=1&other=1", 3, 4, 6, 2, 3, "Item 4", "Item 3", "Item 2")
+
+	// What was added at the same time keeps an order, so that no page repeats
+	// another.
+	c.site.exec(t, "UPDATE closet_items SET added_at = now()")
+	f("perPage=4", 4, 1, 4, 1, 2, "Item 7", "Item 6", "Item 5", "Item 4")
+	f("perPage=4&page=2", 4, 5, 7, 2, 2, "Item 3", "Item 2", "Item 1")
+
+	// Nobody sees another's closet.
+	c.signUp(t).get(t, "/api/closet").lists(t, 6, 0, 0, 0, 1, 1)
+}
+
+func TestClosetSearch(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.keep(t, "steve", "Red Fox", "100% wool", "a_b", `back\slash`, "Zoë", "ÉCLAIR", "ΣΟΦΙΑΣΜΑ", "ЁЖИК", "straße", "aXb")
+	c.keep(t, "cape", "Red cape")
+	f := func(q string, names ...string) {
+		t.Helper()
+		c.get(t, "/api/closet?q="+url.QueryEscape(q)).lists(t, 6, min(1, len(names)), len(names), len(names), 1, 1, names...)
+	}
+
+	f("fox", "Red Fox")
+	f("D F", "Red Fox")
+	f("  red\t", "Red Fox")
+	f("fox red")
+	f("%", "100% wool")
+	f("_", "a_b")
+	f("a_b", "a_b")
+	f(`\`, `back\slash`)
+	f(`\s`, `back\slash`)
+	f(".*")
+	f("'")
+	f("zoË", "Zoë")
+	f("éclair", "ÉCLAIR")
+	f("σοφιας", "ΣΟΦΙΑΣΜΑ") // which ends in another sigma
+	f("ёжик", "ЁЖИК")
+	f("STRASSE", "straße")
+	f(strings.Repeat("x", 64))
+
+	// The pages are those of what is found.
+	c.get(t, "/api/closet?q=a&perPage=2&page=2&category=skin").lists(t, 2, 3, 4, 5, 2, 3, "ÉCLAIR", `back\slash`)
+	c.get(t, "/api/closet?q=red&category=cape").lists(t, 6, 1, 1, 1, 1, 1, "Red cape")
+}
+
+func TestClosetRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	f := func(query string, fields ...string) {
+		t.Helper()
+		c.get(t, "/api/closet?"+query).refuses(t, 422, 4, fields...)
+	}
+
+	for _, category := range []string{"", "hat", "steve", "Skin", "skin,cape", "%00"} {
+		f("category="+category, "category")
+	}
+	for _, page := range []string{"", "0", "-1", "one", "1.5", "1e3", "0x1", "2147483649", "9223372036854775807", "99999999999999999999"} {
+		f("page="+page, "page")
+	}
+	for _, perPage := range []string{"", "0", "-1", "101", "six", "99999999999999999999"} {
+		f("perPage="+perPage, "perPage")
+	}
+	for _, q := range []string{"a%00b", "a%0Ab", "%FF", strings.Repeat("x", 65)} {
+		f("q="+q, "q")
+	}
+	f("page=0&perPage=0&q=a%00b", "page", "perPage", "q")
+	f("category=hat&page=one&perPage=six&q=%FF", "category", "page", "perPage", "q")
+}
+
+func TestAddClosetItem(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	public := c.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	private := c.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
+	likes := func(tid string) int {
+		t.Helper()
+		return c.site.count(t, "SELECT likes FROM textures WHERE tid = "+tid)
+	}
+
+	added := 1 // by the uploader
+	for _, body := range []body{
+		encodeJSON(`{"tid":` + public + `,"name":" Mine ","unknown":1}`),
+		encodeForm("tid=+" + public + "+&name=Mine"),
+		encodeMultipart(t, "name=Mine&tid="+public, nil),
+	} {
+		fan := c.signUp(t)
+		fan.send(t, "POST", "/api/closet", body).is(t, 200, `{"code":0,"message":"<text>"}`)
+		if got := fan.get(t, "/api/closet"); !strings.Contains(string(got.body), `"item_name":"Mine"`) {
+			t.Errorf("after %s the closet is %s", body.content, got.body)
+		}
+		if added++; likes(public) != added {
+			t.Errorf("%d closets hold the texture, but it has %d likes", added, likes(public))
+		}
+	}
+
+	// What is private is for its uploader, and for administrators.
+	fan := c.signUp(t)
+	fan.post(t, "/api/closet", `{"tid":`+private+`,"name":"N"}`).refuses(t, 403, 6)
+	for _, permission := range []int{1, 2} {
+		admin := c.signUp(t)
+		c.site.exec(t, "UPDATE users SET permission = $2 WHERE uid = $1", admin.uid, permission)
+		admin.post(t, "/api/closet", `{"tid":`+private+`,"name":"N"}`).is(t, 200, `{"code":0,"message":"<text>"}`)
+	}
+	c.delete(t, "/api/closet/"+private)
+	c.post(t, "/api/closet", `{"tid":`+private+`,"name":"Again"}`).is(t, 200, `{"code":0,"message":"<text>"}`)
+	if got := likes(private); got != 3 {
+		t.Errorf("three closets hold the private texture, but it has %d likes", got)
+	}
+}
+
+func TestAddClosetItemRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	tid := c.texture(t, "name=N&type=steve", skinFile(t, 1))
+	fan := c.signUp(t)
+	f := func(object string, fields ...string) {
+		t.Helper()
+		fan.post(t, "/api/closet", object).refuses(t, 422, 4, fields...)
+	}
+
+	f(`{}`, "name", "tid")
+	fan.send(t, "POST", "/api/closet", body{}).refuses(t, 422, 4, "name", "tid")
+	f(`{"tid":null,"name":null}`, "name", "tid")
+	f(`{"tid":0,"name":" "}`, "name", "tid")
+	f(`{"tid":-1,"name":"N"}`, "tid")
+	f(`{"tid":"one","name":5}`, "name", "tid")
+	f(`{"tid":1.5,"name":"N"}`, "tid")
+	f(`{"tid":99999999999999999999,"name":"N"}`, "tid")
+	f(`{"tid":`+tid+`}`, "name")
+	f(`{"tid":`+tid+`,"name":""}`, "name")
+	f(`{"tid":`+tid+`,"name":"`+strings.Repeat("ä", 65)+`"}`, "name")
+	f(`{"tid":`+tid+`,"name":"a\nb"}`, "name")
+	f(`{"tid":`+tid+`,"name":"a\u0000b"}`, "name")
+	fan.send(t, "POST", "/api/closet", encodeForm("tid="+tid+"&name=a%FFb")).refuses(t, 422, 4, "name")
+	fan.post(t, "/api/closet", `{"tid":999999,"name":"N"}`).refuses(t, 404, 3)
+	fan.post(t, "/api/closet", `{"tid":9223372036854775807,"name":"N"}`).refuses(t, 404, 3)
+
+	if a := fan.post(t, "/api/closet", `{"tid":`+tid+`,"name":"`+strings.Repeat("ä", 64)+`"}`); a.status != 200 {
+		t.Errorf("a name of 64 characters is answered with %d %s", a.status, a.body)
+	}
+	fan.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).refuses(t, 409, 2, "tid")
+	c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).refuses(t, 409, 2, "tid") // the upload put it there
+	if got := c.site.count(t, "SELECT likes FROM textures"); got != 2 {
+		t.Errorf("two closets hold the texture, but it has %d likes", got)
+	}
+}
+
+func TestRenameClosetItem(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	stranger := c.signUp(t)
+	tid := c.texture(t, "name=N&type=steve", skinFile(t, 1))
+	stranger.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Theirs"}`)
+	name := func(c client) string {
+		t.Helper()
+		var name string
+		if err := c.site.sql.QueryRow(t.Context(), "SELECT item_name FROM closet_items WHERE uid = $1", c.uid).Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+
+	for i, body := range []body{encodeJSON(`{"name":" Name 0 "}`), encodeForm("name=Name+1"), encodeMultipart(t, "name=Name+2", nil)} {
+		c.send(t, "PUT", "/api/closet/"+tid, body).is(t, 200, `{"code":0,"message":"<text>"}`)
+		if got, want := name(c), fmt.Sprintf("Name %d", i); got != want {
+			t.Errorf("after %s the item is %q; want %q", body.content, got, want)
+		}
+	}
+	for _, object := range []string{`{}`, `{"name":null}`, `{"name":" "}`, `{"name":5}`, `{"name":"` + strings.Repeat("x", 65) + `"}`, `{"name":"a\tb"}`} {
+		c.put(t, "/api/closet/"+tid, object).refuses(t, 422, 4, "name")
+	}
+	if got := name(c); got != "Name 2" {
+		t.Errorf("after refusals the item is %q", got)
+	}
+	if got := name(stranger); got != "Theirs" {
+		t.Errorf("a stranger's item is %q", got)
+	}
+
+	hers := stranger.texture(t, "name=N&type=steve", skinFile(t, 2))
+	for _, tid := range []string{hers, "999999", "0", "-1", "steve", "99999999999999999999"} {
+		c.put(t, "/api/closet/"+tid, `{"name":"N"}`).refuses(t, 404, 3)
+	}
+}
+
+func TestRemoveClosetItem(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	stranger := c.signUp(t)
+	tid := c.texture(t, "name=N&type=steve", skinFile(t, 1))
+	stranger.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Theirs"}`)
+
+	c.delete(t, "/api/closet/"+tid).is(t, 200, `{"code":0,"message":"<text>"}`)
+	c.get(t, "/api/closet").lists(t, 6, 0, 0, 0, 1, 1)
+	if got := c.site.count(t, "SELECT likes FROM textures"); got != 1 {
+		t.Errorf("one closet holds the texture, but it has %d likes", got)
+	}
+	for _, tid := range []string{tid, "999999", "0", "-1", "steve", "99999999999999999999"} {
+		c.delete(t, "/api/closet/"+tid).refuses(t, 404, 3)
+	}
+	if got := c.site.count(t, "SELECT likes FROM textures"); got != 1 {
+		t.Errorf("after a removal of what was not there, the texture has %d likes", got)
+	}
+}
+
+// A player keeps what their owner may still use, and takes off what they may not.
+func TestRemoveClosetItemUndresses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	painter, other := c.signUp(t), c.signUp(t)
+	c.site.exec(t, "UPDATE users SET permission = 1 WHERE uid IN ($1, $2)", c.uid, other.uid)
+	public := painter.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	private := painter.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
+	cape := painter.texture(t, "name=Cape&type=cape&public=false", capeFile(t))
+	own := c.texture(t, "name=Own&type=steve&public=false", skinFile(t, 3))
+	wear := func(c client, path, skin string) {
+		t.Helper()
+		if a := c.put(t, path+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`); a.status != 200 {
+			t.Fatalf("dress: %d %s", a.status, a.body)
+		}
+	}
+	for _, admin := range []client{c, other} {
+		for _, tid := range []string{public, private, cape} {
+			admin.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
+		}
+	}
+	steve, alex, zombie := c.player(t, "Steve"), c.player(t, "Alex"), other.player(t, "Zombie")
+	wears := func(c client, path, name, skin, cape string) {
+		t.Helper()
+		var got []string
+		for _, player := range decode(t, c.get(t, "/api/players").body).([]any) {
+			player := player.(map[string]any)
+			if player["name"] == name {
+				got = append(got, fmt.Sprint(player["tid_skin"]), fmt.Sprint(player["tid_cape"]))
+			}
+		}
+		if diff := cmp.Diff([]string{skin, cape}, got); diff != "" {
+			t.Errorf("%s wears (-want +got):\n%s", name, diff)
+		}
+	}
+
+	// Public, or one's own: they stay on.
+	wear(c, steve, public)
+	wear(c, alex, own)
+	c.delete(t, "/api/closet/"+public)
+	c.delete(t, "/api/closet/"+own)
+	wears(c, steve, "Steve", public, cape)
+	wears(c, alex, "Alex", own, cape)
+
+	// Private and somebody else's: all of the user's players take it off, and it
+	// alone. Other users' players do not, nor those of its uploader.
+	wear(c, steve, private)
+	wear(other, zombie, private)
+	uploaders := painter.player(t, "Painter")
+	wear(painter, uploaders, private)
+	c.site.exec(t, "UPDATE players SET last_modified = '2024-05-06 07:08:09+00'")
+	c.delete(t, "/api/closet/"+private).is(t, 200, `{"code":0,"message":"<text>"}`)
+	wears(c, steve, "Steve", "0", cape)
+	if n := c.site.count(t, "SELECT count(*) FROM players WHERE (last_modified > '2024-05-07') <> (name = 'Steve')"); n != 0 {
+		t.Errorf("for %d players last_modified is wrong; only Steve is changed", n)
+	}
+	c.delete(t, "/api/closet/"+cape)
+	wears(c, steve, "Steve", "0", "0")
+	wears(c, alex, "Alex", own, "0")
+	wears(other, zombie, "Zombie", private, cape)
+	wears(painter, uploaders, "Painter", private, cape)
+	c.put(t, steve+"/textures", `{"skin":`+private+`}`).refuses(t, 403, 6)
+
+	// The uploader's own removal takes nothing from the uploader.
+	painter.delete(t, "/api/closet/"+private)
+	wears(painter, uploaders, "Painter", private, cape)
+}

@@ -1,0 +1,174 @@
+package api_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// told sends the client's user a notification.
+func (c client) told(t *testing.T, title, content string) {
+	t.Helper()
+	if n, err := c.parts.Notifications.Send(t.Context(), []core.UserID{c.uid}, title, content); n != 1 || err != nil {
+		t.Fatalf("sent to %d users, %v", n, err)
+	}
+}
+
+// unread returns the ids of the client's unread notifications.
+func (c client) unread(t *testing.T) []string {
+	t.Helper()
+	var ids []string
+	for _, n := range decode(t, c.get(t, "/api/user/notifications").body).([]any) {
+		ids = append(ids, n.(map[string]any)["id"].(string))
+	}
+	return ids
+}
+
+func (c client) read(t *testing.T, id string) answer {
+	t.Helper()
+	return c.send(t, "POST", "/api/user/notifications/"+id, body{})
+}
+
+func TestNotifications(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.get(t, "/api/user/notifications").is(t, 200, `[]`)
+	c.told(t, " First ", "One")
+	c.told(t, "Second <b>", "Two **words**")
+	if n, err := c.parts.Notifications.SendAll(t.Context(), "Third", "Three"); n != 1 || err != nil {
+		t.Fatalf("sent to %d users, %v", n, err)
+	}
+	c.site.exec(t, "UPDATE messages SET sent_at = '2024-05-06 23:59:59.999+02'")
+	c.get(t, "/api/user/notifications").is(t, 200, `[{"id":"<uuid>","title":"Third"},{"id":"<uuid>","title":"Second <b>"},{"id":"<uuid>","title":"First"}]`)
+
+	// Reading one takes it from the list; it can be read again.
+	ids := c.unread(t)
+	const second = `{"title":"Second <b>","content":"<p>Two <strong>words</strong></p>\n","time":"2024-05-06 21:59:59"}`
+	c.read(t, ids[1]).is(t, 200, second)
+	c.get(t, "/api/user/notifications").is(t, 200, `[{"id":"<uuid>","title":"Third"},{"id":"<uuid>","title":"First"}]`)
+	c.read(t, ids[1]).is(t, 200, second)
+	if n := c.site.count(t, "SELECT count(*) FROM notifications WHERE read_at IS NOT NULL"); n != 1 {
+		t.Errorf("%d notifications are read; want 1", n)
+	}
+
+	// Who was told the same has read nothing.
+	stranger := c.signUp(t)
+	if n, err := c.parts.Notifications.SendAll(t.Context(), "All", ""); n != 2 || err != nil {
+		t.Fatalf("sent to %d users, %v", n, err)
+	}
+	c.read(t, c.unread(t)[0]).is(t, 200, `{"title":"All","content":"","time":"<time>"}`)
+	stranger.get(t, "/api/user/notifications").is(t, 200, `[{"id":"<uuid>","title":"All"}]`)
+}
+
+func TestReadNotificationRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	stranger := c.signUp(t)
+	stranger.told(t, "Theirs", "")
+	theirs := stranger.unread(t)[0]
+	for _, id := range []string{
+		theirs, strings.ToUpper(theirs), "00000000-0000-4000-8000-000000000000", "1", "0", "-1", "nonsense", theirs + "0", theirs[1:], "%00", "%FF",
+	} {
+		c.read(t, id).refuses(t, 404, 3)
+	}
+	if got := stranger.unread(t); len(got) != 1 {
+		t.Errorf("%d of the stranger's notifications are unread; want 1", len(got))
+	}
+}
+
+// Whoever writes a notification, in the reader's browser it runs nothing and
+// imitates nothing.
+func TestNotificationsAreHarmless(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	for _, content := range []string{
+		"<script>alert(1)</script>",
+		"before <script src=//evil.example></script> after",
+		"<img src=x onerror=alert(1)>",
+		"<b onclick=\"alert(1)\">bold</b>",
+		"<a href=\"javascript:alert(1)\">link</a>",
+		"[link](javascript:alert(1))",
+		"[link](JaVaScRiPt:alert(1))",
+		"[link](java&#10;script:alert(1))",
+		"[link](&#x6A;avascript:alert(1))",
+		"[link](vbscript:alert(1))",
+		"[link](data:text/html;base64,PHNjcmlwdD4=)",
+		"![image](javascript:alert(1))",
+		"<javascript:alert(1)>",
+		"[link](https://example.com \"\" onclick=alert(1) \")",
+		"[ref]\n\n[ref]: javascript:alert(1)",
+		"<iframe src=https://evil.example></iframe>",
+		"<style>body{display:none}</style>",
+		"<form action=https://evil.example><input name=password></form>",
+		"<svg/onload=alert(1)>",
+		"<div style=\"position:fixed\">over all</div>",
+		"<p id=login class=modal>imitation</p>",
+		"`<script>alert(1)</script>`",
+		"```\n<img src=x onerror=alert(1)>\n```",
+	} {
+		c.told(t, "Title", content)
+		html := strings.ToLower(c.read(t, c.unread(t)[0]).field(t, "content"))
+		if bad := harmful.FindString(html); bad != "" {
+			t.Errorf("%q becomes %q, which has %q", content, html, bad)
+		}
+	}
+}
+
+// harmful is what the HTML of a notification must not have.
+var harmful = regexp.MustCompile(`<(script|iframe|style|form|input|svg|div)|<[^>]*\s(on\w+|style|id|class)=|<[^>]*\s(href|src)="?(java|vbscript|data|x)`)
+
+func TestNotificationsAreMarkdown(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	f := func(content, want string) {
+		t.Helper()
+		c.told(t, "Title", content)
+		if got := c.read(t, c.unread(t)[0]).field(t, "content"); got != want+"\n" {
+			t.Errorf("%q becomes %q; want %q", content, got, want+"\n")
+		}
+	}
+
+	f("plain\ntext", "<p>plain\ntext</p>")
+	f("# Title\n\nA *b* **c** ~~d~~ `e`", "<h1>Title</h1>\n<p>A <em>b</em> <strong>c</strong> <del>d</del> <code>e</code></p>")
+	f("- a\n- b\n\n1. c", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n<ol>\n<li>c</li>\n</ol>")
+	f("> quote\n\n---", "<blockquote>\n<p>quote</p>\n</blockquote>\n<hr>")
+	f("```\ncode <b>\n```", "<pre><code>code &lt;b&gt;\n</code></pre>")
+	f("[shop](https://example.com/?a=1&b=2)", `<p><a href="https://example.com/?a=1&amp;b=2" rel="nofollow">shop</a></p>`)
+	f("https://example.com", `<p><a href="https://example.com" rel="nofollow">https://example.com</a></p>`)
+	f("[mail](mailto:help@example.com)", `<p><a href="mailto:help@example.com" rel="nofollow">mail</a></p>`)
+	f("![skin](https://example.com/a.png)", `<p><img src="https://example.com/a.png" alt="skin"></p>`)
+	f("| a | b |\n|---|--:|\n| 1 | 2 |", "<table>\n<thead>\n<tr>\n<th>a</th>\n<th align=\"right\">b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>1</td>\n<td align=\"right\">2</td>\n</tr>\n</tbody>\n</table>")
+	f("- [x] done", "<ul>\n<li>[x] done</li>\n</ul>") // a checkbox would be a form's
+	f("Zoë & 🦊 < 5", "<p>Zoë &amp; 🦊 &lt; 5</p>")
+}
+
+// What a notification may say is bounded, and told field by field.
+func TestSendRefuses(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	f := func(title, content string, wrong bool) {
+		t.Helper()
+		_, err := c.parts.Notifications.SendAll(t.Context(), title, content)
+		if (err != nil) != wrong {
+			t.Errorf("%.20q, %.20q: %v; want it refused: %t", title, content, err, wrong)
+		}
+	}
+
+	f("", "content", true)
+	f(" ", "content", true)
+	f("a\nb", "content", true)
+	f(strings.Repeat("x", 65), "content", true)
+	f("Title", "a\x00b", true)
+	f("Title", "a\rb", true)
+	f("Title", "a\xffb", true)
+	f("Title", strings.Repeat("ä", 20_001), true)
+	f("Title", strings.Repeat("ä", 20_000), false)
+	f("Title", "a\n\tb", false)
+}
