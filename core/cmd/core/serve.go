@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/edges"
@@ -98,6 +100,11 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { trim(work, log, "changes", feed.Trim) })
 	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
 	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
+
+	known := metrics.NewSet()
+	db.Expose(known)
+	metrics.RegisterSet(known)
+	defer metrics.UnregisterSet(known, true)
 
 	health := serve.NewHealth(
 		serve.Check{Name: "postgres", Probe: db.Check},
