@@ -233,13 +233,18 @@ func TestEveryOrigin(t *testing.T) {
 	f(c.send(t, "GET", "/api/user", body{}, "Origin", "https://skins.example"))
 	f(c.send(t, "GET", "/api/nothing", body{}, "Origin", "https://skins.example"))
 	f(c.get(t, "/api/user"))
+	signedIn := c.signUp(t)
+	for _, route := range protected { // to be called with nothing: refusals are for every origin too
+		f(c.send(t, route.method, route.path, body{}, "Origin", "https://skins.example"))
+		f(signedIn.send(t, route.method, route.path, body{}, "Origin", "https://skins.example"))
+	}
 }
 
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	for _, path := range []string{"/api/user", "/api/players/1/textures", "/api/textures"} {
+	for _, path := range []string{"/api/user", "/api/user/password", "/api/closet/1", "/api/players/1/textures", "/api/textures"} {
 		a := c.send(t, "OPTIONS", path, body{}, "Origin", "https://skins.example",
 			"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type")
 		if a.status != 204 || a.head("Access-Control-Allow-Origin") != "*" {

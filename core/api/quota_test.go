@@ -1,0 +1,136 @@
+package api_test
+
+import (
+	"testing"
+)
+
+// holdings counts all that users have, and the files of textures, and adds up
+// their scores.
+func (s *site) holdings(t *testing.T) [6]int {
+	t.Helper()
+	files := 0
+	for _, err := range s.files.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		files++
+	}
+	return [6]int{
+		s.count(t, "SELECT count(*) FROM players"), s.count(t, "SELECT count(*) FROM textures"), s.count(t, "SELECT count(*) FROM closet_items"),
+		s.count(t, "SELECT coalesce(sum(likes), 0) FROM textures"), s.count(t, "SELECT sum(score) FROM users"), files,
+	}
+}
+
+// unchanged does something that is refused, and checks that nobody has more or
+// less after it.
+func (s *site) unchanged(t *testing.T, status, code int, do func() answer) {
+	t.Helper()
+	before := s.holdings(t)
+	do().refuses(t, status, code)
+	if after := s.holdings(t); after != before {
+		t.Errorf("players, textures, items, likes, score and files were %v, and are %v after a refusal", before, after)
+	}
+}
+
+func TestOnlySoManyClosetItems(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_CLOSET_ITEMS=2").signUp(t)
+	painter := c.signUp(t)
+	first := painter.texture(t, "name=N&type=steve", skinFile(t, 1))
+	second := painter.texture(t, "name=N&type=steve", skinFile(t, 2))
+	painter.delete(t, "/api/closet/"+first)
+	third := painter.texture(t, "name=N&type=cape", capeFile(t))
+	add := func(tid string) answer { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`) }
+
+	add(first)
+	add(second)
+	c.site.unchanged(t, 403, 1, func() answer { return add(third) })
+	add(second).refuses(t, 409, 2, "tid")
+	c.site.unchanged(t, 403, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) }) // it would lie there too
+	c.delete(t, "/api/closet/"+first)
+	add(third).is(t, 200, `{"code":0,"message":"<text>"}`)
+}
+
+func TestOnlySoManyTextures(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_TEXTURES=2").signUp(t)
+	c.texture(t, "name=N&type=steve", skinFile(t, 1))
+	c.delete(t, "/api/closet/"+c.texture(t, "name=N&type=steve&public=false", skinFile(t, 2)))
+	c.site.unchanged(t, 403, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) })
+	c.signUp(t).texture(t, "name=N&type=steve", skinFile(t, 3))
+}
+
+func TestOnlySoManyBytesOfTextures(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	c := s.serve(t).signUp(t)
+	c.texture(t, "name=N&type=steve", skinFile(t, 1))
+	c.signUp(t).texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
+	// Room for the one, and for a byte less than the other.
+	s.setup.Quotas.TextureBytes = int64(s.count(t, "SELECT sum(bytes) - 1 FROM textures"))
+	c = s.serve(t).as(c.token)
+	s.unchanged(t, 403, 1, func() answer { return c.upload(t, "name=N&type=steve&public=false", skinFile(t, 2)) })
+	s.setup.Quotas.TextureBytes++
+	s.serve(t).as(c.token).texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
+}
+
+func TestRegistrationRewards(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "SCORE_REGISTRATION=7")
+	a := c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`)
+	if got := a.field(t, "data", "user", "score"); got != "7" {
+		t.Errorf("a new user's score is %s; want 7", got)
+	}
+}
+
+// What costs is refused to who cannot pay, and changes nothing then; what is
+// refused for another reason costs nothing.
+func TestScores(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, "SCORE_PLAYER=5", "SCORE_CLOSET_ITEM=3", "SCORE_TEXTURE_KIB=2")
+	c := s.serve(t).signUp(t)
+	painter := c.signUp(t)
+	s.exec(t, "UPDATE users SET score = 1000 WHERE uid = $1", painter.uid)
+	tid := painter.texture(t, "name=N&type=steve", skinFile(t, 1))
+	size := s.count(t, "SELECT (bytes + 1023) / 1024 FROM textures")
+	if got := painter.score(t); got != 1000-2*size {
+		t.Errorf("after an upload of %d KiB the score is %d; want %d", size, got, 1000-2*size)
+	}
+
+	player := func() answer { return c.post(t, "/api/players", `{"name":"Steve"}`) }
+	item := func() answer { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`) }
+	upload := func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 2)) }
+	f := func(cost int, do func() answer) {
+		t.Helper()
+		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, cost-1)
+		s.unchanged(t, 403, 7, do)
+		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, cost)
+		if a := do(); a.status != 200 {
+			t.Errorf("who can just pay is answered with %d %s", a.status, a.body)
+		}
+		if got := c.score(t); got != 0 {
+			t.Errorf("after paying all, the score is %d", got)
+		}
+		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, 10*cost)
+		if a := do(); a.status != 409 {
+			t.Errorf("what is there already is answered with %d %s", a.status, a.body)
+		}
+		if got := c.score(t); got != 10*cost {
+			t.Errorf("a refusal costs: the score was %d, and is %d", 10*cost, got)
+		}
+	}
+	f(5, player)
+	f(3, item)
+	f(2*size, upload)
+}
+
+// score returns the score of the client's user.
+func (c client) score(t *testing.T) int {
+	t.Helper()
+	return c.site.count(t, "SELECT score FROM users WHERE uid = $1", c.uid)
+}
