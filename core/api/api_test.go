@@ -54,6 +54,7 @@ type setup struct {
 // site is what servers stand on.
 type site struct {
 	setup setup
+	keys  string    // that sign tokens
 	url   string    // of the database
 	sql   *pgx.Conn // for what only tests do
 	files *objects.Store
@@ -77,10 +78,22 @@ func newSite(t *testing.T, environ ...string) *site {
 		t.Fatal(err)
 	}
 	address := postgrestest.URL(t)
-	s := &site{setup: told, url: address, sql: postgrestest.Conn(t, address), files: files, now: new(atomic.Int64), users: new(atomic.Int64)}
+	s := &site{setup: told, keys: ringOf("test", "k"), url: address, sql: postgrestest.Conn(t, address), files: files, now: new(atomic.Int64), users: new(atomic.Int64)}
 	s.now.Store(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC).Unix())
 	return s
 }
+
+// ringOf returns a ring of keys, from pairs of a kid and the one letter of which
+// its key consists.
+func ringOf(pairs ...string) string {
+	var keys []string
+	for pair := range slices.Chunk(pairs, 2) {
+		keys = append(keys, pair[0]+":"+base64.StdEncoding.EncodeToString(keyOf(pair[1])))
+	}
+	return strings.Join(keys, ",")
+}
+
+func keyOf(letter string) []byte { return bytes.Repeat([]byte(letter), 32) }
 
 // pass lets time pass.
 func (s *site) pass(d time.Duration) { s.now.Add(int64(d.Seconds())) }
@@ -105,12 +118,13 @@ func (s *site) count(t *testing.T, sql string, args ...any) int {
 
 // client talks to a server.
 type client struct {
-	site  *site
-	db    *postgres.DB
-	parts api.Parts
-	http  *fasthttp.HostClient
-	token string
-	uid   core.UserID
+	site   *site
+	db     *postgres.DB
+	parts  api.Parts
+	server *fasthttp.Server
+	http   *fasthttp.HostClient
+	token  string
+	uid    core.UserID
 }
 
 // domain returns what a server opens the door to, with connections of its own.
@@ -121,7 +135,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 		t.Fatal(err)
 	}
 	var keys core.KeyRing
-	if err := keys.UnmarshalText([]byte("test:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32)))); err != nil {
+	if err := keys.UnmarshalText([]byte(s.keys)); err != nil {
 		t.Fatal(err)
 	}
 	db, passwords := postgrestest.Connect(t, s.url), core.NewPasswords()
@@ -167,13 +181,38 @@ func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
 func (s *site) serve(t *testing.T) client {
 	t.Helper()
 	db, parts := s.domain(t)
+	return client{site: s, db: db, parts: parts, server: s.door(t, parts)}.at(t, "0.0.0.0")
+}
+
+// at returns a client who sends from an address.
+func (c client) at(t *testing.T, address string) client {
+	t.Helper()
 	listener := fasthttputil.NewInmemoryListener()
-	run(t, s.door(t, parts), listener)
-	return client{site: s, db: db, parts: parts, http: &fasthttp.HostClient{
+	run(t, c.server, located{listener, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 1024))})
+	c.http = &fasthttp.HostClient{
 		Addr: "veneer.test",
 		Dial: func(string) (net.Conn, error) { return listener.Dial() },
-	}}
+	}
+	return c
 }
+
+// located is a listener whose clients have an address.
+type located struct {
+	net.Listener
+	address net.Addr
+}
+
+func (l located) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return locatedConn{conn, l.address}, err
+}
+
+type locatedConn struct {
+	net.Conn
+	address net.Addr
+}
+
+func (c locatedConn) RemoteAddr() net.Addr { return c.address }
 
 // start starts a server on a site of its own.
 func start(t *testing.T, environ ...string) client {

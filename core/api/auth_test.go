@@ -299,16 +299,18 @@ func TestRefresh(t *testing.T) {
 	second.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
 }
 
+// Eight refreshes at once, at two servers, give one successor.
 func TestRefreshesAtOnceAgree(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
+	servers := []client{c, c.site.serve(t).as(c.token)}
 	tokens := make([]string, 8)
 	var clients sync.WaitGroup
 	for i := range tokens {
 		clients.Go(func() {
 			var bearer struct{ Token string }
-			if err := json.Unmarshal(c.send(t, "POST", "/api/auth/refresh", body{}).body, &bearer); err != nil {
+			if err := json.Unmarshal(servers[i%2].send(t, "POST", "/api/auth/refresh", body{}).body, &bearer); err != nil {
 				t.Error(err)
 			}
 			tokens[i] = bearer.Token
@@ -319,6 +321,12 @@ func TestRefreshesAtOnceAgree(t *testing.T) {
 		if token == "" || token != tokens[0] {
 			t.Fatalf("the successors are %q; want one", tokens)
 		}
+	}
+	for _, server := range servers {
+		server.as(tokens[0]).works(t, true)
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM session_tokens"); n != 2 {
+		t.Errorf("the session has %d tokens; want the first and its successor", n)
 	}
 }
 

@@ -1,0 +1,250 @@
+package api_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"hash"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// forgery is a token that is made by hand from a genuine one, so that it may be
+// wrong in any way.
+type forgery struct {
+	header, claims map[string]any      // what differs; nil for what is left out
+	sum            func() hash.Hash    // SHA-256 unless set
+	key            string              // the letter of the key; the server's unless set
+	signature      func(string) string // what becomes of the signature
+}
+
+func (f forgery) of(t *testing.T, genuine string) string {
+	t.Helper()
+	parts := strings.Split(genuine, ".")
+	change := func(part string, changes map[string]any) string {
+		text, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(text, &fields); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(fields, changes)
+		maps.DeleteFunc(fields, func(_ string, value any) bool { return value == nil })
+		if text, err = json.Marshal(fields); err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(text)
+	}
+	signed := change(parts[0], f.header) + "." + change(parts[1], f.claims)
+	if f.sum == nil {
+		f.sum = sha256.New
+	}
+	if f.key == "" {
+		f.key = "k"
+	}
+	mac := hmac.New(f.sum, keyOf(f.key))
+	mac.Write([]byte(signed))
+	signature := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	if f.signature != nil {
+		signature = f.signature(signature)
+	}
+	return signed + "." + signature
+}
+
+type fields = map[string]any
+
+// Whatever is wrong with a token, nothing is answered and nothing refreshed with
+// it, and the session that it names goes on.
+func TestForgedTokens(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	victim := c.signUp(t)
+	if got := (forgery{}).of(t, c.token); got == c.token {
+		t.Fatal("what is forged has the form of the genuine, and proves nothing")
+	} else {
+		c.as(got).works(t, true) // only its fields are in another order
+	}
+
+	now := c.site.clock()
+	none := func(string) string { return "" }
+	genuine := func(string) string { return c.token[strings.LastIndex(c.token, ".")+1:] }
+	for _, test := range []struct {
+		name string
+		forgery
+	}{
+		{"alg none", forgery{header: fields{"alg": "none"}, signature: none}},
+		{"alg None", forgery{header: fields{"alg": "None"}, signature: none}},
+		{"alg NONE", forgery{header: fields{"alg": "NONE"}, signature: none}},
+		{"alg nOnE", forgery{header: fields{"alg": "nOnE"}, signature: none}},
+		{"alg none with a signature", forgery{header: fields{"alg": "none"}}},
+		{"alg none without a kid", forgery{header: fields{"alg": "none", "kid": nil}, signature: none}},
+		{"an empty alg", forgery{header: fields{"alg": ""}, signature: none}},
+		{"no alg", forgery{header: fields{"alg": nil}}},
+		{"no signature", forgery{signature: none}},
+		{"half a signature", forgery{signature: func(s string) string { return s[:len(s)/2] }}},
+		{"HS384 with our key", forgery{header: fields{"alg": "HS384"}, sum: sha512.New384}},
+		{"HS512 with our key", forgery{header: fields{"alg": "HS512"}, sum: sha512.New}},
+		{"RS256 with our key", forgery{header: fields{"alg": "RS256"}}},
+		{"ES256 with our key", forgery{header: fields{"alg": "ES256"}}},
+		{"another key under our kid", forgery{key: "x"}},
+		{"an unknown kid", forgery{header: fields{"kid": "other"}}},
+		{"an unknown kid with a key of its own", forgery{header: fields{"kid": "other"}, key: "x"}},
+		{"a key that the token brings along", forgery{header: fields{"jwk": fields{"kty": "oct", "k": base64.RawURLEncoding.EncodeToString(keyOf("x"))}}, key: "x"}},
+		{"no kid", forgery{header: fields{"kid": nil}}},
+		{"a sub changed after signing", forgery{claims: fields{"sub": victim.subject(t)}, signature: genuine}},
+		{"a signed sub that is not the session's user", forgery{claims: fields{"sub": victim.subject(t)}}},
+		{"a signed sub that is nobody", forgery{claims: fields{"sub": "999999"}}},
+		{"a sid that is nobody's", forgery{claims: fields{"sid": uuid.NewString()}}},
+		{"the sid of another's session", forgery{claims: fields{"sid": victim.claim(t, "sid")}}},
+		{"the sid and jti of another's session", forgery{claims: fields{"sid": victim.claim(t, "sid"), "jti": victim.claim(t, "jti")}}},
+		{"an exp put off after signing", forgery{claims: fields{"exp": now.Add(24 * time.Hour).Unix()}, signature: genuine}},
+		{"not yet valid", forgery{claims: fields{"nbf": now.Add(time.Minute).Unix()}}},
+		{"issued in the future", forgery{claims: fields{"iat": now.Add(time.Minute).Unix()}}},
+		{"another issuer", forgery{claims: fields{"iss": "somebody"}}},
+		{"no iss", forgery{claims: fields{"iss": nil}}},
+		{"no sub", forgery{claims: fields{"sub": nil}}},
+		{"no sid", forgery{claims: fields{"sid": nil}}},
+		{"no jti", forgery{claims: fields{"jti": nil}}},
+		{"no iat", forgery{claims: fields{"iat": nil}}},
+		{"no nbf", forgery{claims: fields{"nbf": nil}}},
+		{"no exp", forgery{claims: fields{"exp": nil}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+
+			forged := c.as(test.of(t, c.token))
+			forged.works(t, false)
+			forged.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+			forged.send(t, "POST", "/api/auth/logout", body{}).refuses(t, 401, 5)
+			c.works(t, true)
+			victim.works(t, true)
+		})
+	}
+}
+
+// claim returns a claim of the client's token.
+func (c client) claim(t *testing.T, name string) string {
+	t.Helper()
+	text, err := base64.RawURLEncoding.DecodeString(strings.Split(c.token, ".")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, ok := decode(t, text).(map[string]any)[name].(string)
+	if !ok {
+		t.Fatalf("the token has no claim %s: %s", name, text)
+	}
+	return claim
+}
+
+func (c client) subject(t *testing.T) string {
+	t.Helper()
+	return c.claim(t, "sub")
+}
+
+// An expired token is refused, and is good for nothing but a refresh.
+func TestExpiredTokens(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	c.site.pass(time.Hour + 6*time.Second)
+	for _, route := range protected {
+		c.send(t, route.method, route.path, body{}).refuses(t, 401, 5)
+	}
+	// What is wrong besides its age is not forgiven.
+	for _, f := range []forgery{
+		{key: "x"}, {header: fields{"alg": "none"}, signature: func(string) string { return "" }}, {claims: fields{"iss": "somebody"}},
+	} {
+		c.as(f.of(t, c.token)).send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	}
+	c.refresh(t).works(t, true)
+}
+
+// A token of a live session that the session does not know is one that was
+// replaced long ago: who refreshes it ends the session.
+func TestAnUnknownTokenEndsItsSession(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	other := c.signIn(t)
+	unknown := c.as(forgery{claims: fields{"jti": uuid.NewString()}}.of(t, c.token))
+	unknown.works(t, false)
+	c.works(t, true)
+	unknown.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	c.works(t, false)
+	other.works(t, true)
+}
+
+func TestTokensOfADeletedUser(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	c.withPassword(t, "battery staple")
+	elsewhere, other := c.site.serve(t).as(c.token), c.signUp(t)
+	c.signInWith(t, "battery staple")
+	if a := c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"battery staple"}`)); a.status != 200 {
+		t.Fatalf("the account is not deleted: %d %s", a.status, a.body)
+	}
+	for _, c := range []client{c, elsewhere} {
+		for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
+			c.send(t, route.method, route.path, body{}).refuses(t, 401, 5)
+		}
+		c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"battery staple"}`).refuses(t, 401, 5)
+	}
+	other.works(t, true)
+	for _, table := range []string{"sessions", "session_tokens", "users"} {
+		if n := c.site.count(t, "SELECT count(*) FROM "+table); n != 1 {
+			t.Errorf("there are %d rows in %s; want the other user's", n, table)
+		}
+	}
+}
+
+// signInWith signs the client's user in with their password.
+func (c client) signInWith(t *testing.T, password string) client {
+	t.Helper()
+	a := c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"`+password+`"}`)
+	a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+	return c.as(a.field(t, "token"))
+}
+
+// Keys are replaced one server after another, and nobody is signed out before the
+// old one is taken away.
+func TestKeysAreRotated(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	s.keys = ringOf("old", "o")
+	before := s.serve(t).signUp(t)
+	s.keys = ringOf("old", "o", "new", "n")
+	prepared := s.serve(t).as(before.token)
+	s.keys = ringOf("new", "n", "old", "o")
+	during := s.serve(t).as(before.token)
+	s.keys = ringOf("new", "n")
+	after := s.serve(t).as(before.token)
+
+	prepared.works(t, true)
+	during.works(t, true)
+	after.works(t, false)
+	after.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+
+	fresh := during.refresh(t)
+	prepared.as(fresh.token).works(t, true)
+	after.as(fresh.token).works(t, true)
+	before.as(fresh.token).works(t, false) // it does not know the new key yet
+	before.works(t, true)
+
+	// A refresh again gives the same successor, even if another key signs it.
+	again := prepared.refresh(t)
+	if got, want := again.claim(t, "jti"), fresh.claim(t, "jti"); got != want {
+		t.Errorf("the successor is %s under another key; want %s", got, want)
+	}
+	prepared.works(t, true)
+}
