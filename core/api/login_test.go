@@ -1,0 +1,348 @@
+package api_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/veneer-skins/veneer/shared/fold"
+)
+
+// logIn sends a log-in.
+func (c client) logIn(t *testing.T, email, password string) answer {
+	t.Helper()
+	return c.post(t, "/api/auth/login", `{"email":"`+email+`","password":"`+password+`"}`)
+}
+
+const (
+	right = "correct horse"
+	wrong = "wrong horse"
+)
+
+// welcomes checks that an answer is a token.
+func (a answer) welcomes(t *testing.T) {
+	t.Helper()
+	a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
+}
+
+// delays checks that an answer asks to wait for so many seconds.
+func (a answer) delays(t *testing.T, seconds string) {
+	t.Helper()
+	a.refuses(t, 429, 8)
+	if got := a.head("Retry-After"); got != seconds {
+		t.Errorf("%s: Retry-After is %q; want %s", a.request, got, seconds)
+	}
+}
+
+// failures returns how many log-ins count as failed.
+func (s *site) failures(t *testing.T) int {
+	t.Helper()
+	return s.count(t, "SELECT count(*) FROM login_failures")
+}
+
+// fail has log-ins with an e-mail, one from each of so many addresses, fail now.
+func (s *site) fail(t *testing.T, email string, times int) {
+	t.Helper()
+	account := sha256.Sum256([]byte(fold.Key(email)))
+	s.exec(t, `
+		INSERT INTO login_failures (failed_at, account, address)
+		SELECT $1, $2, inet '198.18.0.0' + n FROM generate_series(1, $3::bigint) n`, s.clock(), account[:], times)
+}
+
+// newUser returns a client who is signed out, on a site with one user, who has a
+// password and has signed in at home.
+func newUser(t *testing.T, environ ...string) client {
+	t.Helper()
+	c := start(t, environ...).signUp(t)
+	c.withPassword(t, right)
+	return c.as("")
+}
+
+const somebody, nobody = "user1@example.com", "nobody@example.com"
+
+// Ten failures with an e-mail from an address in a quarter of an hour, and no more;
+// whether there is an account or not, and at whichever server.
+func TestFailedLoginsWithAnEmailFromAnAddress(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t)
+	here, there, elsewhere := c.at(t, "203.0.113.7"), c.at(t, "203.0.113.8"), c.site.serve(t).at(t, "203.0.113.7")
+	transcript := func(email string) (all []byte) {
+		t.Helper()
+		say := func(a answer) answer {
+			all = fmt.Appendf(all, "%d %s %s\n", a.status, a.head("Retry-After"), a.body)
+			return a
+		}
+		for i := range 10 {
+			say([]client{here, elsewhere}[i%2].logIn(t, email, wrong)).refuses(t, 401, 5)
+		}
+		for _, c := range []client{here, elsewhere} {
+			say(c.logIn(t, email, wrong)).delays(t, "900")
+			say(c.logIn(t, email, right)).delays(t, "900")
+			say(c.logIn(t, " "+strings.ToUpper(email), right)).delays(t, "900")
+		}
+		return all
+	}
+	known, unknown := transcript(somebody), transcript(nobody)
+	if !bytes.Equal(known, unknown) {
+		t.Errorf("the answers tell whether there is an account:\n%s\n%s", known, unknown)
+	}
+
+	// Neither others at the address nor the user elsewhere have to wait.
+	here.logIn(t, "another@example.com", wrong).refuses(t, 401, 5)
+	there.logIn(t, somebody, right).welcomes(t)
+
+	c.site.pass(15*time.Minute - time.Second)
+	here.logIn(t, somebody, right).delays(t, "1")
+	if n := c.site.failures(t); n != 21 {
+		t.Errorf("%d log-ins count as failed; want 21: those refused at once do not", n)
+	}
+	c.site.pass(time.Second)
+	elsewhere.logIn(t, somebody, right).welcomes(t)
+	here.logIn(t, somebody, wrong).refuses(t, 401, 5)
+}
+
+// The last failure ends the wait that the first one began, not all at once.
+func TestFailuresAreForgottenOneByOne(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t, "LIMIT_LOGIN_FAILURES=2")
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.site.pass(10 * time.Minute)
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.logIn(t, somebody, wrong).delays(t, "300")
+	c.site.pass(5 * time.Minute)
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.logIn(t, somebody, right).delays(t, "600")
+}
+
+// 200 failures from an address in a quarter of an hour, with whatever e-mails. An
+// IPv6 client has its whole /64.
+func TestFailedLoginsFromAnAddress(t *testing.T) {
+	t.Parallel()
+
+	f := func(c client, network, sameNetwork, other string) {
+		t.Helper()
+		c.site.exec(t, `
+			INSERT INTO login_failures (failed_at, account, address)
+			SELECT $1, sha256(n::text::bytea), $2 FROM generate_series(1, 199) n`, c.site.clock(), network)
+		here, there := c.at(t, sameNetwork), c.at(t, other)
+		here.logIn(t, nobody, wrong).refuses(t, 401, 5)
+		here.logIn(t, somebody, right).delays(t, "900")
+		here.logIn(t, nobody, wrong).delays(t, "900")
+		c.site.serve(t).at(t, sameNetwork).logIn(t, somebody, right).delays(t, "900")
+		there.logIn(t, somebody, right).welcomes(t)
+		c.site.pass(15 * time.Minute)
+		here.logIn(t, somebody, right).welcomes(t)
+	}
+
+	c := newUser(t)
+	f(c, "203.0.113.7", "203.0.113.7", "203.0.113.8")
+	f(c, "2001:db8::/64", "2001:db8::1234:5678:9abc:def0", "2001:db8:0:1::1")
+	f(c, "203.0.113.9", "::ffff:203.0.113.9", "203.0.113.10")
+}
+
+// After 100 failures with an e-mail in an hour, from anywhere, those wait longer
+// and longer who never signed in to it. Those who have need not.
+func TestFailedLoginsWithAnEmailFromAnywhere(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t)
+	known := c.at(t, home.Addr().String())
+	for _, email := range []string{somebody, nobody} {
+		guesses := 0
+		guess := func() answer {
+			t.Helper()
+			guesses++
+			return c.at(t, fmt.Sprintf("203.0.113.%d", guesses)).logIn(t, email, wrong)
+		}
+		c.site.fail(t, email, 99)
+		guess().refuses(t, 401, 5)
+		for _, delay := range []int{1, 2, 4, 8} {
+			guess().delays(t, fmt.Sprint(delay))
+			c.site.serve(t).at(t, "203.0.113.99").logIn(t, email, right).delays(t, fmt.Sprint(delay))
+			c.site.pass(time.Duration(delay) * time.Second)
+			guess().refuses(t, 401, 5)
+		}
+		if email == somebody {
+			known.logIn(t, email, right).welcomes(t)
+			known.logIn(t, email, wrong).refuses(t, 401, 5)
+			known.logIn(t, email, right).welcomes(t)
+		} else {
+			known.logIn(t, email, wrong).delays(t, "16")
+		}
+
+		// The delay ends, however many failures there are, and so does their hour.
+		c.site.fail(t, email, 200)
+		guess().delays(t, "900")
+		c.site.pass(15 * time.Minute)
+		guess().refuses(t, 401, 5)
+		guess().delays(t, "900")
+		c.site.pass(time.Hour)
+		guess().refuses(t, 401, 5)
+		guess().refuses(t, 401, 5)
+	}
+	// Who has got through once is known.
+	guest := c.at(t, "203.0.113.200")
+	guest.logIn(t, somebody, right).welcomes(t)
+	c.site.fail(t, somebody, 150)
+	guest.logIn(t, somebody, right).welcomes(t)
+}
+
+// Only failures count: not the right password, nor a ban, nor what is no log-in.
+func TestOnlyFailuresCount(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t, "LIMIT_LOGIN_FAILURES=3")
+	for range 5 {
+		c.logIn(t, somebody, right).welcomes(t)
+	}
+	c.site.exec(t, "UPDATE users SET permission = -1")
+	for range 5 {
+		c.logIn(t, somebody, right).refuses(t, 403, -1)
+	}
+	c.site.exec(t, "UPDATE users SET permission = 0")
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com"}`).refuses(t, 422, 4, "password")
+	c.logIn(t, `user1\u0000@example.com`, wrong).refuses(t, 422, 4, "email")
+	if n := c.site.failures(t); n != 0 {
+		t.Errorf("%d log-ins count as failed; want none", n)
+	}
+
+	// A success forgives itself, and nothing before it.
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.logIn(t, somebody, right).welcomes(t)
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.logIn(t, somebody, right).delays(t, "900")
+}
+
+// Whoever has somebody's token can try passwords in other places, too. They count
+// together.
+func TestWrongCurrentPasswordsCount(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_LOGIN_FAILURES=3", "LIMIT_REGISTRATIONS=0").signUp(t)
+	c.withPassword(t, right)
+	changes := []struct{ method, path, field, object string }{
+		{"PUT", "/api/user/password", "current_password", `{"current_password":"%s","new_password":"another horse"}`},
+		{"PUT", "/api/user/email", "password", `{"email":"other@example.com","password":"%s"}`},
+		{"DELETE", "/api/user", "password", `{"password":"%s"}`},
+	}
+	for i, change := range changes {
+		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, wrong))).refuses(t, 422, 4, change.field)
+		if n := c.site.failures(t); n != i+1 {
+			t.Errorf("after %d wrong passwords %d count", i+1, n)
+		}
+	}
+	for _, change := range changes {
+		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, right))).delays(t, "900")
+	}
+	c.as("").logIn(t, somebody, right).delays(t, "900")
+	c.works(t, true)
+	if n := c.site.count(t, "SELECT count(*) FROM users WHERE email = $1", somebody); n != 1 {
+		t.Errorf("%d users have the e-mail address; want the one", n)
+	}
+
+	// Right ones do not count, also when what they are shown for cannot be done.
+	c.site.pass(15 * time.Minute)
+	c.site.exec(t, "DELETE FROM login_failures")
+	c.signUp(t)
+	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"`+right+`"}`).refuses(t, 409, 2, "email")
+	password := right
+	for _, change := range changes {
+		if a := c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, password))); a.status != 200 {
+			t.Errorf("%s is answered with %d %s", a.request, a.status, a.body)
+		}
+		password = "another horse" // by the first change
+	}
+	if n := c.site.failures(t); n != 0 {
+		t.Errorf("%d right passwords count as failures", n)
+	}
+}
+
+// However many guess at once, at however many servers, just ten passwords are
+// tried.
+func TestGuessesAtOnce(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t)
+	servers := []client{c, c.site.serve(t)}
+	answers := make(chan answer, 50)
+	for i := range cap(answers) {
+		go func() { answers <- servers[i%2].logIn(t, somebody, wrong) }()
+	}
+	statuses := map[int]int{}
+	for range cap(answers) {
+		statuses[(<-answers).status]++
+	}
+	if statuses[401] != 10 || statuses[429] != 40 {
+		t.Errorf("the answers by status: %v; want 401 ten times, and 429 else", statuses)
+	}
+	if n := c.site.failures(t); n != 10 {
+		t.Errorf("%d log-ins count as failed; want 10", n)
+	}
+}
+
+func TestNoLoginLimits(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
+	c.site.fail(t, somebody, 500)
+	c.site.exec(t, "INSERT INTO login_failures (failed_at, account, address) SELECT failed_at, account, '0.0.0.0' FROM login_failures")
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.logIn(t, somebody, right).welcomes(t)
+}
+
+// Of changes at once that show the right password, none is refused because another
+// one has replaced its hash meanwhile.
+func TestChangesThatRehashAtOnce(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	old, err := bcrypt.GenerateFromPassword([]byte(right), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c.site.exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.uid, string(old))
+		answers := make(chan answer, 4)
+		for range cap(answers) {
+			go func() { answers <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+right+`"}`) }()
+		}
+		for range cap(answers) {
+			if a := <-answers; a.status != 200 {
+				t.Errorf("%s is answered with %d %s", a.request, a.status, a.body)
+			}
+		}
+	}
+}
+
+// A spoofed X-Forwarded-For gives nobody more guesses.
+func TestSpoofedAddresses(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t, "LIMIT_LOGIN_FAILURES=2", "LIMIT_REGISTRATIONS=2")
+	spoof := func(i int, path, object string) answer {
+		t.Helper()
+		address := fmt.Sprintf("203.0.113.%d", i)
+		return c.send(t, "POST", path, encodeJSON(object), "X-Forwarded-For", address, "X-Real-IP", address, "Forwarded", "for="+address)
+	}
+	for i := range 4 {
+		a := spoof(i, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`)
+		if i < 2 {
+			a.refuses(t, 401, 5)
+		} else {
+			a.delays(t, "900")
+		}
+		if a = spoof(i, "/api/auth/register", `{"email":"","password":"","nickname":""}`); i < 2 {
+			a.refuses(t, 422, 4, "email", "nickname", "password")
+		} else {
+			a.refuses(t, 429, 8)
+		}
+	}
+}

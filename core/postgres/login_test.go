@@ -1,0 +1,147 @@
+package postgres_test
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// attempt returns a try at a password, under limits.
+func attempt(email string, network netip.Prefix, limits core.LoginLimits) core.Attempt {
+	return core.Attempt{
+		EmailKey: email, Account: sha256.Sum256([]byte(email)), Network: network, Now: time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC), Limits: limits,
+		PairWindow: 15 * time.Minute, AccountWindow: time.Hour, LongestDelay: 15 * time.Minute,
+	}
+}
+
+// network returns one of many networks.
+func network(i int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), 32)
+}
+
+// Of attempts at once just as many are counted as a limit allows, whichever limit
+// it is.
+func TestAttemptsAtOnce(t *testing.T) {
+	t.Parallel()
+
+	f := func(limits core.LoginLimits, of func(i int) (email string, from netip.Prefix)) {
+		t.Helper()
+		db := postgrestest.Open(t)
+		outcomes := make(chan error, 40)
+		for i := range cap(outcomes) {
+			go func() {
+				email, from := of(i)
+				_, err := db.BeginAttempt(t.Context(), attempt(email, from, limits))
+				outcomes <- err
+			}()
+		}
+		if got := tally(t, outcomes); got[nil] != 7 || got[fault.TooMany] != 33 {
+			t.Errorf("%+v: %v; want 7 attempts counted and 33 refused", limits, got)
+		}
+	}
+
+	f(core.LoginLimits{PerPair: 7}, func(int) (string, netip.Prefix) { return "ann@example.com", home })
+	f(core.LoginLimits{PerAddress: 7}, func(i int) (string, netip.Prefix) { return fmt.Sprintf("ann%d@example.com", i), home })
+	f(core.LoginLimits{PerAccount: 7}, func(i int) (string, netip.Prefix) { return "ann@example.com", network(i) })
+}
+
+// An attempt that waited for others counts them.
+func TestAnAttemptAfterWaitingCountsTheOthers(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	late := attempt("ann@example.com", home, core.LoginLimits{PerPair: 1})
+	other := hold(t, address)
+	other.do(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.Account[:])))
+	other.do(t, "INSERT INTO login_failures (failed_at, account, address) VALUES ($1, $2, $3)", late.Now, late.Account[:], late.Network)
+
+	begun := make(chan error, 1)
+	go func() {
+		_, err := db.BeginAttempt(t.Context(), late)
+		begun <- err
+	}()
+	other.releaseOnceWaitedFor(t, 1)
+	err := <-begun
+	wantKind(t, err, fault.TooMany)
+	if got := fault.Of(err).RetryAfter; got != 15*time.Minute {
+		t.Errorf("the attempt may be repeated in %s; want 15m", got)
+	}
+}
+
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	ann := addUser(t, db, "ann")
+	counted := func() (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM login_failures").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+
+	known := must(db.BeginAttempt(t.Context(), attempt("ann@example.com", home, core.LoginLimits{})))(t)
+	if known.ID != ann.ID || known.Email != ann.Email || known.PasswordHash != "x" || known.Attempt == 0 {
+		t.Errorf("the attempt on an account: %+v", known)
+	}
+	unknown := must(db.BeginAttempt(t.Context(), attempt("bob@example.com", home, core.LoginLimits{})))(t)
+	if unknown.ID != 0 || unknown.PasswordHash != "" || unknown.Attempt == 0 || unknown.Attempt == known.Attempt {
+		t.Errorf("the attempt on no account: %+v", unknown)
+	}
+
+	if err := db.ForgiveAttempt(t.Context(), known.Attempt); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.ForgiveAttempt(t.Context(), known.Attempt); err != nil {
+		t.Errorf("forgive an attempt again: %v", err)
+	}
+	if n := counted(); n != 1 {
+		t.Errorf("%d attempts count after one of two was forgiven", n)
+	}
+
+	late := attempt("bob@example.com", home, core.LoginLimits{})
+	late.Now = late.Now.Add(time.Minute)
+	must(db.BeginAttempt(t.Context(), late))(t)
+	if n, err := db.TrimAttempts(t.Context(), late.Now); n != 1 || err != nil {
+		t.Errorf("trimmed %d attempts, %v; want the earlier one of two", n, err)
+	}
+	if n := counted(); n != 1 {
+		t.Errorf("%d attempts count after one of two was trimmed", n)
+	}
+}
+
+// Addresses from which somebody signed in count for that user, and for a year.
+func TestAddressesThatAreKnown(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+	bob := addUser(t, s.db, "bob")
+	s.open(t) // as ann, from home
+	f := func(user core.User, from netip.Prefix, want bool) {
+		t.Helper()
+		limited := attempt(user.Email, from, core.LoginLimits{PerAccount: 1})
+		_, err := s.db.BeginAttempt(t.Context(), limited)
+		if (err == nil) != want {
+			t.Errorf("an attempt on %s from %s: %v; want it to pass: %t", user.Email, from, err, want)
+		}
+	}
+
+	f(s.user, network(1), true)
+	f(s.user, network(2), false)
+	f(s.user, home, true)
+	f(bob, network(1), true)
+	f(bob, home, false)
+
+	s.now = s.now.Add(364 * 24 * time.Hour)
+	must(s.db.TrimSessions(t.Context(), s.window()))(t)
+	f(s.user, home, true)
+	s.now = s.now.Add(2 * 24 * time.Hour)
+	must(s.db.TrimSessions(t.Context(), s.window()))(t)
+	f(s.user, home, false)
+}
