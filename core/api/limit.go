@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
@@ -40,11 +41,12 @@ func (l Limits) check() error {
 	return nil
 }
 
-// client is who is counted: a user or, if they are not signed in, the network
-// that their address stands for.
+// client is who is counted: a user, or the network that the address of somebody
+// stands for who is not signed in, or a token that works no longer.
 type client struct {
 	user    core.UserID
 	network netip.Prefix
+	token   uuid.UUID
 }
 
 // limiter lets each client do a thing so often: burst times at once, and then
@@ -84,8 +86,8 @@ func newLimiter(what string, times int, period time.Duration, burst int, now cor
 }
 
 func (l *limiter) shard(c client) *limiterShard {
-	h := uint64(c.user)
-	if c.user == 0 {
+	h := uint64(c.user) + uint64(c.token[0]) // tokens' ids are random
+	if c.network.IsValid() {
 		for _, b := range c.network.Addr().As16() {
 			h = h*31 + uint64(b)
 		}
@@ -95,7 +97,12 @@ func (l *limiter) shard(c client) *limiterShard {
 
 // take counts one more time and says so in the answer's headers. It returns a
 // TooMany fault, and counts nothing, when the client has to wait.
-func (l *limiter) take(rc *fasthttp.RequestCtx, c client) error {
+func (l *limiter) take(rc *fasthttp.RequestCtx, c client) error { return l.ask(rc, c, true) }
+
+// look returns what take would return, and counts nothing.
+func (l *limiter) look(rc *fasthttp.RequestCtx, c client) error { return l.ask(rc, c, false) }
+
+func (l *limiter) ask(rc *fasthttp.RequestCtx, c client, count bool) error {
 	if l == nil {
 		return nil
 	}
@@ -107,10 +114,13 @@ func (l *limiter) take(rc *fasthttp.RequestCtx, c client) error {
 	}
 	full = full.Add(l.interval)
 	room := time.Duration(l.burst)*l.interval - full.Sub(now)
-	if room >= 0 {
+	if room >= 0 && count {
 		shard.put(c, full, now)
 	}
 	shard.mu.Unlock()
+	if room >= 0 && !count {
+		return nil
+	}
 
 	if room < 0 {
 		full = full.Add(-l.interval)

@@ -210,16 +210,20 @@ func (s *Server) reading(h func(context.Context, *fasthttp.RequestCtx, core.Tick
 			return cmp.Or(s.requests.take(rc, s.address(rc)), err)
 		}
 		serve.Note(rc, slog.Int64("uid", int64(ticket.Token.User)))
-		user := client{user: ticket.Token.User}
+		user, token := client{user: ticket.Token.User}, client{token: ticket.Token.ID}
+		if err := s.requests.look(rc, token); err != nil {
+			return err
+		}
 		if err := s.requests.take(rc, user); err != nil {
 			return err
 		}
 		err = h(ctx, rc, ticket)
 		if errors.Is(err, core.ErrSignedOut) {
-			// Whoever holds a token of a session that has ended must not use up what is
-			// the user's.
+			// Whoever holds a token that works no longer must not use up what is the
+			// user's. It counts by itself, as it must be looked up before anybody knows,
+			// and for the address.
 			s.requests.giveBack(user)
-			return cmp.Or(s.requests.take(rc, s.address(rc)), err)
+			return cmp.Or(s.requests.take(rc, token), s.requests.take(rc, s.address(rc)), err)
 		}
 		return err
 	})

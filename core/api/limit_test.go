@@ -1,0 +1,234 @@
+package api_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// pace is what an answer tells a client of its limit.
+type pace struct{ Limit, Remaining, Reset, RetryAfter string }
+
+func (a answer) pace() pace {
+	return pace{a.head("RateLimit-Limit"), a.head("RateLimit-Remaining"), a.head("RateLimit-Reset"), a.head("Retry-After")}
+}
+
+// paced checks an answer's status and what it tells of the limit.
+func (a answer) paced(t *testing.T, status int, want pace) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("%s: the status is %d; want %d", a.request, a.status, status)
+	}
+	if diff := cmp.Diff(want, a.pace()); diff != "" {
+		t.Errorf("%s: the limit (-want +got):\n%s", a.request, diff)
+	}
+	if status == 429 {
+		a.refuses(t, 429, 8)
+	}
+}
+
+// spend sends requests until none is left, and checks each.
+func (c client) spend(t *testing.T, requests int) {
+	t.Helper()
+	for i := range requests {
+		if a := c.get(t, "/api/user"); a.status == 429 {
+			t.Fatalf("request %d of %d is one too many", i+1, requests)
+		}
+	}
+	c.get(t, "/api/user").refuses(t, 429, 8)
+}
+
+func TestRequestsAreLimited(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.get(t, "/api/user").paced(t, 200, pace{"200", "199", "1", ""})
+	c.get(t, "/api/players").paced(t, 200, pace{"200", "198", "1", ""})
+	for range 150 {
+		c.get(t, "/api/user")
+	}
+	c.get(t, "/api/user").paced(t, 200, pace{"200", "47", "4", ""})
+	c.spend(t, 47)
+	c.get(t, "/api/user").paced(t, 429, pace{"200", "0", "4", "1"})
+	c.get(t, "/api/user").paced(t, 429, pace{"200", "0", "4", "1"}) // and that did not count
+
+	// Fifty come back each second, to 200.
+	c.site.pass(time.Second)
+	c.spend(t, 50)
+	c.site.pass(time.Hour)
+	c.spend(t, 200)
+}
+
+// A user has one limit at whatever address, and whoever is not signed in has that
+// of their address.
+func TestWhoseRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=1", "LIMIT_REQUESTS_BURST=3").signUp(t)
+	here, there := c.at(t, "203.0.113.7"), c.at(t, "203.0.113.8")
+	there.get(t, "/api/user").paced(t, 200, pace{"3", "2", "1", ""})
+	c.signIn(t).at(t, "203.0.113.9").get(t, "/api/user").paced(t, 200, pace{"3", "1", "2", ""})
+	here.spend(t, 1)
+	there.get(t, "/api/closet").refuses(t, 429, 8)
+
+	// Others at the address, signed in or not, have limits of their own.
+	other := here.signUp(t)
+	other.spend(t, 3)
+	here.as("").spend(t, 3)
+	for _, path := range []string{"/api/auth/login", "/api/auth/register", "/api/auth/refresh"} {
+		here.post(t, path, `{}`).refuses(t, 429, 8)
+	}
+	here.get(t, "/api/nothing").refuses(t, 429, 8)
+	here.as("nonsense").get(t, "/api/user").refuses(t, 429, 8)
+	here.as(forgery{key: "x"}.of(t, c.token)).get(t, "/api/user").refuses(t, 429, 8)
+	there.as("").get(t, "/api/user").refuses(t, 401, 5)
+
+	// An IPv6 client is its /64.
+	c.as("").at(t, "2001:db8::1").spend(t, 3)
+	c.as("").at(t, "2001:db8::ffff:0:1").get(t, "/api/user").refuses(t, 429, 8)
+	c.as("").at(t, "2001:db8:0:1::1").get(t, "/api/user").refuses(t, 401, 5)
+	// An IPv4 client is the same in an IPv6 address.
+	c.as("").at(t, "::ffff:203.0.113.7").get(t, "/api/user").refuses(t, 429, 8)
+}
+
+// Whoever holds a token that works no longer uses up nothing of the user's, and
+// costs a look-up only as often as a request may.
+func TestRequestsWithEndedTokens(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, "LIMIT_REQUESTS=1", "LIMIT_REQUESTS_BURST=5")
+	trips := s.countTrips(t)
+	c := s.serve(t).signUp(t)
+	thief := c.signIn(t).at(t, "203.0.113.7")
+	c.get(t, "/api/user").paced(t, 200, pace{"5", "4", "1", ""})
+	c.site.exec(t, "DELETE FROM sessions WHERE sid = $1", thief.claim(t, "sid"))
+
+	before := trips.count()
+	for range 5 {
+		thief.get(t, "/api/user").refuses(t, 401, 5)
+	}
+	if n := trips.count() - before; n != 5 {
+		t.Errorf("five requests take %d round trips; want 5", n)
+	}
+	for range 5 {
+		thief.get(t, "/api/user").refuses(t, 429, 8)
+		thief.get(t, "/api/players").refuses(t, 429, 8)
+		thief.at(t, "203.0.113.8").get(t, "/api/players").refuses(t, 429, 8)
+	}
+	if n := trips.count() - before; n != 5 {
+		t.Errorf("those beyond the limit take %d round trips; want none", n-5)
+	}
+	c.get(t, "/api/user").paced(t, 200, pace{"5", "3", "2", ""})
+	// A neighbour at the address is not signed in, either, and shares its limit.
+	thief.as("").get(t, "/api/user").refuses(t, 429, 8)
+	// The user is, and does not.
+	c.at(t, "203.0.113.7").get(t, "/api/user").paced(t, 200, pace{"5", "2", "3", ""})
+
+	c.site.pass(5 * time.Second)
+	thief.get(t, "/api/user").refuses(t, 401, 5)
+}
+
+// Twenty registrations an hour from an address. What tells as much as they do
+// whether an e-mail address is taken counts with them.
+func TestRegistrationsAreLimited(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.withPassword(t, right)
+	object := `{"email":"user1@example.com","password":"correct horse","nickname":"A"}`
+	here := c.at(t, "203.0.113.7")
+	here.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).paced(t, 200, pace{"20", "19", "180", ""})
+	here.post(t, "/api/auth/register", object).paced(t, 409, pace{"20", "18", "360", ""})
+	here.post(t, "/api/auth/register", `{"email":"a","password":"a","nickname":"A"}`).paced(t, 422, pace{"20", "17", "540", ""})
+	here.put(t, "/api/user/email", `{"email":"a@example.com","password":"correct horse"}`).paced(t, 409, pace{"20", "16", "720", ""})
+	here.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`).paced(t, 200, pace{"20", "15", "900", ""})
+	for range 15 {
+		if a := here.post(t, "/api/auth/register", object); a.status == 429 {
+			t.Fatal("the registration is one too many")
+		}
+	}
+	here.post(t, "/api/auth/register", object).paced(t, 429, pace{"20", "0", "3600", "180"})
+	here.put(t, "/api/user/email", `{"email":"c@example.com","password":"correct horse"}`).paced(t, 429, pace{"20", "0", "3600", "180"})
+	if a := here.logIn(t, "b@example.com", right); a.status != 200 {
+		t.Errorf("the log-in is answered with %d %s", a.status, a.body)
+	}
+	there := c.at(t, "203.0.113.8")
+	there.post(t, "/api/auth/register", `{"email":"c@example.com","password":"correct horse","nickname":"A"}`).paced(t, 200, pace{"20", "19", "180", ""})
+
+	c.site.pass(3 * time.Minute)
+	here.post(t, "/api/auth/register", `{"email":"d@example.com","password":"correct horse","nickname":"A"}`).paced(t, 200, pace{"20", "0", "3600", ""})
+	here.post(t, "/api/auth/register", object).paced(t, 429, pace{"20", "0", "3600", "180"})
+}
+
+// Thirty uploads a minute of a user, wherever from and whatever comes of them.
+func TestUploadsAreLimited(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	upload := func(c client) answer {
+		t.Helper()
+		return c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", skinFile(t, 1)))
+	}
+	upload(c).paced(t, 200, pace{"30", "29", "2", ""})
+	for range 28 {
+		if a := upload(c); a.status != 409 {
+			t.Fatalf("%s is answered with %d %s", a.request, a.status, a.body)
+		}
+	}
+	upload(c.at(t, "203.0.113.7")).paced(t, 409, pace{"30", "0", "60", ""})
+	upload(c).paced(t, 429, pace{"30", "0", "60", "2"})
+	upload(c.signUp(t)).paced(t, 409, pace{"30", "29", "2", ""})
+	c.get(t, "/api/user").paced(t, 200, pace{})
+	c.site.pass(2 * time.Second)
+	upload(c).paced(t, 409, pace{"30", "0", "60", ""})
+	upload(c).paced(t, 429, pace{"30", "0", "60", "2"})
+}
+
+func TestNoLimits(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REQUESTS_BURST=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0").signUp(t)
+	for range 250 {
+		c.get(t, "/api/user").paced(t, 200, pace{})
+	}
+	for range 25 {
+		c.post(t, "/api/auth/register", `{"email":"","password":"","nickname":""}`).paced(t, 422, pace{})
+	}
+	for range 35 {
+		c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", []byte("no PNG"))).paced(t, 422, pace{})
+	}
+}
+
+// A limit that makes no sense stops the start, and is named.
+func TestLimitsAreChecked(t *testing.T) {
+	t.Parallel()
+
+	f := func(limits api.Limits, want string) {
+		t.Helper()
+		_, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{},
+			api.Config{Registration: "open", BodyBytes: 65536, Limits: limits}, 0, time.Now)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%+v: %v", limits, err)
+		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), want+" is ")):
+			t.Errorf("%+v: %v; want an error that names %s", limits, err, want)
+		}
+	}
+
+	f(api.Limits{}, "")
+	f(api.Limits{Requests: 1, RequestsBurst: 1}, "")
+	f(api.Limits{Requests: 1_000_000, RequestsBurst: 1_000_000, Registrations: 1_000_000, Uploads: 1_000_000}, "")
+	f(api.Limits{Requests: 1}, "LIMIT_REQUESTS_BURST")
+	f(api.Limits{Requests: -1, RequestsBurst: 1}, "LIMIT_REQUESTS")
+	f(api.Limits{Requests: 2_000_000_000, RequestsBurst: 1}, "LIMIT_REQUESTS")
+	f(api.Limits{Requests: 1, RequestsBurst: -1}, "LIMIT_REQUESTS_BURST")
+	f(api.Limits{Requests: 1, RequestsBurst: 1 << 40}, "LIMIT_REQUESTS_BURST")
+	f(api.Limits{Registrations: -1}, "LIMIT_REGISTRATIONS")
+	f(api.Limits{Uploads: -1}, "LIMIT_UPLOADS")
+}

@@ -1,0 +1,204 @@
+package api_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// trips counts round trips to PostgreSQL.
+type trips struct{ n atomic.Int64 }
+
+func (c *trips) count() int { return int(c.n.Load()) }
+
+// countTrips lets the servers of a site reach the database through a proxy only,
+// which counts their round trips.
+func (s *site) countTrips(t *testing.T) *trips {
+	t.Helper()
+	config, err := pgx.ParseConfig(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := "tcp"
+	address := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	if strings.HasPrefix(config.Host, "/") {
+		network, address = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter := new(trips)
+	var sessions sync.WaitGroup
+	sessions.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			sessions.Go(func() { counter.relay(t, conn, network, address) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		sessions.Wait()
+	})
+
+	parsed, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Host = listener.Addr().String()
+	query := parsed.Query()
+	query.Del("host")
+	query.Del("port")
+	query.Set("sslmode", "disable") // the proxy reads along
+	parsed.RawQuery = query.Encode()
+	s.url = parsed.String()
+	return counter
+}
+
+// relay carries the messages of a connection to the database and back.
+func (c *trips) relay(t *testing.T, client net.Conn, network, address string) {
+	t.Helper()
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial(network, address)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = server.Close() }()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() {
+		_, _ = io.Copy(server, client) // until either side closes
+		_ = server.Close()
+	})
+	_ = c.answers(client, bufio.NewReader(server)) // likewise
+	_ = client.Close()
+}
+
+// answers copies the database's messages: a letter, the length of what follows
+// with the length itself, and that. ReadyForQuery ends a round trip. A ping, as
+// the pool sends when a connection was idle for a second, ends in one too, after
+// the answer to a query without a statement.
+func (c *trips) answers(client io.Writer, server *bufio.Reader) error {
+	var last byte
+	for {
+		head, err := server.Peek(5)
+		if err != nil {
+			return err
+		}
+		kind, size := head[0], int64(binary.BigEndian.Uint32(head[1:]))+1
+		if kind == 'Z' && last != 'I' {
+			c.n.Add(1) // before the client can know
+		}
+		last = kind
+		if _, err := io.CopyN(client, server, size); err != nil {
+			return err
+		}
+	}
+}
+
+// A read of somebody who is signed in takes one round trip to PostgreSQL. A write
+// takes two: one looks the session up, the other is the transaction. An upload
+// takes one more, before its file is stored, and what asks for a password takes one
+// more, to count the attempt.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t, "LIMIT_REQUESTS=0")
+	trips := s.countTrips(t)
+	c := s.serve(t).signUp(t)
+	other := c.signUp(t)
+	for _, c := range []client{c, other} {
+		c.withPassword(t, right)
+	}
+	for range 2 {
+		if _, err := c.parts.Notifications.SendAll(t.Context(), "Title", "Content"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var notifications []struct{ ID string }
+	if err := json.Unmarshal(c.get(t, "/api/user/notifications").body, &notifications); err != nil {
+		t.Fatal(err)
+	}
+
+	// Each is done twice, as a statement is prepared when its connection first runs
+	// it, and counted the second time.
+	f := func(what string, want int, do func(i int) answer) {
+		t.Helper()
+		for i := range 2 {
+			before := trips.count()
+			a := do(i)
+			got := trips.count() - before
+			if a.status >= 300 {
+				t.Fatalf("%s: %d %s", what, a.status, a.body)
+			}
+			if i == 1 && got != want {
+				t.Errorf("%s takes %d round trips; want %d", what, got, want)
+			}
+		}
+	}
+	get := func(path string) func(int) answer { return func(int) answer { return c.get(t, path) } }
+
+	f("reading the user", 1, get("/api/user"))
+	f("listing players", 1, get("/api/players"))
+	f("listing an empty closet", 1, get("/api/closet"))
+	f("listing notifications", 1, get("/api/user/notifications"))
+
+	f("reading a notification", 2, func(i int) answer { return c.post(t, "/api/user/notifications/"+notifications[i].ID, "") })
+	f("renaming the user", 2, func(i int) answer { return c.put(t, "/api/user", fmt.Sprintf(`{"nickname":"Ann %d"}`, i)) })
+
+	var pids, tids [2]string
+	f("adding a player", 2, func(i int) answer {
+		a := c.post(t, "/api/players", fmt.Sprintf(`{"name":"Steve_%d"}`, i))
+		pids[i] = a.field(t, "data", "pid")
+		return a
+	})
+	f("renaming a player", 2, func(i int) answer {
+		return c.put(t, "/api/players/"+pids[i]+"/name", fmt.Sprintf(`{"name":"Alex_%d"}`, i))
+	})
+	f("uploading", 3, func(i int) answer {
+		a := other.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", skinFile(t, byte(i+1))))
+		tids[i] = a.field(t, "data", "tid")
+		return a
+	})
+	f("adding to the closet", 2, func(i int) answer { return c.post(t, "/api/closet", `{"tid":`+tids[i]+`,"name":"B"}`) })
+	f("listing the closet", 1, get("/api/closet"))
+	f("renaming in the closet", 2, func(i int) answer { return c.put(t, "/api/closet/"+tids[i], `{"name":"C"}`) })
+	f("setting an avatar", 2, func(i int) answer { return c.put(t, "/api/user/avatar", `{"tid":`+tids[i]+`}`) })
+	f("dressing a player", 2, func(i int) answer { return c.put(t, "/api/players/"+pids[i]+"/textures", `{"skin":`+tids[i]+`}`) })
+	f("undressing a player", 2, func(i int) answer { return c.delete(t, "/api/players/"+pids[i]+"/textures?skin") })
+	f("removing from the closet", 2, func(i int) answer { return c.delete(t, "/api/closet/"+tids[i]) })
+	f("deleting a player", 2, func(i int) answer { return c.delete(t, "/api/players/"+pids[i]) })
+
+	f("registering", 2, func(i int) answer {
+		return c.post(t, "/api/auth/register", fmt.Sprintf(`{"email":"ann%d@example.com","password":"correct horse","nickname":"Ann"}`, i))
+	})
+	f("logging in", 2, func(int) answer { return c.logIn(t, somebody, right) })
+	f("refreshing", 1, func(int) answer { return c.send(t, "POST", "/api/auth/refresh", body{}) })
+	leaving := [2]client{c.signInWith(t, right), c.signInWith(t, right)}
+	f("logging out", 2, func(i int) answer { return leaving[i].send(t, "POST", "/api/auth/logout", body{}) })
+
+	f("changing the e-mail address", 3, func(int) answer {
+		return c.put(t, "/api/user/email", `{"email":"`+somebody+`","password":"`+right+`"}`)
+	})
+	f("changing the password", 3, func(int) answer {
+		return c.put(t, "/api/user/password", `{"current_password":"`+right+`","new_password":"`+right+`"}`)
+	})
+	f("deleting the account", 3, func(i int) answer {
+		return []client{other, c}[i].send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+right+`"}`))
+	})
+}
