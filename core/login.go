@@ -137,6 +137,13 @@ func (l *Logins) with(ctx context.Context, email, password string, from netip.Pr
 
 // prove returns whose password it is, or errCredentials.
 func (l *Logins) prove(ctx context.Context, email, password string, from netip.Prefix) (Proof, error) {
+	// Whom there is no place for must not have counted, nor asked the database: it
+	// would be as busy.
+	leave, err := l.passwords.enter()
+	if err != nil {
+		return Proof{}, err
+	}
+	defer leave()
 	key := fold.Key(strings.TrimSpace(email))
 	proof, err := l.store.BeginAttempt(ctx, Attempt{
 		EmailKey: key, Account: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),

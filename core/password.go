@@ -64,7 +64,7 @@ var verifiers = []struct {
 // once would only take memory.
 type Passwords struct {
 	slots   chan struct{} // a token is a hash being computed
-	waiting chan struct{} // a token is a caller, computing or waiting
+	waiting chan struct{} // a token is a caller's place, computing or waiting
 	decoy   string
 }
 
@@ -82,25 +82,37 @@ func NewPasswords() *Passwords {
 	}
 }
 
-// acquire waits for a slot and returns the function that gives it back. It
-// returns an Unavailable fault at once when too many wait already.
-func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
+// enter takes a place among those who hash and those who wait for it, and returns
+// the function that gives it back. It returns an Unavailable fault when all are
+// taken.
+func (p *Passwords) enter() (leave func(), err error) {
 	select {
 	case p.waiting <- struct{}{}:
+		return func() { <-p.waiting }, nil
 	default:
 		return nil, &fault.Error{Kind: fault.Unavailable, Message: "Too many people are signing in at the moment. Please try again.", RetryAfter: time.Second}
 	}
+}
+
+// acquire waits, on the caller's place, for a slot and returns the function that
+// gives it back.
+func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case p.slots <- struct{}{}:
-		return func() { <-p.slots; <-p.waiting }, nil
+		return func() { <-p.slots }, nil
 	case <-ctx.Done():
-		<-p.waiting
 		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
 	}
 }
 
-// Hash returns a password's hash in PHC string format.
+// Hash returns a password's hash in PHC string format. It returns an Unavailable
+// fault at once when too many wait already.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
+	leave, err := p.enter()
+	if err != nil {
+		return "", err
+	}
+	defer leave()
 	release, err := p.acquire(ctx)
 	if err != nil {
 		return "", err
@@ -117,7 +129,8 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 // hash stands for an account that does not exist: no password is right. All
 // cases compute one argon2id hash of the present cost, so that the time does not
 // tell whether there is an account; one with an older hash takes that hash's time
-// besides, until its user has logged in once.
+// besides, until its user has logged in once. It waits for a slot as long as it
+// takes: its caller has a place.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool, fresh string, err error) {
 	release, err := p.acquire(ctx)
 	if err != nil {

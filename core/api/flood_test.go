@@ -1,0 +1,89 @@
+package api_test
+
+import (
+	"net"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// heap returns how many bytes the heap's objects take.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// Hundreds who log in at once cannot take all memory: as many passwords are hashed
+// at once as there are processors, some wait, and the rest are told to come back.
+// Nobody is counted as having failed.
+// It measures the memory of the whole process, so no other test may run.
+func TestManyLoginsAtOnce(t *testing.T) {
+	c := newUser(t, "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0", "WORK_TIMEOUT=5m")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c.server, listener)
+	slots := runtime.GOMAXPROCS(0)
+	places := slots * 33
+	clients := max(200, 3*places)
+	c.http = &fasthttp.HostClient{Addr: listener.Addr().String(), MaxConns: clients}
+
+	runtime.GC()
+	before := heap()
+	ended, most := make(chan struct{}), make(chan uint64)
+	go func() {
+		var highest uint64
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				most <- highest
+				return
+			case <-tick.C:
+				highest = max(highest, heap())
+			}
+		}
+	}()
+	answers := make([]answer, clients)
+	var group sync.WaitGroup
+	for i := range answers {
+		group.Go(func() { answers[i] = c.logIn(t, somebody, right) })
+	}
+	group.Wait()
+	close(ended)
+
+	statuses := map[int]int{}
+	for _, a := range answers {
+		switch statuses[a.status]++; a.status {
+		case 200:
+			a.welcomes(t)
+		case 503:
+			a.refuses(t, 503, 9)
+			if got := a.head("Retry-After"); got != "1" {
+				t.Errorf("Retry-After is %q; want 1", got)
+			}
+		default:
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	if statuses[200] < places || statuses[503] == 0 {
+		t.Errorf("of %d log-ins %v were answered; want at least the %d for whom there is a place, and not all", clients, statuses, places)
+	}
+	// A hash takes 19 MiB, and what is no longer used stays for a while.
+	if grown, bound := <-most-before, uint64(4*slots*19<<20+64<<20); grown > bound {
+		t.Errorf("the heap grew by %d MiB; want at most %d", grown>>20, bound>>20)
+	}
+
+	if n := c.site.failures(t); n != 0 {
+		t.Errorf("%d log-ins count as failed; want none", n)
+	}
+	c.logIn(t, somebody, right).welcomes(t)
+	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+}
