@@ -5,14 +5,17 @@ package system
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -131,6 +134,16 @@ type Process struct {
 
 // Set sets a setting for later starts.
 func (p *Process) Set(name, value string) { p.settings = append(p.settings, name+"="+value) }
+
+// Setting returns what a setting was set to last; empty if it never was.
+func (p *Process) Setting(name string) string {
+	for _, setting := range slices.Backward(p.settings) {
+		if value, ok := strings.CutPrefix(setting, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
 
 // environ is all that a program is given: nothing of the test's own environment
 // can change what it does.
@@ -272,6 +285,26 @@ func (p *Process) Stop(tb testing.TB) error {
 		tb.Fatalf("%s does not stop", p.name)
 		return errors.New("unreachable")
 	}
+}
+
+// tick is the unit in which Linux tells programs about processors' time.
+const tick = time.Second / 100
+
+// CPU returns how much of the processors' time the program has taken since it was
+// started. Unlike how fast it is, that hardly depends on what else runs.
+func (p *Process) CPU(tb testing.TB) time.Duration {
+	tb.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.command.Process.Pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	// The 14th and 15th fields; the second is the program's name in brackets.
+	var user, system int
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):]))
+	if _, err := fmt.Sscan(fields[12]+" "+fields[13], &user, &system); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(user+system) * tick
 }
 
 // log is what a program has logged.

@@ -1,0 +1,190 @@
+package bench_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects"
+)
+
+// The size of what is compared.
+const (
+	connections = 32
+	// users is so many that none of them comes near the limit of requests, however
+	// fast the machine.
+	users  = 2000
+	rounds = 11
+	round  = 2 * time.Second
+	// openFor is how long the open loop runs, openShare at which share of the rate
+	// that the closed loops reached.
+	openFor   = 10 * time.Second
+	openShare = 0.6
+)
+
+// BenchmarkReads measures GET /api/user beside pgbench, which runs the same query
+// over as many connections to the same database, in turns: the ratio of the two
+// says what a request costs besides its query. It then asks at a constant rate and
+// measures how long answers take. Core runs with all its limits at their defaults.
+func BenchmarkReads(b *testing.B) {
+	core := newCore(b)
+	people := core.SignIn(b, users)
+	core.Start(b)
+	reads := userReads(core.Address(b, "public"), people)
+	closed(b, reads, round) // warms up, and shows the database the query
+	rival := newPgbench(b, core.Setting("CORE_DATABASE_URL"), sessionQuery(b, core), people)
+
+	b.ResetTimer()
+	var ours, theirs []float64
+	var answers int64
+	var cpu time.Duration
+	for i := range rounds {
+		before := core.CPU(b)
+		result := closed(b, reads, round)
+		cpu += core.CPU(b) - before
+		answers += result.Latencies.TotalCount()
+		ours = append(ours, result.Rate())
+		theirs = append(theirs, rival.rate(b, round))
+		b.Logf("round %2d: GET /api/user %.0f/s, pgbench %.0f/s", i+1, ours[i], theirs[i])
+	}
+	waits, err := reads.Open(b.Context(), openShare*median(ours), openFor)
+	check(b, waits, err)
+
+	ratio, p50, p99 := median(ours)/median(theirs), waits.Percentile(50), waits.Percentile(99)
+	b.Logf("medians: GET /api/user %.0f/s, pgbench %.0f/s, ratio %.3f; %d users, %d connections, no limit raised", median(ours), median(theirs), ratio, users, connections)
+	b.Logf("open loop at %.0f/s: p50 %v, p90 %v, p99 %v, longest %v; p99 is %.1f medians", waits.Rate(),
+		p50, waits.Percentile(90), p99, waits.Percentile(100), float64(p99)/float64(p50))
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(ours), "reads/s")
+	b.ReportMetric(median(theirs), "pgbench/s")
+	b.ReportMetric(ratio, "ratio")
+	b.ReportMetric(float64(cpu.Microseconds())/float64(answers), "core-cpu-µs/read")
+	b.ReportMetric(float64(p50.Microseconds()), "p50-µs")
+	b.ReportMetric(float64(p99.Microseconds()), "p99-µs")
+}
+
+// BenchmarkLimits measures what it costs to count requests: GET /api/user of a
+// core with its limits at their defaults, which refuse none of these requests,
+// and of one that counts none, in turns.
+func BenchmarkLimits(b *testing.B) {
+	type side struct {
+		core    *system.Process
+		reads   load.Load
+		rates   []float64
+		answers int64
+		cpu     time.Duration
+	}
+	start := func(settings ...string) *side {
+		core := newCore(b)
+		for _, setting := range settings {
+			core.Set(setting, "0")
+		}
+		people := core.SignIn(b, users)
+		core.Start(b)
+		s := &side{core: core, reads: userReads(core.Address(b, "public"), people)}
+		closed(b, s.reads, round)
+		return s
+	}
+	defaults, none := start(), start("CORE_LIMIT_REQUESTS")
+
+	b.ResetTimer()
+	// Many short rounds, each pair in the other order than the last: the difference
+	// is small, and the machine is not the same from one second to the next.
+	const pairs = 60
+	var kept []float64
+	for i := range pairs {
+		pair := []*side{defaults, none}
+		if i%2 == 1 {
+			slices.Reverse(pair)
+		}
+		for _, s := range pair {
+			before := s.core.CPU(b)
+			result := closed(b, s.reads, round/4)
+			s.cpu += s.core.CPU(b) - before
+			s.answers += result.Latencies.TotalCount()
+			s.rates = append(s.rates, result.Rate())
+		}
+		kept = append(kept, defaults.rates[i]/none.rates[i])
+	}
+	perRead := func(s *side) float64 { return float64(s.cpu.Nanoseconds()) / float64(s.answers) / 1000 }
+	b.Logf("medians: %.0f/s with the limits' defaults, %.0f/s with CORE_LIMIT_REQUESTS=0; of core's CPU %.2f µs and %.2f µs a read",
+		median(defaults.rates), median(none.rates), perRead(defaults), perRead(none))
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(100*(1-median(kept)), "%-of-rate")
+	b.ReportMetric(100*(perRead(defaults)/perRead(none)-1), "%-of-core-cpu")
+}
+
+// newCore returns a core that has not started, whose connections to the database
+// can be told from others.
+func newCore(b *testing.B) *system.Process {
+	b.Helper()
+	core := system.NewCore(b, objects.Config{URL: "file://" + b.TempDir()})
+	database, err := url.Parse(core.Setting("CORE_DATABASE_URL"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	query := database.Query()
+	query.Set("application_name", "core of "+query.Get("search_path"))
+	database.RawQuery = query.Encode()
+	core.Set("CORE_DATABASE_URL", database.String())
+	return core
+}
+
+const selectSessionQueries = `
+	SELECT DISTINCT query FROM pg_stat_activity
+	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()
+		AND query ~ '^\s*SELECT.*\msession_tokens\M'`
+
+// sessionQuery returns the query by which a core that was just asked for nothing
+// else looks sessions up, as the database has received it.
+func sessionQuery(b *testing.B, core *system.Process) string {
+	b.Helper()
+	conn := postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL"))
+	rows, _ := conn.Query(b.Context(), selectSessionQueries) // CollectExactlyOneRow reports the error
+	sql, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
+	if err != nil {
+		b.Fatalf("find core's session query: %v", err)
+	}
+	return sql
+}
+
+// userReads asks for each of the people at random, and wants them told apart.
+func userReads(address string, people []system.Person) load.Load {
+	l := load.Load{Address: address, Connections: connections}
+	for _, p := range people {
+		l.Requests = append(l.Requests, load.Request{
+			Bytes: fmt.Appendf(nil, "GET /api/user HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", address, p.Bearer),
+			Want:  fmt.Appendf(nil, `{"uid":%d,`, p.User),
+		})
+	}
+	return l
+}
+
+func closed(b *testing.B, l load.Load, duration time.Duration) load.Result {
+	b.Helper()
+	result, err := l.Closed(b.Context(), duration)
+	check(b, result, err)
+	return result
+}
+
+func check(b *testing.B, result load.Result, err error) {
+	b.Helper()
+	if err == nil {
+		err = result.Check()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[len(sorted)/2] + sorted[(len(sorted)-1)/2]) / 2
+}
