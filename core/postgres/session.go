@@ -68,6 +68,16 @@ const selectSessionUser = `
 	WHERE s.sid = $1 AND t.jti = $2 AND s.uid = $3
 		AND s.refreshed_at > $4 AND s.created_at > $5 AND (t.replaced_at IS NULL OR t.replaced_at > $6)`
 
+// lookup finds the user of a ticket's session.
+func lookup(ticket core.Ticket) statement {
+	token, window := ticket.Token, ticket.Window
+	// As arrays: to pgx a uuid.UUID is first of all a driver.Valuer, so it would write
+	// and read a text of each, and that for every request.
+	return statement{selectSessionUser, []any{
+		[16]byte(token.Session), [16]byte(token.ID), token.User, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter,
+	}}
+}
+
 // The session look-ups of this core by what came of them.
 var (
 	lookupsLive   = metrics.NewCounter(`veneer_session_lookups_total{result="live"}`)
@@ -76,35 +86,9 @@ var (
 	lookupsFailed = metrics.NewCounter(`veneer_session_lookups_total{result="failed"}`)
 )
 
-// SessionUser returns the user whose session a ticket belongs to.
-func (db *DB) SessionUser(ctx context.Context, ticket core.Ticket) (core.User, error) {
-	return db.admit(ctx, ticket, nil)
-}
-
-// readFor runs a query for the user of a ticket, in the round trip that looks up
-// the ticket's session.
-func readFor[T any](ctx context.Context, db *DB, ticket core.Ticket, query statement) ([]T, error) {
-	var rows []T
-	_, err := db.admit(ctx, ticket, func(batch *pgx.Batch) { query.queue(batch).Query(into(&rows)) })
-	return rows, err
-}
-
-// admit looks up a ticket's session, and runs the queries that also queues, unless
-// nil, in the same round trip.
-func (db *DB) admit(ctx context.Context, ticket core.Ticket, also func(*pgx.Batch)) (core.User, error) {
-	token, window := ticket.Token, ticket.Window
-	lookup := statement{selectSessionUser, []any{
-		token.Session, token.ID, token.User, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter,
-	}}
-	var users []core.User
-	err := retry(func() error {
-		var batch pgx.Batch
-		lookup.queue(&batch).Query(into(&users))
-		if also != nil {
-			also(&batch)
-		}
-		return db.pool.SendBatch(ctx, &batch).Close()
-	})
+// admitted returns the user whom a look-up has found, unless they are to be
+// refused.
+func admitted(users []core.User, err error) (core.User, error) {
 	switch {
 	case err != nil:
 		lookupsFailed.Inc()
@@ -119,6 +103,28 @@ func (db *DB) admit(ctx context.Context, ticket core.Ticket, also func(*pgx.Batc
 		lookupsLive.Inc()
 		return users[0], nil
 	}
+}
+
+// SessionUser returns the user whose session a ticket belongs to.
+func (db *DB) SessionUser(ctx context.Context, ticket core.Ticket) (core.User, error) {
+	return admitted(collect[core.User](ctx, db.pool, lookup(ticket)))
+}
+
+// readFor runs a query for the user of a ticket, in the round trip that looks up
+// the ticket's session.
+func readFor[T any](ctx context.Context, db *DB, ticket core.Ticket, query statement) ([]T, error) {
+	var users []core.User
+	var rows []T
+	err := retry(func() error {
+		var batch pgx.Batch
+		lookup(ticket).queue(&batch).Query(into(&users))
+		query.queue(&batch).Query(into(&rows))
+		return db.pool.SendBatch(ctx, &batch).Close()
+	})
+	if _, err := admitted(users, err); err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 const lockSession = `SELECT sid FROM sessions WHERE sid = $1 FOR UPDATE`
