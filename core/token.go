@@ -23,21 +23,33 @@ type Token struct {
 
 // claims is a token's payload. Its fields' order is part of the signature.
 type claims struct {
-	Issuer    string           `json:"iss"`
-	Subject   string           `json:"sub"`
-	Session   string           `json:"sid"`
-	ID        string           `json:"jti"`
-	IssuedAt  *jwt.NumericDate `json:"iat"`
-	NotBefore *jwt.NumericDate `json:"nbf"`
-	ExpiresAt *jwt.NumericDate `json:"exp"`
+	Issuer    string  `json:"iss"`
+	Subject   string  `json:"sub"`
+	Session   string  `json:"sid"`
+	ID        string  `json:"jti"`
+	IssuedAt  seconds `json:"iat"`
+	NotBefore seconds `json:"nbf"`
+	ExpiresAt seconds `json:"exp"`
+}
+
+// seconds is a time in whole seconds since 1970, as tokens hold; 0 stands for
+// none. It is read several times as fast as the library's own type, and every
+// request reads three.
+type seconds int64
+
+func (s seconds) date() (*jwt.NumericDate, error) {
+	if s == 0 {
+		return nil, nil
+	}
+	return &jwt.NumericDate{Time: time.Unix(int64(s), 0)}, nil
 }
 
 func (c claims) GetIssuer() (string, error)                   { return c.Issuer, nil }
 func (c claims) GetSubject() (string, error)                  { return c.Subject, nil }
 func (c claims) GetAudience() (jwt.ClaimStrings, error)       { return nil, nil }
-func (c claims) GetIssuedAt() (*jwt.NumericDate, error)       { return c.IssuedAt, nil }
-func (c claims) GetNotBefore() (*jwt.NumericDate, error)      { return c.NotBefore, nil }
-func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.ExpiresAt, nil }
+func (c claims) GetIssuedAt() (*jwt.NumericDate, error)       { return c.IssuedAt.date() }
+func (c claims) GetNotBefore() (*jwt.NumericDate, error)      { return c.NotBefore.date() }
+func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.ExpiresAt.date() }
 
 // KeyRing signs tokens with its first key and verifies with all of them, so
 // that keys can be replaced without signing anyone out.
@@ -79,19 +91,24 @@ type Tokens struct {
 	issuer string
 	ttl    time.Duration
 	now    Clock
+	parser *jwt.Parser
 }
 
 // NewTokens returns a signer of tokens that expire after ttl.
 func NewTokens(ring KeyRing, issuer string, ttl time.Duration, now Clock) *Tokens {
-	return &Tokens{ring: ring, issuer: issuer, ttl: ttl, now: now}
+	return &Tokens{ring: ring, issuer: issuer, ttl: ttl, now: now, parser: jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithIssuer(issuer), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(), jwt.WithStrictDecoding(),
+		jwt.WithTimeFunc(now), jwt.WithLeeway(clockSkew),
+	)}
 }
 
 // Sign returns the token in its compact form.
 func (t *Tokens) Sign(token Token) (string, error) {
-	issued := jwt.NewNumericDate(token.IssuedAt)
+	issued := seconds(token.IssuedAt.Unix())
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
 		Issuer: t.issuer, Subject: strconv.FormatInt(int64(token.User), 10), Session: token.Session.String(), ID: token.ID.String(),
-		IssuedAt: issued, NotBefore: issued, ExpiresAt: jwt.NewNumericDate(token.IssuedAt.Add(t.ttl)),
+		IssuedAt: issued, NotBefore: issued, ExpiresAt: seconds(token.IssuedAt.Add(t.ttl).Unix()),
 	})
 	unsigned.Header["kid"] = t.ring.first
 	signed, err := unsigned.SignedString(t.ring.keys[t.ring.first])
@@ -112,29 +129,25 @@ var errKey = errors.New("signed with an unknown key")
 // evenExpired; any other flaw is an error.
 func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
 	var c claims
-	_, err := jwt.ParseWithClaims(compact, &c, func(token *jwt.Token) (any, error) {
+	_, err := t.parser.ParseWithClaims(compact, &c, func(token *jwt.Token) (any, error) {
 		kid, _ := token.Header["kid"].(string)
 		if key := t.ring.keys[kid]; key != nil {
 			return key, nil
 		}
 		return nil, errKey
-	},
-		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
-		jwt.WithIssuer(t.issuer), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(), jwt.WithStrictDecoding(),
-		jwt.WithTimeFunc(t.now), jwt.WithLeeway(clockSkew),
-	)
+	})
 	if err != nil && (!evenExpired || !onlyExpired(err)) {
 		return Token{}, fmt.Errorf("verify a token: %w", err)
 	}
 
-	if c.IssuedAt == nil {
+	if c.IssuedAt == 0 {
 		return Token{}, errors.New("a token does not say when it was issued")
 	}
 	uid, err := strconv.ParseInt(c.Subject, 10, 64)
 	if err != nil {
 		return Token{}, fmt.Errorf("read a token's subject: %w", err)
 	}
-	token := Token{User: UserID(uid), IssuedAt: c.IssuedAt.Time}
+	token := Token{User: UserID(uid), IssuedAt: time.Unix(int64(c.IssuedAt), 0)}
 	if token.Session, err = uuid.Parse(c.Session); err != nil {
 		return Token{}, fmt.Errorf("read a token's session: %w", err)
 	}
