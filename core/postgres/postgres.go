@@ -244,7 +244,12 @@ func into[T any](rows *[]T) func(pgx.Rows) error {
 // rows of the last one.
 func collect[T any](ctx context.Context, pool *pgxpool.Pool, statements ...statement) ([]T, error) {
 	var rows []T
-	err := retry(func() error {
+	err := retry(func() (err error) {
+		if len(statements) == 1 { // a pipeline for one would take longer
+			result, _ := pool.Query(ctx, statements[0].sql, statements[0].args...) // CollectRows reports the error
+			rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
+			return err
+		}
 		var batch pgx.Batch
 		for i, s := range statements {
 			if queued := s.queue(&batch); i == len(statements)-1 {
