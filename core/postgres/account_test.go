@@ -1,0 +1,258 @@
+package postgres_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// watch returns a function that checks which keys were named since it was last
+// called.
+func watch(t *testing.T, db *postgres.DB) func(what string, want ...mapping.Key) {
+	t.Helper()
+	at := must(db.NumberChanges(t.Context()))(t).Revision
+	return func(what string, want ...mapping.Key) {
+		t.Helper()
+		head := must(db.NumberChanges(t.Context()))(t).Revision
+		got := slices.Concat(keysAfter(t, db, at)...)
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s names (-want +got):\n%s", what, diff)
+		}
+		at = head
+	}
+}
+
+// proofOf is that of a user whom addUser added.
+func proofOf(user core.User) core.Proof {
+	return core.Proof{Credentials: core.Credentials{User: user, PasswordHash: "x"}}
+}
+
+// playerKeys are the keys that lead to a player.
+func playerKeys(p core.Player) []mapping.Key {
+	return []mapping.Key{mapping.Name(p.Name), mapping.UUID(p.UUID.String())}
+}
+
+// textureKeys are the keys that lead to a texture.
+func textureKeys(t core.Texture) []mapping.Key {
+	return []mapping.Key{mapping.TID(int64(t.ID)), mapping.Hash(t.Hash)}
+}
+
+func TestAvatarsNameTheirUser(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann := addUser(t, db, "ann")
+	a := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
+	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
+	rings := 0
+	db.OnChange(func() { rings++ })
+	names := watch(t, db)
+
+	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
+	names("an avatar", mapping.UID(int64(ann.ID)))
+	if rings == 0 {
+		t.Error("nobody rang")
+	}
+	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
+	names("the same avatar")
+	_, err := db.SetAvatar(t.Context(), ann.ID, cape.ID)
+	wantKind(t, err, fault.Invalid)
+	names("an avatar that is refused")
+	must(db.SetAvatar(t.Context(), ann.ID, 0))(t)
+	names("no avatar any more", mapping.UID(int64(ann.ID)))
+	_, err = db.SetAvatar(t.Context(), ann.ID+100, 0)
+	wantKind(t, err, fault.Unauthenticated)
+}
+
+// All that edges may know of a deleted user is named, and nothing else.
+func TestDeletedUsersAreNamed(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	if err := db.SetPermission(t.Context(), bob.ID, core.Administrator); err != nil {
+		t.Fatal(err)
+	}
+	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
+	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
+	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", false))
+	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false))
+	own := addPlayer(t, db, ann.ID, "Own")
+	skinned, caped, both, bare := addPlayer(t, db, bob.ID, "Skinned"), addPlayer(t, db, bob.ID, "Caped"), addPlayer(t, db, bob.ID, "Both"), addPlayer(t, db, bob.ID, "Bare")
+	for _, texture := range []core.Texture{private, cape, public} {
+		if err := db.AddClosetItem(t.Context(), bob.ID, texture.ID, "gift", core.Terms{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dress := range []struct {
+		player core.Player
+		slots  core.Slots
+	}{
+		{skinned, core.Slots{Skin: &private.ID}},
+		{caped, core.Slots{Skin: &public.ID, Cape: &cape.ID}},
+		{both, core.Slots{Skin: &private.ID, Cape: &cape.ID}},
+		{bare, core.Slots{Skin: &bobs.ID}},
+	} {
+		must(db.DressPlayer(t.Context(), bob.ID, dress.player.ID, dress.slots))(t)
+	}
+	must(db.SetAvatar(t.Context(), ann.ID, private.ID))(t)
+	must(db.SetAvatar(t.Context(), bob.ID, private.ID))(t)
+	rings := 0
+	db.OnChange(func() { rings++ })
+	names := watch(t, db)
+
+	stale := proofOf(ann)
+	stale.PasswordHash = "another"
+	wantKind(t, db.DeleteUser(t.Context(), stale), fault.Unauthenticated)
+	names("a deletion with an outdated password")
+
+	if err := db.DeleteUser(t.Context(), proofOf(ann)); err != nil {
+		t.Fatal(err)
+	}
+	names("a deleted user", slices.Concat(
+		[]mapping.Key{mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID))}, // whose avatar is gone
+		playerKeys(own), playerKeys(skinned), playerKeys(caped), playerKeys(both), textureKeys(private), textureKeys(cape),
+	)...)
+	if rings != 1 {
+		t.Errorf("it rang %d times; want once", rings)
+	}
+	wantKind(t, db.DeleteUser(t.Context(), proofOf(ann)), fault.Unauthenticated)
+
+	// What edges are told then is what is true.
+	answer := must(db.Mappings(t.Context(), []mapping.Key{
+		mapping.UID(int64(ann.ID)), mapping.Name("own"), mapping.TID(int64(private.ID)), mapping.Hash(private.Hash), mapping.TID(int64(public.ID)), mapping.Name("caped"),
+	}))(t)
+	for i, m := range answer.Mappings[:4] {
+		if m != (mapping.Mapping{}) {
+			t.Errorf("key %d of what is deleted leads to %+v", i, m)
+		}
+	}
+	if got := answer.Mappings[4].Texture; got == nil || got.TID != int64(public.ID) {
+		t.Errorf("the public texture is %+v", got)
+	}
+	if got := answer.Mappings[5].Player; got.Skin == nil || got.Skin.TID != int64(public.ID) || got.Cape != nil {
+		t.Errorf("who wore a private cape wears %+v and %+v", got.Skin, got.Cape)
+	}
+}
+
+// Who deletes a user waits for those who are about to use the user's textures, and
+// then finds them.
+func TestDeleteAfterWaitingFindsWearers(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	alex := addPlayer(t, db, bob.ID, "Alex")
+	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
+	other := hold(t, address)
+	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", private.ID)
+	other.do(t, "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID)
+
+	deleted := make(chan error, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	if got := playersOf(t, db, bob.ID)[0]; got.Skin != 0 {
+		t.Errorf("the player wears %d, which is deleted", got.Skin)
+	}
+}
+
+// Who deletes a user locks even those textures that only lose their uploader
+// before any player, as everybody does.
+func TestDeleteLocksTexturesBeforePlayers(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann := addUser(t, db, "ann")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
+	if err := db.RemoveClosetItem(t.Context(), ann.ID, public.ID); err != nil {
+		t.Fatal(err)
+	}
+	other := hold(t, address)
+	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", public.ID)
+
+	deleted := make(chan error, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
+	other.awaitWaiting(t, 1)
+	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", steve.ID)
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSetPasswordEndsSessions(t *testing.T) {
+	t.Parallel()
+	s := newSessionTest(t)
+	kept, ended := s.open(t), s.open(t)
+
+	stale := core.PasswordChange{User: s.user.ID, Old: "another", Fresh: "fresh", Keep: kept.Session}
+	wantKind(t, s.db.SetPassword(t.Context(), stale), fault.Unauthenticated)
+	if !s.works(t, kept) || !s.works(t, ended) {
+		t.Error("a change that is refused ends sessions")
+	}
+	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Old: "x", Fresh: "fresh", Keep: kept.Session}); err != nil {
+		t.Fatal(err)
+	}
+	if !s.works(t, kept) || s.works(t, ended) {
+		t.Errorf("the caller's session lives: %t, the other: %t; want only the caller's", s.works(t, kept), s.works(t, ended))
+	}
+	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Fresh: "reset"}); err != nil {
+		t.Fatal(err)
+	}
+	if s.works(t, kept) {
+		t.Error("a session outlives a reset")
+	}
+	wantKind(t, s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID + 100, Fresh: "reset"}), fault.Unauthenticated)
+}
+
+// A session that is opened while the password changes is ended, or not opened.
+func TestNoSessionOutlivesAPasswordChange(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+	other := hold(t, address)
+	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", s.user.ID)
+
+	token := s.token([16]byte{5})
+	opened, changed := make(chan error, 1), make(chan error, 1)
+	go func() { opened <- db.OpenSession(t.Context(), s.session(token, "x", 20)) }()
+	other.awaitWaiting(t, 1)
+	go func() {
+		changed <- db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Old: "x", Fresh: "fresh"})
+	}()
+	other.releaseOnceWaitedFor(t, 2)
+	if err := <-opened; err != nil {
+		t.Fatal(err) // it came first
+	}
+	if err := <-changed; err != nil {
+		t.Fatal(err)
+	}
+	if s.works(t, token) {
+		t.Error("the session lives")
+	}
+}
+
+func TestSetEmailNeedsThePassword(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann := addUser(t, db, "ann")
+	stale := proofOf(ann)
+	stale.PasswordHash = "another"
+	_, err := db.SetEmail(t.Context(), stale, "b@example.com", "b@example.com")
+	wantKind(t, err, fault.Unauthenticated)
+	if got := must(db.SetEmail(t.Context(), proofOf(ann), "b@example.com", "b@example.com"))(t); got.Email != "b@example.com" {
+		t.Errorf("the address is %s", got.Email)
+	}
+}

@@ -1,0 +1,138 @@
+package postgres_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Edges hear of who is undressed, and of nothing else that happens to a closet.
+func TestClosetsNameWhoIsUndressed(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
+		t.Fatal(err)
+	}
+	public := addTexture(t, db, texture(bob.ID, skin.Steve, "public", true)).ID
+	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
+	first, second, bare := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second"), addPlayer(t, db, ann.ID, "Bare")
+	bobs := addPlayer(t, db, bob.ID, "Bobs")
+	must(db.DressPlayer(t.Context(), bob.ID, bobs.ID, core.Slots{Skin: &private}))(t)
+	names := watch(t, db)
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	do(db.AddClosetItem(t.Context(), ann.ID, public, "N", core.Terms{}))
+	do(db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}))
+	do(db.RenameClosetItem(t.Context(), ann.ID, private, "M"))
+	names("what happens in a closet")
+
+	must(db.DressPlayer(t.Context(), ann.ID, first.ID, core.Slots{Skin: &private}))(t)
+	must(db.DressPlayer(t.Context(), ann.ID, second.ID, core.Slots{Skin: &private}))(t)
+	must(db.DressPlayer(t.Context(), ann.ID, bare.ID, core.Slots{Skin: &public}))(t)
+	names("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
+	do(db.RemoveClosetItem(t.Context(), ann.ID, public))
+	names("a removal of what is public")
+	rings := 0
+	db.OnChange(func() { rings++ })
+	do(db.RemoveClosetItem(t.Context(), ann.ID, private))
+	names("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second))...)
+	if rings == 0 {
+		t.Error("nobody rang")
+	}
+	wantKind(t, db.RemoveClosetItem(t.Context(), ann.ID, private), fault.NotFound)
+	names("a removal of what is not there")
+
+	answer := must(db.Mappings(t.Context(), []mapping.Key{mapping.Name("first"), mapping.Name("bobs")}))(t)
+	if got := answer.Mappings[0].Player.Skin; got != nil {
+		t.Errorf("edges are told of %+v", got)
+	}
+	if got := answer.Mappings[1].Player.Skin; got == nil || got.TID != int64(private) {
+		t.Errorf("the uploader's player wears %+v", got)
+	}
+}
+
+// What is put on while the texture leaves the closet is taken off, or not put on.
+func TestRemoveWaitsForWhoDresses(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
+		t.Fatal(err)
+	}
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
+	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	other := hold(t, address)
+	other.do(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
+
+	dressed, removed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &private})
+		dressed <- err
+	}()
+	other.awaitWaiting(t, 1)
+	go func() { removed <- db.RemoveClosetItem(t.Context(), ann.ID, private) }()
+	other.releaseOnceWaitedFor(t, 2)
+	if err := <-dressed; err != nil {
+		t.Error(err)
+	}
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+	if got := playersOf(t, db, ann.ID)[0]; got.Skin != 0 {
+		t.Errorf("the player wears %d, which the user may not use", got.Skin)
+	}
+}
+
+// Of many adds at once no more succeed than the closet has room, or the score pays.
+func TestClosetItemsAtOnce(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	var tids []core.TextureID
+	for i := range 10 {
+		tids = append(tids, addTexture(t, db, texture(bob.ID, skin.Steve, string(rune('a'+i)), true)).ID)
+	}
+	f := func(terms core.Terms, refusal fault.Kind) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), "UPDATE users SET score = 20 WHERE uid = $1", ann.ID); err != nil {
+			t.Fatal(err)
+		}
+		outcomes := make(chan error, len(tids))
+		for _, tid := range tids {
+			go func() { outcomes <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", terms) }()
+		}
+		if got := tally(t, outcomes); got[nil] != 4 || got[refusal] != 6 {
+			t.Errorf("10 adds with room for 4: %v; want 4 successes and 6 refusals", got)
+		}
+		var items, score int
+		if err := conn.QueryRow(t.Context(), "SELECT count(*), min(score) FROM closet_items JOIN users USING (uid) WHERE uid = $1", ann.ID).Scan(&items, &score); err != nil {
+			t.Fatal(err)
+		}
+		if want := 20 - 4*int(terms.Cost); items != 4 || score != want {
+			t.Errorf("%d items and a score of %d; want 4 and %d", items, score, want)
+		}
+		for _, tid := range tids {
+			if err := db.RemoveClosetItem(t.Context(), ann.ID, tid); err != nil && fault.KindOf(err) != fault.NotFound {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	f(core.Terms{Quotas: core.Quotas{ClosetItems: 4}}, fault.Refused)
+	f(core.Terms{Cost: 5}, fault.ScoreTooLow)
+}

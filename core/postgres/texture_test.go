@@ -1,0 +1,106 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// However an upload ends, its connection is free for the next one, without a
+// transaction or a lock.
+func TestAddTextureGivesItsConnectionBack(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	conn := postgrestest.Conn(t, address)
+	idle := func() []int {
+		t.Helper()
+		rows, _ := conn.Query(t.Context(),
+			"SELECT pid FROM pg_stat_activity WHERE application_name = current_schema() AND state = 'idle' ORDER BY pid") // CollectRows reports the error
+		return must(pgx.CollectRows(rows, pgx.RowTo[int]))(t)
+	}
+	addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
+	before := idle()
+	if len(before) == 0 {
+		t.Fatal("there is no connection")
+	}
+	refused := func(what string, ctx context.Context, fresh core.NewTexture, terms core.Terms, put func(context.Context) error, want error) {
+		t.Helper()
+		_, err := db.AddTexture(ctx, fresh, terms, put)
+		if err == nil || !errors.Is(err, want) && fault.KindOf(err) != fault.KindOf(want) {
+			t.Errorf("%s: %v; want %v", what, err, want)
+		}
+		if after := idle(); !slices.Equal(after, before) {
+			t.Errorf("%s: the idle connections are %v; want %v", what, after, before)
+		}
+	}
+
+	fresh := texture(ann.ID, skin.Steve, "b", true)
+	trouble := errors.New("no room")
+	ctx, leave := context.WithCancel(t.Context())
+	kind := func(kind fault.Kind) error { return fault.New(kind, "") }
+	refused("a duplicate", t.Context(), texture(bob.ID, skin.Steve, "a", true), core.Terms{}, stored, kind(fault.Duplicate))
+	refused("one texture too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{Textures: 1}}, stored, kind(fault.Refused))
+	refused("a byte too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{TextureBytes: 199}}, stored, kind(fault.Refused))
+	refused("a full closet", t.Context(), fresh, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}, stored, kind(fault.Refused))
+	refused("a poor uploader", t.Context(), fresh, core.Terms{Cost: 1}, stored, kind(fault.ScoreTooLow))
+	refused("nobody", t.Context(), texture(ann.ID+100, skin.Steve, "b", true), core.Terms{}, stored, kind(fault.Unauthenticated))
+	refused("a file that cannot be stored", t.Context(), fresh, core.Terms{}, func(context.Context) error { return trouble }, trouble)
+	refused("a deadline during the upload", ctx, fresh, core.Terms{}, func(ctx context.Context) error { leave(); return ctx.Err() }, context.Canceled)
+
+	// The lock on the file's hash is free, and nothing was recorded.
+	var free bool
+	if err := conn.QueryRow(t.Context(), "SELECT NOT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE application_name = current_schema() AND locktype = 'advisory')").Scan(&free); err != nil {
+		t.Fatal(err)
+	}
+	if !free {
+		t.Error("a lock is held")
+	}
+	addTexture(t, db, fresh)
+}
+
+// An upload that lost to another is told so although the user is deleted next.
+func TestAddTextureLosesBeforeItsUserIsDeleted(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann := addUser(t, db, "ann")
+	upload := texture(ann.ID, skin.Steve, "a", false)
+	waiting, proceed := make(chan struct{}), make(chan struct{})
+	lost := make(chan error, 1)
+	go func() {
+		_, err := db.AddTexture(t.Context(), upload, core.Terms{}, func(context.Context) error {
+			close(waiting)
+			<-proceed
+			return nil
+		})
+		lost <- err
+	}()
+	<-waiting
+	won := addTexture(t, db, upload)
+
+	// The one who lost and the one who deletes wait for the same user, one after the
+	// other.
+	other := hold(t, address)
+	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	close(proceed)
+	other.awaitWaiting(t, 1)
+	deleted := make(chan error, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
+	other.releaseOnceWaitedFor(t, 2)
+	err := <-lost
+	wantKind(t, err, fault.Duplicate)
+	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != won.ID {
+		t.Errorf("data %v; want tid %d", fault.Of(err).Data, won.ID)
+	}
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+}
