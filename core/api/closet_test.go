@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // keep puts textures of a type that nobody uploaded into the client's closet, one
@@ -318,17 +316,10 @@ func TestRemoveClosetItemUndresses(t *testing.T) {
 		}
 	}
 	steve, alex, zombie := c.player(t, "Steve"), c.player(t, "Alex"), other.player(t, "Zombie")
-	wears := func(c client, path, name, skin, cape string) {
+	wears := func(c client, name, skin, cape string) {
 		t.Helper()
-		var got []string
-		for _, player := range decode(t, c.get(t, "/api/players").body).([]any) {
-			player := player.(map[string]any)
-			if player["name"] == name {
-				got = append(got, fmt.Sprint(player["tid_skin"]), fmt.Sprint(player["tid_cape"]))
-			}
-		}
-		if diff := cmp.Diff([]string{skin, cape}, got); diff != "" {
-			t.Errorf("%s wears (-want +got):\n%s", name, diff)
+		if got, want := c.worn(t, name), (outfit{skin, cape}); got != want {
+			t.Errorf("%s wears %v; want %v", name, got, want)
 		}
 	}
 
@@ -337,8 +328,8 @@ func TestRemoveClosetItemUndresses(t *testing.T) {
 	wear(c, alex, own)
 	c.delete(t, "/api/closet/"+public)
 	c.delete(t, "/api/closet/"+own)
-	wears(c, steve, "Steve", public, cape)
-	wears(c, alex, "Alex", own, cape)
+	wears(c, "Steve", public, cape)
+	wears(c, "Alex", own, cape)
 
 	// Private and somebody else's: all of the user's players take it off, and it
 	// alone. Other users' players do not, nor those of its uploader.
@@ -348,18 +339,18 @@ func TestRemoveClosetItemUndresses(t *testing.T) {
 	wear(painter, uploaders, private)
 	c.site.exec(t, "UPDATE players SET last_modified = '2024-05-06 07:08:09+00'")
 	c.delete(t, "/api/closet/"+private).is(t, 200, `{"code":0,"message":"<text>"}`)
-	wears(c, steve, "Steve", "0", cape)
+	wears(c, "Steve", "0", cape)
 	if n := c.site.count(t, "SELECT count(*) FROM players WHERE (last_modified > '2024-05-07') <> (name = 'Steve')"); n != 0 {
 		t.Errorf("for %d players last_modified is wrong; only Steve is changed", n)
 	}
 	c.delete(t, "/api/closet/"+cape)
-	wears(c, steve, "Steve", "0", "0")
-	wears(c, alex, "Alex", own, "0")
-	wears(other, zombie, "Zombie", private, cape)
-	wears(painter, uploaders, "Painter", private, cape)
+	wears(c, "Steve", "0", "0")
+	wears(c, "Alex", own, "0")
+	wears(other, "Zombie", private, cape)
+	wears(painter, "Painter", private, cape)
 	c.put(t, steve+"/textures", `{"skin":`+private+`}`).refuses(t, 403, 6)
 
 	// The uploader's own removal takes nothing from the uploader.
 	painter.delete(t, "/api/closet/"+private)
-	wears(painter, uploaders, "Painter", private, cape)
+	wears(painter, "Painter", private, cape)
 }

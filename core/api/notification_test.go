@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,9 +20,13 @@ func (c client) told(t *testing.T, title, content string) {
 // unread returns the ids of the client's unread notifications.
 func (c client) unread(t *testing.T) []string {
 	t.Helper()
-	var ids []string
-	for _, n := range decode(t, c.get(t, "/api/user/notifications").body).([]any) {
-		ids = append(ids, n.(map[string]any)["id"].(string))
+	var list []struct{ ID string }
+	if err := json.Unmarshal(c.get(t, "/api/user/notifications").body, &list); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, len(list))
+	for i, n := range list {
+		ids[i] = n.ID
 	}
 	return ids
 }

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -10,6 +12,29 @@ import (
 func (c client) playerJSON(path, name, skin, cape string) string {
 	return fmt.Sprintf(`{"pid":%s,"uid":%d,"uuid":"<uuid>","name":"%s","tid_skin":%s,"tid_cape":%s,"last_modified":"<time>"}`,
 		strings.TrimPrefix(path, "/api/players/"), c.uid, name, skin, cape)
+}
+
+// outfit is the TIDs of what a player wears.
+type outfit struct{ skin, cape string }
+
+// worn returns what the client's player of a name wears.
+func (c client) worn(t *testing.T, name string) outfit {
+	t.Helper()
+	var players []struct {
+		Name string
+		Skin int `json:"tid_skin"`
+		Cape int `json:"tid_cape"`
+	}
+	if err := json.Unmarshal(c.get(t, "/api/players").body, &players); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range players {
+		if p.Name == name {
+			return outfit{strconv.Itoa(p.Skin), strconv.Itoa(p.Cape)}
+		}
+	}
+	t.Fatalf("there is no player %s", name)
+	return outfit{}
 }
 
 // done is an envelope with data.

@@ -23,10 +23,10 @@ func (s *site) holdings(t *testing.T) [6]int {
 
 // unchanged does something that is refused, and checks that nobody has more or
 // less after it.
-func (s *site) unchanged(t *testing.T, status, code int, do func() answer) {
+func (s *site) unchanged(t *testing.T, code int, do func() answer) {
 	t.Helper()
 	before := s.holdings(t)
-	do().refuses(t, status, code)
+	do().refuses(t, 403, code)
 	if after := s.holdings(t); after != before {
 		t.Errorf("players, textures, items, likes, score and files were %v, and are %v after a refusal", before, after)
 	}
@@ -45,9 +45,9 @@ func TestOnlySoManyClosetItems(t *testing.T) {
 
 	add(first)
 	add(second)
-	c.site.unchanged(t, 403, 1, func() answer { return add(third) })
+	c.site.unchanged(t, 1, func() answer { return add(third) })
 	add(second).refuses(t, 409, 2, "tid")
-	c.site.unchanged(t, 403, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) }) // it would lie there too
+	c.site.unchanged(t, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) }) // it would lie there too
 	c.delete(t, "/api/closet/"+first)
 	add(third).is(t, 200, `{"code":0,"message":"<text>"}`)
 }
@@ -58,7 +58,7 @@ func TestOnlySoManyTextures(t *testing.T) {
 	c := start(t, "LIMIT_TEXTURES=2").signUp(t)
 	c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	c.delete(t, "/api/closet/"+c.texture(t, "name=N&type=steve&public=false", skinFile(t, 2)))
-	c.site.unchanged(t, 403, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) })
+	c.site.unchanged(t, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) })
 	c.signUp(t).texture(t, "name=N&type=steve", skinFile(t, 3))
 }
 
@@ -72,7 +72,7 @@ func TestOnlySoManyBytesOfTextures(t *testing.T) {
 	// Room for the one, and for a byte less than the other.
 	s.setup.Quotas.TextureBytes = int64(s.count(t, "SELECT sum(bytes) - 1 FROM textures"))
 	c = s.serve(t).as(c.token)
-	s.unchanged(t, 403, 1, func() answer { return c.upload(t, "name=N&type=steve&public=false", skinFile(t, 2)) })
+	s.unchanged(t, 1, func() answer { return c.upload(t, "name=N&type=steve&public=false", skinFile(t, 2)) })
 	s.setup.Quotas.TextureBytes++
 	s.serve(t).as(c.token).texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
 }
@@ -108,7 +108,7 @@ func TestScores(t *testing.T) {
 	f := func(cost int, do func() answer) {
 		t.Helper()
 		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, cost-1)
-		s.unchanged(t, 403, 7, do)
+		s.unchanged(t, 7, do)
 		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, cost)
 		if a := do(); a.status != 200 {
 			t.Errorf("who can just pay is answered with %d %s", a.status, a.body)

@@ -166,22 +166,22 @@ func TestChangePassword(t *testing.T) {
 	c := start(t).signUp(t)
 	other := c.site.serve(t).as(c.signIn(t).token)
 	stranger := c.signUp(t)
-	c.withPassword(t, "correct horse")
+	c.withPassword(t, "first horse")
 	change := func(c client, object string) answer {
 		t.Helper()
 		return c.put(t, "/api/user/password", object)
 	}
 
 	change(c, `{}`).refuses(t, 422, 4, "current_password", "new_password")
-	change(c, `{"current_password":"correct horse"}`).refuses(t, 422, 4, "new_password")
-	change(c, `{"current_password":"correct horse","new_password":"short"}`).refuses(t, 422, 4, "new_password")
-	change(c, `{"current_password":"correct horse","new_password":"`+strings.Repeat("x", 129)+`"}`).refuses(t, 422, 4, "new_password")
+	change(c, `{"current_password":"first horse"}`).refuses(t, 422, 4, "new_password")
+	change(c, `{"current_password":"first horse","new_password":"short"}`).refuses(t, 422, 4, "new_password")
+	change(c, `{"current_password":"first horse","new_password":"`+strings.Repeat("x", 129)+`"}`).refuses(t, 422, 4, "new_password")
 	change(c, `{"current_password":"wrong horse","new_password":"another horse"}`).refuses(t, 422, 4, "current_password")
 	change(c, `{"current_password":"","new_password":"another horse"}`).refuses(t, 422, 4, "current_password")
 	other.works(t, true)
 
 	// This session goes on; all others of the user end, on every core.
-	change(c, `{"current_password":"correct horse","new_password":" another horse "}`).is(t, 200, `{"code":0,"message":"<text>"}`)
+	change(c, `{"current_password":"first horse","new_password":" another horse "}`).is(t, 200, `{"code":0,"message":"<text>"}`)
 	c.works(t, true)
 	c.site.serve(t).as(c.token).works(t, true)
 	other.works(t, false)
@@ -193,12 +193,12 @@ func TestChangePassword(t *testing.T) {
 		t.Helper()
 		return c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"`+password+`"}`)
 	}
-	login("correct horse").refuses(t, 401, 5)
+	login("first horse").refuses(t, 401, 5)
 	login("another horse").refuses(t, 401, 5)
 	if a := login(" another horse "); a.status != 200 {
 		t.Errorf("the fresh password is answered with %d %s", a.status, a.body)
 	}
-	change(c, `{"current_password":"correct horse","new_password":"third horse"}`).refuses(t, 422, 4, "current_password")
+	change(c, `{"current_password":"first horse","new_password":"third horse"}`).refuses(t, 422, 4, "current_password")
 	if a := c.send(t, "PUT", "/api/user/password", encodeForm("current_password=+another+horse+&new_password=third+horse")); a.status != 200 {
 		t.Errorf("a form is answered with %d %s", a.status, a.body)
 	}
