@@ -108,6 +108,9 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 	if !given {
 		return errors.New("-set must be given")
 	}
+	if *permission < int(core.Banned) || *permission > int(core.SuperAdministrator) {
+		return fmt.Errorf("-set is %d, but must be -1, 0, 1 or 2", *permission)
+	}
 	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
 		if err := core.NewUsers(db, nil, nil, core.Scores{}).SetPermission(ctx, user.ID, core.Permission(*permission)); err != nil {
 			return err
