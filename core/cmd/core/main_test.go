@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,7 +101,7 @@ func TestHelp(t *testing.T) {
 	for _, args := range [][]string{nil, {"help"}, {"-h"}, {"--help"}} {
 		out := succeed(t, nil, "", args...)
 		for _, want := range []string{
-			"core serve", "core migrate", "core user add EMAIL", "core texture add FILE", "core health", "_FILE",
+			"core serve", "core migrate", "core user add EMAIL", "core user passwd EMAIL", "core user permission EMAIL", "core texture add FILE", "core notify TITLE", "core health", "_FILE",
 			"CORE_LISTEN", "127.0.0.1:8080", "CORE_EDGES_LISTEN", "127.0.0.1:9090", "CORE_OPS_LISTEN", "127.0.0.1:9080", "CORE_OPS_PPROF",
 			"CORE_DATABASE_URL", "CORE_LISTEN_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_OBJECTS_SECRET_KEY", "CORE_TOKEN_KEYS", "CORE_TOKEN_TTL",
 			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_LIMIT_PLAYERS", "CORE_LIMIT_REQUESTS", "CORE_LIMIT_LOGIN_FAILURES", "CORE_SCORE_PLAYER", "CORE_TEXTURE_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
@@ -240,6 +243,126 @@ func TestUserAdd(t *testing.T) {
 	row(t, conn, "SELECT nickname, permission, verified FROM users WHERE email = 'alex@example.com'", &nickname, &permission, &verified)
 	if users != 2 || nickname != "Alex the Great" || permission != 0 || verified {
 		t.Errorf("there are %d users; the second is %s, permission %d, verified %t", users, nickname, permission, verified)
+	}
+}
+
+func TestUserPasswd(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	environ, conn := environment(t, database), postgrestest.Conn(t, database)
+	for _, email := range []string{"steve@example.com", "alex@example.com"} {
+		succeed(t, environ, "correct horse", "user", "add", email)
+	}
+	if _, err := conn.Exec(t.Context(),
+		"INSERT INTO sessions (sid, uid, created_at, refreshed_at) SELECT gen_random_uuid(), uid, now(), now() FROM users, generate_series(1, 2)"); err != nil {
+		t.Fatal(err)
+	}
+	hash := func() (hash string) {
+		t.Helper()
+		row(t, conn, "SELECT password_hash FROM users WHERE uid = 1", &hash)
+		return hash
+	}
+
+	before := hash()
+	fails(t, "password", environ, "short\n", "user", "passwd", "steve@example.com")
+	fails(t, "password", environ, "", "user", "passwd", "steve@example.com")
+	fails(t, "no user", environ, "another horse\n", "user", "passwd", "zombie@example.com")
+	fails(t, "EMAIL", environ, "another horse\n", "user", "passwd")
+	fails(t, "CORE_DATABASE_URL", but(environ, "CORE_DATABASE_URL", ""), "another horse\n", "user", "passwd", "steve@example.com")
+	var sessions int
+	row(t, conn, "SELECT count(*) FROM sessions", &sessions)
+	if hash() != before || sessions != 4 {
+		t.Errorf("after refusals there are %d sessions, and the password is the same: %t", sessions, hash() == before)
+	}
+
+	out := succeed(t, environ, " another horse \r\n", "user", "passwd", "STEVE@example.com")
+	if out != "user 1 has a new password, and is signed out everywhere: steve@example.com\n" {
+		t.Errorf("it says %q", out)
+	}
+	if right, _, err := core.NewPasswords().Verify(t.Context(), hash(), " another horse "); !right || err != nil {
+		t.Errorf("the password is another: %t, %v", right, err)
+	}
+	var own int
+	row(t, conn, "SELECT count(*), count(*) FILTER (WHERE uid = 1) FROM sessions", &sessions, &own)
+	if sessions != 2 || own != 0 {
+		t.Errorf("there are %d sessions, %d of the user; want the 2 of the other", sessions, own)
+	}
+}
+
+func TestUserPermission(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	environ, conn := environment(t, database), postgrestest.Conn(t, database)
+	for _, email := range []string{"steve@example.com", "alex@example.com"} {
+		succeed(t, environ, "correct horse", "user", "add", email)
+	}
+	permissions := func(steve, alex int) {
+		t.Helper()
+		var gotSteve, gotAlex int
+		row(t, conn, "SELECT min(permission) FILTER (WHERE uid = 1), min(permission) FILTER (WHERE uid = 2) FROM users", &gotSteve, &gotAlex)
+		if gotSteve != steve || gotAlex != alex {
+			t.Errorf("the permissions are %d and %d; want %d and %d", gotSteve, gotAlex, steve, alex)
+		}
+	}
+
+	for _, permission := range []int{2, -1, 1, 0, 1} {
+		out := succeed(t, environ, "", "user", "permission", "-set", strconv.Itoa(permission), "STEVE@example.com")
+		if want := fmt.Sprintf("user 1 has permission %d: steve@example.com\n", permission); out != want {
+			t.Errorf("it says %q; want %q", out, want)
+		}
+		permissions(permission, 0)
+	}
+	fails(t, "-set is 3", environ, "", "user", "permission", "-set", "3", "steve@example.com")
+	fails(t, "-set is -2", environ, "", "user", "permission", "-set", "-2", "steve@example.com")
+	fails(t, "-set is 65536", environ, "", "user", "permission", "-set", "65536", "steve@example.com")
+	fails(t, "-set", environ, "", "user", "permission", "-set", "admin", "steve@example.com")
+	fails(t, "-set", environ, "", "user", "permission", "steve@example.com")
+	fails(t, "no user", environ, "", "user", "permission", "-set", "1", "zombie@example.com")
+	fails(t, "EMAIL", environ, "", "user", "permission", "-set", "1")
+	permissions(1, 0)
+}
+
+func TestNotify(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	environ, conn := environment(t, database), postgrestest.Conn(t, database)
+	for _, email := range []string{"steve@example.com", "alex@example.com"} {
+		succeed(t, environ, "correct horse", "user", "add", email)
+	}
+	if out := succeed(t, environ, "A **word**\r\nand more\n", "notify", "-user", "STEVE@example.com", " For you "); out != "users notified: 1\n" {
+		t.Errorf("it says %q", out)
+	}
+	var title, content string
+	var receivers []int
+	const latest = "SELECT title, content, array_agg(uid ORDER BY uid) FROM notifications JOIN messages USING (mid) GROUP BY mid, title, content ORDER BY mid DESC LIMIT 1"
+	row(t, conn, latest, &title, &content, &receivers)
+	if title != "For you" || content != "A **word**\nand more\n" || !slices.Equal(receivers, []int{1}) {
+		t.Errorf("%q, %q is for the users %v", title, content, receivers)
+	}
+	if out := succeed(t, environ, "", "notify", "-all", "For all"); out != "users notified: 2\n" {
+		t.Errorf("it says %q", out)
+	}
+	row(t, conn, latest, &title, &content, &receivers)
+	if title != "For all" || content != "" || !slices.Equal(receivers, []int{1, 2}) {
+		t.Errorf("%q, %q is for the users %v", title, content, receivers)
+	}
+
+	fails(t, "-all", environ, "Text", "notify", "Title")
+	fails(t, "-all", environ, "Text", "notify", "-all", "-user", "steve@example.com", "Title")
+	fails(t, "no user", environ, "Text", "notify", "-user", "zombie@example.com", "Title")
+	fails(t, "TITLE", environ, "Text", "notify", "-all")
+	fails(t, "title", environ, "Text", "notify", "-all", " ")
+	fails(t, "title", environ, "Text", "notify", "-all", strings.Repeat("x", 65))
+	fails(t, "content", environ, "a\x00b", "notify", "-all", "Title")
+	fails(t, "content", environ, strings.Repeat("x", 20_001), "notify", "-all", "Title")
+	fails(t, "content", environ, strings.Repeat("x", 2<<20), "notify", "-all", "Title")
+	var messages int
+	row(t, conn, "SELECT count(*) FROM messages", &messages)
+	if messages != 2 {
+		t.Errorf("there are %d messages; want 2", messages)
 	}
 }
 
