@@ -88,7 +88,7 @@ type exchange struct {
 
 // beforehand are the answers that may come before an operation is reached.
 var beforehand = map[int]string{
-	400: "Malformed", 404: "NotFound", 405: "MethodNotAllowed", 408: "RequestTimeout", 413: "TooLarge", 431: "HeaderTooLarge",
+	400: "Malformed", 404: "NotFound", 405: "MethodNotAllowed", 408: "RequestTimeout", 413: "TooLarge", 429: "TooMany", 431: "HeaderTooLarge",
 }
 
 // check returns what the document does not say about an exchange: anything in
@@ -106,14 +106,14 @@ func (c contract) check(x exchange) error {
 	}
 	path, parameters := c.find(target.EscapedPath())
 	if path == nil {
-		if x.status != http.StatusNotFound {
+		if x.status != http.StatusNotFound && x.status != http.StatusTooManyRequests {
 			return fmt.Errorf("the path is not documented, but answered with %d", x.status)
 		}
 		return c.checkBeforehand(x)
 	}
 	operation := path.Operations()[x.method]
 	if operation == nil {
-		if x.status != http.StatusMethodNotAllowed {
+		if x.status != http.StatusMethodNotAllowed && x.status != http.StatusTooManyRequests {
 			return fmt.Errorf("the method is not documented, but answered with %d", x.status)
 		}
 		return c.checkBeforehand(x)
