@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -51,15 +52,18 @@ type problem struct {
 	Data    any                 `json:"data,omitempty"`
 }
 
-// JSON answers with a status and a body. It sets no caching headers.
+// JSON answers with a status and a body. Texts are written as they are: HTML in
+// them is no HTML in JSON. It sets no caching headers.
 func JSON(rc *fasthttp.RequestCtx, status int, body any) error {
-	encoded, err := json.Marshal(body)
-	if err != nil {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
 		return err
 	}
 	rc.SetStatusCode(status)
 	rc.SetContentType("application/json; charset=utf-8")
-	rc.SetBody(encoded)
+	rc.SetBody(bytes.TrimSuffix(encoded.Bytes(), []byte("\n")))
 	return nil
 }
 
