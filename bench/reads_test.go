@@ -45,19 +45,20 @@ func BenchmarkReads(b *testing.B) {
 	var ours, theirs []float64
 	var answers int64
 	var cpu time.Duration
-	for i := range rounds {
+	for range rounds {
 		before := core.CPU(b)
 		result := closed(b, reads, round)
 		cpu += core.CPU(b) - before
 		answers += result.Latencies.TotalCount()
 		ours = append(ours, result.Rate())
 		theirs = append(theirs, rival.rate(b, round))
-		b.Logf("round %2d: GET /api/user %.0f/s, pgbench %.0f/s", i+1, ours[i], theirs[i])
 	}
 	waits, err := reads.Open(b.Context(), openShare*median(ours), openFor)
 	check(b, waits, err)
 
 	ratio, p50, p99 := median(ours)/median(theirs), waits.Percentile(50), waits.Percentile(99)
+	b.Logf("GET /api/user, rounds: %.0f", ours)
+	b.Logf("pgbench, rounds:       %.0f", theirs)
 	b.Logf("medians: GET /api/user %.0f/s, pgbench %.0f/s, ratio %.3f; %d users, %d connections, no limit raised", median(ours), median(theirs), ratio, users, connections)
 	b.Logf("open loop at %.0f/s: p50 %v, p90 %v, p99 %v, longest %v; p99 is %.1f medians", waits.Rate(),
 		p50, waits.Percentile(90), p99, waits.Percentile(100), float64(p99)/float64(p50))
