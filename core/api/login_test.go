@@ -346,3 +346,39 @@ func TestSpoofedAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Behind a trusted proxy counts whom it names, and nobody whom the client may have
+// named before.
+func TestForwardedAddresses(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t, "TRUSTED_PROXIES=10.0.0.0/8,2001:db8:ffff::/48", "LIMIT_LOGIN_FAILURES=2")
+	f := func(peer, forwarded, counted string) {
+		t.Helper()
+		before := c.site.count(t, "SELECT count(*) FROM login_failures WHERE address = $1", counted)
+		a := c.at(t, peer).send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"user1@example.com","password":"wrong horse"}`), "X-Forwarded-For", forwarded)
+		if before == 2 {
+			a.delays(t, "900")
+			return
+		}
+		a.refuses(t, 401, 5)
+		if n := c.site.count(t, "SELECT count(*) FROM login_failures WHERE address = $1", counted); n != before+1 {
+			t.Errorf("a failure of %s at the peer %s does not count for %s", forwarded, peer, counted)
+		}
+	}
+
+	f("10.0.0.1", "203.0.113.7", "203.0.113.7")
+	f("10.0.0.2", "198.51.100.1, 203.0.113.7", "203.0.113.7")
+	f("10.0.0.1", "198.51.100.2, 203.0.113.7", "203.0.113.7")           // which has to wait
+	f("10.0.0.1", "198.51.100.3, 203.0.113.7, 10.9.9.9", "203.0.113.7") // behind two proxies, too
+	f("10.0.0.1", "203.0.113.7, 203.0.113.8", "203.0.113.8")
+	f("2001:db8:ffff::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64")
+	f("2001:db8:ffff::1", "2001:db8:1:2::1", "2001:db8:1:2::/64")
+	f("2001:db8:ffff::1", "2001:db8:1:2::2", "2001:db8:1:2::/64")
+	f("10.0.0.1", "nonsense", "10.0.0.1")
+	// Who is no proxy speaks for itself only.
+	f("198.51.100.9", "203.0.113.9", "198.51.100.9")
+	f("198.51.100.9", "10.0.0.1", "198.51.100.9")
+	f("198.51.100.9", "203.0.113.10", "198.51.100.9")
+	f("10.0.0.1", "203.0.113.9", "203.0.113.9")
+}
