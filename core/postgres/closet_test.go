@@ -136,3 +136,18 @@ func TestClosetItemsAtOnce(t *testing.T) {
 	f(core.Terms{Quotas: core.Quotas{ClosetItems: 4}}, fault.Refused)
 	f(core.Terms{Cost: 5}, fault.ScoreTooLow)
 }
+
+// What is made private while somebody waits to add it is not added.
+func TestAddToClosetAfterWaitingLooksAgain(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
+	other := hold(t, address)
+	other.do(t, "UPDATE textures SET public = false WHERE tid = $1", tid)
+
+	added := make(chan error, 1)
+	go func() { added <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", core.Terms{}) }()
+	other.releaseOnceWaitedFor(t, 1)
+	wantKind(t, <-added, fault.Forbidden)
+}

@@ -131,6 +131,31 @@ func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	wantKind(t, <-dressed, fault.Forbidden)
 }
 
+// Who waits to change one slot keeps what was put into the other meanwhile.
+func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann := addUser(t, db, "ann")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	tid := addTexture(t, db, texture(ann.ID, skin.Steve, "skin", true)).ID
+	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", true)).ID
+	other := hold(t, address)
+	other.do(t, "UPDATE players SET tid_cape = $2 WHERE pid = $1", steve.ID, cape)
+
+	dressed := make(chan error, 1)
+	go func() {
+		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid})
+		dressed <- err
+	}()
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-dressed; err != nil {
+		t.Fatal(err)
+	}
+	if got := playersOf(t, db, ann.ID)[0]; got.Skin != tid || got.Cape != cape {
+		t.Errorf("the player wears %d and %d; want %d and %d", got.Skin, got.Cape, tid, cape)
+	}
+}
+
 // Dressing holds the textures until it commits: whoever makes one private
 // waits, and then finds the wearer.
 func TestDressHoldsItsTextures(t *testing.T) {
