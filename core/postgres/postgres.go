@@ -39,6 +39,8 @@ type Config struct {
 type DB struct {
 	pool, lookups, feed *pgxpool.Pool
 
+	sessions *gatherer[core.User]
+
 	listen *pgx.ConnConfig
 	ring   func()
 }
@@ -76,6 +78,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 			return nil, fmt.Errorf("make a connection pool: %w", err)
 		}
 	}
+	db.sessions = &gatherer[core.User]{pool: db.pool}
 	return db, nil
 }
 

@@ -107,7 +107,7 @@ func admitted(users []core.User, err error) (core.User, error) {
 
 // SessionUser returns the user whose session a ticket belongs to.
 func (db *DB) SessionUser(ctx context.Context, ticket core.Ticket) (core.User, error) {
-	return admitted(collect[core.User](ctx, db.pool, lookup(ticket)))
+	return admitted(db.sessions.ask(ctx, lookup(ticket)))
 }
 
 // readFor runs a query for the user of a ticket, in the round trip that looks up

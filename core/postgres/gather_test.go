@@ -1,0 +1,88 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// lookUp asks for the user of a token that was issued at that moment.
+func lookUp(ctx context.Context, db *postgres.DB, token core.Token) (core.UserID, error) {
+	before := token.IssuedAt.Add(-time.Minute)
+	user, err := db.SessionUser(ctx, core.Ticket{Token: token, Window: core.SessionWindow{
+		Now: token.IssuedAt, RefreshedAfter: before, CreatedAfter: before, ReplacedAfter: before,
+	}})
+	return user.ID, err
+}
+
+func TestSessionsLookedUpAtOnce(t *testing.T) {
+	t.Parallel()
+
+	db, address := named(t)
+	now := time.Now().UTC().Truncate(time.Second)
+	var tokens []core.Token
+	for _, name := range []string{"Ann", "Bob", "Cid"} {
+		token := core.Token{User: addUser(t, db, name).ID, Session: uuid.New(), ID: uuid.New(), IssuedAt: now}
+		conn := postgrestest.Conn(t, address)
+		if _, err := conn.Exec(t.Context(), `INSERT INTO sessions (sid, uid, created_at, refreshed_at) VALUES ($1, $2, $3, $3)`, token.Session, token.User, now); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), `INSERT INTO session_tokens (jti, sid, issued_at) VALUES ($1, $2, $3)`, token.ID, token.Session, now); err != nil {
+			t.Fatal(err)
+		}
+		tokens = append(tokens, token)
+	}
+	stranger := core.Token{User: tokens[0].User, Session: tokens[1].Session, ID: tokens[1].ID, IssuedAt: now}
+
+	// While somebody holds the table, look-ups gather behind the first ones.
+	other := hold(t, address)
+	other.do(t, "LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+	var asking sync.WaitGroup
+	for i := range 100 {
+		asking.Go(func() {
+			token := tokens[i%len(tokens)]
+			if user, err := lookUp(t.Context(), db, token); err != nil || user != token.User {
+				t.Errorf("user %d, %v; want %d", user, err, token.User)
+			}
+		})
+		asking.Go(func() {
+			if _, err := lookUp(t.Context(), db, stranger); !errors.Is(err, core.ErrSignedOut) {
+				t.Errorf("a session with somebody else's uid: %v; want %v", err, core.ErrSignedOut)
+			}
+		})
+	}
+	other.awaitWaiting(t, 1)
+	// Whoever gives up gets away at once, and the others still get their answers.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lookUp(ctx, db, tokens[0]); !errors.Is(err, context.Canceled) {
+		t.Errorf("a look-up that was given up: %v", err)
+	}
+	other.releaseOnceWaitedFor(t, 1)
+	asking.Wait()
+}
+
+func TestLookupsFailTogether(t *testing.T) {
+	t.Parallel()
+
+	db := postgrestest.Connect(t, "postgres://nobody@127.0.0.1:1/nothing") // port 1 of loopback refuses
+	var asking sync.WaitGroup
+	for range 50 {
+		asking.Go(func() {
+			_, err := lookUp(t.Context(), db, core.Token{User: 1, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()})
+			if kind := fault.KindOf(err); kind != fault.Unavailable {
+				t.Errorf("%v, a %v fault; want that the database is away", err, kind)
+			}
+		})
+	}
+	asking.Wait()
+}
