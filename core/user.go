@@ -101,7 +101,7 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 	wrong.add(err)
 	wrong.add(checkPassword("password", r.Password))
 	var player NewPlayer
-	if r.PlayerName != "" {
+	if strings.TrimSpace(r.PlayerName) != "" {
 		player, err = u.names.check("player_name", r.PlayerName)
 		wrong.add(err)
 	}

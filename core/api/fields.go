@@ -19,18 +19,33 @@ import (
 )
 
 // fields is what a request says, whichever way it says it: JSON, a form, a
-// multipart form, or, with DELETE, the query. A field that is wrong is noted;
-// fault tells of all of them at once. Unknown fields are ignored.
+// multipart form, or, with DELETE, the query, over which the body wins. A field
+// that is wrong is noted; fault tells of all of them at once. Unknown fields are
+// ignored.
 type fields struct {
-	json  map[string]json.RawMessage // of a JSON body
-	form  map[string][]string        // of everything else
-	file  []byte                     // of a multipart body's field "file"
+	json  map[string]json.RawMessage // of a JSON body, but for those that are null
+	form  map[string][]string        // of everything else; no name is in both
+	nulls map[string]bool            // null in a JSON body, which says no more than an absent field
+	file  []byte                     // of a multipart body's first field "file"
 	wrong map[string][]string
 }
 
+func newFields() *fields {
+	return &fields{
+		json: map[string]json.RawMessage{}, form: map[string][]string{}, nulls: map[string]bool{}, wrong: map[string][]string{},
+	}
+}
+
+// The ways of a body.
+const (
+	kindJSON      = "application/json"
+	kindForm      = "application/x-www-form-urlencoded"
+	kindMultipart = "multipart/form-data"
+)
+
 // read reads the request's fields.
 func read(rc *fasthttp.RequestCtx) (*fields, error) {
-	f := &fields{json: map[string]json.RawMessage{}, form: map[string][]string{}, wrong: map[string][]string{}}
+	f := newFields()
 	if rc.IsDelete() {
 		f.add(rc.QueryArgs())
 	}
@@ -38,43 +53,83 @@ func read(rc *fasthttp.RequestCtx) (*fields, error) {
 	if len(body) == 0 {
 		return f, nil
 	}
-
-	kind, parameters, err := mime.ParseMediaType(string(rc.Request.Header.ContentType()))
-	if err != nil {
-		kind = ""
-	}
-	switch kind {
-	case "application/json":
+	switch kind, parameters := kindOf(rc); kind {
+	case kindJSON:
 		return f, f.readJSON(body)
-	case "application/x-www-form-urlencoded":
+	case kindForm:
 		var args fasthttp.Args
 		args.ParseBytes(body)
+		if args.Len() > maxFields {
+			return nil, errFields
+		}
 		f.add(&args)
 		return f, nil
-	case "multipart/form-data":
+	case kindMultipart:
 		return f, f.readMultipart(body, parameters["boundary"])
 	default:
-		return nil, fault.New(fault.UnsupportedMedia, "The body must be application/json, application/x-www-form-urlencoded or multipart/form-data.")
+		return nil, fault.New(fault.UnsupportedMedia, "The body must be %s, %s or %s.", kindJSON, kindForm, kindMultipart)
+	}
+}
+
+// kindOf returns the media type of a request's body, and its parameters.
+func kindOf(rc *fasthttp.RequestCtx) (kind string, parameters map[string]string) {
+	kind, parameters, err := mime.ParseMediaType(string(rc.Request.Header.ContentType()))
+	if err != nil {
+		return "", nil
+	}
+	return kind, parameters
+}
+
+// readUpload reads the fields of a request that carries a file. Its body may be
+// large, so no more is made of it than a file and a few fields.
+func readUpload(rc *fasthttp.RequestCtx) (*fields, error) {
+	kind, parameters := kindOf(rc)
+	switch body := rc.PostBody(); {
+	case len(body) == 0:
+		return newFields(), nil
+	case kind != kindMultipart:
+		return nil, fault.New(fault.UnsupportedMedia, "The body must be %s.", kindMultipart)
+	default:
+		f := newFields()
+		return f, f.readMultipart(body, parameters["boundary"])
 	}
 }
 
 // readQuery reads the fields of a request's query.
 func readQuery(rc *fasthttp.RequestCtx) *fields {
-	f := &fields{form: map[string][]string{}, wrong: map[string][]string{}}
+	f := newFields()
 	f.add(rc.QueryArgs())
 	return f
 }
 
+// maxFields is the most fields of a form in a body: each costs many times what it
+// takes there. A query is bounded by the header block.
+const maxFields = 64
+
+var errFields = fault.New(fault.Malformed, "The body has more than %d fields.", maxFields)
+
+// add adds a form's fields, which win over those that are there.
 func (f *fields) add(args *fasthttp.Args) {
+	form := map[string][]string{}
 	for key, value := range args.All() {
-		f.form[string(key)] = append(f.form[string(key)], string(value))
+		form[string(key)] = append(form[string(key)], string(value))
 	}
+	maps.Copy(f.form, form)
 }
 
 func (f *fields) readJSON(body []byte) error {
+	var object map[string]json.RawMessage
 	// Package json would put replacement characters in place of what is no UTF-8.
-	if err := json.Unmarshal(body, &f.json); err != nil || f.json == nil || !utf8.Valid(body) {
+	if err := json.Unmarshal(body, &object); err != nil || object == nil || !utf8.Valid(body) {
 		return fault.New(fault.Malformed, "The body is no JSON object.")
+	}
+	for name, raw := range object {
+		if string(raw) == "null" {
+			f.nulls[name] = true
+			continue
+		}
+		f.json[name] = raw
+		delete(f.form, name)
 	}
 	return nil
 }
@@ -84,9 +139,12 @@ func (f *fields) readMultipart(body []byte, boundary string) error {
 	if boundary == "" {
 		return malformed
 	}
-	for parts := multipart.NewReader(bytes.NewReader(body), boundary); ; {
+	form := map[string][]string{}
+	parts := multipart.NewReader(bytes.NewReader(body), boundary)
+	for range maxFields + 1 {
 		part, err := parts.NextPart()
 		if err == io.EOF { //nolint:errorlint // wrapped, it says that the last boundary is missing
+			maps.Copy(f.form, form)
 			return nil
 		}
 		if err != nil {
@@ -96,12 +154,13 @@ func (f *fields) readMultipart(body []byte, boundary string) error {
 		if err != nil {
 			return malformed
 		}
-		if name := part.FormName(); name == "file" {
+		if name := part.FormName(); name != "file" {
+			form[name] = append(form[name], string(content))
+		} else if f.file == nil {
 			f.file = content
-		} else {
-			f.form[name] = append(f.form[name], string(content))
 		}
 	}
+	return errFields
 }
 
 // flaw notes that a field is wrong.
@@ -119,17 +178,13 @@ func (f *fields) fault() error {
 }
 
 // has reports whether a field is present, whatever its value.
-func (f *fields) has(name string) bool {
-	_, inJSON := f.json[name]
-	_, inForm := f.form[name]
-	return inJSON || inForm
-}
+func (f *fields) has(name string) bool { return f.nulls[name] || !f.null(name) }
 
 // null reports whether a field is absent, or null in JSON, which says the same.
 func (f *fields) null(name string) bool {
-	raw, inJSON := f.json[name]
+	_, inJSON := f.json[name]
 	_, inForm := f.form[name]
-	return !inForm && (!inJSON || string(raw) == "null")
+	return !inForm && !inJSON
 }
 
 // text returns a field that must be there, as it was sent.

@@ -8,7 +8,7 @@ import (
 func TestBodiesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 
-	c := start(t).signUp(t)
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	steve := c.player(t, "Steve")
 	f := func(kind, content string, status int) {
 		t.Helper()
@@ -19,10 +19,14 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 			{"PUT", steve + "/name"},
 			{"PUT", steve + "/textures"},
 			{"DELETE", steve + "/textures"},
-			{"POST", "/api/textures"},
 		} {
 			c.send(t, route.method, route.path, body{kind, []byte(content)}).refuses(t, status, 4)
 		}
+		// An upload has no other way than multipart.
+		if !strings.HasPrefix(kind, "multipart/form-data") {
+			status = 415
+		}
+		c.send(t, "POST", "/api/textures", body{kind, []byte(content)}).refuses(t, status, 4)
 	}
 
 	const multipart = "multipart/form-data; boundary=x"
@@ -40,6 +44,42 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 	f("application/xml", `<name>Alex</name>`, 415)
 	f("image/png", "\x89PNG\r\n\x1a\n", 415)
 	f("multipart/mixed; boundary=x", "--x--\r\n", 415)
+}
+
+// A form takes many times as much memory as its body when its fields are many.
+func TestFormsOfManyFields(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	fields := func(n int) string { return "name=Alex" + strings.Repeat("&a=1", n-1) }
+	c.send(t, "POST", "/api/players", encodeForm(fields(65))).refuses(t, 400, 4)
+	c.send(t, "POST", "/api/players", encodeMultipart(t, fields(65), nil)).refuses(t, 400, 4)
+	c.send(t, "POST", "/api/textures", encodeMultipart(t, fields(65), nil)).refuses(t, 400, 4)
+	for _, body := range []body{encodeForm(fields(64)), encodeMultipart(t, fields(64), nil)} {
+		a := c.send(t, "POST", "/api/players", body)
+		if a.status != 200 {
+			t.Errorf("64 fields as %s: %d %s", body.kind, a.status, a.body)
+		}
+		c.delete(t, "/api/players/"+a.field(t, "data", "pid"))
+	}
+}
+
+// What the body says counts more than what the query does.
+func TestBodyWinsOverQuery(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.withPassword(t, "correct horse")
+	f := func(query string, body body, fields ...string) {
+		t.Helper()
+		c.send(t, "DELETE", "/api/user?"+query, body).refuses(t, 422, 4, fields...)
+	}
+	f("password=correct+horse", encodeForm("password=wrong"), "password")
+	f("password=correct+horse", encodeMultipart(t, "password=wrong", nil), "password")
+	f("password=correct+horse", encodeJSON(`{"password":"wrong"}`), "password")
+	if a := c.send(t, "DELETE", "/api/user?password=correct+horse", encodeJSON(`{}`)); a.status != 200 {
+		t.Errorf("a password that the body leaves out: %d %s", a.status, a.body)
+	}
 }
 
 // A body that is empty has no form, and one that is not read may have any.

@@ -145,10 +145,13 @@ func TestRegistrationsAreLimited(t *testing.T) {
 	here := c.at(t, "203.0.113.7")
 	here.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).paced(t, 200, pace{"20", "19", "180", ""})
 	here.post(t, "/api/auth/register", object).paced(t, 409, pace{"20", "18", "360", ""})
-	here.post(t, "/api/auth/register", `{"email":"a","password":"a","nickname":"A"}`).paced(t, 422, pace{"20", "17", "540", ""})
-	here.put(t, "/api/user/email", `{"email":"a@example.com","password":"correct horse"}`).paced(t, 409, pace{"20", "16", "720", ""})
-	here.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`).paced(t, 200, pace{"20", "15", "900", ""})
-	for range 15 {
+	for range 25 { // what is invalid tells nothing, and is given back
+		here.post(t, "/api/auth/register", `{"email":"a","password":"a","nickname":"A"}`).paced(t, 422, pace{"20", "17", "540", ""})
+	}
+	here.put(t, "/api/user/email", `{"email":"c@example.com","password":"wrong"}`).paced(t, 422, pace{"20", "17", "540", ""})
+	here.put(t, "/api/user/email", `{"email":"a@example.com","password":"correct horse"}`).paced(t, 409, pace{"20", "17", "540", ""})
+	here.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`).paced(t, 200, pace{"20", "16", "720", ""})
+	for range 16 {
 		if a := here.post(t, "/api/auth/register", object); a.status == 429 {
 			t.Fatal("the registration is one too many")
 		}
@@ -176,7 +179,9 @@ func TestUploadsAreLimited(t *testing.T) {
 		return c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", skinFile(t, 1)))
 	}
 	upload(c).paced(t, 200, pace{"30", "29", "2", ""})
-	for range 28 {
+	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).paced(t, 415, pace{"30", "28", "4", ""})
+	c.send(t, "POST", "/api/textures", body{}).paced(t, 422, pace{"30", "27", "6", ""})
+	for range 26 {
 		if a := upload(c); a.status != 409 {
 			t.Fatalf("%s is answered with %d %s", a.request, a.status, a.body)
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -112,8 +113,11 @@ func (s *Server) undressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, cal
 		return err
 	}
 	skin, cape := f.has("skin"), f.has("cape")
-	if f.has("type") || f.has("type[]") {
+	if !f.null("type") || !f.null("type[]") {
 		slots := f.texts("type")
+		for i, slot := range slots {
+			slots[i] = strings.TrimSpace(slot)
+		}
 		skin, cape = slices.Contains(slots, "skin"), slices.Contains(slots, "cape")
 		wrong := slices.ContainsFunc(slots, func(slot string) bool { return slot != "skin" && slot != "cape" })
 		if len(slots) < 1 || len(slots) > 2 || wrong {

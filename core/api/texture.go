@@ -32,7 +32,10 @@ func toTextureBody(t core.Texture) textureBody {
 
 // upload handles POST /api/textures.
 func (s *Server) upload(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := read(rc)
+	if err := s.uploads.take(rc, client{user: caller.ID}); err != nil {
+		return err
+	}
+	f, err := readUpload(rc)
 	if err != nil {
 		return err
 	}
@@ -41,9 +44,6 @@ func (s *Server) upload(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 		f.flaw("file", "Send the PNG file as the field file of a multipart/form-data body.")
 	}
 	if err := f.fault(); err != nil {
-		return err
-	}
-	if err := s.uploads.take(rc, client{user: caller.ID}); err != nil {
 		return err
 	}
 	texture, err := s.Textures.Upload(ctx, caller.ID, upload)

@@ -179,8 +179,8 @@ func TestUploadRefuses(t *testing.T) {
 	f("name=N&type=Steve", file, "type")
 	f("name=N&type=", file, "type")
 	f("name="+strings.Repeat("x", 65)+"&type=steve", []byte("no PNG"), "file", "name")
-	c.post(t, "/api/textures", `{"name":"N","type":"steve","file":"data"}`).refuses(t, 422, 4, "file")
-	c.send(t, "POST", "/api/textures", encodeForm("name=N&type=steve&file=data")).refuses(t, 422, 4, "file")
+	c.post(t, "/api/textures", `{"name":"N","type":"steve","file":"data"}`).refuses(t, 415, 4)
+	c.send(t, "POST", "/api/textures", encodeForm("name=N&type=steve&file=data")).refuses(t, 415, 4)
 
 	// Files.
 	f("name=N&type=steve", []byte{}, "file")
