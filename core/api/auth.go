@@ -60,6 +60,20 @@ func (s *Server) logout(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 	return nil
 }
 
+// registering does what tells whether an e-mail address is registered, as often as
+// the client's address may. What is invalid tells nothing, and does not count.
+func (s *Server) registering(rc *fasthttp.RequestCtx, do func() error) error {
+	who := s.address(rc)
+	if err := s.registrations.take(rc, who); err != nil {
+		return err
+	}
+	err := do()
+	if fault.KindOf(err) == fault.Invalid {
+		s.registrations.giveBack(who)
+	}
+	return err
+}
+
 // register handles POST /api/auth/register: it adds a user and signs them in.
 func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if s.config.Registration == "closed" {
@@ -75,10 +89,11 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
-	if err := s.registrations.take(rc, s.address(rc)); err != nil {
+	var user core.Credentials
+	err = s.registering(rc, func() (err error) {
+		user, err = s.Users.Register(ctx, registration)
 		return err
-	}
-	user, err := s.Users.Register(ctx, registration)
+	})
 	if err != nil {
 		return err
 	}

@@ -339,8 +339,8 @@ func TestSpoofedAddresses(t *testing.T) {
 		} else {
 			a.delays(t, "900")
 		}
-		if a = spoof(i, "/api/auth/register", `{"email":"","password":"","nickname":""}`); i < 2 {
-			a.refuses(t, 422, 4, "email", "nickname", "password")
+		if a = spoof(i, "/api/auth/register", `{"email":"user1@example.com","password":"correct horse","nickname":"A"}`); i < 2 {
+			a.refuses(t, 409, 2, "email")
 		} else {
 			a.refuses(t, 429, 8)
 		}

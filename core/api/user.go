@@ -79,10 +79,11 @@ func (s *Server) changeEmail(ctx context.Context, rc *fasthttp.RequestCtx, calle
 	if err := f.fault(); err != nil {
 		return err
 	}
-	if err := s.registrations.take(rc, s.address(rc)); err != nil {
+	var user core.User
+	err = s.registering(rc, func() (err error) {
+		user, err = s.Accounts.ChangeEmail(ctx, caller, email, password, s.network(rc))
 		return err
-	}
-	user, err := s.Accounts.ChangeEmail(ctx, caller, email, password, s.network(rc))
+	})
 	if err != nil {
 		return err
 	}
