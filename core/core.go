@@ -47,8 +47,8 @@ type TextureID int64
 // Clock tells the time.
 type Clock func() time.Time
 
-// maxName is the most characters in a nickname, a texture's name and an item's
-// name.
+// maxName is the most characters in a nickname, a player's, a texture's and an
+// item's name.
 const maxName = 64
 
 // name checks a text that people gave to something: it is trimmed, has 1 to 64

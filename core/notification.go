@@ -136,6 +136,8 @@ func checkMessage(title, content string) (string, error) {
 	title, err := name("title", title)
 	wrong.add(err)
 	switch length := utf8.RuneCountInString(content); {
+	case strings.TrimSpace(content) == "":
+		wrong.add(fault.Field("content", "The content must not be empty."))
 	case !utf8.ValidString(content) || strings.ContainsFunc(content, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
 		wrong.add(fault.Field("content", "The content must be text without control characters but line feeds and tabs."))
 	case length > maxContent:

@@ -83,8 +83,11 @@ func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PLAYER_NAME_PATTERN is no regular expression: %w", err)
 	}
-	if limits.NameMin < 1 || limits.NameMax < limits.NameMin {
-		return nil, fmt.Errorf("PLAYER_NAME_MIN %d and PLAYER_NAME_MAX %d leave no name possible", limits.NameMin, limits.NameMax)
+	switch {
+	case limits.NameMin < 1 || limits.NameMax < limits.NameMin:
+		return nil, fmt.Errorf("PLAYER_NAME_MIN is %d, but must be 1 up to the greatest length, %d", limits.NameMin, limits.NameMax)
+	case limits.NameMax > maxName:
+		return nil, fmt.Errorf("PLAYER_NAME_MAX is %d, but must be at most %d", limits.NameMax, maxName)
 	}
 	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax}, nil
 }

@@ -22,7 +22,7 @@ func (q Quotas) Check() error {
 // Scores is what the site rewards and charges.
 type Scores struct {
 	Registration int64 `env:"REGISTRATION" envDefault:"0" help:"score that a new user has"`
-	Player       int64 `env:"PLAYER" envDefault:"0" help:"score that adding a player costs"`
+	Player       int64 `env:"PLAYER" envDefault:"0" help:"score that adding a player costs; the one that is named at a registration is free"`
 	ClosetItem   int64 `env:"CLOSET_ITEM" envDefault:"0" help:"score that adding a closet item costs; an upload adds its own for nothing"`
 	TextureKiB   int64 `env:"TEXTURE_KIB" envDefault:"0" help:"score that uploading a texture costs for each KiB of its file, rounded up"`
 }

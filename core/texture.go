@@ -64,6 +64,14 @@ type TextureLimits struct {
 	AtOnce int `env:"AT_ONCE" envDefault:"4" help:"most uploads that are worked on at once, at least 1: each takes memory, and a database connection while its file is stored"`
 }
 
+// Check returns an error that names a limit which makes no sense.
+func (l TextureLimits) Check() error {
+	if l.AtOnce < 1 {
+		return fmt.Errorf("AT_ONCE is %d, but must be at least 1", l.AtOnce)
+	}
+	return l.Limits.Check()
+}
+
 // Textures are the skins and capes that people share.
 type Textures struct {
 	store  TextureStore
@@ -78,7 +86,7 @@ type Textures struct {
 func NewTextures(store TextureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
 	return &Textures{
 		store: store, files: files, limits: limits.Limits, quotas: quotas, cost: scores.TextureKiB,
-		slots: make(chan struct{}, max(1, limits.AtOnce)),
+		slots: make(chan struct{}, limits.AtOnce),
 	}
 }
 

@@ -123,7 +123,7 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 // ByEmail returns the user with an e-mail address, in any case, or a NotFound
 // fault.
 func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
-	user, err := u.store.UserByEmail(ctx, fold.Key(email))
+	user, err := u.store.UserByEmail(ctx, fold.Key(strings.TrimSpace(email)))
 	return user.User, err
 }
 

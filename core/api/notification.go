@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -40,7 +41,7 @@ func (s *Server) notifications(ctx context.Context, rc *fasthttp.RequestCtx, tic
 func (s *Server) readNotification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	text, _ := rc.UserValue("id").(string)
 	id, err := uuid.Parse(text)
-	if err != nil {
+	if err != nil || !strings.EqualFold(id.String(), text) { // it may be written in other ways
 		return nothingHere()
 	}
 	notification, err := s.Notifications.Read(ctx, caller, id)

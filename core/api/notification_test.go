@@ -61,10 +61,10 @@ func TestNotifications(t *testing.T) {
 
 	// Who was told the same has read nothing.
 	stranger := c.signUp(t)
-	if n, err := c.parts.Notifications.SendAll(t.Context(), "All", ""); n != 2 || err != nil {
+	if n, err := c.parts.Notifications.SendAll(t.Context(), "All", "Hear!"); n != 2 || err != nil {
 		t.Fatalf("sent to %d users, %v", n, err)
 	}
-	c.read(t, c.unread(t)[0]).is(t, 200, `{"title":"All","content":"","time":"<time>"}`)
+	c.read(t, c.unread(t)[0]).is(t, 200, `{"title":"All","content":"<p>Hear!</p>\n","time":"<time>"}`)
 	stranger.get(t, "/api/user/notifications").is(t, 200, `[{"id":"<uuid>","title":"All"}]`)
 }
 
@@ -73,7 +73,7 @@ func TestReadNotificationRefuses(t *testing.T) {
 
 	c := start(t).signUp(t)
 	stranger := c.signUp(t)
-	stranger.told(t, "Theirs", "")
+	stranger.told(t, "Theirs", "X")
 	theirs := stranger.unread(t)[0]
 	for _, id := range []string{
 		theirs, strings.ToUpper(theirs), "00000000-0000-4000-8000-000000000000", "1", "0", "-1", "nonsense", theirs + "0", theirs[1:], "%00", "%FF",
@@ -170,6 +170,7 @@ func TestSendRefuses(t *testing.T) {
 	f(" ", "content", true)
 	f("a\nb", "content", true)
 	f(strings.Repeat("x", 65), "content", true)
+	f("Title", " \n", true)
 	f("Title", "a\x00b", true)
 	f("Title", "a\rb", true)
 	f("Title", "a\xffb", true)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -62,9 +63,11 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 	if config.BodyBytes != 0 && config.BodyBytes < 1024 {
 		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least 1024", config.BodyBytes)
 	}
-	for i, origin := range config.CORSOrigins {
-		config.CORSOrigins[i] = strings.TrimSpace(origin)
+	origins, err := origins(config.CORSOrigins)
+	if err != nil {
+		return nil, err
 	}
+	config.CORSOrigins = origins
 	door.Listener = "public"
 	limits := config.Limits
 	return &Server{
@@ -73,6 +76,21 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
 	}, nil
+}
+
+// origins returns the origins that a setting lists, which have a scheme and a host
+// and nothing else; or *.
+func origins(listed []string) ([]string, error) {
+	var origins []string
+	for _, origin := range listed {
+		origin = strings.TrimSpace(origin)
+		parsed, err := url.Parse(origin)
+		if origin != "*" && (err != nil || parsed.Host == "" || strings.Contains(origin, "*") || parsed.Scheme+"://"+parsed.Host != origin) {
+			return nil, fmt.Errorf("CORS_ORIGINS has %q, but must be *, or origins as in https://skins.example", origin)
+		}
+		origins = append(origins, origin)
+	}
+	return origins, nil
 }
 
 // uploadPath takes larger bodies than all others, and takes longer.
@@ -153,7 +171,7 @@ func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 			preflights.Claim(rc)
 			header := &rc.Response.Header
 			header.Set(fasthttp.HeaderAccessControlAllowMethods, "GET, POST, PUT, DELETE")
-			header.Set(fasthttp.HeaderAccessControlAllowHeaders, "Authorization, Content-Type")
+			header.Set(fasthttp.HeaderAccessControlAllowHeaders, "Authorization, Content-Type, X-Request-ID")
 			header.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 			rc.SetStatusCode(fasthttp.StatusNoContent)
 			return
@@ -175,7 +193,7 @@ func (s *Server) mark(rc *fasthttp.RequestCtx) {
 // token is all there is, and pages set it themselves.
 func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 	header := &rc.Response.Header
-	header.Set(fasthttp.HeaderAccessControlExposeHeaders, "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Request-ID")
+	header.Set(fasthttp.HeaderAccessControlExposeHeaders, "Allow, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Request-ID")
 	origin := string(rc.Request.Header.Peek(fasthttp.HeaderOrigin))
 	for _, allowed := range s.config.CORSOrigins {
 		if allowed == "*" {
@@ -271,7 +289,7 @@ func nothingHere() error { return fault.New(fault.NotFound, "There is nothing at
 func number(rc *fasthttp.RequestCtx, placeholder string) (int64, error) {
 	text, _ := rc.UserValue(placeholder).(string)
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if err != nil || strconv.FormatInt(n, 10) != text { // one path for one thing
 		return 0, nothingHere()
 	}
 	return n, nil

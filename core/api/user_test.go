@@ -273,7 +273,7 @@ func TestDeleteUserConsequences(t *testing.T) {
 	fan.put(t, bare+"/textures", `{"skin":`+hidden+`}`)
 	fan.put(t, "/api/user/avatar", `{"tid":`+private+`}`)
 	c.told(t, "Yours", "Only for you")
-	if _, err := c.parts.Notifications.SendAll(t.Context(), "All", ""); err != nil {
+	if _, err := c.parts.Notifications.SendAll(t.Context(), "All", "X"); err != nil {
 		t.Fatal(err)
 	}
 	c.site.exec(t, "UPDATE players SET last_modified = '2024-05-06 07:08:09+00'")

@@ -21,6 +21,16 @@ type Drain struct {
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"20s" help:"longest time that requests in flight are waited for"`
 }
 
+// Check returns an error that names a time which makes no sense.
+func (d Drain) Check() error {
+	for name, value := range map[string]time.Duration{"WAIT": d.Wait, "TIMEOUT": d.Timeout} {
+		if value < 0 {
+			return fmt.Errorf("%s is %s, but must not be negative", name, value)
+		}
+	}
+	return nil
+}
+
 // Listener is an address with the server behind it.
 type Listener struct {
 	Name    string // in the log: public, edges, operators

@@ -18,6 +18,18 @@ type Limits struct {
 	Scale int `env:"SCALE" envDefault:"8" help:"widest HD texture that is accepted, in multiples of 64 pixels, at most 16; 0 for 16"`
 }
 
+// Check returns an error that names a limit which makes no sense.
+func (l Limits) Check() error {
+	switch {
+	case l.Bytes < 0:
+		return fmt.Errorf("BYTES is %d, but must not be negative", l.Bytes)
+	case l.Scale < 0 || l.Scale > MaxScale:
+		return fmt.Errorf("SCALE is %d, but must be 0 to %d", l.Scale, MaxScale)
+	default:
+		return nil
+	}
+}
+
 // DefaultLimits returns the limits of a site that sets none of its own.
 func DefaultLimits() Limits { return Limits{Bytes: 1 << 20, Scale: 8} }
 

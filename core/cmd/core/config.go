@@ -52,11 +52,20 @@ func (c config) check() error {
 	if c.NotificationsKept < 0 {
 		return fmt.Errorf("%sNOTIFICATIONS_KEPT is %s, but must not be negative", prefix, c.NotificationsKept)
 	}
+	if c.Textures.AtOnce >= int(c.Connections) {
+		return fmt.Errorf("%sTEXTURE_AT_ONCE is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one", prefix, c.Textures.AtOnce, prefix, c.Connections)
+	}
 	for _, part := range []struct {
 		prefix string
 		err    error
 	}{
-		{"", c.Limits.Check()}, {"", c.Check()}, {"LIMIT_", c.Quotas.Check()}, {"LIMIT_", c.Logins.Check()}, {"SCORE_", c.Scores.Check()},
+		{"", c.Limits.Check()},
+		{"", c.Check()},
+		{"TEXTURE_", c.Textures.Check()},
+		{"LIMIT_", c.Quotas.Check()},
+		{"LIMIT_", c.Logins.Check()},
+		{"SCORE_", c.Scores.Check()},
+		{"DRAIN_", c.Drain.Check()},
 	} {
 		if part.err != nil {
 			return fmt.Errorf("%s%s%w", prefix, part.prefix, part.err)

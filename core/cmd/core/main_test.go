@@ -154,6 +154,21 @@ func TestSettingsAreNamed(t *testing.T) {
 	f("CORE_PLAYER_NAME_PATTERN", "[", "serve")
 	f("CORE_PLAYER_NAME_MIN", "none", "serve")
 	f("CORE_TOKEN_TTL", "soon", "serve")
+	f("CORE_PLAYER_NAME_MIN", "17", "serve")
+	f("CORE_PLAYER_NAME_MAX", "65", "serve")
+	f("CORE_TEXTURE_BYTES", "-1", "serve")
+	f("CORE_TEXTURE_SCALE", "17", "serve")
+	f("CORE_TEXTURE_AT_ONCE", "0", "serve")
+	f("CORE_TEXTURE_AT_ONCE", "16", "serve")
+	f("CORE_DRAIN_WAIT", "-1s", "serve")
+	f("CORE_DRAIN_TIMEOUT", "-1s", "serve")
+	f("CORE_CORS_ORIGINS", "*.example.com", "serve")
+	f("CORE_CORS_ORIGINS", "https://skins.example/", "serve")
+	f("CORE_LIMIT_PLAYERS", "-1", "serve")
+	f("CORE_SCORE_PLAYER", "-1", "serve")
+	f("CORE_LIMIT_LOGIN_FAILURES", "-1", "serve")
+	f("CORE_LIMIT_UPLOADS", "-1", "serve")
+	f("CORE_NOTIFICATIONS_KEPT", "-1s", "serve")
 	f("CORE_TRUSTED_PROXIES", "10.0.0.1", "serve")
 	f("CORE_LOG_FORMAT", "xml", "serve")
 	f("CORE_LOG_REQUESTS", "2", "serve")
@@ -342,11 +357,11 @@ func TestNotify(t *testing.T) {
 	if title != "For you" || content != "A **word**\nand more\n" || !slices.Equal(receivers, []int{1}) {
 		t.Errorf("%q, %q is for the users %v", title, content, receivers)
 	}
-	if out := succeed(t, environ, "", "notify", "-all", "For all"); out != "users notified: 2\n" {
+	if out := succeed(t, environ, "Hear!", "notify", "-all", "For all"); out != "users notified: 2\n" {
 		t.Errorf("it says %q", out)
 	}
 	row(t, conn, latest, &title, &content, &receivers)
-	if title != "For all" || content != "" || !slices.Equal(receivers, []int{1, 2}) {
+	if title != "For all" || content != "Hear!" || !slices.Equal(receivers, []int{1, 2}) {
 		t.Errorf("%q, %q is for the users %v", title, content, receivers)
 	}
 
@@ -355,6 +370,7 @@ func TestNotify(t *testing.T) {
 	fails(t, "no user", environ, "Text", "notify", "-user", "zombie@example.com", "Title")
 	fails(t, "TITLE", environ, "Text", "notify", "-all")
 	fails(t, "title", environ, "Text", "notify", "-all", " ")
+	fails(t, "content", environ, "", "notify", "-all", "Title")
 	fails(t, "title", environ, "Text", "notify", "-all", strings.Repeat("x", 65))
 	fails(t, "content", environ, "a\x00b", "notify", "-all", "Title")
 	fails(t, "content", environ, strings.Repeat("x", 20_001), "notify", "-all", "Title")

@@ -56,21 +56,11 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	}
 	defer db.Close()
 
-	names, err := core.NewPlayerNames(config.Players)
+	passwords := core.NewPasswords()
+	logins := core.NewLogins(db, passwords, config.Logins, time.Now)
+	parts, err := domain(config, db, files, passwords, logins)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
-	}
-	passwords := core.NewPasswords()
-	tokens := core.NewTokens(config.TokenKeys, config.TokenIssuer, config.TokenTTL, time.Now)
-	logins := core.NewLogins(db, passwords, config.Logins, time.Now)
-	parts := api.Parts{
-		Users:         core.NewUsers(db, passwords, names, config.Scores),
-		Accounts:      core.NewAccounts(db, logins, passwords),
-		Sessions:      core.NewSessions(db, logins, tokens, config.SessionLimits, time.Now),
-		Players:       core.NewPlayers(db, names, config.Quotas, config.Scores),
-		Closets:       core.NewClosets(db, config.Quotas, config.Scores),
-		Textures:      core.NewTextures(db, files, config.Textures, config.Quotas, config.Scores),
-		Notifications: core.NewNotifications(db, config.NotificationsKept, time.Now),
 	}
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Ring)
@@ -92,7 +82,11 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	if config.Demo {
-		if err := demo(ctx, parts, mappings, log); err != nil {
+		free, err := domain(config.forDemo(), db, files, passwords, logins)
+		if err != nil {
+			return fmt.Errorf("%s%w", prefix, err)
+		}
+		if err := demo(ctx, free, mappings, log); err != nil {
 			return fmt.Errorf("put the demo data in: %w", err)
 		}
 	}
@@ -122,6 +116,24 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: certificate},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
+}
+
+// domain builds what the public door opens to.
+func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins) (api.Parts, error) {
+	names, err := core.NewPlayerNames(c.Players)
+	if err != nil {
+		return api.Parts{}, err
+	}
+	tokens := core.NewTokens(c.TokenKeys, c.TokenIssuer, c.TokenTTL, time.Now)
+	return api.Parts{
+		Users:         core.NewUsers(db, passwords, names, c.Scores),
+		Accounts:      core.NewAccounts(db, logins, passwords),
+		Sessions:      core.NewSessions(db, logins, tokens, c.SessionLimits, time.Now),
+		Players:       core.NewPlayers(db, names, c.Quotas, c.Scores),
+		Closets:       core.NewClosets(db, c.Quotas, c.Scores),
+		Textures:      core.NewTextures(db, files, c.Textures, c.Quotas, c.Scores),
+		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
+	}, nil
 }
 
 // edgesTLS returns the certificate of the edges' listener, nil for plain HTTP.

@@ -29,7 +29,10 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	if err := config.Limits.Check(); err != nil {
-		return fmt.Errorf(prefix+"%w", err)
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	if err := config.Drain.Check(); err != nil {
+		return fmt.Errorf("%sDRAIN_%w", prefix, err)
 	}
 	log, err := logging.New(i.Stdout, config.Log)
 	if err != nil {
