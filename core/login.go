@@ -40,11 +40,12 @@ func notNegative(limits map[string]int) error {
 	return nil
 }
 
-// How long failed log-ins count.
+// How long failed log-ins count, and how long one may be under way.
 const (
-	pairWindow    = 15 * time.Minute
-	accountWindow = time.Hour
-	longestDelay  = 15 * time.Minute
+	pairWindow     = 15 * time.Minute
+	accountWindow  = time.Hour
+	longestDelay   = 15 * time.Minute
+	longestAttempt = time.Minute
 )
 
 // Attempt is a try at a user's password.
@@ -62,26 +63,32 @@ type Attempt struct {
 	// LongestDelay bounds the delay that doubles, from one second, with each failure
 	// beyond Limits.PerAccount.
 	LongestDelay time.Duration
+	// Longest is how long an attempt may be under way. One that was cut short counts
+	// no longer than that.
+	Longest time.Duration
 }
 
 // Proof is the password of a user as it was when somebody showed that they know
 // it.
 type Proof struct {
 	Credentials
-	// Attempt counts as failed until the store is told what the right password was
-	// used for.
+	// Attempt counts until the store is told what the right password was used for.
 	Attempt int64
 }
 
 // LoginStore counts failed log-ins.
 type LoginStore interface {
-	// BeginAttempt counts an attempt as failed, before anybody knows whether it is,
-	// so that many at once cannot all pass. It returns the user with that e-mail, who
-	// has the id 0 and no password if there is none. It returns a TooMany fault that
-	// says how long to wait, and counts nothing, when failures have used up a limit.
+	// BeginAttempt counts an attempt before anybody knows whether it will fail, so
+	// that many at once cannot all pass. It returns the user with that e-mail, who has
+	// the id 0 and no password if there is none. It returns a TooMany fault that says
+	// how long to wait, and counts nothing, when a limit is used up: by failures, or
+	// for a moment by attempts that are under way.
 	BeginAttempt(ctx context.Context, attempt Attempt) (Proof, error)
 
-	// ForgiveAttempt no longer counts an attempt as failed.
+	// SettleAttempt says that an attempt has failed.
+	SettleAttempt(ctx context.Context, attempt int64) error
+
+	// ForgiveAttempt no longer counts an attempt.
 	ForgiveAttempt(ctx context.Context, attempt int64) error
 
 	// Rehash replaces the hash of a password by another of the same password,
@@ -147,7 +154,7 @@ func (l *Logins) prove(ctx context.Context, email, password string, from netip.P
 	key := fold.Key(strings.TrimSpace(email))
 	proof, err := l.store.BeginAttempt(ctx, Attempt{
 		EmailKey: key, Account: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),
-		Limits: l.limits, PairWindow: pairWindow, AccountWindow: accountWindow, LongestDelay: longestDelay,
+		Limits: l.limits, PairWindow: pairWindow, AccountWindow: accountWindow, LongestDelay: longestDelay, Longest: longestAttempt,
 	})
 	if err != nil {
 		if fault.KindOf(err) == fault.TooMany {
@@ -162,6 +169,9 @@ func (l *Logins) prove(ctx context.Context, email, password string, from netip.P
 	}
 	if !right {
 		failedCredentials.Inc()
+		if err := l.store.SettleAttempt(ctx, proof.Attempt); err != nil {
+			return Proof{}, err
+		}
 		return Proof{}, errCredentials
 	}
 	if fresh != "" {
@@ -173,7 +183,7 @@ func (l *Logins) prove(ctx context.Context, email, password string, from netip.P
 	return proof, nil
 }
 
-// forgiven no longer counts an attempt as failed, and returns the error for
+// forgiven no longer counts an attempt, and returns the error for
 // which it was. The work's time may be over, but this is owed to the client.
 func (l *Logins) forgiven(ctx context.Context, proof Proof, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -50,8 +50,8 @@ func (s *site) fail(t *testing.T, email string, times int) {
 	t.Helper()
 	account := sha256.Sum256([]byte(fold.Key(email)))
 	s.exec(t, `
-		INSERT INTO login_failures (failed_at, account, address)
-		SELECT $1, $2, inet '198.18.0.0' + n FROM generate_series(1, $3::bigint) n`, s.clock(), account[:], times)
+		INSERT INTO login_failures (settled, failed_at, account, address)
+		SELECT true, $1, $2, inet '198.18.0.0' + n FROM generate_series(1, $3::bigint) n`, s.clock(), account[:], times)
 }
 
 // newUser returns a client who is signed out, on a site with one user, who has a
@@ -129,8 +129,8 @@ func TestFailedLoginsFromAnAddress(t *testing.T) {
 	f := func(c client, network, sameNetwork, other string) {
 		t.Helper()
 		c.site.exec(t, `
-			INSERT INTO login_failures (failed_at, account, address)
-			SELECT $1, sha256(n::text::bytea), $2 FROM generate_series(1, 199) n`, c.site.clock(), network)
+			INSERT INTO login_failures (settled, failed_at, account, address)
+			SELECT true, $1, sha256(n::text::bytea), $2 FROM generate_series(1, 199) n`, c.site.clock(), network)
 		here, there := c.at(t, sameNetwork), c.at(t, other)
 		here.logIn(t, nobody, wrong).refuses(t, 401, 5)
 		here.logIn(t, somebody, right).delays(t, "900")
@@ -293,7 +293,7 @@ func TestNoLoginLimits(t *testing.T) {
 
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
 	c.site.fail(t, somebody, 500)
-	c.site.exec(t, "INSERT INTO login_failures (failed_at, account, address) SELECT failed_at, account, '0.0.0.0' FROM login_failures")
+	c.site.exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) SELECT true, failed_at, account, '0.0.0.0' FROM login_failures")
 	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
 	c.logIn(t, somebody, right).welcomes(t)
 }

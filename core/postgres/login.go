@@ -22,24 +22,36 @@ const lockAttempts = `
 
 // insertAttempt runs after lockAttempts has waited, and so sees all attempts
 // before it. until is when the last of the limits that are used up has room
-// again.
+// again. Attempts under way may yet turn out right, so those who come when only
+// they use up a limit are to try again soon.
 const insertAttempt = `
 	WITH owner AS (
 		SELECT * FROM users WHERE email_key = $1
+	), recent AS MATERIALIZED (
+		SELECT failed_at, settled, account = $2 AS same_account, address = $3 AND failed_at > $4::timestamptz - $5::interval AS same_address
+		FROM login_failures
+		WHERE (account = $2 AND failed_at > $4 - greatest($5, $6::interval) OR address = $3 AND failed_at > $4 - $5)
+			AND (settled OR failed_at > $4 - $11::interval)
+	), stranger AS (
+		SELECT WHERE NOT EXISTS (SELECT FROM login_addresses a JOIN owner o USING (uid) WHERE a.address = $3)
 	), used_up (until) AS (
-		(SELECT failed_at + $5::interval FROM login_failures
-			WHERE account = $2 AND address = $3 AND failed_at > $4::timestamptz - $5 AND $7 > 0
+		(SELECT failed_at + $5 FROM recent WHERE settled AND same_account AND same_address AND $7 > 0
 			ORDER BY failed_at DESC OFFSET greatest($7 - 1, 0) LIMIT 1)
 		UNION ALL
-		(SELECT failed_at + $5 FROM login_failures
-			WHERE address = $3 AND failed_at > $4 - $5 AND $8 > 0
+		(SELECT failed_at + $5 FROM recent WHERE settled AND same_address AND $8 > 0
 			ORDER BY failed_at DESC OFFSET greatest($8 - 1, 0) LIMIT 1)
 		UNION ALL
 		(SELECT max(failed_at) + least($10::interval, interval '1 second' * power(2, least(count(*) - $9, 30)))
-			FROM login_failures
-			WHERE account = $2 AND failed_at > $4 - $6::interval AND $9 > 0
-				AND NOT EXISTS (SELECT FROM login_addresses a JOIN owner o USING (uid) WHERE a.address = $3)
+			FROM recent, stranger WHERE settled AND same_account AND failed_at > $4 - $6 AND $9 > 0
 			HAVING count(*) >= $9)
+		UNION ALL
+		(SELECT $4 + interval '1 second' FROM recent
+			HAVING count(*) FILTER (WHERE same_account AND same_address) >= nullif($7, 0)
+				OR count(*) FILTER (WHERE same_address) >= nullif($8, 0))
+		UNION ALL
+		(SELECT $4 + interval '1 second' FROM recent, stranger
+			WHERE same_account AND failed_at > $4 - $6
+			HAVING count(*) >= nullif($9, 0) AND count(*) FILTER (WHERE settled) < $9)
 	), verdict AS (
 		SELECT max(until) AS until FROM used_up WHERE until > $4
 	), counted AS (
@@ -50,7 +62,7 @@ const insertAttempt = `
 		coalesce(u.permission, 0) AS permission, coalesce(u.password_hash, '') AS password_hash
 	FROM verdict v LEFT JOIN counted c ON true LEFT JOIN owner u ON true`
 
-// BeginAttempt counts an attempt as failed, and returns the user it is about.
+// BeginAttempt counts an attempt, and returns the user it is about.
 func (db *DB) BeginAttempt(ctx context.Context, a core.Attempt) (core.Proof, error) {
 	rows, err := collect[struct {
 		Until        *time.Time
@@ -63,7 +75,7 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.Attempt) (core.Proof, err
 		statement{lockAttempts, []any{int32(binary.BigEndian.Uint32(a.Account[:])), networkLock(a.Network)}},
 		statement{insertAttempt, []any{
 			a.EmailKey, a.Account[:], a.Network, a.Now, a.PairWindow, a.AccountWindow,
-			a.Limits.PerPair, a.Limits.PerAddress, a.Limits.PerAccount, a.LongestDelay,
+			a.Limits.PerPair, a.Limits.PerAddress, a.Limits.PerAccount, a.LongestDelay, a.Longest,
 		}},
 	)
 	if err != nil {
@@ -72,7 +84,7 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.Attempt) (core.Proof, err
 	row := rows[0]
 	if row.Until != nil {
 		return core.Proof{}, &fault.Error{
-			Kind: fault.TooMany, Message: "There were too many failed attempts to log in. Please wait before you try again.",
+			Kind: fault.TooMany, Message: "There were too many attempts to log in. Please wait before you try again.",
 			RetryAfter: row.Until.Sub(a.Now),
 		}
 	}
@@ -92,9 +104,17 @@ func networkLock(network netip.Prefix) int32 {
 	return int32(lock)
 }
 
+const settleAttempt = `UPDATE login_failures SET settled = true WHERE id = $1`
+
+// SettleAttempt says that an attempt has failed.
+func (db *DB) SettleAttempt(ctx context.Context, attempt int64) error {
+	_, err := db.pool.Exec(ctx, settleAttempt, attempt)
+	return failure("settle an attempt to log in", err)
+}
+
 const deleteAttempt = `DELETE FROM login_failures WHERE id = $1`
 
-// ForgiveAttempt no longer counts an attempt as failed.
+// ForgiveAttempt no longer counts an attempt.
 func (db *DB) ForgiveAttempt(ctx context.Context, attempt int64) error {
 	_, err := db.pool.Exec(ctx, deleteAttempt, attempt)
 	return failure("forgive an attempt to log in", err)

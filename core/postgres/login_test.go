@@ -17,7 +17,7 @@ import (
 func attempt(email string, network netip.Prefix, limits core.LoginLimits) core.Attempt {
 	return core.Attempt{
 		EmailKey: email, Account: sha256.Sum256([]byte(email)), Network: network, Now: time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC), Limits: limits,
-		PairWindow: 15 * time.Minute, AccountWindow: time.Hour, LongestDelay: 15 * time.Minute,
+		PairWindow: 15 * time.Minute, AccountWindow: time.Hour, LongestDelay: 15 * time.Minute, Longest: time.Minute,
 	}
 }
 
@@ -59,7 +59,7 @@ func TestAnAttemptAfterWaitingCountsTheOthers(t *testing.T) {
 	late := attempt("ann@example.com", home, core.LoginLimits{PerPair: 1})
 	other := hold(t, address)
 	other.do(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.Account[:])))
-	other.do(t, "INSERT INTO login_failures (failed_at, account, address) VALUES ($1, $2, $3)", late.Now, late.Account[:], late.Network)
+	other.do(t, "INSERT INTO login_failures (failed_at, account, address, settled) VALUES ($1, $2, $3, true)", late.Now, late.Account[:], late.Network)
 
 	begun := make(chan error, 1)
 	go func() {
