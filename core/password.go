@@ -154,6 +154,10 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 		_, err = verifyArgon2id(p.decoy, password)
 		return false, "", err
 	}
+	if strings.HasPrefix(hash, "$2") && len(password) > bcryptBytes {
+		// What follows was never checked: it must not become the password.
+		return true, "", nil
+	}
 	salt := make([]byte, argonSalt)
 	_, _ = rand.Read(salt) // never fails
 	return true, encodeArgon2id(password, salt), nil
@@ -192,10 +196,13 @@ func verifyArgon2id(hash, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(got, key) == 1, nil
 }
 
+// bcryptBytes is how much of a password bcrypt reads.
+const bcryptBytes = 72
+
 func verifyBcrypt(hash, password string) (bool, error) {
-	// bcrypt reads no more than 72 bytes. Older systems cut longer passwords there
-	// without a word, so their users' hashes are of the first 72.
-	password = password[:min(len(password), 72)]
+	// Older systems cut longer passwords without a word, so their users' hashes are of
+	// the beginning.
+	password = password[:min(len(password), bcryptBytes)]
 	// $2y$ is PHP's name for what everybody else calls $2b$.
 	if rest, ok := strings.CutPrefix(hash, "$2y$"); ok {
 		hash = "$2b$" + rest

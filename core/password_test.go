@@ -66,7 +66,7 @@ func TestVerify(t *testing.T) {
 		{"bcrypt", bcrypted(t, "correct horse"), "correct horse", true, true},
 		{"bcrypt as PHP names it", strings.Replace(bcrypted(t, "correct horse"), "$2a$", "$2y$", 1), "correct horse", true, true},
 		{"bcrypt with a wrong password", bcrypted(t, "correct horse"), "wrong horse", false, false},
-		{"bcrypt with a password longer than it reads", bcrypted(t, strings.Repeat("x", 72)), strings.Repeat("x", 80), true, true},
+		{"bcrypt with a password longer than it reads", bcrypted(t, strings.Repeat("x", 72)), strings.Repeat("x", 80), true, false},
 		{
 			"argon2id of another cost", "$argon2id$v=19$m=64,t=1,p=1$" + base64.RawStdEncoding.EncodeToString(make([]byte, 16)) + "$" +
 				base64.RawStdEncoding.EncodeToString(weak), "correct horse", true, true,

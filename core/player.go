@@ -85,7 +85,7 @@ func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 	}
 	switch {
 	case limits.NameMin < 1 || limits.NameMax < limits.NameMin:
-		return nil, fmt.Errorf("PLAYER_NAME_MIN is %d, but must be 1 up to the greatest length, %d", limits.NameMin, limits.NameMax)
+		return nil, fmt.Errorf("PLAYER_NAME_MIN is %d, but must be at least 1 and no more than PLAYER_NAME_MAX, %d", limits.NameMin, limits.NameMax)
 	case limits.NameMax > maxName:
 		return nil, fmt.Errorf("PLAYER_NAME_MAX is %d, but must be at most %d", limits.NameMax, maxName)
 	}

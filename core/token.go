@@ -119,7 +119,8 @@ func (t *Tokens) Sign(token Token) (string, error) {
 }
 
 // clockSkew is how far another core's clock may be ahead of ours: its tokens
-// must not be refused as not yet valid.
+// must not be refused as not yet valid. Tokens work so much longer than they say,
+// too.
 const clockSkew = 5 * time.Second
 
 var errKey = errors.New("signed with an unknown key")

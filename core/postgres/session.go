@@ -132,7 +132,8 @@ const lockSession = `SELECT sid FROM sessions WHERE sid = $1 FOR UPDATE`
 // advanceSession runs after lockSession has waited for parallel refreshes, and so
 // sees what they did. Of its branches one takes effect: the token is current and
 // gets a successor; it was replaced within the grace and has one; or it is
-// neither, and the session ends. Nothing changes while the user is banned.
+// neither, and the session ends. While the user is banned no token gets a
+// successor.
 const advanceSession = `
 	WITH live AS (
 		SELECT s.sid, u.permission FROM sessions s JOIN users u ON u.uid = s.uid
