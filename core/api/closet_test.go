@@ -18,7 +18,7 @@ func (c client) keep(t *testing.T, kind string, names ...string) {
 				SELECT 100, true, $2, sha256(n::text::bytea), sha256(n::text::bytea), 'Texture', 1 FROM (SELECT count(*) AS n FROM textures) counted
 				RETURNING tid
 			)
-			INSERT INTO closet_items (uid, tid, item_name, added_at) SELECT $1, tid, $3, '2024-05-06'::timestamptz + tid * interval '1 s' FROM t`,
+			INSERT INTO closet_items (uid, tid, cape, item_name, added_at) SELECT $1, tid, $2 = 'cape', $3, '2024-05-06'::timestamptz + tid * interval '1 s' FROM t`,
 			c.uid, kind, name)
 	}
 }

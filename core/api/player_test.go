@@ -221,7 +221,7 @@ func TestDressPlayerRefuses(t *testing.T) {
 	c.get(t, "/api/players").is(t, 200, `[`+c.playerJSON(steve, "Steve", "0", "0")+`]`)
 
 	// What lies in one's closet may be worn.
-	c.site.exec(t, "INSERT INTO closet_items (uid, tid, item_name) VALUES ($1, (SELECT max(tid) FROM textures), 'Gift')", c.uid)
+	c.site.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, (SELECT max(tid) FROM textures), false, 'Gift')", c.uid)
 	dress(`{"skin":`+private+`}`).is(t, 200, done(c.playerJSON(steve, "Steve", private, "0")))
 }
 

@@ -89,7 +89,7 @@ func TestSetAvatar(t *testing.T) {
 	}
 
 	// What lies in one's closet may stand for one.
-	c.site.exec(t, "INSERT INTO closet_items (uid, tid, item_name) VALUES ($1, $2, 'Gift')", c.uid, private)
+	c.site.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'Gift')", c.uid, private)
 	f(encodeJSON(`{"tid":`+private+`}`), private)
 }
 

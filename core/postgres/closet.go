@@ -11,22 +11,25 @@ import (
 
 var _ core.ClosetStore = (*DB)(nil)
 
-// selectCloset counts what it finds, and returns that even when the page is
-// empty. Case is told by Unicode's rules, whatever the database's locale: in upper
-// case, since the lower case of a sigma depends on what follows it. What is looked
-// for is no pattern.
+// closetItems finds items by category and by part of their name. Case is told by
+// Unicode's rules, whatever the database's locale: in upper case, since the lower
+// case of a sigma depends on what follows it. What is looked for is no pattern.
+const closetItems = `
+	FROM closet_items
+	WHERE uid = $1 AND cape = $2
+		AND ($3 = '' OR strpos(upper(item_name COLLATE "und-x-icu"), upper($3 COLLATE "und-x-icu")) > 0)`
+
+// selectCloset returns how many there are even when the page is empty.
 const selectCloset = `
-	WITH found AS MATERIALIZED (
-		SELECT t.*, c.added_at, c.item_name
-		FROM closet_items c JOIN textures t USING (tid)
-		WHERE c.uid = $1 AND (t.type = 'cape') = $2
-			AND ($3 = '' OR strpos(upper(c.item_name COLLATE "und-x-icu"), upper($3 COLLATE "und-x-icu")) > 0)
-	), page AS (
-		SELECT * FROM found ORDER BY added_at DESC, tid DESC LIMIT $4 OFFSET ($5::bigint - 1) * $4
+	WITH page AS (
+		SELECT tid, added_at, item_name` + closetItems + `
+		ORDER BY added_at DESC, tid DESC LIMIT $4 OFFSET ($5::bigint - 1) * $4
+	), counted AS (
+		SELECT count(*) AS total` + closetItems + `
 	)
-	SELECT total, tid, name, type, hash, bytes, coalesce(uploader, 0) AS uploader, public, upload_at, likes, item_name
-	FROM (SELECT count(*) AS total FROM found) counted LEFT JOIN page ON true
-	ORDER BY added_at DESC, tid DESC`
+	SELECT c.total, t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes, p.item_name
+	FROM counted c LEFT JOIN page p ON true LEFT JOIN textures t USING (tid)
+	ORDER BY p.added_at DESC, p.tid DESC`
 
 type closetRow struct {
 	Total    int
@@ -76,7 +79,7 @@ const lockTexture = `SELECT tid FROM textures WHERE tid = $1 FOR NO KEY UPDATE`
 
 const insertClosetItem = `
 	WITH verdict AS (
-		SELECT u.uid, CASE
+		SELECT u.uid, t.type = 'cape' AS cape, CASE
 			WHEN t.tid IS NULL THEN 'missing'
 			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND u.permission < 1 THEN 'private'
 			WHEN EXISTS (SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = $2) THEN 'there'
@@ -86,7 +89,7 @@ const insertClosetItem = `
 		END AS flaw
 		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
 	), added AS (
-		INSERT INTO closet_items (uid, tid, item_name) SELECT uid, $2, $3 FROM verdict WHERE flaw = ''
+		INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $2, cape, $3 FROM verdict WHERE flaw = ''
 		RETURNING uid, tid
 	), liked AS (
 		UPDATE textures t SET likes = likes + 1 FROM added a WHERE t.tid = a.tid

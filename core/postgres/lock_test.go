@@ -114,7 +114,7 @@ func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	gift := addTexture(t, db, texture(bob.ID, skin.Steve, "gift", false)).ID
 	before := hold(t, address)
-	before.do(t, "INSERT INTO closet_items (uid, tid, item_name) VALUES ($1, $2, 'gift')", ann.ID, gift)
+	before.do(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, gift)
 	if err := before.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -310,7 +310,7 @@ func TestDressPlayerFromCloset(t *testing.T) {
 	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false)).ID
 
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(),
-		"INSERT INTO closet_items (uid, tid, item_name) VALUES ($1, $2, 'gift')", ann.ID, bobs); err != nil {
+		"INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, bobs); err != nil {
 		t.Fatal(err)
 	}
 	if got := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &bobs}))(t); got.Skin != bobs {

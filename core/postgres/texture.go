@@ -49,7 +49,7 @@ const insertTexture = `
 		ON CONFLICT DO NOTHING
 		RETURNING *
 	), kept AS (
-		INSERT INTO closet_items (uid, tid, item_name) SELECT uploader, tid, name FROM added
+		INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uploader, tid, type = 'cape', name FROM added
 	), charged AS (
 		UPDATE users u SET score = score - $3 FROM added a WHERE u.uid = a.uploader AND $3 > 0
 	), noted AS (
