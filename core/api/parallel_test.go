@@ -193,6 +193,31 @@ func TestPlayersAreDressedInPairs(t *testing.T) {
 	reading.Wait()
 }
 
+// Of two requests at once, of which each changes one slot, neither puts back what
+// the other has changed.
+func TestSlotsAreChangedAtOnce(t *testing.T) {
+	t.Parallel()
+
+	_, servers := together(t)
+	c := servers[0].signUp(t)
+	elsewhere := servers[1].as(c.token)
+	steve := c.player(t, "Steve")
+	outfits := [2]outfit{
+		{c.texture(t, "name=N&type=steve", numberedSkin(t, 0)), c.texture(t, "name=N&type=cape", fileOf(t, paint.Sunrise(), 0))},
+		{c.texture(t, "name=N&type=steve", numberedSkin(t, 1)), c.texture(t, "name=N&type=cape", fileOf(t, paint.Sunrise(), 1))},
+	}
+	for round := range 200 {
+		next := outfits[round%2]
+		var both sync.WaitGroup
+		both.Go(func() { c.put(t, steve+"/textures", `{"skin":`+next.skin+`}`) })
+		both.Go(func() { elsewhere.put(t, steve+"/textures", `{"cape":`+next.cape+`}`) })
+		both.Wait()
+		if worn := c.worn(t, "Steve"); worn != next {
+			t.Fatalf("round %d: the player wears %v; want %v", round, worn, next)
+		}
+	}
+}
+
 // leaver is a user who is deleted while they, and others who have to do with what
 // is theirs, are at work on two servers.
 type leaver struct {
