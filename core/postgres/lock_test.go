@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -251,17 +252,14 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 			outcomes <- err
 		}()
 	}
-	// Not while the requests still arrive: once they take every connection.
-	done := make(chan error, 1)
-	go func() {
-		_, err := db.Mappings(t.Context(), []mapping.Key{mapping.UID(int64(ann.ID))})
-		if err == nil {
-			_, err = db.NumberChanges(t.Context())
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
-		t.Error(err)
+	other.awaitWaiting(t, 8) // they have every connection for requests
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := db.Mappings(ctx, []mapping.Key{mapping.UID(int64(ann.ID))}); err != nil {
+		t.Errorf("edges get no answer while requests wait: %v", err)
+	}
+	if _, err := db.NumberChanges(ctx); err != nil {
+		t.Errorf("the feed stands still while requests wait: %v", err)
 	}
 	other.releaseOnceWaitedFor(t, 8)
 	if got := tally(t, outcomes); got[nil] != cap(outcomes) {
