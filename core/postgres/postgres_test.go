@@ -494,6 +494,26 @@ func TestRefreshGivesTheSameSuccessorWithinTheGrace(t *testing.T) {
 	}
 }
 
+// A session that is refreshed for months keeps no more tokens than work.
+func TestRefreshForgetsTokens(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+	token := s.open(t)
+	for i := range 5 {
+		s.now = s.now.Add(31 * time.Second)
+		token, _ = s.refresh(t, token)
+		var kept int
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM session_tokens").Scan(&kept); err != nil {
+			t.Fatal(err)
+		}
+		if kept != 2 {
+			t.Errorf("after %d refreshes %d tokens are kept; want the current one and the one it replaced", i+1, kept)
+		}
+	}
+}
+
 func TestRefreshesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
