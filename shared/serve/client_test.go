@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -82,20 +84,36 @@ func TestClientsWithoutProxies(t *testing.T) {
 func TestForgeriesAreLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 
-	var out strings.Builder
-	proxies := serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-		slog.New(slog.NewTextHandler(&out, nil)))
-	proxies.Client(from("203.0.113.9"))
-	proxies.Client(from("10.0.0.1", "6.6.6.6"))
-	if out.Len() > 0 {
-		t.Errorf("what is no forgery is logged: %s", out.String())
-	}
-	for range 3 {
-		proxies.Client(from("203.0.113.9", "6.6.6.6"))
-	}
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "peer=203.0.113.9") {
-		t.Errorf("the log is %q; want one line that names the peer", got)
-	}
+	// Time passes only where the test says so.
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		proxies := serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+			slog.New(slog.NewTextHandler(&out, nil)))
+		proxies.Client(from("203.0.113.9"))
+		proxies.Client(from("10.0.0.1", "6.6.6.6"))
+		if out.Len() > 0 {
+			t.Errorf("what is no forgery is logged: %s", out.String())
+		}
+		f := func(after time.Duration, peer string, lines int) {
+			t.Helper()
+			<-time.After(after)
+			out.Reset()
+			for range 3 {
+				proxies.Client(from(peer, "6.6.6.6"))
+			}
+			got := out.String()
+			if strings.Count(got, "\n") != lines || lines > 0 && (!strings.Contains(got, "level=WARN") || !strings.Contains(got, "peer="+peer)) {
+				t.Errorf("%s later the log is %q; want %d lines that name the peer", after, got, lines)
+			}
+		}
+
+		f(0, "203.0.113.9", 1)
+		f(0, "203.0.113.10", 0) // whoever it is
+		f(59*time.Second, "203.0.113.9", 0)
+		f(time.Second, "203.0.113.10", 1)
+		f(59*time.Second, "203.0.113.10", 0)
+		f(time.Hour, "203.0.113.9", 1)
+	})
 }
 
 func TestNetwork(t *testing.T) {
