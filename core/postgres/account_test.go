@@ -74,6 +74,75 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 	wantKind(t, err, fault.Unauthenticated)
 }
 
+// Who sets an avatar locks the user before the texture, as who deletes a user
+// does, and then finds no user.
+func TestAvatarAfterWaitingForADeletion(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
+	other := hold(t, address)
+	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+
+	set := make(chan error, 1)
+	go func() {
+		_, err := db.SetAvatar(t.Context(), ann.ID, tid)
+		set <- err
+	}()
+	other.awaitWaiting(t, 1)
+	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE NOWAIT", tid)
+	other.do(t, "DELETE FROM users WHERE uid = $1", ann.ID)
+	other.releaseOnceWaitedFor(t, 1)
+	wantKind(t, <-set, fault.Unauthenticated)
+}
+
+// Setting an avatar holds the texture until it commits: whoever deletes the
+// texture waits, and then names the user whose avatar it is.
+func TestAvatarHoldsItsTexture(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
+		t.Fatal(err)
+	}
+	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false))
+	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	names := watch(t, db)
+	// No lock of a row comes between the look at the texture and the commit, so the
+	// update itself waits.
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), `
+		CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN
+				PERFORM pg_advisory_xact_lock('users'::regclass::bigint);
+				RETURN new;
+			END
+		$$;
+		CREATE TRIGGER pause BEFORE UPDATE OF avatar ON users FOR EACH ROW EXECUTE FUNCTION pause()`); err != nil {
+		t.Fatal(err)
+	}
+	other := hold(t, address)
+	other.do(t, "SELECT pg_advisory_xact_lock('users'::regclass::bigint)")
+
+	set, deleted := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := db.SetAvatar(t.Context(), ann.ID, private.ID)
+		set <- err
+	}()
+	other.awaitWaiting(t, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(bob)) }()
+	other.releaseOnceWaitedFor(t, 2)
+	if err := <-set; err != nil {
+		t.Error(err)
+	}
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+	names("an avatar that is set, and deleted", append(
+		textureKeys(private), mapping.UID(int64(ann.ID)), mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID)))...)
+}
+
 // All that edges may know of a deleted user is named, and nothing else.
 func TestDeletedUsersAreNamed(t *testing.T) {
 	t.Parallel()
@@ -165,6 +234,33 @@ func TestDeleteAfterWaitingFindsWearers(t *testing.T) {
 	}
 	if got := playersOf(t, db, bob.ID)[0]; got.Skin != 0 {
 		t.Errorf("the player wears %d, which is deleted", got.Skin)
+	}
+}
+
+// Who deletes a user waits for those who undress, and then leaves alone whom they
+// undressed.
+func TestDeleteAfterWaitingFindsWhoIsUndressed(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	alex := addPlayer(t, db, bob.ID, "Alex")
+	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID); err != nil {
+		t.Fatal(err)
+	}
+	names := watch(t, db)
+	other := hold(t, address)
+	other.do(t, "UPDATE players SET tid_skin = NULL WHERE pid = $1", alex.ID)
+
+	deleted := make(chan error, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	names("the deleted user", append(textureKeys(private), mapping.UID(int64(ann.ID)))...)
+	if got := playersOf(t, db, bob.ID)[0]; got != alex {
+		t.Errorf("the player is %+v; want %+v, untouched", got, alex)
 	}
 }
 

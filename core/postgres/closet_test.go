@@ -97,6 +97,36 @@ func TestRemoveWaitsForWhoDresses(t *testing.T) {
 	}
 }
 
+// Who takes an item out of the closet locks those who wear it by pid, as everybody
+// does who locks several players, wherever they lie.
+func TestRemoveLocksPlayersInOrder(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
+		t.Fatal(err)
+	}
+	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
+	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
+	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
+		must(db.DressPlayer(t.Context(), ann.ID, player, core.Slots{Skin: &private}))(t)
+	}
+	other := hold(t, address)
+	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
+
+	removed := make(chan error, 1)
+	go func() { removed <- db.RemoveClosetItem(t.Context(), ann.ID, private) }()
+	other.awaitWaiting(t, 1)
+	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", second.ID)
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
+}
+
 // Of many adds at once no more succeed than the closet has room, or the score pays.
 func TestClosetItemsAtOnce(t *testing.T) {
 	t.Parallel()
