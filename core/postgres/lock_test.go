@@ -267,6 +267,69 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	}
 }
 
+// Who loses against other transactions tries again, four times in all.
+func TestWhoLosesTriesAgain(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	ann := addUser(t, db, "ann")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE SEQUENCE luck MINVALUE -100") // which no rollback sets back
+	lose := func(code string) {
+		exec(`
+			CREATE OR REPLACE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+				BEGIN
+					IF nextval('luck') <= 0 THEN
+						RAISE EXCEPTION 'somebody else has won' USING ERRCODE = '` + code + `';
+					END IF;
+					RETURN new;
+				END
+			$$`)
+	}
+	lose("40P01")
+	for _, table := range []string{"users", "players"} {
+		exec("CREATE TRIGGER lose BEFORE INSERT OR UPDATE ON " + table + " FOR EACH ROW EXECUTE FUNCTION lose()")
+	}
+	f := func(work func() error) {
+		t.Helper()
+		exec("SELECT setval('luck', -4)")
+		wantKind(t, work(), fault.Unavailable)
+		exec("SELECT setval('luck', -3)")
+		if err := work(); err != nil {
+			t.Errorf("after three losses: %v", err)
+		}
+	}
+
+	for _, code := range []string{"40P01", "40001"} { // a deadlock, and one that cannot be serialised
+		lose(code)
+		f(func() error {
+			_, err := db.SetNickname(t.Context(), ann.ID, "Ann")
+			return err
+		})
+		f(func() error {
+			_, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Steve"+code))
+			return err
+		})
+		f(func() error {
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Alex"+code), core.Terms{})
+			return err
+		})
+	}
+
+	// Other errors would only come again.
+	lose("22000")
+	exec("SELECT setval('luck', -1)")
+	if _, err := db.SetNickname(t.Context(), ann.ID, "Ann"); err == nil {
+		t.Error("a statement that is wrong is tried again")
+	}
+}
+
 func TestBannedRefreshChangesNothing(t *testing.T) {
 	t.Parallel()
 	db, address := named(t)
