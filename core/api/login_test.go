@@ -288,6 +288,34 @@ func TestGuessesAtOnce(t *testing.T) {
 	}
 }
 
+// However many log in at once with the right password, nobody is told to wait as
+// those are who guess.
+func TestLoginsAtOnce(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t)
+	answers := make(chan answer, 30)
+	for range cap(answers) {
+		go func() { answers <- c.logIn(t, somebody, right) }()
+	}
+	welcome := 0
+	for range cap(answers) {
+		if a := <-answers; a.status == 200 {
+			a.welcomes(t)
+			welcome++
+		} else {
+			a.delays(t, "1")
+		}
+	}
+	if welcome < 10 {
+		t.Errorf("%d of %d log-ins succeed; want at least as many as may fail", welcome, cap(answers))
+	}
+	if n := c.site.failures(t); n != 0 {
+		t.Errorf("%d log-ins count as failed; want none", n)
+	}
+	c.logIn(t, somebody, right).welcomes(t)
+}
+
 func TestNoLoginLimits(t *testing.T) {
 	t.Parallel()
 

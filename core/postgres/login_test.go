@@ -52,6 +52,52 @@ func TestAttemptsAtOnce(t *testing.T) {
 	f(core.LoginLimits{PerAccount: 7}, func(i int) (string, netip.Prefix) { return "ann@example.com", network(i) })
 }
 
+// Attempts that are under way put others off for a moment, and those that have
+// failed for as long as they count. One that was cut short counts for a minute.
+func TestAttemptsUnderWay(t *testing.T) {
+	t.Parallel()
+
+	f := func(limits core.LoginLimits, settled time.Duration) {
+		t.Helper()
+		db := postgrestest.Open(t)
+		try := attempt("ann@example.com", home, limits)
+		waits := func(when string, want time.Duration) {
+			t.Helper()
+			_, err := db.BeginAttempt(t.Context(), try)
+			wantKind(t, err, fault.TooMany)
+			if got := fault.Of(err).RetryAfter; got != want {
+				t.Errorf("%+v: %s, others may try in %s; want %s", limits, when, got, want)
+			}
+		}
+		begin := func() int64 { return must(db.BeginAttempt(t.Context(), try))(t).Attempt }
+		settle := func(attempt int64) {
+			t.Helper()
+			if err := db.SettleAttempt(t.Context(), attempt); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		first, second := begin(), begin()
+		waits("two under way", time.Second)
+		settle(first)
+		waits("one failed, one under way", time.Second)
+		if err := db.ForgiveAttempt(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		begin()
+		waits("one failed, another under way", time.Second)
+		try.Now = try.Now.Add(time.Minute)
+		third := begin() // the other was cut short
+		waits("one failed a minute ago, one under way", time.Second)
+		settle(third)
+		waits("two failed", settled)
+	}
+
+	f(core.LoginLimits{PerPair: 2}, 14*time.Minute)    // when the first is forgotten
+	f(core.LoginLimits{PerAddress: 2}, 14*time.Minute) // likewise
+	f(core.LoginLimits{PerAccount: 2}, time.Second)    // and longer with every failure
+}
+
 // An attempt that waited for others counts them.
 func TestAnAttemptAfterWaitingCountsTheOthers(t *testing.T) {
 	t.Parallel()
