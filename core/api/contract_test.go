@@ -169,10 +169,18 @@ func (c contract) checkRaw(answer string) error {
 	return c.checkBeforehand(exchange{status: response.StatusCode, header: response.Header, answer: content})
 }
 
-// checkAnswer checks status, headers, content type and body.
+// checkAnswer checks status, headers, content type and body. Of the headers that
+// the document knows at all, an answer has those only that are listed for it.
 func (c contract) checkAnswer(operation *openapi3.Operation, x exchange) error {
-	if response := operation.Responses.Status(x.status); response != nil && len(response.Value.Content) == 0 && len(x.answer) > 0 {
-		return fmt.Errorf("status %d is documented to have no body, but has %q", x.status, x.answer)
+	if response := operation.Responses.Status(x.status); response != nil {
+		if len(response.Value.Content) == 0 && len(x.answer) > 0 {
+			return fmt.Errorf("status %d is documented to have no body, but has %q", x.status, x.answer)
+		}
+		for name := range c.Components.Headers {
+			if x.header.Get(name) != "" && response.Value.Headers[name] == nil && name != "Cache-Control" { // which all of /api have
+				return fmt.Errorf("status %d: the header %s is not documented", x.status, name)
+			}
+		}
 	}
 	err := openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
@@ -275,11 +283,11 @@ func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte
 		}
 		for name, property := range schema.Properties {
 			value, ok := sent[name]
-			if text, isText := value.(string); isText && property.Value.Format != "password" {
-				value = strings.TrimSpace(text)
-			}
-			if ok {
+			switch {
+			case ok && property.Value.Format == "password":
 				fields[name] = value
+			case ok:
+				fields[name] = trimmed(value)
 			}
 		}
 		return fields, nil
@@ -295,6 +303,22 @@ func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte
 		}
 	}
 	return fields, err
+}
+
+// trimmed returns a value without the white space around its texts.
+func trimmed(value any) any {
+	switch value := value.(type) {
+	case string:
+		return strings.TrimSpace(value)
+	case []any:
+		elements := make([]any, len(value))
+		for i, element := range value {
+			elements[i] = trimmed(element)
+		}
+		return elements
+	default:
+		return value
+	}
 }
 
 func decodeMultipart(boundary string, content []byte) (url.Values, error) {
@@ -344,16 +368,25 @@ func TestDocumentIsValid(t *testing.T) {
 }
 
 // Every request and every answer is shown by an example; where there is nothing
-// to show, there is no schema either.
+// to show, there is no schema either. A form with a file has no example as a
+// whole, but its other fields have.
 func TestDocumentHasExamples(t *testing.T) {
 	t.Parallel()
 
 	f := func(what string, content openapi3.Content) {
 		t.Helper()
 		for kind, media := range content {
-			isFile := media.Schema != nil && media.Schema.Value.Properties["file"] != nil
-			if media.Schema != nil && media.Example == nil && len(media.Examples) == 0 && !isFile {
+			if media.Schema == nil || media.Example != nil || len(media.Examples) > 0 {
+				continue
+			}
+			properties := media.Schema.Value.Properties
+			if properties["file"] == nil {
 				t.Errorf("%s: there is no example of %s", what, kind)
+			}
+			for name, property := range properties {
+				if p := property.Value; name != "file" && len(p.Examples)+len(p.Enum) == 0 && p.Default == nil {
+					t.Errorf("%s: there is no example of the field %s", what, name)
+				}
 			}
 		}
 	}
@@ -478,12 +511,14 @@ func genuine() map[string]exchange {
 	ended.header.Del("Content-Type")
 
 	return map[string]exchange{
-		"user":       asked(answered(200, user), "GET", "/api/user", body{}),
-		"players":    asked(answered(200, `[`+player+`]`), "GET", "/api/players", body{}),
-		"dress":      asked(dressed, "PUT", "/api/players/3/textures", encodeJSON(`{"skin":1,"cape":null,"unknown":[]}`)),
-		"dress form": asked(dressed, "PUT", "/api/players/3/textures", encodeForm("skin=+1+")),
-		"rename":     asked(dressed, "PUT", "/api/players/3/name", encodeJSON(`{"name":" Demo\n"}`)),
-		"undress":    asked(dressed, "DELETE", "/api/players/3/textures?type=skin&type=cape", body{}),
+		"user":                asked(answered(200, user), "GET", "/api/user", body{}),
+		"players":             asked(answered(200, `[`+player+`]`), "GET", "/api/players", body{}),
+		"dress":               asked(dressed, "PUT", "/api/players/3/textures", encodeJSON(`{"skin":1,"cape":null,"unknown":[]}`)),
+		"dress form":          asked(dressed, "PUT", "/api/players/3/textures", encodeForm("skin=+1+")),
+		"rename":              asked(dressed, "PUT", "/api/players/3/name", encodeJSON(`{"name":" Demo\n"}`)),
+		"undress":             asked(dressed, "DELETE", "/api/players/3/textures?type=skin&type=cape", body{}),
+		"undress array":       asked(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":[" skin "],"cape":null}`)),
+		"undress by presence": asked(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":null,"cape":null}`)),
 		"undress form": asked(dressed, "DELETE", "/api/players/3/textures",
 			body{"multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"type[]\"\r\n\r\nskin\r\n--x--\r\n")}),
 		"closet page": asked(answered(200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`),
@@ -585,6 +620,7 @@ func TestContractNotices(t *testing.T) {
 	notices("user", "no request id", func(x *exchange) { x.header.Del("X-Request-Id") }, `"X-Request-ID" missing`)
 	notices("user", "an odd limit", func(x *exchange) { x.header.Set("RateLimit-Remaining", "-1") }, "RateLimit-Remaining")
 	notices("signed out", "no way to sign in", func(x *exchange) { x.header.Del("WWW-Authenticate") }, `"WWW-Authenticate" missing`)
+	notices("user", "a hint that others have", func(x *exchange) { x.header.Set("Retry-After", "1") }, "header Retry-After is not documented")
 	notices("too many", "no hint", func(x *exchange) { x.header.Del("Retry-After") }, `"Retry-After" missing`)
 	notices("too many", "an odd hint", func(x *exchange) { x.header.Set("Retry-After", "soon") }, "Retry-After")
 	notices("not allowed", "no methods", func(x *exchange) { x.header.Del("Allow") }, `"Allow" missing`)
