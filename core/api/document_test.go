@@ -1,0 +1,459 @@
+package api_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// endpoint is one of core's operations, with a path that leads to it.
+type endpoint struct {
+	method, path string
+	*openapi3.Operation
+}
+
+// endpoints returns core's operations, always in the same order.
+func (c contract) endpoints() []endpoint {
+	var all []endpoint
+	values := strings.NewReplacer("{pid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js")
+	for path, item := range c.Paths.Map() {
+		for method, operation := range item.Operations() {
+			if isCores(path) {
+				all = append(all, endpoint{method, values.Replace(path), operation})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b endpoint) int { return strings.Compare(a.OperationID, b.OperationID) })
+	return all
+}
+
+// exampleFields returns what the document has as a JSON body.
+func (e endpoint) exampleFields() any {
+	media := e.RequestBody.Value.Content.Get("application/json")
+	for _, example := range media.Examples {
+		return example.Value.Value
+	}
+	return media.Example
+}
+
+// example returns a body as the document has it, or one with a file.
+func (e endpoint) example(t *testing.T) body {
+	t.Helper()
+	switch {
+	case e.RequestBody == nil:
+		return body{}
+	case e.RequestBody.Value.Content.Get("application/json") == nil:
+		return encodeMultipart(t, "name=A&type=skin", skinFile(t, 1))
+	}
+	text, err := json.Marshal(e.exampleFields())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encodeJSON(string(text))
+}
+
+// hearing is what was heard of a server: sentences by the operation and the
+// status with which they were said.
+type hearing map[string][]string
+
+// heard is the key of a hearing.
+func heard(operation *openapi3.Operation, status string) string {
+	return operation.OperationID + " " + status
+}
+
+// hear notes answers.
+func (h hearing) hear(t *testing.T, answers ...answer) {
+	t.Helper()
+	for _, a := range answers {
+		method, target, _ := strings.Cut(a.request, " ")
+		path, _, _ := strings.Cut(target, "?")
+		item, _ := theContract(t).find(path)
+		if item == nil || item.Operations()[method] == nil {
+			t.Fatalf("%s is not documented", a.request)
+		}
+		var said any
+		_ = json.Unmarshal(a.body, &said) // some answers are no JSON
+		key := heard(item.Operations()[method], strconv.Itoa(a.status))
+		h[key] = append(h[key], sentence(t, said))
+	}
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// sentence returns what an answer says, as far as it is the same for everybody:
+// the numbers in it are not. Of one that says yes that is the message.
+func sentence(t *testing.T, answer any) string {
+	t.Helper()
+	object, _ := answer.(map[string]any)
+	if object["message"] == nil {
+		return ""
+	}
+	said := map[string]any{"message": object["message"]}
+	code := fmt.Sprint(object["code"])
+	if code != "0" {
+		said["errors"], said["data"] = object["errors"], object["data"]
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code + " " + numbers.ReplaceAllString(string(text), "0")
+}
+
+// tooLarge sends no more than the header of a body that is too large. It closes its
+// half of the connection then, lest the server wait for the rest.
+func tooLarge(t *testing.T, address, method, path string) answer {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 2000000\r\n\r\n", method, path); err != nil {
+		t.Fatal(err)
+	}
+	if half, ok := conn.(*net.TCPConn); !ok || half.CloseWrite() != nil {
+		t.Fatal("the connection cannot be closed by half")
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := theContract(t).check(exchange{method: method, target: path, status: response.StatusCode, header: response.Header, answer: content}); err != nil {
+		t.Errorf("%s %s: %v", method, path, err)
+	}
+	return answer{request: method + " " + path, status: response.StatusCode, body: content}
+}
+
+// Every answer that the document lists is given, and says what the document has it
+// say. What any operation may answer is tried with all of them; the rest is one
+// situation after another.
+func TestDocumentedAnswersAreGiven(t *testing.T) {
+	t.Parallel()
+
+	said := hearing{}
+	s := newSite(t, "LIMIT_REQUESTS=0")
+	everywhere(t, s, said)
+	forAccounts(t, s, said)
+	forTheRest(t, s, said)
+
+	document := theContract(t)
+	for _, e := range document.endpoints() {
+		for status, response := range e.Responses.Map() {
+			sentences, ok := said[heard(e.Operation, status)]
+			if !ok {
+				t.Errorf("%s is documented to answer %s, but was never seen to", e.OperationID, status)
+				continue
+			}
+			for kind, media := range response.Value.Content {
+				examples := map[string]any{"": media.Example}
+				for name, example := range media.Examples {
+					examples[name] = example.Value.Value
+				}
+				for name, example := range examples {
+					if want := sentence(t, example); want != "" && !slices.Contains(sentences, want) {
+						t.Errorf("%s %s, %s example %q: the document has it say %s; it says %q", e.OperationID, status, kind, name, want, sentences)
+					}
+				}
+			}
+		}
+	}
+}
+
+// everywhere tries what does not depend on what an operation does.
+func everywhere(t *testing.T, s *site, said hearing) {
+	t.Helper()
+	document := theContract(t)
+	configured := s.setup
+	c := s.serve(t).signUp(t)
+	banned := c.signUp(t)
+	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", banned.uid)
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c.server, listener)
+
+	s.setup.API.Limits = api.Limits{Requests: 1, RequestsBurst: 1}
+	tired := s.serve(t).as(c.token)
+	tired.get(t, "/api/user").paced(t, 200, pace{"1", "0", "1", ""})
+	tired.as("").get(t, "/api/docs")
+	s.setup = configured
+
+	away := s.serve(t).as(c.token)
+	away.db.Close()
+
+	clock := func() time.Time { panic("BUG: the clock has stopped") }
+	log := slog.New(slog.DiscardHandler)
+	broken, err := api.New(serve.Door{Log: log, Limits: s.setup.Limits, Proxies: serve.NewProxies(s.setup.Proxies, log)},
+		api.Parts{}, api.Config{Registration: "open", CORSOrigins: []string{"*"}, Limits: api.Limits{Requests: 1, RequestsBurst: 1}}, 0, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := client{site: s, server: broken.HTTP()}.at(t, "0.0.0.0")
+
+	for _, e := range document.endpoints() {
+		lists := func(status int) bool { return e.Responses.Status(status) != nil }
+		f := func(a answer, statuses ...int) {
+			t.Helper()
+			said.hear(t, a)
+			if !slices.Contains(statuses, a.status) {
+				t.Errorf("%s is answered with %d %s; want %d", a.request, a.status, a.body, statuses)
+			}
+		}
+
+		a := failing.send(t, e.method, e.path, body{}, "Origin", "https://skins.example")
+		f(a, 500)
+		if got := a.head("Access-Control-Allow-Origin"); got != "*" {
+			t.Errorf("%s: Access-Control-Allow-Origin of a failure is %q; want *", a.request, got)
+		}
+		f(tired.send(t, e.method, e.path, body{}), 429)
+		if lists(503) {
+			f(away.send(t, e.method, e.path, e.example(t)), 503)
+		}
+		if lists(401) && e.OperationID != "login" {
+			f(c.as("").send(t, e.method, e.path, body{}), 401)
+		}
+		if lists(403) && e.OperationID != "login" && e.OperationID != "register" {
+			f(banned.send(t, e.method, e.path, body{}), 403)
+		}
+		if e.RequestBody == nil {
+			continue
+		}
+		malformed := encodeJSON(`{`)
+		if e.RequestBody.Value.Content.Get(malformed.kind) == nil {
+			malformed = body{"multipart/form-data; boundary=x", []byte("{")}
+		}
+		f(c.send(t, e.method, e.path, malformed), 400)
+		f(c.send(t, e.method, e.path, body{"text/plain", []byte("x")}), 415)
+		f(tooLarge(t, listener.Addr().String(), e.method, e.path), 413)
+	}
+}
+
+// forAccounts tries what becomes of log-ins, registrations and accounts.
+func forAccounts(t *testing.T, s *site, said hearing) {
+	t.Helper()
+	configured := s.setup
+	c := s.serve(t).signUp(t)
+	email := fmt.Sprintf("user%d@example.com", s.users.Load())
+	c.withPassword(t, right)
+	register := func(c client, fields string) answer {
+		return c.post(t, "/api/auth/register", `{"email":"zoe@example.com","nickname":"Zoë",`+fields+`}`)
+	}
+
+	said.hear(t,
+		c.logIn(t, email, right),
+		c.logIn(t, email, wrong),
+		c.post(t, "/api/auth/login", `{"email":"a@example.com"}`),
+		register(c, `"password":"correct horse"`),
+		register(c, `"password":"correct horse"`),
+		register(c, `"password":"1234567"`),
+		c.get(t, "/api/user"),
+		c.put(t, "/api/user", `{"nickname":"Demo"}`),
+		c.put(t, "/api/user", `{}`),
+		c.put(t, "/api/user/email", `{"email":"zoe@example.com","password":"`+right+`"}`),
+		c.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+wrong+`"}`),
+		c.put(t, "/api/user/email", `{"email":"`+email+`","password":"`+right+`"}`),
+		c.put(t, "/api/user/password", `{"current_password":"`+wrong+`","new_password":"another horse"}`),
+		c.put(t, "/api/user/password", `{"current_password":"`+right+`","new_password":"`+right+`"}`),
+		c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+wrong+`"}`)),
+	)
+	s.exec(t, "UPDATE users SET permission = 2 WHERE uid = $1", c.uid)
+	said.hear(t, c.delete(t, "/api/user"+"?password="+url.QueryEscape(right)))
+	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.uid)
+	said.hear(t, c.logIn(t, email, right))
+	s.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", c.uid)
+
+	s.setup.Logins.PerPair = 1 // which the failures above have used up
+	guesser := s.serve(t).as(c.token)
+	said.hear(t,
+		guesser.logIn(t, email, right),
+		guesser.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+right+`"}`),
+		guesser.put(t, "/api/user/password", `{"current_password":"`+right+`","new_password":"`+right+`"}`),
+		guesser.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+right+`"}`)),
+	)
+	s.setup = configured
+
+	s.setup.API.Limits.Registrations = 1
+	eager := s.serve(t).as(c.token)
+	register(eager, `"password":"correct horse"`).refuses(t, 409, 2, "email")
+	said.hear(t,
+		register(eager, `"password":"correct horse"`),
+		eager.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+right+`"}`),
+	)
+	s.setup = configured
+
+	s.setup.API.Registration = "closed"
+	said.hear(t, register(s.serve(t), `"password":"correct horse"`))
+	s.setup = configured
+
+	again := c.as(c.logIn(t, email, right).field(t, "token"))
+	said.hear(t,
+		c.send(t, "POST", "/api/auth/refresh", body{}),
+		c.send(t, "POST", "/api/auth/logout", body{}),
+		again.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+right+`"}`)),
+	)
+}
+
+// forTheRest tries what becomes of notifications, textures, closets, players and
+// the document.
+func forTheRest(t *testing.T, s *site, said hearing) {
+	t.Helper()
+	configured := s.setup
+	c := s.serve(t).signUp(t)
+	stranger := c.signUp(t)
+
+	c.told(t, "Title", "Content")
+	said.hear(t,
+		c.get(t, "/api/user/notifications"),
+		c.read(t, c.unread(t)[0]),
+		c.read(t, "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"),
+	)
+
+	classic := stranger.texture(t, "name=A&type=skin", skinFile(t, 1))
+	private := stranger.texture(t, "name=B&type=skin&public=false", skinFile(t, 2))
+	const missing = "999999"
+	uploaded := c.upload(t, "name=C&type=cape", capeFile(t))
+	cape := uploaded.field(t, "data", "tid")
+	said.hear(t,
+		uploaded,
+		c.upload(t, "name=C&type=cape", capeFile(t)),
+		c.upload(t, "name=C&type=cape", []byte("no PNG")),
+		c.upload(t, "name=C&type=cape", make([]byte, 1<<20+1)),
+	)
+
+	keep := func(c client, tid string) answer { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"D"}`) }
+	said.hear(t,
+		keep(c, classic), keep(c, classic), keep(c, private), keep(c, missing),
+		c.post(t, "/api/closet", `{"tid":`+classic+`}`),
+		c.get(t, "/api/closet"),
+		c.get(t, "/api/closet?perPage=101"),
+		c.put(t, "/api/closet/"+classic, `{"name":"E"}`),
+		c.put(t, "/api/closet/"+classic, `{}`),
+		c.put(t, "/api/closet/"+private, `{"name":"E"}`),
+		c.delete(t, "/api/closet/"+private),
+		c.delete(t, "/api/closet/"+classic),
+	)
+
+	avatar := func(tid string) answer { return c.put(t, "/api/user/avatar", `{"tid":`+tid+`}`) }
+	said.hear(t, avatar(classic), avatar(private), avatar(missing), avatar(cape))
+
+	add := func(c client, name string) answer { return c.post(t, "/api/players", `{"name":"`+name+`"}`) }
+	steve, theirs, gone := c.player(t, "Steve"), stranger.player(t, "Theirs"), "/api/players/"+missing
+	said.hear(t, c.get(t, "/api/players"), add(c, "Alex"), add(c, "Steve"), c.post(t, "/api/players", `{}`))
+	for _, player := range []string{steve, theirs, gone} {
+		said.hear(t,
+			c.put(t, player+"/name", `{"name":"Zombie"}`),
+			c.put(t, player+"/textures", `{"skin":`+classic+`}`),
+			c.delete(t, player+"/textures?skin"),
+		)
+	}
+	said.hear(t,
+		c.put(t, steve+"/name", `{"name":"Alex"}`),
+		c.put(t, steve+"/name", `{}`),
+		c.put(t, steve+"/textures", `{"skin":`+private+`}`),
+		c.put(t, steve+"/textures", `{"skin":`+missing+`}`),
+		c.put(t, steve+"/textures", `{"skin":`+cape+`}`),
+		c.delete(t, steve+"/textures"),
+		c.delete(t, theirs), c.delete(t, gone), c.delete(t, steve),
+	)
+
+	s.setup.Quotas.Players, s.setup.Quotas.ClosetItems, s.setup.Quotas.Textures, s.setup.API.Limits.Uploads = 1, 1, 1, 1
+	full := s.serve(t).as(c.token)
+	said.hear(t, add(full, "Ender"), keep(full, classic))
+	c.delete(t, "/api/closet/"+cape) // the closet would be full first
+	said.hear(t, full.upload(t, "name=F&type=skin", skinFile(t, 3)), full.upload(t, "name=F&type=skin", skinFile(t, 3)))
+	s.setup = configured
+
+	s.setup.Scores.Player, s.setup.Scores.ClosetItem, s.setup.Scores.TextureKiB = 5, 5, 5
+	poor := s.serve(t).as(c.token)
+	said.hear(t, add(poor, "Ender"), keep(poor, classic), poor.upload(t, "name=F&type=skin", skinFile(t, 3)))
+	s.setup = configured
+
+	for _, e := range theContract(t).endpoints() {
+		if strings.HasPrefix(e.path, "/api/docs") || e.path == "/api/openapi.yaml" {
+			said.hear(t, c.get(t, e.path))
+		}
+	}
+	said.hear(t, c.get(t, "/api/docs/nothing"))
+}
+
+// Core cannot be made to say here what edge says, nor what comes before any
+// operation, so it is at least what a sentence of their sources says.
+func TestOtherDocumentedErrorsAreInTheSources(t *testing.T) {
+	t.Parallel()
+
+	var sayings []*regexp.Regexp
+	literal, verb := regexp.MustCompile(`"([A-Z%][^"\\]*[.])"`), regexp.MustCompile(`%[a-z]`)
+	for _, root := range []string{".", "../../shared/fault", "../../shared/serve", "../../edge"} {
+		err := fs.WalkDir(os.DirFS(root), ".", func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(filepath.Join(root, path))
+			for _, found := range literal.FindAllSubmatch(source, -1) {
+				sayings = append(sayings, regexp.MustCompile("^"+verb.ReplaceAllString(regexp.QuoteMeta(string(found[1])), ".+")+"$"))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	f := func(what string, response *openapi3.ResponseRef) {
+		t.Helper()
+		for _, media := range response.Value.Content {
+			examples := []any{media.Example}
+			for _, example := range media.Examples {
+				examples = append(examples, example.Value.Value)
+			}
+			for _, example := range examples {
+				object, ok := example.(map[string]any)
+				if !ok {
+					continue
+				}
+				message := fmt.Sprint(object["message"])
+				if !slices.ContainsFunc(sayings, func(s *regexp.Regexp) bool { return s.MatchString(message) }) {
+					t.Errorf("%s: nothing in the sources says %q", what, message)
+				}
+			}
+		}
+	}
+	document := theContract(t)
+	for _, status := range []int{405, 408, 431} { // the others' operations say, too
+		f(strconv.Itoa(status), document.Components.Responses[beforehand[status]])
+	}
+	for path, item := range document.Paths.Map() {
+		if isEdges(path) {
+			for status, response := range item.Get.Responses.Map() {
+				f(path+" "+status, response)
+			}
+		}
+	}
+}
