@@ -1,0 +1,261 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/settings"
+)
+
+// probe is a value of a field, and whether the document grants it.
+type probe struct {
+	value   any
+	granted bool
+}
+
+// probes returns the values at the bounds that a schema sets, and one beyond each.
+// Where it sets none, there must be none.
+func probes(schema *openapi3.Schema) []probe {
+	var all []probe
+	switch {
+	case schema.Type.Includes(openapi3.TypeInteger):
+		all = append(all, probe{int64(*schema.Min), true}, probe{int64(*schema.Min) - 1, false})
+		if schema.Max == nil {
+			return append(all, probe{int64(math.MaxInt64), true})
+		}
+		return append(all, probe{int64(*schema.Max), true}, probe{int64(*schema.Max) + 1, false})
+	case schema.Type.Includes(openapi3.TypeArray):
+		choices := schema.Items.Value.Enum
+		for n := uint64(0); n <= *schema.MaxItems+1; n++ {
+			elements := []any{}
+			for i := range n {
+				elements = append(elements, choices[int(i)%len(choices)])
+			}
+			all = append(all, probe{elements, n >= schema.MinItems && n <= *schema.MaxItems})
+		}
+		for _, p := range probes(schema.Items.Value) {
+			all = append(all, probe{[]any{p.value}, p.granted})
+		}
+		return all
+	case len(schema.Enum) > 0:
+		for _, value := range schema.Enum {
+			all = append(all, probe{value, true}, probe{fmt.Sprint(value) + "s", false})
+		}
+		return all
+	case schema.Type.Includes(openapi3.TypeString) && !isFree(schema):
+		if schema.MinLength > 0 {
+			all = append(all, probe{lettersOf(schema, schema.MinLength-1), false})
+		}
+		if schema.Format == "" || schema.MinLength > 0 {
+			all = append(all, probe{lettersOf(schema, schema.MinLength), true})
+		}
+		if schema.MaxLength == nil {
+			return append(all, probe{lettersOf(schema, 1000), true})
+		}
+		return append(all, probe{lettersOf(schema, *schema.MaxLength), true}, probe{lettersOf(schema, *schema.MaxLength+1), false})
+	default:
+		return nil
+	}
+}
+
+// isFree reports whether a schema is of text that is wrong for other reasons than
+// its length: a password that must be the right one, or a file.
+func isFree(schema *openapi3.Schema) bool {
+	return schema.Format == "password" && schema.MaxLength == nil || schema.ContentMediaType != ""
+}
+
+// lettersOf returns a text of so many characters that fits a schema otherwise.
+func lettersOf(schema *openapi3.Schema, characters uint64) string {
+	const domain = "@example.com"
+	switch n := int(characters); {
+	case schema.Format == "email":
+		return strings.Repeat("a", n-len(domain)) + domain
+	case schema.Pattern != "":
+		return strings.Repeat("a", n)
+	default:
+		return strings.Repeat("ä", n)
+	}
+}
+
+// grants checks that an answer blames a field, or does not.
+func (a answer) grants(t *testing.T, field string, value any, granted bool) {
+	t.Helper()
+	var problem struct{ Errors map[string][]string }
+	if err := json.Unmarshal(a.body, &problem); err != nil {
+		t.Fatal(err)
+	}
+	blamed := a.status == 422 && problem.Errors[field] != nil
+	if a.status == 400 || a.status == 415 || a.status == 429 || a.status >= 500 {
+		t.Errorf("%s with %s %.40q is answered with %d %s", a.request, field, fmt.Sprint(value), a.status, a.body)
+	}
+	if blamed == granted {
+		t.Errorf("%s with %s %.40q, of %d bytes, is answered with %d %s, but documented as granted: %t",
+			a.request, field, fmt.Sprint(value), len(fmt.Sprint(value)), a.status, a.body, granted)
+	}
+}
+
+// What the document says fields and parameters may hold is granted up to the bound,
+// and refused beyond it. That there is nothing at the path of an id below 1 other
+// tests see to.
+func TestDocumentedBounds(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0",
+		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
+	c.withPassword(t, "demo-password") // as in the document's examples
+	player := c.player(t, "Demo")
+	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // lest texture 1 be there, and no cape
+	for _, e := range theContract(t).endpoints() {
+		path := strings.Replace(e.path, "/api/players/1", player, 1)
+		for _, parameter := range e.Parameters {
+			p := parameter.Value
+			if p.In != openapi3.ParameterInQuery || p.AllowEmptyValue {
+				continue
+			}
+			for _, probe := range probes(p.Schema.Value) {
+				query := url.Values{p.Name: {fmt.Sprint(probe.value)}}
+				if elements, ok := probe.value.([]any); ok {
+					query = url.Values{}
+					for _, element := range elements {
+						query.Add(p.Name, fmt.Sprint(element))
+					}
+				}
+				c.send(t, e.method, path+"?"+query.Encode(), body{}).grants(t, p.Name, probe.value, probe.granted)
+			}
+		}
+		if e.RequestBody != nil {
+			for kind, media := range e.RequestBody.Value.Content {
+				if kind == "application/json" || len(e.RequestBody.Value.Content) == 1 {
+					c.probeBody(t, e, path, media)
+				}
+			}
+		}
+	}
+}
+
+// probeBody probes the fields of a body, one by one in its example.
+func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3.MediaType) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(media.Schema.Value.Properties)) {
+		for _, probe := range probes(media.Schema.Value.Properties[name].Value) {
+			if media.Schema.Value.Properties["file"] != nil {
+				form := url.Values{"name": {"A"}, "type": {"skin"}}
+				form.Set(name, fmt.Sprint(probe.value))
+				c.upload(t, form.Encode(), skinFile(t, 1)).grants(t, name, probe.value, probe.granted)
+				continue
+			}
+			fields, ok := e.exampleFields().(map[string]any)
+			if !ok {
+				t.Fatalf("%s has no example of an object", e.OperationID)
+			}
+			fields = maps.Clone(fields)
+			fields[name] = probe.value
+			text, err := json.Marshal(fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.send(t, e.method, path, encodeJSON(string(text))).grants(t, name, probe.value, probe.granted)
+		}
+	}
+}
+
+// The document's numbers are the defaults of the settings.
+func TestDocumentedLimits(t *testing.T) {
+	t.Parallel()
+
+	source, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(source), "## Limits\n")
+	table, _, _ = strings.Cut(table, "A client address is")
+	var rows []string
+	for line := range strings.Lines(table) {
+		if row, ok := strings.CutPrefix(strings.TrimSpace(line), "| "); ok {
+			rows = append(rows, row)
+		}
+	}
+
+	site, err := settings.Read[setup]("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates, logins, quotas := site.API.Limits, site.Logins, site.Quotas
+	mebibytes := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+	kibibytes := func(n int) string { return fmt.Sprintf("%d KiB", n>>10) }
+	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+	want := []string{
+		"what | limit | beyond it |",
+		fmt.Sprintf("requests | %d a second, %d at once, for each user; for each client address when not signed in | 429 |", rates.Requests, rates.RequestsBurst),
+		fmt.Sprintf("failed log-ins | in 15 minutes, %d for an e-mail address from one client address, and %d from one client address; for an e-mail address, "+
+			"%d an hour from anywhere, then a growing delay where its user never signed in before | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount),
+		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
+		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
+		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),
+		fmt.Sprintf("players | %d for each user | 403, code 1 |", quotas.Players),
+		fmt.Sprintf("closet items | %s for each user | 403, code 1 |", thousands(quotas.ClosetItems)),
+		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(site.Textures.Bytes))),
+		fmt.Sprintf("request body | %s, besides the file of an upload | 413 |", kibibytes(site.API.BodyBytes)),
+		"fields of a form | 64 | 400 |", // which is no setting
+		fmt.Sprintf("header block | %s | 431 |", kibibytes(site.Limits.HeaderBytes)),
+		"notifications | kept for a year | |", // which the program sees to
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)
+	}
+
+	// The same numbers stand elsewhere, too.
+	prose := strings.Join(strings.Fields(string(source)), " ")
+	const day = 24
+	for _, sentence := range []string{
+		fmt.Sprintf("the seconds for which it works: %.0f unless", site.TokenTTL.Seconds()),
+		fmt.Sprintf("still works for %.0f seconds, and", site.Grace.Seconds()),
+		fmt.Sprintf("After those %.0f seconds", site.Grace.Seconds()),
+		fmt.Sprintf("Within %.0f seconds of being replaced", site.Grace.Seconds()),
+		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", site.Idle.Hours()/day, site.Longest.Hours()/day),
+		fmt.Sprintf("Only %d sessions of a user", site.PerUser),
+		fmt.Sprintf("did not arrive in time: within %.0f seconds, or %.0f for an upload", site.Limits.ReadTimeout.Seconds(), site.Limits.UploadTimeout.Seconds()),
+		fmt.Sprintf("the request line included, is larger than %s", kibibytes(site.Limits.HeaderBytes)),
+		fmt.Sprintf("The header block is larger than %s (code 4)", kibibytes(site.Limits.HeaderBytes)),
+		fmt.Sprintf("The body is larger than %s (code 4)", kibibytes(site.API.BodyBytes)),
+		fmt.Sprintf("The file is larger than %s, or the body than %s and %s (code 4)",
+			mebibytes(int64(site.Textures.Bytes)), mebibytes(int64(site.Textures.Bytes)), kibibytes(site.API.BodyBytes)),
+		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(site.Textures.Bytes))),
+		fmt.Sprintf("With *k* from 1 to %d", site.Textures.Scale),
+		fmt.Sprintf("tell of once the request counts: %d an hour", rates.Registrations),
+		fmt.Sprintf("limit once it counts: %d an hour", rates.Registrations),
+		fmt.Sprintf("tell of: %d a minute", rates.Uploads),
+		fmt.Sprintf("A player's name: %d to %d letters", site.Players.NameMin, site.Players.NameMax),
+	} {
+		if !strings.Contains(prose, sentence) {
+			t.Errorf("the document lacks %q, which holds of the settings' defaults", sentence)
+		}
+	}
+}
+
+// What a parameter is by default is what it is when it is absent.
+func TestDocumentedDefaults(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	c.keep(t, "steve", numbered(7)...)
+	c.keep(t, "cape", "Cape")
+	want := c.get(t, "/api/closet").body
+	for _, parameter := range theContract(t).Paths.Value("/api/closet").Get.Parameters {
+		if p := parameter.Value; p.Schema.Value.Default != nil {
+			if got := c.get(t, fmt.Sprintf("/api/closet?%s=%v", p.Name, p.Schema.Value.Default)).body; !slices.Equal(got, want) {
+				t.Errorf("with its default %v %s makes a difference", p.Schema.Value.Default, p.Name)
+			}
+		}
+	}
+}
