@@ -51,7 +51,7 @@ const insertAttempt = `
 		UNION ALL
 		(SELECT $4 + interval '1 second' FROM recent, stranger
 			WHERE same_account AND failed_at > $4 - $6
-			HAVING count(*) >= nullif($9, 0) AND count(*) FILTER (WHERE settled) < $9)
+			HAVING count(*) >= nullif($9, 0) AND NOT bool_and(settled))
 	), verdict AS (
 		SELECT max(until) AS until FROM used_up WHERE until > $4
 	), counted AS (

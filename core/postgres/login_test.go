@@ -98,6 +98,36 @@ func TestAttemptsUnderWay(t *testing.T) {
 	f(core.LoginLimits{PerAccount: 2}, time.Second)    // and longer with every failure
 }
 
+// Once an account is guessed at too often, strangers try one after another, also
+// when all of them have waited.
+func TestStrangersTryOneAfterAnother(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	try := attempt("ann@example.com", home, core.LoginLimits{PerAccount: 2})
+	for range 2 {
+		begun := must(db.BeginAttempt(t.Context(), try))(t)
+		if err := db.SettleAttempt(t.Context(), begun.Attempt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try.Now = try.Now.Add(time.Second)
+	outcomes := make(chan error, 20)
+	for i := range cap(outcomes) {
+		go func() {
+			stranger := try
+			stranger.Network = network(i)
+			_, err := db.BeginAttempt(t.Context(), stranger)
+			if err != nil && fault.Of(err).RetryAfter != time.Second {
+				t.Errorf("a stranger may try in %s; want 1s", fault.Of(err).RetryAfter)
+			}
+			outcomes <- err
+		}()
+	}
+	if got := tally(t, outcomes); got[nil] != 1 || got[fault.TooMany] != 19 {
+		t.Errorf("20 strangers at once: %v; want one attempt, and 19 refused", got)
+	}
+}
+
 // An attempt that waited for others counts them.
 func TestAnAttemptAfterWaitingCountsTheOthers(t *testing.T) {
 	t.Parallel()
