@@ -92,6 +92,7 @@ type Tokens struct {
 	ttl    time.Duration
 	now    Clock
 	parser *jwt.Parser
+	known  knownTokens
 }
 
 // NewTokens returns a signer of tokens that expire after ttl.
@@ -129,6 +130,9 @@ var errKey = errors.New("signed with an unknown key")
 // its session lives. A token that is merely expired is returned when
 // evenExpired; any other flaw is an error.
 func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
+	if token, ok := t.known.find(compact, t.now()); ok {
+		return token, nil
+	}
 	var c claims
 	_, err := t.parser.ParseWithClaims(compact, &c, func(token *jwt.Token) (any, error) {
 		kid, _ := token.Header["kid"].(string)
@@ -140,6 +144,7 @@ func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
 	if err != nil && (!evenExpired || !onlyExpired(err)) {
 		return Token{}, fmt.Errorf("verify a token: %w", err)
 	}
+	valid := err == nil
 
 	if c.IssuedAt == 0 {
 		return Token{}, errors.New("a token does not say when it was issued")
@@ -154,6 +159,11 @@ func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
 	}
 	if token.ID, err = uuid.Parse(c.ID); err != nil {
 		return Token{}, fmt.Errorf("read a token's id: %w", err)
+	}
+	if valid {
+		t.known.remember(compact, knownToken{
+			Token: token, from: time.Unix(int64(max(c.IssuedAt, c.NotBefore)), 0).Add(-clockSkew), until: time.Unix(int64(c.ExpiresAt), 0).Add(clockSkew),
+		})
 	}
 	return token, nil
 }
