@@ -49,6 +49,14 @@ type client struct {
 	token   uuid.UUID
 }
 
+// The headers by which a client can pace itself, in the form in which fasthttp
+// keeps names: every answer has them.
+var (
+	headerLimit     = []byte("Ratelimit-Limit")
+	headerRemaining = []byte("Ratelimit-Remaining")
+	headerReset     = []byte("Ratelimit-Reset")
+)
+
 // limiter lets each client do a thing so often: burst times at once, and then
 // once in every interval. It is a token bucket, kept as the one time at which the
 // bucket is full again (the generic cell rate algorithm of ITU-T I.371).
@@ -56,6 +64,7 @@ type limiter struct {
 	what     string // in complaints: requests
 	interval time.Duration
 	burst    int
+	limit    []byte // burst in digits
 	now      core.Clock
 	shards   [16]limiterShard
 }
@@ -78,7 +87,7 @@ func newLimiter(what string, times int, period time.Duration, burst int, now cor
 	if times == 0 {
 		return nil
 	}
-	l := &limiter{what: what, interval: period / time.Duration(times), burst: burst, now: now}
+	l := &limiter{what: what, interval: period / time.Duration(times), burst: burst, limit: strconv.AppendInt(nil, int64(burst), 10), now: now}
 	for i := range l.shards {
 		l.shards[i].full, l.shards[i].sweepAt = map[client]time.Time{}, minSweep
 	}
@@ -164,11 +173,12 @@ func (s *limiterShard) put(c client, full, now time.Time) {
 	s.full, s.sweepAt = kept, min(max(minSweep, 2*len(kept)), maxClients)
 }
 
-// tell sets the headers by which a client can pace itself: how many times are
-// possible at once, how many are left, and in how many seconds all are again.
+// tell says how many times are possible at once, how many are left, and in how
+// many seconds all are again.
 func (l *limiter) tell(rc *fasthttp.RequestCtx, left int, full time.Duration) {
+	var digits [20]byte
 	header := &rc.Response.Header
-	header.Set("RateLimit-Limit", strconv.Itoa(l.burst))
-	header.Set("RateLimit-Remaining", strconv.Itoa(left))
-	header.Set("RateLimit-Reset", strconv.Itoa(int((full+time.Second-1)/time.Second)))
+	header.SetCanonical(headerLimit, l.limit)
+	header.SetCanonical(headerRemaining, strconv.AppendInt(digits[:0], int64(left), 10))
+	header.SetCanonical(headerReset, strconv.AppendInt(digits[:0], int64((full+time.Second-1)/time.Second), 10))
 }

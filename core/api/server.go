@@ -49,6 +49,8 @@ type Server struct {
 	fileBytes int
 
 	requests, registrations, uploads *limiter
+	// ended counts requests with tokens that work no longer.
+	ended *limiter
 }
 
 // New returns a door to the domain. fileBytes is the largest texture file that
@@ -73,6 +75,7 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 	return &Server{
 		Parts: parts, config: config, door: door, fileBytes: fileBytes,
 		requests:      newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
+		ended:         newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
 	}, nil
@@ -229,7 +232,7 @@ func (s *Server) reading(h func(context.Context, *fasthttp.RequestCtx, core.Tick
 		}
 		serve.Note(rc, slog.Int64("uid", int64(ticket.Token.User)))
 		user, token := client{user: ticket.Token.User}, client{token: ticket.Token.ID}
-		if err := s.requests.look(rc, token); err != nil {
+		if err := s.ended.look(rc, token); err != nil {
 			return err
 		}
 		if err := s.requests.take(rc, user); err != nil {
@@ -241,7 +244,7 @@ func (s *Server) reading(h func(context.Context, *fasthttp.RequestCtx, core.Tick
 			// user's. It counts by itself, as it must be looked up before anybody knows,
 			// and for the address.
 			s.requests.giveBack(user)
-			return cmp.Or(s.requests.take(rc, token), s.requests.take(rc, s.address(rc)), err)
+			return cmp.Or(s.ended.take(rc, token), s.requests.take(rc, s.address(rc)), err)
 		}
 		return err
 	})
