@@ -23,8 +23,8 @@ type PasswordChange struct {
 }
 
 // AccountStore changes what users change of their own accounts. Methods that take
-// a proof return ErrPasswordChanged, and do nothing, unless the password is still
-// the one that was shown; methods that take none return ErrSignedOut when the user
+// a proof return ErrPasswordChanged, and change nothing of the account, unless the
+// password is still the one that was shown; methods that take none return ErrSignedOut when the user
 // is gone.
 type AccountStore interface {
 	// SetNickname gives a user another nickname.

@@ -77,7 +77,7 @@ type NewSession struct {
 type SessionStore interface {
 	// OpenSession adds a session with its first token, notes that the user signed in
 	// and from where, and ends the user's sessions that are out of the window or too
-	// many. It returns ErrPasswordChanged, and does nothing, unless the hash of the
+	// many. It returns ErrPasswordChanged, and opens nothing, unless the hash of the
 	// user's password is still the one that was verified.
 	OpenSession(ctx context.Context, session NewSession) error
 
