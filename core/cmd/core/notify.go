@@ -11,7 +11,6 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/command"
-	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // maxInput bounds what is read of a notification's content; how long it may be is
@@ -36,13 +35,9 @@ func notifyCommand(ctx context.Context, i command.Invocation) error {
 	}
 	text := strings.ReplaceAll(string(content), "\r\n", "\n")
 
-	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+	db, err := openDatabase(ctx, i)
 	if err != nil {
 		return err
-	}
-	db, err := postgres.Open(ctx, config)
-	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer db.Close()
 	count, err := notify(ctx, db, *email, title, text)

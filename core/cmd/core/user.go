@@ -123,13 +123,9 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 // withUser opens the database and does something to the user with an e-mail
 // address.
 func withUser(ctx context.Context, i command.Invocation, email string, do func(*postgres.DB, core.User) error) error {
-	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+	db, err := openDatabase(ctx, i)
 	if err != nil {
 		return err
-	}
-	db, err := postgres.Open(ctx, config)
-	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer db.Close()
 	user, err := core.NewUsers(db, nil, nil, core.Scores{}).ByEmail(ctx, email)
@@ -137,6 +133,19 @@ func withUser(ctx context.Context, i command.Invocation, email string, do func(*
 		return err
 	}
 	return do(db, user)
+}
+
+// openDatabase opens the database for a command that needs nothing else.
+func openDatabase(ctx context.Context, i command.Invocation) (*postgres.DB, error) {
+	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", prefix, err)
+	}
+	return db, nil
 }
 
 // tellEdges has the running cores stream what was changed at once. Without it
