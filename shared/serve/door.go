@@ -71,9 +71,9 @@ type Door struct {
 }
 
 // Server returns a server for a handler, and for bodies of at most so many
-// bytes; 0 is for any. Requests that fasthttp itself refuses
-// are answered, counted and logged like all others. A panic is answered as an internal
-// error and ends nothing else.
+// bytes; 0 is for any. Requests that fasthttp itself refuses are answered,
+// counted and logged like all others. A panic is answered as an internal error
+// and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
 	other, unreadable := d.Route("other"), d.Route("unreadable")
 	inFlight := metrics.GetOrCreateGauge(fmt.Sprintf("veneer_requests_in_flight{listener=%q}", d.Listener), nil)
