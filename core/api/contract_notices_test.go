@@ -1,0 +1,165 @@
+package api_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// genuine are exchanges as the document has them.
+func genuine() map[string]exchange {
+	answered := func(status int, answer string) exchange {
+		return exchange{status: status, answer: []byte(answer), header: http.Header{
+			"Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {"abc-123"},
+		}}
+	}
+	asked := func(x exchange, method, target string, body body) exchange {
+		x.method, x.target, x.body = method, target, body
+		return x
+	}
+	const player = `{"pid":3,"uid":7,"uuid":"6a0c1d2e-93b4-4f5a-8c7d-1e2f3a4b5c6d","name":"Demo","tid_skin":1,"tid_cape":0,"last_modified":"2031-02-03 04:05:06"}`
+	const user = `{"uid":7,"email":"demo@example.com","nickname":"Demo","avatar":0,"score":12345678901,"permission":0,` +
+		`"last_sign_at":"2031-02-03 04:05:06","register_at":"2031-02-03 04:05:06","verified":true}`
+	dressed := answered(200, `{"code":0,"message":"Done.","data":`+player+`}`)
+
+	signedOut := answered(401, `{"code":5,"message":"No."}`)
+	signedOut.header.Set("WWW-Authenticate", "Bearer")
+	late := answered(429, `{"code":8,"message":"No."}`)
+	late.header.Set("Retry-After", "30")
+	wrongMethod := answered(405, `{"code":3,"message":"No."}`)
+	wrongMethod.header.Set("Allow", "GET, OPTIONS")
+	ended := answered(204, "")
+	ended.header.Del("Content-Type")
+
+	return map[string]exchange{
+		"user":                asked(answered(200, user), "GET", "/api/user", body{}),
+		"players":             asked(answered(200, `[`+player+`]`), "GET", "/api/players", body{}),
+		"dress":               asked(dressed, "PUT", "/api/players/3/textures", encodeJSON(`{"skin":1,"cape":null,"unknown":[]}`)),
+		"dress form":          asked(dressed, "PUT", "/api/players/3/textures", encodeForm("skin=+1+")),
+		"rename":              asked(dressed, "PUT", "/api/players/3/name", encodeJSON(`{"name":" Demo\n"}`)),
+		"undress":             asked(dressed, "DELETE", "/api/players/3/textures?type=skin&type=cape", body{}),
+		"undress array":       asked(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":[" skin "],"cape":null}`)),
+		"undress by presence": asked(dressed, "DELETE", "/api/players/3/textures", encodeJSON(`{"type":null,"cape":null}`)),
+		"undress form": asked(dressed, "DELETE", "/api/players/3/textures",
+			body{"multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"type[]\"\r\n\r\nskin\r\n--x--\r\n")}),
+		"closet page": asked(answered(200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`),
+			"GET", "/api/closet?category=cape&page=1", body{}),
+		"invalid":     asked(answered(422, `{"code":4,"message":"No.","errors":{"name":["No."]}}`), "POST", "/api/players", encodeJSON(`{}`)),
+		"duplicate":   asked(answered(409, `{"code":2,"message":"No.","errors":{"file":["No."]},"data":{"tid":7}}`), "POST", "/api/textures", body{}),
+		"signed out":  asked(signedOut, "GET", "/api/user", body{}),
+		"too many":    asked(late, "GET", "/api/user", body{}),
+		"sign out":    asked(ended, "POST", "/api/auth/logout", body{}),
+		"preflight":   asked(ended, "OPTIONS", "/api/nothing", body{}),
+		"not found":   asked(answered(404, `{"code":3,"message":"No."}`), "GET", "/api/nothing", body{}),
+		"not allowed": asked(wrongMethod, "DELETE", "/api/players", body{}),
+	}
+}
+
+func TestContractAcceptsWhatIsDocumented(t *testing.T) {
+	t.Parallel()
+
+	for name, x := range genuine() {
+		if err := theContract(t).check(x); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The contract is no better than what it notices: here it is shown what the
+// server must not say.
+func TestContractNotices(t *testing.T) {
+	t.Parallel()
+
+	document := theContract(t)
+	notices := func(name, what string, doctor func(*exchange), complaint string) {
+		t.Helper()
+		x := genuine()[name]
+		doctor(&x)
+		if err := document.check(x); err == nil || !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%s with %s: the complaint is %v; want one with %q", name, what, err, complaint)
+		}
+	}
+	f := func(name, old, replacement, complaint string) {
+		t.Helper()
+		notices(name, replacement, func(x *exchange) {
+			if !bytes.Contains(x.answer, []byte(old)) {
+				t.Errorf("the answer to %s lacks %s", name, old)
+			}
+			x.answer = bytes.Replace(x.answer, []byte(old), []byte(replacement), 1)
+		}, complaint)
+	}
+
+	// Fields that are not documented, whether at the top, within, or in an array.
+	f("user", `{`, `{"password":"x",`, "additional properties 'password'")
+	f("dress", `{"code"`, `{"hint":1,"code"`, "additional properties 'hint'")
+	f("dress", `"pid"`, `"pidd":1,"pid"`, "additional properties 'pidd'")
+	f("players", `"pid"`, `"pidd":1,"pid"`, "additional properties 'pidd'")
+	f("invalid", `"errors"`, `"data":{},"errors"`, "additional properties 'data'")
+	f("signed out", `}`, `,"errors":{"token":["No."]}}`, "additional properties 'errors'")
+	f("duplicate", `"tid":7`, `"tid":7,"hash":""`, "additional properties 'hash'")
+	f("closet page", `"total"`, `"path":"/","total"`, "additional properties 'path'")
+
+	// Fields that are missing.
+	f("user", `"verified"`, `"verifie"`, "missing property 'verified'")
+	f("players", `"uuid"`, `"uid"`, "missing property 'uuid'")
+	f("dress", `"data"`, `"dat"`, "missing property 'data'")
+	f("dress", `"code":0,`, ``, "missing property 'code'")
+	f("invalid", `,"errors":{"name":["No."]}`, ``, "missing property 'errors'")
+	f("duplicate", `{"tid":7}`, `{}`, "missing property 'tid'")
+
+	// Values of another type, format or range.
+	f("user", `"uid":7`, `"uid":"7"`, "got string, want integer")
+	f("user", `"uid":7`, `"uid":7.5`, "got number, want integer")
+	f("user", `"uid":7`, `"uid":0`, "minimum")
+	f("user", `"uid":7`, `"uid":null`, "got null, want integer")
+	f("user", `"permission":0`, `"permission":3`, "must be one of")
+	f("user", `"verified":true`, `"verified":1`, "want boolean")
+	f("user", `demo@example.com`, `demo`, "email")
+	f("user", `2031-02-03 04:05:06`, `2031-02-03T04:05:06Z`, "does not match pattern")
+	f("user", `"nickname":"Demo"`, `"nickname":""`, "minLength")
+	f("players", `-4f5a-`, `-`, "uuid")
+	f("players", `[`, `{"data":[`, "")
+	f("players", `[{`, `[null,{`, "got null, want object")
+	f("dress", `"code":0`, `"code":1`, "must be 0")
+	f("dress", `"message":"Done."`, `"message":["Done."]`, "want string")
+	f("invalid", `["No."]`, `"No."`, "want array")
+	f("invalid", `["No."]`, `[]`, "minItems")
+	f("invalid", `"code":4`, `"code":0`, "must be one of")
+	f("closet page", `"per_page":6`, `"per_page":"6"`, "got string, want integer")
+	f("closet page", `"data":[]`, `"data":{}`, "got object, want array")
+	f("not found", `"code":3`, `"code":"3"`, "got string, want integer")
+	f("user", `}`, ``, "failed to decode")
+
+	// Operations, statuses, types and headers.
+	notices("user", "another path", func(x *exchange) { x.target = "/api/users" }, "path is not documented")
+	notices("user", "a slash at its end", func(x *exchange) { x.target = "/api/user/" }, "path is not documented")
+	notices("user", "another method", func(x *exchange) { x.method = "PATCH" }, "method is not documented")
+	notices("user", "another status", func(x *exchange) { x.status = 201 }, "status is not supported")
+	notices("user", "an error of others", func(x *exchange) { x.status = 409 }, "status is not supported")
+	notices("user", "another type", func(x *exchange) { x.header.Set("Content-Type", "text/html") }, "Content-Type")
+	notices("user", "no type", func(x *exchange) { x.header.Del("Content-Type") }, "Content-Type")
+	notices("user", "no request id", func(x *exchange) { x.header.Del("X-Request-Id") }, `"X-Request-ID" missing`)
+	notices("user", "an odd limit", func(x *exchange) { x.header.Set("RateLimit-Remaining", "-1") }, "RateLimit-Remaining")
+	notices("signed out", "no way to sign in", func(x *exchange) { x.header.Del("WWW-Authenticate") }, `"WWW-Authenticate" missing`)
+	notices("user", "a hint that others have", func(x *exchange) { x.header.Set("Retry-After", "1") }, "header Retry-After is not documented")
+	notices("too many", "no hint", func(x *exchange) { x.header.Del("Retry-After") }, `"Retry-After" missing`)
+	notices("too many", "an odd hint", func(x *exchange) { x.header.Set("Retry-After", "soon") }, "Retry-After")
+	notices("not allowed", "no methods", func(x *exchange) { x.header.Del("Allow") }, `"Allow" missing`)
+	notices("sign out", "a body", func(x *exchange) { x.answer = []byte("{}") }, "no body")
+	notices("preflight", "a body", func(x *exchange) { x.answer = []byte("{}") }, "preflight")
+	notices("preflight", "another status", func(x *exchange) { x.status = 200 }, "preflight")
+
+	// Requests that are granted though the document does not.
+	notices("dress", "an unfit body", func(x *exchange) { x.body = encodeJSON(`{"skin":"1"}`) }, "got string, want")
+	notices("dress", "a body without fields", func(x *exchange) { x.body = encodeJSON(`{"hat":1}`) }, "missing property 'skin'")
+	notices("dress", "no body", func(x *exchange) { x.body = body{} }, "required")
+	notices("dress", "a body of another type", func(x *exchange) { x.body.kind = "text/plain" }, "not documented")
+	notices("dress", "another path", func(x *exchange) { x.target = "/api/players/Demo/textures" }, "the parameter pid")
+	notices("dress form", "an unfit field", func(x *exchange) { x.body = encodeForm("skin=one") }, "got string, want")
+	notices("rename", "an odd name", func(x *exchange) { x.body = encodeJSON(`{"name":"De mo"}`) }, "does not match pattern")
+	notices("undress", "an odd query", func(x *exchange) { x.target = "/api/players/3/textures?type=hat" }, "the parameter type")
+	notices("undress form", "three slots", func(x *exchange) { x.body = encodeForm("type=skin&type=cape&type=skin") }, "maxItems")
+	notices("closet page", "an odd page", func(x *exchange) { x.target = "/api/closet?page=0" }, "the parameter page")
+	notices("closet page", "an odd category", func(x *exchange) { x.target = "/api/closet?category=hat" }, "the parameter category")
+}
