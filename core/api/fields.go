@@ -112,10 +112,14 @@ var errFields = fault.New(fault.Malformed, "The body has more than %d fields.", 
 func (f *fields) add(args *fasthttp.Args) {
 	form := map[string][]string{}
 	for key, value := range args.All() {
-		form[string(key)] = append(form[string(key)], string(value))
+		name := nameOf(string(key))
+		form[name] = append(form[name], string(value))
 	}
 	maps.Copy(f.form, form)
 }
+
+// nameOf returns the name of a form's field: that of an array may bear brackets.
+func nameOf(key string) string { return strings.TrimSuffix(key, "[]") }
 
 func (f *fields) readJSON(body []byte) error {
 	var object map[string]json.RawMessage
@@ -154,7 +158,7 @@ func (f *fields) readMultipart(body []byte, boundary string) error {
 		if err != nil {
 			return malformed
 		}
-		if name := part.FormName(); name != "file" {
+		if name := nameOf(part.FormName()); name != "file" {
 			form[name] = append(form[name], string(content))
 		} else if f.file == nil {
 			f.file = content
@@ -273,8 +277,7 @@ func (f *fields) optionalBool(name string, otherwise bool) bool {
 	}
 }
 
-// texts returns a field that is an array of texts; in a form it is repeated, as
-// name or name[].
+// texts returns a field that is an array of texts; in a form it is repeated.
 func (f *fields) texts(name string) []string {
 	if raw, ok := f.json[name]; ok {
 		var values []string
@@ -283,5 +286,5 @@ func (f *fields) texts(name string) []string {
 		}
 		return values
 	}
-	return append(append([]string{}, f.form[name]...), f.form[name+"[]"]...)
+	return slices.Clone(f.form[name])
 }

@@ -69,6 +69,16 @@ func TestBodyWinsOverQuery(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
+	steve := c.player(t, "Steve")
+	skin, cape := c.texture(t, "name=N&type=steve", skinFile(t, 1)), c.texture(t, "name=N&type=cape", capeFile(t))
+	for _, body := range []body{encodeForm("type[]=cape"), encodeForm("type=cape"), encodeJSON(`{"type":["cape"]}`)} {
+		c.put(t, steve+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`)
+		a := c.send(t, "DELETE", steve+"/textures?type[]=skin", body)
+		if a.field(t, "data", "tid_skin") != skin || a.field(t, "data", "tid_cape") != "0" {
+			t.Errorf("%s in the body takes off %s", body.content, a.body)
+		}
+	}
+
 	c.withPassword(t, "correct horse")
 	f := func(query string, body body, fields ...string) {
 		t.Helper()

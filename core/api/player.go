@@ -113,7 +113,7 @@ func (s *Server) undressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, cal
 		return err
 	}
 	skin, cape := f.has("skin"), f.has("cape")
-	if !f.null("type") || !f.null("type[]") {
+	if !f.null("type") {
 		slots := f.texts("type")
 		for i, slot := range slots {
 			slots[i] = strings.TrimSpace(slot)
