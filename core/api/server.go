@@ -141,17 +141,17 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/user/avatar", s.signedIn(s.setAvatar))
 	handle(fasthttp.MethodPut, "/api/user/email", s.signedIn(s.changeEmail))
 	handle(fasthttp.MethodPut, "/api/user/password", s.signedIn(s.changePassword))
-	handle(fasthttp.MethodGet, "/api/user/notifications", s.reading(s.notifications))
+	handle(fasthttp.MethodGet, "/api/user/notifications", s.ticketed(s.notifications))
 	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.signedIn(s.readNotification))
 
-	handle(fasthttp.MethodGet, "/api/players", s.reading(s.players))
+	handle(fasthttp.MethodGet, "/api/players", s.ticketed(s.players))
 	handle(fasthttp.MethodPost, "/api/players", s.signedIn(s.createPlayer))
 	handle(fasthttp.MethodDelete, "/api/players/{pid}", s.signedIn(s.deletePlayer))
 	handle(fasthttp.MethodPut, "/api/players/{pid}/name", s.signedIn(s.renamePlayer))
 	handle(fasthttp.MethodPut, "/api/players/{pid}/textures", s.signedIn(s.dressPlayer))
 	handle(fasthttp.MethodDelete, "/api/players/{pid}/textures", s.signedIn(s.undressPlayer))
 
-	handle(fasthttp.MethodGet, "/api/closet", s.reading(s.closet))
+	handle(fasthttp.MethodGet, "/api/closet", s.ticketed(s.closet))
 	handle(fasthttp.MethodPost, "/api/closet", s.signedIn(s.addClosetItem))
 	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.signedIn(s.renameClosetItem))
 	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.signedIn(s.removeClosetItem))
@@ -221,10 +221,10 @@ func (s *Server) open(h serve.Handler) fasthttp.RequestHandler {
 	})
 }
 
-// reading is a route for those who are signed in which only reads: the look-up of
-// the session that the ticket names is left to what is read, and takes no round
-// trip of its own. Requests count for their user.
-func (s *Server) reading(h func(context.Context, *fasthttp.RequestCtx, core.Ticket) error) fasthttp.RequestHandler {
+// ticketed is a route for those who show a token that we signed. Whether its
+// session lives is left to the handler: a read looks it up in the round trip in
+// which it reads. Requests count for their user.
+func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.Ticket) error) fasthttp.RequestHandler {
 	return s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		ticket, err := s.ticket(rc)
 		if err != nil {
@@ -252,7 +252,7 @@ func (s *Server) reading(h func(context.Context, *fasthttp.RequestCtx, core.Tick
 
 // signedIn is a route for those who are signed in.
 func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) fasthttp.RequestHandler {
-	return s.reading(func(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+	return s.ticketed(func(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
 		caller, err := s.Sessions.Authenticate(ctx, ticket)
 		if err != nil {
 			return err
