@@ -24,8 +24,8 @@ type PasswordChange struct {
 
 // AccountStore changes what users change of their own accounts. Methods that take
 // a proof return ErrPasswordChanged, and change nothing of the account, unless the
-// password is still the one that was shown; methods that take none return ErrSignedOut when the user
-// is gone.
+// password is still the one that was shown; methods that take none return
+// ErrSignedOut when the user is gone.
 type AccountStore interface {
 	// SetNickname gives a user another nickname.
 	SetNickname(ctx context.Context, user UserID, nickname string) (User, error)
@@ -35,8 +35,9 @@ type AccountStore interface {
 	// closet (Forbidden).
 	SetAvatar(ctx context.Context, user UserID, texture TextureID) (User, error)
 
-	// SetEmail gives a user another e-mail address, which is not verified then. It
-	// returns a Duplicate fault that names the field email when it is taken.
+	// SetEmail gives a user another e-mail address, which is not verified then; one
+	// that is the same stays as it is. It returns a Duplicate fault that names the
+	// field email when it is taken.
 	SetEmail(ctx context.Context, proof Proof, email, emailKey string) (User, error)
 
 	// SetPassword replaces a password's hash and ends sessions.

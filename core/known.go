@@ -6,9 +6,8 @@ import (
 )
 
 // knownTokens remembers tokens whose signature was right, since clients send the
-// same one over and over and reading it takes longer than all else that core does
-// for a request. What a token says never changes; when it is valid is asked each
-// time. There are two generations: a token that is used moves into the young one,
+// same one over and over, and reading it takes a fifth of a request's time in
+// core. What a token says never changes; whether it is valid is asked each time. There are two generations: a token that is used moves into the young one,
 // and when that is full, the old one is forgotten.
 type knownTokens struct {
 	mu         sync.Mutex

@@ -183,8 +183,8 @@ func (l *Logins) prove(ctx context.Context, email, password string, from netip.P
 	return proof, nil
 }
 
-// forgiven no longer counts an attempt, and returns the error for
-// which it was. The work's time may be over, but this is owed to the client.
+// forgiven no longer counts an attempt, and returns the error for which it was.
+// The work's time may be over, but this is owed to the client.
 func (l *Logins) forgiven(ctx context.Context, proof Proof, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
