@@ -1,0 +1,119 @@
+package libwebp_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"regexp"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// What is read back is what was written, under alpha 0 as well, whatever the
+// settings.
+func TestEveryPixelComesBack(t *testing.T) {
+	t.Parallel()
+
+	for _, size := range [][2]int{{1, 1}, {1, 40}, {40, 1}, {7, 13}, {64, 64}, {129, 33}} {
+		width, height := size[0], size[1]
+		want := paint.Noise(uint64(width), width, height).Pix
+		for method := range 7 {
+			for _, quality := range []int{0, 20, 75, 100} {
+				file := encode(t, want, width, height, method, quality)
+				got, w, h, err := libwebp.Decode(file)
+				if err != nil || w != width || h != height || !bytes.Equal(got, want) {
+					t.Errorf("%d × %d pixels, method %d, quality %d: come back as %d × %d others, or %v",
+						width, height, method, quality, w, h, err)
+				}
+			}
+		}
+	}
+}
+
+// A file is a header and one chunk: the pixels.
+func TestFilesHoldPixelsOnly(t *testing.T) {
+	t.Parallel()
+
+	file := encode(t, paint.Noise(1, 9, 9).Pix, 9, 9, 1, 20)
+	length := int(binary.LittleEndian.Uint32(file[16:]))
+	if string(file[:4]) != "RIFF" || string(file[8:16]) != "WEBPVP8L" || len(file) != 20+length+length%2 {
+		t.Errorf("a file of %d bytes begins with %q; want one VP8L chunk", len(file), file[:20])
+	}
+}
+
+func TestMoreEffortIsSmaller(t *testing.T) {
+	t.Parallel()
+
+	face := paint.Explorer()
+	quick := encode(t, face.Pix, face.Width, face.Height, 0, 0)
+	thorough := encode(t, face.Pix, face.Width, face.Height, 6, 100)
+	if len(thorough) >= len(quick) {
+		t.Errorf("with all effort %d bytes, with none %d", len(thorough), len(quick))
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	t.Parallel()
+
+	f := func(bytes, width, height, method, quality int) {
+		t.Helper()
+		if _, err := libwebp.Encode(make([]byte, bytes), width, height, method, quality); err == nil {
+			t.Errorf("Encode(%d bytes, %d, %d, %d, %d) makes a file", bytes, width, height, method, quality)
+		}
+	}
+
+	f(0, 0, 0, 1, 20)
+	f(4, -1, -1, 1, 20)
+	f(15, 2, 2, 1, 20)
+	f(17, 2, 2, 1, 20)
+	f(4<<14, 1<<14, 1, 1, 20)
+	f(4<<14, 1, 1<<14, 1, 20)
+	f(4, 1, 1, 7, 20)
+	f(4, 1, 1, -1, 20)
+	f(4, 1, 1, 1, 101)
+	f(4, 1, 1, 1, -1)
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+
+	whole := encode(t, paint.Noise(1, 16, 16).Pix, 16, 16, 1, 20)
+	for name, file := range map[string][]byte{
+		"nothing":     nil,
+		"text":        []byte("a picture of a cat"),
+		"a cut file":  whole[:len(whole)/2],
+		"a bare head": whole[:25],
+	} {
+		if _, _, _, err := libwebp.Decode(file); err == nil {
+			t.Errorf("Decode takes %s", name)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+
+	if got := libwebp.Version(); !regexp.MustCompile(`^\d+\.\d+\.\d+$`).MatchString(got) {
+		t.Errorf("Version: %q; want three numbers", got)
+	}
+}
+
+// BenchmarkEncode measures the settings that speed is compared with, on the
+// sheet of a skin.
+func BenchmarkEncode(b *testing.B) {
+	sheet := paint.Explorer()
+	b.ReportAllocs()
+	for b.Loop() {
+		encode(b, sheet.Pix, sheet.Width, sheet.Height, 1, 20)
+	}
+}
+
+func encode(tb testing.TB, pix []byte, width, height, method, quality int) []byte {
+	tb.Helper()
+	file, err := libwebp.Encode(pix, width, height, method, quality)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return file
+}
