@@ -11,15 +11,20 @@ func Capes() []Named {
 	}
 }
 
-// newCape returns the canvas of a cape of one cloth.
+// newCape returns the canvas of a classic cape.
 func newCape(outside, lining ink) canvas {
 	c := newCanvas(skin.Cape, 64, 32)
+	c.hang(outside, lining)
+	return c
+}
+
+// hang paints a cape all over, with another colour on its inner face.
+func (c canvas) hang(outside, lining ink) {
 	box := skin.CapeFaces()
 	for _, face := range []skin.Rect{box.Front, box.Left, box.Right, box.Top, box.Bottom} {
 		c.fill(face, outside)
 	}
 	c.fill(box.Back, lining)
-	return c
 }
 
 // Sunrise returns a cape of the sun coming up over the sea.

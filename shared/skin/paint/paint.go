@@ -35,19 +35,6 @@ func Skins() []Named {
 	}
 }
 
-// ink is a colour: red, green, blue and alpha, the highest byte first.
-type ink uint32
-
-// lit returns the ink made lighter, or darker, by so many percent.
-func (i ink) lit(percent int) ink {
-	lit := i & 0xff
-	for shift := 8; shift < 32; shift += 8 {
-		value := int(i>>shift&0xff) * (100 + percent) / 100
-		lit |= ink(min(value, 255)) << shift
-	}
-	return lit
-}
-
 // inks names the colours of a drawing by the letters it is written in.
 type inks map[byte]ink
 
@@ -56,11 +43,13 @@ type inks map[byte]ink
 type canvas struct {
 	skin.Sheet
 	model skin.Type
+	weave weave
 }
 
-// newCanvas returns the canvas of a sheet of width × height texels.
+// newCanvas returns the canvas of a sheet of width × height texels, which is
+// filled with cloth.
 func newCanvas(model skin.Type, width, height int) canvas {
-	return canvas{Sheet: skin.NewSheet(width, height), model: model}
+	return canvas{Sheet: skin.NewSheet(width, height), model: model, weave: cloth}
 }
 
 // wrap paints a band round a part, from one row of its sides to before another,
@@ -78,20 +67,12 @@ func (c canvas) wrap(part skin.Part, from, to int, colour ink) {
 	}
 }
 
-// fill paints a rectangle of cloth: it has a grain, and is darker at its sides
-// and its hem.
+// fill paints a rectangle in one colour, shaded as the canvas weaves it.
 func (c canvas) fill(area skin.Rect, colour ink) {
 	area = area.Scaled(c.Scale())
 	for y := range area.H {
 		for x := range area.W {
-			light := int(mix(uint64(area.Y+y)<<32|uint64(area.X+x))%7) - 3
-			if x == 0 || x == area.W-1 {
-				light -= 5
-			}
-			if y > 0 && y == area.H-1 {
-				light -= 6
-			}
-			c.dot(area.X+x, area.Y+y, colour.lit(light))
+			c.dot(area.X+x, area.Y+y, c.weave(colour, area, x, y))
 		}
 	}
 }

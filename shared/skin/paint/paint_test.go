@@ -2,8 +2,11 @@ package paint_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"image"
 	"image/png"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,12 +16,12 @@ import (
 )
 
 // Every painting is a texture that the service would take from anybody, and no
-// two are the same.
+// two are the same. The company is part of the corpus.
 func TestPaintingsAreTextures(t *testing.T) {
 	t.Parallel()
 
 	seen := map[[32]byte]string{}
-	for _, painting := range append(paint.Skins(), paint.Capes()...) {
+	for _, painting := range append(paint.Corpus(), paint.CorpusCapes()...) {
 		texture, err := skin.Read(encode(t, painting.Sheet), painting.Type.String(), skin.DefaultLimits())
 		if err != nil {
 			t.Errorf("%s: %v", painting.Name, err)
@@ -37,7 +40,7 @@ func TestPaintingsAreTextures(t *testing.T) {
 func TestSkinsShowTheirModel(t *testing.T) {
 	t.Parallel()
 
-	for _, painting := range paint.Skins() {
+	for _, painting := range paint.Corpus() {
 		if got := skin.DetectModel(painting.Sheet); got != painting.Type {
 			t.Errorf("%s is painted for %s, but detected as %s", painting.Name, painting.Type, got)
 		}
@@ -79,7 +82,10 @@ func TestCompanyIsVaried(t *testing.T) {
 func TestFiguresAreWhole(t *testing.T) {
 	t.Parallel()
 
-	for _, painting := range paint.Skins() {
+	for _, painting := range paint.Corpus() {
+		if isNoise(painting) {
+			continue
+		}
 		legacy := painting.Sheet.Height < painting.Sheet.Width
 		parts := []skin.Part{skin.Head, skin.Body, skin.RightArm, skin.RightLeg}
 		if !legacy {
@@ -101,6 +107,72 @@ func TestFiguresAreWhole(t *testing.T) {
 				t.Errorf("%s has a hole in the face %+v", cape.Name, face)
 			}
 		}
+	}
+}
+
+// The corpus is what measurements are made with: it has all that players wear, in
+// numbers that keep the rare from hiding the usual.
+func TestCorpusIsVaried(t *testing.T) {
+	t.Parallel()
+
+	corpus := paint.Corpus()
+	if len(corpus) != 50 || len(paint.CorpusCapes()) != 8 {
+		t.Errorf("%d skins and %d capes; want 50 and 8", len(corpus), len(paint.CorpusCapes()))
+	}
+	count := map[string]int{}
+	for _, painting := range corpus {
+		sheet := painting.Sheet
+		colours, holes, glass := map[[4]byte]bool{}, false, false
+		for i := 0; i < len(sheet.Pix); i += 4 {
+			texel := [4]byte(sheet.Pix[i:])
+			holes = holes || texel[3] == 0
+			glass = glass || texel[3] > 0 && texel[3] < 255
+			if texel[3] > 0 {
+				colours[texel] = true
+			}
+		}
+		for kind, is := range map[string]bool{
+			"slim":                       painting.Type == skin.Alex,
+			"legacy":                     sheet.Height < sheet.Width,
+			"of scale 2":                 sheet.Scale() == 2,
+			"of scale 4":                 sheet.Scale() == 4,
+			"of scale 8":                 sheet.Scale() == 8,
+			"see-through":                glass,
+			"with holes":                 holes,
+			"of 32 colours at most":      len(colours) <= 32,
+			"of more than 256 colours":   len(colours) > 256,
+			"of more than 2,000 colours": len(colours) > 2000,
+			"noise":                      isNoise(painting),
+		} {
+			if is {
+				count[kind]++
+			}
+		}
+	}
+	for kind, least := range map[string]int{
+		"slim": 12, "legacy": 4, "of scale 2": 2, "of scale 4": 2, "of scale 8": 2, "see-through": 10, "with holes": 40,
+		"of 32 colours at most": 4, "of more than 256 colours": 15, "of more than 2,000 colours": 4,
+	} {
+		if count[kind] < least {
+			t.Errorf("%d skins %s; want %d at least", count[kind], kind, least)
+		}
+	}
+	if count["noise"] > 6 {
+		t.Errorf("%d skins are noise; want 6 at most", count["noise"])
+	}
+}
+
+// What is measured with the corpus can be compared only while it stays the same.
+func TestCorpusNeverVaries(t *testing.T) {
+	t.Parallel()
+
+	sum := sha256.New()
+	for _, painting := range append(paint.Corpus(), paint.CorpusCapes()...) {
+		fmt.Fprintf(sum, "%s %s %d %d\n%s", painting.Name, painting.Type, painting.Sheet.Width, painting.Sheet.Height, painting.Sheet.Pix)
+	}
+	const want = "f7d7023f855168c2"
+	if got := fmt.Sprintf("%x", sum.Sum(nil)[:8]); got != want {
+		t.Errorf("the corpus is another one, %s; want %s", got, want)
 	}
 }
 
@@ -187,3 +259,5 @@ func opaque(sheet skin.Sheet, area skin.Rect) bool {
 	}
 	return true
 }
+
+func isNoise(painting paint.Named) bool { return strings.HasSuffix(painting.Name, "Noise") }
