@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench clean
+.PHONY: help run test lint build bench bench-sizes clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -20,6 +20,9 @@ build: ## Build core and edge into .dev/bin
 
 bench: ## Run the Go benchmarks; ARGS as for test
 	@deploy/dev/bench $(ARGS)
+
+bench-sizes: ## Measure the pictures' sizes; ARGS='-formats webp' for the quick half
+	@deploy/dev/bench-sizes $(ARGS)
 
 clean: ## Stop what runs and remove .dev, the data included
 	@deploy/dev/clean

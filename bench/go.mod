@@ -8,6 +8,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/valyala/fasthttp v1.74.0
 	github.com/veneer-skins/veneer/core v0.0.0
+	github.com/veneer-skins/veneer/edge v0.0.0
 	github.com/veneer-skins/veneer/shared v0.0.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
@@ -21,6 +22,7 @@ require (
 	github.com/VictoriaMetrics/metrics v1.35.1 // indirect
 	github.com/aymerick/douceur v0.2.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/davidbyttow/govips/v2 v2.17.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -52,6 +54,7 @@ require (
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/image v0.18.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
@@ -59,5 +62,6 @@ require (
 
 replace (
 	github.com/veneer-skins/veneer/core => ../core
+	github.com/veneer-skins/veneer/edge => ../edge
 	github.com/veneer-skins/veneer/shared => ../shared
 )

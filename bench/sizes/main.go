@@ -1,0 +1,167 @@
+// Command sizes prints how large the corpus's pictures are beside what the best
+// tools make of the same pixels: cwebp for WebP, optipng and zopflipng for PNG. It
+// also reads every file back, since a small file that shows something else is
+// worth nothing.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "sizes:", err)
+		os.Exit(1)
+	}
+}
+
+// aims are what is promised, a limit for each picture: the file is at most so
+// many times as large as the smallest of its rivals' files.
+var aims = []struct {
+	format render.Format
+	view   string
+	pose   render.Pose
+	of     func() []paint.Named
+	limit  float64
+	rivals []tool
+}{
+	{render.WebP, "flat", render.Flat, paint.Corpus, 1.02, []tool{cwebp("9")}},
+	{render.WebP, "isometric", render.Isometric, paint.Corpus, 1, []tool{cwebp("6")}},
+	{render.WebP, "preview", render.Preview, paint.Corpus, 1, []tool{cwebp("6")}},
+	{render.WebP, "cape", render.Preview, paint.CorpusCapes, 1, []tool{cwebp("6")}},
+	{render.PNG, "flat", render.Flat, paint.Corpus, 1.05, []tool{optipng, zopflipng}},
+	{render.PNG, "isometric", render.Isometric, paint.Corpus, 1.15, []tool{optipng, zopflipng}},
+	{render.PNG, "preview", render.Preview, paint.Corpus, 1.15, []tool{optipng, zopflipng}},
+	{render.PNG, "cape", render.Preview, paint.CorpusCapes, 1.15, []tool{optipng, zopflipng}},
+}
+
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("sizes", flag.ExitOnError)
+	formats := flags.String("formats", "webp,png", "formats to measure; the rivals for png take long")
+	list := flags.Bool("list", false, "also list every picture that is above its limit")
+	cache := flags.String("cache", ".dev/rivals", "folder in which the rivals' results are kept")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	wanted := strings.Split(*formats, ",")
+	for _, format := range wanted {
+		if format != render.WebP.String() && format != render.PNG.String() {
+			return fmt.Errorf("%q is no format: give webp, png or both", format)
+		}
+	}
+	renderer, err := render.Start(render.Config{})
+	if err != nil {
+		return err
+	}
+	defer renderer.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	arena, err := newArena(*cache)
+	if err != nil {
+		return err
+	}
+	defer arena.close()
+
+	fmt.Fprintln(out, "| format | view | size | pictures | bytes | rival's | ratio | worst | limit | above |")
+	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, aim := range aims {
+		if !slices.Contains(wanted, aim.format.String()) {
+			continue
+		}
+		for _, size := range []int{64, 128, 256, 512} {
+			textures := aim.of()
+			results := make([]result, len(textures))
+			all, ctx := errgroup.WithContext(ctx)
+			all.SetLimit(runtime.GOMAXPROCS(0))
+			for i, texture := range textures {
+				all.Go(func() (err error) {
+					view := render.View{Pose: aim.pose, Type: texture.Type, Size: size, Format: aim.format}
+					if results[i], err = measure(ctx, renderer, arena, texture, view, aim.rivals); err != nil {
+						return fmt.Errorf("%s, %s, size %d: %w", texture.Name, aim.view, size, err)
+					}
+					return nil
+				})
+			}
+			if err := all.Wait(); err != nil {
+				return err
+			}
+			row := sum(results, aim.limit)
+			fmt.Fprintf(out, "| %s | %s | %d | %d | %d | %d | %.3f | %.3f | %.2f | %d |\n",
+				aim.format, aim.view, size, len(results), row.ours, row.theirs, row.ratio(), row.worst, aim.limit, len(row.above))
+			if *list {
+				for _, r := range row.above {
+					fmt.Fprintf(out, "|  | %s | | | %d | %d | %.3f | | | |\n", r.name, r.ours, r.theirs, r.ratio())
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// result is how large a picture is, and how large the best of its rivals makes it.
+type result struct {
+	name         string
+	ours, theirs int
+}
+
+func (r result) ratio() float64 { return float64(r.ours) / float64(r.theirs) }
+
+// total is what all pictures of a row come to.
+type total struct {
+	result
+	worst float64
+	above []result
+}
+
+func sum(results []result, limit float64) (t total) {
+	for _, r := range results {
+		t.ours += r.ours
+		t.theirs += r.theirs
+		t.worst = max(t.worst, r.ratio())
+		if r.ratio() > limit {
+			t.above = append(t.above, r)
+		}
+	}
+	return t
+}
+
+// measure draws and writes a picture, makes sure that it can be read back, and has
+// the rivals write the same pixels.
+func measure(ctx context.Context, renderer *render.Renderer, arena *arena, texture paint.Named, view render.View, rivals []tool) (result, error) {
+	picture, err := renderer.Draw(texture.Sheet, view)
+	if err != nil {
+		return result{}, err
+	}
+	file, err := renderer.Render(texture.Sheet, view)
+	if err != nil {
+		return result{}, err
+	}
+	if err := readBack(file, view.Format, picture); err != nil {
+		return result{}, err
+	}
+	r := result{name: texture.Name, ours: len(file)}
+	for _, rival := range rivals {
+		size, err := arena.size(ctx, rival, picture)
+		if err != nil {
+			return result{}, err
+		}
+		if r.theirs == 0 || size < r.theirs {
+			r.theirs = size
+		}
+	}
+	return r, nil
+}

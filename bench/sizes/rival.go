@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/veneer-skins/veneer/edge/render"
+)
+
+// tool is a program that writes a picture as small as it can.
+type tool struct {
+	name, source string   // the program, and the package of Debian's that brings it
+	args         []string // in which IN and OUT stand for the files
+}
+
+var (
+	optipng   = tool{name: "optipng", source: "optipng", args: []string{"-quiet", "-o5", "IN", "-out", "OUT"}}
+	zopflipng = tool{name: "zopflipng", source: "zopfli", args: []string{"IN", "OUT"}}
+)
+
+// cwebp is lossless cwebp at one of its levels.
+func cwebp(level string) tool {
+	return tool{name: "cwebp", source: "webp", args: []string{"-quiet", "-lossless", "-z", level, "IN", "-o", "OUT"}}
+}
+
+// arena is where tools are set to work. As they take minutes for what never
+// changes, what they made of a picture is remembered.
+type arena struct {
+	cache, scratch string
+	programs       sync.Map // the digest of each program, by its name
+}
+
+// newArena returns an arena that remembers in the folder cache.
+func newArena(cache string) (*arena, error) {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp("", "veneer-sizes-")
+	if err != nil {
+		return nil, err
+	}
+	return &arena{cache: cache, scratch: scratch}, nil
+}
+
+func (a *arena) close() { os.RemoveAll(a.scratch) }
+
+// size returns how large a file the tool writes of a picture.
+func (a *arena) size(ctx context.Context, t tool, picture render.Picture) (int, error) {
+	program, err := a.program(t)
+	if err != nil {
+		return 0, err
+	}
+	key := sha256.New()
+	fmt.Fprintf(key, "%x %q %d %d %s", program, t.args, picture.Width, picture.Height, picture.Pix)
+	kept := filepath.Join(a.cache, fmt.Sprintf("%s-%x", t.name, key.Sum(nil)[:16]))
+	if text, err := os.ReadFile(kept); err == nil {
+		return strconv.Atoi(string(text))
+	}
+	size, err := a.run(ctx, t, picture)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return size, a.keep(kept, strconv.Itoa(size))
+}
+
+// program returns the digest of the tool's program: another version of a tool may
+// make another file.
+func (a *arena) program(t tool) ([sha256.Size]byte, error) {
+	if known, ok := a.programs.Load(t.name); ok {
+		return known.([sha256.Size]byte), nil //nolint:errcheck // nothing else is stored
+	}
+	path, err := exec.LookPath(t.name)
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("%s is missing: install Debian's package %s", t.name, t.source)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	digest := sha256.Sum256(program)
+	a.programs.Store(t.name, digest)
+	return digest, nil
+}
+
+// run has the tool write a picture and returns how large the file is.
+func (a *arena) run(ctx context.Context, t tool, picture render.Picture) (int, error) {
+	folder, err := os.MkdirTemp(a.scratch, "")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	in, out := filepath.Join(folder, "in.png"), filepath.Join(folder, "out")
+	var file bytes.Buffer
+	if err := png.Encode(&file, imageOf(picture)); err != nil {
+		return 0, err
+	}
+	if err := os.WriteFile(in, file.Bytes(), 0o600); err != nil {
+		return 0, err
+	}
+	args := make([]string, len(t.args))
+	for i, arg := range t.args {
+		switch arg {
+		case "IN":
+			arg = in
+		case "OUT":
+			arg = out
+		}
+		args[i] = arg
+	}
+	if said, err := exec.CommandContext(ctx, t.name, args...).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, bytes.TrimSpace(said))
+	}
+	info, err := os.Stat(out)
+	if err != nil {
+		return 0, err
+	}
+	return int(info.Size()), nil
+}
+
+// keep writes a file that is whole as soon as it has its name.
+func (a *arena) keep(path, text string) error {
+	file, err := os.CreateTemp(a.cache, "new-")
+	if err != nil {
+		return err
+	}
+	if _, err := file.WriteString(text); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// imageOf returns the picture as the standard library knows pictures.
+func imageOf(picture render.Picture) *image.NRGBA {
+	return &image.NRGBA{
+		Pix: picture.Pix, Stride: 4 * picture.Width, Rect: image.Rect(0, 0, picture.Width, picture.Height),
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// What a tool made of a picture is remembered, for that tool and that picture.
+func TestArenaRemembers(t *testing.T) {
+	t.Parallel()
+
+	a := openArena(t)
+	copied := tool{name: "cp", args: []string{"IN", "OUT"}}
+	picture := noise(1)
+	var file bytes.Buffer
+	if err := png.Encode(&file, imageOf(picture)); err != nil {
+		t.Fatal(err)
+	}
+	f := func(tool tool, picture render.Picture, want int) {
+		t.Helper()
+		if got, err := a.size(t.Context(), tool, picture); err != nil || got != want {
+			t.Errorf("%s %q: %d bytes, %v; want %d", tool.name, tool.args, got, err, want)
+		}
+	}
+
+	f(copied, picture, file.Len())
+	kept, err := filepath.Glob(filepath.Join(a.cache, "cp-*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept %q, %v; want one file", kept, err)
+	}
+	if err := os.WriteFile(kept[0], []byte("7"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f(copied, picture, 7)
+	f(tool{name: "cp", args: []string{"-f", "IN", "OUT"}}, picture, file.Len())
+	picture.Width, picture.Height = picture.Height, picture.Width
+	file.Reset()
+	if err := png.Encode(&file, imageOf(picture)); err != nil {
+		t.Fatal(err)
+	}
+	f(copied, picture, file.Len())
+}
+
+func TestArenaNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+
+	_, err := openArena(t).size(t.Context(), tool{name: "no-such-tool", source: "its-package"}, noise(1))
+	if want := "no-such-tool is missing: install Debian's package its-package"; err == nil || err.Error() != want {
+		t.Errorf("%v; want %q", err, want)
+	}
+}
+
+func TestReadBack(t *testing.T) {
+	t.Parallel()
+
+	picture := noise(2)
+	for i := 3; i < len(picture.Pix); i += 4 {
+		if picture.Pix[i] == 0 {
+			clear(picture.Pix[i-3 : i])
+		}
+	}
+	asWebP, err := libwebp.Encode(picture.Pix, picture.Width, picture.Height, 1, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asPNG bytes.Buffer
+	if err := png.Encode(&asPNG, imageOf(picture)); err != nil {
+		t.Fatal(err)
+	}
+	for format, file := range map[render.Format][]byte{render.WebP: asWebP, render.PNG: asPNG.Bytes()} {
+		if err := readBack(file, format, picture); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
+		if err := readBack(file, format, noise(3)); err == nil {
+			t.Errorf("%s: another picture passes", format)
+		}
+		if err := readBack(file[:len(file)/2], format, picture); err == nil {
+			t.Errorf("%s: half a file passes", format)
+		}
+	}
+}
+
+func TestSum(t *testing.T) {
+	t.Parallel()
+
+	got := sum([]result{{"a", 102, 100}, {"b", 103, 100}, {"c", 95, 100}}, 1.02)
+	want := total{result: result{ours: 300, theirs: 300}, worst: 1.03, above: []result{{"b", 103, 100}}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(total{}, result{})); diff != "" {
+		t.Errorf("sum (-want +got):\n%s", diff)
+	}
+}
+
+func openArena(t *testing.T) *arena {
+	t.Helper()
+	a, err := newArena(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	return a
+}
+
+func noise(seed uint64) render.Picture {
+	sheet := paint.Noise(seed, 24, 16)
+	return render.Picture{Width: sheet.Width, Height: sheet.Height, Pix: sheet.Pix}
+}
