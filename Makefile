@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench bench-sizes clean
+.PHONY: help run test lint build bench bench-sizes bench-speed clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -23,6 +23,9 @@ bench: ## Run the Go benchmarks; ARGS as for test
 
 bench-sizes: ## Measure the pictures' sizes; ARGS='-formats webp' for the quick half
 	@deploy/dev/bench-sizes $(ARGS)
+
+bench-speed: ## Measure how long pictures take on one core
+	@deploy/dev/bench-speed
 
 clean: ## Stop what runs and remove .dev, the data included
 	@deploy/dev/clean

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestEveryTextureIsInTheCorpus(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range append(skins, capes...) {
+		if found, err := find(name); err != nil || found.Name != name {
+			t.Errorf("find(%q) = %q, %v", name, found.Name, err)
+		}
+	}
+	if found, err := find("Nobody"); err == nil {
+		t.Errorf("find(Nobody) = %q", found.Name)
+	}
+}
+
+// Processor time passes while something is computed.
+func TestProcessorTimePasses(t *testing.T) {
+	t.Parallel()
+
+	began, err := processorTime()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for spent := began; spent <= began; {
+		if spent, err = processorTime(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What others take from the heap meanwhile counts as well, so this test runs alone.
+func TestHeapOf(t *testing.T) {
+	got, err := heapOf(func() ([]byte, error) { return make([]byte, 1<<16), nil })
+	if err != nil || got.objects != 1 || got.bytes != 1<<16 {
+		t.Errorf("one slice of 64 KiB: %v, %v", got, err)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	t.Parallel()
+
+	if got := median([]time.Duration{9, 1, 7, 2, 8}); got != 7 {
+		t.Errorf("median: %d; want 7", got)
+	}
+}
