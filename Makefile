@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench bench-sizes bench-speed clean
+.PHONY: help run test lint build bench bench-sizes bench-speed gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -26,6 +26,9 @@ bench-sizes: ## Measure the pictures' sizes; ARGS='-formats webp' for the quick 
 
 bench-speed: ## Measure how long pictures take on one core
 	@deploy/dev/bench-speed
+
+gallery: ## Draw the README's picture, docs/gallery.png, anew
+	@deploy/dev/gallery
 
 clean: ## Stop what runs and remove .dev, the data included
 	@deploy/dev/clean

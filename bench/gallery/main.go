@@ -1,0 +1,177 @@
+// Command gallery draws every view that Veneer has of textures that it painted
+// itself, on one sheet, and writes it to the PNG file that its argument names.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"os"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "gallery:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 1 {
+		return errors.New("give the file to write")
+	}
+	renderer, err := render.Start(render.Config{})
+	if err != nil {
+		return err
+	}
+	defer renderer.Close()
+	file, err := compose(renderer)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(args[0], file, 0o644)
+}
+
+// The sheet, in pixels. It is as wide as a page shows it without scaling, which
+// would blur what is crisp.
+const (
+	width, height = 880, 840
+	margin        = 28
+)
+
+// exhibit is a picture that is shown.
+type exhibit struct {
+	sheet skin.Sheet
+	kind  skin.Type
+	pose  render.Pose
+	size  int
+}
+
+// strip is a row of exhibits which stand on one line, spread from a left edge to a
+// right one.
+type strip struct {
+	left, right, bottom int
+	exhibits            []exhibit
+}
+
+// strips are what is shown where: one figure that is large, heads beside it from
+// large to small, figures of all kinds, capes, and the head of whoever has none.
+func strips() []strip {
+	const middle, end = 452, width - margin
+	return []strip{
+		{margin, middle - margin, 428, []exhibit{
+			{paint.Explorer(), skin.Steve, render.Preview, 400},
+		}},
+		{middle, end, 220, []exhibit{
+			{paint.Robot(), skin.Steve, render.Isometric, 192},
+			{paint.Frog(), skin.Alex, render.Isometric, 192},
+		}},
+		{middle, end, 340, []exhibit{
+			{paint.Diver(), skin.Alex, render.Isometric, 96},
+			{paint.Gardener(), skin.Steve, render.Isometric, 96},
+			{paint.Mage(), skin.Steve, render.Isometric, 96},
+			{paint.Fox(), skin.Steve, render.Isometric, 96},
+		}},
+		{middle, end, 428, []exhibit{
+			{paint.Explorer(), skin.Steve, render.Flat, 56},
+			{paint.Ranger(), skin.Alex, render.Flat, 56},
+			{paint.Robot(), skin.Steve, render.Flat, 56},
+			{paint.Knight(), skin.Steve, render.Flat, 56},
+			{paint.Penguin(), skin.Steve, render.Flat, 56},
+			{paint.Astronaut(), skin.Steve, render.Flat, 56},
+		}},
+		{margin, end, 660, []exhibit{
+			{paint.Ranger(), skin.Alex, render.Preview, 208},
+			{paint.Knight(), skin.Steve, render.Preview, 208},
+			{paint.Gardener(), skin.Steve, render.Preview, 208},
+			{paint.Diver(), skin.Alex, render.Preview, 208},
+		}},
+		{margin, end, height - margin, []exhibit{
+			{paint.Sunrise(), skin.Cape, render.Preview, 128},
+			{paint.Evergreen(), skin.Cape, render.Preview, 128},
+			{paint.NightSky(), skin.Cape, render.Preview, 128},
+			{paint.Default(), skin.Steve, render.Isometric, 128},
+			{paint.Default(), skin.Steve, render.Isometric, 64},
+			{paint.Default(), skin.Steve, render.Flat, 32},
+		}},
+	}
+}
+
+// compose returns the file of the whole sheet.
+func compose(renderer *render.Renderer) ([]byte, error) {
+	canvas := image.NewNRGBA(image.Rect(0, 0, width, height))
+	lay(canvas)
+	for _, strip := range strips() {
+		if err := strip.hang(renderer, canvas); err != nil {
+			return nil, err
+		}
+	}
+	return renderer.Encode(render.Picture{Width: width, Height: height, Pix: canvas.Pix}, render.PNG)
+}
+
+// lay covers the canvas with pale checks, which tell what is transparent from what
+// is white.
+func lay(canvas *image.NRGBA) {
+	const side = 10
+	pale, paler := color.NRGBA{R: 0xdc, G: 0xe1, B: 0xe8, A: 0xff}, color.NRGBA{R: 0xe3, G: 0xe7, B: 0xed, A: 0xff}
+	for y := range height {
+		for x := range width {
+			check := pale
+			if (x/side+y/side)%2 == 0 {
+				check = paler
+			}
+			canvas.SetNRGBA(x, y, check)
+		}
+	}
+}
+
+// hang draws the exhibits of a strip, each as far as there is anything to see, so
+// that what is seen stands in line.
+func (s strip) hang(renderer *render.Renderer, canvas draw.Image) error {
+	var pictures []image.Image
+	room := s.right - s.left
+	for _, e := range s.exhibits {
+		picture, err := renderer.Draw(e.sheet, render.View{Pose: e.pose, Type: e.kind, Size: e.size, Format: render.PNG})
+		if err != nil {
+			return err
+		}
+		pictures = append(pictures, trim(picture))
+		room -= pictures[len(pictures)-1].Bounds().Dx()
+	}
+	if room < 0 {
+		return fmt.Errorf("a strip lacks %d pixels for its %d exhibits", -room, len(pictures))
+	}
+	left := s.left
+	for i, picture := range pictures {
+		area := picture.Bounds()
+		place := area.Sub(area.Min).Add(image.Pt(left, s.bottom-area.Dy()))
+		draw.Draw(canvas, place, picture, area.Min, draw.Over)
+		if between := len(pictures) - 1 - i; between > 0 {
+			left += area.Dx() + room/between
+			room -= room / between
+		}
+	}
+	return nil
+}
+
+// trim returns the part of a picture in which there is anything to see.
+func trim(picture render.Picture) image.Image {
+	img := &image.NRGBA{
+		Pix: picture.Pix, Stride: 4 * picture.Width, Rect: image.Rect(0, 0, picture.Width, picture.Height),
+	}
+	var seen image.Rectangle
+	for y := range picture.Height {
+		for x := range picture.Width {
+			if img.NRGBAAt(x, y).A > 0 {
+				seen = seen.Union(image.Rect(x, y, x+1, y+1))
+			}
+		}
+	}
+	return img.SubImage(seen)
+}
