@@ -29,16 +29,18 @@ func main() {
 	}
 }
 
-// aims are what is promised, a limit for each picture: the file is at most so
-// many times as large as the smallest of its rivals' files.
-var aims = []struct {
+// aim is what is promised of every picture of a view: its file is at most limit
+// times as large as the smallest of its rivals' files.
+type aim struct {
 	format render.Format
 	view   string
 	pose   render.Pose
 	of     func() []paint.Named
 	limit  float64
 	rivals []tool
-}{
+}
+
+var aims = []aim{
 	{render.WebP, "flat", render.Flat, paint.Corpus, 1.02, []tool{cwebp("9")}},
 	{render.WebP, "isometric", render.Isometric, paint.Corpus, 1, []tool{cwebp("6")}},
 	{render.WebP, "preview", render.Preview, paint.Corpus, 1, []tool{cwebp("6")}},
@@ -52,16 +54,18 @@ var aims = []struct {
 func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("sizes", flag.ExitOnError)
 	formats := flags.String("formats", "webp,png", "formats to measure; the rivals for png take long")
+	views := flags.String("views", "flat,isometric,preview,cape", "views to measure")
 	list := flags.Bool("list", false, "also list every picture that is above its limit")
 	cache := flags.String("cache", ".dev/rivals", "folder in which the rivals' results are kept")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	wanted := strings.Split(*formats, ",")
-	for _, format := range wanted {
-		if format != render.WebP.String() && format != render.PNG.String() {
-			return fmt.Errorf("%q is no format: give webp, png or both", format)
-		}
+	wanted := slices.DeleteFunc(slices.Clone(aims), func(a aim) bool {
+		return !slices.Contains(strings.Split(*formats, ","), a.format.String()) ||
+			!slices.Contains(strings.Split(*views, ","), a.view)
+	})
+	if len(wanted) == 0 {
+		return fmt.Errorf("there is nothing to measure of formats %q and views %q", *formats, *views)
 	}
 	renderer, err := render.Start(render.Config{})
 	if err != nil {
@@ -78,25 +82,10 @@ func run(args []string, out io.Writer) error {
 
 	fmt.Fprintln(out, "| format | view | size | pictures | bytes | rival's | ratio | worst | limit | above |")
 	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	for _, aim := range aims {
-		if !slices.Contains(wanted, aim.format.String()) {
-			continue
-		}
+	for _, aim := range wanted {
 		for _, size := range []int{64, 128, 256, 512} {
-			textures := aim.of()
-			results := make([]result, len(textures))
-			all, ctx := errgroup.WithContext(ctx)
-			all.SetLimit(runtime.GOMAXPROCS(0))
-			for i, texture := range textures {
-				all.Go(func() (err error) {
-					view := render.View{Pose: aim.pose, Type: texture.Type, Size: size, Format: aim.format}
-					if results[i], err = measure(ctx, renderer, arena, texture, view, aim.rivals); err != nil {
-						return fmt.Errorf("%s, %s, size %d: %w", texture.Name, aim.view, size, err)
-					}
-					return nil
-				})
-			}
-			if err := all.Wait(); err != nil {
+			results, err := aim.results(ctx, renderer, arena, size)
+			if err != nil {
 				return err
 			}
 			row := sum(results, aim.limit)
@@ -104,12 +93,30 @@ func run(args []string, out io.Writer) error {
 				aim.format, aim.view, size, len(results), row.ours, row.theirs, row.ratio(), row.worst, aim.limit, len(row.above))
 			if *list {
 				for _, r := range row.above {
-					fmt.Fprintf(out, "|  | %s | | | %d | %d | %.3f | | | |\n", r.name, r.ours, r.theirs, r.ratio())
+					fmt.Fprintf(out, "| | %s | | | %d | %d | %.3f | | | |\n", r.name, r.ours, r.theirs, r.ratio())
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// results measures all pictures of one size, as many at once as there are cores.
+func (a aim) results(ctx context.Context, renderer *render.Renderer, arena *arena, size int) ([]result, error) {
+	textures := a.of()
+	results := make([]result, len(textures))
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, texture := range textures {
+		all.Go(func() (err error) {
+			view := render.View{Pose: a.pose, Type: texture.Type, Size: size, Format: a.format}
+			if results[i], err = measure(ctx, renderer, arena, texture, view, a.rivals); err != nil {
+				return fmt.Errorf("%s, %s, size %d: %w", texture.Name, a.view, size, err)
+			}
+			return nil
+		})
+	}
+	return results, all.Wait()
 }
 
 // result is how large a picture is, and how large the best of its rivals makes it.
