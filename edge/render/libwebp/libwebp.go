@@ -68,9 +68,10 @@ import (
 //
 // Method is how much libwebp tries, 0 to 6, and quality how hard it tries that,
 // 0 to 100: more of either takes longer and mostly makes the file smaller. What
-// cwebp calls -z 6 is method 4 and quality 75 here, and -z 9 method 6 and
-// quality 100. A picture that is too large (16383 pixels either way), or settings
-// out of range, are an error.
+// cwebp -exact calls -z 6 is method 4 and quality 75 here, and -z 9 method 6 and
+// quality 100; without -exact cwebp's files may be a little smaller, since the
+// colours of transparent pixels are then its own choice. A picture that is too large
+// (16383 pixels either way), or settings out of range, are an error.
 func Encode(pix []byte, width, height, method, quality int) ([]byte, error) {
 	const most = 1<<14 - 1 // pixels either way; WebP's own bound
 	if width < 1 || height < 1 || width > most || height > most || len(pix) != 4*width*height {
