@@ -1,11 +1,6 @@
 package render
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/veneer-skins/veneer/shared/skin"
-)
+import "github.com/veneer-skins/veneer/shared/skin"
 
 // limb is a box of the player and the layer worn over it.
 type limb struct {
@@ -69,25 +64,15 @@ func figure(model skin.Type) []limb {
 	}
 }
 
-// quads returns what of the limbs can be seen, in the order in which it is
-// drawn: the opaque base first, then the layers from the farthest to the
-// nearest, as colours are laid over what lies behind them. Layers are also seen
-// from within, through their holes.
-func (c camera) quads(limbs []limb, model skin.Type, on screen, k int) []quad {
-	// The camera looks down from aside: what stands lower or farther to the far
-	// side is behind.
-	limbs = slices.SortedFunc(slices.Values(limbs), func(a, b limb) int {
-		return cmp.Or(
-			cmp.Compare(a.box.from.y, b.box.from.y),
-			cmp.Compare(a.box.from.x*c.towards.x, b.box.from.x*c.towards.x),
-		)
-	})
-
-	var quads []quad
-	add := func(l limb, box cuboid, part skin.Part, outside bool) {
+// pieces returns the faces of the limbs that can be seen: of the opaque base only
+// those that look at the camera, of the layers also the others, from within,
+// through holes. The base comes first. None goes through another.
+func (c camera) pieces(limbs []limb, model skin.Type) []piece {
+	var all []piece
+	add := func(l limb, box cuboid, part skin.Part, base bool) {
 		for _, f := range facesOf(box, skin.Faces(part, model)) {
-			if c.sees(f) == outside && !l.hides(f) {
-				quads = append(quads, c.project(f, on, k))
+			if !l.hides(f) && (c.sees(f) || !base) {
+				all = append(all, piece{face: f, extent: f.cuboid(), base: base, listed: len(all)})
 			}
 		}
 	}
@@ -96,9 +81,8 @@ func (c camera) quads(limbs []limb, model skin.Type, on screen, k int) []quad {
 	}
 	for _, l := range limbs {
 		add(l, l.worn(), l.layer, false)
-		add(l, l.worn(), l.layer, true)
 	}
-	return quads
+	return cut(all)
 }
 
 // centred returns the screen on which an extent, drawn to a scale, lies in the

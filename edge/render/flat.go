@@ -1,25 +1,33 @@
 package render
 
-import "github.com/veneer-skins/veneer/shared/skin"
+import (
+	"encoding/binary"
 
-// drawFlat draws the face of a normalised skin with its hat, side pixels wide
-// and high.
-func drawFlat(sheet skin.Sheet, side int) Picture {
-	picture := newPicture(side, side)
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// drawFlat draws the face of a skin with its hat, side pixels wide and high.
+func drawFlat(sheet skin.Sheet, side int, pixels []byte) Picture {
+	picture := newPicture(side, side, pixels)
 	picture.place(wornFace(sheet), 0, 0, side, side)
 	return picture
 }
 
-// wornFace returns the texels of the face with the hat laid over them. The base
-// of a normalised skin is opaque, hence so is the result.
+// wornFace returns the texels of the face with the hat laid over them. The base is
+// opaque, hence so is the result.
 func wornFace(sheet skin.Sheet) skin.Sheet {
 	k := sheet.Scale()
 	face := crop(sheet, skin.Faces(skin.Head, skin.Steve).Front.Scaled(k))
-	hat := crop(sheet, skin.Faces(skin.Hat, skin.Steve).Front.Scaled(k))
-	for i := 0; i < len(face.Pix); i += 4 {
-		alpha := int(hat.Pix[i+3])
-		for c := i; c < i+3; c++ {
-			face.Pix[c] = byte((int(hat.Pix[c])*alpha + int(face.Pix[c])*(255-alpha) + 127) / 255)
+	hat := skin.Faces(skin.Hat, skin.Steve).Front.Scaled(k)
+	for v := range face.Height {
+		texels := face.Pix[face.At(0, v):][:4*face.Width]
+		over := sheet.Pix[sheet.At(hat.X, hat.Y+v):][:4*face.Width]
+		for i := 0; i < len(texels); i += 4 {
+			alpha := int(over[i+3])
+			for c := i; c < i+3; c++ {
+				texels[c] = byte((int(over[c])*alpha + int(texels[c])*(255-alpha) + 127) / 255)
+			}
+			texels[i+3] = 255
 		}
 	}
 	return face
@@ -53,14 +61,12 @@ func (p Picture) magnify(texels skin.Sheet, left, top, across, down int) {
 		to := 0
 		for u := range texels.Width {
 			from := texels.At(u, v)
-			texel := [4]byte(texels.Pix[from : from+4])
-			if texel[3] == 0 {
-				texel = [4]byte{}
+			colour := nothing
+			if texels.Pix[from+3] != 0 {
+				colour = shown(binary.LittleEndian.Uint32(texels.Pix[from:]))
 			}
-			for range across {
-				*(*[4]byte)(row[to:]) = texel
-				to += 4
-			}
+			fill(row[to:to+4*across], colour)
+			to += 4 * across
 		}
 		for y := 1; y < down; y++ {
 			copy(p.Pix[4*((top+v*down+y)*p.Width+left):], row)

@@ -18,13 +18,13 @@ const (
 // outer edges.
 const gap = 1
 
-// drawPreview draws the whole figure twice, the front on the left and the back
-// on the right, height pixels high. A standing figure with all its layers is
-// W = 14.849 units wide and H = 34.314 high in this view (classic arms, which
-// also set the frame of slim ones, so that both models are drawn to one scale).
-// The figure fills the height; each half is ⌈height/H · (W + gap)⌉ pixels wide,
-// and the picture twice that.
-func drawPreview(sheet skin.Sheet, model skin.Type, height int) Picture {
+// preview is the whole figure twice, the front on the left and the back on the
+// right, height pixels high. A standing figure with all its layers is W = 14.849
+// units wide and H = 34.314 high in this view (classic arms, which also set the
+// frame of slim ones, so that both models are drawn to one scale). The figure fills
+// the height; each half is ⌈height/H · (W + gap)⌉ pixels wide, and the picture
+// twice that.
+func preview(model skin.Type, height int) scene {
 	var boxes []cuboid
 	for _, limb := range figure(skin.Steve) {
 		boxes = append(boxes, limb.worn())
@@ -36,15 +36,13 @@ func drawPreview(sheet skin.Sheet, model skin.Type, height int) Picture {
 	seen := front.extentOf(boxes...)
 	scale := float64(height) / seen.height()
 	half := int(math.Ceil(scale * (seen.width() + gap)))
-
-	picture := newPicture(2*half, height)
-	onLeft, onRight := centred(seen, scale, 0, half, height), centred(seen, scale, half, half, height)
-	quads := append(
-		front.quads(limbs, model, onLeft, sheet.Scale()),
-		back.quads(limbs, model, onRight, sheet.Scale())...,
-	)
-	picture.paint(sheet, quads, onLeft.crisp(sheet.Scale()))
-	return picture
+	return scene{
+		width: 2 * half, height: height, scale: scale,
+		figures: []shot{
+			{front, limbs, model, centred(seen, scale, 0, half, height)},
+			{back, limbs, model, centred(seen, scale, half, half, height)},
+		},
+	}
 }
 
 // drawCape draws the outer face of a cape on the left and the inner one on the
@@ -52,10 +50,11 @@ func drawPreview(sheet skin.Sheet, model skin.Type, height int) Picture {
 // the picture is 11 units wide, of which there are 16 in the height. The faces
 // are as large as whole pixels for every texel allow; only where there are fewer
 // pixels than texels they fill the height.
-func drawCape(sheet skin.Sheet, height int) Picture {
+func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	faces := skin.CapeFaces().Scaled(sheet.Scale())
 	unit := height / 16 // a whole number of pixels, as heights are multiples of 16
-	picture := newPicture(2*11*unit, height)
+	picture := newPicture(2*11*unit, height, pixels)
+	clear(picture.Pix)
 
 	high := height / faces.Front.H * faces.Front.H
 	if high == 0 {

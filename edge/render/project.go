@@ -16,6 +16,12 @@ func (a vec) times(f float64) vec     { return vec{a.x * f, a.y * f, a.z * f} }
 func (a vec) dot(b vec) float64       { return a.x*b.x + a.y*b.y + a.z*b.z }
 func (a vec) along(axis axis) float64 { return [3]float64{a.x, a.y, a.z}[axis] }
 
+// with returns the point with another coordinate along an axis.
+func (a vec) with(axis axis, at float64) vec {
+	*[]*float64{&a.x, &a.y, &a.z}[axis] = at
+	return a
+}
+
 // axis is one of the three directions of the model's space.
 type axis uint8
 
@@ -53,19 +59,24 @@ type face struct {
 	across, down vec // along their first row, along their first column
 	axis         axis
 	outwards     float64 // 1 if the face looks along its axis, -1 if against it
-	light        int     // how bright it is, in hundredths
+	light        light
 	texels       skin.Rect
 }
 
-// How bright the sides of every box are, in hundredths. The light belongs to the
-// model: it comes from above and from before and behind the player, so that a
-// skin's front is as bright in every pose.
+// light is how bright a face is. It belongs to the model: it comes from above and
+// from before and behind the player, so that a skin's front is as bright in every
+// pose.
+type light uint8
+
 const (
-	lightAbove   = 100
-	lightFront   = 90
-	lightAside   = 70
-	lightBeneath = 60
+	lightAbove light = iota
+	lightFront
+	lightAside
+	lightBeneath
 )
+
+// brightness is what a light leaves of a colour, in hundredths.
+var brightness = [...]uint32{lightAbove: 100, lightFront: 90, lightAside: 70, lightBeneath: 60}
 
 // facesOf returns the six sides of a box and how its texels lie on them: the way
 // the game unfolds boxes, which skin.Box describes.
@@ -128,48 +139,7 @@ func (e extent) height() float64 { return e.bottom - e.top }
 // image, in units, is the pixel left + scale·x, top + scale·y.
 type screen struct{ left, top, scale float64 }
 
-// crisp reports whether the texels of a sheet of scale k are large enough, at
-// four pixels, to be drawn with hard edges. The rows and columns of smaller ones
-// would visibly differ in size, so they are smoothed.
-func (s screen) crisp(k int) bool { return s.scale >= float64(4*k) }
-
-// linear is a value that changes evenly over the picture.
-type linear struct{ perX, perY, atZero float64 }
-
-func (l linear) at(x, y float64) float64 { return l.perX*x + l.perY*y + l.atZero }
-
-// quad is a face in a picture. For each point of the picture it tells which
-// texel lies there, counted from the face's first in texels of the sheet, and
-// how near to the viewer.
-type quad struct {
-	u, v, nearness linear
-	top, bottom    float64 // the first and last row it may touch
-	left, right    float64 // the first and last column it may touch
-	texels         skin.Rect
-	light          int
-}
-
-// project returns the quad that a face is on the screen. A sheet has k texels
-// where the classic one has one. It must not be called for a face that the
-// camera sees from its edge.
-func (c camera) project(f face, on screen, k int) quad {
-	q := quad{texels: f.texels.Scaled(k), light: f.light}
-
-	// The corner and the two edges of the face in the picture.
-	x0, y0 := on.left+on.scale*f.origin.dot(c.right), on.top+on.scale*f.origin.dot(c.down)
-	ax, ay := on.scale*f.across.dot(c.right), on.scale*f.across.dot(c.down)
-	dx, dy := on.scale*f.down.dot(c.right), on.scale*f.down.dot(c.down)
-	q.left, q.right = x0+min(0, ax)+min(0, dx), x0+max(0, ax)+max(0, dx)
-	q.top, q.bottom = y0+min(0, ay)+min(0, dy), y0+max(0, ay)+max(0, dy)
-
-	// A point is origin + s·across + t·down; solved for s and t, in texels.
-	area := ax*dy - ay*dx
-	w, h := float64(q.texels.W)/area, float64(q.texels.H)/area
-	q.u = linear{dy * w, -dx * w, (y0*dx - x0*dy) * w}
-	q.v = linear{-ay * h, ax * h, (x0*ay - y0*ax) * h}
-
-	right, down, towards := c.right.along(f.axis), c.down.along(f.axis), c.towards.along(f.axis)
-	q.nearness = linear{-right / (towards * on.scale), -down / (towards * on.scale), 0}
-	q.nearness.atZero = f.origin.along(f.axis)/towards - q.nearness.at(on.left, on.top)
-	return q
+// place returns where in the picture a point of the model is.
+func (s screen) place(c camera, p vec) (x, y float64) {
+	return s.left + s.scale*p.dot(c.right), s.top + s.scale*p.dot(c.down)
 }

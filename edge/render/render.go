@@ -134,9 +134,14 @@ type Picture struct {
 	Pix           []byte
 }
 
-// newPicture returns a transparent picture.
-func newPicture(width, height int) Picture {
-	return Picture{Width: width, Height: height, Pix: make([]byte, 4*width*height)}
+// newPicture returns a picture in the memory of pixels if that is enough, and then
+// with whatever is in it.
+func newPicture(width, height int, pixels []byte) Picture {
+	size := 4 * width * height
+	if cap(pixels) < size {
+		pixels = make([]byte, size)
+	}
+	return Picture{Width: width, Height: height, Pix: pixels[:size]}
 }
 
 // Draw draws a view of a sheet: a skin of 64k × 64k or 64k × 32k texels, or a
@@ -144,6 +149,11 @@ func newPicture(width, height int) Picture {
 // is an Invalid fault; a sheet of another shape is a plain error, as none such
 // should ever have been stored.
 func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
+	return r.draw(sheet, view, nil)
+}
+
+// draw draws in the memory of pixels if that is enough.
+func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, error) {
 	if err := view.Check(); err != nil {
 		return Picture{}, err
 	}
@@ -151,17 +161,31 @@ func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
 		return Picture{}, fmt.Errorf("draw %s of %s: %w", view.Pose, view.Type, err)
 	}
 	if view.Type == skin.Cape {
-		return drawCape(sheet, view.Size), nil
+		return drawCape(sheet, view.Size, pixels), nil
 	}
-	sheet = sheet.Normalised(view.Type)
-	switch view.Pose {
-	case Isometric:
-		return drawIsometric(sheet, view.Size), nil
-	case Preview:
-		return drawPreview(sheet, view.Type, view.Size), nil
-	default:
-		return drawFlat(sheet, view.Size), nil
+	if sheet.Height < sheet.Width {
+		// Of all that normalising does, square sheets need only an opaque base, and
+		// whoever reads a texel of the base takes it for opaque.
+		sheet = sheet.Normalised(view.Type)
 	}
+	if view.Pose == Flat {
+		return drawFlat(sheet, view.Size, pixels), nil
+	}
+	return r.drawFigure(sheet, view, pixels), nil
+}
+
+// drawFigure draws the poses in which the model stands in space.
+func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
+	plan := r.plans.of(planOf(view, sheet.Scale()))
+	colours, ok := r.palettes.Get().(*palette)
+	if !ok {
+		colours = new(palette)
+	}
+	defer r.palettes.Put(colours)
+
+	picture := newPicture(plan.width, plan.height, pixels)
+	plan.paint(picture.Pix, sheet, colours)
+	return picture
 }
 
 // checkSheet makes sure that every texel the drawing looks up is there.
@@ -176,9 +200,17 @@ func checkSheet(sheet skin.Sheet, as skin.Type) error {
 
 // Render draws a view of a sheet and encodes it in the view's format.
 func (r *Renderer) Render(sheet skin.Sheet, view View) ([]byte, error) {
-	picture, err := r.Draw(sheet, view)
+	// Only the file leaves, so the next picture can be drawn over this one.
+	pixels, ok := r.pixels.Get().(*[]byte)
+	if !ok {
+		pixels = new([]byte)
+	}
+	defer r.pixels.Put(pixels)
+
+	picture, err := r.draw(sheet, view, *pixels)
 	if err != nil {
 		return nil, err
 	}
+	*pixels = picture.Pix
 	return r.Encode(picture, view.Format)
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/davidbyttow/govips/v2/vips"
 
@@ -27,6 +28,9 @@ type Config struct {
 type Renderer struct {
 	revision string
 	canWebP  bool
+	plans    *plans
+	palettes sync.Pool // of *palette
+	pixels   sync.Pool // of *[]byte, the memory of pictures that only become files
 }
 
 // Start starts libvips and finds out what it can write. A libvips that cannot
@@ -51,7 +55,7 @@ func Start(config Config) (*Renderer, error) {
 		return nil, fmt.Errorf("start libvips: %w", firstLine(err))
 	}
 
-	r := &Renderer{}
+	r := &Renderer{plans: newPlans(planBytes)}
 	picture := probe()
 	asPNG, err := r.Encode(picture, PNG)
 	if err != nil {
@@ -84,8 +88,10 @@ func (r *Renderer) drawSamples(w io.Writer) error {
 		for _, view := range []View{
 			{Pose: Flat, Type: sample.kind, Size: 24},
 			{Pose: Flat, Type: sample.kind, Size: 32},
-			{Pose: Isometric, Type: sample.kind, Size: 48},
+			{Pose: Isometric, Type: sample.kind, Size: 48}, // smooth
+			{Pose: Isometric, Type: sample.kind, Size: 64}, // crisp, but for large sheets
 			{Pose: Preview, Type: sample.kind, Size: 96},
+			{Pose: Preview, Type: sample.kind, Size: 144},
 		} {
 			if view.Check() != nil {
 				continue // a cape has no face
@@ -189,7 +195,7 @@ func bare(file []byte) []byte {
 // repetition, gradients, partly transparent pixels.
 func probe() Picture {
 	const side = 16
-	picture := newPicture(side, side)
+	picture := newPicture(side, side, nil)
 	for i := range side * side {
 		x, y := i%side, i/side
 		copy(picture.Pix[4*i:], []byte{byte(17 * x), byte(17 * y), byte(x * y), byte(255 - 4*(x/4)*(y/4))})

@@ -1,0 +1,58 @@
+package render
+
+// piece is a face, or what cuts have left of one. Its texels are laid out as on the
+// whole face.
+type piece struct {
+	face
+	extent cuboid // flat along the face's axis
+	base   bool   // opaque, whatever the sheet says
+	listed int    // in the figure
+}
+
+// cuboid returns the extent of the face.
+func (f face) cuboid() cuboid {
+	a, b := f.origin, f.origin.plus(f.across).plus(f.down)
+	return cuboid{
+		from: vec{min(a.x, b.x), min(a.y, b.y), min(a.z, b.z)},
+		to:   vec{max(a.x, b.x), max(a.y, b.y), max(a.z, b.z)},
+	}
+}
+
+// touching is by how much, in units, rounding may let pieces overlap that only
+// touch.
+const touching = 1e-9
+
+// cut cuts pieces until none goes through another, as a hat's sides go through the
+// shoulders: then one of two is nearer wherever they overlap. Of two that cross, the
+// first stays whole.
+func cut(pieces []piece) []piece {
+	for i := 0; i < len(pieces); i++ {
+		for j := range i {
+			if by := &pieces[j]; crossing(&pieces[i], by) {
+				var rest piece
+				pieces[i], rest = halves(pieces[i], by.axis, by.extent.from.along(by.axis))
+				pieces = append(pieces, rest)
+			}
+		}
+	}
+	return pieces
+}
+
+// crossing reports whether two pieces go through each other.
+func crossing(p, q *piece) bool {
+	for axis := sideways; axis <= lengthwise; axis++ {
+		if p.extent.from.along(axis) > q.extent.to.along(axis)-touching ||
+			q.extent.from.along(axis) > p.extent.to.along(axis)-touching {
+			return false
+		}
+	}
+	return true
+}
+
+// halves cuts a piece in two, across an axis.
+func halves(p piece, axis axis, at float64) (first, second piece) {
+	first, second = p, p
+	first.extent.to = p.extent.to.with(axis, at)
+	second.extent.from = p.extent.from.with(axis, at)
+	return first, second
+}

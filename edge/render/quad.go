@@ -1,0 +1,132 @@
+package render
+
+import "math"
+
+// quad is a piece in a picture: for each point of the picture it tells which texel
+// lies there.
+type quad struct {
+	across, down ruler   // of its columns, of its rows
+	top, bottom  float64 // the rows of the picture that it touches
+	first        texel   // of the face
+	columns      int     // of the sheet
+	base         bool
+	axis         axis     // across which it lies
+	depth        [3]depth // along each axis of the model
+	listed       int      // of two in one plane the one that the figure lists later shows
+}
+
+// depth is from where to where something reaches along an axis. It grows towards
+// the viewer.
+type depth struct{ from, to float64 }
+
+// hides reports whether the quad is nearer than another where both are. Pieces
+// that do not go through each other have a plane across one of the axes between
+// them, and this one must be on the viewer's side of it.
+func (q *quad) hides(other *quad) bool {
+	if q.axis == other.axis && math.Abs(q.depth[q.axis].from-other.depth[q.axis].from) < touching {
+		return q.listed > other.listed
+	}
+	for axis := range q.depth {
+		if q.depth[axis].from > other.depth[axis].to-touching {
+			return true
+		}
+	}
+	return false
+}
+
+// ruler measures a face along one of its sides, in texels. The value is even over
+// the picture. Its lines of equal value are upright or slanted, but never level:
+// no camera looks along an axis.
+type ruler struct {
+	perX, perY, atZero float64
+	toX                float64 // 1/perX
+	left, right        float64 // the values at the left and the right end of the piece
+	texels             int     // of the whole face
+}
+
+// newRuler returns the ruler that has these values, for a piece that lies between
+// two of them.
+func newRuler(perX, perY, atZero, from, to float64, texels int) ruler {
+	r := ruler{perX: perX, perY: perY, atZero: atZero, toX: 1 / perX, left: from, right: to, texels: texels}
+	if perX < 0 {
+		r.left, r.right = to, from
+	}
+	return r
+}
+
+// along returns the value at the left edge of the picture, at the height y.
+func (r *ruler) along(y float64) float64 { return r.perY*y + r.atZero }
+
+// project returns the quad that a piece is on the screen, for sheets of scale k
+// that are as high as wide.
+func (c camera) project(p piece, on screen, k int) quad {
+	// The corner and the two edges of the whole face in the picture.
+	x0, y0 := on.place(c, p.origin)
+	ax, ay := on.scale*p.across.dot(c.right), on.scale*p.across.dot(c.down)
+	dx, dy := on.scale*p.down.dot(c.right), on.scale*p.down.dot(c.down)
+
+	// A point of the picture is corner + s·across + t·down; solved for s and t, in
+	// texels.
+	texels := p.texels.Scaled(k)
+	area := ax*dy - ay*dx
+	w, h := float64(texels.W)/area, float64(texels.H)/area
+	fromU, toU := span(p.extent, p.origin, p.across)
+	fromV, toV := span(p.extent, p.origin, p.down)
+	q := quad{
+		across:  newRuler(dy*w, -dx*w, (y0*dx-x0*dy)*w, fromU*float64(texels.W), toU*float64(texels.W), texels.W),
+		down:    newRuler(-ay*h, ax*h, (x0*ay-y0*ax)*h, fromV*float64(texels.H), toV*float64(texels.H), texels.H),
+		columns: sheetColumns * k,
+		first:   newTexel(texels.Y*sheetColumns*k+texels.X, p.light, p.base),
+		base:    p.base,
+		axis:    p.axis,
+		listed:  p.listed,
+	}
+	q.top = y0 + min(fromU*ay, toU*ay) + min(fromV*dy, toV*dy)
+	q.bottom = y0 + max(fromU*ay, toU*ay) + max(fromV*dy, toV*dy)
+	for axis := sideways; axis <= lengthwise; axis++ {
+		from, to := p.extent.from.along(axis), p.extent.to.along(axis)
+		if c.towards.along(axis) < 0 {
+			from, to = -to, -from
+		}
+		q.depth[axis] = depth{from, to}
+	}
+	return q
+}
+
+// sheetColumns is how many columns a classic sheet has.
+const sheetColumns = 64
+
+// span returns where an extent begins and ends along one side of a face, which
+// begins at the origin: 0 is one end of the side and 1 the other.
+func span(e cuboid, origin, side vec) (from, to float64) {
+	length := side.dot(side)
+	a, b := e.from.plus(origin.times(-1)).dot(side)/length, e.to.plus(origin.times(-1)).dot(side)/length
+	return min(a, b), max(a, b)
+}
+
+// texel names a texel of a sheet under a light: its number on the sheet, counted
+// in rows from the top, times eight; plus four if it belongs to the base, which is
+// opaque whatever the sheet says; plus the light.
+type texel uint32
+
+const (
+	ofBase   texel = 4
+	oneTexel texel = 8 // from one texel to the next in its row
+)
+
+func newTexel(number int, under light, base bool) texel {
+	t := texel(number)*oneTexel + texel(under)
+	if base {
+		t += ofBase
+	}
+	return t
+}
+
+func (t texel) number() int  { return int(t / oneTexel) }
+func (t texel) isBase() bool { return t&ofBase != 0 }
+func (t texel) light() light { return light(t % ofBase) }
+
+// at returns the texel in a column and a row of the quad's face.
+func (q *quad) at(column, row int) texel {
+	return q.first + texel(row*q.columns+column)*oneTexel
+}
