@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -39,9 +40,8 @@ type shown uint32
 const nothing shown = 0
 
 // newShown returns the colour of which these are a multiple: red, green and blue,
-// multiplied by the alpha, and the alpha, of which opaque is 255 steps.
-func newShown(red, green, blue, alpha, opaque uint64) shown {
-	step := opaque / 255
+// multiplied by the alpha, and the alpha, of which 255 steps are opaque.
+func newShown(red, green, blue, alpha, step uint64) shown {
 	visible := (alpha + step/2) / step
 	if visible == 0 {
 		return nothing
@@ -52,35 +52,46 @@ func newShown(red, green, blue, alpha, opaque uint64) shown {
 
 // shown returns the colour as it stands in a picture.
 func (d deep) shown() shown {
-	return newShown(uint64(d)&0xffff, uint64(d>>16)&0xffff, uint64(d>>32)&0xffff, d.alpha(), deepOpaque)
+	red, green, blue := uint64(d)&0xffff, uint64(d>>16)&0xffff, uint64(d>>32)&0xffff
+	if d.alpha() != deepOpaque {
+		return newShown(red, green, blue, d.alpha(), deepStep)
+	}
+	const half = deepStep / 2
+	return shown((red+half)/deepStep | (green+half)/deepStep<<8 | (blue+half)/deepStep<<16 | 255<<24)
 }
 
-// palette is the colours of a plan's stacks.
+// palette is the colours of a plan's stacks: as they are mixed, and in a crisp
+// plan, where most are not, also as they are shown.
 type palette struct {
 	deep  []deep
 	shown []shown
 }
 
-// fill works out the colours of stacks, the texels being those of a sheet that is
-// as high as wide.
-func (c *palette) fill(stacks []stack, sheet skin.Sheet) {
-	c.deep = slices.Grow(c.deep[:0], len(stacks))[:len(stacks)]
-	c.shown = slices.Grow(c.shown[:0], len(stacks))[:len(stacks)]
-	c.deep[0], c.shown[0] = 0, nothing
-	for i, s := range stacks[1:] {
-		c.deep[i+1], c.shown[i+1] = c.of(s, sheet.Pix)
+// fill works out the colours, the texels being those of a sheet that is as high as
+// wide.
+func (c *palette) fill(p *plan, sheet skin.Sheet) {
+	c.deep = slices.Grow(c.deep[:0], len(p.stacks))[:len(p.stacks)]
+	c.deep[0] = 0
+	for i, s := range p.stacks[1:] {
+		c.deep[i+1] = s.colour(sheet.Pix, c.deep)
+	}
+	if p.crisp {
+		c.shown = slices.Grow(c.shown[:0], len(p.stacks))[:len(p.stacks)]
+		for i, d := range c.deep {
+			c.shown[i] = d.shown()
+		}
 	}
 }
 
-// of returns the colour of a stack, those of lower number being known.
-func (c *palette) of(s stack, texels []byte) (deep, shown) {
+// colour returns the colour of the stack, those of lower number being known.
+func (s stack) colour(texels []byte, known []deep) deep {
 	texel := binary.LittleEndian.Uint32(texels[4*s.top.number():])
 	alpha := texel >> 24
 	if s.top.isBase() {
 		alpha = 255
 	}
 	if alpha == 0 {
-		return c.deep[s.below], c.shown[s.below]
+		return known[s.below]
 	}
 
 	light := brightness[s.top.light()]
@@ -88,27 +99,27 @@ func (c *palette) of(s stack, texels []byte) (deep, shown) {
 	green := (texel>>8&0xff*light + 50) / 100
 	blue := (texel>>16&0xff*light + 50) / 100
 	if alpha == 255 {
-		return deep(red)*deepStep | deep(green)*deepStep<<16 | deep(blue)*deepStep<<32 | deepOpaque<<48,
-			shown(red | green<<8 | blue<<16 | 255<<24)
+		return deep(red)*deepStep | deep(green)*deepStep<<16 | deep(blue)*deepStep<<32 | deepOpaque<<48
 	}
 	multiplied := func(value uint32) deep { return deep((value*alpha*deepStep + 127) / 255) }
 	over := multiplied(red) | multiplied(green)<<16 | multiplied(blue)<<32 | deep(alpha*deepStep)<<48
-	over = over.over(c.deep[s.below])
-	return over, over.shown()
+	return over.over(known[s.below])
 }
 
 // paint paints the picture of a sheet, which is as high as wide, into pixels: 4
 // bytes for each of the plan, all of which are written. The palette is scratch.
 func (p *plan) paint(pixels []byte, sheet skin.Sheet, colours *palette) {
-	colours.fill(p.stacks, sheet)
+	colours.fill(p, sheet)
 	for y := range p.height {
 		row := pixels[4*p.width*y:][:4*p.width]
 		x := 0
 		for _, r := range p.runs[p.rows[y]:p.rows[y+1]] {
 			end := 4 * int(r.end)
 			switch {
-			case r.mixed == 0:
+			case r.mixed == 0 && p.crisp:
 				fill(row[x:end], colours.shown[r.at])
+			case r.mixed == 0:
+				fill(row[x:end], colours.deep[r.at].shown())
 			case p.crisp:
 				binary.LittleEndian.PutUint32(row[x:], uint32(colours.outline(p.parts[r.at:][:r.mixed])))
 			default:
@@ -147,8 +158,13 @@ func (c *palette) average(parts []part) shown {
 		redBlue += d & halves * uint64(p.weight)
 		greenAlpha += d >> 16 & halves * uint64(p.weight)
 	}
-	const half = 1<<32 - 1
-	return newShown(redBlue&half, greenAlpha&half, redBlue>>32, greenAlpha>>32, deepOpaque*whole)
+	red, green, blue, alpha := redBlue&math.MaxUint32, greenAlpha&math.MaxUint32, redBlue>>32, greenAlpha>>32
+	const step = deepStep * whole
+	if alpha != 255*step {
+		return newShown(red, green, blue, alpha, step)
+	}
+	const half = step / 2
+	return shown((red+half)/step | (green+half)/step<<8 | (blue+half)/step<<16 | 255<<24)
 }
 
 // outline returns the colour of a pixel of a crisp picture that may lie at the

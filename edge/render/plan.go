@@ -107,7 +107,7 @@ func (p *planner) figure(s *sweep, y int) {
 	if p.plan.crisp {
 		p.readMiddles(s, y, left, right)
 		for i := range p.levels {
-			p.openUnbacked(&p.levels[i], left, right)
+			p.openUnbacked(s, &p.levels[i], left, right)
 		}
 	} else {
 		p.openAll(left, right)
@@ -171,10 +171,10 @@ func (p *planner) openAll(left, right int) {
 }
 
 // openUnbacked opens pixels in which a line does not always meet the base.
-func (p *planner) openUnbacked(l *level, left, right int) {
+func (p *planner) openUnbacked(s *sweep, l *level, left, right int) {
 	backed := float64(left) // up to here
 	for _, c := range l.chords {
-		if !c.quad.base {
+		if !s.quads[c.quad].base {
 			continue
 		}
 		if c.from > backed+slack {

@@ -125,8 +125,3 @@ func newTexel(number int, under light, base bool) texel {
 func (t texel) number() int  { return int(t / oneTexel) }
 func (t texel) isBase() bool { return t&ofBase != 0 }
 func (t texel) light() light { return light(t % ofBase) }
-
-// at returns the texel in a column and a row of the quad's face.
-func (q *quad) at(column, row int) texel {
-	return q.first + texel(row*q.columns+column)*oneTexel
-}

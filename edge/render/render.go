@@ -2,10 +2,21 @@
 // and those into a file. What a picture shows follows the player model of the
 // game: which boxes it has, where they stand and which texels lie on them.
 //
+// Poses in space are drawn in two steps. The geometry of a pose, a size and a
+// scale of the sheet is the same for all textures; a plan of it, made once and
+// kept, says which texels each pixel shows. Painting a texture looks up a colour
+// for each pile of texels and stores it.
+//
+// A pixel covers a square. Where texels are at least four pixels wide, a picture
+// is crisp: a pixel shows what is at its middle, except at the outline, where it
+// is as opaque as what lies in its square is on average and has the colour of
+// which most is seen there. In other pictures, smooth ones, each pixel is the
+// average of its square.
+//
 // Pictures are drawn in plain Go, because libvips costs a tenth of a millisecond
 // for each operation however small the picture is; libvips is crossed into once
 // a picture, to encode it. The package starts no goroutines: whoever calls it
-// bounds how much is drawn at once.
+// bounds how much is drawn at once. Plans that are kept take up to 64 MiB.
 package render
 
 import (

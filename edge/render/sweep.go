@@ -15,8 +15,8 @@ const slack = 1e-6
 type sweep struct {
 	quads    []quad // as they lie from left to right, more or less
 	stacks   *stacks
-	inside   []*chord // those that the sweep is in, the nearest first
-	marks    []mark   // where it is in each of those that can be seen
+	inside   []chord // those that the sweep is in, the nearest first
+	marks    []mark  // where it is in each of those that can be seen
 	segments []segment
 }
 
@@ -29,7 +29,7 @@ type level struct {
 // chord is what a level line has of a quad.
 type chord struct {
 	from, to float64
-	quad     *quad
+	quad     int
 }
 
 // segment is a part of a level line that shows one stack.
@@ -73,7 +73,7 @@ func (s *sweep) measure(l *level, y float64) {
 		for ; at > 0 && l.chords[at-1].from > from; at-- {
 			l.chords[at] = l.chords[at-1]
 		}
-		l.chords[at] = chord{from, to, q}
+		l.chords[at] = chord{from, to, i}
 	}
 }
 
@@ -93,9 +93,9 @@ func (s *sweep) cross(l *level, left, right float64) []segment {
 	s.segments, s.inside = s.segments[:0], s.inside[:0]
 	ahead := l.chords
 	for x := left; x < right; {
-		s.inside = slices.DeleteFunc(s.inside, func(c *chord) bool { return c.to <= x+slack })
+		s.inside = slices.DeleteFunc(s.inside, func(c chord) bool { return c.to <= x+slack })
 		for len(ahead) > 0 && ahead[0].from <= x+slack {
-			s.enter(&ahead[0], x)
+			s.enter(ahead[0], x)
 			ahead = ahead[1:]
 		}
 		if len(s.inside) == 0 {
@@ -106,7 +106,7 @@ func (s *sweep) cross(l *level, left, right float64) []segment {
 			continue
 		}
 		seen := s.seen()
-		end := ends(seen, ahead, right)
+		end := s.ends(seen, ahead, right)
 		s.read(seen, l.y, x, end)
 		x = end
 	}
@@ -114,23 +114,26 @@ func (s *sweep) cross(l *level, left, right float64) []segment {
 }
 
 // enter puts a chord among those that the sweep is in, unless it ends at once.
-func (s *sweep) enter(c *chord, x float64) {
+func (s *sweep) enter(c chord, x float64) {
 	if c.to <= x+slack {
 		return
 	}
 	at := len(s.inside)
 	s.inside = append(s.inside, c)
-	for ; at > 0 && c.quad.hides(s.inside[at-1].quad); at-- {
+	for ; at > 0 && s.hides(c, s.inside[at-1]); at-- {
 		s.inside[at] = s.inside[at-1]
 	}
 	s.inside[at] = c
 }
 
+// hides reports whether the first of two chords is nearer where both are.
+func (s *sweep) hides(c, other chord) bool { return s.quads[c.quad].hides(&s.quads[other.quad]) }
+
 // seen returns the chords that the sweep is in as far as they can be seen: no
 // farther than the base.
-func (s *sweep) seen() []*chord {
+func (s *sweep) seen() []chord {
 	for i, c := range s.inside {
-		if c.quad.base {
+		if s.quads[c.quad].base {
 			return s.inside[:i+1]
 		}
 	}
@@ -139,17 +142,17 @@ func (s *sweep) seen() []*chord {
 
 // ends returns up to where the seen chords are all that is seen: one of them ends
 // there, or one ahead begins that they do not hide.
-func ends(seen []*chord, ahead []chord, right float64) float64 {
+func (s *sweep) ends(seen, ahead []chord, right float64) float64 {
 	end := right
 	for _, c := range seen {
 		end = min(end, c.to)
 	}
-	farthest := seen[len(seen)-1].quad
+	farthest := seen[len(seen)-1]
 	for i := range ahead {
 		if ahead[i].from >= end {
 			break
 		}
-		if !farthest.base || ahead[i].quad.hides(farthest) {
+		if !s.quads[farthest.quad].base || s.hides(ahead[i], farthest) {
 			return ahead[i].from
 		}
 	}
@@ -157,11 +160,11 @@ func ends(seen []*chord, ahead []chord, right float64) float64 {
 }
 
 // read appends what the seen chords show from x to end.
-func (s *sweep) read(seen []*chord, y, x, end float64) {
+func (s *sweep) read(seen []chord, y, x, end float64) {
 	marks := s.marks[:len(seen)]
 	below := uint32(0)
 	for i := len(seen) - 1; i >= 0; i-- {
-		marks[i].begin(seen[i].quad, y, x)
+		marks[i].begin(&s.quads[seen[i].quad], y, x)
 		marks[i].stack = s.stacks.number(marks[i].texel(), below)
 		below = marks[i].stack
 	}
@@ -201,14 +204,15 @@ func (s *sweep) show(from, to float64, stack uint32) {
 
 // mark is where a sweep is in a quad.
 type mark struct {
-	quad         *quad
+	first        texel
+	columns      int
 	across, down reading
 	stack        uint32 // of the quad's texel and all behind it
 }
 
 // begin puts the mark at x on a line at the height y.
 func (m *mark) begin(q *quad, y, x float64) {
-	m.quad = q
+	m.first, m.columns = q.first, q.columns
 	m.across.begin(&q.across, y, x)
 	m.down.begin(&q.down, y, x)
 }
@@ -220,26 +224,28 @@ func (m *mark) move(x float64) bool {
 }
 
 // texel returns the texel at the mark.
-func (m *mark) texel() texel { return m.quad.at(m.across.texel, m.down.texel) }
+func (m *mark) texel() texel {
+	return m.first + texel(m.down.texel*m.columns+m.across.texel)*oneTexel
+}
 
 // reading is what a ruler says at a place of a line.
 type reading struct {
-	ruler *ruler
 	start float64 // the value where the picture begins
+	toX   float64
 	texel int
-	ahead float64 // where the texel ends for who comes from the left
+	ahead float64 // the value where the texel ends for who comes from the left
 	step  int     // to the texel behind it: 1 or -1
 	next  float64 // where that one begins
 }
 
 func (r *reading) begin(from *ruler, y, x float64) {
-	r.ruler, r.start = from, from.along(y)
+	r.start, r.toX = from.along(y), from.toX
 	r.texel = min(max(int(r.start+from.perX*x), 0), from.texels-1)
 	r.ahead, r.step = float64(r.texel), -1
 	if from.perX > 0 {
 		r.ahead, r.step = r.ahead+1, 1
 	}
-	r.next = (r.ahead - r.start) * from.toX
+	r.next = (r.ahead - r.start) * r.toX
 	r.move(x)
 }
 
@@ -249,7 +255,7 @@ func (r *reading) move(x float64) bool {
 	for r.next <= x+slack {
 		r.texel += r.step
 		r.ahead += float64(r.step)
-		r.next = (r.ahead - r.start) * r.ruler.toX
+		r.next = (r.ahead - r.start) * r.toX
 		moved = true
 	}
 	return moved
