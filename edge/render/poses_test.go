@@ -350,6 +350,26 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 	}
 }
 
+// Where the left sleeve and the left trouser leg lie in one plane, the sleeve shows,
+// as the game draws it last.
+func TestSleeveShowsBeforeTrousers(t *testing.T) {
+	t.Parallel()
+
+	sheet := paint.Marker(64, 64)
+	fill(sheet, 16, 32, 24, 16, [4]byte{}) // the jacket
+	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Steve, Size: tall})
+	f := func(name string, where func(point) (x, y float64), at point, u, v int) {
+		t.Helper()
+		x, y := where(at)
+		if got, want := pixel(picture, int(x), int(y)), lit(sheet.Pix[sheet.At(u, v):], 90); got != want {
+			t.Errorf("%s: %v; want %v", name, got, want)
+		}
+	}
+
+	f("from the front", front, point{4.1, 12, 2.25}, 52, 63)
+	f("from the back", back, point{4.1, 12, -2.25}, 63, 63)
+}
+
 // The left limbs of a legacy skin mirror the right ones, and it has no layers
 // but the hat.
 func TestPreviewOfLegacySkin(t *testing.T) {

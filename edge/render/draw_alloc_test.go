@@ -1,0 +1,32 @@
+//go:build !race
+
+package render_test
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// A picture costs its own memory, and where faces are scaled theirs. Legacy sheets
+// cost a square one beside.
+func TestDrawAllocates(t *testing.T) {
+	f := func(sheet string, view render.View, want float64) {
+		t.Helper()
+		texels := readSheet(t, sheet)
+		got := testing.AllocsPerRun(100, func() { mustDraw(t, texels, view) })
+		if got > want {
+			t.Errorf("%s of %s: %.0f allocations; want at most %.0f", view.Pose, sheet, got, want)
+		}
+	}
+
+	f("classic", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 2)
+	f("hd", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 2)
+	f("legacy", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 3)
+	f("classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}, 1)
+	f("hd", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 32}, 1)
+	f("slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: 400}, 1)
+	f("legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, 2)
+	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 3)
+}

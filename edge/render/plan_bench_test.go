@@ -1,0 +1,60 @@
+package render
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// BenchmarkPlan measures what the first picture of a size costs beside painting,
+// and BenchmarkPaint every picture of it.
+func BenchmarkPlan(b *testing.B) {
+	for _, key := range benchedPlans() {
+		b.Run(key.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				plan := key.plan()
+				b.ReportMetric(float64(plan.bytes()), "plan-bytes")
+				b.ReportMetric(float64(len(plan.stacks)), "stacks")
+				b.ReportMetric(float64(len(plan.runs)), "runs")
+				b.ReportMetric(float64(len(plan.parts)), "parts")
+			}
+		})
+	}
+}
+
+// BenchmarkPaint measures painting noise, the worst of all sheets.
+func BenchmarkPaint(b *testing.B) {
+	for _, key := range benchedPlans() {
+		b.Run(key.String(), func(b *testing.B) {
+			plan, colours := key.plan(), new(palette)
+			sheet := paint.Noise(1, 64*key.scale, 64*key.scale).Normalised(skin.Steve)
+			pixels := make([]byte, 4*plan.width*plan.height)
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.paint(pixels, sheet, colours)
+			}
+		})
+	}
+}
+
+func benchedPlans() []planKey {
+	return []planKey{
+		{Isometric, skin.Steve, 32, 1},
+		{Isometric, skin.Steve, 128, 1},
+		{Isometric, skin.Steve, 512, 1},
+		{Isometric, skin.Steve, 128, 8},
+		{Preview, skin.Steve, 128, 1},
+		{Preview, skin.Steve, 400, 1},
+		{Preview, skin.Steve, 1024, 1},
+		{Preview, skin.Steve, 400, 8},
+		{Preview, skin.Steve, 1024, 8},
+	}
+}
+
+// String names the plan in the way of benchmarks.
+func (k planKey) String() string {
+	return fmt.Sprintf("pose=%s/size=%d/scale=%d", k.pose, k.size, k.scale)
+}

@@ -1,0 +1,106 @@
+package render
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func head32(scale int) planKey { return planKey{Isometric, skin.Steve, 32, scale} }
+
+// However many ask for a plan at once, all get the same.
+func TestPlansAreMadeOnce(t *testing.T) {
+	t.Parallel()
+
+	kept := newPlans(planBytes)
+	var all sync.WaitGroup
+	got := make([][]*plan, 8)
+	for i := range got {
+		all.Go(func() {
+			for scale := 1; scale <= 4; scale++ {
+				got[i] = append(got[i], kept.of(head32(scale)))
+			}
+		})
+	}
+	all.Wait()
+	for i := range got {
+		for j := range got[i] {
+			if got[i][j] != got[0][j] {
+				t.Fatalf("the plan for scale %d was made twice", j+1)
+			}
+		}
+	}
+
+	bytes := 0
+	for _, p := range got[0] {
+		bytes += p.bytes()
+	}
+	if kept.bytes != bytes || len(kept.known) != 4 {
+		t.Errorf("%d plans of %d bytes are kept; want 4 of %d", len(kept.known), kept.bytes, bytes)
+	}
+}
+
+// The plan that was not used for longest goes first, and no more than necessary.
+func TestOldPlansGo(t *testing.T) {
+	t.Parallel()
+
+	keys := []planKey{
+		{Isometric, skin.Steve, 64, 1},
+		{Isometric, skin.Steve, 72, 1},
+		{Isometric, skin.Steve, 80, 1},
+		{Isometric, skin.Steve, 88, 1},
+		{Isometric, skin.Steve, 96, 1},
+		{Isometric, skin.Steve, 104, 1},
+	}
+	limit := -1
+	for _, key := range keys {
+		limit += key.plan().bytes() // too little for all by one byte
+	}
+	kept := newPlans(limit)
+	var first []*plan
+	for _, key := range keys[:5] {
+		first = append(first, kept.of(key))
+	}
+	kept.of(keys[0])
+	kept.of(keys[5]) // the second was not used for longest
+
+	for i, key := range keys[:5] {
+		element := kept.known[key]
+		if there := element != nil; there != (i != 1) {
+			t.Errorf("plan %d is kept: %t", i, there)
+		} else if there && element.plan() != first[i] {
+			t.Errorf("plan %d is another", i)
+		}
+	}
+	if kept.bytes > limit {
+		t.Errorf("plans of %d bytes are kept; at most %d may be", kept.bytes, limit)
+	}
+}
+
+// A plan that is too large to keep is made whenever it is asked for.
+func TestLargePlansAreNotKept(t *testing.T) {
+	t.Parallel()
+
+	kept := newPlans(4*head32(1).plan().bytes() - 1)
+	one, other := kept.of(head32(1)), kept.of(head32(1))
+	if one == nil || one == other || len(kept.known) != 0 || kept.bytes != 0 {
+		t.Errorf("a large plan is kept: %d plans of %d bytes", len(kept.known), kept.bytes)
+	}
+}
+
+// Heads have one plan for both models, bodies have two.
+func TestPlanOf(t *testing.T) {
+	t.Parallel()
+
+	f := func(pose Pose, same bool) {
+		t.Helper()
+		steve, alex := planOf(View{Pose: pose, Type: skin.Steve, Size: 64}, 1), planOf(View{Pose: pose, Type: skin.Alex, Size: 64, Format: WebP}, 1)
+		if (steve == alex) != same {
+			t.Errorf("%s: %s and %s", pose, steve, alex)
+		}
+	}
+
+	f(Isometric, true)
+	f(Preview, false)
+}
