@@ -23,7 +23,7 @@ type run struct {
 
 // part is a stack that a mixed pixel shows some of. What the parts of a pixel lack
 // of whole, shows nothing. In a crisp plan the stack at the pixel's middle comes
-// first, if it is one of them.
+// first, if anything is there, however little the pixel shows of it.
 type part struct {
 	stack  uint32
 	weight uint32
@@ -187,27 +187,29 @@ func (p *planner) openUnbacked(s *sweep, l *level, left, right int) {
 
 // mix appends a pixel that may be mixed.
 func (p *planner) mix(x int) {
-	parts := p.plan.parts
+	parts, middle := p.plan.parts, p.middle[x]
 	first := len(parts)
+	if middle != 0 {
+		parts = append(parts, part{stack: middle})
+	}
 	sum, weighed := 0.0, 0
 	for i := p.shares.first[x]; i > 0; i = p.shares.all[i-1].next {
 		// Rounding the sums, and not each weight, makes the weights add up.
 		s := &p.shares.all[i-1]
 		sum += s.amount
 		until := int(math.Round(sum * whole / levels))
-		if until == weighed {
-			continue
-		}
-		parts = append(parts, part{s.stack, uint32(until - weighed)})
+		weight := uint32(until - weighed)
 		weighed = until
-		if s.stack == p.middle[x] {
-			parts[first], parts[len(parts)-1] = parts[len(parts)-1], parts[first]
+		if s.stack == middle {
+			parts[first].weight = weight
+		} else if weight > 0 {
+			parts = append(parts, part{s.stack, weight})
 		}
 	}
 	switch mixed := parts[first:]; {
-	case len(mixed) == 0:
+	case weighed == 0:
 		p.show(x, 0)
-	case len(mixed) == 1 && weighed == whole:
+	case weighed == whole && len(mixed) == 1:
 		p.show(x, mixed[0].stack)
 	default:
 		p.plan.parts = parts

@@ -79,8 +79,9 @@ func checkMixed(t *testing.T, p *plan, x, y int, parts []part) {
 	t.Helper()
 	weight, backed := uint32(0), uint32(0)
 	seen := make(map[uint32]bool)
-	for _, m := range parts {
-		if m.weight == 0 || m.stack == 0 || seen[m.stack] {
+	for i, m := range parts {
+		small := m.weight == 0 && (i > 0 || !p.crisp)
+		if small || m.stack == 0 || seen[m.stack] {
 			t.Errorf("pixel %d, %d: a weight of %d for stack %d", x, y, m.weight, m.stack)
 		}
 		seen[m.stack] = true
