@@ -48,7 +48,8 @@ func head() limb {
 }
 
 // figure returns the limbs of a standing player, in the sizes and places of the
-// game's model: 32 units high and 16 wide, or 14 with Alex's slimmer arms.
+// game's model: 32 units high and 16 wide, or 14 with Alex's slimmer arms. Of two
+// layers in one plane the later one shows: the left sleeve before the trousers.
 func figure(model skin.Type) []limb {
 	shoulder := 8.0
 	if model == skin.Alex {

@@ -32,7 +32,7 @@ func preview(model skin.Type, height int) scene {
 	limbs := figure(model)
 	front, back := look(frontYaw, previewPitch), look(backYaw, previewPitch)
 
-	// A figure is as large from behind.
+	// A figure is as large from behind, and stands on the same ground.
 	seen := front.extentOf(boxes...)
 	scale := float64(height) / seen.height()
 	half := int(math.Ceil(scale * (seen.width() + gap)))
