@@ -1,0 +1,644 @@
+package render_test
+
+import (
+	"math"
+	"slices"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// This file draws every view a second time, slowly and plainly: a ray for each
+// of many points of a pixel, against every box. It shares nothing with the
+// renderer, above all no number, so that no mistake is made twice.
+
+// vec is a point or a direction: x to the player's left, y upwards, z to where
+// they look, in units from between their feet.
+type vec [3]float64
+
+func dot(a, b vec) float64 { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
+
+// The sides of a box, two an axis: side/2 is the axis, side%2 its upper end.
+const (
+	rightSide = iota
+	leftSide
+	underside
+	topSide
+	backSide
+	frontSide
+)
+
+// lights says how bright each side is, in hundredths.
+var lights = [6]int{rightSide: 70, leftSide: 70, underside: 60, topSide: 100, backSide: 90, frontSide: 90}
+
+// area is a rectangle of texels of a classic sheet: x, y, width, height.
+type area [4]int
+
+// solid is a box of the model. A layer is larger than what it is worn over by
+// grow on every side, and seen from within too. Where boxes adjoin, a side is
+// open: there is nothing to see of it.
+type solid struct {
+	from, to vec
+	grow     float64
+	layer    bool
+	open     []int
+	sheet    [6]area
+}
+
+var (
+	headBox = solid{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, sheet: [6]area{
+		topSide: {8, 0, 8, 8}, underside: {16, 0, 8, 8}, rightSide: {0, 8, 8, 8}, frontSide: {8, 8, 8, 8}, leftSide: {16, 8, 8, 8}, backSide: {24, 8, 8, 8},
+	}}
+	hatBox = solid{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, grow: 0.5, layer: true, sheet: [6]area{
+		topSide: {40, 0, 8, 8}, underside: {48, 0, 8, 8}, rightSide: {32, 8, 8, 8}, frontSide: {40, 8, 8, 8}, leftSide: {48, 8, 8, 8}, backSide: {56, 8, 8, 8},
+	}}
+)
+
+// trunk is what both models have in common.
+var trunk = []solid{
+	headBox,
+	hatBox,
+	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, open: []int{rightSide, leftSide}, sheet: [6]area{ // body
+		topSide: {20, 16, 8, 4}, underside: {28, 16, 8, 4}, rightSide: {16, 20, 4, 12}, frontSide: {20, 20, 8, 12}, leftSide: {28, 20, 4, 12}, backSide: {32, 20, 8, 12},
+	}},
+	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, grow: 0.254, layer: true, open: []int{rightSide, leftSide}, sheet: [6]area{ // jacket
+		topSide: {20, 32, 8, 4}, underside: {28, 32, 8, 4}, rightSide: {16, 36, 4, 12}, frontSide: {20, 36, 8, 12}, leftSide: {28, 36, 4, 12}, backSide: {32, 36, 8, 12},
+	}},
+	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, open: []int{leftSide}, sheet: [6]area{ // right leg
+		topSide: {4, 16, 4, 4}, underside: {8, 16, 4, 4}, rightSide: {0, 20, 4, 12}, frontSide: {4, 20, 4, 12}, leftSide: {8, 20, 4, 12}, backSide: {12, 20, 4, 12},
+	}},
+	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, grow: 0.252, layer: true, open: []int{leftSide}, sheet: [6]area{ // right pants
+		topSide: {4, 32, 4, 4}, underside: {8, 32, 4, 4}, rightSide: {0, 36, 4, 12}, frontSide: {4, 36, 4, 12}, leftSide: {8, 36, 4, 12}, backSide: {12, 36, 4, 12},
+	}},
+	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, open: []int{rightSide}, sheet: [6]area{ // left leg
+		topSide: {20, 48, 4, 4}, underside: {24, 48, 4, 4}, rightSide: {16, 52, 4, 12}, frontSide: {20, 52, 4, 12}, leftSide: {24, 52, 4, 12}, backSide: {28, 52, 4, 12},
+	}},
+	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, grow: 0.25, layer: true, open: []int{rightSide}, sheet: [6]area{ // left pants
+		topSide: {4, 48, 4, 4}, underside: {8, 48, 4, 4}, rightSide: {0, 52, 4, 12}, frontSide: {4, 52, 4, 12}, leftSide: {8, 52, 4, 12}, backSide: {12, 52, 4, 12},
+	}},
+}
+
+var classicArms = []solid{
+	{from: vec{-8, 12, -2}, to: vec{-4, 24, 2}, open: []int{leftSide}, sheet: [6]area{ // right arm
+		topSide: {44, 16, 4, 4}, underside: {48, 16, 4, 4}, rightSide: {40, 20, 4, 12}, frontSide: {44, 20, 4, 12}, leftSide: {48, 20, 4, 12}, backSide: {52, 20, 4, 12},
+	}},
+	{from: vec{-8, 12, -2}, to: vec{-4, 24, 2}, grow: 0.25, layer: true, open: []int{leftSide}, sheet: [6]area{ // right sleeve
+		topSide: {44, 32, 4, 4}, underside: {48, 32, 4, 4}, rightSide: {40, 36, 4, 12}, frontSide: {44, 36, 4, 12}, leftSide: {48, 36, 4, 12}, backSide: {52, 36, 4, 12},
+	}},
+	{from: vec{4, 12, -2}, to: vec{8, 24, 2}, open: []int{rightSide}, sheet: [6]area{ // left arm
+		topSide: {36, 48, 4, 4}, underside: {40, 48, 4, 4}, rightSide: {32, 52, 4, 12}, frontSide: {36, 52, 4, 12}, leftSide: {40, 52, 4, 12}, backSide: {44, 52, 4, 12},
+	}},
+	{from: vec{4, 12, -2}, to: vec{8, 24, 2}, grow: 0.25, layer: true, open: []int{rightSide}, sheet: [6]area{ // left sleeve
+		topSide: {52, 48, 4, 4}, underside: {56, 48, 4, 4}, rightSide: {48, 52, 4, 12}, frontSide: {52, 52, 4, 12}, leftSide: {56, 52, 4, 12}, backSide: {60, 52, 4, 12},
+	}},
+}
+
+var slimArms = []solid{
+	{from: vec{-7, 12, -2}, to: vec{-4, 24, 2}, open: []int{leftSide}, sheet: [6]area{ // right arm
+		topSide: {44, 16, 3, 4}, underside: {47, 16, 3, 4}, rightSide: {40, 20, 4, 12}, frontSide: {44, 20, 3, 12}, leftSide: {47, 20, 4, 12}, backSide: {51, 20, 3, 12},
+	}},
+	{from: vec{-7, 12, -2}, to: vec{-4, 24, 2}, grow: 0.25, layer: true, open: []int{leftSide}, sheet: [6]area{ // right sleeve
+		topSide: {44, 32, 3, 4}, underside: {47, 32, 3, 4}, rightSide: {40, 36, 4, 12}, frontSide: {44, 36, 3, 12}, leftSide: {47, 36, 4, 12}, backSide: {51, 36, 3, 12},
+	}},
+	{from: vec{4, 12, -2}, to: vec{7, 24, 2}, open: []int{rightSide}, sheet: [6]area{ // left arm
+		topSide: {36, 48, 3, 4}, underside: {39, 48, 3, 4}, rightSide: {32, 52, 4, 12}, frontSide: {36, 52, 3, 12}, leftSide: {39, 52, 4, 12}, backSide: {43, 52, 3, 12},
+	}},
+	{from: vec{4, 12, -2}, to: vec{7, 24, 2}, grow: 0.25, layer: true, open: []int{rightSide}, sheet: [6]area{ // left sleeve
+		topSide: {52, 48, 3, 4}, underside: {55, 48, 3, 4}, rightSide: {48, 52, 4, 12}, frontSide: {52, 52, 3, 12}, leftSide: {55, 52, 4, 12}, backSide: {59, 52, 3, 12},
+	}},
+}
+
+// grown returns the corners of a box with its growth.
+func (b *solid) grown() (low, high vec) {
+	for i := range 3 {
+		low[i], high[i] = b.from[i]-b.grow, b.to[i]+b.grow
+	}
+	return low, high
+}
+
+// texel returns which texel of a sheet of scale k lies at a point of a side.
+func (b *solid) texel(side int, p vec, k int) int32 {
+	low, high := b.grown()
+	for axis := range 3 {
+		p[axis] = (p[axis] - low[axis]) / (high[axis] - low[axis])
+	}
+	var s, t float64 // rightwards and downwards on the sheet, from 0 to 1
+	switch side {
+	case rightSide:
+		s, t = p[2], 1-p[1]
+	case frontSide:
+		s, t = p[0], 1-p[1]
+	case leftSide:
+		s, t = 1-p[2], 1-p[1]
+	case backSide:
+		s, t = 1-p[0], 1-p[1]
+	case topSide, underside:
+		s, t = p[0], p[2]
+	}
+	at := b.sheet[side]
+	w, h := at[2]*k, at[3]*k
+	u := min(max(int(s*float64(w)), 0), w-1)
+	v := min(max(int(t*float64(h)), 0), h-1)
+	return int32((at[1]*k+v)*64*k + at[0]*k + u)
+}
+
+// hit is a texel that a ray meets, and the light on it: texel·128 + light.
+type hit int32
+
+// stack is what a ray meets, nearest first, up to what is surely opaque; 0 ends
+// it. Rays that meet the same have equal stacks.
+type stack [12]hit
+
+// camera looks at boxes along parallel rays.
+type camera struct {
+	right, down, toward vec
+	scale               float64 // pixels a unit
+	x, y                float64 // the pixel at which the origin lies
+}
+
+// look returns a camera that has turned by yaw and bowed by pitch.
+func look(yaw, pitch float64) camera {
+	sinY, cosY := math.Sincos(yaw)
+	sinP, cosP := math.Sincos(pitch)
+	return camera{
+		right:  vec{cosY, 0, sinY},
+		down:   vec{-sinY * sinP, -cosP, cosY * sinP},
+		toward: vec{-sinY * cosP, sinP, cosY * cosP},
+		scale:  1,
+	}
+}
+
+// extent returns the rectangle of the picture that boxes lie in.
+func (c *camera) extent(boxes []solid) (x0, y0, x1, y1 float64) {
+	x0, y0, x1, y1 = math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
+	for i := range boxes {
+		low, high := boxes[i].grown()
+		for corner := range 8 {
+			p := low
+			for axis := range 3 {
+				if corner>>axis&1 == 1 {
+					p[axis] = high[axis]
+				}
+			}
+			x, y := c.x+c.scale*dot(c.right, p), c.y+c.scale*dot(c.down, p)
+			x0, y0, x1, y1 = min(x0, x), min(y0, y), max(x1, x), max(y1, y)
+		}
+	}
+	return x0, y0, x1, y1
+}
+
+// centre moves the camera so that the middle of what boxes cover is at a pixel.
+func (c *camera) centre(boxes []solid, x, y float64) {
+	x0, y0, x1, y1 := c.extent(boxes)
+	c.x += x - (x0+x1)/2
+	c.y += y - (y0+y1)/2
+}
+
+// ray returns what is met at a point of the picture, and which side of which
+// base box is the last of it: -1 if there is none.
+func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) {
+	var start vec
+	for axis := range 3 {
+		start[axis] = c.right[axis]*(x-c.x)/c.scale + c.down[axis]*(y-c.y)/c.scale
+	}
+
+	// crossing is where the ray passes through a side.
+	type crossing struct {
+		depth     float64
+		box, side int
+	}
+	var list [len(met) + 1]crossing
+	n := 0
+	for i, b := range boxes {
+		// The ray is inside the box where it is between both planes of each axis.
+		low, high := b.grown()
+		enter, leave := math.Inf(-1), math.Inf(1)
+		var in, out int
+		for axis := range 3 {
+			near, far := (start[axis]-high[axis])/c.toward[axis], (start[axis]-low[axis])/c.toward[axis]
+			nearSide, farSide := 2*axis+1, 2*axis
+			if near > far {
+				near, far, nearSide, farSide = far, near, farSide, nearSide
+			}
+			if near > enter {
+				enter, in = near, nearSide
+			}
+			if far < leave {
+				leave, out = far, farSide
+			}
+		}
+		if enter >= leave {
+			continue
+		}
+		if !slices.Contains(b.open, in) {
+			list[n] = crossing{enter, i, in}
+			n++
+		}
+		if b.layer && !slices.Contains(b.open, out) {
+			list[n] = crossing{leave, i, out}
+			n++
+		}
+	}
+
+	// Nearest first; the lists are short.
+	for i := range n {
+		for j := i; j > 0 && list[j].depth < list[j-1].depth; j-- {
+			list[j], list[j-1] = list[j-1], list[j]
+		}
+	}
+	for i, at := range list[:n] {
+		p := start
+		for axis := range 3 {
+			p[axis] -= at.depth * c.toward[axis]
+		}
+		b := boxes[at.box]
+		met[i] = hit(b.texel(at.side, p, k)*128) + hit(lights[at.side])
+		if !b.layer {
+			return met, 6*at.box + at.side
+		}
+	}
+	return met, -1
+}
+
+// share is how much of a pixel shows a stack.
+type share struct{ stack, weight int32 }
+
+// place is what there is to see in a pixel, whatever the skin: what its middle
+// shows, or may show where a border of texels runs through it; what shows at its
+// corners; and how much of it shows what. A place without shares shows over all
+// of its square as much as in its middle: something opaque, or nothing.
+type place struct {
+	middle, corners []int32
+	shares          []share
+}
+
+// plan is the picture of all skins of one shape. Crisp pictures show what is in
+// the middle of a pixel, smooth ones the average.
+type plan struct {
+	width, height int
+	crisp         bool
+	step          int // only every so many rows are worked out
+	stacks        []stack
+	places        []place
+	numbers       map[stack]int32
+}
+
+func newPlan(width, height, step int) *plan {
+	return &plan{width: width, height: height, step: step, places: make([]place, width*height), numbers: map[stack]int32{}}
+}
+
+// number returns the number of a stack, the same for equal ones.
+func (p *plan) number(s stack) int32 {
+	n, ok := p.numbers[s]
+	if !ok {
+		n = int32(len(p.stacks))
+		p.numbers[s] = n
+		p.stacks = append(p.stacks, s)
+	}
+	return n
+}
+
+// The points of a pixel that are looked at form a Fibonacci lattice: a regular
+// grid of as many points would err most for borders that run along rows or
+// columns, which the edges of a head do.
+const points, turn = 377, 233
+
+// nudge is how far a border of texels may lie from where it should, in pixels.
+const nudge = 1e-3
+
+// draw fills the columns from x0 to x1 with what a camera sees of boxes.
+func (p *plan) draw(c camera, boxes []solid, x0, x1, k int) {
+	frames := make([][4]float64, len(boxes))
+	for i := range boxes {
+		frames[i][0], frames[i][1], frames[i][2], frames[i][3] = c.extent(boxes[i : i+1])
+	}
+	for y := p.step / 2; y < p.height; y += p.step {
+		for x := x0; x < x1; x++ {
+			left, top := float64(x), float64(y)
+			var near []*solid
+			for i, f := range frames {
+				if f[0] < left+1+nudge && f[2] > left-nudge && f[1] < top+1+nudge && f[3] > top-nudge {
+					near = append(near, &boxes[i])
+				}
+			}
+			if len(near) > 0 {
+				p.places[y*p.width+x] = p.place(&c, near, left, top, k)
+			}
+		}
+	}
+}
+
+// place looks at the pixel whose corner is at x, y.
+func (p *plan) place(c *camera, boxes []*solid, x, y float64, k int) place {
+	var at place
+	if p.crisp {
+		for _, dx := range []float64{0, -nudge, nudge} {
+			for _, dy := range []float64{0, -nudge, nudge} {
+				s, _ := c.ray(boxes, x+0.5+dx, y+0.5+dy, k)
+				at.middle = p.add(at.middle, s)
+			}
+		}
+		// The picture of a side is convex: if the corners of the pixel lie in it,
+		// all of the pixel does, and base boxes are opaque.
+		sides := map[int]bool{}
+		for _, by := range []float64{-nudge, nudge} {
+			for _, dx := range []float64{by, 1 - by} {
+				for _, dy := range []float64{by, 1 - by} {
+					s, base := c.ray(boxes, x+dx, y+dy, k)
+					at.corners = p.add(at.corners, s)
+					sides[base] = true
+				}
+			}
+		}
+		if len(sides) == 1 && !sides[-1] {
+			return place{middle: at.middle}
+		}
+	}
+	for i := range points {
+		dx, dy := (float64(i)+0.5)/points, (float64(i*turn%points)+0.5)/points
+		s, _ := c.ray(boxes, x+dx, y+dy, k)
+		at.share(p.number(s), 1)
+	}
+	return at
+}
+
+// add adds a stack to a set of them.
+func (p *plan) add(set []int32, s stack) []int32 {
+	n := p.number(s)
+	if slices.Contains(set, n) {
+		return set
+	}
+	return append(set, n)
+}
+
+// share adds to what shows a stack.
+func (at *place) share(n, weight int32) {
+	for i := range at.shares {
+		if at.shares[i].stack == n {
+			at.shares[i].weight += weight
+			return
+		}
+	}
+	at.shares = append(at.shares, share{n, weight})
+}
+
+// isometricPlan is the plan of an isometric head.
+func isometricPlan(side, k, step int) *plan {
+	boxes := []solid{headBox, hatBox}
+	c := look(math.Pi/4, math.Atan(1/math.Sqrt2))
+	_, y0, _, y1 := c.extent(boxes)
+	c.scale = float64(side) / (y1 - y0)
+	c.centre(boxes, float64(side)/2, float64(side)/2)
+
+	p := newPlan(side, side, step)
+	p.crisp = c.scale >= 4*float64(k)
+	p.draw(c, boxes, 0, side, k)
+	return p
+}
+
+// previewPlan is the plan of a figure from the front and from the back.
+func previewPlan(arms []solid, height, k, step int) *plan {
+	const degree = math.Pi / 180
+	classic := slices.Concat(trunk, classicArms)
+	figure := slices.Concat(trunk, arms)
+
+	forth, aback := look(-45*degree, 25*degree), look(135*degree, 25*degree)
+	x0, y0, x1, y1 := forth.extent(classic)
+	scale := float64(height) / (y1 - y0)
+	half := int(math.Ceil(scale * (x1 - x0 + 1)))
+
+	p := newPlan(2*half, height, step)
+	p.crisp = scale >= 4*float64(k)
+	forth.scale, aback.scale = scale, scale
+	forth.centre(classic, float64(half)/2, float64(height)/2)
+	aback.centre(classic, 3*float64(half)/2, float64(height)/2)
+	p.draw(forth, figure, 0, half, k)
+	p.draw(aback, figure, half, 2*half, k)
+	return p
+}
+
+// flatPlan is the plan of a flat avatar: the hat's front on the head's.
+func flatPlan(side, k, _ int) *plan {
+	p := newPlan(side, side, 1)
+	p.spread(0, 0, side, side, 8*k, 8*k, func(u, v int) stack {
+		row := (8*k + v) * 64 * k
+		return stack{hit((row+40*k+u)*128 + 100), hit((row+8*k+u)*128 + 100)}
+	})
+	return p
+}
+
+// capePlan is the plan of a cape's two faces, each in the middle of its half.
+// Texels are a whole number of pixels wide, or else fill the height.
+func capePlan(height, k, _ int) *plan {
+	half := height * 11 / 16
+	p := newPlan(2*half, height, 1)
+	w, h := height*10/16, height
+	if texel := height / (16 * k); texel > 0 {
+		w, h = 10*k*texel, 16*k*texel
+	}
+	for i, column := range []int{1, 12} {
+		p.spread(i*half+(half-w)/2, (height-h)/2, w, h, 10*k, 16*k, func(u, v int) stack {
+			return stack{hit(((k+v)*64*k+column*k+u)*128 + 100)}
+		})
+	}
+	return p
+}
+
+// spread lays a grid of columns × rows texels over a rectangle of the picture.
+func (p *plan) spread(x0, y0, w, h, columns, rows int, texel func(u, v int) stack) {
+	for y := range h {
+		for x := range w {
+			at := &p.places[(y0+y)*p.width+x0+x]
+			for v := y * rows / h; v*h < (y+1)*rows; v++ {
+				for u := x * columns / w; u*w < (x+1)*columns; u++ {
+					wide := min((x+1)*columns, (u+1)*w) - max(x*columns, u*w)
+					high := min((y+1)*rows, (v+1)*h) - max(y*rows, v*h)
+					at.share(p.number(texel(u, v)), int32(wide*high))
+				}
+			}
+		}
+	}
+}
+
+// worn returns the texels of a skin as the game shows them: 64k × 64k of them,
+// the base opaque.
+func worn(sheet skin.Sheet) []byte {
+	k := sheet.Width / 64
+	all := make([]byte, 4*64*k*64*k)
+	copy(all, sheet.Pix)
+	texel := func(x, y int) []byte { return all[4*(y*64*k+x):][:4] }
+	alphas := func(x, y, w, h int, set func(alpha *byte)) {
+		for v := y * k; v < (y+h)*k; v++ {
+			for u := x * k; u < (x+w)*k; u++ {
+				set(&texel(u, v)[3])
+			}
+		}
+	}
+	opaque := func(alpha *byte) { *alpha = 255 }
+
+	legacy := sheet.Height < sheet.Width
+	if legacy {
+		for _, m := range []struct{ x, y, w, h, toX, toY int }{
+			{4, 16, 4, 4, 20, 48},
+			{8, 16, 4, 4, 24, 48},
+			{0, 20, 4, 12, 24, 52},
+			{4, 20, 4, 12, 20, 52},
+			{8, 20, 4, 12, 16, 52},
+			{12, 20, 4, 12, 28, 52},
+			{44, 16, 4, 4, 36, 48},
+			{48, 16, 4, 4, 40, 48},
+			{40, 20, 4, 12, 40, 52},
+			{44, 20, 4, 12, 36, 52},
+			{48, 20, 4, 12, 32, 52},
+			{52, 20, 4, 12, 44, 52},
+		} {
+			for v := range m.h * k {
+				for u := range m.w * k {
+					copy(texel((m.toX+m.w)*k-1-u, m.toY*k+v), texel(m.x*k+u, m.y*k+v))
+				}
+			}
+		}
+	}
+	alphas(0, 0, 32, 16, opaque)
+	if legacy {
+		seeThrough := false
+		alphas(32, 0, 32, 32, func(alpha *byte) { seeThrough = seeThrough || *alpha < 128 })
+		if !seeThrough {
+			alphas(32, 0, 32, 32, func(alpha *byte) { *alpha = 0 })
+		}
+	}
+	alphas(0, 16, 64, 16, opaque)
+	alphas(16, 48, 32, 16, opaque)
+	return all
+}
+
+// colour is red, green, blue and alpha from 0 to 255, not premultiplied.
+type colour [4]uint8
+
+// colours returns what each stack of a plan looks like with the texels given.
+func (p *plan) colours(texels []byte) []colour {
+	all := make([]colour, len(p.stacks))
+	for i, s := range p.stacks {
+		var sum [3]float64
+		through := 1.0
+		for _, h := range s {
+			if h == 0 {
+				break
+			}
+			texel, light := texels[4*int(h/128):][:4], int(h%128)
+			opacity := float64(texel[3]) / 255
+			for c := range 3 {
+				sum[c] += through * opacity * float64((int(texel[c])*light+50)/100)
+			}
+			through *= 1 - opacity
+		}
+		if through < 1 {
+			for c := range 3 {
+				all[i][c] = nearest(sum[c] / (1 - through))
+			}
+			all[i][3] = max(1, nearest(255*(1-through)))
+		}
+	}
+	return all
+}
+
+func nearest(v float64) uint8 { return uint8(math.Round(v)) }
+
+// outcomes appends to list which colours a pixel may have, stacks looking as
+// they do in colours.
+func (p *plan) outcomes(list []colour, at *place, colours []colour) []colour {
+	if len(at.shares) == 0 {
+		for _, n := range at.middle {
+			list = append(list, colours[n])
+		}
+		if len(list) == 0 {
+			list = append(list, colour{})
+		}
+		return list
+	}
+	if !p.crisp {
+		return append(list, average(at.shares, colours))
+	}
+	covered := true
+	for _, s := range at.shares {
+		covered = covered && colours[s.stack][3] > 0
+	}
+	if covered {
+		for _, n := range at.middle {
+			list = append(list, colours[n])
+		}
+		certain := true
+		for _, n := range at.corners {
+			certain = certain && colours[n][3] > 0
+		}
+		if certain {
+			return list
+		}
+	}
+	return silhouette(list, at.shares, colours)
+}
+
+// average returns the average of colours, weighted by their alpha too.
+func average(shares []share, colours []colour) colour {
+	var sum [4]float64
+	whole := 0.0
+	for _, s := range shares {
+		c, weight := colours[s.stack], float64(s.weight)
+		whole += weight
+		sum[3] += weight * float64(c[3])
+		for i := range 3 {
+			sum[i] += weight * float64(c[3]) * float64(c[i])
+		}
+	}
+	alpha := nearest(sum[3] / whole)
+	if alpha == 0 {
+		return colour{}
+	}
+	return colour{nearest(sum[0] / sum[3]), nearest(sum[1] / sum[3]), nearest(sum[2] / sum[3]), alpha}
+}
+
+// tie is by how much of an opaque pixel's area two colours must differ for one
+// to have the larger share for sure.
+const tie = 0.02
+
+// silhouette appends the colour of which a pixel shows most, or those among
+// which it is a matter of how one counts, with the average alpha.
+func silhouette(list []colour, shares []share, colours []colour) []colour {
+	var known [64]colour
+	var alphas [64]float64
+	n := 0
+	whole, alpha := 0.0, 0.0
+	for _, s := range shares {
+		c, weight := colours[s.stack], float64(s.weight)
+		whole += weight
+		if c[3] == 0 {
+			continue
+		}
+		opacity := weight * float64(c[3])
+		alpha += opacity
+		c[3] = 0
+		i := 0
+		for i < n && known[i] != c {
+			i++
+		}
+		if i == n {
+			known[n], alphas[n] = c, 0
+			n++
+		}
+		alphas[i] += opacity
+	}
+	shown := nearest(alpha / whole)
+	if shown == 0 {
+		return append(list, colour{})
+	}
+	most := 0.0
+	for _, a := range alphas[:n] {
+		most = max(most, a)
+	}
+	for i, c := range known[:n] {
+		if alphas[i] >= most-tie*255*whole {
+			c[3] = shown
+			list = append(list, c)
+		}
+	}
+	return list
+}
