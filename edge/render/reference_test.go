@@ -53,7 +53,8 @@ var (
 	}}
 )
 
-// trunk is what both models have in common.
+// The boxes of the figure, besides head and hat. Where two layers lie in one
+// plane, the one that stands first in trunk, arms, legs shows.
 var trunk = []solid{
 	headBox,
 	hatBox,
@@ -63,6 +64,9 @@ var trunk = []solid{
 	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, grow: 0.254, layer: true, open: []int{rightSide, leftSide}, sheet: [6]area{ // jacket
 		topSide: {20, 32, 8, 4}, underside: {28, 32, 8, 4}, rightSide: {16, 36, 4, 12}, frontSide: {20, 36, 8, 12}, leftSide: {28, 36, 4, 12}, backSide: {32, 36, 8, 12},
 	}},
+}
+
+var legs = []solid{
 	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, open: []int{leftSide}, sheet: [6]area{ // right leg
 		topSide: {4, 16, 4, 4}, underside: {8, 16, 4, 4}, rightSide: {0, 20, 4, 12}, frontSide: {4, 20, 4, 12}, leftSide: {8, 20, 4, 12}, backSide: {12, 20, 4, 12},
 	}},
@@ -239,9 +243,10 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 		}
 	}
 
-	// Nearest first; the lists are short.
+	// Nearest first; the lists are short. What lies in one plane keeps its order.
+	const same = 1e-9
 	for i := range n {
-		for j := i; j > 0 && list[j].depth < list[j-1].depth; j-- {
+		for j := i; j > 0 && list[j].depth < list[j-1].depth-same; j-- {
 			list[j], list[j-1] = list[j-1], list[j]
 		}
 	}
@@ -263,12 +268,12 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 type share struct{ stack, weight int32 }
 
 // place is what there is to see in a pixel, whatever the skin: what its middle
-// shows, or may show where a border of texels runs through it; what shows at its
-// corners; and how much of it shows what. A place without shares shows over all
+// shows, or may show where a border of texels runs through it; what shows on its
+// rim; and how much of it shows what. A place without shares shows over all
 // of its square as much as in its middle: something opaque, or nothing.
 type place struct {
-	middle, corners []int32
-	shares          []share
+	middle, rim []int32
+	shares      []share
 }
 
 // plan is the picture of all skins of one shape. Crisp pictures show what is in
@@ -305,6 +310,10 @@ const points, turn = 377, 233
 // nudge is how far a border of texels may lie from where it should, in pixels.
 const nudge = 1e-3
 
+// rim is at how many points of each of its edges a pixel is looked at for gaps
+// that reach into it between the points of the lattice.
+const rim = 24
+
 // draw fills the columns from x0 to x1 with what a camera sees of boxes.
 func (p *plan) draw(c camera, boxes []solid, x0, x1, k int) {
 	frames := make([][4]float64, len(boxes))
@@ -340,17 +349,23 @@ func (p *plan) place(c *camera, boxes []*solid, x, y float64, k int) place {
 		// The picture of a side is convex: if the corners of the pixel lie in it,
 		// all of the pixel does, and base boxes are opaque.
 		sides := map[int]bool{}
-		for _, by := range []float64{-nudge, nudge} {
-			for _, dx := range []float64{by, 1 - by} {
-				for _, dy := range []float64{by, 1 - by} {
-					s, base := c.ray(boxes, x+dx, y+dy, k)
-					at.corners = p.add(at.corners, s)
-					sides[base] = true
-				}
+		for _, dx := range []float64{-nudge, 1 + nudge} {
+			for _, dy := range []float64{-nudge, 1 + nudge} {
+				_, base := c.ray(boxes, x+dx, y+dy, k)
+				sides[base] = true
 			}
 		}
 		if len(sides) == 1 && !sides[-1] {
 			return place{middle: at.middle}
+		}
+		for i := range rim {
+			along := float64(i) / rim
+			for _, across := range []float64{-nudge, 1 + nudge} {
+				s, _ := c.ray(boxes, x+along, y+across, k)
+				at.rim = p.add(at.rim, s)
+				s, _ = c.ray(boxes, x+across, y+1-along, k)
+				at.rim = p.add(at.rim, s)
+			}
 		}
 	}
 	for i := range points {
@@ -398,8 +413,8 @@ func isometricPlan(side, k, step int) *plan {
 // previewPlan is the plan of a figure from the front and from the back.
 func previewPlan(arms []solid, height, k, step int) *plan {
 	const degree = math.Pi / 180
-	classic := slices.Concat(trunk, classicArms)
-	figure := slices.Concat(trunk, arms)
+	classic := slices.Concat(trunk, classicArms, legs)
+	figure := slices.Concat(trunk, arms, legs)
 
 	forth, aback := look(-45*degree, 25*degree), look(135*degree, 25*degree)
 	x0, y0, x1, y1 := forth.extent(classic)
@@ -410,7 +425,8 @@ func previewPlan(arms []solid, height, k, step int) *plan {
 	p.crisp = scale >= 4*float64(k)
 	forth.scale, aback.scale = scale, scale
 	forth.centre(classic, float64(half)/2, float64(height)/2)
-	aback.centre(classic, 3*float64(half)/2, float64(height)/2)
+	aback.centre(classic, 3*float64(half)/2, 0)
+	aback.y = forth.y // both stand on the same ground
 	p.draw(forth, figure, 0, half, k)
 	p.draw(aback, figure, half, 2*half, k)
 	return p
@@ -543,6 +559,9 @@ func (p *plan) colours(texels []byte) []colour {
 
 func nearest(v float64) uint8 { return uint8(math.Round(v)) }
 
+// sliver is how much of a pixel's area may be empty without being noticed.
+const sliver = 0.01
+
 // outcomes appends to list which colours a pixel may have, stacks looking as
 // they do in colours.
 func (p *plan) outcomes(list []colour, at *place, colours []colour) []colour {
@@ -558,23 +577,27 @@ func (p *plan) outcomes(list []colour, at *place, colours []colour) []colour {
 	if !p.crisp {
 		return append(list, average(at.shares, colours))
 	}
-	covered := true
+	gap, whole := int32(0), int32(0)
 	for _, s := range at.shares {
-		covered = covered && colours[s.stack][3] > 0
+		whole += s.weight
+		if colours[s.stack][3] == 0 {
+			gap += s.weight
+		}
 	}
-	if covered {
+	if float64(gap) <= sliver*float64(whole) {
 		for _, n := range at.middle {
 			list = append(list, colours[n])
 		}
-		certain := true
-		for _, n := range at.corners {
-			certain = certain && colours[n][3] > 0
-		}
-		if certain {
-			return list
+	}
+	for _, n := range at.rim {
+		if colours[n][3] == 0 {
+			gap++
 		}
 	}
-	return silhouette(list, at.shares, colours)
+	if gap > 0 {
+		list = silhouette(list, at.shares, colours)
+	}
+	return list
 }
 
 // average returns the average of colours, weighted by their alpha too.
