@@ -1,0 +1,275 @@
+package render_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// sight is a rectangle of texels that is seen, under a light, in hundredths. Of
+// its first rows as many as hidden says may be hidden by what stands before.
+type sight struct {
+	area
+	light, hidden int
+}
+
+// A sheet without its layers shows nothing of these.
+var layers = []area{{32, 0, 32, 16}, {0, 32, 64, 16}, {0, 48, 16, 16}, {48, 48, 16, 16}}
+
+// Every picture shows all the texels that it should, and nothing but them: no
+// other texel, and no colour that no texel has.
+func TestPicturesShowTheseTexelsOnly(t *testing.T) {
+	t.Parallel()
+
+	const whole = 12 // as many hidden rows: any of the texels may be seen, or none
+	flat := render.View{Pose: render.Flat, Type: skin.Steve, Size: 64}
+	isometric := render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512}
+	classic := render.View{Pose: render.Preview, Type: skin.Steve, Size: tall}
+	slim := render.View{Pose: render.Preview, Type: skin.Alex, Size: tall}
+	cape := render.View{Pose: render.Preview, Type: skin.Cape, Size: 512}
+
+	for _, test := range []struct {
+		name    string
+		view    render.View
+		legacy  bool
+		without []area // what of the sheet is transparent
+		left    []sight
+		right   []sight // in a preview the right half, otherwise unused
+	}{
+		{"flat with hat", flat, false, nil, []sight{{area{40, 8, 8, 8}, 100, 0}}, nil},
+		{"flat without hat", flat, false, layers, []sight{{area{8, 8, 8, 8}, 100, 0}}, nil},
+		{"flat of a legacy skin", flat, true, nil, []sight{{area{8, 8, 8, 8}, 100, 0}}, nil},
+		{"flat of a legacy skin with a hat", flat, true, []area{{32, 0, 8, 8}}, []sight{{area{40, 8, 8, 8}, 100, 0}}, nil},
+
+		{"isometric with hat", isometric, false, nil, []sight{
+			{area{40, 0, 8, 8}, 100, 0}, {area{32, 8, 8, 8}, 70, 0}, {area{40, 8, 8, 8}, 90, 0},
+		}, nil},
+		{"isometric without hat", isometric, false, layers, []sight{
+			{area{8, 0, 8, 8}, 100, 0}, {area{0, 8, 8, 8}, 70, 0}, {area{8, 8, 8, 8}, 90, 0},
+		}, nil},
+		{"isometric into the hat", isometric, false, []area{{40, 0, 8, 8}, {32, 8, 16, 8}}, []sight{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{0, 8, 8, 8}, 70, 0},
+			{area{8, 8, 8, 8}, 90, 0},
+			{area{56, 8, 8, 1}, 90, 0},
+			{area{56, 9, 1, 7}, 90, whole}, // beside the head
+			{area{63, 9, 1, 7}, 90, whole},
+			{area{48, 8, 8, 1}, 70, 0},
+			{area{48, 9, 1, 7}, 70, whole},
+			{area{55, 9, 1, 7}, 70, whole},
+			{area{48, 7, 8, 1}, 60, 0}, // the bottom's front row
+			{area{48, 0, 1, 7}, 60, 0}, // and its column on the player's right
+		}, nil},
+		{"isometric of a legacy skin", isometric, true, nil, []sight{
+			{area{8, 0, 8, 8}, 100, 0}, {area{0, 8, 8, 8}, 70, 0}, {area{8, 8, 8, 8}, 90, 0},
+		}, nil},
+
+		{"classic preview with layers", classic, false, nil, []sight{
+			{area{40, 0, 8, 8}, 100, 0},
+			{area{40, 8, 8, 8}, 90, 0},
+			{area{48, 8, 8, 7}, 70, 0},
+			{area{48, 15, 8, 1}, 70, whole}, // the sleeve stands before it
+			{area{20, 36, 8, 12}, 90, 3},
+			{area{44, 36, 4, 12}, 90, 3},
+			{area{44, 32, 4, 4}, 100, whole},
+			{area{52, 52, 4, 12}, 90, 1},
+			{area{56, 52, 4, 12}, 70, 0},
+			{area{52, 48, 4, 4}, 100, whole},
+			{area{4, 36, 4, 12}, 90, 3},
+			{area{4, 52, 4, 12}, 90, 3},
+			{area{8, 52, 4, 12}, 70, 3},
+		}, []sight{
+			{area{40, 0, 8, 8}, 100, 0},
+			{area{56, 8, 8, 8}, 90, 0},
+			{area{32, 8, 8, 7}, 70, 0},
+			{area{32, 15, 8, 1}, 70, whole},
+			{area{32, 36, 8, 12}, 90, 3},
+			{area{60, 52, 4, 12}, 90, 3},
+			{area{52, 48, 4, 4}, 100, whole},
+			{area{52, 36, 4, 12}, 90, 1},
+			{area{40, 36, 4, 12}, 70, 0},
+			{area{44, 32, 4, 4}, 100, whole},
+			{area{12, 52, 4, 12}, 90, 3},
+			{area{12, 36, 4, 12}, 90, 3},
+			{area{0, 36, 4, 12}, 70, 3},
+		}},
+		{"classic preview without layers", classic, false, layers, []sight{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{8, 8, 8, 8}, 90, 0},
+			{area{16, 8, 8, 8}, 70, 0},
+			{area{20, 20, 8, 12}, 90, 3},
+			{area{44, 20, 4, 12}, 90, 3},
+			{area{44, 16, 4, 4}, 100, whole},
+			{area{36, 52, 4, 12}, 90, 0},
+			{area{40, 52, 4, 12}, 70, 0},
+			{area{36, 48, 4, 4}, 100, 0},
+			{area{4, 20, 4, 12}, 90, 3},
+			{area{20, 52, 4, 12}, 90, 3},
+			{area{24, 52, 4, 12}, 70, 3},
+		}, []sight{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{24, 8, 8, 8}, 90, 0},
+			{area{0, 8, 8, 8}, 70, 0},
+			{area{32, 20, 8, 12}, 90, 3},
+			{area{44, 52, 4, 12}, 90, 3},
+			{area{36, 48, 4, 4}, 100, whole},
+			{area{52, 20, 4, 12}, 90, 0},
+			{area{40, 20, 4, 12}, 70, 0},
+			{area{44, 16, 4, 4}, 100, 0},
+			{area{28, 52, 4, 12}, 90, 3},
+			{area{12, 20, 4, 12}, 90, 3},
+			{area{0, 20, 4, 12}, 70, 3},
+		}},
+		{"slim preview with layers", slim, false, nil, []sight{
+			{area{40, 0, 8, 8}, 100, 0},
+			{area{40, 8, 8, 8}, 90, 0},
+			{area{48, 8, 8, 7}, 70, 0},
+			{area{48, 15, 8, 1}, 70, whole},
+			{area{20, 36, 8, 12}, 90, 3},
+			{area{44, 36, 3, 12}, 90, 3},
+			{area{44, 32, 3, 4}, 100, whole},
+			{area{52, 52, 3, 12}, 90, 1},
+			{area{55, 52, 4, 12}, 70, 0},
+			{area{52, 48, 3, 4}, 100, whole},
+			{area{4, 36, 4, 12}, 90, 3},
+			{area{4, 52, 4, 12}, 90, 3},
+			{area{8, 52, 4, 12}, 70, 3},
+		}, []sight{
+			{area{40, 0, 8, 8}, 100, 0},
+			{area{56, 8, 8, 8}, 90, 0},
+			{area{32, 8, 8, 7}, 70, 0},
+			{area{32, 15, 8, 1}, 70, whole},
+			{area{32, 36, 8, 12}, 90, 3},
+			{area{59, 52, 3, 12}, 90, 3},
+			{area{52, 48, 3, 4}, 100, whole},
+			{area{51, 36, 3, 12}, 90, 1},
+			{area{40, 36, 4, 12}, 70, 0},
+			{area{44, 32, 3, 4}, 100, whole},
+			{area{12, 52, 4, 12}, 90, 3},
+			{area{12, 36, 4, 12}, 90, 3},
+			{area{0, 36, 4, 12}, 70, 3},
+		}},
+		{"slim preview without layers", slim, false, layers, []sight{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{8, 8, 8, 8}, 90, 0},
+			{area{16, 8, 8, 8}, 70, 0},
+			{area{20, 20, 8, 12}, 90, 3},
+			{area{44, 20, 3, 12}, 90, 3},
+			{area{44, 16, 3, 4}, 100, whole},
+			{area{36, 52, 3, 12}, 90, 0},
+			{area{39, 52, 4, 12}, 70, 0},
+			{area{36, 48, 3, 4}, 100, 0},
+			{area{4, 20, 4, 12}, 90, 3},
+			{area{20, 52, 4, 12}, 90, 3},
+			{area{24, 52, 4, 12}, 70, 3},
+		}, []sight{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{24, 8, 8, 8}, 90, 0},
+			{area{0, 8, 8, 8}, 70, 0},
+			{area{32, 20, 8, 12}, 90, 3},
+			{area{43, 52, 3, 12}, 90, 3},
+			{area{36, 48, 3, 4}, 100, whole},
+			{area{51, 20, 3, 12}, 90, 0},
+			{area{40, 20, 4, 12}, 70, 0},
+			{area{44, 16, 3, 4}, 100, 0},
+			{area{28, 52, 4, 12}, 90, 3},
+			{area{12, 20, 4, 12}, 90, 3},
+			{area{0, 20, 4, 12}, 70, 3},
+		}},
+		// The left limbs show the texels of the right ones, their outer sides outside.
+		{"preview of a legacy skin", classic, true, nil, []sight{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{8, 8, 8, 8}, 90, 0},
+			{area{16, 8, 8, 8}, 70, 0},
+			{area{20, 20, 8, 12}, 90, 3},
+			{area{44, 20, 4, 12}, 90, 0},
+			{area{40, 20, 4, 12}, 70, 0},
+			{area{44, 16, 4, 4}, 100, 0},
+			{area{4, 20, 4, 12}, 90, 3},
+			{area{0, 20, 4, 12}, 70, 3},
+		}, []sight{
+			{area{8, 0, 8, 8}, 100, 0},
+			{area{24, 8, 8, 8}, 90, 0},
+			{area{0, 8, 8, 8}, 70, 0},
+			{area{32, 20, 8, 12}, 90, 3},
+			{area{52, 20, 4, 12}, 90, 0},
+			{area{40, 20, 4, 12}, 70, 0},
+			{area{44, 16, 4, 4}, 100, 0},
+			{area{12, 20, 4, 12}, 90, 3},
+			{area{0, 20, 4, 12}, 70, 3},
+		}},
+
+		{"cape", cape, true, nil, []sight{{area{1, 1, 10, 16}, 100, 0}}, []sight{{area{12, 1, 10, 16}, 100, 0}}},
+	} {
+		for _, k := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, scale %d", test.name, k), func(t *testing.T) {
+				t.Parallel()
+
+				height := 64 * k
+				if test.legacy {
+					height = 32 * k
+				}
+				sheet := paint.Marker(64*k, height)
+				for _, a := range test.without {
+					fill(sheet, a[0]*k, a[1]*k, a[2]*k, a[3]*k, [4]byte{})
+				}
+				picture := mustDraw(t, sheet, test.view)
+				middle := picture.Width
+				if test.right != nil {
+					middle /= 2
+					showsOnly(t, picture, middle, picture.Width, sheet, test.right)
+				}
+				showsOnly(t, picture, 0, middle, sheet, test.left)
+			})
+		}
+	}
+}
+
+// showsOnly looks whether the columns from x0 to x1 show what they should of a
+// sheet, and nothing else.
+func showsOnly(t *testing.T, picture render.Picture, x0, x1 int, sheet skin.Sheet, sights []sight) {
+	t.Helper()
+	shown := map[[3]byte]bool{}
+	where := map[[3]byte][2]int{}
+	for y := range picture.Height {
+		for x := x0; x < x1; x++ {
+			if c := pixel(picture, x, y); c[3] > 0 {
+				shown[[3]byte(c[:3])] = true
+				where[[3]byte(c[:3])] = [2]int{x, y}
+			}
+		}
+	}
+
+	k := sheet.Scale()
+	known := map[[3]byte]bool{}
+	for _, s := range sights {
+		missing := 0
+		for v := range s.area[3] * k {
+			for u := range s.area[2] * k {
+				c := lit(sheet.Pix[sheet.At(s.area[0]*k+u, s.area[1]*k+v):], s.light)
+				known[[3]byte(c[:3])] = true
+				if v >= s.hidden*k && !shown[[3]byte(c[:3])] {
+					missing++
+				}
+			}
+		}
+		if missing > 0 {
+			t.Errorf("columns from %d on: %d texels of %v are missing", x0, missing, s.area)
+		}
+	}
+	strange := 0
+	for c := range shown {
+		if !known[c] {
+			if strange == 0 {
+				t.Errorf("pixel %v: %v is no colour to be seen here", where[c], c)
+			}
+			strange++
+		}
+	}
+	if strange > 1 {
+		t.Errorf("columns from %d on: %d colours that are not to be seen", x0, strange)
+	}
+}
