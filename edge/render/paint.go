@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -22,14 +21,28 @@ const (
 // alpha returns how opaque the colour is, from 0 to deepOpaque.
 func (d deep) alpha() uint64 { return uint64(d >> 48) }
 
+// pair is two of the four values of a colour, so far apart that each can be
+// multiplied: red and blue, or green and alpha.
+const pair = 0x0000ffff_0000ffff
+
 // over returns the colour laid over another one.
 func (d deep) over(below deep) deep {
 	through := deepOpaque - d.alpha()
-	for shift := 0; shift < 64; shift += 16 {
-		value := uint64(below>>shift) & 0xffff
-		d += deep((value*through+deepOpaque/2)/deepOpaque) << shift
+	switch through {
+	case 0:
+		return d
+	case deepOpaque:
+		return below
 	}
-	return d
+	return d + faded(below&pair, through) + faded(below>>16&pair, through)<<16
+}
+
+// faded multiplies a pair of values by a share of deepOpaque, and rounds.
+func faded(values deep, share uint64) deep {
+	// With t = product + half, (t + t/2¹⁶)/2¹⁶ is the product over 2¹⁶-1, rounded, as
+	// long as that is no more than 2¹⁶.
+	t := values*deep(share) + (1<<15 | 1<<47)
+	return (t + t>>16&pair) >> 16 & pair
 }
 
 // shown is a colour as it stands in a picture: red, green, blue and alpha, not
@@ -60,70 +73,66 @@ func (d deep) shown() shown {
 	return shown((red+half)/deepStep | (green+half)/deepStep<<8 | (blue+half)/deepStep<<16 | 255<<24)
 }
 
-// palette is the colours of a plan's stacks: as they are mixed, and in a crisp
-// plan, where most are not, also as they are shown.
+// colour returns the colour of a texel of a sheet under its light.
+func (t texel) colour(sheet skin.Sheet) deep {
+	texel := binary.LittleEndian.Uint32(sheet.Pix[4*t.number():])
+	alpha := texel >> 24
+	if t.isBase() {
+		alpha = 255
+	}
+	light := brightness[t.light()]
+	multiplied := func(value uint32) deep {
+		return deep(((value*light+50)/100*alpha*deepStep + 127) / 255)
+	}
+	return multiplied(texel&0xff) | multiplied(texel>>8&0xff)<<16 | multiplied(texel>>16&0xff)<<32 | deep(alpha*deepStep)<<48
+}
+
+// brush is the memory that painting uses for a while.
+type brush struct {
+	palette palette
+	mixer   mixer
+}
+
+// paint paints the picture of a sheet, which is as high as wide, into pixels: 4
+// bytes for each of the plan, all of which are written.
+func (p *plan) paint(pixels []byte, sheet skin.Sheet, with *brush) {
+	if p.smooth != nil {
+		with.mixer.paint(p, pixels, sheet)
+	} else {
+		with.palette.paint(p, pixels, sheet)
+	}
+}
+
+// palette is the colours of a plan's stacks: as they are mixed, and as they are
+// shown.
 type palette struct {
 	deep  []deep
 	shown []shown
 }
 
-// fill works out the colours, the texels being those of a sheet that is as high as
-// wide.
+// fill works out the colours.
 func (c *palette) fill(p *plan, sheet skin.Sheet) {
 	c.deep = slices.Grow(c.deep[:0], len(p.stacks))[:len(p.stacks)]
-	c.deep[0] = 0
+	c.shown = slices.Grow(c.shown[:0], len(p.stacks))[:len(p.stacks)]
+	c.deep[0], c.shown[0] = 0, nothing
 	for i, s := range p.stacks[1:] {
-		c.deep[i+1] = s.colour(sheet.Pix, c.deep)
-	}
-	if p.crisp {
-		c.shown = slices.Grow(c.shown[:0], len(p.stacks))[:len(p.stacks)]
-		for i, d := range c.deep {
-			c.shown[i] = d.shown()
-		}
+		d := s.top.colour(sheet).over(c.deep[s.below])
+		c.deep[i+1], c.shown[i+1] = d, d.shown()
 	}
 }
 
-// colour returns the colour of the stack, those of lower number being known.
-func (s stack) colour(texels []byte, known []deep) deep {
-	texel := binary.LittleEndian.Uint32(texels[4*s.top.number():])
-	alpha := texel >> 24
-	if s.top.isBase() {
-		alpha = 255
-	}
-	if alpha == 0 {
-		return known[s.below]
-	}
-
-	light := brightness[s.top.light()]
-	red := (texel&0xff*light + 50) / 100
-	green := (texel>>8&0xff*light + 50) / 100
-	blue := (texel>>16&0xff*light + 50) / 100
-	if alpha == 255 {
-		return deep(red)*deepStep | deep(green)*deepStep<<16 | deep(blue)*deepStep<<32 | deepOpaque<<48
-	}
-	multiplied := func(value uint32) deep { return deep((value*alpha*deepStep + 127) / 255) }
-	over := multiplied(red) | multiplied(green)<<16 | multiplied(blue)<<32 | deep(alpha*deepStep)<<48
-	return over.over(known[s.below])
-}
-
-// paint paints the picture of a sheet, which is as high as wide, into pixels: 4
-// bytes for each of the plan, all of which are written. The palette is scratch.
-func (p *plan) paint(pixels []byte, sheet skin.Sheet, colours *palette) {
-	colours.fill(p, sheet)
+// paint paints a crisp picture.
+func (c *palette) paint(p *plan, pixels []byte, sheet skin.Sheet) {
+	c.fill(p, sheet)
 	for y := range p.height {
 		row := pixels[4*p.width*y:][:4*p.width]
 		x := 0
 		for _, r := range p.runs[p.rows[y]:p.rows[y+1]] {
 			end := 4 * int(r.end)
-			switch {
-			case r.mixed == 0 && p.crisp:
-				fill(row[x:end], colours.shown[r.at])
-			case r.mixed == 0:
-				fill(row[x:end], colours.deep[r.at].shown())
-			case p.crisp:
-				binary.LittleEndian.PutUint32(row[x:], uint32(colours.outline(p.parts[r.at:][:r.mixed])))
-			default:
-				binary.LittleEndian.PutUint32(row[x:], uint32(colours.average(p.parts[r.at:][:r.mixed])))
+			if r.mixed == 0 {
+				fill(row[x:end], c.shown[r.at])
+			} else {
+				binary.LittleEndian.PutUint32(row[x:], uint32(c.outline(p.parts[r.at:][:r.mixed])))
 			}
 			x = end
 		}
@@ -146,31 +155,13 @@ func fill(pixels []byte, colour shown) {
 	}
 }
 
-// average returns the colour of a smooth pixel: each stack counts by its share and
-// its alpha.
-func (c *palette) average(parts []part) shown {
-	// Sums of two values each, in the halves of a word: weights of 16 bits times
-	// values of 16 bits fit.
-	const halves = 0x0000ffff_0000ffff
-	var redBlue, greenAlpha uint64
-	for _, p := range parts {
-		d := uint64(c.deep[p.stack])
-		redBlue += d & halves * uint64(p.weight)
-		greenAlpha += d >> 16 & halves * uint64(p.weight)
-	}
-	red, green, blue, alpha := redBlue&math.MaxUint32, greenAlpha&math.MaxUint32, redBlue>>32, greenAlpha>>32
-	const step = deepStep * whole
-	if alpha != 255*step {
-		return newShown(red, green, blue, alpha, step)
-	}
-	const half = step / 2
-	return shown((red+half)/step | (green+half)/step<<8 | (blue+half)/step<<16 | 255<<24)
-}
-
 // outlineStep is the step between the alphas of mixed pixels at the outline of a
 // crisp picture: 0, 17, … 255. No eye tells sixteen from 256 there, and they save up
 // to a quarter of the file of a picture of few colours.
 const outlineStep = 17
+
+// noGap is the weight of a gap that would not change an alpha of eight bits.
+const noGap = whole / 512
 
 // outline returns the colour of a pixel of a crisp picture that may lie at the
 // outline. If something is seen everywhere it is inside, and shows what is at its
@@ -186,7 +177,7 @@ func (c *palette) outline(parts []part) shown {
 			alpha += a * uint64(p.weight)
 		}
 	}
-	if seen == whole {
+	if seen > whole-noGap {
 		return c.shown[parts[0].stack]
 	}
 	const step = outlineStep * deepStep * whole

@@ -2,11 +2,12 @@ package render
 
 import "math"
 
-// plan says for every pixel of a picture which texels it shows, whatever colours
-// they have: all that a picture is but for its sheet.
+// plan is all that a picture is but for its sheet: for every pixel of a crisp one it
+// says which texels the pixel shows, whatever colours they have. A smooth picture
+// shows too many for that to pay, and is swept for each sheet.
 type plan struct {
 	width, height int
-	crisp         bool
+	smooth        *sketch // nil if the picture is crisp; then there are:
 	stacks        []stack
 	runs          []run
 	rows          []uint32 // for each row of pixels, from the top, the index of its first run; and behind the last
@@ -22,182 +23,162 @@ type run struct {
 }
 
 // part is a stack that a mixed pixel shows some of. What the parts of a pixel lack
-// of whole, shows nothing. In a crisp plan the stack at the pixel's middle comes
-// first, if anything is there, however little the pixel shows of it.
+// of whole, shows nothing. The stack at the pixel's middle comes first, if anything
+// is there, however little the pixel shows of it.
 type part struct {
 	stack  uint32
 	weight uint32
 }
 
 // whole is the weight of a whole pixel.
-const whole = 1 << 16
+const whole = 1 << 15
 
 // bytes returns how much memory the plan takes.
 func (p *plan) bytes() int {
-	return 8*cap(p.stacks) + 8*cap(p.runs) + 4*cap(p.rows) + 8*cap(p.parts)
-}
-
-// levels is how many level lines through each pixel measure what it shows. Along
-// them all is exact; between them, borders are taken for straight, which is wrong
-// only where one ends or turns: by at most 0.3 % of the pixel.
-const levels = 16
-
-// planner makes a plan, row by row.
-type planner struct {
-	plan   *plan
-	stacks stacks
-	sweeps []*sweep
-	levels [levels]level
-	centre level
-
-	// Of the row in the making, for each of its pixels:
-	open   []bool   // whether it may be mixed
-	middle []uint32 // if not, the stack at its middle
-	shares shares   // else what it is mixed of
+	bytes := 8*cap(p.stacks) + 8*cap(p.runs) + 4*cap(p.rows) + 8*cap(p.parts)
+	if p.smooth != nil {
+		bytes += p.smooth.bytes()
+	}
+	return bytes
 }
 
 // newPlan returns the plan of a scene for sheets of scale k.
-//
-// In a crisp plan pixels are mixed only where what lies behind them may show
-// through, at the outline; all others show the one texel at their middle.
-// Otherwise a pixel is mixed wherever it shows more than one.
 func newPlan(s scene, k int) *plan {
+	if s.crisp(k) {
+		return newCrispPlan(s, k)
+	}
+	return &plan{width: s.width, height: s.height, smooth: newSketch(s, k)}
+}
+
+// planner makes the plan of a crisp picture, column by column.
+type planner struct {
+	plan   *plan
+	stacks stacks
+	sweep  sweep
+	line   line
+	pixels []run // of the picture, in rows from the top: each a run of its own
+
+	// Of the column in the making, for each of its pixels:
+	open   []bool // whether something may be seen behind the base
+	shares shares // if so, what it is mixed of
+}
+
+// newCrispPlan returns the plan of a crisp picture. Pixels are mixed only where what
+// lies behind them may show through, at the outline; all others show the one texel
+// at their middle.
+func newCrispPlan(s scene, k int) *plan {
 	p := planner{
-		plan:   &plan{width: s.width, height: s.height, crisp: s.crisp(k)},
+		plan:   &plan{width: s.width, height: s.height},
 		stacks: newStacks(),
-		open:   make([]bool, s.width),
-		middle: make([]uint32, s.width),
-		shares: shares{first: make([]int32, s.width)},
+		pixels: make([]run, s.width*s.height),
+		open:   make([]bool, s.height),
+		shares: shares{first: make([]int32, s.height)},
 	}
 	for _, f := range s.figures {
-		p.sweeps = append(p.sweeps, newSweep(f.quads(k), &p.stacks))
+		p.sweep.over(f.quads(k), &p.stacks)
+		for x := range s.width {
+			p.column(x)
+		}
 	}
-	for y := range s.height {
-		p.plan.rows = append(p.plan.rows, uint32(len(p.plan.runs)))
-		p.row(y)
-	}
-	p.plan.rows = append(p.plan.rows, uint32(len(p.plan.runs)))
+	p.rows()
 	p.plan.stacks = p.stacks.all
 	return p.plan
 }
 
-// row appends the row y.
-func (p *planner) row(y int) {
-	clear(p.open)
-	clear(p.middle)
-	p.shares.clear()
-	for _, s := range p.sweeps {
-		p.figure(s, y)
-	}
-	for x := range p.open {
-		if p.open[x] {
-			p.mix(x)
-		} else {
-			p.show(x, p.middle[x])
-		}
-	}
-}
-
-// figure finds what a figure shows in the row y.
-func (p *planner) figure(s *sweep, y int) {
-	left, right := p.measure(s, y)
-	if left >= right {
+// column finds what a figure shows in the column x.
+func (p *planner) column(x int) {
+	strips := p.sweep.stripsOf(x)
+	if len(strips) == 0 {
 		return
 	}
-	if p.plan.crisp {
-		p.readMiddles(s, y, left, right)
-		for i := range p.levels {
-			p.openUnbacked(s, &p.levels[i], left, right)
-		}
-	} else {
-		p.openAll(left, right)
+	p.readMiddles(x)
+	for _, s := range strips {
+		p.sweep.measure(&p.line, s.middle)
+		p.openUnbacked()
 	}
-	for x := left; x < right; x++ {
-		if p.open[x] {
-			from := x
-			for x < right && p.open[x] {
-				x++
-			}
-			p.readShares(s, from, x)
+	for _, s := range strips {
+		p.sweep.measure(&p.line, s.middle)
+		p.readShares(s.width)
+	}
+	for y, open := range p.open {
+		if open {
+			p.mix(x, y)
 		}
 	}
+	clear(p.open)
+	p.shares.clear()
 }
 
-// measure puts the level lines into the row y and returns between which columns
-// they meet the figure.
-func (p *planner) measure(s *sweep, y int) (left, right int) {
-	left, right = p.plan.width, 0
-	for i := range p.levels {
-		l := &p.levels[i]
-		s.measure(l, float64(y)+(float64(i)+0.5)/levels)
-		if len(l.chords) > 0 {
-			from, to := l.extent()
-			left, right = min(left, p.column(from)), max(right, p.columnBehind(to))
-		}
-	}
-	return left, right
-}
-
-// column returns the column of a place, and columnBehind the one behind it, or
-// the place itself if it is an edge between columns.
-func (p *planner) column(x float64) int       { return max(0, int(math.Floor(x+slack))) }
-func (p *planner) columnBehind(x float64) int { return min(p.plan.width, int(math.Ceil(x-slack))) }
-
-// readMiddles finds what the middles of pixels show.
-func (p *planner) readMiddles(s *sweep, y, left, right int) {
-	s.measure(&p.centre, float64(y)+0.5)
-	for _, g := range s.cross(&p.centre, float64(left), float64(right)) {
+// readMiddles finds what the middles of pixels show. The line is a hair beside
+// them, as the edges of faces may run through them.
+func (p *planner) readMiddles(x int) {
+	p.sweep.measure(&p.line, float64(x)+0.5+10*slack)
+	for _, g := range p.sweep.cross(&p.line, 0, float64(p.plan.height)) {
 		from, to := int(math.Ceil(g.from-0.5)), int(math.Ceil(g.to-0.5))
-		for x := from; x < to; x++ {
-			p.middle[x] = g.stack
+		for y := from; y < to; y++ {
+			p.pixels[y*p.plan.width+x].at = uint32(g.seen)
 		}
 	}
 }
 
-// readShares finds what pixels are mixed of.
-func (p *planner) readShares(s *sweep, left, right int) {
-	for i := range p.levels {
-		for _, g := range s.cross(&p.levels[i], float64(left), float64(right)) {
-			p.shares.add(g)
-		}
+// openUnbacked opens pixels in which the line meets something, but not always the
+// base.
+func (p *planner) openUnbacked() {
+	if len(p.line.chords) == 0 {
+		return
 	}
-}
-
-// openAll opens pixels.
-func (p *planner) openAll(left, right int) {
-	for x := left; x < right; x++ {
-		p.open[x] = true
-	}
-}
-
-// openUnbacked opens pixels in which a line does not always meet the base.
-func (p *planner) openUnbacked(s *sweep, l *level, left, right int) {
-	backed := float64(left) // up to here
-	for _, c := range l.chords {
-		if !s.quads[c.quad].base {
+	backed, end := p.line.chords[0].from, p.line.chords[0].to // backed up to here
+	for _, c := range p.line.chords {
+		end = max(end, c.to)
+		if !p.sweep.quads[c.quad].base {
 			continue
 		}
 		if c.from > backed+slack {
-			p.openAll(p.column(backed), p.columnBehind(c.from))
+			p.openFrom(backed, c.from)
 		}
 		backed = max(backed, c.to)
 	}
-	p.openAll(p.column(backed), right)
+	p.openFrom(backed, end)
 }
 
-// mix appends a pixel that may be mixed.
-func (p *planner) mix(x int) {
-	parts, middle := p.plan.parts, p.middle[x]
+// openFrom opens the pixels between two places.
+func (p *planner) openFrom(from, to float64) {
+	first, behind := max(0, int(math.Floor(from+slack))), min(p.plan.height, int(math.Ceil(to-slack)))
+	for y := first; y < behind; y++ {
+		p.open[y] = true
+	}
+}
+
+// readShares finds what the line shows of open pixels.
+func (p *planner) readShares(width float64) {
+	for y := 0; y < len(p.open); y++ {
+		if !p.open[y] {
+			continue
+		}
+		from := y
+		for y < len(p.open) && p.open[y] {
+			y++
+		}
+		for _, g := range p.sweep.cross(&p.line, float64(from), float64(y)) {
+			p.shares.add(g, width)
+		}
+	}
+}
+
+// mix finds what an open pixel shows.
+func (p *planner) mix(x, y int) {
+	shown := &p.pixels[y*p.plan.width+x]
+	parts, middle := p.plan.parts, shown.at
 	first := len(parts)
 	if middle != 0 {
 		parts = append(parts, part{stack: middle})
 	}
 	sum, weighed := 0.0, 0
-	for i := p.shares.first[x]; i > 0; i = p.shares.all[i-1].next {
+	for i := p.shares.first[y]; i > 0; i = p.shares.all[i-1].next {
 		// Rounding the sums, and not each weight, makes the weights add up.
 		s := &p.shares.all[i-1]
 		sum += s.amount
-		until := int(math.Round(sum * whole / levels))
+		until := int(math.Round(sum * whole))
 		weight := uint32(until - weighed)
 		weighed = until
 		if s.stack == middle {
@@ -208,23 +189,28 @@ func (p *planner) mix(x int) {
 	}
 	switch mixed := parts[first:]; {
 	case weighed == 0:
-		p.show(x, 0)
+		shown.at = 0
 	case weighed == whole && len(mixed) == 1:
-		p.show(x, mixed[0].stack)
+		shown.at = mixed[0].stack
 	default:
 		p.plan.parts = parts
-		p.plan.runs = append(p.plan.runs, run{end: uint16(x + 1), mixed: uint16(len(mixed)), at: uint32(first)})
+		shown.mixed, shown.at = uint16(len(mixed)), uint32(first)
 	}
 }
 
-// show appends a pixel that shows one stack.
-func (p *planner) show(x int, stack uint32) {
-	if x > 0 {
-		last := &p.plan.runs[len(p.plan.runs)-1]
-		if last.mixed == 0 && last.at == stack {
-			last.end++
-			return
+// rows joins pixels that show the same into runs.
+func (p *planner) rows() {
+	for y := range p.plan.height {
+		p.plan.rows = append(p.plan.rows, uint32(len(p.plan.runs)))
+		var last run
+		for x, pixel := range p.pixels[y*p.plan.width:][:p.plan.width] {
+			if x > 0 && (pixel.mixed > 0 || last.mixed > 0 || pixel.at != last.at) {
+				p.plan.runs = append(p.plan.runs, last)
+			}
+			pixel.end = uint16(x + 1)
+			last = pixel
 		}
+		p.plan.runs = append(p.plan.runs, last)
 	}
-	p.plan.runs = append(p.plan.runs, run{end: uint16(x + 1), at: stack})
+	p.plan.rows = append(p.plan.rows, uint32(len(p.plan.runs)))
 }

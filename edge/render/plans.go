@@ -7,8 +7,8 @@ import (
 )
 
 // planBytes is how much memory kept plans may take. The sizes that a site links to
-// are few, and a plan of them takes 0.1 to 1 MB: this holds them with room for
-// whatever sizes others try.
+// are few, and a crisp plan of them takes 0.1 to 1 MB: this holds them with room for
+// whatever sizes others try, of which the largest takes 9 MB.
 const planBytes = 64 << 20
 
 // planKey is what a plan depends on: all of a view that is no matter of colours or

@@ -1,14 +1,18 @@
 package render
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // quad is a piece in a picture: for each point of the picture it tells which texel
 // lies there.
 type quad struct {
-	across, down ruler   // of its columns, of its rows
-	top, bottom  float64 // the rows of the picture that it touches
-	first        texel   // of the face
-	columns      int     // of the sheet
+	across, down ruler      // of its columns, of its rows
+	corners      [4]float64 // the columns of the picture at which they lie
+	left, right  float64    // the first and the last of them
+	first        texel      // of the face
+	columns      int        // of the sheet
 	base         bool
 	axis         axis     // across which it lies
 	depth        [3]depth // along each axis of the model
@@ -35,27 +39,30 @@ func (q *quad) hides(other *quad) bool {
 }
 
 // ruler measures a face along one of its sides, in texels. The value is even over
-// the picture. Its lines of equal value are upright or slanted, but never level:
-// no camera looks along an axis.
+// the picture. Its lines of equal value are slanted, or upright: no camera looks
+// along an axis, and all stand level.
 type ruler struct {
 	perX, perY, atZero float64
-	toX                float64 // 1/perX
-	left, right        float64 // the values at the left and the right end of the piece
+	toY                float64 // 1/perY
+	top, bottom        float64 // the values at the upper and the lower end of the piece
 	texels             int     // of the whole face
 }
 
 // newRuler returns the ruler that has these values, for a piece that lies between
 // two of them.
 func newRuler(perX, perY, atZero, from, to float64, texels int) ruler {
-	r := ruler{perX: perX, perY: perY, atZero: atZero, toX: 1 / perX, left: from, right: to, texels: texels}
-	if perX < 0 {
-		r.left, r.right = to, from
+	r := ruler{perX: perX, perY: perY, atZero: atZero, toY: 1 / perY, top: from, bottom: to, texels: texels}
+	if perY < 0 {
+		r.top, r.bottom = to, from
 	}
 	return r
 }
 
-// along returns the value at the left edge of the picture, at the height y.
-func (r *ruler) along(y float64) float64 { return r.perY*y + r.atZero }
+// along returns the value at the upper edge of the picture, in the column x.
+func (r *ruler) along(x float64) float64 { return r.perX*x + r.atZero }
+
+// isUpright reports whether the lines of equal value are upright.
+func (r *ruler) isUpright() bool { return r.perY == 0 }
 
 // project returns the quad that a piece is on the screen, for sheets of scale k
 // that are as high as wide.
@@ -81,8 +88,8 @@ func (c camera) project(p piece, on screen, k int) quad {
 		axis:    p.axis,
 		listed:  p.listed,
 	}
-	q.top = y0 + min(fromU*ay, toU*ay) + min(fromV*dy, toV*dy)
-	q.bottom = y0 + max(fromU*ay, toU*ay) + max(fromV*dy, toV*dy)
+	q.corners = [4]float64{x0 + fromU*ax + fromV*dx, x0 + fromU*ax + toV*dx, x0 + toU*ax + fromV*dx, x0 + toU*ax + toV*dx}
+	q.left, q.right = slices.Min(q.corners[:]), slices.Max(q.corners[:])
 	for axis := sideways; axis <= lengthwise; axis++ {
 		from, to := p.extent.from.along(axis), p.extent.to.along(axis)
 		if c.towards.along(axis) < 0 {

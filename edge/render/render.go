@@ -2,10 +2,12 @@
 // and those into a file. What a picture shows follows the player model of the
 // game: which boxes it has, where they stand and which texels lie on them.
 //
-// Poses in space are drawn in two steps. The geometry of a pose, a size and a
-// scale of the sheet is the same for all textures; a plan of it, made once and
-// kept, says which texels each pixel shows. Painting a texture looks up a colour
-// for each pile of texels and stores it.
+// Poses in space are drawn by sweeps: lines from top to bottom of a picture, along
+// which every border between texels is found exactly. The geometry of a pose, a size
+// and a scale of the sheet is the same for all textures, so that it is worked out
+// once and kept. Of a crisp picture, see below, that is a plan which says what texels
+// each pixel shows; painting a texture then is a matter of looking up colours. A
+// smooth picture is swept for every texture.
 //
 // A pixel covers a square. Where texels are at least four pixels wide, a picture
 // is crisp: a pixel shows what is at its middle, except at the outline, where it
@@ -188,14 +190,14 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 // drawFigure draws the poses in which the model stands in space.
 func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
 	plan := r.plans.of(planOf(view, sheet.Scale()))
-	colours, ok := r.palettes.Get().(*palette)
+	with, ok := r.brushes.Get().(*brush)
 	if !ok {
-		colours = new(palette)
+		with = new(brush)
 	}
-	defer r.palettes.Put(colours)
+	defer r.brushes.Put(with)
 
 	picture := newPicture(plan.width, plan.height, pixels)
-	plan.paint(picture.Pix, sheet, colours)
+	plan.paint(picture.Pix, sheet, with)
 	return picture
 }
 

@@ -22,11 +22,11 @@ type shot struct {
 // visibly differ in size, so they are smoothed.
 func (s scene) crisp(k int) bool { return s.scale >= float64(4*k) }
 
-// quads returns what can be seen of the limbs, in any order.
+// quads returns what can be seen of the limbs, ordered for a sweep.
 func (s shot) quads(k int) []quad {
 	var quads []quad
 	for _, p := range s.camera.pieces(s.limbs, s.model) {
 		quads = append(quads, s.camera.project(p, s.on, k))
 	}
-	return quads
+	return ordered(quads)
 }

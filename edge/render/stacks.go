@@ -36,6 +36,11 @@ func (s *stacks) number(top texel, below uint32) uint32 {
 	return n
 }
 
+// lay numbers the stack of a texel and one below it: stacks are layers for a sweep.
+func (s *stacks) lay(top texel, below uint64) uint64 {
+	return uint64(s.number(top, uint32(below)))
+}
+
 // slotOf returns the slot that has the stack, or the one for it.
 func (s *stacks) slotOf(want stack) int {
 	const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ over the golden ratio spreads neighbours far apart

@@ -10,64 +10,84 @@ import (
 // must neither open a gap between faces that share an edge nor leave a splinter.
 const slack = 1e-6
 
-// sweep goes over a figure from left to right, at any height, and tells which
-// stacks lie there: exactly, from border to border of the texels.
+// sweep goes over a figure from top to bottom, in any column, and tells what lies
+// there: exactly, from border to border of the texels.
 type sweep struct {
-	quads    []quad // as they lie from left to right, more or less
-	stacks   *stacks
+	quads    []quad // as they lie from top to bottom, more or less
+	layers   layers
+	near     []int     // the quads that the column of pixels meets
+	breaks   []float64 // between its strips
+	strips   []strip
 	inside   []chord // those that the sweep is in, the nearest first
 	marks    []mark  // where it is in each of those that can be seen
 	segments []segment
 }
 
-// level is a level line through a figure.
-type level struct {
-	y      float64
+// layers lay texels over one another. What is seen of nothing is 0.
+type layers interface {
+	// lay returns what is seen of a texel with something below.
+	lay(top texel, below uint64) uint64
+}
+
+// line is an upright line through a figure.
+type line struct {
+	x      float64
 	chords []chord // in the order in which they begin
 }
 
-// chord is what a level line has of a quad.
+// chord is what a line has of a quad.
 type chord struct {
 	from, to float64
 	quad     int
 }
 
-// segment is a part of a level line that shows one stack.
+// segment is a part of a line along which the same is seen.
 type segment struct {
 	from, to float64
-	stack    uint32
+	seen     uint64
 }
 
-func newSweep(quads []quad, stacks *stacks) *sweep {
+// ordered orders quads for a sweep.
+func ordered(quads []quad) []quad {
 	begin := func(q quad) float64 {
-		from, _ := q.meets((q.top + q.bottom) / 2)
+		from, _ := q.meets((q.left + q.right) / 2)
 		return from
 	}
 	slices.SortStableFunc(quads, func(a, b quad) int { return cmp.Compare(begin(a), begin(b)) })
-	return &sweep{quads: quads, stacks: stacks, marks: make([]mark, len(quads))}
+	return quads
 }
 
-// meets returns where a level line that meets the quad begins and ends to do so.
-func (q *quad) meets(y float64) (from, to float64) {
-	u, v := q.across.along(y), q.down.along(y)
-	from = max((q.across.left-u)*q.across.toX, (q.down.left-v)*q.down.toX)
-	to = min((q.across.right-u)*q.across.toX, (q.down.right-v)*q.down.toX)
+// over starts a sweep over ordered quads.
+func (s *sweep) over(quads []quad, layers layers) {
+	s.quads, s.layers = quads, layers
+	s.marks = slices.Grow(s.marks[:0], len(quads))[:len(quads)]
+}
+
+// meets returns where a line that meets the quad begins and ends to do so.
+func (q *quad) meets(x float64) (from, to float64) {
+	v := q.down.along(x)
+	from, to = (q.down.top-v)*q.down.toY, (q.down.bottom-v)*q.down.toY
+	if !q.across.isUpright() {
+		u := q.across.along(x)
+		from, to = max(from, (q.across.top-u)*q.across.toY), min(to, (q.across.bottom-u)*q.across.toY)
+	}
 	return from, to
 }
 
-// measure puts a line at a height.
-func (s *sweep) measure(l *level, y float64) {
-	l.y, l.chords = y, l.chords[:0]
-	for i := range s.quads {
+// measure puts a line at x, which lies in the column of pixels that was cut into
+// strips last.
+func (s *sweep) measure(l *line, x float64) {
+	l.x, l.chords = x, l.chords[:0]
+	for _, i := range s.near {
 		q := &s.quads[i]
-		if y <= q.top || y >= q.bottom {
+		if x <= q.left || x >= q.right {
 			continue
 		}
-		from, to := q.meets(y)
+		from, to := q.meets(x)
 		if to-from <= slack {
 			continue
 		}
-		// The order is nearly right at every height.
+		// The order is nearly right in every column.
 		at := len(l.chords)
 		l.chords = append(l.chords, chord{})
 		for ; at > 0 && l.chords[at-1].from > from; at-- {
@@ -77,45 +97,35 @@ func (s *sweep) measure(l *level, y float64) {
 	}
 }
 
-// extent returns where the line begins and ends to meet anything. If it never does
-// it begins behind its end.
-func (l *level) extent() (from, to float64) {
-	from, to = math.Inf(1), math.Inf(-1)
-	for _, c := range l.chords {
-		from, to = min(from, c.from), max(to, c.to)
-	}
-	return from, to
-}
-
-// cross returns what a line shows between two places, from left to right; where
-// nothing is, there is no segment. The result is valid until the next call.
-func (s *sweep) cross(l *level, left, right float64) []segment {
+// cross returns what is seen along a line between two places, from top to bottom;
+// where nothing is, there is no segment. The result is valid until the next call.
+func (s *sweep) cross(l *line, top, bottom float64) []segment {
 	s.segments, s.inside = s.segments[:0], s.inside[:0]
 	ahead := l.chords
-	for x := left; x < right; {
-		s.inside = slices.DeleteFunc(s.inside, func(c chord) bool { return c.to <= x+slack })
-		for len(ahead) > 0 && ahead[0].from <= x+slack {
-			s.enter(ahead[0], x)
+	for y := top; y < bottom; {
+		s.inside = slices.DeleteFunc(s.inside, func(c chord) bool { return c.to <= y+slack })
+		for len(ahead) > 0 && ahead[0].from <= y+slack {
+			s.enter(ahead[0], y)
 			ahead = ahead[1:]
 		}
 		if len(s.inside) == 0 {
 			if len(ahead) == 0 {
 				break
 			}
-			x = ahead[0].from
+			y = ahead[0].from
 			continue
 		}
 		seen := s.seen()
-		end := s.ends(seen, ahead, right)
-		s.read(seen, l.y, x, end)
-		x = end
+		end := s.ends(seen, ahead, bottom)
+		s.read(seen, l.x, y, end)
+		y = end
 	}
 	return s.segments
 }
 
 // enter puts a chord among those that the sweep is in, unless it ends at once.
-func (s *sweep) enter(c chord, x float64) {
-	if c.to <= x+slack {
+func (s *sweep) enter(c chord, y float64) {
+	if c.to <= y+slack {
 		return
 	}
 	at := len(s.inside)
@@ -140,10 +150,10 @@ func (s *sweep) seen() []chord {
 	return s.inside
 }
 
-// ends returns up to where the seen chords are all that is seen: one of them ends
+// ends returns down to where the seen chords are all that is seen: one of them ends
 // there, or one ahead begins that they do not hide.
-func (s *sweep) ends(seen, ahead []chord, right float64) float64 {
-	end := right
+func (s *sweep) ends(seen, ahead []chord, bottom float64) float64 {
+	end := bottom
 	for _, c := range seen {
 		end = min(end, c.to)
 	}
@@ -159,47 +169,52 @@ func (s *sweep) ends(seen, ahead []chord, right float64) float64 {
 	return end
 }
 
-// read appends what the seen chords show from x to end.
-func (s *sweep) read(seen []chord, y, x, end float64) {
+// read appends what is seen of chords from y to end.
+func (s *sweep) read(seen []chord, x, y, end float64) {
 	marks := s.marks[:len(seen)]
-	below := uint32(0)
+	below := uint64(0)
 	for i := len(seen) - 1; i >= 0; i-- {
-		marks[i].begin(&s.quads[seen[i].quad], y, x)
-		marks[i].stack = s.stacks.number(marks[i].texel(), below)
-		below = marks[i].stack
+		m := &marks[i]
+		m.begin(&s.quads[seen[i].quad], x, y)
+		m.seen = s.layers.lay(m.texel(), below)
+		below = m.seen
 	}
 	for {
 		next := end
 		for i := range marks {
-			next = min(next, marks[i].across.next, marks[i].down.next)
+			if marks[i].next < next {
+				next = marks[i].next
+			}
 		}
 		if next > end-slack {
-			s.show(x, end, marks[0].stack)
+			s.show(y, end, marks[0].seen)
 			return
 		}
-		s.show(x, next, marks[0].stack)
-		x = next
+		s.show(y, next, marks[0].seen)
+		y = next
 
-		below, changed := uint32(0), false
+		below, changed := uint64(0), false
 		for i := len(marks) - 1; i >= 0; i-- {
-			if marks[i].move(x) {
+			m := &marks[i]
+			if m.next <= y+slack {
+				m.move(y)
 				changed = true
 			}
 			if changed {
-				marks[i].stack = s.stacks.number(marks[i].texel(), below)
+				m.seen = s.layers.lay(m.texel(), below)
 			}
-			below = marks[i].stack
+			below = m.seen
 		}
 	}
 }
 
 // show appends a segment.
-func (s *sweep) show(from, to float64, stack uint32) {
-	if n := len(s.segments); n > 0 && s.segments[n-1].stack == stack && s.segments[n-1].to == from {
+func (s *sweep) show(from, to float64, seen uint64) {
+	if n := len(s.segments); n > 0 && s.segments[n-1].seen == seen && s.segments[n-1].to == from {
 		s.segments[n-1].to = to
 		return
 	}
-	s.segments = append(s.segments, segment{from, to, stack})
+	s.segments = append(s.segments, segment{from, to, seen})
 }
 
 // mark is where a sweep is in a quad.
@@ -207,20 +222,23 @@ type mark struct {
 	first        texel
 	columns      int
 	across, down reading
-	stack        uint32 // of the quad's texel and all behind it
+	next         float64 // where the next texel begins
+	seen         uint64  // of the quad's texel and all behind it
 }
 
-// begin puts the mark at x on a line at the height y.
-func (m *mark) begin(q *quad, y, x float64) {
+// begin puts the mark at y on a line at x.
+func (m *mark) begin(q *quad, x, y float64) {
 	m.first, m.columns = q.first, q.columns
-	m.across.begin(&q.across, y, x)
-	m.down.begin(&q.down, y, x)
+	m.across.begin(&q.across, x, y)
+	m.down.begin(&q.down, x, y)
+	m.move(y)
 }
 
-// move moves the mark on to x and reports whether it is in another texel then.
-func (m *mark) move(x float64) bool {
-	across := m.across.move(x)
-	return m.down.move(x) || across
+// move moves the mark on to y.
+func (m *mark) move(y float64) {
+	m.across.move(y)
+	m.down.move(y)
+	m.next = min(m.across.next, m.down.next)
 }
 
 // texel returns the texel at the mark.
@@ -231,32 +249,32 @@ func (m *mark) texel() texel {
 // reading is what a ruler says at a place of a line.
 type reading struct {
 	start float64 // the value where the picture begins
-	toX   float64
+	toY   float64
 	texel int
-	ahead float64 // the value where the texel ends for who comes from the left
+	ahead float64 // the value where the texel ends for who comes from above
 	step  int     // to the texel behind it: 1 or -1
 	next  float64 // where that one begins
 }
 
-func (r *reading) begin(from *ruler, y, x float64) {
-	r.start, r.toX = from.along(y), from.toX
-	r.texel = min(max(int(r.start+from.perX*x), 0), from.texels-1)
+func (r *reading) begin(from *ruler, x, y float64) {
+	r.start, r.toY = from.along(x), from.toY
+	r.texel = min(max(int(r.start+from.perY*y), 0), from.texels-1)
+	if from.isUpright() {
+		r.next = math.Inf(1)
+		return
+	}
 	r.ahead, r.step = float64(r.texel), -1
-	if from.perX > 0 {
+	if from.perY > 0 {
 		r.ahead, r.step = r.ahead+1, 1
 	}
-	r.next = (r.ahead - r.start) * r.toX
-	r.move(x)
+	r.next = (r.ahead - r.start) * r.toY
 }
 
-// move moves the reading on to x and reports whether that is in another texel.
-func (r *reading) move(x float64) bool {
-	moved := false
-	for r.next <= x+slack {
+// move moves the reading on to y.
+func (r *reading) move(y float64) {
+	for r.next <= y+slack {
 		r.texel += r.step
 		r.ahead += float64(r.step)
-		r.next = (r.ahead - r.start) * r.toX
-		moved = true
+		r.next = (r.ahead - r.start) * r.toY
 	}
-	return moved
 }

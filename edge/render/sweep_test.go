@@ -32,7 +32,8 @@ func TestNearerHides(t *testing.T) {
 
 	for _, s := range scenes() {
 		for _, f := range s.figures {
-			sweep := newSweep(f.quads(1), nil)
+			var sweep sweep
+			sweep.over(f.quads(1), nil)
 			// How far towards the viewer the plane of a quad is from a plane through
 			// the origin.
 			nearness := func(q *quad, x, y float64) float64 {
@@ -45,9 +46,11 @@ func TestNearerHides(t *testing.T) {
 				return (at - x*f.camera.right.along(q.axis) - y*f.camera.down.along(q.axis)) / towards
 			}
 			compared := 0
-			var l level
-			for y := 0.125; y < float64(s.height); y++ {
-				sweep.measure(&l, y)
+			var l line
+			for column := range s.width {
+				sweep.stripsOf(column)
+				x := float64(column) + 0.125
+				sweep.measure(&l, x)
 				for i, c := range l.chords {
 					for _, d := range l.chords[:i] {
 						from, to := max(c.from, d.from), min(c.to, d.to)
@@ -58,9 +61,9 @@ func TestNearerHides(t *testing.T) {
 						if sweep.hides(c, d) == sweep.hides(d, c) {
 							t.Fatalf("%+v and %+v hide each other, or none the other", p, q)
 						}
-						between := nearness(p, (from+to)/2, y) - nearness(q, (from+to)/2, y)
+						between := nearness(p, x, (from+to)/2) - nearness(q, x, (from+to)/2)
 						if math.Abs(between) > touching && between > 0 != sweep.hides(c, d) {
-							t.Fatalf("at %.2f, %.2f %+v is nearer by %f than %+v, but drawn otherwise", (from+to)/2, y, p, between, q)
+							t.Fatalf("at %.2f, %.2f %+v is nearer by %f than %+v, but drawn otherwise", x, (from+to)/2, p, between, q)
 						}
 						compared++
 					}

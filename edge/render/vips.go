@@ -29,7 +29,7 @@ type Renderer struct {
 	revision string
 	canWebP  bool
 	plans    *plans
-	palettes sync.Pool // of *palette
+	brushes  sync.Pool // of *brush
 	pixels   sync.Pool // of *[]byte, the memory of pictures that only become files
 }
 
