@@ -12,8 +12,14 @@ import (
 // sketch is a smooth picture but for its sheet: what can be seen of each figure,
 // ordered for a sweep, and the texels that lie on it.
 type sketch struct {
-	figures [][]quad
+	figures [][]textured
 	patches []patch
+}
+
+// textured is a quad and the index of its texels among the patches.
+type textured struct {
+	quad
+	patch int
 }
 
 // patch is the texels of a face.
@@ -27,20 +33,28 @@ type patch struct {
 func newSketch(s scene, k int) *sketch {
 	var made sketch
 	for _, f := range s.figures {
-		quads := f.quads(k)
-		made.figures = append(made.figures, quads)
-		for i := range quads {
-			if p := quads[i].patch(); !slices.Contains(made.patches, p) {
+		var figure []textured
+		for _, q := range f.quads(k) {
+			p := patch{first: q.first, columns: q.across.texels, rows: q.down.texels, stride: q.columns}
+			i := slices.Index(made.patches, p)
+			if i < 0 {
+				i = len(made.patches)
 				made.patches = append(made.patches, p)
 			}
+			figure = append(figure, textured{q, i})
 		}
+		made.figures = append(made.figures, figure)
 	}
 	return &made
 }
 
-// patch returns the texels of the face.
-func (q *quad) patch() patch {
-	return patch{first: q.first, columns: q.across.texels, rows: q.down.texels, stride: q.columns}
+// bytes returns how much memory the sketch takes.
+func (s *sketch) bytes() int {
+	bytes := int(unsafe.Sizeof(patch{})) * cap(s.patches)
+	for _, figure := range s.figures {
+		bytes += int(unsafe.Sizeof(textured{})) * cap(figure)
+	}
+	return bytes
 }
 
 // mixer paints smooth pictures. It keeps memory from one to the next.
@@ -48,8 +62,13 @@ type mixer struct {
 	sweep  sweep
 	line   line
 	lit    []deep // the colours of the sheet's texels, where they lie on a face
+	seen   []coverage
+	quads  []quad // of a figure
 	column []sum  // what is seen of each pixel of a column
 }
+
+// coverage is what of a patch can be seen: the least and the most of the alphas.
+type coverage struct{ least, most uint64 }
 
 // sum is premultiplied colours times weights, in the halves of words: values of 16
 // bits times weights of which a whole pixel has 2¹⁵, and rounding a little more.
@@ -62,8 +81,9 @@ func (m *mixer) paint(p *plan, pixels []byte, sheet skin.Sheet) {
 	m.light(p.smooth.patches, sheet)
 	m.column = slices.Grow(m.column[:0], p.height)[:p.height]
 	clear(m.column)
-	for _, quads := range p.smooth.figures {
-		m.sweep.over(quads, m)
+	for _, figure := range p.smooth.figures {
+		m.dress(figure)
+		m.sweep.over(m.quads, m)
 		for x := range p.width {
 			strips := m.sweep.stripsOf(x)
 			for _, s := range strips {
@@ -79,16 +99,33 @@ func (m *mixer) paint(p *plan, pixels []byte, sheet skin.Sheet) {
 	}
 }
 
-// light works out what colours texels have.
+// light works out what colours texels have, and what of each patch can be seen.
 func (m *mixer) light(patches []patch, sheet skin.Sheet) {
 	size := sheet.Width * sheet.Height
 	m.lit = slices.Grow(m.lit[:0], size)[:size]
+	m.seen = m.seen[:0]
 	for _, p := range patches {
+		seen := coverage{least: deepOpaque}
 		for v := range p.rows {
 			for t := range texel(p.columns) {
 				t = p.first + (texel(v*p.stride)+t)*oneTexel
-				m.lit[t.number()] = t.colour(sheet)
+				colour := t.colour(sheet)
+				m.lit[t.number()] = colour
+				seen.least, seen.most = min(seen.least, colour.alpha()), max(seen.most, colour.alpha())
 			}
+		}
+		m.seen = append(m.seen, seen)
+	}
+}
+
+// dress leaves out of a figure what the sheet leaves empty, as most do much of the
+// layers. What it paints opaque hides as much as the base.
+func (m *mixer) dress(figure []textured) {
+	m.quads = m.quads[:0]
+	for _, t := range figure {
+		if seen := m.seen[t.patch]; seen.most > 0 {
+			t.base = t.base || seen.least == deepOpaque
+			m.quads = append(m.quads, t.quad)
 		}
 	}
 }
@@ -120,13 +157,4 @@ func (m *mixer) put(pixels []byte, stride int) {
 			*s = sum{}
 		}
 	}
-}
-
-// bytes returns how much memory the sketch takes.
-func (s *sketch) bytes() int {
-	bytes := int(unsafe.Sizeof(patch{})) * cap(s.patches)
-	for _, quads := range s.figures {
-		bytes += int(unsafe.Sizeof(quad{})) * cap(quads)
-	}
-	return bytes
 }
