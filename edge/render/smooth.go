@@ -140,7 +140,10 @@ func (m *mixer) add(g segment, width float64) {
 	redBlue, greenAlpha := g.seen&pair, g.seen>>16&pair
 	from, whole := g.from, width*whole
 	for y := int(from); from < g.to; y++ {
-		to := min(g.to, float64(y+1))
+		to := g.to
+		if edge := float64(y + 1); edge < to {
+			to = edge
+		}
 		weight := uint64((to-from)*whole + 0.5)
 		m.column[y].redBlue += redBlue * weight
 		m.column[y].greenAlpha += greenAlpha * weight

@@ -11,7 +11,7 @@ import (
 type strip struct{ middle, width float64 }
 
 // widest is how wide a strip may be, in pixels. On average is wrong where a border
-// passes from one pixel to the next, ends or turns: by at most 0.4 % of a pixel.
+// passes from one pixel to the next, ends or turns: by at most 0.5 % of a pixel.
 const widest = 1.0 / 4
 
 // stripsOf cuts the column of pixels x into strips, at the corners of quads and at the

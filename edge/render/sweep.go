@@ -176,7 +176,7 @@ func (s *sweep) read(seen []chord, x, y, end float64) {
 	for i := len(seen) - 1; i >= 0; i-- {
 		m := &marks[i]
 		m.begin(&s.quads[seen[i].quad], x, y)
-		m.seen = s.layers.lay(m.texel(), below)
+		m.seen = s.layers.lay(m.texel, below)
 		below = m.seen
 	}
 	for {
@@ -201,7 +201,7 @@ func (s *sweep) read(seen []chord, x, y, end float64) {
 				changed = true
 			}
 			if changed {
-				m.seen = s.layers.lay(m.texel(), below)
+				m.seen = s.layers.lay(m.texel, below)
 			}
 			below = m.seen
 		}
@@ -219,62 +219,57 @@ func (s *sweep) show(from, to float64, seen uint64) {
 
 // mark is where a sweep is in a quad.
 type mark struct {
-	first        texel
-	columns      int
+	texel        texel
 	across, down reading
 	next         float64 // where the next texel begins
-	seen         uint64  // of the quad's texel and all behind it
+	seen         uint64  // of the texel and all behind it
 }
 
 // begin puts the mark at y on a line at x.
 func (m *mark) begin(q *quad, x, y float64) {
-	m.first, m.columns = q.first, q.columns
-	m.across.begin(&q.across, x, y)
-	m.down.begin(&q.down, x, y)
+	column, row := m.across.begin(&q.across, x, y, 1), m.down.begin(&q.down, x, y, q.columns)
+	m.texel = q.first + texel(row*q.columns+column)*oneTexel
 	m.move(y)
 }
 
 // move moves the mark on to y.
 func (m *mark) move(y float64) {
-	m.across.move(y)
-	m.down.move(y)
-	m.next = min(m.across.next, m.down.next)
-}
-
-// texel returns the texel at the mark.
-func (m *mark) texel() texel {
-	return m.first + texel(m.down.texel*m.columns+m.across.texel)*oneTexel
+	m.texel += m.across.move(y) + m.down.move(y)
+	m.next = m.across.next
+	if m.down.next < m.next {
+		m.next = m.down.next
+	}
 }
 
 // reading is what a ruler says at a place of a line.
 type reading struct {
-	start float64 // the value where the picture begins
-	toY   float64
-	texel int
-	ahead float64 // the value where the texel ends for who comes from above
-	step  int     // to the texel behind it: 1 or -1
-	next  float64 // where that one begins
+	next  float64 // where the next border between texels is
+	every float64 // how far they are from each other
+	step  texel   // from the texel before one to that behind it
 }
 
-func (r *reading) begin(from *ruler, x, y float64) {
-	r.start, r.toY = from.along(x), from.toY
-	r.texel = min(max(int(r.start+from.perY*y), 0), from.texels-1)
-	if from.isUpright() {
+// begin puts the reading at y on a line at x and returns its value. A step of the
+// ruler is so many texels of the sheet.
+func (r *reading) begin(from *ruler, x, y float64, texels int) int {
+	start := from.along(x)
+	value := min(max(int(start+from.perY*y), 0), from.texels-1)
+	switch {
+	case from.isUpright():
 		r.next = math.Inf(1)
-		return
+	case from.perY > 0:
+		r.next, r.every, r.step = (float64(value+1)-start)*from.toY, from.toY, texel(texels)*oneTexel
+	default:
+		r.next, r.every, r.step = (float64(value)-start)*from.toY, -from.toY, -texel(texels)*oneTexel
 	}
-	r.ahead, r.step = float64(r.texel), -1
-	if from.perY > 0 {
-		r.ahead, r.step = r.ahead+1, 1
-	}
-	r.next = (r.ahead - r.start) * r.toY
+	return value
 }
 
-// move moves the reading on to y.
-func (r *reading) move(y float64) {
+// move moves the reading on to y and returns how far that is in texels.
+func (r *reading) move(y float64) texel {
+	moved := texel(0)
 	for r.next <= y+slack {
-		r.texel += r.step
-		r.ahead += float64(r.step)
-		r.next = (r.ahead - r.start) * r.toY
+		r.next += r.every
+		moved += r.step
 	}
+	return moved
 }
