@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -96,11 +97,32 @@ type brush struct {
 // paint paints the picture of a sheet, which is as high as wide, into pixels: 4
 // bytes for each of the plan, all of which are written.
 func (p *plan) paint(pixels []byte, sheet skin.Sheet, with *brush) {
-	if p.smooth != nil {
+	if p.sketch != nil {
 		with.mixer.paint(p, pixels, sheet)
 	} else {
 		with.palette.paint(p, pixels, sheet)
 	}
+}
+
+// sum is colours times weights, in the halves of words: values of 16 bits times
+// weights of which a whole pixel has 2¹⁵, and rounding a little more.
+type sum struct{ redBlue, greenAlpha uint64 }
+
+// add adds a colour.
+func (s *sum) add(d deep, weight uint64) {
+	s.redBlue += uint64(d&pair) * weight
+	s.greenAlpha += uint64(d>>16&pair) * weight
+}
+
+// shown returns the colour of a pixel that shows the sum.
+func (s *sum) shown() shown {
+	red, green, blue, alpha := s.redBlue&math.MaxUint32, s.greenAlpha&math.MaxUint32, s.redBlue>>32, s.greenAlpha>>32
+	const step = deepStep * whole
+	if alpha != 255*step {
+		return newShown(red, green, blue, alpha, step)
+	}
+	const half = step / 2
+	return shown((red+half)/step | (green+half)/step<<8 | (blue+half)/step<<16 | 255<<24)
 }
 
 // palette is the colours of a plan's stacks: as they are mixed, and as they are
@@ -121,7 +143,7 @@ func (c *palette) fill(p *plan, sheet skin.Sheet) {
 	}
 }
 
-// paint paints a crisp picture.
+// paint paints a picture of a full plan.
 func (c *palette) paint(p *plan, pixels []byte, sheet skin.Sheet) {
 	c.fill(p, sheet)
 	for y := range p.height {
@@ -129,10 +151,13 @@ func (c *palette) paint(p *plan, pixels []byte, sheet skin.Sheet) {
 		x := 0
 		for _, r := range p.runs[p.rows[y]:p.rows[y+1]] {
 			end := 4 * int(r.end)
-			if r.mixed == 0 {
+			switch {
+			case r.mixed == 0:
 				fill(row[x:end], c.shown[r.at])
-			} else {
+			case p.crisp:
 				binary.LittleEndian.PutUint32(row[x:], uint32(c.outline(p.parts[r.at:][:r.mixed])))
+			default:
+				binary.LittleEndian.PutUint32(row[x:], uint32(c.average(p.parts[r.at:][:r.mixed])))
 			}
 			x = end
 		}
@@ -153,6 +178,16 @@ func fill(pixels []byte, colour shown) {
 	if len(pixels) > 0 {
 		binary.LittleEndian.PutUint32(pixels, uint32(colour))
 	}
+}
+
+// average returns the colour of a smooth pixel: each stack counts by its share and
+// its alpha.
+func (c *palette) average(parts []part) shown {
+	var s sum
+	for _, p := range parts {
+		s.add(c.deep[p.stack], uint64(p.weight))
+	}
+	return s.shown()
 }
 
 // outlineStep is the step between the alphas of mixed pixels at the outline of a

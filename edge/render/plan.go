@@ -2,12 +2,13 @@ package render
 
 import "math"
 
-// plan is all that a picture is but for its sheet: for every pixel of a crisp one it
-// says which texels the pixel shows, whatever colours they have. A smooth picture
-// shows too many for that to pay, and is swept for each sheet.
+// plan is all that a picture is but for its sheet: for every pixel it says which
+// texels the pixel shows, whatever colours they have. Of some smooth pictures that
+// is too much, and there is a sketch instead.
 type plan struct {
 	width, height int
-	smooth        *sketch // nil if the picture is crisp; then there are:
+	crisp         bool
+	sketch        *sketch // nil if there are:
 	stacks        []stack
 	runs          []run
 	rows          []uint32 // for each row of pixels, from the top, the index of its first run; and behind the last
@@ -23,8 +24,8 @@ type run struct {
 }
 
 // part is a stack that a mixed pixel shows some of. What the parts of a pixel lack
-// of whole, shows nothing. The stack at the pixel's middle comes first, if anything
-// is there, however little the pixel shows of it.
+// of whole, shows nothing. In a crisp plan the stack at the pixel's middle comes
+// first, if anything is there, however little the pixel shows of it.
 type part struct {
 	stack  uint32
 	weight uint32
@@ -36,21 +37,27 @@ const whole = 1 << 15
 // bytes returns how much memory the plan takes.
 func (p *plan) bytes() int {
 	bytes := 8*cap(p.stacks) + 8*cap(p.runs) + 4*cap(p.rows) + 8*cap(p.parts)
-	if p.smooth != nil {
-		bytes += p.smooth.bytes()
+	if p.sketch != nil {
+		bytes += p.sketch.bytes()
 	}
 	return bytes
 }
 
+// plannedScale is up to which scale of the sheet all pictures are planned. Larger
+// ones show so many texels in a pixel of a smooth picture that a plan takes megabytes,
+// and longer to make than many pictures take without it. Nearly all sheets are of
+// scale 1 and 2, so that their plans are used again and again.
+const plannedScale = 2
+
 // newPlan returns the plan of a scene for sheets of scale k.
 func newPlan(s scene, k int) *plan {
-	if s.crisp(k) {
-		return newCrispPlan(s, k)
+	if s.crisp(k) || k <= plannedScale {
+		return fullPlan(s, k)
 	}
-	return &plan{width: s.width, height: s.height, smooth: newSketch(s, k)}
+	return &plan{width: s.width, height: s.height, sketch: newSketch(s, k)}
 }
 
-// planner makes the plan of a crisp picture, column by column.
+// planner makes a full plan, column by column.
 type planner struct {
 	plan   *plan
 	stacks stacks
@@ -59,16 +66,18 @@ type planner struct {
 	pixels []run // of the picture, in rows from the top: each a run of its own
 
 	// Of the column in the making, for each of its pixels:
-	open   []bool // whether something may be seen behind the base
-	shares shares // if so, what it is mixed of
+	open   []bool // whether it may be mixed
+	shares shares // if so, what of
 }
 
-// newCrispPlan returns the plan of a crisp picture. Pixels are mixed only where what
-// lies behind them may show through, at the outline; all others show the one texel
-// at their middle.
-func newCrispPlan(s scene, k int) *plan {
+// fullPlan returns a plan without a sketch.
+//
+// In a crisp plan pixels are mixed only where what lies behind them may show
+// through, at the outline; all others show the one texel at their middle.
+// Otherwise a pixel is mixed wherever it shows more than one.
+func fullPlan(s scene, k int) *plan {
 	p := planner{
-		plan:   &plan{width: s.width, height: s.height},
+		plan:   &plan{width: s.width, height: s.height, crisp: s.crisp(k)},
 		stacks: newStacks(),
 		pixels: make([]run, s.width*s.height),
 		open:   make([]bool, s.height),
@@ -91,10 +100,16 @@ func (p *planner) column(x int) {
 	if len(strips) == 0 {
 		return
 	}
-	p.readMiddles(x)
+	if p.plan.crisp {
+		p.readMiddles(x)
+	}
 	for _, s := range strips {
 		p.sweep.measure(&p.line, s.middle)
-		p.openUnbacked()
+		if p.plan.crisp {
+			p.openUnbacked()
+		} else {
+			p.openFrom(p.line.extent())
+		}
 	}
 	for _, s := range strips {
 		p.sweep.measure(&p.line, s.middle)
@@ -124,12 +139,8 @@ func (p *planner) readMiddles(x int) {
 // openUnbacked opens pixels in which the line meets something, but not always the
 // base.
 func (p *planner) openUnbacked() {
-	if len(p.line.chords) == 0 {
-		return
-	}
-	backed, end := p.line.chords[0].from, p.line.chords[0].to // backed up to here
+	backed, end := p.line.extent() // backed up to here
 	for _, c := range p.line.chords {
-		end = max(end, c.to)
 		if !p.sweep.quads[c.quad].base {
 			continue
 		}

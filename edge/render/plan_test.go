@@ -5,14 +5,20 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// planned are keys of plans of crisp pictures, of classic and of HD sheets.
+// planned are keys of full plans of every kind: smooth and crisp, of classic and of
+// HD sheets.
 func planned() []planKey {
 	return []planKey{
+		{Isometric, skin.Steve, 8, 1},
+		{Isometric, skin.Steve, 56, 1},
+		{Isometric, skin.Steve, 64, 2},
 		{Isometric, skin.Steve, 64, 1},
 		{Isometric, skin.Steve, 512, 1},
 		{Isometric, skin.Steve, 248, 4},
+		{Preview, skin.Steve, 128, 1},
 		{Preview, skin.Steve, 144, 1},
 		{Preview, skin.Alex, 400, 1},
 		{Preview, skin.Alex, 400, 2},
@@ -69,13 +75,13 @@ func TestPlansAreWhole(t *testing.T) {
 }
 
 // checkMixed checks that the parts of a pixel are different stacks, together no
-// more than the whole, and that something may show through.
+// more than the whole; and in a crisp plan, that something may show through.
 func checkMixed(t *testing.T, p *plan, x, y int, parts []part) {
 	t.Helper()
 	weight, backed := uint32(0), uint32(0)
 	seen := make(map[uint32]bool)
 	for i, m := range parts {
-		small := m.weight == 0 && i > 0
+		small := m.weight == 0 && (i > 0 || !p.crisp)
 		if small || m.stack == 0 || seen[m.stack] {
 			t.Errorf("pixel %d, %d: a weight of %d for stack %d", x, y, m.weight, m.stack)
 		}
@@ -90,7 +96,7 @@ func checkMixed(t *testing.T, p *plan, x, y int, parts []part) {
 		t.Errorf("pixel %d, %d: the weights are %d of %d", x, y, weight, whole)
 	case weight == whole && len(parts) == 1:
 		t.Errorf("pixel %d, %d is mixed of one stack", x, y)
-	case backed == whole:
+	case p.crisp && backed == whole:
 		t.Errorf("pixel %d, %d is mixed, and inside", x, y)
 	}
 }
@@ -117,7 +123,7 @@ func TestSmoothAreas(t *testing.T) {
 			}
 		}
 		p := planKey{Isometric, skin.Steve, size, scale}.plan()
-		if p.smooth == nil {
+		if p.crisp {
 			t.Fatalf("the picture of %d pixels is crisp", size)
 		}
 		pixels := make([]byte, 4*p.width*p.height)
@@ -136,6 +142,37 @@ func TestSmoothAreas(t *testing.T) {
 		f(shape.size, shape.scale, true, 9)
 		f(shape.size, shape.scale, false, 8)
 	}
+}
+
+// A full plan of a smooth picture paints what a sketch of it paints.
+func TestPlansAndSketchesAgree(t *testing.T) {
+	t.Parallel()
+
+	f := func(s scene, k int) {
+		t.Helper()
+		sheet := paint.Noise(1, 64*k, 64*k).Normalised(skin.Steve)
+		painted := func(p *plan) []byte {
+			pixels := make([]byte, 4*p.width*p.height)
+			p.paint(pixels, sheet, new(brush))
+			return pixels
+		}
+		planned := painted(fullPlan(s, k))
+		swept := painted(&plan{width: s.width, height: s.height, sketch: newSketch(s, k)})
+		for i := 3; i < len(planned); i += 4 {
+			for c := i - 3; c <= i; c++ {
+				// The fainter a pixel is, the less its colour says.
+				apart, faintest := int(planned[c])-int(swept[c]), int(min(planned[i], swept[i]))
+				if (apart > 1 || apart < -1) && (c == i || faintest > 64) {
+					t.Fatalf("scale %d: value %d is %d and %d", k, c, planned[c], swept[c])
+				}
+			}
+		}
+	}
+
+	f(isometric(32), 1)
+	f(isometric(96), 3)
+	f(preview(skin.Steve, 128), 1)
+	f(preview(skin.Alex, 112), 4)
 }
 
 // Equal stacks have one number and others another, however many there are.

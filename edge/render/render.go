@@ -3,11 +3,11 @@
 // game: which boxes it has, where they stand and which texels lie on them.
 //
 // Poses in space are drawn by sweeps: lines from top to bottom of a picture, along
-// which every border between texels is found exactly. The geometry of a pose, a size
-// and a scale of the sheet is the same for all textures, so that it is worked out
-// once and kept. Of a crisp picture, see below, that is a plan which says what texels
-// each pixel shows; painting a texture then is a matter of looking up colours. A
-// smooth picture is swept for every texture.
+// which every border between texels is found exactly. What depends on the geometry of
+// a pose, a size and a scale of the sheet alone is the same for all textures, worked
+// out once and kept: mostly a plan which says what texels each pixel shows, so that
+// painting a texture is a matter of looking up colours. Only smooth pictures, see
+// below, of large sheets are swept for every texture.
 //
 // A pixel covers a square. Where texels are at least four pixels wide, a picture
 // is crisp: a pixel shows what is at its middle, except at the outline, where it

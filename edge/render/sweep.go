@@ -97,6 +97,19 @@ func (s *sweep) measure(l *line, x float64) {
 	}
 }
 
+// extent returns where the line begins and ends to meet anything. They are the same
+// if it never does.
+func (l *line) extent() (from, to float64) {
+	if len(l.chords) == 0 {
+		return 0, 0
+	}
+	from, to = l.chords[0].from, l.chords[0].to
+	for _, c := range l.chords {
+		to = max(to, c.to)
+	}
+	return from, to
+}
+
 // cross returns what is seen along a line between two places, from top to bottom;
 // where nothing is, there is no segment. The result is valid until the next call.
 func (s *sweep) cross(l *line, top, bottom float64) []segment {

@@ -2,15 +2,15 @@ package render
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 	"unsafe"
 
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// sketch is a smooth picture but for its sheet: what can be seen of each figure,
-// ordered for a sweep, and the texels that lie on it.
+// sketch is a smooth picture but for its sheet, and not worked out: what can be seen
+// of each figure, ordered for a sweep, and the texels that lie on it. The picture is
+// swept for every sheet.
 type sketch struct {
 	figures [][]textured
 	patches []patch
@@ -57,7 +57,7 @@ func (s *sketch) bytes() int {
 	return bytes
 }
 
-// mixer paints smooth pictures. It keeps memory from one to the next.
+// mixer paints pictures from sketches. It keeps memory from one to the next.
 type mixer struct {
 	sweep  sweep
 	line   line
@@ -70,18 +70,14 @@ type mixer struct {
 // coverage is what of a patch can be seen: the least and the most of the alphas.
 type coverage struct{ least, most uint64 }
 
-// sum is premultiplied colours times weights, in the halves of words: values of 16
-// bits times weights of which a whole pixel has 2¹⁵, and rounding a little more.
-type sum struct{ redBlue, greenAlpha uint64 }
-
-// paint paints a smooth picture: of all strips of all columns it adds up what is
+// paint paints a picture: of all strips of all columns it adds up what is
 // seen along their middle.
 func (m *mixer) paint(p *plan, pixels []byte, sheet skin.Sheet) {
 	clear(pixels)
-	m.light(p.smooth.patches, sheet)
+	m.light(p.sketch.patches, sheet)
 	m.column = slices.Grow(m.column[:0], p.height)[:p.height]
 	clear(m.column)
-	for _, figure := range p.smooth.figures {
+	for _, figure := range p.sketch.figures {
 		m.dress(figure)
 		m.sweep.over(m.quads, m)
 		for x := range p.width {
@@ -137,16 +133,14 @@ func (m *mixer) lay(top texel, below uint64) uint64 {
 
 // add adds a segment to the pixels that it touches, as wide as a strip.
 func (m *mixer) add(g segment, width float64) {
-	redBlue, greenAlpha := g.seen&pair, g.seen>>16&pair
-	from, whole := g.from, width*whole
+	seen, from, whole := deep(g.seen), g.from, width*whole
 	for y := int(from); from < g.to; y++ {
 		to := g.to
 		if edge := float64(y + 1); edge < to {
 			to = edge
 		}
 		weight := uint64((to-from)*whole + 0.5)
-		m.column[y].redBlue += redBlue * weight
-		m.column[y].greenAlpha += greenAlpha * weight
+		m.column[y].add(seen, weight)
 		from = to
 	}
 }
@@ -155,8 +149,7 @@ func (m *mixer) add(g segment, width float64) {
 func (m *mixer) put(pixels []byte, stride int) {
 	for y := range m.column {
 		if s := &m.column[y]; *s != (sum{}) {
-			colour := newShown(s.redBlue&math.MaxUint32, s.greenAlpha&math.MaxUint32, s.redBlue>>32, s.greenAlpha>>32, deepStep*whole)
-			binary.LittleEndian.PutUint32(pixels[stride*y:], uint32(colour))
+			binary.LittleEndian.PutUint32(pixels[stride*y:], uint32(s.shown()))
 			*s = sum{}
 		}
 	}
