@@ -1,0 +1,41 @@
+package png_test
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/png"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// BenchmarkAppend measures each pose, of a skin of few colours and of one whose
+// texels are all different.
+func BenchmarkAppend(b *testing.B) {
+	for _, texture := range []paint.Named{
+		{Name: "explorer", Type: skin.Steve, Sheet: paint.Explorer()},
+		{Name: "noise", Type: skin.Steve, Sheet: paint.Noise(1, 64, 64)},
+	} {
+		for _, view := range []render.View{
+			{Pose: render.Flat, Type: texture.Type, Size: 128},
+			{Pose: render.Isometric, Type: texture.Type, Size: 128},
+			{Pose: render.Preview, Type: texture.Type, Size: render.DefaultHeight},
+		} {
+			b.Run("skin="+texture.Name+"/pose="+view.Pose.String(), func(b *testing.B) {
+				p, err := renderer.Draw(texture.Sheet, view)
+				if err != nil {
+					b.Fatal(err)
+				}
+				var e png.Encoder
+				var file []byte
+				b.ReportAllocs()
+				for b.Loop() {
+					if file, err = e.Append(file[:0], p.Pix, p.Width, p.Height); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(len(file)), "file-bytes")
+			})
+		}
+	}
+}

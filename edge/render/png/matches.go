@@ -1,0 +1,229 @@
+package png
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// A match is some bytes that are like those a distance before: the length in bits
+// 20 and up, the symbol of the distance in bits 15 to 19, below it the distance
+// less one.
+type match uint32
+
+// literal is a byte for itself: a match of one byte.
+const literal match = 1 << 20
+
+func newMatch(length, distance int) match {
+	return match(uint32(length)<<20 | uint32(symbols.distance(distance))<<15 | uint32(distance-1))
+}
+
+func (m match) length() int          { return int(m >> 20) }
+func (m match) symbol() int          { return int(m >> 15 & 31) }
+func (m match) distance() int        { return int(m&(1<<15-1)) + 1 }
+func (m match) cut(length int) match { return m&(1<<20-1) | match(length<<20) }
+
+// How far the search for matches goes, as trying on pictures of skins taught.
+const (
+	hashBits  = 13
+	rowsAbove = 2 // that are always compared
+	spread    = 3 // pixels to either side of the one above that are compared where something happens
+
+	// A stream of so many bytes is searched twice as deep: distances are long in
+	// it, and so have matches to be.
+	deep = 1 << 17
+)
+
+// reach is how many places of a chain are compared, of those where the same three
+// bytes are and of those where more is the same: for what starts at a node and for
+// what starts before it.
+type reach struct{ short, long, shortBefore, longBefore int }
+
+// finder finds the matches that start at nodes.
+type finder struct {
+	reach       reach
+	short, long chains
+	backs       []int // distances that are always tried
+	ends        []int // how far the current match at each of them goes
+	found       list  // by search, for hot nodes
+	matches     list  // of every node, longer ones later
+}
+
+// chains lead from hot nodes to those before that are alike. Nodes are numbered on
+// from those of earlier streams, so that links to these need not be cleared.
+type chains struct {
+	first int32 // the number of the stream's first node
+	next  int32
+	head  [1 << hashBits]int32
+	prev  []int32 // the node before, or a negative number
+}
+
+// reset makes room for the nodes of a stream.
+func (c *chains) reset(nodes int) {
+	if c.first = c.next; c.first == 0 || c.first > math.MaxInt32/2 {
+		clear(c.head[:])
+		c.first = 1
+	}
+	c.next = c.first + int32(nodes)
+	c.prev = grow(c.prev, nodes)
+}
+
+// add adds a node.
+func (c *chains) add(hash uint32, node int) {
+	c.prev[node] = c.head[hash] - c.first
+	c.head[hash] = int32(node) + c.first
+}
+
+// list holds the matches of one node after another.
+type list struct {
+	all   []match
+	first []uint32 // of each node
+}
+
+// reset makes room for the matches of some nodes.
+func (l *list) reset(nodes int) {
+	l.all = l.all[:0]
+	l.first = grow(l.first, nodes+1)
+}
+
+// of returns the matches of a node.
+func (l *list) of(node int) []match { return l.all[l.first[node]:l.first[node+1]] }
+
+// start makes the finder ready for a stream.
+func (f *finder) start(s *stream) {
+	f.reach = reach{short: 8, long: 8, shortBefore: 4, longBefore: 8}
+	if len(s.bytes) > deep {
+		f.reach = reach{short: 16, long: 16, shortBefore: 8, longBefore: 16}
+	}
+	f.backs = f.backs[:0]
+	f.back(s, 1)
+	f.back(s, s.pixel)
+	for k := 1; k <= rowsAbove; k++ {
+		f.back(s, k*s.stride)
+	}
+	for k := 1; k <= spread; k++ {
+		f.back(s, s.stride-k*s.pixel)
+		f.back(s, s.stride+k*s.pixel)
+	}
+	f.ends = grow(f.ends, len(f.backs))
+	clear(f.ends)
+	f.short.reset(len(s.nodes))
+	f.long.reset(len(s.nodes))
+}
+
+// back adds a distance to those that are always tried.
+func (f *finder) back(s *stream, distance int) {
+	if distance >= 1 && distance < min(maxDistance+1, len(s.bytes)) && !slices.Contains(f.backs, distance) {
+		f.backs = append(f.backs, distance)
+	}
+}
+
+// find finds matches for the nodes from, …, to-1; none goes beyond node to.
+func (f *finder) find(s *stream, from, to int) {
+	f.search(s, from, to)
+	f.matches.reset(to - from)
+	end := s.nodes[to].at()
+	hot := from // the next hot node
+	for n := from; n < to; n++ {
+		f.matches.first[n-from] = uint32(len(f.matches.all))
+		longest := f.compare(s, n, end)
+		for hot = max(hot, n); hot < to && !s.nodes[hot].hot(); hot++ {
+		}
+		switch hot {
+		case to:
+		case n:
+			for _, m := range f.found.of(n - from) {
+				if m.length() > longest {
+					longest = m.length()
+					f.matches.all = append(f.matches.all, m)
+				}
+			}
+		default:
+			// What is like an event may also be like what comes before it.
+			i := s.nodes[n].at()
+			if ahead := s.nodes[hot].at() - i; ahead < maxMatch {
+				limit := min(end-i, maxMatch)
+				longest = f.follow(&f.matches, &f.long, f.reach.longBefore, s, hot, ahead, limit, longest)
+				f.follow(&f.matches, &f.short, f.reach.shortBefore, s, hot, ahead, limit, longest)
+			}
+		}
+	}
+	f.matches.first[to-from] = uint32(len(f.matches.all))
+}
+
+// compare appends the matches of a node at the distances that are always tried,
+// and returns the length of the longest.
+func (f *finder) compare(s *stream, n, end int) int {
+	i := s.nodes[n].at()
+	backs := f.backs
+	if !s.nodes[n].hot() {
+		backs = backs[:min(len(backs), 2+rowsAbove)]
+	}
+	longest := minMatch - 1
+	for k, back := range backs {
+		length := f.ends[k] - i
+		if length <= 0 {
+			if back > i || s.bytes[i] != s.bytes[i-back] {
+				continue
+			}
+			length = same(s.bytes, s.bytes, i, i-back, end)
+			f.ends[k] = i + length
+		}
+		if length = min(length, end-i, maxMatch); length > longest {
+			longest = length
+			f.matches.all = append(f.matches.all, newMatch(length, back))
+		}
+	}
+	return longest
+}
+
+// follow appends matches to a list for a place some bytes before a node, from the
+// chain of that node, those that are longer than longest; and returns the length
+// of the longest then.
+func (f *finder) follow(l *list, c *chains, steps int, s *stream, node, ahead, limit, longest int) int {
+	i := s.nodes[node].at() - ahead
+	b := s.bytes
+	for at := c.prev[node]; at >= 0 && longest < limit && steps > 0; at = c.prev[at] {
+		steps--
+		j := s.nodes[at].at() - ahead
+		if i-j > maxDistance || j < 0 {
+			break
+		}
+		if b[j+longest] == b[i+longest] {
+			if length := same(b, b, i, j, i+limit); length > longest {
+				longest = length
+				l.all = append(l.all, newMatch(length, i-j))
+			}
+		}
+	}
+	return longest
+}
+
+// search finds matches for hot nodes among the hot nodes before.
+func (f *finder) search(s *stream, from, to int) {
+	f.found.reset(to - from)
+	end := s.nodes[to].at()
+	event := from // the start of what happens next, after a calm
+	for n := from; n < to; n++ {
+		f.found.first[n-from] = uint32(len(f.found.all))
+		i := s.nodes[n].at()
+		limit := min(end-i, maxMatch)
+		if !s.nodes[n].hot() || limit < 8 {
+			f.short.prev[n], f.long.prev[n] = -1, -1
+			continue
+		}
+		for event <= n || event < to && (!s.nodes[event].hot() || s.nodes[event-1].hot()) {
+			event++
+		}
+		gap := uint64(s.nodes[event].at() - i)
+		x := binary.LittleEndian.Uint64(s.bytes[i:])
+		f.short.add(hash(x<<40), n)
+		f.long.add(hash(x+gap<<7), n)
+		longest := f.follow(&f.found, &f.long, f.reach.long, s, n, 0, limit, minMatch-1)
+		f.follow(&f.found, &f.short, f.reach.short, s, n, 0, limit, longest)
+	}
+	f.found.first[to-from] = uint32(len(f.found.all))
+}
+
+// hash spreads a number over the heads of chains.
+func hash(x uint64) uint32 { return uint32(x * 0x9e3779b185ebca87 >> (64 - hashBits)) }

@@ -1,0 +1,433 @@
+package png_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/color"
+	stdpng "image/png"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/davidbyttow/govips/v2/vips"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/png"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// renderer draws what the package is made for. There is one of it a process, and
+// it starts libvips, the second opinion on files.
+var renderer *render.Renderer
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	if renderer, err = render.Start(render.Config{}); err != nil {
+		fmt.Fprintln(os.Stderr, "start renderer:", err)
+		return 1
+	}
+	defer renderer.Close()
+	return m.Run()
+}
+
+// picture is what is written and read back: see png.Encoder.Append.
+type picture struct {
+	width, height int
+	pix           []byte
+}
+
+func newPicture(width, height int, at func(x, y int) uint32) picture {
+	p := picture{width: width, height: height}
+	for i := range width * height {
+		p.pix = binary.BigEndian.AppendUint32(p.pix, at(i%width, i/width))
+	}
+	return p
+}
+
+// pictures returns pictures of all the kinds that are drawn, and worse ones.
+func pictures() map[string]picture {
+	random := rand.New(rand.NewPCG(1, 2))
+	colours := make([]uint32, 4096)
+	for i := range colours {
+		colours[i] = random.Uint32() | 0xff
+	}
+	all := map[string]picture{
+		"one pixel":         newPicture(1, 1, func(int, int) uint32 { return 0x12345678 }),
+		"one colour":        newPicture(64, 64, func(int, int) uint32 { return 0x336699ff }),
+		"nothing":           newPicture(300, 200, func(int, int) uint32 { return 0 }),
+		"opaque noise":      newPicture(61, 47, func(int, int) uint32 { return random.Uint32() | 0xff }),
+		"translucent noise": newPicture(47, 61, func(int, int) uint32 { return random.Uint32() }),
+		"two-tone noise":    newPicture(130, 120, func(int, int) uint32 { return colours[random.IntN(2)] }),
+		"256-colour noise":  newPicture(140, 120, func(int, int) uint32 { return colours[random.IntN(256)] }),
+		"gradient": newPicture(160, 100, func(x, y int) uint32 {
+			return uint32(x)<<24 | uint32(y)<<16 | uint32(x+y)<<7&0xff00 | 0xff
+		}),
+		"glass": newPicture(90, 90, func(x, y int) uint32 { return 0x80c0ff00 | uint32(x*y)&0xff }),
+		"colours under alpha 0": newPicture(50, 40, func(x, y int) uint32 {
+			return uint32(x/5)<<24 | uint32(y/8)<<16 | uint32(x%2*255)
+		}),
+		"wide":                     newPicture(8192, 2, func(x, y int) uint32 { return colours[x/100+y] }),
+		"tall":                     newPicture(1, 8192, func(_, y int) uint32 { return colours[y/100] }),
+		"rows farther than 32 KiB": newPicture(8192, 5, func(x, _ int) uint32 { return colours[x/3] }),
+		"larger than a block":      newPicture(280, 250, func(int, int) uint32 { return random.Uint32() }),
+	}
+	for _, n := range []int{2, 3, 4, 5, 15, 16, 17, 64, 65, 255, 256, 257, 1000} {
+		all[fmt.Sprintf("%d colours magnified", n)] = newPicture(128, 128, func(x, y int) uint32 {
+			return colours[(x/4+y/4*32)%n]
+		})
+		all[fmt.Sprintf("%d colours projected", n)] = newPicture(160, 96, func(x, y int) uint32 {
+			u, v := x/7, (12*y+5*x)/100
+			switch {
+			case x < 20 || x > 140 || v < 2 || v > 14:
+				return 0
+			case x == 20 || x == 140:
+				return colours[(u*31+v*17)%n]&^0xff | uint32(y*20)&0xff
+			}
+			return colours[(u*31+v*17)%n]
+		})
+	}
+	return all
+}
+
+// encode writes a picture behind something else.
+func encode(tb testing.TB, e *png.Encoder, p picture) []byte {
+	tb.Helper()
+	file, err := e.Append([]byte("before"), p.pix, p.width, p.height)
+	if err != nil {
+		tb.Fatalf("Append: %v", err)
+	}
+	rest, ok := bytes.CutPrefix(file, []byte("before"))
+	if !ok {
+		tb.Fatal("what was there before is gone")
+	}
+	return rest
+}
+
+// check makes sure that a file holds a picture, in the opinion of the standard library.
+func check(tb testing.TB, file []byte, p picture) {
+	tb.Helper()
+	img, err := stdpng.Decode(bytes.NewReader(file))
+	if err != nil {
+		tb.Fatalf("decode: %v", err)
+	}
+	if got, want := img.Bounds(), image.Rect(0, 0, p.width, p.height); got != want {
+		tb.Fatalf("bounds %v; want %v", got, want)
+	}
+	for i := range p.width * p.height {
+		x, y := i%p.width, i/p.width
+		want := color.NRGBA{p.pix[4*i], p.pix[4*i+1], p.pix[4*i+2], p.pix[4*i+3]}
+		if got := pixel(tb, img, x, y); got != want {
+			tb.Fatalf("pixel %d, %d is %v; want %v", x, y, got, want)
+		}
+	}
+}
+
+// pixel returns a pixel as it is in the file: the conversions of image/color lose
+// the colour of transparent ones.
+func pixel(tb testing.TB, img image.Image, x, y int) color.NRGBA {
+	tb.Helper()
+	switch c := img.At(x, y).(type) {
+	case color.NRGBA:
+		return c
+	case color.RGBA: // opaque
+		return color.NRGBA(c)
+	default:
+		tb.Fatalf("a pixel is a %T", c)
+		return color.NRGBA{}
+	}
+}
+
+func TestAppendKeepsPixels(t *testing.T) {
+	t.Parallel()
+
+	for name, p := range pictures() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			check(t, encode(t, new(png.Encoder), p), p)
+		})
+	}
+}
+
+// drawn returns views of skins.
+func drawn(tb testing.TB) map[string]picture {
+	tb.Helper()
+	all := make(map[string]picture)
+	for _, texture := range append(paint.Skins(), paint.Capes()...) {
+		for _, view := range []render.View{
+			{Pose: render.Flat, Size: 48},
+			{Pose: render.Flat, Size: 128},
+			{Pose: render.Isometric, Size: 40},
+			{Pose: render.Isometric, Size: 128},
+			{Pose: render.Preview, Size: 96},
+			{Pose: render.Preview, Size: 192},
+		} {
+			view.Type = texture.Type
+			if view.Check() != nil {
+				continue // a cape has no face
+			}
+			p, err := renderer.Draw(texture.Sheet, view)
+			if err != nil {
+				tb.Fatalf("draw %s: %v", texture.Name, err)
+			}
+			all[fmt.Sprintf("%s %s %d", texture.Name, view.Pose, view.Size)] = picture{p.Width, p.Height, p.Pix}
+		}
+	}
+	return all
+}
+
+func TestAppendKeepsSkins(t *testing.T) {
+	t.Parallel()
+
+	for name, p := range drawn(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			check(t, encode(t, new(png.Encoder), p), p)
+		})
+	}
+}
+
+func TestAppendKeepsPixelsOfAllSizes(t *testing.T) {
+	t.Parallel()
+
+	var e png.Encoder
+	random := rand.New(rand.NewPCG(3, 4))
+	for width := 1; width <= 40; width++ {
+		for height := 1; height <= 40; height++ {
+			colours := 1 << random.IntN(10)
+			alpha := uint32(255 * random.IntN(2))
+			cell := 1 + random.IntN(8)
+			seed := random.Uint32()
+			p := newPicture(width, height, func(x, y int) uint32 {
+				colour := (seed + uint32(x/cell*7+y/cell*11)%uint32(colours)) * 0x9e3779b1
+				return colour | alpha
+			})
+			check(t, encode(t, &e, p), p)
+		}
+	}
+}
+
+// Every level of alpha survives, whether of few colours or many.
+func TestAppendKeepsAlpha(t *testing.T) {
+	t.Parallel()
+
+	var e png.Encoder
+	for _, colours := range []int{1, 2, 256} {
+		p := newPicture(256, 8, func(x, y int) uint32 { return uint32((x+y)%colours)<<20 | uint32(x) })
+		check(t, encode(t, &e, p), p)
+	}
+}
+
+// libvips reads the same pixels, which is an opinion apart from Go's.
+func TestLibvipsReadsTheSame(t *testing.T) {
+	t.Parallel()
+
+	for name, p := range pictures() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			img, err := vips.NewImageFromBuffer(encode(t, new(png.Encoder), p))
+			if err != nil {
+				t.Fatalf("load: %v", err)
+			}
+			defer img.Close()
+			if img.Width() != p.width || img.Height() != p.height {
+				t.Fatalf("%d × %d pixels; want %d × %d", img.Width(), img.Height(), p.width, p.height)
+			}
+			if img.Bands() == 1 || img.Bands() == 2 {
+				if err := img.ToColorSpace(vips.InterpretationSRGB); err != nil {
+					t.Fatalf("to sRGB: %v", err)
+				}
+			}
+			if img.Bands() == 3 {
+				if err := img.AddAlpha(); err != nil {
+					t.Fatalf("add alpha: %v", err)
+				}
+			}
+			pix, err := img.ToBytes()
+			if err != nil {
+				t.Fatalf("read: %v", err)
+			}
+			if !bytes.Equal(pix, p.pix) {
+				t.Error("other pixels")
+			}
+		})
+	}
+}
+
+// A file has the chunks that pixels need, in order and with right checksums, and
+// no others.
+func TestFileStructure(t *testing.T) {
+	t.Parallel()
+
+	translucent := func(n int) func(x, y int) uint32 {
+		return func(x, y int) uint32 { return uint32((x+99*y)%n)<<10 | 0x7f }
+	}
+	opaque := func(n int) func(x, y int) uint32 {
+		return func(x, y int) uint32 { return uint32((x+99*y)%n)<<10 | 0xff }
+	}
+	for _, test := range []struct {
+		name              string
+		at                func(x, y int) uint32
+		depth, colourType byte
+		chunks            []string
+	}{
+		{"one colour", opaque(1), 1, 3, []string{"IHDR", "PLTE", "IDAT", "IEND"}},
+		{"2 colours", opaque(2), 1, 3, []string{"IHDR", "PLTE", "IDAT", "IEND"}},
+		{"4 colours", opaque(4), 2, 3, []string{"IHDR", "PLTE", "IDAT", "IEND"}},
+		{"16 colours", opaque(16), 4, 3, []string{"IHDR", "PLTE", "IDAT", "IEND"}},
+		{"17 colours", opaque(17), 8, 3, []string{"IHDR", "PLTE", "IDAT", "IEND"}},
+		{"translucent", translucent(17), 8, 3, []string{"IHDR", "PLTE", "tRNS", "IDAT", "IEND"}},
+		{"many colours", opaque(1000), 8, 2, []string{"IHDR", "IDAT", "IEND"}},
+		{"many translucent colours", translucent(1000), 8, 6, []string{"IHDR", "IDAT", "IEND"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+
+			file := encode(t, new(png.Encoder), newPicture(99, 70, test.at))
+			rest, ok := bytes.CutPrefix(file, []byte("\x89PNG\r\n\x1a\n"))
+			if !ok {
+				t.Fatal("no signature")
+			}
+			var chunks []string
+			for len(rest) > 0 {
+				length := int(binary.BigEndian.Uint32(rest))
+				name, data := string(rest[4:8]), rest[8:8+length]
+				if got, want := binary.BigEndian.Uint32(rest[8+length:]), crc32.ChecksumIEEE(rest[4:8+length]); got != want {
+					t.Errorf("%s has the checksum %08x; want %08x", name, got, want)
+				}
+				if name == "IHDR" {
+					want := []byte{0, 0, 0, 99, 0, 0, 0, 70, test.depth, test.colourType, 0, 0, 0}
+					if diff := cmp.Diff(want, data); diff != "" {
+						t.Errorf("IHDR (-want +got):\n%s", diff)
+					}
+				}
+				chunks = append(chunks, name)
+				rest = rest[12+length:]
+			}
+			if diff := cmp.Diff(test.chunks, chunks); diff != "" {
+				t.Errorf("chunks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Colours that are not opaque come first in a palette, so that tRNS is as short
+// as can be.
+func TestOpaqueColoursNeedNoAlpha(t *testing.T) {
+	t.Parallel()
+
+	p := newPicture(60, 60, func(x, y int) uint32 {
+		if x == 59 && y == 59 {
+			return 0
+		}
+		return uint32(x/2)<<16 | 0xff
+	})
+	file := encode(t, new(png.Encoder), p)
+	before, _, ok := bytes.Cut(file, []byte("tRNS"))
+	if !ok {
+		t.Fatal("no tRNS")
+	}
+	if got := binary.BigEndian.Uint32(before[len(before)-4:]); got != 1 {
+		t.Errorf("tRNS of %d bytes; want 1", got)
+	}
+}
+
+// What an encoder wrote before changes nothing.
+func TestSamePictureSameFile(t *testing.T) {
+	t.Parallel()
+
+	var used png.Encoder
+	all := pictures()
+	for _, name := range []string{"257 colours projected", "16 colours magnified", "256 colours projected", "translucent noise", "65 colours magnified", "one pixel"} {
+		if p := all[name]; !bytes.Equal(encode(t, &used, p), encode(t, new(png.Encoder), p)) {
+			t.Errorf("%s: another file from a used encoder", name)
+		}
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		name                 string
+		bytes, width, height int
+	}{
+		{"no columns", 0, 0, 4},
+		{"no rows", 0, 4, 0},
+		{"sides below zero", 16, -2, -2},
+		{"too few pixels", 4*16 - 1, 4, 4},
+		{"too many pixels", 4*16 + 4, 4, 4},
+		{"a side that is too long", 4 * 8193, 8193, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+
+			if _, err := new(png.Encoder).Append(nil, make([]byte, test.bytes), test.width, test.height); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+// Crisp pictures become as small as what repeats in them, which the slow tools
+// that search everywhere show; the bounds are theirs with a margin.
+func TestFilesAreSmall(t *testing.T) {
+	t.Parallel()
+
+	all := pictures()
+	for name, most := range map[string]int{
+		"one colour":               90,
+		"nothing":                  120,
+		"16 colours magnified":     330,
+		"64 colours magnified":     520,
+		"64 colours projected":     2300,
+		"1000 colours projected":   2600,
+		"rows farther than 32 KiB": 14000,
+		"opaque noise":             61*47*3 + 47 + 80,
+		"larger than a block":      280*250*4 + 250 + 110,
+	} {
+		if got := len(encode(t, new(png.Encoder), all[name])); got > most {
+			t.Errorf("%s: %d bytes; want at most %d", name, got, most)
+		}
+	}
+}
+
+func FuzzAppend(f *testing.F) {
+	f.Add(uint16(8), uint8(1), uint8(3), []byte("\x00\x01\x02\x03"))
+	f.Add(uint16(64), uint8(8), uint8(2), bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 8))
+	f.Add(uint16(33), uint8(1), uint8(0), slices.Repeat([]byte{0, 255, 3}, 40))
+	f.Add(uint16(400), uint8(3), uint8(1), slices.Repeat([]byte{7, 8, 9, 255, 0, 0, 0, 0}, 40))
+	f.Fuzz(func(t *testing.T, width uint16, cell, kind uint8, data []byte) {
+		w, k := 1+int(width)%600, 1+int(cell)%16
+		if len(data) == 0 || len(data) > 1<<12 {
+			return
+		}
+		h := min(1+len(data)*k/w, 1<<14/w, 200)
+		p := newPicture(w, h, func(x, y int) uint32 {
+			at := (x/k + y/k*(w/k+1)) % len(data)
+			b := uint32(data[at])
+			switch kind % 4 {
+			case 0: // few colours
+				return b<<24 | b<<12 | 0xff
+			case 1: // of any alpha
+				return b * 0x01000193
+			case 2: // many
+				return (b<<16 | uint32(data[(at+1)%len(data)])) * 0x9e3779b1
+			default: // many opaque ones
+				return (b<<16|uint32(data[(at+1)%len(data)]))*0x9e3779b1 | 0xff
+			}
+		})
+		var e png.Encoder
+		check(t, encode(t, &e, p), p)
+		check(t, encode(t, &e, p), p)
+	})
+}

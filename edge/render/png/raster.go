@@ -1,0 +1,337 @@
+package png
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// raster is a picture as PNG stores it, before filters.
+type raster struct {
+	colourType uint8
+	depth      uint8 // bits of a sample
+	pixel      int   // bytes of a pixel, at least 1
+	stride     int   // bytes of a row
+	rows       []byte
+	again      []bool // whether a row is like the one above
+	repeats    int    // how many are
+	zeros      []byte // a row of them
+	trial      []byte // a filtered row
+
+	pixels, differences census
+}
+
+// fill takes over a picture whose colours have been counted, in a form.
+func (r *raster) fill(c *colours, pix []byte, width, height int, f form) {
+	switch {
+	case f != directly:
+		c.arrange(f)
+		r.colourType, r.depth, r.pixel = typePalette, c.depth(), 1
+	case c.opaque:
+		r.colourType, r.depth, r.pixel = typeRGB, 8, 3
+	default:
+		r.colourType, r.depth, r.pixel = typeRGBA, 8, 4
+	}
+	r.stride = width * r.pixel
+	if r.colourType == typePalette {
+		r.stride = (width*int(r.depth) + 7) / 8
+	}
+	r.zeros = grow(r.zeros, r.stride)
+	clear(r.zeros)
+	r.trial = grow(r.trial, r.stride)
+	r.again = grow(r.again, height)
+	r.repeats = 0
+	r.rows = grow(r.rows, r.stride*height)
+	for y := range height {
+		from := pix[4*width*y:][:4*width]
+		to := r.row(y)
+		r.again[y] = y > 0 && bytes.Equal(from, pix[4*width*(y-1):][:4*width])
+		switch {
+		case r.again[y]:
+			copy(to, r.row(y-1))
+			r.repeats++
+		case r.colourType == typeRGBA:
+			copy(to, from)
+		case r.colourType == typeRGB:
+			for x := range width {
+				copy(to[3*x:3*x+3], from[4*x:4*x+3])
+			}
+		default:
+			c.index(to, from, r.depth)
+		}
+	}
+}
+
+// row returns a row, or zeros above the first.
+func (r *raster) row(y int) []byte {
+	if y < 0 {
+		return r.zeros
+	}
+	return r.rows[y*r.stride:][:r.stride]
+}
+
+// index packs the indices of a row of pixels, the first into the highest bits.
+func (c *colours) index(to, from []byte, depth uint8) {
+	last, index := c.list[0], byte(0) // the first of the list
+	packed, count, at := byte(0), uint8(0), 0
+	for x := 0; x < len(from); x += 4 {
+		if colour := binary.LittleEndian.Uint32(from[x:]); colour != last {
+			last, index = colour, byte(c.find(colour).index-1)
+		}
+		packed = packed<<(depth&7) | index
+		if count += depth; count == 8 {
+			to[at] = packed
+			at++
+			packed, count = 0, 0
+		}
+	}
+	if count > 0 {
+		to[at] = packed << (8 - count)
+	}
+}
+
+// The filters of PNG. adaptive is not one, but to choose one for each row.
+const (
+	none uint8 = iota
+	sub
+	up
+	average
+	paeth
+	adaptive
+)
+
+// filters says how rows are filtered: fresh ones, and those like the one above.
+type filters struct{ fresh, again uint8 }
+
+// plausible returns the ways of filtering that may turn out best for pictures that
+// are magnified or opaque.
+func (r *raster) plausible() []filters {
+	switch {
+	case r.colourType == typeRGB && !r.magnified() && len(r.rows) > large:
+		return forLarge
+	case r.colourType == typeRGB:
+		return forOpaque
+	case r.colourType == typeRGBA:
+		return forTranslucent
+	case r.stride < maxMatch:
+		return forNarrow
+	default:
+		return forWide
+	}
+}
+
+// large is how many bytes are too many to try several filters on all of them.
+const large = 1 << 16
+
+// The filters that may turn out best: for RGB and RGBA; for palettes of magnified
+// pictures, whose repeated rows are better copied as they are only if a copy
+// reaches beyond them.
+var (
+	forLarge       = []filters{{adaptive, up}}
+	forOpaque      = []filters{{none, none}, {up, up}, {paeth, up}, {adaptive, up}}
+	forTranslucent = []filters{{none, none}, {up, up}, {paeth, up}, {adaptive, up}}
+	forNarrow      = []filters{{none, none}, {up, up}, {paeth, paeth}}
+	forWide        = []filters{{none, up}, {up, up}, {paeth, paeth}}
+)
+
+// changes returns how many pixels are not like the one above, and takes a census
+// of them.
+func (r *raster) changes() int {
+	r.pixels.reset()
+	r.differences.reset()
+	changes := 0
+	for y := range r.again {
+		row, above := r.row(y), r.row(y-1)
+		for x := 0; ; x += r.pixel {
+			x += same(row, above, x, x, len(row))
+			if x == len(row) {
+				break
+			}
+			x -= x % r.pixel
+			changes++
+			pixel, before := r.value(row, x), r.value(above, x)
+			r.pixels.add(pixel)
+			r.differences.add(difference(pixel, before))
+		}
+	}
+	return changes
+}
+
+// forProjected returns the filters for a projected picture of so many changes. The
+// more there are, the better are differences from the row above than pixels, which
+// have to be copied from afar; but differences are bad if many more of them are
+// different. The numbers are those that fit the pictures of fifty skins.
+func (r *raster) forProjected(changes int) filters {
+	many := math.Log2(float64(changes + 1))
+	ascends := 0.0777*many-0.0169*math.Log2(float64(len(r.rows))) > 0.608
+	if r.pixel > 1 {
+		pixels, differences := math.Log2(r.pixels.size()), math.Log2(r.differences.size())
+		ascends = 0.0479*many-0.228*(differences-pixels)-0.0199*pixels > 0.3687
+	}
+	if ascends {
+		return filters{up, up}
+	}
+	return filters{none, none}
+}
+
+// value returns a pixel as a number.
+func (r *raster) value(row []byte, x int) uint32 {
+	switch r.pixel {
+	case 1:
+		return uint32(row[x])
+	case 4:
+		return binary.LittleEndian.Uint32(row[x:])
+	default:
+		return uint32(row[x]) | uint32(row[x+1])<<8 | uint32(row[x+2])<<16
+	}
+}
+
+// difference subtracts the bytes of b from those of a.
+func difference(a, b uint32) uint32 {
+	const even, odd = 0x00ff00ff, 0xff00ff00
+	return ((a|odd)-b&even)&even | ((a|even)-b&odd)&odd
+}
+
+// census estimates how many different values there are: each is marked at a random
+// place, and many places that are still free mean few values.
+type census struct {
+	marks [1 << (censusBits - 6)]uint64
+}
+
+const censusBits = 16
+
+func (c *census) reset() { clear(c.marks[:]) }
+
+func (c *census) add(value uint32) {
+	at := value * 0x9e3779b1 >> (32 - censusBits)
+	c.marks[at/64] |= 1 << (at % 64)
+}
+
+// size returns the number of values added, within a few in a hundred.
+func (c *census) size() float64 {
+	free := 1 // of at least one more
+	for _, m := range c.marks {
+		free += bits.OnesCount64(^m)
+	}
+	const places = 1 << censusBits
+	return places*math.Log(places/float64(free)) + 1
+}
+
+// Which rows a layout has.
+const (
+	all = iota
+	sample
+)
+
+// sampled reports whether a row is part of the sample: of magnified pictures all
+// rows but those that only repeat a repetition.
+func (r *raster) sampled(y int) bool {
+	return !r.magnified() || y < 2 || !r.again[y] || !r.again[y-1]
+}
+
+// magnified reports whether the rows repeat as they do in magnified textures.
+func (r *raster) magnified() bool { return 2*r.repeats >= len(r.again) }
+
+// layout filters rows into a stream, and returns how many bytes of them a sample
+// leaves out.
+func (r *raster) layout(s *stream, f filters, rows int) int {
+	omitted := 0
+	s.reset(r.pixel, 1+r.stride, len(r.again))
+	last := none
+	for y, again := range r.again {
+		if rows == sample && !r.sampled(y) {
+			omitted += 1 + r.stride
+			continue
+		}
+		filter := f.fresh
+		if again {
+			filter = f.again
+		} else if filter == adaptive {
+			filter = r.calmest(y)
+		}
+		start := len(s.bytes)
+		s.bytes = append(s.bytes, filter)
+		s.bytes = append(s.bytes, r.row(y)...)
+		row := s.bytes[start+1:]
+		expected := r.zeros
+		if filter == none {
+			if last == none {
+				expected = r.row(y - 1)
+			}
+		} else {
+			r.filter(row, y, filter)
+		}
+		s.mark(start, row, expected, filter != last, filter != none)
+		last = filter
+	}
+	s.end()
+	return omitted
+}
+
+// calmest returns the filter that leaves the fewest changes from pixel to pixel,
+// and the smallest numbers where it does.
+func (r *raster) calmest(y int) uint8 {
+	const change = 4 // counts as much as a number that large
+	best, least := none, math.MaxInt
+	for filter := none; filter <= paeth; filter++ {
+		copy(r.trial, r.row(y))
+		r.filter(r.trial, y, filter)
+		sum := 0
+		for x, b := range r.trial {
+			if x >= r.pixel && b == r.trial[x-r.pixel] {
+				continue
+			}
+			sum += change + max(int(int8(b)), -int(int8(b)))
+		}
+		if sum < least {
+			best, least = filter, sum
+		}
+	}
+	return best
+}
+
+// filter filters a copy of row y in place.
+func (r *raster) filter(to []byte, y int, filter uint8) {
+	row, above, n := r.row(y), r.row(y-1), r.pixel
+	switch filter {
+	case sub:
+		for x := n; x < len(row); x++ {
+			to[x] = row[x] - row[x-n]
+		}
+	case up:
+		for x := range to {
+			to[x] = row[x] - above[x]
+		}
+	case average:
+		for x := range min(n, len(to)) {
+			to[x] = row[x] - above[x]/2
+		}
+		for x := n; x < len(to); x++ {
+			to[x] = row[x] - byte((int(row[x-n])+int(above[x]))/2)
+		}
+	case paeth:
+		for x := range min(n, len(to)) {
+			to[x] = row[x] - above[x]
+		}
+		for x := n; x < len(to); x++ {
+			to[x] = row[x] - nearest(int(row[x-n]), int(above[x]), int(above[x-n]))
+		}
+	}
+}
+
+// nearest returns which of its neighbours on the left, above and between a byte
+// is expected to be like: PNG's Paeth predictor.
+func nearest(left, above, corner int) byte {
+	byLeft, byAbove := above-corner, left-corner
+	byCorner := byLeft + byAbove
+	byLeft, byAbove, byCorner = max(byLeft, -byLeft), max(byAbove, -byAbove), max(byCorner, -byCorner)
+	switch {
+	case byLeft <= byAbove && byLeft <= byCorner:
+		return byte(left)
+	case byAbove <= byCorner:
+		return byte(above)
+	default:
+		return byte(corner)
+	}
+}

@@ -1,0 +1,203 @@
+package png
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// stream is what DEFLATE packs: filtered rows, each after the byte that names its
+// filter. In most of it each pixel is as expected, like the one above or zero.
+// Where matches may start and end is bound to nodes, which lie close where pixels
+// are not as expected and far apart elsewhere: it makes the search quick and hides
+// little from it.
+type stream struct {
+	bytes  []byte
+	nodes  []node
+	pixel  int // bytes of a pixel
+	stride int // bytes of a row with its filter
+
+	// Where nothing happens, matches are as long as can be, one after another from
+	// wherever something did. So the last few places where matches may have started
+	// have nodes at that distance ever after, past rows and events.
+	series [8]int // where they are next, in order from next on
+	born   [8]int // where they started
+	next   int
+	calm   bool // the last row was like the one above
+}
+
+// node is a position, doubled, plus one if what starts there is worth a search.
+type node uint32
+
+func (n node) at() int   { return int(n >> 1) }
+func (n node) hot() bool { return n&1 != 0 }
+
+// reset empties the stream, to be filled with rows.
+func (s *stream) reset(pixel, stride, rows int) {
+	s.bytes = grow(s.bytes, stride*rows)[:0]
+	s.nodes = s.nodes[:0]
+	s.pixel, s.stride, s.calm = pixel, stride, false
+	s.series, s.born, s.next = [8]int{}, [8]int{}, 0
+	for i := range s.series {
+		s.series[i] = i * maxMatch / len(s.series)
+	}
+}
+
+// mark sets the nodes of a row that starts at a position with its filter.
+func (s *stream) mark(start int, row, expected []byte, turn, filtered bool) {
+	if !turn && start >= s.stride && same(s.bytes, s.bytes, start, start-s.stride, start+s.stride) == s.stride {
+		// All of it is like the row above, and evenly spaced nodes do.
+		if !s.calm {
+			s.calm = true
+			s.fill(start)
+			s.node(start, false)
+			s.start(start)
+		}
+		return
+	}
+	s.calm = false
+	s.fill(start)
+	s.node(start, turn)
+	first := start + 1
+	s.node(first, turn)
+	if filtered || turn {
+		s.node(first+1, false)
+		s.start(first + 1)
+	}
+	for x := 0; ; {
+		x += same(row, expected, x, x, len(row))
+		if x == len(row) {
+			return
+		}
+		x = s.markEvent(first, x-x%s.pixel, row, expected)
+		last := first + x
+		s.node(last, x < len(row))
+		if s.pixel < 4 && filtered && x < len(row) {
+			last++ // a run of zeros starts with one
+			s.node(last, false)
+		}
+		s.start(last)
+		if x == len(row) {
+			return
+		}
+		if x+s.pixel < len(row) {
+			s.node(first+x+s.pixel, false)
+		}
+	}
+}
+
+// markEvent sets the nodes of pixels that are not as expected, and returns where
+// they end. Those like the pixel on their left need no search.
+func (s *stream) markEvent(first, x int, row, expected []byte) int {
+	run := false
+	for ; x < len(row) && !s.alike(row, x, expected, x); x += s.pixel {
+		if x > 0 && s.alike(row, x, row, x-s.pixel) {
+			if !run {
+				run = true
+				s.fill(first + x)
+				s.node(first+x, false)
+				s.start(first + x)
+			}
+			continue
+		}
+		run = false
+		s.fill(first + x)
+		s.node(first+x, true)
+		if s.pixel == 4 {
+			s.node(first+x+3, false) // alpha often goes with what follows
+		}
+	}
+	s.fill(first + x)
+	return x
+}
+
+// alike reports whether the pixel at i in a is like that at j in b.
+func (s *stream) alike(a []byte, i int, b []byte, j int) bool {
+	switch s.pixel {
+	case 1:
+		return a[i] == b[j]
+	case 4:
+		return binary.LittleEndian.Uint32(a[i:]) == binary.LittleEndian.Uint32(b[j:])
+	default:
+		return string(a[i:i+s.pixel]) == string(b[j:j+s.pixel])
+	}
+}
+
+// fill sets the nodes of all series up to a position.
+func (s *stream) fill(to int) {
+	for {
+		at := s.series[s.next]
+		if at >= to {
+			return
+		}
+		s.node(at, false)
+		s.series[s.next] = at + maxMatch
+		s.next = (s.next + 1) % len(s.series)
+	}
+}
+
+// start starts a series at a position up to which all others are filled, in the
+// place of the oldest.
+func (s *stream) start(at int) {
+	// The new one is the next; those between it and the oldest move on by one.
+	oldest := 0
+	for i, born := range s.born {
+		if born < s.born[oldest] {
+			oldest = i
+		}
+	}
+	for i := oldest; i != s.next; {
+		before := (i + len(s.series) - 1) % len(s.series)
+		s.series[i], s.born[i] = s.series[before], s.born[before]
+		i = before
+	}
+	s.series[s.next], s.born[s.next] = at, at
+}
+
+// node sets a node, unless there is one at or after the position.
+func (s *stream) node(at int, hot bool) {
+	n := node(at << 1)
+	if hot {
+		n |= 1
+	}
+	if k := len(s.nodes) - 1; k >= 0 && s.nodes[k].at() >= at {
+		if s.nodes[k].at() == at {
+			s.nodes[k] |= n & 1
+		}
+		return
+	}
+	s.nodes = append(s.nodes, n)
+}
+
+// end sets the last node, where the bytes end.
+func (s *stream) end() {
+	s.fill(len(s.bytes))
+	for s.nodes[len(s.nodes)-1].at() >= len(s.bytes) {
+		s.nodes = s.nodes[:len(s.nodes)-1]
+	}
+	s.node(len(s.bytes), false)
+}
+
+// same returns how many bytes of a from i on are like those of b from j on, so
+// many at most that i goes up to end.
+func same(a, b []byte, i, j, end int) int {
+	n := 0
+	for i+n+8 <= end {
+		if x := binary.LittleEndian.Uint64(a[i+n:]) ^ binary.LittleEndian.Uint64(b[j+n:]); x != 0 {
+			return n + bits.TrailingZeros64(x)/8
+		}
+		n += 8
+	}
+	for i+n < end && a[i+n] == b[j+n] {
+		n++
+	}
+	return n
+}
+
+// grow returns a slice of n values, of any values, in the memory of s if that is
+// enough.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}
