@@ -44,6 +44,13 @@ func (b *Builder) Lengths(lengths []uint8, counts []uint32, limit int) {
 	}
 }
 
+// Shorten does what Lengths does for the counts that it was called with last, to
+// words of at most another limit, which must be less than the longest word had
+// bits then. The lengths must be as many.
+func (b *Builder) Shorten(lengths []uint8, limit int) {
+	b.limited(lengths, limit)
+}
+
 // unlimited is Huffman's algorithm on sorted leaves, in place, as Moffat and
 // Katajainen describe it ("In-Place Calculation of Minimum-Redundancy Codes",
 // 1995). It reports whether all words are within the limit; if not, the lengths

@@ -135,6 +135,29 @@ func cheapest(counts []uint32, limit int) int {
 	return best
 }
 
+// Shortened words are those that a lower limit gives from the start.
+func TestShorten(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(5, 6))
+	var b, afresh prefix.Builder
+	for range 500 {
+		counts := make([]uint32, 3+random.IntN(60))
+		for i := range counts {
+			counts[i] = uint32(math.Exp(random.Float64() * 9))
+		}
+		lengths, want := make([]uint8, len(counts)), make([]uint8, len(counts))
+		b.Lengths(lengths, counts, prefix.MaxLength)
+		for limit := int(slices.Max(lengths)) - 1; limit >= 6; limit-- {
+			b.Shorten(lengths, limit)
+			afresh.Lengths(want, counts, limit)
+			if diff := cmp.Diff(want, lengths); diff != "" {
+				t.Fatalf("%v shortened to %d bits (-want +got):\n%s", counts, limit, diff)
+			}
+		}
+	}
+}
+
 func TestCodesAreCanonical(t *testing.T) {
 	t.Parallel()
 
