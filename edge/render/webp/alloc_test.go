@@ -1,0 +1,33 @@
+//go:build !race
+
+package webp_test
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/render/webp"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// An Encoder that has written a picture writes it again in memory it has.
+func TestAppendAllocatesNothing(t *testing.T) {
+	var e webp.Encoder
+	var dst []byte
+	for _, view := range views {
+		for i, of := range paint.Corpus() {
+			if i%7 > 0 {
+				continue
+			}
+			p := draw(t, of, view.view)
+			got := testing.AllocsPerRun(2, func() {
+				var err error
+				if dst, err = e.Append(dst[:0], p.pix, p.width, p.height); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if got > 0 {
+				t.Errorf("%s of %s: %.0f allocations; want none", view.name, p.name, got)
+			}
+		}
+	}
+}

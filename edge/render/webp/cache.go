@@ -1,0 +1,81 @@
+package webp
+
+import "slices"
+
+// maxCacheBits bounds the colour cache. The format allows 11, but a picture has
+// few colours at a time, and each that is used lengthens the description of the
+// code.
+const maxCacheBits = 10
+
+func cacheSize(cacheBits uint) int {
+	if cacheBits == 0 {
+		return 0
+	}
+	return 1 << cacheBits
+}
+
+// cachePlace returns where in the cache a colour is kept (RFC 9649, section
+// 3.6.2.3).
+func cachePlace(colour uint32, cacheBits uint) int {
+	return int(colour * 0x1e35a7bd >> (32 - cacheBits))
+}
+
+// cache is what a reader of the image knows of colours at each pixel.
+type cache struct {
+	bits   uint
+	places []uint32
+	hits   []uint64 // a bit for each pixel: the cache holds its colour
+}
+
+// fill finds out which pixels of an image a cache of a size holds.
+func (c *cache) fill(r *raster, cacheBits uint) {
+	if c.bits = cacheBits; cacheBits == 0 {
+		return
+	}
+	c.clear(cacheBits)
+	words := len(r.px)/64 + 1
+	c.hits = slices.Grow(c.hits[:0], words)[:words]
+	for i := range c.hits {
+		c.hits[i] = ^uint64(0) // within runs
+	}
+	for _, at := range r.runs {
+		if r.same[int(at)/r.width] {
+			c.miss(int(at), r.width)
+		} else if v := r.px[at]; !c.put(v) {
+			c.hits[at/64] &^= 1 << (at % 64)
+		}
+	}
+}
+
+// put puts a colour into the cache and reports whether it was there already.
+func (c *cache) put(colour uint32) (held bool) {
+	place := &c.places[cachePlace(colour, c.bits)]
+	held = *place == colour
+	*place = colour
+	return held
+}
+
+// miss notes that nothing is known of n pixels from one on.
+func (c *cache) miss(from, n int) {
+	for i := from; i < from+n; {
+		if i%64 == 0 && i+64 <= from+n {
+			c.hits[i/64] = 0
+			i += 64
+		} else {
+			c.hits[i/64] &^= 1 << (i % 64)
+			i++
+		}
+	}
+}
+
+// clear empties the cache as it is before the first pixel: every place holds
+// transparent black (RFC 9649, section 3.6.2.3).
+func (c *cache) clear(cacheBits uint) {
+	c.bits = cacheBits
+	n := cacheSize(cacheBits)
+	c.places = slices.Grow(c.places[:0], n)[:n]
+	clear(c.places)
+}
+
+// holds reports whether the cache holds the colour of the pixel i.
+func (c *cache) holds(i int) bool { return c.bits > 0 && c.hits[i/64]>>(i%64)&1 == 1 }

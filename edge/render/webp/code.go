@@ -1,0 +1,219 @@
+package webp
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
+)
+
+// code is a prefix code and how the reader is told of it.
+type code struct {
+	lengths []uint8
+	words   []uint16
+
+	used        int // symbols that occur
+	first, last int // of them
+
+	// How the lengths are told, unless the code is simple: by the first listed of
+	// the tokens, with a code of these lengths.
+	tokens []prefix.Token
+	listed int
+	outer  [prefix.DescriptionSymbols]uint8
+}
+
+// simple reports whether the code is told in the short form: one or two symbols
+// below 256.
+func (c *code) simple() bool { return c.used <= 2 && c.last < channelSymbols }
+
+// write writes a symbol. A code of one symbol has no bits.
+func (c *code) write(w *prefix.Writer, symbol int) {
+	w.Write(uint64(c.words[symbol]), uint(c.lengths[symbol]))
+}
+
+// coder makes codes. It is scratch memory.
+type coder struct {
+	builder prefix.Builder
+	outer   prefix.Builder // of the code in which a code is told
+	lengths []uint8
+	tokens  []prefix.Token
+}
+
+// fit sets a code to one for counts. A code that is optimal for them may be long
+// to tell, and pictures are small: of several codes it takes that which, told and
+// used, costs least.
+func (m *coder) fit(c *code, counts []uint32) {
+	c.used, c.first, c.last = 0, 0, 0
+	longest := 0
+	for symbol, count := range counts {
+		if count > 0 {
+			if c.used == 0 {
+				c.first = symbol
+			}
+			c.last = symbol
+			c.used++
+		}
+	}
+	n := len(counts)
+	c.lengths, c.words = slices.Grow(c.lengths[:0], n)[:n], slices.Grow(c.words[:0], n)[:n]
+	clear(c.lengths)
+	clear(c.words)
+	if c.simple() {
+		if c.used == 2 {
+			c.lengths[c.first], c.lengths[c.last] = 1, 1
+			prefix.Codes(c.words, c.lengths)
+		}
+		return
+	}
+
+	best := uint(math.MaxUint)
+	m.lengths = slices.Grow(m.lengths[:0], n)[:n]
+	m.builder.Lengths(m.lengths, counts, prefix.MaxLength)
+	best = m.keepBetter(c, counts, best)
+	for _, length := range m.lengths {
+		longest = max(longest, int(length))
+	}
+	if c.used == 1 {
+		clear(c.lengths) // it is told as a word of one bit, but has none
+		return
+	}
+
+	// A shorter longest word makes more words equally long.
+	shortest := bits.Len(uint(c.used - 1))
+	if longest > shortest {
+		m.builder.Shorten(m.lengths, longest-1)
+		best = m.keepBetter(c, counts, best)
+	}
+	// All words of the span being equally long takes next to nothing to tell.
+	if size := bits.Len(uint(c.last - c.first)); 1<<size <= n {
+		clear(m.lengths)
+		from := min(c.first, n-1<<size)
+		for symbol := from; symbol < from+1<<size; symbol++ {
+			m.lengths[symbol] = uint8(size)
+		}
+		m.keepBetter(c, counts, best)
+	}
+	prefix.Codes(c.words, c.lengths)
+}
+
+// keepBetter takes the lengths over into the code if they cost less than best, in
+// bits, and returns the lower cost.
+func (m *coder) keepBetter(c *code, counts []uint32, best uint) uint {
+	m.tokens = prefix.Describe(m.tokens[:0], m.lengths)
+	listed, outer, cost := m.tell(m.tokens)
+	if c.used > 1 {
+		for symbol, count := range counts[c.first : c.last+1] {
+			cost += uint(count) * uint(m.lengths[c.first+symbol])
+		}
+	}
+	if cost >= best {
+		return best
+	}
+	copy(c.lengths, m.lengths)
+	c.tokens = append(c.tokens[:0], m.tokens...)
+	c.listed, c.outer = listed, outer
+	return cost
+}
+
+// tell finds out how to tell tokens: how many of them, as zeros at the end need not
+// be, and with which code; and how many bits that takes.
+func (m *coder) tell(tokens []prefix.Token) (listed int, outer [prefix.DescriptionSymbols]uint8, cost uint) {
+	end := len(tokens)
+	for end > 2 && isZeros(tokens[end-1].Symbol) {
+		end--
+	}
+	cost = math.MaxUint
+	for count := len(tokens); ; count = end {
+		var counts [prefix.DescriptionSymbols]uint32
+		for _, t := range tokens[:count] {
+			counts[t.Symbol]++
+		}
+		var lengths [prefix.DescriptionSymbols]uint8
+		m.outer.Lengths(lengths[:], counts[:], maxOuter)
+		last, used := outerSpan(&lengths)
+		bits := 1 + 4 + 3*uint(last+1) + 1
+		if count < len(tokens) {
+			bits += 3 + listedBits(count)
+		}
+		for symbol, n := range counts {
+			bits += uint(n) * prefix.ExtraBits(uint8(symbol))
+			if used > 1 {
+				bits += uint(n) * uint(lengths[symbol])
+			}
+		}
+		if bits < cost {
+			listed, outer, cost = count, lengths, bits
+		}
+		if count == end {
+			return listed, outer, cost
+		}
+	}
+}
+
+func isZeros(symbol uint8) bool {
+	return symbol == 0 || symbol == prefix.Zeros || symbol == prefix.ManyZeros
+}
+
+// The code that tells codes: the longest word, and the order in which the lengths
+// of its words stand (RFC 9649, section 3.7.2.1.2).
+const maxOuter = 7
+
+var outerOrder = [prefix.DescriptionSymbols]uint8{17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+
+// outerSpan returns the last place in outerOrder that has to be told, at least the
+// fourth, and how many symbols have words.
+func outerSpan(lengths *[prefix.DescriptionSymbols]uint8) (last, used int) {
+	last = 3
+	for i, symbol := range outerOrder {
+		if lengths[symbol] > 0 {
+			last = max(last, i)
+			used++
+		}
+	}
+	return last, used
+}
+
+// listedBits returns in how many bits, an even number, the count of tokens is told.
+func listedBits(count int) uint { return max(2, uint(bits.Len(uint(count-2))+1)&^1) }
+
+// tellTo writes what the reader is told of the code.
+func (c *code) tellTo(w *prefix.Writer) {
+	if c.simple() {
+		w.Write(1, 1)
+		w.Write(uint64(max(c.used, 1)-1), 1)
+		if c.first < 2 {
+			w.Write(uint64(c.first)<<1, 2)
+		} else {
+			w.Write(uint64(c.first)<<1|1, 9)
+		}
+		if c.used == 2 {
+			w.Write(uint64(c.last), 8)
+		}
+		return
+	}
+
+	last, used := outerSpan(&c.outer)
+	w.Write(0, 1)
+	w.Write(uint64(last+1-4), 4)
+	for _, symbol := range outerOrder[:last+1] {
+		w.Write(uint64(c.outer[symbol]), 3)
+	}
+	if c.listed == len(c.tokens) {
+		w.Write(0, 1)
+	} else {
+		bits := listedBits(c.listed)
+		w.Write(uint64(bits-2)/2<<1|1, 4)
+		w.Write(uint64(c.listed-2), bits)
+	}
+	var words [prefix.DescriptionSymbols]uint16
+	if used > 1 {
+		prefix.Codes(words[:], c.outer[:])
+	}
+	for _, t := range c.tokens[:c.listed] {
+		if used > 1 {
+			w.Write(uint64(words[t.Symbol]), uint(c.outer[t.Symbol]))
+		}
+		w.Write(uint64(t.Extra), prefix.ExtraBits(t.Symbol))
+	}
+}

@@ -1,0 +1,136 @@
+package webp
+
+import "slices"
+
+// Pictures are cut into square tiles, and each tile is described with the codes of
+// one of two groups: most of a figure has one alpha, which then costs nothing,
+// while at its outline there are many.
+const (
+	maxGroups   = 2
+	groupBits   = 3       // the side of a tile is 1 << groupBits pixels
+	worthGroups = 1 << 16 // pixels of the smallest picture that is worth the time
+)
+
+// groups tells which codes are used where.
+type groups struct {
+	count  int
+	width  int // of the picture, in pixels
+	across int // of it, in tiles
+	of     []uint8
+	prices [][maxGroups]price
+	tiles  raster
+}
+
+// at returns the group of the pixel i.
+func (g *groups) at(i int) int {
+	if g.count == 1 {
+		return 0
+	}
+	return int(g.of[g.tile(i)])
+}
+
+// tile returns the tile of the pixel i.
+func (g *groups) tile(i int) int {
+	y, x := uint(i)/uint(g.width), uint(i)%uint(g.width)
+	return int(y>>groupBits*uint(g.across) + x>>groupBits)
+}
+
+// image returns the image that tells a reader the group of every tile (RFC 9649,
+// section 3.7.2.2).
+func (g *groups) image() *raster {
+	g.tiles.reset(g.across, len(g.of)/g.across)
+	for i, k := range g.of {
+		g.tiles.px[i] = 0xff000000 | uint32(k)<<8
+	}
+	g.tiles.findRepeats()
+	return &g.tiles
+}
+
+// split sorts the tiles into groups, and leaves the symbols of each counted, unless
+// it is cheaper to have one only.
+func (s *stream) split(r *raster, tokens []token, cacheBits uint) {
+	g := &s.groups
+	whole := s.group[0].counts.price()
+	g.width, g.across = r.width, tilesOf(r.width, groupBits)
+	g.of = slices.Grow(g.of[:0], g.across*tilesOf(len(r.same), groupBits))[:g.across*tilesOf(len(r.same), groupBits)]
+
+	// To begin with, all tiles whose pixels have the commonest alpha are one group.
+	commonest := uint32(0)
+	for alpha, n := range s.group[0].counts.alpha {
+		if n > s.group[0].counts.alpha[commonest] {
+			commonest = uint32(alpha)
+		}
+	}
+	clear(g.of)
+	g.count = maxGroups
+	i := 0
+	for _, t := range tokens {
+		if t.length == 0 && !t.cached && r.px[i]>>24 != commonest {
+			g.of[g.tile(i)] = 1
+		}
+		i += t.pixels()
+	}
+	s.countGroups(r, tokens, cacheBits)
+	s.regroup(r, tokens)
+	s.countGroups(r, tokens, cacheBits)
+
+	changes := price(0)
+	for k := 1; k < len(g.of); k++ {
+		if g.of[k] != g.of[k-1] {
+			changes++
+		}
+	}
+	const toTell, perChange = 60 * perBit, 4 * perBit // about
+	split := toTell + changes*perChange
+	for k := range maxGroups {
+		split += s.group[k].counts.price()
+	}
+	if split >= whole {
+		g.count = 1
+		s.group[0].counts.count(r, tokens, cacheBits)
+	}
+}
+
+// countGroups counts the symbols of each group.
+func (s *stream) countGroups(r *raster, tokens []token, cacheBits uint) {
+	for k := range maxGroups {
+		s.group[k].counts.reset(cacheBits)
+	}
+	i := 0
+	for _, t := range tokens {
+		s.group[s.groups.at(i)].counts.add(r, i, t)
+		i += t.pixels()
+	}
+}
+
+// regroup puts every tile into the group that makes it cheaper. Where nothing is
+// described it stays in the group of the tile before.
+func (s *stream) regroup(r *raster, tokens []token) {
+	g := &s.groups
+	for k := range maxGroups {
+		s.group[k].prices.learn(&s.group[k].counts)
+	}
+	g.prices = slices.Grow(g.prices[:0], len(g.of))[:len(g.of)]
+	clear(g.prices)
+	i := 0
+	for _, t := range tokens {
+		sum := &g.prices[g.tile(i)]
+		for k := range sum {
+			sum[k] += s.group[k].prices.token(r, i, t)
+		}
+		i += t.pixels()
+	}
+	last := uint8(0)
+	for tile, sum := range g.prices {
+		switch {
+		case sum[0] < sum[1]:
+			last = 0
+		case sum[1] < sum[0]:
+			last = 1
+		}
+		g.of[tile] = last
+	}
+}
+
+// tilesOf returns into how many tiles of 1 << bits pixels a side is cut.
+func tilesOf(side int, bits uint) int { return (side + 1<<bits - 1) >> bits }

@@ -1,0 +1,120 @@
+package webp
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// maxPalette is how many colours a palette can have.
+const maxPalette = 256
+
+// colours is the set of a picture's colours, as long as they are few.
+type colours struct {
+	list  []uint32
+	index [4 * maxPalette]uint16 // by a hash of the colour: its place in list, plus 1
+	many  bool
+}
+
+func (c *colours) reset() {
+	if len(c.list) > 0 {
+		clear(c.index[:])
+	}
+	c.list, c.many = c.list[:0], false
+}
+
+// few reports whether all colours fit a palette.
+func (c *colours) few() bool { return !c.many }
+
+// slot returns where a colour is, or belongs, in index.
+func (c *colours) slot(colour uint32) *uint16 {
+	for at := colour * 0x9e3779b1 >> 22; ; at = (at + 1) % uint32(len(c.index)) {
+		if n := &c.index[at]; *n == 0 || c.list[*n-1] == colour {
+			return n
+		}
+	}
+}
+
+func (c *colours) add(colour uint32) {
+	if c.many {
+		return
+	}
+	if n := c.slot(colour); *n == 0 {
+		if c.many = len(c.list) == maxPalette; !c.many {
+			c.list = append(c.list, colour)
+			*n = uint16(len(c.list))
+		}
+	}
+}
+
+// sorted returns the colours in an order that makes each like the one before: by
+// red, green and blue, and the shades of an outline, which differ in alpha, side by
+// side.
+func (c *colours) sorted() []uint32 {
+	slices.SortFunc(c.list, func(a, b uint32) int {
+		return cmp.Compare(bits.RotateLeft32(a, 8), bits.RotateLeft32(b, 8))
+	})
+	clear(c.index[:])
+	for i, colour := range c.list {
+		*c.slot(colour) = uint16(i + 1)
+	}
+	return c.list
+}
+
+// tabulate sets table to the image that tells of a palette: one row, each colour
+// less the one before it (RFC 9649, section 3.5.4).
+func (e *Encoder) tabulate(palette []uint32) {
+	e.table.reset(len(palette), 1)
+	last := uint32(0)
+	for i, colour := range palette {
+		e.table.px[i] = minus(colour, last)
+		last = colour
+	}
+	e.table.findRepeats()
+}
+
+// place sets placed to the picture as places in a palette, in the green of its
+// pixels. Of up to sixteen colours two, four or eight places share a pixel (RFC 9649,
+// section 3.5.4).
+func (e *Encoder) place(palette []uint32) {
+	shift := uint(0)
+	switch {
+	case len(palette) <= 2:
+		shift = 3
+	case len(palette) <= 4:
+		shift = 2
+	case len(palette) <= 16:
+		shift = 1
+	}
+	from, to := &e.picture, &e.placed
+	width, height := from.width, len(from.same)
+	if shift == 0 {
+		to.likeAs(from)
+	} else {
+		to.reset((width+1<<shift-1)>>shift, height)
+		copy(to.same, from.same)
+	}
+	mask, step := 1<<shift-1, 8>>shift
+	for y := range height {
+		row := to.px[y*to.width:][:to.width]
+		if from.same[y] {
+			copy(row, to.px[(y-1)*to.width:])
+			continue
+		}
+		for x := range row {
+			row[x] = 0xff000000
+		}
+		last, place := ^from.px[y*width], uint32(0)
+		for x, v := range from.px[y*width:][:width] {
+			if v != last {
+				place = uint32(*e.colours.slot(v) - 1)
+				last = v
+			}
+			row[x>>shift] |= place << (8 + x&mask*step)
+		}
+	}
+	if shift > 0 {
+		to.findRuns()
+		to.findAlike()
+	}
+}

@@ -1,0 +1,265 @@
+package webp
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// maxCopy is the longest copy that the format allows, in pixels.
+const maxCopy = 4096
+
+// token is a step in the description of an image.
+type token struct {
+	length uint16 // of a copy, in pixels; 0 if the token stands for one pixel
+	cached bool   // that pixel's colour is taken from the cache
+	value  uint32 // the code of the copy's distance, or the place in the cache
+}
+
+// pixels returns how many pixels the token describes.
+func (t token) pixels() int { return max(1, int(t.length)) }
+
+// nearby lists where copies are looked for everywhere. In a picture of texels the
+// pixel above or the one on the left is nearly always equal. At the slanted
+// borders of texels they fail, and others take over, as a border that descends to
+// the left moves two or three columns a row.
+var nearby = []offset{{0, 1}, {1, 0}, {-1, 1}, {-2, 1}, {-3, 1}, {2, 1}}
+
+// source is a distance at which copies are looked for.
+type source struct {
+	distance int
+	code     uint32
+	price    price
+}
+
+// node is a pixel at which a token may begin: the price of the cheapest way there
+// that is known, and its last token.
+type node struct {
+	price price
+	token token
+}
+
+// parser finds descriptions of images. It is scratch memory.
+type parser struct {
+	above   source // a row earlier; its distance is 0 in an image of one column
+	near    []source
+	tokens  []token
+	nodes   []node
+	reached []uint64 // a bit for each node: there is a way to it
+
+	// The cheapest known node beyond the one that is looked at.
+	ahead   price
+	aheadAt int
+
+	run int // the one that the node looked at is in
+}
+
+// look finds out at which distances to look for copies in an image.
+func (p *parser) look(r *raster) {
+	p.above = source{}
+	p.near = p.near[:0]
+	for _, at := range nearby {
+		distance := at.y*r.width + at.x
+		known := slices.ContainsFunc(p.near, func(s source) bool { return s.distance == distance })
+		if distance <= 0 || known {
+			continue // the image is narrow
+		}
+		s := source{distance: distance, code: uint32(distanceCode(distance, r.width))}
+		if distance == r.width && distance > 1 {
+			p.above = s
+		} else {
+			p.near = append(p.near, s)
+		}
+	}
+}
+
+// copyFrom returns how many pixels from i on can be copied from a source.
+func (s *source) copyFrom(r *raster, i int) int {
+	if j := i - s.distance; j >= 0 && r.px[j] == r.px[i] {
+		return r.match(i, j)
+	}
+	return 0
+}
+
+// copyAbove returns how many pixels from i on can be copied from above.
+func (p *parser) copyAbove(r *raster, i int) int {
+	if j := i - p.above.distance; j >= 0 && j < i && r.px[j] == r.px[i] {
+		return r.matchAbove(i)
+	}
+	return 0
+}
+
+// guess returns a description of an image that is found without prices: mostly
+// the longest copies. It is what the first prices are learnt from.
+func (p *parser) guess(r *raster, k kind) []token {
+	const enough = 8
+	p.look(r)
+	near := p.near[:min(k.sources, len(p.near))]
+	p.tokens = p.tokens[:0]
+	for i := 0; i < len(r.px); {
+		best := token{}
+		if n := p.copyAbove(r, i); n >= k.shortest {
+			best = token{length: uint16(n), value: p.above.code}
+		}
+		if best.length <= enough {
+			for rank := range near {
+				if n := near[rank].copyFrom(r, i); n > max(int(best.length), k.shortest-1) {
+					best = token{length: uint16(n), value: near[rank].code}
+				}
+			}
+		}
+		p.tokens = append(p.tokens, best)
+		i += best.pixels()
+	}
+	return p.tokens
+}
+
+// parse returns the description of an image that is cheapest by the prices, or
+// close to it: the shortest path through the pixels, where every copy is as long
+// as it can be.
+func (p *parser) parse(r *raster, prices *prices, c *cache) []token {
+	n := len(r.px)
+	p.nodes = slices.Grow(p.nodes[:0], n+1)[:n+1]
+	p.reached = zeroed(p.reached, n/64+1)
+	p.look(r)
+	p.above.price = prices.distanceCode(int(p.above.code))
+	for k := range p.near {
+		p.near[k].price = prices.distanceCode(int(p.near[k].code))
+	}
+
+	p.nodes[0] = node{}
+	p.reached[0] = 1
+	p.ahead, p.aheadAt, p.run = math.MaxUint32, 0, 0
+	for word := range p.reached {
+		for left := p.reached[word]; left != 0; {
+			bit := bits.TrailingZeros64(left)
+			if i := 64*word + bit; i < n {
+				p.visit(r, i, prices, c)
+			}
+			left = p.reached[word] &^ (2<<bit - 1)
+		}
+	}
+
+	p.tokens = p.tokens[:0]
+	for i := n; i > 0; {
+		t := p.nodes[i].token
+		p.tokens = append(p.tokens, t)
+		i -= t.pixels()
+	}
+	slices.Reverse(p.tokens)
+	return p.tokens
+}
+
+// leastToken is less than what any token costs that is not the only one of its
+// kind: a node that is no cheaper than another one further on cannot be of use,
+// even if it costs that much less.
+const leastToken = 3 * perBit
+
+// visit tries all tokens that may begin at the pixel i.
+func (p *parser) visit(r *raster, i int, prices *prices, c *cache) {
+	// A copy from above as long as this is always good.
+	const long = 32
+
+	at := p.nodes[i].price
+	if i >= p.aheadAt {
+		p.ahead = math.MaxUint32
+	} else if at+leastToken > p.ahead {
+		return
+	}
+	v := r.px[i]
+	if j := i - p.above.distance; j >= 0 && j < i && r.px[j] == v && !p.tried(r, i, j) {
+		n := r.matchAbove(i)
+		p.reach(i, at+p.above.price+prices.length(n), n, p.above.code)
+		if n >= long {
+			return
+		}
+	}
+	p.single(r, i, prices, c)
+	near := p.near
+	for k := range near {
+		s := &near[k]
+		if j := i - s.distance; j >= 0 && r.px[j] == v && !p.tried(r, i, j) {
+			n := r.match(i, j)
+			p.reach(i, at+s.price+prices.length(n), n, s.code)
+		}
+	}
+	if r.alike != nil {
+		p.leap(r, i, at, prices)
+	}
+}
+
+// afterSingle reports whether the token before the pixel i stands for one pixel.
+func (p *parser) afterSingle(i int) bool { return i > 0 && p.nodes[i].token.length == 0 }
+
+// tried reports whether a copy of the pixels from i on from those from j on has been
+// tried already, with the single pixel before i too: then it cannot be of use.
+func (p *parser) tried(r *raster, i, j int) bool {
+	return p.afterSingle(i) && j > 0 && r.px[j-1] == r.px[i-1]
+}
+
+// single tries the pixel i by itself.
+func (p *parser) single(r *raster, i int, prices *prices, c *cache) {
+	v := r.px[i]
+	t, cost := token{}, prices.pixel(v)
+	if c.holds(i) {
+		place := cachePlace(v, c.bits)
+		if known := prices.green[cacheSymbols+place]; known < cost {
+			t, cost = token{cached: true, value: uint32(place)}, known
+		}
+	}
+	p.arrive(i+1, p.nodes[i].price+cost, t)
+}
+
+// leap tries copies from far away: from runs like the one that begins at i, unless
+// they have been tried, or the next one, of which some last ones are looked at.
+func (p *parser) leap(r *raster, i int, at price, prices *prices) {
+	const (
+		tries = 2
+		worth = 4 // pixels; what is shorter is found nearby, or costs too much
+	)
+	for p.run+1 < len(r.runs) && int(r.runs[p.run+1]) <= i {
+		p.run++
+	}
+	first := p.run
+	if p.afterSingle(i) || int(r.runs[first]) != i {
+		first++
+	}
+	best := worth
+	for k := first; k <= p.run+1 && k < len(r.runs); k++ {
+		offset := int(r.runs[k]) - i
+		earlier := r.alike[k]
+		for range tries {
+			if earlier < 0 {
+				break
+			}
+			from := int(r.runs[earlier]) - offset
+			earlier = r.alike[earlier]
+			if from < 0 || i-from > maxDistance || r.px[from] != r.px[i] || i+best < len(r.px) && r.px[from+best] != r.px[i+best] {
+				continue
+			}
+			if n := r.match(i, from); n > best {
+				best = n
+				code := distanceCode(i-from, r.width)
+				p.reach(i, at+prices.distanceCode(code)+prices.length(n), n, uint32(code))
+			}
+		}
+	}
+}
+
+// reach notes a copy of n pixels from the node i on, with which the next node has
+// the price at.
+func (p *parser) reach(i int, at price, n int, code uint32) {
+	to := i + n
+	p.arrive(to, at, token{length: uint16(n), value: code})
+	if n > 1 && (at+leastToken < p.ahead || at <= p.ahead && to > p.aheadAt) {
+		p.ahead, p.aheadAt = at, to
+	}
+}
+
+// arrive notes a way to a node.
+func (p *parser) arrive(to int, at price, last token) {
+	if word, bit := &p.reached[to/64], uint64(1)<<(to%64); *word&bit == 0 || at < p.nodes[to].price {
+		*word |= bit
+		p.nodes[to] = node{at, last}
+	}
+}

@@ -1,0 +1,235 @@
+package webp
+
+import (
+	"math"
+	"slices"
+)
+
+// The predictors that are tried, as the format numbers them (RFC 9649, section
+// 3.5.1). In pictures of texels the others are seldom better, and the more are in
+// use, the fewer differences are alike.
+const (
+	fromLeft     = 1
+	fromTop      = 2
+	fromNearer   = 11 // left or top
+	fromGradient = 12 // left + top - topLeft
+)
+
+var predictors = [...]uint32{fromLeft, fromTop, fromNearer, fromGradient}
+
+// predicted returns what a predictor expects of a pixel, given those on its left,
+// above it, and above that on the left.
+func predicted(predictor, left, top, topLeft uint32) uint32 {
+	switch predictor {
+	case fromLeft:
+		return left
+	case fromTop:
+		return top
+	}
+	// Where two are equal both others come to the same.
+	switch {
+	case top == topLeft:
+		return left
+	case left == topLeft:
+		return top
+	case predictor == fromNearer:
+		if distance(top, topLeft) < distance(left, topLeft) {
+			return left
+		}
+		return top
+	default:
+		return gradient(left, top, topLeft)
+	}
+}
+
+// alike reports whether a pixel equals all of its neighbours.
+func alike(v, left, top, topLeft uint32) bool { return (v^left)|(v^top)|(v^topLeft) == 0 }
+
+// gradient returns left + top - topLeft, each channel within its bounds.
+func gradient(left, top, topLeft uint32) (v uint32) {
+	for shift := 0; shift < 32; shift += 8 {
+		sum := int32(left>>shift&255) + int32(top>>shift&255) - int32(topLeft>>shift&255)
+		v |= uint32(min(max(sum, 0), 255)) << shift
+	}
+	return v
+}
+
+// distance returns the sum of the differences between the channels.
+func distance(a, b uint32) (sum int32) {
+	for shift := 0; shift < 32; shift += 8 {
+		d := int32(a>>shift&255) - int32(b>>shift&255)
+		sum += max(d, -d)
+	}
+	return sum
+}
+
+// minus subtracts each channel of b from that of a.
+func minus(a, b uint32) uint32 {
+	alphaGreen := (a | 0x00ff00ff) - b&0xff00ff00
+	redBlue := (a | 0xff00ff00) - b&0x00ff00ff
+	return alphaGreen&0xff00ff00 | redBlue&0x00ff00ff
+}
+
+// differences holds about what it costs to tell a difference of a channel.
+var differences = func() (all [256]price) {
+	for d := range all {
+		size := float64(min(d, 256-d))
+		all[d] = price(float64(perBit) * (0.5 + 1.6*math.Log2(1+size)))
+	}
+	all[0] = perBit / 4
+	return all
+}()
+
+// differencePrice returns about what it costs to tell a difference of a pixel.
+func differencePrice(d uint32) price {
+	return differences[d&255] + differences[d>>8&255] + differences[d>>16&255] + differences[d>>24]
+}
+
+// How large the tiles of an image may be that have one predictor each: their side
+// is 1 << bits pixels.
+const (
+	minTileBits = 2
+	maxTileBits = 5
+)
+
+// perOther is about what it costs that a tile has another predictor than one beside
+// it.
+const perOther = 3 * perBit
+
+// prediction is an image in terms of what is expected of each pixel.
+type prediction struct {
+	tileBits uint
+	modes    raster // the predictor of each tile, in green
+	rest     raster // by how much each pixel differs
+
+	prices [maxTileBits + 1][]tilePrices
+	best   [maxTileBits + 1][]uint32
+}
+
+// tilePrices are what the differences in a tile cost with each of the predictors.
+type tilePrices [len(predictors)]price
+
+// predict describes an image by what is expected of its pixels.
+func (p *prediction) predict(r *raster) {
+	width, height := r.width, len(r.same)
+	p.evaluate(r)
+	least := price(math.MaxUint32)
+	for bits := uint(minTileBits); bits <= maxTileBits; bits++ {
+		across := tilesOf(width, bits)
+		if bits > minTileBits {
+			p.merge(bits, across, tilesOf(height, bits), tilesOf(width, bits-1))
+		}
+		if total := p.choose(bits, across); total < least {
+			least, p.tileBits = total, bits
+		}
+	}
+	p.modes.reset(tilesOf(width, p.tileBits), tilesOf(height, p.tileBits))
+	for tile, predictor := range p.best[p.tileBits] {
+		p.modes.px[tile] = 0xff000000 | predictor<<8
+	}
+	p.modes.findRepeats()
+	p.subtract(r)
+}
+
+// evaluate finds the prices of the smallest tiles.
+func (p *prediction) evaluate(r *raster) {
+	width, height := r.width, len(r.same)
+	across := tilesOf(width, minTileBits)
+	prices := zeroed(p.prices[minTileBits], across*tilesOf(height, minTileBits))
+	p.prices[minTileBits] = prices
+	for y := 1; y < height; y++ {
+		row := prices[y>>minTileBits*across:][:across]
+		for x := 1; x < width; x++ {
+			i := y*width + x
+			v, left, top, topLeft := r.px[i], r.px[i-1], r.px[i-width], r.px[i-width-1]
+			if alike(v, left, top, topLeft) {
+				continue // all expect it
+			}
+			sums := &row[x>>minTileBits] // in the order of predictors
+			byLeft, byTop := differencePrice(minus(v, left)), differencePrice(minus(v, top))
+			sums[0] += byLeft
+			sums[1] += byTop
+			switch {
+			case top == topLeft: // both others expect the left one
+				sums[2] += byLeft
+				sums[3] += byLeft
+			case left == topLeft:
+				sums[2] += byTop
+				sums[3] += byTop
+			default:
+				sums[2] += differencePrice(minus(v, predicted(fromNearer, left, top, topLeft)))
+				sums[3] += differencePrice(minus(v, gradient(left, top, topLeft)))
+			}
+		}
+	}
+}
+
+// merge adds up the prices of up to four tiles for each tile of twice their side.
+func (p *prediction) merge(bits uint, across, down, acrossBefore int) {
+	p.prices[bits] = zeroed(p.prices[bits], across*down)
+	for tile, sums := range p.prices[bits-1] {
+		y, x := tile/acrossBefore, tile%acrossBefore
+		for k, sum := range sums {
+			p.prices[bits][y/2*across+x/2][k] += sum
+		}
+	}
+}
+
+// choose finds the best predictors of tiles and about what all costs then.
+func (p *prediction) choose(bits uint, across int) (total price) {
+	best := slices.Grow(p.best[bits][:0], len(p.prices[bits]))[:len(p.prices[bits])]
+	p.best[bits] = best
+	for tile, sums := range p.prices[bits] {
+		least := price(math.MaxUint32)
+		for k, predictor := range predictors {
+			price := sums[k]
+			if tile%across > 0 && best[tile-1] != predictor {
+				price += perOther
+			}
+			if tile >= across && best[tile-across] != predictor {
+				price += perOther
+			}
+			if price < least {
+				least, best[tile] = price, predictor
+			}
+		}
+		total += least
+	}
+	return total
+}
+
+// subtract sets rest. The first pixel is expected to be opaque black, the others of
+// the first row as the one on their left, those of the first column as the one
+// above.
+func (p *prediction) subtract(r *raster) {
+	width := r.width
+	p.rest.reset(width, len(r.same))
+	rest := p.rest.px
+	rest[0] = minus(r.px[0], 0xff000000)
+	for x := 1; x < width; x++ {
+		rest[x] = minus(r.px[x], r.px[x-1])
+	}
+	across := tilesOf(width, p.tileBits)
+	for y := 1; y < len(r.same); y++ {
+		from := y * width
+		modes := p.best[p.tileBits][y>>p.tileBits*across:][:across]
+		rest[from] = minus(r.px[from], r.px[from-width])
+		for x := 1; x < width; x++ {
+			i := from + x
+			v, left, top, topLeft := r.px[i], r.px[i-1], r.px[i-width], r.px[i-width-1]
+			if alike(v, left, top, topLeft) {
+				rest[i] = 0
+			} else {
+				rest[i] = minus(v, predicted(modes[x>>p.tileBits], left, top, topLeft))
+			}
+		}
+	}
+	p.rest.findRepeats()
+}
+
+// zeroed returns n zero values in the memory of s, if they fit.
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}

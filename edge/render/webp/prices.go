@@ -1,0 +1,188 @@
+package webp
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// How many symbols the five codes have: one for green, lengths and the colour
+// cache, one each for red, blue, alpha, and distances.
+const (
+	channelSymbols  = 256
+	lengthSymbols   = 24
+	cacheSymbols    = channelSymbols + lengthSymbols // the cache's are from here on
+	distanceSymbols = 40
+)
+
+// histogram counts how often each symbol is written.
+type histogram struct {
+	green            []uint32 // lengths and the cache's symbols too
+	red, blue, alpha [channelSymbols]uint32
+	distance         [distanceSymbols]uint32
+	extra            uint32 // bits after symbols
+}
+
+// reset sets all counts to 0, with room for a cache of 1 << cacheBits colours.
+func (h *histogram) reset(cacheBits uint) {
+	n := cacheSymbols + cacheSize(cacheBits)
+	h.green = slices.Grow(h.green[:0], n)[:n]
+	clear(h.green)
+	clear(h.red[:])
+	clear(h.blue[:])
+	clear(h.alpha[:])
+	clear(h.distance[:])
+	h.extra = 0
+}
+
+// each calls f with the counts of each code, in the order in which the codes are
+// told.
+func (h *histogram) each(f func(i int, counts []uint32)) {
+	for i, counts := range [...][]uint32{h.green, h.red[:], h.blue[:], h.alpha[:], h.distance[:]} {
+		f(i, counts)
+	}
+}
+
+// count counts the symbols of a description of an image.
+func (h *histogram) count(r *raster, tokens []token, cacheBits uint) {
+	h.reset(cacheBits)
+	i := 0
+	for _, t := range tokens {
+		h.add(r, i, t)
+		i += t.pixels()
+	}
+}
+
+// add counts the symbols of a token that begins at the pixel i.
+func (h *histogram) add(r *raster, i int, t token) {
+	switch {
+	case t.length > 0:
+		symbol, extra := symbolOf(int(t.length))
+		h.green[channelSymbols+symbol]++
+		h.extra += uint32(extra)
+		symbol, extra = symbolOf(int(t.value))
+		h.distance[symbol]++
+		h.extra += uint32(extra)
+	case t.cached:
+		h.green[cacheSymbols+int(t.value)]++
+	default:
+		v := r.px[i]
+		h.green[v>>8&255]++
+		h.red[v>>16&255]++
+		h.blue[v&255]++
+		h.alpha[v>>24]++
+	}
+}
+
+// price returns about what the symbols cost, written and told.
+func (h *histogram) price() price {
+	// Measured on pictures of skins.
+	const (
+		perCode   = 40 * perBit
+		perSymbol = 2*perBit + perBit/5
+		perGap    = 6 * perBit // between symbols that occur
+	)
+	sum := h.extra * perBit
+	h.each(func(_ int, counts []uint32) {
+		total, used, gaps, saved, last := uint32(0), price(0), price(0), price(0), uint32(0)
+		for _, n := range counts {
+			if n > 0 {
+				total += n
+				used++
+				saved += n * log2(n)
+			} else if last > 0 {
+				gaps++
+			}
+			last = n
+		}
+		if used > 1 {
+			sum += max(total*log2(total)-saved, total*perBit) // no word is shorter than a bit
+		}
+		if used > 2 {
+			sum += perCode + used*perSymbol + gaps*perGap
+		}
+	})
+	return sum
+}
+
+// price is what something costs, in sixteenths of a bit. In noise of more than
+// about eight million pixels it overflows and misleads: the file is then larger
+// than need be, but right.
+type price = uint32
+
+const perBit price = 16
+
+// prices tells what each symbol costs.
+type prices struct {
+	green            []price
+	red, blue, alpha [channelSymbols]price
+	distance         [distanceSymbols]price
+}
+
+// learn sets the prices to the entropy of the symbols counted.
+func (p *prices) learn(h *histogram) {
+	p.green = slices.Grow(p.green[:0], len(h.green))[:len(h.green)]
+	h.each(func(i int, counts []uint32) {
+		price := [...][]price{p.green, p.red[:], p.blue[:], p.alpha[:], p.distance[:]}[i]
+		total := uint32(0)
+		for _, n := range counts {
+			total += n
+		}
+		whole := log2(total)
+		for symbol, n := range counts {
+			switch n {
+			case total:
+				price[symbol] = 0
+			case 0:
+				price[symbol] = whole + 2*perBit // it would lengthen all the others
+			default:
+				price[symbol] = max(whole-log2(n), perBit) // no word is shorter
+			}
+		}
+	})
+}
+
+// pixel returns what a pixel costs by itself.
+func (p *prices) pixel(v uint32) price {
+	return p.green[v>>8&255] + p.red[v>>16&255] + p.blue[v&255] + p.alpha[v>>24]
+}
+
+// token returns what a token costs that begins at the pixel i.
+func (p *prices) token(r *raster, i int, t token) price {
+	switch {
+	case t.length > 0:
+		return p.length(int(t.length)) + p.distanceCode(int(t.value))
+	case t.cached:
+		return p.green[cacheSymbols+int(t.value)]
+	default:
+		return p.pixel(r.px[i])
+	}
+}
+
+// length returns what the length of a copy costs.
+func (p *prices) length(n int) price {
+	symbol, extra := symbolOf(n)
+	return p.green[channelSymbols+symbol] + price(extra)*perBit
+}
+
+// distanceCode returns what the code of a distance costs.
+func (p *prices) distanceCode(code int) price {
+	symbol, extra := symbolOf(code)
+	return p.distance[symbol] + price(extra)*perBit
+}
+
+// log2 returns the binary logarithm as a price, 0 for 0.
+func log2(n uint32) price {
+	if n < uint32(len(logs)) {
+		return price(logs[n])
+	}
+	shift := bits.Len32(n) - bits.Len(uint(len(logs)-1))
+	return price(logs[n>>shift]) + price(shift)*perBit
+}
+
+var logs = func() (all [1024]uint16) {
+	for n := 1; n < len(all); n++ {
+		all[n] = uint16(math.Round(float64(perBit) * math.Log2(float64(n))))
+	}
+	return all
+}()

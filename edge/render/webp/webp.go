@@ -1,0 +1,238 @@
+// Package webp writes lossless WebP (VP8L; RFC 9649, section 3) of pictures that
+// are made of texels. It takes any picture, and every pixel can be read back as it
+// was, but what it tries is chosen for what skins look like:
+//
+//   - A row mostly equals the one above, in whole or in long stretches, and a pixel
+//     the one on its left. Where neither holds, at the slanted borders of texels,
+//     the border moves two or three pixels a row, so copies are looked for at these
+//     few distances, and at places where the same change of colour was seen last.
+//   - Colours are few and come again, so the colour cache or a palette tells most
+//     pixels that are not copied. Pictures of up to 256 colours are described both
+//     as they are and by a palette, unless one of the two can hardly win.
+//   - Where texels are as small as pixels, neighbours are alike rather than equal;
+//     then what each pixel differs by from what four predictors expect is tried.
+//
+// Of each way a quick sketch is made and priced, and only the best is refined: to
+// the cheapest tokens by the prices that the sketch taught. Prices are counted in
+// sixteenths of a bit.
+//
+// The cross-colour transform, the other ten predictors, more than two groups of
+// codes and a search for the best copies anywhere gain next to nothing on such
+// pictures and are never used; nor is anything lossy.
+package webp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
+)
+
+// maxSide is the longest side of a picture that the format allows, in pixels.
+const maxSide = 1 << 14
+
+// Encoder is the memory that one encoding after another uses. The zero value is
+// ready. An Encoder must not be used by two at once.
+type Encoder struct {
+	w      prefix.Writer
+	stream stream
+	aside  stream // for the images that tell of others
+
+	picture    raster
+	opaque     bool
+	novel      int // pixels that differ from the one above and from the one before
+	colours    colours
+	lessGreen  raster     // the picture with its green taken from red and blue
+	table      raster     // its colours
+	placed     raster     // the picture as places in them
+	prediction prediction // of lessGreen
+
+	direct, told, indexed, modes, rest sketch
+}
+
+// Append appends to dst the WebP file of width × height pixels: rows from the top,
+// four bytes a pixel (red, green, blue, alpha; not premultiplied), the stride being
+// exactly 4 × width. The colours of transparent pixels are kept. The file is a RIFF
+// header and one VP8L chunk. Either side may have 1 to 16384 pixels, of which many
+// readers take one less; any other size, or a length of pix that does not match, is
+// an error, and dst is returned as it was. Once the Encoder has written a picture
+// of the size, and if dst has room, nothing is allocated.
+func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
+	if width < 1 || height < 1 || width > maxSide || height > maxSide || len(pix) != 4*width*height {
+		return dst, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be WebP", width, height, len(pix))
+	}
+	e.load(pix, width, height)
+
+	const headers = 20
+	start := len(dst)
+	dst = append(dst, "RIFF....WEBPVP8L...."...)
+	e.w.Reset(dst)
+	e.header(width, height)
+	e.describe()
+	dst = e.w.Bytes()
+	size := len(dst) - start - headers
+	binary.LittleEndian.PutUint32(dst[start+16:], uint32(size))
+	if size%2 == 1 {
+		dst = append(dst, 0)
+	}
+	binary.LittleEndian.PutUint32(dst[start+4:], uint32(len(dst)-start-8))
+	return dst, nil
+}
+
+// header writes what stands before the transforms (RFC 9649, section 3.4).
+func (e *Encoder) header(width, height int) {
+	e.w.Write(0x2f, 8)
+	e.w.Write(uint64(width-1), 14)
+	e.w.Write(uint64(height-1), 14)
+	alpha := uint64(1)
+	if e.opaque {
+		alpha = 0
+	}
+	e.w.Write(alpha, 1)
+	e.w.Write(0, 3) // the version
+}
+
+// load reads the pixels and finds out where they repeat and how many colours they
+// have.
+func (e *Encoder) load(pix []byte, width, height int) {
+	r := &e.picture
+	r.reset(width, height)
+	e.colours.reset()
+	e.novel = 0
+	stride := 4 * width
+	all := uint32(0xffffffff)
+	last := ^argb(pix)
+	for y := range height {
+		from, row := y*width, pix[y*stride:][:stride]
+		to := r.px[from:][:width]
+		r.same[y] = y > 0 && bytes.Equal(row, pix[(y-1)*stride:][:stride])
+		if r.same[y] {
+			copy(to, r.px[from-width:])
+			r.runs = append(r.runs, int32(from))
+			last = to[width-1]
+			continue
+		}
+		above := r.px[max(0, from-width):][:width]
+		for x := 0; x < width; {
+			v := argb(row[4*x:])
+			if v != last {
+				r.runs = append(r.runs, int32(from+x))
+				if v != above[x] || y == 0 {
+					// Wherever a colour comes first, it is new.
+					e.novel++
+					e.colours.add(v)
+					all &= v
+				}
+				last = v
+			}
+			to[x] = v
+			x++
+			// Equal pixels are the rule: two at a time.
+			two := uint64(binary.LittleEndian.Uint32(row[4*x-4:])) * (1<<32 + 1)
+			for x+2 <= width && binary.LittleEndian.Uint64(row[4*x:]) == two {
+				to[x], to[x+1] = v, v
+				x += 2
+			}
+		}
+	}
+	e.opaque = all>>24 == 255
+	r.findAlike()
+}
+
+// argb returns the first pixel of p as a raster holds it.
+func argb(p []byte) uint32 {
+	v := binary.LittleEndian.Uint32(p)
+	return v&0xff00ff00 | v>>16&255 | v&255<<16
+}
+
+// describe writes the picture in the way that seems to be the shortest. Ways that
+// hardly ever win are not tried.
+func (e *Encoder) describe() {
+	const large = 1 << 13 // pixels; in smaller pictures trying takes no time
+	few, kind := e.colours.few(), crisp
+	noisy := 2*e.novel > len(e.picture.runs)
+	if noisy {
+		kind = smooth
+	}
+	// A palette pays when colours come again, prediction when hardly any does.
+	mustIndex := few && e.novel >= 2*len(e.colours.list)+128
+	mustPredict := !few && noisy && len(e.picture.px) >= large && 4*e.novel >= len(e.picture.px)
+
+	write, least := e.writeDirect, price(math.MaxUint32)
+	if few {
+		e.sketchIndexed(kind)
+		write, least = e.writeIndexed, e.told.price+e.indexed.price
+	}
+	if !mustIndex || noisy {
+		e.subtractGreen()
+	}
+	if !mustIndex && !mustPredict {
+		e.stream.sketch(&e.direct, &e.lessGreen, kind)
+		if e.direct.price < least {
+			write, least = e.writeDirect, e.direct.price
+		}
+	}
+	if noisy {
+		e.prediction.predict(&e.lessGreen)
+		e.aside.sketch(&e.modes, &e.prediction.modes, crisp)
+		e.stream.sketch(&e.rest, &e.prediction.rest, difference)
+		if e.modes.price+e.rest.price < least {
+			write = e.writePredicted
+		}
+	}
+	write()
+}
+
+// sketchIndexed describes the picture by a palette.
+func (e *Encoder) sketchIndexed(kind kind) {
+	palette := e.colours.sorted()
+	e.tabulate(palette)
+	e.place(palette)
+	e.aside.sketch(&e.told, &e.table, crisp)
+	kind.places = e.placed.width == e.picture.width // one a pixel
+	e.stream.sketch(&e.indexed, &e.placed, kind)
+}
+
+func (e *Encoder) writeDirect() {
+	e.w.Write(subtractGreenTransform, 3)
+	e.w.Write(0, 1)
+	e.stream.picture(&e.w, &e.lessGreen, &e.direct, &e.aside)
+}
+
+func (e *Encoder) writeIndexed() {
+	e.w.Write(paletteTransform, 3)
+	e.w.Write(uint64(e.table.width-1), 8)
+	e.aside.small(&e.w, &e.table, &e.told)
+	e.w.Write(0, 1)
+	e.stream.picture(&e.w, &e.placed, &e.indexed, &e.aside)
+}
+
+func (e *Encoder) writePredicted() {
+	e.w.Write(subtractGreenTransform, 3)
+	e.w.Write(predictorTransform, 3)
+	e.w.Write(uint64(e.prediction.tileBits-2), 3)
+	e.aside.small(&e.w, &e.prediction.modes, &e.modes)
+	e.w.Write(0, 1)
+	e.stream.picture(&e.w, &e.prediction.rest, &e.rest, &e.aside)
+}
+
+// The kinds of transforms (RFC 9649, section 3.5), as they are written: after a bit
+// that says that there is one.
+const (
+	predictorTransform     = 0<<1 | 1
+	subtractGreenTransform = 2<<1 | 1
+	paletteTransform       = 3<<1 | 1
+)
+
+// subtractGreen sets lessGreen: greys then differ in green alone (RFC 9649, section
+// 3.5.3).
+func (e *Encoder) subtractGreen() {
+	r := &e.lessGreen
+	r.likeAs(&e.picture)
+	for i, v := range e.picture.px {
+		green := v >> 8 & 255
+		r.px[i] = v&0xff00ff00 | (v&0xff00ff|0xff00ff00-(green<<16|green))&0xff00ff
+	}
+}

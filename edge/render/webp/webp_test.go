@@ -1,0 +1,406 @@
+package webp_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"image"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/davidbyttow/govips/v2/vips"
+	reader "golang.org/x/image/webp"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/edge/render/libwebp"
+	"github.com/veneer-skins/veneer/edge/render/webp"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// renderer draws what is encoded, and keeps libvips running.
+var renderer *render.Renderer
+
+func TestMain(m *testing.M) {
+	var err error
+	if renderer, err = render.Start(render.Config{}); err != nil {
+		fmt.Fprintln(os.Stderr, "start renderer:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	renderer.Close()
+	os.Exit(code)
+}
+
+// picture is what is encoded: four bytes a pixel.
+type picture struct {
+	name          string
+	pix           []byte
+	width, height int
+}
+
+// blank returns a picture to be painted.
+func blank(name string, width, height int) picture {
+	return picture{name, make([]byte, 4*width*height), width, height}
+}
+
+// paint gives every pixel the colour that f says, red in its highest byte.
+func (p picture) paint(f func(x, y int) uint32) picture {
+	for i := range p.width * p.height {
+		binary.BigEndian.PutUint32(p.pix[4*i:], f(i%p.width, i/p.width))
+	}
+	return p
+}
+
+// views are the views of skins that are measured.
+var views = []struct {
+	name string
+	view render.View
+}{
+	{"flat", render.View{Pose: render.Flat, Size: 128}},
+	{"head", render.View{Pose: render.Isometric, Size: 128}},
+	{"preview", render.View{Pose: render.Preview, Size: render.DefaultHeight}},
+}
+
+func draw(tb testing.TB, of paint.Named, view render.View) picture {
+	tb.Helper()
+	view.Type = of.Type
+	p, err := renderer.Draw(of.Sheet, view)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return picture{of.Name, p.Pix, p.Width, p.Height}
+}
+
+// checkEncoding fails the test unless the file of a picture is well-formed and
+// three decoders read back every pixel, the colours of transparent ones included.
+func checkEncoding(tb testing.TB, e *webp.Encoder, p picture) {
+	tb.Helper()
+	file, err := e.Append(nil, p.pix, p.width, p.height)
+	if err != nil {
+		tb.Fatalf("%s: %v", p.name, err)
+	}
+	checkStructure(tb, p, file)
+	checkDecodes(tb, p, file, "libwebp", libwebp.Decode)
+	checkDecodes(tb, p, file, "golang.org/x/image", decodeInGo)
+	if max(p.width, p.height) < 1<<14 { // a pixel less than the format allows
+		checkDecodes(tb, p, file, "libvips", decodeWithVIPS)
+	}
+}
+
+// checkDecodes fails the test unless a decoder reads what was encoded.
+func checkDecodes(tb testing.TB, p picture, file []byte, name string, decode func([]byte) ([]byte, int, int, error)) {
+	tb.Helper()
+	pix, width, height, err := decode(file)
+	if err != nil || width != p.width || height != p.height {
+		tb.Fatalf("%s, %d × %d: %s reads %d × %d pixels, %v", p.name, p.width, p.height, name, width, height, err)
+	}
+	if !bytes.Equal(pix, p.pix) {
+		tb.Fatalf("%s, %d × %d: %s reads other pixels", p.name, p.width, p.height, name)
+	}
+}
+
+// checkStructure fails the test unless a file is a RIFF header and one VP8L chunk,
+// padded to an even length, which says the right size and whether there is alpha.
+func checkStructure(tb testing.TB, p picture, file []byte) {
+	tb.Helper()
+	if len(file) < 25 || string(file[:4]) != "RIFF" || string(file[8:16]) != "WEBPVP8L" || file[20] != 0x2f {
+		tb.Fatalf("%s: the file begins with %q", p.name, file[:min(25, len(file))])
+	}
+	length := int(binary.LittleEndian.Uint32(file[16:]))
+	if whole := int(binary.LittleEndian.Uint32(file[4:])); whole+8 != len(file) || 20+length+length%2 != len(file) {
+		tb.Fatalf("%s: a file of %d bytes says %d, with a chunk of %d", p.name, len(file), whole, length)
+	}
+	if length%2 == 1 && file[len(file)-1] != 0 {
+		tb.Fatalf("%s: the padding is not 0", p.name)
+	}
+	opaque := true
+	for i := 3; i < len(p.pix); i += 4 {
+		opaque = opaque && p.pix[i] == 255
+	}
+	header := binary.LittleEndian.Uint32(file[21:])
+	if got, want := header>>28&1 == 0, opaque; got != want {
+		tb.Fatalf("%s: said to be opaque: %t; want %t", p.name, got, want)
+	}
+}
+
+func decodeInGo(file []byte) (pix []byte, width, height int, err error) {
+	img, err := reader.Decode(bytes.NewReader(file))
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	nrgba, ok := img.(*image.NRGBA)
+	if !ok {
+		return nil, 0, 0, fmt.Errorf("an image of type %T", img)
+	}
+	return nrgba.Pix, nrgba.Rect.Dx(), nrgba.Rect.Dy(), nil
+}
+
+func decodeWithVIPS(file []byte) (pix []byte, width, height int, err error) {
+	ref, err := vips.NewImageFromBuffer(file)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	defer ref.Close()
+	if pix, err = ref.ToBytes(); err != nil {
+		return nil, 0, 0, err
+	}
+	if ref.Bands() == 3 { // opaque
+		var all []byte
+		for i := 0; i < len(pix); i += 3 {
+			all = append(all, pix[i], pix[i+1], pix[i+2], 255)
+		}
+		pix = all
+	}
+	return pix, ref.Width(), ref.Height(), nil
+}
+
+func TestPicturesOfSkins(t *testing.T) {
+	t.Parallel()
+
+	for _, view := range []render.View{
+		{Pose: render.Flat, Size: 8},
+		{Pose: render.Flat, Size: 64},
+		{Pose: render.Flat, Size: 128},
+		{Pose: render.Isometric, Size: 64},
+		{Pose: render.Isometric, Size: 128},
+		{Pose: render.Preview, Size: 64},
+		{Pose: render.Preview, Size: 128},
+	} {
+		t.Run(fmt.Sprintf("%s %d", view.Pose, view.Size), func(t *testing.T) {
+			t.Parallel()
+
+			var e webp.Encoder
+			for _, of := range paint.Corpus() {
+				checkEncoding(t, &e, draw(t, of, view))
+			}
+		})
+	}
+	t.Run("large", func(t *testing.T) {
+		t.Parallel()
+
+		var e webp.Encoder
+		for i, of := range paint.Corpus() {
+			if i%4 == 0 {
+				checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Isometric, Size: 512}))
+				checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Preview, Size: render.DefaultHeight}))
+			}
+		}
+		for _, of := range paint.CorpusCapes() {
+			checkEncoding(t, &e, draw(t, of, render.View{Pose: render.Preview, Size: render.DefaultHeight}))
+		}
+	})
+}
+
+// Every width and height up to 40, with few colours and with many, with large
+// texels and small ones.
+func TestAllSmallSizes(t *testing.T) {
+	t.Parallel()
+
+	const most = 40
+	for width := 1; width <= most; width++ {
+		t.Run(fmt.Sprint(width), func(t *testing.T) {
+			t.Parallel()
+
+			var e webp.Encoder
+			random := rand.New(rand.NewPCG(uint64(width), 1))
+			for height := 1; height <= most; height++ {
+				palette := make([]uint32, 1<<random.IntN(10))
+				for i := range palette {
+					palette[i] = random.Uint32()
+				}
+				texel := 1 + random.IntN(6)
+				texels := make([]uint32, (most/texel+1)*(most/texel+1))
+				for i := range texels {
+					texels[i] = palette[random.IntN(len(palette))]
+				}
+				checkEncoding(t, &e, blank("texels", width, height).paint(func(x, y int) uint32 {
+					return texels[y/texel*(most/texel+1)+x/texel]
+				}))
+			}
+		})
+	}
+}
+
+func TestExtremes(t *testing.T) {
+	t.Parallel()
+
+	random := rand.New(rand.NewPCG(1, 2))
+	pictures := []picture{
+		blank("nothing", 1, 1),
+		blank("white", 1, 1).paint(func(int, int) uint32 { return 0xffffffff }),
+		blank("one row", 1<<14, 1).paint(func(x, _ int) uint32 { return uint32(x/3) * 0x9e3779b1 }),
+		blank("one column", 1, 1<<14).paint(func(_, y int) uint32 { return uint32(y%7) * 0x9e3779b1 }),
+		blank("one colour in one row", 1<<14, 1).paint(func(int, int) uint32 { return 0x336699ff }),
+		blank("one colour in one column", 1, 1<<14).paint(func(int, int) uint32 { return 0x336699ff }),
+		blank("one colour everywhere", 1000, 1000).paint(func(int, int) uint32 { return 0x00ff0080 }),
+		blank("colours that nobody sees", 60, 60).paint(func(x, y int) uint32 { return uint32(x/2)<<24 | uint32(y/3)<<12&0xffff00 }),
+		blank("all alphas of one colour", 16, 16).paint(func(x, y int) uint32 { return 0xc0804000 | uint32(16*y+x) }),
+		blank("a gradient", 256, 200).paint(func(x, y int) uint32 { return uint32(x)<<24 | uint32(y)<<16 | uint32(x+y)<<8&0xff00 | 255 }),
+		blank("a steep gradient", 99, 200).paint(func(x, y int) uint32 { return uint32(37*x+y)<<24 | uint32(91*y)<<16&0xff0000 | uint32(x*y)&0xffff }),
+		blank("noise", 300, 300).paint(func(int, int) uint32 { return random.Uint32() }),
+		blank("opaque noise", 100, 100).paint(func(int, int) uint32 { return random.Uint32() | 255 }),
+		blank("noise in one channel", 100, 100).paint(func(int, int) uint32 { return random.Uint32()&0xff0000 | 255 }),
+		blank("long copies from above", 5000, 4).paint(func(x, y int) uint32 { return uint32(x*x)*0x9e3779b1 | uint32(y/4) }),
+		blank("long copies from afar", 100, 150).paint(func(x, y int) uint32 { return uint32(100*(y%50)+x) * 0x9e3779b1 }),
+		blank("copies from too far away", 1500, 1500).paint(func(x, y int) uint32 {
+			if y%1400 > 0 {
+				return 0x336699ff
+			}
+			return uint32(x/5) * 0x9e3779b1
+		}),
+		blank("shifted rows", 200, 100).paint(func(x, y int) uint32 { return uint32((x+2*y)/9) * 0x9e3779b1 }),
+		blank("rows shifted the other way", 200, 100).paint(func(x, y int) uint32 { return uint32((x+400-3*y)/9) * 0x9e3779b1 }),
+		blank("an outline on one colour", 300, 300).paint(func(x, y int) uint32 {
+			return 0x40404000 | uint32(min(max((x-150)*(x-150)+(y-150)*(y-150)-5000, 0)/4, 255))
+		}),
+	}
+	for _, colours := range []int{2, 3, 4, 5, 8, 16, 17, 32, 255, 256, 257, 600} {
+		for _, width := range []int{1, 7, 33, 64} {
+			pictures = append(pictures,
+				blank(fmt.Sprint(colours, " colours, mixed"), width, 1+2*colours/width).paint(func(int, int) uint32 {
+					return uint32(random.IntN(colours)) * 0x9e3779b1
+				}),
+				blank(fmt.Sprint(colours, " colours, in order"), width, 1+8*colours/width).paint(func(x, y int) uint32 {
+					return uint32((y*width+x)/8) * 0x9e3779b1
+				}))
+		}
+	}
+	var e webp.Encoder
+	for _, p := range pictures {
+		checkEncoding(t, &e, p)
+	}
+}
+
+// An Encoder writes the same file whatever it wrote before, after whatever dst
+// holds.
+func TestAppend(t *testing.T) {
+	t.Parallel()
+
+	var used webp.Encoder
+	for _, view := range views {
+		for _, of := range paint.Skins() {
+			p := draw(t, of, view.view)
+			want, err := new(webp.Encoder).Append(nil, p.pix, p.width, p.height)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := used.Append([]byte("before"), p.pix, p.width, p.height)
+			if err != nil || string(got[:6]) != "before" || !bytes.Equal(got[6:], want) {
+				t.Errorf("%s of %s: a used Encoder appends another file, or %v", view.name, p.name, err)
+			}
+		}
+	}
+}
+
+// What libwebp needs far longer for is no larger here, taken over all skins.
+func TestFilesAreSmall(t *testing.T) {
+	t.Parallel()
+
+	for _, test := range []struct {
+		view            int
+		method, quality int
+		percent         int
+	}{
+		{0, 6, 100, 102},
+		{1, 4, 75, 100},
+		{2, 4, 75, 100},
+	} {
+		ours, theirs := 0, 0
+		var e webp.Encoder
+		for i, of := range paint.Corpus() {
+			if i%5 > 0 {
+				continue
+			}
+			p := draw(t, of, views[test.view].view)
+			file, err := e.Append(nil, p.pix, p.width, p.height)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rival, err := libwebp.Encode(p.pix, p.width, p.height, test.method, test.quality)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours += len(file)
+			theirs += len(rival)
+		}
+		if 100*ours > test.percent*theirs {
+			t.Errorf("%s: %d bytes; libwebp takes %d", views[test.view].name, ours, theirs)
+		}
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	t.Parallel()
+
+	f := func(length, width, height int) {
+		t.Helper()
+		dst := []byte("before")
+		got, err := new(webp.Encoder).Append(dst, make([]byte, length), width, height)
+		if err == nil || string(got) != "before" {
+			t.Errorf("Append(%d bytes, %d, %d) = %q, %v; want an error and nothing appended", length, width, height, got, err)
+		}
+	}
+
+	f(0, 0, 0)
+	f(0, 0, 5)
+	f(0, 5, 0)
+	f(4, -1, -1)
+	f(15, 2, 2)
+	f(17, 2, 2)
+	f(16, 2, 3)
+	f(4*(1<<14+1), 1<<14+1, 1)
+	f(4*(1<<14+1), 1, 1<<14+1)
+	f(0, 1<<62, 4)
+}
+
+// FuzzAppend encodes pictures whose pixels are drawn as squares of a size.
+func FuzzAppend(f *testing.F) {
+	sheet := paint.Explorer()
+	f.Add(uint8(64), uint8(1), sheet.Pix)
+	f.Add(uint8(8), uint8(16), sheet.Pix[:256])
+	f.Add(uint8(5), uint8(3), bytes.Repeat([]byte{0, 1, 2, 255}, 33))
+	f.Add(uint8(1), uint8(200), []byte("abcdefghabcdefgh"))
+	f.Fuzz(func(t *testing.T, width, scale uint8, pixels []byte) {
+		const most = 1 << 16 // pixels
+		columns, k := max(int(width), 1), max(int(scale), 1)
+		rows := min(len(pixels)/4, most/k/k) / columns
+		if rows == 0 || rows*k > 1<<14 {
+			return
+		}
+		checkEncoding(t, new(webp.Encoder), blank("fuzz", columns*k, rows*k).paint(func(x, y int) uint32 {
+			return binary.BigEndian.Uint32(pixels[4*(y/k*columns+x/k):])
+		}))
+	})
+}
+
+// BenchmarkEncode measures the writer beside the quickest setting of libwebp
+// that makes files nearly as small.
+func BenchmarkEncode(b *testing.B) {
+	var e webp.Encoder
+	var dst []byte
+	for _, view := range views {
+		for _, of := range paint.Corpus() {
+			switch of.Name {
+			case "Explorer", "Plain 1", "Noise", "HD Detail 1":
+			default:
+				continue
+			}
+			p := draw(b, of, view.view)
+			b.Run("view="+view.name+"/skin="+of.Name+"/writer=webp", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					dst, _ = e.Append(dst[:0], p.pix, p.width, p.height)
+				}
+				b.ReportMetric(float64(len(dst)), "file-bytes")
+			})
+			b.Run("view="+view.name+"/skin="+of.Name+"/writer=libwebp", func(b *testing.B) {
+				var file []byte
+				for b.Loop() {
+					file, _ = libwebp.Encode(p.pix, p.width, p.height, 1, 20)
+				}
+				b.ReportMetric(float64(len(file)), "file-bytes")
+			})
+		}
+	}
+}
