@@ -51,7 +51,8 @@ type parser struct {
 	ahead   price
 	aheadAt int
 
-	run int // the one that the node looked at is in
+	run         int // the one that the node looked at is in
+	long, tries int // as effort returns them
 }
 
 // look finds out at which distances to look for copies in an image.
@@ -127,6 +128,7 @@ func (p *parser) parse(r *raster, prices *prices, c *cache) []token {
 		p.near[k].price = prices.distanceCode(int(p.near[k].code))
 	}
 
+	p.long, p.tries = effort(r)
 	p.nodes[0] = node{}
 	p.reached[0] = 1
 	p.ahead, p.aheadAt, p.run = math.MaxUint32, 0, 0
@@ -150,6 +152,17 @@ func (p *parser) parse(r *raster, prices *prices, c *cache) []token {
 	return p.tokens
 }
 
+// effort returns how long a copy from above is so good that nothing else is tried,
+// and how many runs alike are. Large pictures of long runs have few of them, and
+// theirs are worth more.
+func effort(r *raster) (long, tries int) {
+	const large, perRun = 1 << 15, 8 // pixels
+	if len(r.px) >= large && len(r.px) >= perRun*len(r.runs) {
+		return 400, 16
+	}
+	return 32, 2
+}
+
 // leastToken is less than what any token costs that is not the only one of its
 // kind: a node that is no cheaper than another one further on cannot be of use,
 // even if it costs that much less.
@@ -157,9 +170,6 @@ const leastToken = 3 * perBit
 
 // visit tries all tokens that may begin at the pixel i.
 func (p *parser) visit(r *raster, i int, prices *prices, c *cache) {
-	// A copy from above as long as this is always good.
-	const long = 32
-
 	at := p.nodes[i].price
 	if i >= p.aheadAt {
 		p.ahead = math.MaxUint32
@@ -170,7 +180,7 @@ func (p *parser) visit(r *raster, i int, prices *prices, c *cache) {
 	if j := i - p.above.distance; j >= 0 && j < i && r.px[j] == v && !p.tried(r, i, j) {
 		n := r.matchAbove(i)
 		p.reach(i, at+p.above.price+prices.length(n), n, p.above.code)
-		if n >= long {
+		if n >= p.long {
 			return
 		}
 	}
@@ -213,10 +223,7 @@ func (p *parser) single(r *raster, i int, prices *prices, c *cache) {
 // leap tries copies from far away: from runs like the one that begins at i, unless
 // they have been tried, or the next one, of which some last ones are looked at.
 func (p *parser) leap(r *raster, i int, at price, prices *prices) {
-	const (
-		tries = 2
-		worth = 4 // pixels; what is shorter is found nearby, or costs too much
-	)
+	const worth = 4 // pixels; what is shorter is found nearby, or costs too much
 	for p.run+1 < len(r.runs) && int(r.runs[p.run+1]) <= i {
 		p.run++
 	}
@@ -228,7 +235,7 @@ func (p *parser) leap(r *raster, i int, at price, prices *prices) {
 	for k := first; k <= p.run+1 && k < len(r.runs); k++ {
 		offset := int(r.runs[k]) - i
 		earlier := r.alike[k]
-		for range tries {
+		for range p.tries {
 			if earlier < 0 {
 				break
 			}

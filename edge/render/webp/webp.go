@@ -156,6 +156,8 @@ func (e *Encoder) describe() {
 	if noisy {
 		kind = smooth
 	}
+	// Large pictures of fine texels may be crisp and yet change little by little.
+	fine := noisy || len(e.picture.px) >= worthGroups && 3*e.novel > len(e.picture.runs)
 	// A palette pays when colours come again, prediction when hardly any does.
 	mustIndex := few && e.novel >= 2*len(e.colours.list)+128
 	mustPredict := !few && noisy && len(e.picture.px) >= large && 4*e.novel >= len(e.picture.px)
@@ -165,7 +167,7 @@ func (e *Encoder) describe() {
 		e.sketchIndexed(kind)
 		write, least = e.writeIndexed, e.told.price+e.indexed.price
 	}
-	if !mustIndex || noisy {
+	if !mustIndex || fine {
 		e.subtractGreen()
 	}
 	if !mustIndex && !mustPredict {
@@ -174,7 +176,7 @@ func (e *Encoder) describe() {
 			write, least = e.writeDirect, e.direct.price
 		}
 	}
-	if noisy {
+	if fine {
 		e.prediction.predict(&e.lessGreen)
 		e.aside.sketch(&e.modes, &e.prediction.modes, crisp)
 		e.stream.sketch(&e.rest, &e.prediction.rest, difference)
