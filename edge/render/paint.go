@@ -191,36 +191,38 @@ func (c *palette) average(parts []part) shown {
 }
 
 // outlineStep is the step between the alphas of mixed pixels at the outline of a
-// crisp picture: 0, 17, … 255. No eye tells sixteen from 256 there, and they save up
+// crisp picture: 0, 15, … 255. No eye tells eighteen from 256 there, and they save up
 // to a quarter of the file of a picture of few colours.
-const outlineStep = 17
+const outlineStep = 15
 
 // noGap is the weight of a gap that would not change an alpha of eight bits.
 const noGap = whole / 512
 
 // outline returns the colour of a pixel of a crisp picture that may lie at the
 // outline. If something is seen everywhere it is inside, and shows what is at its
-// middle; else it is about as opaque as all that is seen on average, and its colour
-// is the one of which most is seen, so that the outline brings no colours that the
-// inside has not.
+// middle; else it is about as opaque as all that is seen on average, never more than
+// all of it is, and its colour is the one of which most is seen, so that the outline
+// brings no colours that the inside has not.
 func (c *palette) outline(parts []part) shown {
 	var seen uint32
 	var alpha uint64
+	var densest shown
 	for _, p := range parts {
 		if a := c.deep[p.stack].alpha(); a > 0 {
 			seen += p.weight
 			alpha += a * uint64(p.weight)
+			densest = max(densest, c.shown[p.stack]>>24)
 		}
 	}
 	if seen > whole-noGap {
 		return c.shown[parts[0].stack]
 	}
 	const step = outlineStep * deepStep * whole
-	visible := (alpha + step/2) / step * outlineStep
+	visible := min(shown((alpha+step/2)/step*outlineStep), densest)
 	if visible == 0 {
 		return nothing
 	}
-	return c.dominant(parts)&0xffffff | shown(visible<<24)
+	return c.dominant(parts) | visible<<24
 }
 
 // dominant returns the colour, whatever its alpha, of which the parts show most by

@@ -11,8 +11,8 @@
 //
 // A pixel covers a square. Where texels are at least four pixels wide, a picture
 // is crisp: a pixel shows what is at its middle, except at the outline, where it
-// is as opaque as what lies in its square is on average, in sixteen steps, and has
-// the colour of which most is seen there. In other pictures, smooth ones, each
+// is as opaque as what lies in its square is on average, on a scale of eighteen, and
+// has the colour of which most is seen there. In other pictures, smooth ones, each
 // pixel is the average of its square.
 //
 // Pictures are drawn in plain Go, because libvips costs a tenth of a millisecond
