@@ -7,62 +7,66 @@ type limb struct {
 	base, layer skin.Part
 	box         cuboid
 	inflation   float64 // by how much the layer is larger, on every side
-	joined      joints
-}
-
-// joints says on which of its sides, the player's own, another limb adjoins.
-type joints uint8
-
-const (
-	joinedRight joints = 1 << iota
-	joinedLeft
-)
-
-// hides reports whether a side of the limb lies against another limb. Such sides
-// are left out: the base's cannot be seen, and of the layer's, which lie inside
-// of the neighbour, no more than splinters at the edges.
-func (l limb) hides(f face) bool {
-	side := joinedLeft
-	if f.outwards < 0 {
-		side = joinedRight
-	}
-	return f.axis == sideways && l.joined&side != 0
+	room        cuboid  // ends where other limbs adjoin
 }
 
 // worn returns the box of the layer.
 func (l limb) worn() cuboid { return l.box.grown(l.inflation) }
 
-// How far the layers stand off, as in the game. Where layers lie in one plane,
-// the game shows the one that it draws last: a jacket over sleeves and trousers,
-// the right trouser leg over the left. Here those are a hair larger.
+// How far the layers stand off, as in the game.
 const (
-	hatInflation    = 0.5
-	layerInflation  = 0.25
-	pantsInflation  = layerInflation + 0.002 // the right leg's
-	jacketInflation = layerInflation + 0.004
+	hatInflation   = 0.5
+	layerInflation = 0.25
 )
 
-// head is the head of a standing player, as large for both models.
+// head is the head of a standing player, as large for both models. Nothing cuts it.
 func head() limb {
-	return limb{skin.Head, skin.Hat, cuboid{vec{-4, 24, -4}, vec{4, 32, 4}}, hatInflation, 0}
+	return limb{skin.Head, skin.Hat, cuboid{vec{-4, 24, -4}, vec{4, 32, 4}}, hatInflation, between(-far, far, -far, far)}
 }
 
 // figure returns the limbs of a standing player, in the sizes and places of the
-// game's model: 32 units high and 16 wide, or 14 with Alex's slimmer arms. Of two
-// layers in one plane the later one shows: the left sleeve before the trousers.
+// game's model: 32 units high and 16 wide, or 14 with Alex's slimmer arms.
+//
+// Limbs adjoin in the planes x = -4 and x = 4 (the arms and the body), x = 0 (the
+// legs) and y = 12 (the body and the legs). There their faces end, those of the
+// layers too, whose boxes reach 0.25 beyond: a point of a face counts only if
+//
+//	x ≤ -4       on the right arm and its sleeve,
+//	x ≥ 4        on the left arm and its sleeve,
+//	-4 ≤ x ≤ 4   on the body and its jacket, and y ≥ 12,
+//	x ≤ 0        on the right leg and its trousers, and y ≤ 12,
+//	x ≥ 0        on the left leg and its trousers, and y ≤ 12,
+//
+// and a side that lies in such a plane or beyond is left out: of the base it cannot
+// be seen, of the layers it would show through the neighbour's. The texels lie as
+// they do on the whole face. So layers that lie in one plane are seen once at a
+// joint, and glass has no stripes there.
+//
+// They only still overlap beside the joint of arms and legs, where both are 0.25
+// wider than the limbs: 4 ≤ |x| ≤ 4.25, 11.75 ≤ y ≤ 12. Of two layers in one plane the
+// one later in the list lies over the other: sleeves over trousers.
 func figure(model skin.Type) []limb {
 	shoulder := 8.0
 	if model == skin.Alex {
 		shoulder = 7
 	}
 	return []limb{
-		{skin.RightLeg, skin.RightPants, cuboid{vec{-4, 0, -2}, vec{0, 12, 2}}, pantsInflation, joinedLeft},
-		{skin.LeftLeg, skin.LeftPants, cuboid{vec{0, 0, -2}, vec{4, 12, 2}}, layerInflation, joinedRight},
-		{skin.RightArm, skin.RightSleeve, cuboid{vec{-shoulder, 12, -2}, vec{-4, 24, 2}}, layerInflation, joinedLeft},
-		{skin.Body, skin.Jacket, cuboid{vec{-4, 12, -2}, vec{4, 24, 2}}, jacketInflation, joinedRight | joinedLeft},
-		{skin.LeftArm, skin.LeftSleeve, cuboid{vec{4, 12, -2}, vec{shoulder, 24, 2}}, layerInflation, joinedRight},
+		{skin.RightLeg, skin.RightPants, cuboid{vec{-4, 0, -2}, vec{0, 12, 2}}, layerInflation, between(-far, 0, -far, 12)},
+		{skin.LeftLeg, skin.LeftPants, cuboid{vec{0, 0, -2}, vec{4, 12, 2}}, layerInflation, between(0, far, -far, 12)},
+		{skin.RightArm, skin.RightSleeve, cuboid{vec{-shoulder, 12, -2}, vec{-4, 24, 2}}, layerInflation, between(-far, -4, -far, far)},
+		{skin.Body, skin.Jacket, cuboid{vec{-4, 12, -2}, vec{4, 24, 2}}, layerInflation, between(-4, 4, 12, far)},
+		{skin.LeftArm, skin.LeftSleeve, cuboid{vec{4, 12, -2}, vec{shoulder, 24, 2}}, layerInflation, between(4, far, -far, far)},
 		head(),
 	}
+}
+
+// far is farther from the origin than anything of a figure.
+const far = 64
+
+// between returns the room between two planes across the x axis and two across the y
+// axis.
+func between(fromX, toX, fromY, toY float64) cuboid {
+	return cuboid{vec{fromX, fromY, -far}, vec{toX, toY, far}}
 }
 
 // pieces returns the faces of the limbs that can be seen: of the opaque base only
@@ -72,8 +76,8 @@ func (c camera) pieces(limbs []limb, model skin.Type) []piece {
 	var all []piece
 	add := func(l limb, box cuboid, part skin.Part, base bool) {
 		for _, f := range facesOf(box, skin.Faces(part, model)) {
-			if !l.hides(f) && (c.sees(f) || !base) {
-				all = append(all, piece{face: f, extent: f.cuboid(), base: base, listed: len(all)})
+			if l.room.holds(f) && (c.sees(f) || !base) {
+				all = append(all, piece{face: f, extent: f.cuboid().within(l.room), base: base, listed: len(all)})
 			}
 		}
 	}

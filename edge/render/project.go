@@ -40,6 +40,20 @@ func (c cuboid) grown(by float64) cuboid {
 	return cuboid{from: c.from.plus(d.times(-1)), to: c.to.plus(d)}
 }
 
+// within returns what of the box lies in another one.
+func (c cuboid) within(other cuboid) cuboid {
+	return cuboid{
+		from: vec{max(c.from.x, other.from.x), max(c.from.y, other.from.y), max(c.from.z, other.from.z)},
+		to:   vec{min(c.to.x, other.to.x), min(c.to.y, other.to.y), min(c.to.z, other.to.z)},
+	}
+}
+
+// holds reports whether the plane of a face goes through the inside of the box.
+func (c cuboid) holds(f face) bool {
+	at := f.origin.along(f.axis)
+	return c.from.along(f.axis) < at && at < c.to.along(f.axis)
+}
+
 // corners returns the eight corners of the box.
 func (c cuboid) corners() []vec {
 	all := make([]vec, 0, 8)

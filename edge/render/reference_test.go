@@ -34,8 +34,9 @@ var lights = [6]int{rightSide: 70, leftSide: 70, underside: 60, topSide: 100, ba
 type area [4]int
 
 // solid is a box of the model. A layer is larger than what it is worn over by
-// grow on every side, and seen from within too. Where boxes adjoin, a side is
-// open: there is nothing to see of it.
+// grow on every side, and seen from within too. Where limbs adjoin, a side is
+// open: there is nothing to see of it, and a layer ends in the plane in which the
+// limbs touch, however far its box goes beyond.
 type solid struct {
 	from, to vec
 	grow     float64
@@ -58,25 +59,25 @@ var (
 var trunk = []solid{
 	headBox,
 	hatBox,
-	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, open: []int{rightSide, leftSide}, sheet: [6]area{ // body
+	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // body
 		topSide: {20, 16, 8, 4}, underside: {28, 16, 8, 4}, rightSide: {16, 20, 4, 12}, frontSide: {20, 20, 8, 12}, leftSide: {28, 20, 4, 12}, backSide: {32, 20, 8, 12},
 	}},
-	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, grow: 0.254, layer: true, open: []int{rightSide, leftSide}, sheet: [6]area{ // jacket
+	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, grow: 0.254, layer: true, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // jacket
 		topSide: {20, 32, 8, 4}, underside: {28, 32, 8, 4}, rightSide: {16, 36, 4, 12}, frontSide: {20, 36, 8, 12}, leftSide: {28, 36, 4, 12}, backSide: {32, 36, 8, 12},
 	}},
 }
 
 var legs = []solid{
-	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, open: []int{leftSide}, sheet: [6]area{ // right leg
+	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, open: []int{leftSide, topSide}, sheet: [6]area{ // right leg
 		topSide: {4, 16, 4, 4}, underside: {8, 16, 4, 4}, rightSide: {0, 20, 4, 12}, frontSide: {4, 20, 4, 12}, leftSide: {8, 20, 4, 12}, backSide: {12, 20, 4, 12},
 	}},
-	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, grow: 0.252, layer: true, open: []int{leftSide}, sheet: [6]area{ // right pants
+	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, grow: 0.252, layer: true, open: []int{leftSide, topSide}, sheet: [6]area{ // right pants
 		topSide: {4, 32, 4, 4}, underside: {8, 32, 4, 4}, rightSide: {0, 36, 4, 12}, frontSide: {4, 36, 4, 12}, leftSide: {8, 36, 4, 12}, backSide: {12, 36, 4, 12},
 	}},
-	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, open: []int{rightSide}, sheet: [6]area{ // left leg
+	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, open: []int{rightSide, topSide}, sheet: [6]area{ // left leg
 		topSide: {20, 48, 4, 4}, underside: {24, 48, 4, 4}, rightSide: {16, 52, 4, 12}, frontSide: {20, 52, 4, 12}, leftSide: {24, 52, 4, 12}, backSide: {28, 52, 4, 12},
 	}},
-	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, grow: 0.25, layer: true, open: []int{rightSide}, sheet: [6]area{ // left pants
+	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, grow: 0.25, layer: true, open: []int{rightSide, topSide}, sheet: [6]area{ // left pants
 		topSide: {4, 48, 4, 4}, underside: {8, 48, 4, 4}, rightSide: {0, 52, 4, 12}, frontSide: {4, 52, 4, 12}, leftSide: {8, 52, 4, 12}, backSide: {12, 52, 4, 12},
 	}},
 }
@@ -117,6 +118,17 @@ func (b *solid) grown() (low, high vec) {
 		low[i], high[i] = b.from[i]-b.grow, b.to[i]+b.grow
 	}
 	return low, high
+}
+
+// shows reports whether there is anything to see of a side at a point of it.
+func (b *solid) shows(side int, p vec) bool {
+	for _, open := range b.open {
+		axis, upper := open/2, open%2 == 1
+		if side == open || upper && p[axis] > b.to[axis] || !upper && p[axis] < b.from[axis] {
+			return false
+		}
+	}
+	return true
 }
 
 // texel returns which texel of a sheet of scale k lies at a point of a side.
@@ -208,10 +220,21 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 	// crossing is where the ray passes through a side.
 	type crossing struct {
 		depth     float64
+		at        vec
 		box, side int
 	}
 	var list [len(met) + 1]crossing
 	n := 0
+	cross := func(box, side int, depth float64) {
+		at := start
+		for axis := range 3 {
+			at[axis] -= depth * c.toward[axis]
+		}
+		if boxes[box].shows(side, at) {
+			list[n] = crossing{depth, at, box, side}
+			n++
+		}
+	}
 	for i, b := range boxes {
 		// The ray is inside the box where it is between both planes of each axis.
 		low, high := b.grown()
@@ -233,13 +256,9 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 		if enter >= leave {
 			continue
 		}
-		if !slices.Contains(b.open, in) {
-			list[n] = crossing{enter, i, in}
-			n++
-		}
-		if b.layer && !slices.Contains(b.open, out) {
-			list[n] = crossing{leave, i, out}
-			n++
+		cross(i, in, enter)
+		if b.layer {
+			cross(i, out, leave)
 		}
 	}
 
@@ -251,12 +270,8 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 		}
 	}
 	for i, at := range list[:n] {
-		p := start
-		for axis := range 3 {
-			p[axis] -= at.depth * c.toward[axis]
-		}
 		b := boxes[at.box]
-		met[i] = hit(b.texel(at.side, p, k)*128) + hit(lights[at.side])
+		met[i] = hit(b.texel(at.side, at.at, k)*128) + hit(lights[at.side])
 		if !b.layer {
 			return met, 6*at.box + at.side
 		}
@@ -443,12 +458,13 @@ func flatPlan(side, k, _ int) *plan {
 }
 
 // capePlan is the plan of a cape's two faces, each in the middle of its half.
-// Texels are a whole number of pixels wide, or else fill the height.
+// Texels are a whole number of pixels wide where the faces then fill at least nine
+// tenths of the height; elsewhere the faces fill all of it.
 func capePlan(height, k, _ int) *plan {
 	half := height * 11 / 16
 	p := newPlan(2*half, height, 1)
 	w, h := height*10/16, height
-	if texel := height / (16 * k); texel > 0 {
+	if texel := height / (16 * k); 10*16*k*texel >= 9*height {
 		w, h = 10*k*texel, 16*k*texel
 	}
 	for i, column := range []int{1, 12} {
