@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -21,61 +22,44 @@ func TestDrawAgreesWithReference(t *testing.T) {
 		shapes []shape
 	}{
 		{"flat", render.View{Pose: render.Flat, Type: skin.Steve}, flatPlan, []shape{
-			{8, 1, 1}, {24, 1, 1}, {64, 1, 1}, {256, 1, 1}, {8, 2, 1}, {40, 2, 1}, {96, 2, 1}, {24, 4, 1}, {96, 4, 1}, {104, 4, 1}, {16, 8, 1}, {88, 8, 1}, {128, 8, 1},
+			{8, 1, 1}, {24, 1, 1}, {64, 1, 1}, {256, 1, 4}, {8, 2, 1}, {40, 2, 1}, {96, 2, 1}, {24, 4, 1}, {96, 4, 1}, {104, 4, 1}, {16, 8, 1}, {88, 8, 1}, {128, 8, 2},
 		}},
 		{"isometric", render.View{Pose: render.Isometric, Type: skin.Steve}, isometricPlan, []shape{
-			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 1}, {512, 1, 16}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32},
+			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 1, 2}, {512, 1, 16}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
 		}},
 		{"preview", render.View{Pose: render.Preview, Type: skin.Steve}, classic, []shape{
-			{64, 1, 1}, {128, 1, 2}, {144, 1, 2}, {400, 1, 8}, {1024, 1, 32}, {80, 2, 2}, {288, 2, 8}, {96, 4, 3}, {560, 4, 20}, {96, 8, 3},
+			{64, 1, 1}, {128, 1, 3}, {144, 1, 2}, {400, 1, 8}, {1024, 1, 32}, {80, 2, 3}, {288, 2, 8}, {96, 4, 4}, {560, 4, 20}, {1024, 7, 64}, {96, 8, 6}, {400, 8, 40},
 		}},
 		{"slim preview", render.View{Pose: render.Preview, Type: skin.Alex}, slim, []shape{
-			{64, 1, 1}, {96, 1, 2}, {144, 1, 2}, {400, 1, 8}, {80, 2, 2}, {288, 2, 8}, {80, 4, 3}, {560, 4, 20}, {64, 8, 3},
+			{64, 1, 1}, {96, 1, 3}, {144, 1, 2}, {400, 1, 8}, {80, 2, 3}, {288, 2, 8}, {80, 4, 4}, {560, 4, 20}, {64, 8, 4}, {400, 8, 40},
 		}},
 		{"cape", render.View{Pose: render.Preview, Type: skin.Cape}, capePlan, []shape{
-			{64, 1, 1}, {80, 1, 1}, {400, 1, 1}, {64, 2, 1}, {144, 2, 1}, {64, 4, 1}, {208, 4, 1}, {64, 8, 1}, {112, 8, 1}, {128, 8, 1}, {272, 8, 1},
+			{64, 1, 1}, {80, 1, 1}, {400, 1, 8}, {64, 2, 1}, {144, 2, 2}, {64, 4, 1}, {208, 4, 4}, {64, 8, 1}, {112, 8, 2}, {128, 8, 2}, {240, 8, 4}, {272, 8, 4},
 		}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
+		for i, s := range test.shapes {
+			t.Run(fmt.Sprintf("%s/size=%d,scale=%d", test.name, s.size, s.k), func(t *testing.T) {
+				t.Parallel()
 
-			const skins = 200
-			var all tally
-			var list []colour
-			for i, s := range test.shapes {
 				view := test.view
 				view.Size = s.size
 				plan := test.plan(s.size, s.k, s.step)
-				for seed := i; seed < skins; seed += len(test.shapes) {
-					sheet := randomSheet(uint64(seed), view.Type, s.k)
-					texels := sheet.Pix
-					if view.Type != skin.Cape {
-						texels = worn(sheet)
-					}
-					colours := plan.colours(texels)
-					picture := mustDraw(t, sheet, view)
-					if picture.Width != plan.width || picture.Height != plan.height {
-						t.Fatalf("%d × %d pixels; want %d × %d", picture.Width, picture.Height, plan.width, plan.height)
-					}
-					for j := range plan.places {
-						if y := j / plan.width; y%plan.step != plan.step/2 {
-							continue
-						}
-						list = plan.outcomes(list[:0], &plan.places[j], colours)
-						got := colour(picture.Pix[4*j:])
-						if !all.count(got, list) && all.wrong <= 20 {
-							t.Logf("skin %d of scale %d, size %d: pixel %d, %d is %v; want %v", seed, s.k, s.size, j%plan.width, j/plan.width, got, list)
-						}
-					}
+				var all tally
+				for seed := i * skins / len(test.shapes); seed < (i+1)*skins/len(test.shapes); seed++ {
+					all.compare(t, plan, view, uint64(seed), s.k)
 				}
-			}
-			all.judge(t)
-		})
+				all.judge(t)
+			})
+		}
 	}
 }
 
-// shape is the size of a picture, the scale of the sheet it shows, and the step
-// from one row that is compared to the next.
+// skins is how many skins each view is drawn of. Each shape has a run of them, long
+// enough for all kinds that randomSheet makes.
+const skins = 200
+
+// shape is the size of a picture, the scale of the sheet it shows, and of how many
+// rows one is compared.
 type shape struct{ size, k, step int }
 
 // tally counts how pixels compare.
@@ -83,6 +67,32 @@ type tally struct {
 	pixels, shown, wrong int
 	alpha                int // the furthest that any pixel's is off
 	errors               [4]int
+}
+
+// compare counts the pixels of a view of a random skin.
+func (a *tally) compare(t *testing.T, plan *plan, view render.View, seed uint64, k int) {
+	t.Helper()
+	sheet := randomSheet(seed, view.Type, k)
+	picture := mustDraw(t, sheet, view)
+	if picture.Width != plan.width || picture.Height != plan.height {
+		t.Fatalf("%d × %d pixels; want %d × %d", picture.Width, picture.Height, plan.width, plan.height)
+	}
+	texels := sheet.Pix
+	if view.Type != skin.Cape {
+		texels = worn(sheet)
+	}
+	blends := plan.blends(texels)
+	var list []colour
+	for _, y := range plan.rows {
+		for x := range plan.width {
+			at := y*plan.width + x
+			list = plan.outcomes(list[:0], &plan.places[at], blends)
+			got := colour(picture.Pix[4*at:])
+			if !a.count(got, list) && a.wrong <= 5 {
+				t.Logf("skin %d: pixel %d, %d is %v; want %v", seed, x, y, got, list)
+			}
+		}
+	}
 }
 
 // count adds a pixel, and reports whether it is near one of the colours it may
@@ -109,12 +119,17 @@ func (a *tally) count(got colour, list []colour) bool {
 	for c := range 4 {
 		a.errors[c] += nearest[c]
 	}
-	if far > 8 {
+	if far > near {
 		a.wrong++
 		return false
 	}
 	return true
 }
+
+// near is how far a value may be off. Alphas at an outline come in steps of 15, so
+// that rounding alone moves them by 7.5; farthest adds the 2.7 % of 255 by which the
+// lattice may be wrong. Everything else is exact but for the lattice.
+const near, farthest = 8, 16
 
 // judge says what was counted, and fails if it is not good enough.
 func (a *tally) judge(t *testing.T) {
@@ -131,8 +146,8 @@ func (a *tally) judge(t *testing.T) {
 	if max(mean[0], mean[1], mean[2], mean[3]) > 1 {
 		t.Error("the mean error is above 1")
 	}
-	if a.alpha > 16 {
-		t.Error("an alpha is off by more than 16")
+	if a.alpha > farthest {
+		t.Errorf("an alpha is off by more than %d", farthest)
 	}
 }
 
