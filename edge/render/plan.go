@@ -43,15 +43,15 @@ func (p *plan) bytes() int {
 	return bytes
 }
 
-// plannedScale is up to which scale of the sheet all pictures are planned. Larger
-// ones show so many texels in a pixel of a smooth picture that a plan takes megabytes,
-// and longer to make than many pictures take without it. Nearly all sheets are of
-// scale 1 and 2, so that their plans are used again and again.
-const plannedScale = 2
+// mostPlanned is how much of a smooth picture is planned at most, in pixels times the
+// texels of a unit square. That is all heads up to 256 pixels, and a preview of 400
+// for sheets of scale 5. Larger plans take 10 MB and more, and longer to make than
+// many pictures take without one.
+const mostPlanned = 1 << 22
 
 // newPlan returns the plan of a scene for sheets of scale k.
 func newPlan(s scene, k int) *plan {
-	if s.crisp(k) || k <= plannedScale {
+	if s.crisp(k) || s.width*s.height*k*k <= mostPlanned {
 		return fullPlan(s, k)
 	}
 	return &plan{width: s.width, height: s.height, sketch: newSketch(s, k)}

@@ -7,8 +7,8 @@ import (
 )
 
 // planBytes is how much memory kept plans may take. The sizes that a site links to
-// are few, and a crisp plan of them takes 0.1 to 1 MB: this holds them with room for
-// whatever sizes others try, of which the largest takes 9 MB.
+// are few, and a plan of them for classic sheets takes 0.1 to 1 MB: this holds them
+// with room for whatever else is asked for, of which the largest takes 10 MB.
 const planBytes = 64 << 20
 
 // planKey is what a plan depends on: all of a view that is no matter of colours or
@@ -64,29 +64,43 @@ func (p *plans) of(key planKey) *plan {
 	p.mu.Lock()
 	kept := p.known[key]
 	if kept == nil {
-		kept = &keptPlan{plan: sync.OnceValue(func() *plan {
-			made := key.plan()
-			p.keep(key, made.bytes())
-			return made
-		})}
+		kept = &keptPlan{plan: sync.OnceValue(func() *plan { return p.make(key) })}
 		p.known[key] = kept
 	}
-	p.uses++
-	kept.used = p.uses
+	p.use(kept)
 	p.mu.Unlock()
 	return kept.plan()
 }
 
+// use counts a use of a plan.
+func (p *plans) use(kept *keptPlan) {
+	p.uses++
+	kept.used = p.uses
+}
+
+// make makes a plan that is known already. If that panics, all who wait panic too,
+// but who asks later has it tried again.
+func (p *plans) make(key planKey) *plan {
+	var made *plan
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if made == nil {
+			delete(p.known, key)
+		} else {
+			p.keep(p.known[key], made.bytes())
+		}
+	}()
+	made = key.plan()
+	return made
+}
+
 // keep counts a plan that is finished, and forgets others if they have become too
-// much together. A plan so large that it would push out many others is not kept.
-func (p *plans) keep(key planKey, bytes int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if bytes > p.limit/4 {
-		delete(p.known, key)
-		return
-	}
-	p.known[key].bytes = bytes
+// much together. It counts as used only now: those used while it was in the making
+// are no newer.
+func (p *plans) keep(kept *keptPlan, bytes int) {
+	p.use(kept)
+	kept.bytes = bytes
 	p.bytes += bytes
 	for p.bytes > p.limit {
 		p.forgetOldest()

@@ -82,11 +82,69 @@ func TestOldPlansGo(t *testing.T) {
 func TestLargePlansAreNotKept(t *testing.T) {
 	t.Parallel()
 
-	kept := newPlans(4*head32(1).plan().bytes() - 1)
+	kept := newPlans(head32(1).plan().bytes() - 1)
 	one, other := kept.of(head32(1)), kept.of(head32(1))
 	if one == nil || one == other || len(kept.known) != 0 || kept.bytes != 0 {
 		t.Errorf("a large plan is kept: %d plans of %d bytes", len(kept.known), kept.bytes)
 	}
+}
+
+// A plan that took long to make is not the first to go, though others were used
+// since it was asked for.
+func TestSlowPlansStay(t *testing.T) {
+	t.Parallel()
+
+	slow, oldest, newest := head32(1), head32(2), head32(3)
+	kept := newPlans(slow.plan().bytes() + oldest.plan().bytes() + newest.plan().bytes() - 1)
+	asked := &keptPlan{}
+	kept.known[slow] = asked
+	kept.of(oldest)
+	kept.of(newest)
+	kept.make(slow)
+
+	if kept.known[slow] != asked || kept.known[oldest] != nil || kept.known[newest] == nil {
+		t.Errorf("%d plans are kept: %v; want all but the oldest", len(kept.known), kept.known)
+	}
+}
+
+// A plan that cannot be made is no plan for those who ask later.
+func TestPlansThatPanicAreForgotten(t *testing.T) {
+	t.Parallel()
+
+	broken := planKey{Isometric, skin.Steve, -8, 1}
+	kept := newPlans(planBytes)
+	for range 2 {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("a picture of -8 pixels has a plan")
+				}
+			}()
+			kept.of(broken)
+		}()
+		if len(kept.known) != 0 || kept.bytes != 0 {
+			t.Fatalf("%d plans of %d bytes are kept", len(kept.known), kept.bytes)
+		}
+	}
+}
+
+// All heads of usual sizes are planned, and previews unless a plan would be too large.
+func TestPlanned(t *testing.T) {
+	t.Parallel()
+
+	f := func(pose Pose, size, scale int, want bool) {
+		t.Helper()
+		key := planKey{pose, skin.Steve, size, scale}
+		if p := key.plan(); (p.sketch == nil) != want {
+			t.Errorf("%s is planned: %t", key, !want)
+		}
+	}
+
+	f(Isometric, 256, 8, true)
+	f(Isometric, 264, 8, false)
+	f(Preview, 400, 4, true)
+	f(Preview, 400, 8, false)
+	f(Preview, 640, 4, true) // crisp
 }
 
 // Heads have one plan for both models, bodies have two.

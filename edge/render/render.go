@@ -6,8 +6,8 @@
 // which every border between texels is found exactly. What depends on the geometry of
 // a pose, a size and a scale of the sheet alone is the same for all textures, worked
 // out once and kept: mostly a plan which says what texels each pixel shows, so that
-// painting a texture is a matter of looking up colours. Only smooth pictures, see
-// below, of large sheets are swept for every texture.
+// painting a texture is a matter of looking up colours. Only large smooth pictures,
+// see below, of sheets of high scale are swept for every texture.
 //
 // A pixel covers a square. Where texels are at least four pixels wide, a picture
 // is crisp: a pixel shows what is at its middle, except at the outline, where it
@@ -18,7 +18,9 @@
 // Pictures are drawn in plain Go, because libvips costs a tenth of a millisecond
 // for each operation however small the picture is; libvips is crossed into once
 // a picture, to encode it. The package starts no goroutines: whoever calls it
-// bounds how much is drawn at once. Plans that are kept take up to 64 MiB.
+// bounds how much is drawn at once. Plans that are kept take up to 64 MiB. Besides,
+// every picture that is drawn at the same time takes up to 12 MB, which are used
+// again for the next ones, and a plan in the making up to 60 MB, mostly far less.
 package render
 
 import (
