@@ -7,7 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// BenchmarkRender measures each pose at the size drawn when nobody asks for one.
+// BenchmarkRender measures each pose at the size drawn when nobody asks for one, and
+// what encoding by itself saves over libvips.
 func BenchmarkRender(b *testing.B) {
 	for _, bench := range []struct {
 		name  string
@@ -31,15 +32,22 @@ func BenchmarkRender(b *testing.B) {
 		for _, format := range []render.Format{render.PNG, render.WebP} {
 			view := bench.view
 			view.Format = format
-			b.Run("pose="+bench.name+"/step=encode/format="+format.String(), func(b *testing.B) {
-				picture := mustDraw(b, sheet, view)
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := renderer.Encode(picture, format); err != nil {
-						b.Fatal(err)
+			for _, by := range []struct {
+				encoder  render.Encoder
+				renderer *render.Renderer
+			}{{render.Own, renderer}, {render.Libvips, byLibvips}} {
+				b.Run("pose="+bench.name+"/step=encode/format="+format.String()+"/by="+by.encoder.String(), func(b *testing.B) {
+					picture := mustDraw(b, sheet, view)
+					b.ReportAllocs()
+					for b.Loop() {
+						file, err := by.renderer.Encode(picture, format)
+						if err != nil {
+							b.Fatal(err)
+						}
+						b.ReportMetric(float64(len(file)), "file-bytes")
 					}
-				}
-			})
+				})
+			}
 			b.Run("pose="+bench.name+"/step=render/format="+format.String(), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

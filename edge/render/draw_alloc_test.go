@@ -30,3 +30,27 @@ func TestDrawAllocates(t *testing.T) {
 	f("legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, 2)
 	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 3)
 }
+
+// A file costs its own memory, and what drawing its picture costs beyond the
+// picture.
+func TestRenderAllocates(t *testing.T) {
+	f := func(sheet string, view render.View, want float64) {
+		t.Helper()
+		texels := readSheet(t, sheet)
+		for _, format := range []render.Format{render.PNG, render.WebP} {
+			view.Format = format
+			got := testing.AllocsPerRun(100, func() { mustRender(t, texels, view) })
+			if got > want {
+				t.Errorf("%s of %s as %s: %.0f allocations; want at most %.0f", view.Pose, sheet, format, got, want)
+			}
+		}
+	}
+
+	f("classic", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 2)
+	f("legacy", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 3)
+	f("classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}, 1)
+	f("hd", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 32}, 1)
+	f("slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: 400}, 1)
+	f("legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, 2)
+	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 3)
+}

@@ -22,8 +22,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// renderer is the one of the process: libvips cannot be started twice.
-var renderer *render.Renderer
+// One Renderer of each kind for all tests: libvips starts only once in a process.
+var renderer, byLibvips *render.Renderer
 
 // said is all that libvips warned of.
 var said bytes.Buffer
@@ -33,11 +33,18 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 // run runs the tests, and fails the package if they leave memory or files of
 // libvips behind or made it complain.
 func run(m *testing.M) int {
-	var err error
-	renderer, err = render.Start(render.Config{Log: slog.New(slog.NewTextHandler(&said, nil))})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "start renderer:", err)
-		return 1
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	for _, start := range []struct {
+		renderer **render.Renderer
+		encoder  render.Encoder
+	}{{&renderer, render.Own}, {&byLibvips, render.Libvips}} {
+		started, err := render.Start(render.Config{Encoder: start.encoder, Log: log})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "start renderer:", err)
+			return 1
+		}
+		defer started.Close()
+		*start.renderer = started
 	}
 	code := m.Run()
 
@@ -48,7 +55,6 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "libvips still holds %+v\n", left)
 		code = 1
 	}
-	renderer.Close()
 	if said.Len() > 0 {
 		fmt.Fprintf(os.Stderr, "libvips said:\n%s", said.String())
 		code = 1
@@ -153,11 +159,11 @@ func TestDrawLeavesTheSheetAlone(t *testing.T) {
 	}
 }
 
-// What is read back from either format is what was drawn.
+// What is read back from either format, whoever wrote it, is what was drawn.
 func TestFormatsKeepEveryPixel(t *testing.T) {
 	t.Parallel()
 
-	if !renderer.CanWebP() {
+	if !byLibvips.CanWebP() {
 		t.Fatal("this libvips cannot write WebP")
 	}
 	for _, view := range views() {
@@ -170,24 +176,21 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 				}
 			}
 
-			view.Format = render.PNG
-			asPNG, err := renderer.Render(sheet, view)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := decodePNG(t, asPNG); !same(got, picture) {
-				t.Errorf("%+v: PNG shows another picture", view)
-			}
-			view.Format = render.WebP
-			asWebP, err := renderer.Render(sheet, view)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if bytes.Contains(asWebP, []byte("EXIF")) {
-				t.Errorf("%+v: WebP holds more than pixels", view)
-			}
-			if got := decodeWebP(t, asWebP); !same(got, picture) {
-				t.Errorf("%+v: WebP shows another picture", view)
+			for _, by := range []*render.Renderer{renderer, byLibvips} {
+				file, err := by.Render(sheet, view)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bytes.Contains(file, []byte("EXIF")) || bytes.Contains(file, []byte("eXIf")) {
+					t.Errorf("%+v: the file holds more than pixels", view)
+				}
+				decode := decodePNG
+				if view.Format == render.WebP {
+					decode = decodeWebP
+				}
+				if !same(decode(t, file), picture) {
+					t.Errorf("%+v: the file shows another picture", view)
+				}
 			}
 		}
 	}
@@ -196,22 +199,35 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 func TestEncodeRefuses(t *testing.T) {
 	t.Parallel()
 
-	f := func(picture render.Picture, format render.Format, want string) {
-		t.Helper()
-		_, err := renderer.Encode(picture, format)
-		if err == nil || err.Error() != want {
-			t.Errorf("Encode: %v; want %q", err, want)
+	nothing := render.Picture{}
+	pixel := render.Picture{Width: 1, Height: 1, Pix: make([]byte, 4)}
+	wide := render.Picture{Width: 1<<14 + 1, Height: 1, Pix: make([]byte, 4<<14+4)}
+	for name, by := range map[string]*render.Renderer{"own": renderer, "libvips": byLibvips} {
+		for _, refused := range []struct {
+			picture render.Picture
+			format  render.Format
+		}{{nothing, render.PNG}, {nothing, render.WebP}, {pixel, render.WebP + 1}, {wide, render.WebP}} {
+			_, err := by.Encode(refused.picture, refused.format)
+			// Govips adds a stack trace to what libvips says.
+			if err == nil || bytes.ContainsRune([]byte(err.Error()), '\n') {
+				t.Errorf("%s encodes %d × %d pixels as %s: %v; want an error of one line",
+					name, refused.picture.Width, refused.picture.Height, refused.format, err)
+			}
 		}
 	}
+}
 
-	f(render.Picture{}, render.PNG, "hand picture to libvips: image has zero dimensions")
-	f(render.Picture{Width: 1, Height: 1, Pix: make([]byte, 4)}, render.WebP+1, "encode unknown: no such format")
+func TestEncoderText(t *testing.T) {
+	t.Parallel()
 
-	// WebP ends at 16383 pixels, and govips adds a stack trace to what libvips says.
-	wide := render.Picture{Width: 1 << 14, Height: 1, Pix: make([]byte, 4<<14)}
-	_, err := renderer.Encode(wide, render.WebP)
-	if err == nil || bytes.ContainsRune([]byte(err.Error()), '\n') {
-		t.Errorf("Encode(a picture too wide for WebP): %v; want an error of one line", err)
+	for _, encoder := range []render.Encoder{render.Own, render.Libvips} {
+		var got render.Encoder
+		if err := got.UnmarshalText([]byte(encoder.String())); err != nil || got != encoder {
+			t.Errorf("%s: read back as %s, %v", encoder, got, err)
+		}
+	}
+	if err := new(render.Encoder).UnmarshalText([]byte("vips")); err == nil {
+		t.Error("vips is an encoder")
 	}
 }
 
@@ -220,6 +236,9 @@ func TestRevision(t *testing.T) {
 
 	if got := renderer.Revision(); !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(got) {
 		t.Errorf("Revision: %q; want 12 digits", got)
+	}
+	if renderer.Revision() == byLibvips.Revision() {
+		t.Error("files of different encoders have one revision")
 	}
 }
 
@@ -329,6 +348,14 @@ func pictureOf(tb testing.TB, img image.Image) render.Picture {
 		if img.Opaque() {
 			return render.Picture{Width: size.X, Height: size.Y, Pix: img.Pix}
 		}
+	case *image.Gray, *image.Paletted:
+		exact := image.NewNRGBA(img.Bounds())
+		for y := range size.Y {
+			for x := range size.X {
+				exact.Set(x, y, img.At(x, y))
+			}
+		}
+		return render.Picture{Width: size.X, Height: size.Y, Pix: exact.Pix}
 	}
 	tb.Fatalf("the file decodes to an unexpected %T", img)
 	return render.Picture{}

@@ -20,26 +20,56 @@ import (
 
 // Config is what a Renderer needs to start.
 type Config struct {
+	// Encoder writes the files.
+	Encoder Encoder
 	// Log hears what libvips warns of; nil discards it.
 	Log *slog.Logger
 }
 
 // Renderer draws and encodes pictures. It is safe for concurrent use.
 type Renderer struct {
+	encoder  Encoder
 	revision string
 	canWebP  bool
 	plans    *plans
 	brushes  sync.Pool // of *brush
 	pixels   sync.Pool // of *[]byte, the memory of pictures that only become files
+	writers  sync.Pool // of *writers
 }
 
-// Start starts libvips and finds out what it can write. A libvips that cannot
-// write PNG is an error; one that cannot write WebP is not. There is one
-// Renderer a process: after its Close no other can be started.
+// started counts the Renderers that are not closed. Libvips is one for all of
+// them, and never starts again in a process that stopped it.
+var started struct {
+	sync.Mutex
+	count int
+}
+
+// Start starts libvips, unless another Renderer has, and finds out what can be
+// written. A libvips that cannot write PNG is an error; one that cannot write WebP
+// is not. When all Renderers of a process are closed no other can be started.
 func Start(config Config) (*Renderer, error) {
 	log := config.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
+	}
+	if err := startLibvips(log); err != nil {
+		return nil, err
+	}
+	r := &Renderer{encoder: config.Encoder, plans: newPlans(planBytes)}
+	if err := r.introduce(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// startLibvips starts libvips if it does not run.
+func startLibvips(log *slog.Logger) error {
+	started.Lock()
+	defer started.Unlock()
+	if started.count > 0 {
+		started.count++
+		return nil
 	}
 	vips.LoggingSettings(func(domain string, level vips.LogLevel, text string) {
 		if level <= vips.LogLevelCritical {
@@ -52,32 +82,38 @@ func Start(config Config) (*Renderer, error) {
 	// One thread a picture: callers draw several at once already. No caches: no
 	// operation is ever asked for twice with the same input.
 	if err := vips.Startup(&vips.Config{ConcurrencyLevel: 1}); err != nil {
-		return nil, fmt.Errorf("start libvips: %w", firstLine(err))
+		return fmt.Errorf("start libvips: %w", firstLine(err))
 	}
-
-	r := &Renderer{plans: newPlans(planBytes)}
-	picture := probe()
-	asPNG, err := r.Encode(picture, PNG)
-	if err != nil {
-		return nil, fmt.Errorf("probe libvips: %w", err)
-	}
-	asWebP, err := r.Encode(picture, WebP)
-	r.canWebP = err == nil
-
-	// libvips does not tell which zlib and libwebp it calls, so the files they
-	// write speak for them. The architecture counts because the compiler fuses
-	// floating point operations on some, which can move the last bit of an edge.
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %s %+v %+v %x %x", runtime.GOARCH, vips.Version, *pngParams(), *webpParams(), asPNG, asWebP)
-	if err := r.drawSamples(sum); err != nil {
-		return nil, fmt.Errorf("draw samples: %w", err)
-	}
-	r.revision = fmt.Sprintf("%x", sum.Sum(nil)[:6])
-	return r, nil
+	started.count++
+	return nil
 }
 
-// drawSamples writes pictures of every pose and type to w: how this package draws
-// speaks for itself, so that no change of it can keep the revision. Noise has all
+// introduce finds out what the Renderer can write and what sets its files apart.
+func (r *Renderer) introduce() error {
+	picture := probe()
+	if _, err := r.Encode(picture, PNG); err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	_, err := r.Encode(picture, WebP)
+	r.canWebP = err == nil
+
+	// The architecture counts because the compiler fuses floating point operations
+	// on some, which can move the last bit of an edge.
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %s", runtime.GOARCH, r.encoder)
+	if r.encoder == Libvips {
+		fmt.Fprintf(sum, " %s %+v %+v", vips.Version, *pngParams(), *webpParams())
+	}
+	if err := r.drawSamples(sum); err != nil {
+		return fmt.Errorf("draw samples: %w", err)
+	}
+	r.revision = fmt.Sprintf("%x", sum.Sum(nil)[:6])
+	return nil
+}
+
+// drawSamples writes files of every pose and type to w: how this package draws and
+// writes speaks for itself, and so do the libraries that libvips calls and does not
+// tell the versions of; no change of them can keep the revision. Noise has all
 // kinds of texels, in as many places as there are.
 func (r *Renderer) drawSamples(w io.Writer) error {
 	modern, legacy, large := paint.Noise(1, 64, 64), paint.Noise(2, 64, 32), paint.Noise(3, 128, 128)
@@ -100,16 +136,37 @@ func (r *Renderer) drawSamples(w io.Writer) error {
 			if err != nil {
 				return err
 			}
-			if _, err := w.Write(picture.Pix); err != nil {
-				return err
+			for _, format := range r.formats() {
+				file, err := r.Encode(picture, format)
+				if err != nil {
+					return err
+				}
+				if _, err := w.Write(file); err != nil {
+					return fmt.Errorf("add sample: %w", err)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// Close stops libvips. No other method may run or be called any more.
-func (r *Renderer) Close() { vips.Shutdown() }
+// formats returns what the Renderer can write.
+func (r *Renderer) formats() []Format {
+	if r.canWebP {
+		return []Format{PNG, WebP}
+	}
+	return []Format{PNG}
+}
+
+// Close stops libvips if this was the last Renderer. No other method may run or be
+// called any more.
+func (r *Renderer) Close() {
+	started.Lock()
+	defer started.Unlock()
+	if started.count--; started.count == 0 {
+		vips.Shutdown()
+	}
+}
 
 // Revision returns a short token of lower-case hexadecimal digits that differs
 // whenever the same view of the same texture could be another file: with the
@@ -119,17 +176,15 @@ func (r *Renderer) Revision() string { return r.revision }
 // CanWebP reports whether pictures can be encoded as WebP.
 func (r *Renderer) CanWebP() bool { return r.canWebP }
 
-// Encode writes a picture in a format. Nothing but pixels goes into the file,
-// and every pixel can be read back as it was; only the colour of transparent
-// ones, which nobody sees, WebP chooses to its liking.
-func (r *Renderer) Encode(picture Picture, format Format) ([]byte, error) {
+// encodeLibvips lets libvips write a picture.
+func encodeLibvips(picture Picture, format Format) ([]byte, error) {
 	img, err := vips.NewImageFromGoImage(&image.NRGBA{
 		Pix:    picture.Pix,
 		Stride: 4 * picture.Width,
 		Rect:   image.Rect(0, 0, picture.Width, picture.Height),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("hand picture to libvips: %w", firstLine(err))
+		return nil, firstLine(err)
 	}
 	// Finalisers come late under load, and a reference held until the end keeps
 	// them from coming early, while C still reads.
@@ -146,7 +201,7 @@ func (r *Renderer) Encode(picture Picture, format Format) ([]byte, error) {
 		err = errors.New("no such format")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", format, firstLine(err))
+		return nil, firstLine(err)
 	}
 	return file, nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -21,6 +22,7 @@ type config struct {
 	Objects  objects.Config `envPrefix:"OBJECTS_"`
 	API      api.Config
 	Pictures edge.Config
+	Encoder  render.Encoder `env:"ENCODER" envDefault:"own" help:"what writes pictures: own, or libvips, which is slower and writes larger files"`
 	Mappings edge.MappingsConfig
 
 	Limits  serve.Limits

@@ -52,7 +52,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 
-	renderer, err := render.Start(render.Config{Log: log})
+	renderer, err := render.Start(render.Config{Encoder: config.Encoder, Log: log})
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { core.Answer(touch) })
 	background.Go(func() { core.Follow(touch, mappings) })
 
-	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "webp", renderer.CanWebP())
+	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP())
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
