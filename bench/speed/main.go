@@ -4,7 +4,8 @@
 // below 1 means that drawing and encoding take less than what the library takes for
 // encoding alone. Times are processor time, the garbage collector's included: on an
 // idle core that is how long a caller waits, and on a busy one it still is what a
-// picture costs. Then it prints what a second core adds.
+// picture costs. Libvips, as EDGE_ENCODER=libvips has it, is measured beside. Then it
+// prints what a second core adds.
 package main
 
 import (
@@ -41,14 +42,19 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	renderer, err := render.Start(render.Config{})
+	own, err := render.Start(render.Config{})
 	if err != nil {
 		return err
 	}
-	defer renderer.Close()
+	defer own.Close()
+	byLibvips, err := render.Start(render.Config{Encoder: render.Libvips})
+	if err != nil {
+		return err
+	}
+	defer byLibvips.Close()
 
-	fmt.Fprintln(out, "| view | texture | floor ms | WebP ms | ratio | PNG ms | ratio | WebP allocations | PNG allocations |")
-	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|")
+	fmt.Fprintln(out, "| view | texture | floor ms | WebP ms | ratio | PNG ms | ratio | WebP allocations | PNG allocations | libvips WebP ms | PNG ms |")
+	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, view := range []struct {
 		name     string
 		pose     render.Pose
@@ -69,18 +75,19 @@ func run(out io.Writer) error {
 			if err != nil {
 				return err
 			}
-			row, err := measure(renderer, texture, render.View{Pose: view.pose, Type: texture.Type, Size: view.size})
+			row, err := measure(own, byLibvips, texture, render.View{Pose: view.pose, Type: texture.Type, Size: view.size})
 			if err != nil {
 				return fmt.Errorf("%s of %s: %w", view.name, name, err)
 			}
 			floor, webp, png := row[0], row[1], row[2]
-			fmt.Fprintf(out, "| %s | %s | %.3f | %.3f | %.2f | %.3f | %.2f | %s | %s |\n",
-				view.name, name, floor.ms(), webp.ms(), webp.ms()/floor.ms(), png.ms(), png.ms()/floor.ms(), webp.heap, png.heap)
+			fmt.Fprintf(out, "| %s | %s | %.3f | %.3f | %.2f | %.3f | %.2f | %s | %s | %.3f | %.3f |\n",
+				view.name, name, floor.ms(), webp.ms(), webp.ms()/floor.ms(), png.ms(), png.ms()/floor.ms(), webp.heap, png.heap,
+				row[3].ms(), row[4].ms())
 		}
 	}
 	fmt.Fprintln(out)
 	for _, format := range []render.Format{render.WebP, render.PNG} {
-		factor, err := secondCore(renderer, format)
+		factor, err := secondCore(own, format)
 		if err != nil {
 			return err
 		}
@@ -89,10 +96,10 @@ func run(out io.Writer) error {
 	return nil
 }
 
-// The textures that are measured, by their names in the corpus: a usual skin, one
-// that is hard to compress, a fine one, and a cape.
+// The textures that are measured, by their names in the corpus: a usual skin, one of
+// few colours, nothing but noise, one of scale 4, and a cape.
 var (
-	skins = []string{"Explorer", "Coarse Grain 1", "HD Detail 1"}
+	skins = []string{"Explorer", "Plain 1", "Noise", "HD Detail 1"}
 	capes = []string{"Sunrise"}
 )
 
@@ -114,14 +121,14 @@ type cost struct {
 
 func (c cost) ms() float64 { return float64(c.time) / float64(time.Millisecond) }
 
-// measure returns the costs of the floor, of WebP and of PNG, which take turns on
-// one core.
-func measure(renderer *render.Renderer, texture paint.Named, view render.View) ([]cost, error) {
+// measure returns the costs of the floor, of WebP and of PNG, and of both written by
+// libvips, which take turns on one core.
+func measure(own, byLibvips *render.Renderer, texture paint.Named, view render.View) ([]cost, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	picture, err := renderer.Draw(texture.Sheet, view)
+	picture, err := own.Draw(texture.Sheet, view)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +136,10 @@ func measure(renderer *render.Renderer, texture paint.Named, view render.View) (
 	asWebP.Format, asPNG.Format = render.WebP, render.PNG
 	ways := []func() ([]byte, error){
 		func() ([]byte, error) { return libwebp.Encode(picture.Pix, picture.Width, picture.Height, 1, 20) },
-		func() ([]byte, error) { return renderer.Render(texture.Sheet, asWebP) },
-		func() ([]byte, error) { return renderer.Render(texture.Sheet, asPNG) },
+		func() ([]byte, error) { return own.Render(texture.Sheet, asWebP) },
+		func() ([]byte, error) { return own.Render(texture.Sheet, asPNG) },
+		func() ([]byte, error) { return byLibvips.Render(texture.Sheet, asWebP) },
+		func() ([]byte, error) { return byLibvips.Render(texture.Sheet, asPNG) },
 	}
 	costs := make([]cost, len(ways))
 	for i, way := range ways {
