@@ -7,14 +7,21 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// A picture costs its own memory, and where faces are scaled theirs. Legacy sheets
+// A picture costs its own memory, and a flat one that of the worn face. Legacy sheets
 // cost a square one beside.
 func TestDrawAllocates(t *testing.T) {
 	f := func(sheet string, view render.View, want float64) {
 		t.Helper()
-		texels := readSheet(t, sheet)
+		texels := paint.Noise(1, 512, 512)
+		switch {
+		case sheet != "noise":
+			texels = readSheet(t, sheet)
+		case view.Type == skin.Cape:
+			texels = paint.Noise(1, 512, 256)
+		}
 		got := testing.AllocsPerRun(100, func() { mustDraw(t, texels, view) })
 		if got > want {
 			t.Errorf("%s of %s: %.0f allocations; want at most %.0f", view.Pose, sheet, got, want)
@@ -28,7 +35,10 @@ func TestDrawAllocates(t *testing.T) {
 	f("hd", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 32}, 1)
 	f("slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: 400}, 1)
 	f("legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, 2)
-	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 3)
+	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
+	f("noise", render.View{Pose: render.Flat, Type: skin.Steve, Size: 72}, 2)
+	f("noise", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}, 1)
+	f("noise", render.View{Pose: render.Preview, Type: skin.Cape, Size: 112}, 1)
 }
 
 // A file costs its own memory, and what drawing its picture costs beyond the

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -9,7 +10,8 @@ import (
 // drawFlat draws the face of a skin with its hat, side pixels wide and high.
 func drawFlat(sheet skin.Sheet, side int, pixels []byte) Picture {
 	picture := newPicture(side, side, pixels)
-	picture.place(wornFace(sheet), 0, 0, side, side)
+	face := wornFace(sheet)
+	picture.place(face, skin.Rect{W: face.Width, H: face.Height}, 0, 0, side, side)
 	return picture
 }
 
@@ -17,10 +19,11 @@ func drawFlat(sheet skin.Sheet, side int, pixels []byte) Picture {
 // opaque, hence so is the result.
 func wornFace(sheet skin.Sheet) skin.Sheet {
 	k := sheet.Scale()
-	face := crop(sheet, skin.Faces(skin.Head, skin.Steve).Front.Scaled(k))
-	hat := skin.Faces(skin.Hat, skin.Steve).Front.Scaled(k)
+	front, hat := skin.Faces(skin.Head, skin.Steve).Front.Scaled(k), skin.Faces(skin.Hat, skin.Steve).Front.Scaled(k)
+	face := skin.NewSheet(front.W, front.H)
 	for v := range face.Height {
 		texels := face.Pix[face.At(0, v):][:4*face.Width]
+		copy(texels, sheet.Pix[sheet.At(front.X, front.Y+v):])
 		over := sheet.Pix[sheet.At(hat.X, hat.Y+v):][:4*face.Width]
 		for i := 0; i < len(texels); i += 4 {
 			alpha := int(over[i+3])
@@ -33,102 +36,89 @@ func wornFace(sheet skin.Sheet) skin.Sheet {
 	return face
 }
 
-// crop copies a part of a sheet.
-func crop(sheet skin.Sheet, part skin.Rect) skin.Sheet {
-	cut := skin.NewSheet(part.W, part.H)
-	for y := range part.H {
-		from := sheet.At(part.X, part.Y+y)
-		copy(cut.Pix[cut.At(0, y):], sheet.Pix[from:from+4*part.W])
-	}
-	return cut
-}
-
-// place scales texels into a rectangle of the picture. Texels stay squares of
-// equal size where whole pixels allow it; elsewhere every pixel is the average
-// of what it covers.
-func (p Picture) place(texels skin.Sheet, left, top, width, height int) {
-	if width%texels.Width == 0 && height%texels.Height == 0 {
-		p.magnify(texels, left, top, width/texels.Width, height/texels.Height)
-	} else {
-		p.average(texels, left, top, width, height)
-	}
-}
-
-// magnify draws every texel as a rectangle of across × down pixels.
-func (p Picture) magnify(texels skin.Sheet, left, top, across, down int) {
-	for v := range texels.Height {
-		row := p.Pix[4*((top+v*down)*p.Width+left):][:4*across*texels.Width]
-		to := 0
-		for u := range texels.Width {
-			from := texels.At(u, v)
-			colour := nothing
-			if texels.Pix[from+3] != 0 {
-				colour = shown(binary.LittleEndian.Uint32(texels.Pix[from:]))
-			}
-			fill(row[to:to+4*across], colour)
-			to += 4 * across
+// place scales a part of a sheet, of no more than the scale skin.MaxScale, into a
+// rectangle of the picture. Every pixel is the average of what it covers, by area, and
+// each colour by its alpha as well: transparent texels have no colour to give. Where a
+// texel is a whole number of pixels wide and high, they are squares of one colour.
+func (p Picture) place(sheet skin.Sheet, part skin.Rect, left, top, width, height int) {
+	// No face that is placed is wider than a cape's.
+	columns := make([]sum, 10*skin.MaxScale)[:part.W]
+	down := cursor{length: height}
+	for y := top; y < top+height; y++ {
+		row := p.row(left, y, width)
+		if down.stays(part.H) {
+			down.take(part.H)
+			copy(row, p.row(left, y-1, width))
+			continue
 		}
-		for y := 1; y < down; y++ {
-			copy(p.Pix[4*((top+v*down+y)*p.Width+left):], row)
-		}
-	}
-}
-
-// average draws texels into width × height pixels of any size. A pixel takes
-// each texel by the area it covers of it, and each colour by its alpha as well:
-// transparent texels have no colour to give.
-func (p Picture) average(texels skin.Sheet, left, top, width, height int) {
-	columns, rows := overlaps(texels.Width, width), overlaps(texels.Height, height)
-	area := uint64(texels.Width * texels.Height) // of a pixel, as the sum of its weights
-	for y, down := range rows {
-		for x, across := range columns {
-			sum := weigh(texels, across, down)
-			if alpha := (sum[3] + area/2) / area; alpha > 0 {
-				pixel := p.Pix[4*((top+y)*p.Width+left+x):][:4]
-				for c := range 3 {
-					pixel[c] = byte((sum[c] + sum[3]/2) / sum[3])
-				}
-				pixel[3] = byte(alpha)
+		clear(columns)
+		for rest := part.H; rest > 0; {
+			v, weight := down.take(rest)
+			rest -= weight
+			texels := sheet.Pix[sheet.At(part.X, part.Y+v):][:4*part.W]
+			for u := range columns {
+				columns[u].addTexel(texels[4*u:], uint64(weight))
 			}
 		}
+		squeeze(row, columns, uint64(part.W*part.H))
 	}
 }
 
-// weigh adds up the texels under a pixel: the colours by area and alpha, the
-// alpha by area.
-func weigh(texels skin.Sheet, across, down []overlap) (sum [4]uint64) {
-	for _, v := range down {
-		for _, u := range across {
-			texel := texels.Pix[texels.At(u.texel, v.texel):][:4]
-			alpha := u.weight * v.weight * uint64(texel[3])
-			for c := range 3 {
-				sum[c] += alpha * uint64(texel[c])
+// row returns the bytes of width pixels.
+func (p Picture) row(left, y, width int) []byte {
+	return p.Pix[4*(y*p.Width+left):][:4*width]
+}
+
+// squeeze scales columns to a row of pixels, in each of which sums of colours have so
+// much weight.
+func squeeze(row []byte, columns []sum, weight uint64) {
+	across := cursor{length: len(row) / 4}
+	var colour shown
+	for i := 0; i < len(row); i += 4 {
+		if across.stays(len(columns)) {
+			across.take(len(columns))
+		} else {
+			var s sum
+			for rest := len(columns); rest > 0; {
+				u, part := across.take(rest)
+				rest -= part
+				s.redBlue += columns[u].redBlue * uint64(part)
+				s.greenAlpha += columns[u].greenAlpha * uint64(part)
 			}
-			sum[3] += alpha
+			colour = newShown(s.redBlue&math.MaxUint32, s.greenAlpha&math.MaxUint32, s.redBlue>>32, s.greenAlpha>>32, 255*weight)
 		}
+		binary.LittleEndian.PutUint32(row[i:], uint32(colour))
 	}
-	return sum
 }
 
-// overlap is how much of a texel lies under a pixel, along one axis.
-type overlap struct {
-	texel  int
-	weight uint64
+// addTexel adds the colour of a texel, multiplied by its alpha; and the alpha by 255,
+// as if it were a colour too.
+func (s *sum) addTexel(texel []byte, weight uint64) {
+	alpha := uint64(texel[3]) * weight
+	s.redBlue += alpha * (uint64(texel[0]) | uint64(texel[2])<<32)
+	s.greenAlpha += alpha * (uint64(texel[1]) | 255<<32)
 }
 
-// overlaps returns what every pixel covers when texels are scaled to pixels
-// along one axis. It measures in a unit of which a texel is pixels long and a
-// pixel is texels long, so that all is whole.
-func overlaps(texels, pixels int) [][]overlap {
-	all := make([][]overlap, pixels)
-	for i := range all {
-		from, to := i*texels, (i+1)*texels
-		for at := from; at < to; {
-			texel := at / pixels
-			end := min(to, (texel+1)*pixels)
-			all[i] = append(all[i], overlap{texel: texel, weight: uint64(end - at)})
-			at = end
-		}
+// cursor goes along texels that are scaled to pixels, on one axis. It measures in a
+// unit of which a texel is as long as there are pixels, and a pixel as there are
+// texels, so that all is whole.
+type cursor struct {
+	length int // of a texel
+	texel  int // where it is
+	used   int // how much of that lies behind
+}
+
+// stays reports whether a pixel lies in the same texel as all of the one before it.
+func (c *cursor) stays(pixel int) bool { return c.used >= pixel && c.used+pixel <= c.length }
+
+// take moves on by at most so much, not beyond the texel, and returns which that was
+// and how far it moved.
+func (c *cursor) take(most int) (texel, taken int) {
+	texel, taken = c.texel, min(most, c.length-c.used)
+	c.used += taken
+	if c.used == c.length {
+		c.texel++
+		c.used = 0
 	}
-	return all
+	return texel, taken
 }

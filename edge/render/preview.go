@@ -62,7 +62,7 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	}
 	wide := high / 16 * 10
 	for i, face := range []skin.Rect{faces.Front, faces.Back} {
-		picture.place(crop(sheet, face), i*11*unit+(11*unit-wide)/2, (height-high)/2, wide, high)
+		picture.place(sheet, face, i*11*unit+(11*unit-wide)/2, (height-high)/2, wide, high)
 	}
 	return picture
 }
