@@ -46,10 +46,11 @@ func preview(model skin.Type, height int) scene {
 }
 
 // drawCape draws the outer face of a cape on the left and the inner one on the
-// right, as flat as they lie on the sheet. A face is 10 × 16 units; each half of
-// the picture is 11 units wide, of which there are 16 in the height. The faces
-// are as large as whole pixels for every texel allow; only where there are fewer
-// pixels than texels they fill the height.
+// right, as flat as they lie on the sheet and without light. A face is 10 × 16 units;
+// each half of the picture is 11 units wide, of which there are 16 in the height. A
+// face lies in the middle of its half. If it fills at least 90 % of the height with as
+// many whole pixels for every texel as fit, it is that large; else it fills the height,
+// and every pixel is the average of what it covers.
 func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	faces := skin.CapeFaces().Scaled(sheet.Scale())
 	unit := height / 16 // a whole number of pixels, as heights are multiples of 16
@@ -57,7 +58,7 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	clear(picture.Pix)
 
 	high := height / faces.Front.H * faces.Front.H
-	if high == 0 {
+	if 10*high < 9*height {
 		high = height
 	}
 	wide := high / 16 * 10
