@@ -25,13 +25,13 @@ func TestDrawAgreesWithReference(t *testing.T) {
 			{8, 1, 1}, {24, 1, 1}, {64, 1, 1}, {256, 1, 4}, {8, 2, 1}, {40, 2, 1}, {96, 2, 1}, {24, 4, 1}, {96, 4, 1}, {104, 4, 1}, {16, 8, 1}, {88, 8, 1}, {128, 8, 2},
 		}},
 		{"isometric", render.View{Pose: render.Isometric, Type: skin.Steve}, isometricPlan, []shape{
-			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 1}, {128, 1, 2}, {512, 1, 16}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
+			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 2}, {128, 1, 3}, {512, 1, 24}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
 		}},
 		{"preview", render.View{Pose: render.Preview, Type: skin.Steve}, classic, []shape{
-			{64, 1, 1}, {128, 1, 3}, {144, 1, 2}, {400, 1, 8}, {1024, 1, 32}, {80, 2, 3}, {288, 2, 8}, {96, 4, 4}, {560, 4, 20}, {1024, 7, 64}, {96, 8, 6}, {400, 8, 40},
+			{64, 1, 1}, {128, 1, 3}, {144, 1, 2}, {400, 1, 8}, {1024, 1, 32}, {80, 2, 3}, {288, 2, 8}, {96, 4, 4}, {560, 4, 20}, {1024, 7, 64}, {96, 8, 8}, {400, 8, 64},
 		}},
 		{"slim preview", render.View{Pose: render.Preview, Type: skin.Alex}, slim, []shape{
-			{64, 1, 1}, {96, 1, 3}, {144, 1, 2}, {400, 1, 8}, {80, 2, 3}, {288, 2, 8}, {80, 4, 4}, {560, 4, 20}, {64, 8, 4}, {400, 8, 40},
+			{64, 1, 1}, {96, 1, 3}, {144, 1, 2}, {400, 1, 8}, {80, 2, 3}, {288, 2, 8}, {80, 4, 4}, {560, 4, 20}, {64, 8, 4}, {400, 8, 64},
 		}},
 		{"cape", render.View{Pose: render.Preview, Type: skin.Cape}, capePlan, []shape{
 			{64, 1, 1}, {80, 1, 1}, {400, 1, 8}, {64, 2, 1}, {144, 2, 2}, {64, 4, 1}, {208, 4, 4}, {64, 8, 1}, {112, 8, 2}, {128, 8, 2}, {240, 8, 4}, {272, 8, 4},
@@ -128,7 +128,7 @@ func (a *tally) count(got colour, list []colour) bool {
 
 // near is how far a value may be off. Alphas at an outline come in steps of 15, so
 // that rounding alone moves them by 7.5; farthest adds the 2.7 % of 255 by which the
-// lattice may be wrong. Everything else is exact but for the lattice.
+// points of a pixel may be wrong.
 const near, farthest = 8, 16
 
 // judge says what was counted, and fails if it is not good enough.

@@ -63,7 +63,7 @@ var trunk = []solid{
 	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // body
 		topSide: {20, 16, 8, 4}, underside: {28, 16, 8, 4}, rightSide: {16, 20, 4, 12}, frontSide: {20, 20, 8, 12}, leftSide: {28, 20, 4, 12}, backSide: {32, 20, 8, 12},
 	}},
-	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, grow: 0.254, layer: true, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // jacket
+	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, grow: 0.25, layer: true, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // jacket
 		topSide: {20, 32, 8, 4}, underside: {28, 32, 8, 4}, rightSide: {16, 36, 4, 12}, frontSide: {20, 36, 8, 12}, leftSide: {28, 36, 4, 12}, backSide: {32, 36, 8, 12},
 	}},
 }
@@ -72,7 +72,7 @@ var legs = []solid{
 	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, open: []int{leftSide, topSide}, sheet: [6]area{ // right leg
 		topSide: {4, 16, 4, 4}, underside: {8, 16, 4, 4}, rightSide: {0, 20, 4, 12}, frontSide: {4, 20, 4, 12}, leftSide: {8, 20, 4, 12}, backSide: {12, 20, 4, 12},
 	}},
-	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, grow: 0.252, layer: true, open: []int{leftSide, topSide}, sheet: [6]area{ // right pants
+	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, grow: 0.25, layer: true, open: []int{leftSide, topSide}, sheet: [6]area{ // right pants
 		topSide: {4, 32, 4, 4}, underside: {8, 32, 4, 4}, rightSide: {0, 36, 4, 12}, frontSide: {4, 36, 4, 12}, leftSide: {8, 36, 4, 12}, backSide: {12, 36, 4, 12},
 	}},
 	{from: vec{0, 0, -2}, to: vec{4, 12, 2}, open: []int{rightSide, topSide}, sheet: [6]area{ // left leg
@@ -298,7 +298,6 @@ type plan struct {
 	width, height int
 	crisp         bool
 	rows          []int // those that are worked out, from the top
-	points, turn  int   // of the lattice that a pixel is looked at on
 	stacks        []stack
 	places        []place
 	numbers       map[stack]int32
@@ -312,7 +311,6 @@ func newPlan(width, height, step int) *plan {
 	for y := 0; y < height; y += step {
 		p.rows = append(p.rows, y+chance.IntN(min(step, height-y)))
 	}
-	p.points, p.turn = lattice(len(p.rows) * width)
 	return p
 }
 
@@ -327,24 +325,18 @@ func (p *plan) number(s stack) int32 {
 	return n
 }
 
-// lattice returns how many points of a pixel are looked at, more if there are few
-// pixels. They form a Fibonacci lattice: the point i lies at i/points across and
-// i·turn/points down, less what is whole. A regular grid of as many points would err
-// most for borders that run along rows or columns, which the edges of a head do.
+// lattices are what the points of a pixel that are looked at form: the point i of a
+// Fibonacci lattice lies at i/points across and i·turn/points down, less what is
+// whole. A regular grid of as many points would err most for borders that run along
+// rows or columns, which the edges of a head do.
 //
 // Where a straight border runs anyhow through a pixel, 377 points tell how much lies
-// on either side to 0.2 % of the pixel on average and to 2.7 % at worst, 6765 points
-// to 0.02 % and 0.5 %.
-func lattice(pixels int) (points, turn int) {
-	switch {
-	case pixels < 100:
-		return 6765, 4181
-	case pixels < 1000:
-		return 987, 610
-	default:
-		return 377, 233
-	}
-}
+// on either side to 0.2 % of the pixel on average and to 2.7 % at worst; 6765 points to
+// 0.02 % and 0.5 %. The fainter a pixel, the more that matters to its colour, so a
+// pixel is looked at on the finer ones until enough points show something.
+var lattices = []struct{ points, turn int }{{377, 233}, {987, 610}, {2584, 1597}, {6765, 4181}}
+
+const enough = 377
 
 // nudge is how far a border of texels may lie from where it should, in pixels.
 const nudge = 1e-3
@@ -407,10 +399,20 @@ func (p *plan) place(c *camera, boxes []*solid, x, y float64, k int) place {
 			}
 		}
 	}
-	for i := range p.points {
-		dx, dy := (float64(i)+0.5)/float64(p.points), (float64(i*p.turn%p.points)+0.5)/float64(p.points)
-		s, _ := c.ray(boxes, x+dx, y+dy, k)
-		at.share(p.number(s), 1)
+	for _, l := range lattices {
+		at.shares = at.shares[:0]
+		something := 0
+		for i := range l.points {
+			dx, dy := (float64(i)+0.5)/float64(l.points), (float64(i*l.turn%l.points)+0.5)/float64(l.points)
+			s, _ := c.ray(boxes, x+dx, y+dy, k)
+			at.share(p.number(s), 1)
+			if s[0] != 0 {
+				something++
+			}
+		}
+		if something == 0 || something >= enough {
+			break
+		}
 	}
 	return at
 }
@@ -623,7 +625,7 @@ func shown(exact [4]float64) colour {
 func nearest(v float64) uint8 { return uint8(math.Round(v)) }
 
 // sliver is how much of a pixel's area may be empty without being noticed: so much
-// the points of the lattice can miss or make up.
+// the 987 points at which such a pixel is looked at can miss or make up.
 const sliver = 0.01
 
 // outcomes appends to list which colours a pixel may have, stacks looking as
