@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -306,7 +307,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 			covered := paint.Marker(64, 64)
 			picture := mustDraw(t, covered, view)
 			for _, l := range layers {
-				grow := 0.25 // the jacket's hair more does not matter here
+				grow := 0.25
 				if l.name == "hat" {
 					grow = 0.5
 				}
@@ -368,6 +369,54 @@ func TestSleeveShowsBeforeTrousers(t *testing.T) {
 
 	f("from the front", front, point{4.1, 12, 2.25}, 52, 63)
 	f("from the back", back, point{4.1, 12, -2.25}, 63, 63)
+}
+
+// Where limbs adjoin, glass of one colour has no seam: away from outlines the front
+// of body, arms and legs is one colour, and so is the back.
+func TestGlassHasNoSeams(t *testing.T) {
+	t.Parallel()
+
+	for _, as := range []skin.Type{skin.Steve, skin.Alex} {
+		for _, k := range []int{1, 8} { // crisp and smooth
+			t.Run(fmt.Sprintf("%s, scale %d", as, k), func(t *testing.T) {
+				t.Parallel()
+
+				sheet := skin.NewSheet(64*k, 64*k)
+				fill(sheet, 0, 0, 64*k, 64*k, [4]byte{200, 160, 120, 255})
+				for _, a := range layers {
+					fill(sheet, a[0]*k, a[1]*k, a[2]*k, a[3]*k, [4]byte{30, 90, 180, 110})
+				}
+				fill(sheet, 32*k, 0, 32*k, 16*k, [4]byte{}) // the hat
+				picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: as, Size: tall})
+
+				hands := 8.0
+				if as == skin.Alex {
+					hands = 7
+				}
+				seen := func(where func(point) (x, y float64), p point) [4]byte {
+					x, y := where(p)
+					return pixel(picture, int(x), int(y))
+				}
+				one := seen(front, point{0, 18, 2.25})
+				// Behind the rim of the glass there is nothing, and above row 21 the head.
+				const rim, step = 0.4, 1.0 / 32
+				for y := rim; y < 21; y += step {
+					reach := 4 - rim
+					if y > 12+rim {
+						reach = hands - rim
+					}
+					for x := -reach; x < reach; x += step {
+						if got := seen(front, point{x, y, 2.25}); got != one {
+							t.Fatalf("the front is %v at %.2f, %.2f; want %v", got, x, y, one)
+						}
+						if got := seen(back, point{x, y, -2.25}); got != one {
+							t.Fatalf("the back is %v at %.2f, %.2f; want %v", got, x, y, one)
+						}
+					}
+				}
+			})
+		}
+	}
 }
 
 // The left limbs of a legacy skin mirror the right ones, and it has no layers
