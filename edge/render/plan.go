@@ -46,12 +46,16 @@ func (p *plan) bytes() int {
 // mostPlanned is how much of a smooth picture is planned at most, in pixels times the
 // texels of a unit square. That is all heads up to 256 pixels, and a preview of 400
 // for sheets of scale 5. Larger plans take 10 MB and more, and longer to make than
-// many pictures take without one.
-const mostPlanned = 1 << 22
+// many pictures take without one. So do those of sheets beyond plannedScale, which
+// few sites allow, at any size, as they know so many texels.
+const (
+	mostPlanned  = 1 << 22
+	plannedScale = 8
+)
 
 // newPlan returns the plan of a scene for sheets of scale k.
 func newPlan(s scene, k int) *plan {
-	if s.crisp(k) || s.width*s.height*k*k <= mostPlanned {
+	if s.crisp(k) || k <= plannedScale && s.width*s.height*k*k <= mostPlanned {
 		return fullPlan(s, k)
 	}
 	return &plan{width: s.width, height: s.height, sketch: newSketch(s, k)}

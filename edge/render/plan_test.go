@@ -173,6 +173,7 @@ func TestPlansAndSketchesAgree(t *testing.T) {
 	f(isometric(96), 3)
 	f(preview(skin.Steve, 128), 1)
 	f(preview(skin.Alex, 112), 4)
+	f(isometric(128), skin.MaxScale)
 }
 
 // Equal stacks have one number and others another, however many there are.

@@ -145,6 +145,7 @@ func TestPlanned(t *testing.T) {
 	f(Preview, 400, 4, true)
 	f(Preview, 400, 8, false)
 	f(Preview, 640, 4, true) // crisp
+	f(Preview, 64, skin.MaxScale, false)
 }
 
 // Heads have one plan for both models, bodies have two.

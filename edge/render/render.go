@@ -166,9 +166,9 @@ func newPicture(width, height int, pixels []byte) Picture {
 }
 
 // Draw draws a view of a sheet: a skin of 64k × 64k or 64k × 32k texels, or a
-// cape of 64k × 32k. It leaves the sheet as it is. A view that cannot be drawn
-// is an Invalid fault; a sheet of another shape is a plain error, as none such
-// should ever have been stored.
+// cape of 64k × 32k, k being its scale, from 1 to skin.MaxScale. It leaves the sheet
+// as it is. A view that cannot be drawn is an Invalid fault; a sheet of another shape
+// is a plain error, as none such should ever have been stored.
 func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
 	return r.draw(sheet, view, nil)
 }
@@ -212,7 +212,7 @@ func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Pictur
 // checkSheet makes sure that every texel the drawing looks up is there.
 func checkSheet(sheet skin.Sheet, as skin.Type) error {
 	w, h := sheet.Width, sheet.Height
-	shaped := w > 0 && w%64 == 0 && (2*h == w || as.IsSkin() && h == w)
+	shaped := w > 0 && w <= 64*skin.MaxScale && w%64 == 0 && (2*h == w || as.IsSkin() && h == w)
 	if !shaped || len(sheet.Pix) != 4*w*h {
 		return fmt.Errorf("a sheet of %d × %d texels in %d bytes is none", w, h, len(sheet.Pix))
 	}

@@ -144,6 +144,7 @@ func TestDrawRefusesBrokenSheets(t *testing.T) {
 	f(skin.Steve, -64, -64, 64*64*4)
 	f(skin.Cape, 64, 64, 64*64*4)
 	f(skin.Cape, 22, 17, 22*17*4)
+	f(skin.Steve, 64*(skin.MaxScale+1), 64*(skin.MaxScale+1), 4*64*64*(skin.MaxScale+1)*(skin.MaxScale+1))
 }
 
 func TestDrawLeavesTheSheetAlone(t *testing.T) {
