@@ -53,8 +53,7 @@ func preview(model skin.Type, height int) scene {
 // and every pixel is the average of what it covers.
 func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	faces := skin.CapeFaces().Scaled(sheet.Scale())
-	unit := height / 16 // a whole number of pixels, as heights are multiples of 16
-	picture := newPicture(2*11*unit, height, pixels)
+	picture := newPicture(capeWidth(height), height, pixels)
 	clear(picture.Pix)
 
 	high := height / faces.Front.H * faces.Front.H
@@ -62,8 +61,13 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 		high = height
 	}
 	wide := high / 16 * 10
+	half := picture.Width / 2
 	for i, face := range []skin.Rect{faces.Front, faces.Back} {
-		picture.place(sheet, face, i*11*unit+(11*unit-wide)/2, (height-high)/2, wide, high)
+		picture.place(sheet, face, i*half+(half-wide)/2, (height-high)/2, wide, high)
 	}
 	return picture
 }
+
+// capeWidth returns how wide a picture of a cape is: whole pixels for both halves, as
+// heights are multiples of 16.
+func capeWidth(height int) int { return height / 16 * 2 * 11 }

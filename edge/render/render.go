@@ -1,6 +1,14 @@
 // Package render turns the pixels of a texture into the pixels of a picture,
-// and those into a file. What a picture shows follows the player model of the
-// game: which boxes it has, where they stand and which texels lie on them.
+// and those into a file.
+//
+// What a picture shows follows the player of the game, standing: six limbs, each of
+// them a box and a layer worn over it, which stands off 0.5 units around the head and
+// 0.25 elsewhere, but ends where limbs adjoin. A unit is a texel of a classic sheet.
+// Boxes are unfolded on the sheet as skin.Faces and skin.CapeFaces say. All that is
+// seen through holes and through texels that are not opaque shows, the layers also
+// from within. In poses in space the light belongs to the model: it leaves all of a
+// colour on top, 90 % in front and behind, 70 % aside and 60 % beneath, also of a
+// layer's inner faces. Faces that are drawn flat have the colours of the sheet.
 //
 // Poses in space are drawn by sweeps: lines from top to bottom of a picture, along
 // which every border between texels is found exactly. What depends on the geometry of
@@ -13,7 +21,10 @@
 // is crisp: a pixel shows what is at its middle, except at the outline, where it
 // is as opaque as what lies in its square is on average, on a scale of eighteen, and
 // has the colour of which most is seen there. In other pictures, smooth ones, each
-// pixel is the average of its square.
+// pixel is the average of its square. In a crisp picture only the outline of the
+// whole figure is anti-aliased. Where a limb or a layer ends before another, as the
+// rim of a hat before the body, it is as hard as between two texels: mixed colours
+// there would double the size of a file, and look soft beside hard texels.
 //
 // Pictures are drawn in plain Go, because libvips costs a tenth of a millisecond
 // for each operation however small the picture is. They are also written in plain
@@ -41,9 +52,23 @@ type Pose uint8
 
 // The poses.
 const (
-	Flat      Pose = iota // the head from the front, square
-	Isometric             // the head from above and from its front right edge, square
-	Preview               // a skin: the whole figure from the front and from the back; a cape: its outer and its inner face
+	// Flat is the front of the head with the hat's laid over it, square, opaque and
+	// without light. Where the side is a multiple of the face's texels they are squares
+	// of one colour; elsewhere every pixel is the average of what it covers.
+	Flat Pose = iota
+
+	// Isometric is the head with its hat in true isometric projection, from above and
+	// with the face on the viewer's right, square. The hat's box fills the height.
+	Isometric
+
+	// Preview is, of a skin, the whole figure in parallel projection from 25° above,
+	// from the front on the left and from the back on the right, both turned by 45° so
+	// that the player's left side shows in front. Both models are drawn to one scale.
+	// Of a cape it is the outer face on the left and the inner one on the right, each
+	// flat, without light, in the middle of a half that is 11/16 as wide as high. They
+	// are 10/16 as wide as high and fill the height, or with a whole number of pixels
+	// for every texel at least 90 % of it.
+	Preview
 )
 
 // String returns flat, isometric or preview.
@@ -95,11 +120,13 @@ const (
 	minHeight, maxHeight, heightStep = 64, 1024, 16
 )
 
-// SizeOf returns the side of the head drawn for whoever asks for a size: the
-// next size, within bounds, at which the texels of a classic face are crisp.
+// SizeOf returns the side of the head drawn for whoever asks for a size: the next
+// multiple of 8, within bounds. At these a flat head shows all texels of a classic
+// face equally large.
 func SizeOf(asked int) int { return fit(asked, minSize, maxSize, sizeStep) }
 
-// HeightOf returns the height of the preview drawn for whoever asks for a height.
+// HeightOf returns the height of the preview drawn for whoever asks for a height: the
+// next multiple of 16, within bounds. At these a classic cape fills the height.
 func HeightOf(asked int) int { return fit(asked, minHeight, maxHeight, heightStep) }
 
 // fit clamps a length and rounds it up to a multiple of step.
@@ -147,6 +174,22 @@ func (v View) Check() error {
 	return nil
 }
 
+// Extent returns the width and the height in pixels of the picture that Draw draws
+// of the view. They are 0 if Check returns a fault.
+func (v View) Extent() (width, height int) {
+	switch {
+	case v.Check() != nil:
+		return 0, 0
+	case v.Pose != Preview:
+		return v.Size, v.Size
+	case v.Type == skin.Cape:
+		return capeWidth(v.Size), v.Size
+	default:
+		s := preview(v.Type, v.Size)
+		return s.width, s.height
+	}
+}
+
 // Picture is a drawn picture: Width × Height pixels in rows from the top, four
 // bytes a pixel (red, green, blue, alpha; not premultiplied), the stride being
 // exactly 4 × Width. A pixel whose alpha is 0 is black.
@@ -166,9 +209,10 @@ func newPicture(width, height int, pixels []byte) Picture {
 }
 
 // Draw draws a view of a sheet: a skin of 64k × 64k or 64k × 32k texels, or a
-// cape of 64k × 32k, k being its scale, from 1 to skin.MaxScale. It leaves the sheet
-// as it is. A view that cannot be drawn is an Invalid fault; a sheet of another shape
-// is a plain error, as none such should ever have been stored.
+// cape of 64k × 32k, k being its scale, from 1 to skin.MaxScale. Skins are worn as
+// Sheet.Normalised says, so that the base is opaque; the sheet itself is left as it
+// is. A view that cannot be drawn is an Invalid fault; a sheet of another shape is a
+// plain error, as none such should ever have been stored.
 func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
 	return r.draw(sheet, view, nil)
 }
@@ -219,7 +263,8 @@ func checkSheet(sheet skin.Sheet, as skin.Type) error {
 	return nil
 }
 
-// Render draws a view of a sheet and encodes it in the view's format.
+// Render draws a view of a sheet and encodes it in the view's format. It fails as Draw
+// does, and as Encode does.
 func (r *Renderer) Render(sheet skin.Sheet, view View) ([]byte, error) {
 	// Only the file leaves, so the next picture can be drawn over this one.
 	pixels, ok := r.pixels.Get().(*[]byte)

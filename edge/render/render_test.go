@@ -124,6 +124,27 @@ func TestDrawRefuses(t *testing.T) {
 	}
 }
 
+// The extent of a view is known before it is drawn, and that of no other.
+func TestExtent(t *testing.T) {
+	t.Parallel()
+
+	for _, view := range views() {
+		picture := mustDraw(t, paint.Noise(1, 64, 32), view)
+		if width, height := view.Extent(); width != picture.Width || height != picture.Height {
+			t.Errorf("%+v: %d × %d pixels; want %d × %d", view, width, height, picture.Width, picture.Height)
+		}
+	}
+	for _, view := range []render.View{
+		{},
+		{Pose: render.Flat, Type: skin.Cape, Size: 64},
+		{Pose: render.Preview, Type: skin.Steve, Size: 65},
+	} {
+		if width, height := view.Extent(); width != 0 || height != 0 {
+			t.Errorf("%+v: %d × %d pixels, though it cannot be drawn", view, width, height)
+		}
+	}
+}
+
 // A sheet that should never have been stored is not the caller's mistake.
 func TestDrawRefusesBrokenSheets(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Renderer draws and encodes pictures. It is safe for concurrent use.
+// Renderer draws and encodes pictures. It is safe for concurrent use. Start returns
+// one that is ready; the zero Renderer is not.
 type Renderer struct {
 	encoder  Encoder
 	revision string
