@@ -198,3 +198,28 @@ func TestStacksAreNumbered(t *testing.T) {
 		t.Errorf("%d stacks have %d numbers, and %d are kept", many*many, len(numbers), len(s.all)-1)
 	}
 }
+
+// At the outline alpha comes in steps, and is never more than that of what is seen.
+func TestOutline(t *testing.T) {
+	t.Parallel()
+
+	f := func(alpha, weight uint32, want uint32) {
+		t.Helper()
+		d := deep(alpha*deepStep)<<48 | deep(alpha*deepStep) // red
+		c := palette{deep: []deep{0, d}, shown: []shown{nothing, d.shown()}}
+		got := c.outline([]part{{stack: 1, weight: weight}})
+		if got>>24 != shown(want) || want > 0 && got&0xffffff != 255 {
+			t.Errorf("%d/%d of alpha %d: %08x; want red of alpha %d", weight, whole, alpha, uint32(got), want)
+		}
+	}
+
+	f(255, whole, 255)
+	f(255, whole/2, 135)
+	f(255, whole/4, 60)
+	f(255, whole/64, 0)
+	f(110, whole, 110) // inside
+	f(110, whole/2, 60)
+	f(110, whole*15/16, 105)
+	f(10, whole*15/16, 10)
+	f(3, whole*15/16, 0)
+}
