@@ -21,10 +21,10 @@
 // is crisp: a pixel shows what is at its middle, except at the outline, where it
 // is as opaque as what lies in its square is on average, on a scale of eighteen, and
 // has the colour of which most is seen there. In other pictures, smooth ones, each
-// pixel is the average of its square. In a crisp picture only the outline of the
-// whole figure is anti-aliased. Where a limb or a layer ends before another, as the
-// rim of a hat before the body, it is as hard as between two texels: mixed colours
-// there would double the size of a file, and look soft beside hard texels.
+// pixel is the average of its square. In a crisp picture only edges before nothing are
+// anti-aliased. Where a limb or a layer ends before another, as the rim of a hat does
+// before the body, the edge is as hard as between two texels: mixed colours there
+// would look soft beside hard texels, and be many more than the picture has.
 //
 // Pictures are drawn in plain Go, because libvips costs a tenth of a millisecond
 // for each operation however small the picture is. They are also written in plain
