@@ -264,25 +264,38 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// Pictures drawn at the same time come out as pictures drawn one by one.
+// Pictures drawn at the same time, in memory that others left behind, come out as
+// pictures drawn one by one in memory of their own.
 func TestRenderAtOnce(t *testing.T) {
 	t.Parallel()
 
-	sheet := paint.Noise(7, 64, 32)
-	views := views()
-	want := make([][]byte, len(views))
-	for i, view := range views {
-		want[i] = mustRender(t, sheet, view)
+	type job struct {
+		sheet skin.Sheet
+		view  render.View
+		want  []byte
+	}
+	var jobs []job
+	for _, sheet := range []skin.Sheet{paint.Noise(7, 64, 32), paint.Noise(8, 512, 256)} {
+		for _, view := range views() {
+			for _, size := range []int{view.Size, view.Size + 176} { // without a plan, of the larger sheet
+				view.Size = size
+				want, err := renderer.Encode(mustDraw(t, sheet, view), view.Format)
+				if err != nil {
+					t.Fatal(err)
+				}
+				jobs = append(jobs, job{sheet, view, want})
+			}
+		}
 	}
 
 	var all sync.WaitGroup
-	for worker := range 8 {
+	for worker := range 4 {
 		all.Go(func() {
-			for i := range 4 * len(views) {
-				i = (i + worker) % len(views)
-				got, err := renderer.Render(sheet, views[i])
-				if err != nil || !bytes.Equal(got, want[i]) {
-					t.Errorf("%+v: another file, or %v", views[i], err)
+			for i := range len(jobs) {
+				job := jobs[(5*i+worker)%len(jobs)] // smaller after larger, and large after small
+				got, err := renderer.Render(job.sheet, job.view)
+				if err != nil || !bytes.Equal(got, job.want) {
+					t.Errorf("%+v of scale %d: another file, or %v", job.view, job.sheet.Scale(), err)
 				}
 			}
 		})
