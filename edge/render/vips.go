@@ -112,28 +112,36 @@ func (r *Renderer) introduce() error {
 	return nil
 }
 
-// drawSamples writes files of every pose and type to w: how this package draws and
-// writes speaks for itself, and so do the libraries that libvips calls and does not
-// tell the versions of; no change of them can keep the revision. Noise has all
-// kinds of texels, in as many places as there are.
+// drawSamples writes files to w of pictures that reach every branch of the drawing:
+// how this package draws and writes speaks for itself, and so do the libraries that
+// libvips calls and does not tell the versions of, so that no change of them can keep
+// the revision. Noise has all kinds of texels, in as many places as there are.
 func (r *Renderer) drawSamples(w io.Writer) error {
-	modern, legacy, large := paint.Noise(1, 64, 64), paint.Noise(2, 64, 32), paint.Noise(3, 128, 128)
+	modern, legacy, fine, finest := paint.Noise(1, 64, 64), paint.Noise(2, 64, 32), paint.Noise(3, 256, 256), paint.Noise(4, 512, 512)
+	hatless := paint.Noise(5, 64, 32)
+	for i := 3; i < len(hatless.Pix); i += 4 {
+		hatless.Pix[i] = 255
+	}
 	for _, sample := range []struct {
 		sheet skin.Sheet
 		kind  skin.Type
-	}{{modern, skin.Steve}, {modern, skin.Alex}, {legacy, skin.Steve}, {large, skin.Alex}, {legacy, skin.Cape}} {
-		for _, view := range []View{
-			{Pose: Flat, Type: sample.kind, Size: 24},
-			{Pose: Flat, Type: sample.kind, Size: 32},
-			{Pose: Isometric, Type: sample.kind, Size: 48}, // smooth
-			{Pose: Isometric, Type: sample.kind, Size: 64}, // crisp, but for large sheets
-			{Pose: Preview, Type: sample.kind, Size: 96},
-			{Pose: Preview, Type: sample.kind, Size: 144},
-		} {
-			if view.Check() != nil {
-				continue // a cape has no face
-			}
-			picture, err := r.Draw(sample.sheet, view)
+		pose  Pose
+		sizes []int
+	}{
+		{modern, skin.Steve, Flat, []int{24, 32}},      // whole texels
+		{fine, skin.Steve, Flat, []int{24, 40}},        // several in a pixel, and parts of them
+		{modern, skin.Steve, Isometric, []int{48, 64}}, // smooth and crisp
+		{fine, skin.Steve, Isometric, []int{64, 240}},
+		{finest, skin.Steve, Isometric, []int{264}}, // without a plan
+		{modern, skin.Steve, Preview, []int{96, 144}},
+		{modern, skin.Alex, Preview, []int{96, 144}},
+		{legacy, skin.Steve, Preview, []int{144}},
+		{hatless, skin.Steve, Preview, []int{144}},
+		{legacy, skin.Cape, Preview, []int{64}},
+		{paint.Noise(6, 512, 256), skin.Cape, Preview, []int{64, 240}}, // shrunk and stretched
+	} {
+		for _, size := range sample.sizes {
+			picture, err := r.Draw(sample.sheet, View{Pose: sample.pose, Type: sample.kind, Size: size})
 			if err != nil {
 				return err
 			}
