@@ -530,7 +530,7 @@ func TestPreviewOfCape(t *testing.T) {
 	f(1, 400, 25, 12, 0)
 	f(2, 400, 12, 17, 8)
 	f(4, 64, 1, 2, 0)
-	f(3, 64, 1, 7, 8)
+	f(3, 160, 3, 10, 8) // just nine tenths of the height
 
 	// Where there are more texels than pixels a pixel shows all it covers.
 	sheet := skin.NewSheet(512, 256)
