@@ -115,10 +115,11 @@ func (r *Renderer) introduce() error {
 // drawSamples writes files to w of pictures that reach every branch of the drawing:
 // how this package draws and writes speaks for itself, and so do the libraries that
 // libvips calls and does not tell the versions of, so that no change of them can keep
-// the revision. Noise has all kinds of texels, in as many places as there are.
+// the revision. Noise has all kinds of texels, in as many places as there are; the
+// default skin is of few colours, which encoders treat otherwise.
 func (r *Renderer) drawSamples(w io.Writer) error {
 	modern, legacy, fine, finest := paint.Noise(1, 64, 64), paint.Noise(2, 64, 32), paint.Noise(3, 256, 256), paint.Noise(4, 512, 512)
-	hatless := paint.Noise(5, 64, 32)
+	few, hatless := paint.Default(), paint.Noise(5, 64, 32)
 	for i := 3; i < len(hatless.Pix); i += 4 {
 		hatless.Pix[i] = 255
 	}
@@ -128,6 +129,9 @@ func (r *Renderer) drawSamples(w io.Writer) error {
 		pose  Pose
 		sizes []int
 	}{
+		{few, skin.Steve, Flat, []int{96, 512}}, // what encoders like
+		{few, skin.Steve, Isometric, []int{128}},
+		{few, skin.Steve, Preview, []int{400}},
 		{modern, skin.Steve, Flat, []int{24, 32}},      // whole texels
 		{fine, skin.Steve, Flat, []int{24, 40}},        // several in a pixel, and parts of them
 		{modern, skin.Steve, Isometric, []int{48, 64}}, // smooth and crisp
