@@ -203,7 +203,7 @@ func TestStacksAreNumbered(t *testing.T) {
 func TestOutline(t *testing.T) {
 	t.Parallel()
 
-	f := func(alpha, weight uint32, want uint32) {
+	f := func(alpha, weight, want uint32) {
 		t.Helper()
 		d := deep(alpha*deepStep)<<48 | deep(alpha*deepStep) // red
 		c := palette{deep: []deep{0, d}, shown: []shown{nothing, d.shown()}}
