@@ -28,23 +28,25 @@ func head() limb {
 // game's model: 32 units high and 16 wide, or 14 with Alex's slimmer arms.
 //
 // Limbs adjoin in the planes x = -4 and x = 4 (the arms and the body), x = 0 (the
-// legs) and y = 12 (the body and the legs). There their faces end, those of the
-// layers too, whose boxes reach 0.25 beyond: a point of a face counts only if
+// legs) and y = 12 (the body and the legs). There their faces end: a point of a face
+// of the base counts only if
 //
-//	x ≤ -4       on the right arm and its sleeve,
-//	x ≥ 4        on the left arm and its sleeve,
-//	-4 ≤ x ≤ 4   on the body and its jacket, and y ≥ 12,
-//	x ≤ 0        on the right leg and its trousers, and y ≤ 12,
-//	x ≥ 0        on the left leg and its trousers, and y ≤ 12,
+//	x ≤ -4       on the right arm,
+//	x ≥ 4        on the left arm,
+//	-4 ≤ x ≤ 4   on the body, and y ≥ 12,
+//	x ≤ 0        on the right leg, and y ≤ 12,
+//	x ≥ 0        on the left leg, and y ≤ 12,
 //
 // and a side that lies in such a plane or beyond is left out: of the base it cannot
-// be seen, of the layers it would show through the neighbour's. The texels lie as
-// they do on the whole face. So layers that lie in one plane are seen once at a
-// joint, and glass has no stripes there.
+// be seen, of the layers it would show through the neighbour's. A layer's face ends
+// where the base under it does for the camera, see overhang; one that is seen from
+// within, in the planes themselves. The texels lie as they do on the whole face. So
+// every point at a joint is under one layer only, its own limb's: glass has no
+// stripes there, and a jacket without sleeves leaves no gap.
 //
-// They only still overlap beside the joint of arms and legs, where both are 0.25
-// wider than the limbs: 4 ≤ |x| ≤ 4.25, 11.75 ≤ y ≤ 12. Of two layers in one plane the
-// one later in the list lies over the other: sleeves over trousers.
+// Layers only still overlap beside the joint of arms and legs, where both are 0.25
+// wider than the limbs. Of two layers in one plane the one later in the list lies over
+// the other: sleeves over trousers.
 func figure(model skin.Type) []limb {
 	shoulder := 8.0
 	if model == skin.Alex {
@@ -76,9 +78,14 @@ func (c camera) pieces(limbs []limb, model skin.Type) []piece {
 	var all []piece
 	add := func(l limb, box cuboid, part skin.Part, base bool) {
 		for _, f := range facesOf(box, skin.Faces(part, model)) {
-			if l.room.holds(f) && (c.sees(f) || !base) {
-				all = append(all, piece{face: f, extent: f.cuboid().within(l.room), base: base, listed: len(all)})
+			if !l.room.holds(f) || base && !c.sees(f) {
+				continue
 			}
+			room := l.room
+			if !base && c.sees(f) {
+				room = room.moved(c.overhang(f, l.inflation))
+			}
+			all = append(all, piece{face: f, extent: f.cuboid().within(room), base: base, listed: len(all)})
 		}
 	}
 	for _, l := range limbs {
@@ -88,6 +95,16 @@ func (c camera) pieces(limbs []limb, model skin.Type) []piece {
 		add(l, l.worn(), l.layer, false)
 	}
 	return cut(all)
+}
+
+// overhang returns by how much, along each axis, a face that stands off by an
+// inflation covers something else than what is right behind it, as the camera sees
+// it: the way along the line of sight from the one to the other, but no more of it
+// than the face is larger.
+func (c camera) overhang(f face, inflation float64) vec {
+	way := c.towards.times(inflation * f.outwards / c.towards.along(f.axis))
+	bound := func(length float64) float64 { return min(max(length, -inflation), inflation) }
+	return vec{bound(way.x), bound(way.y), bound(way.z)}
 }
 
 // centred returns the screen on which an extent, drawn to a scale, lies in the

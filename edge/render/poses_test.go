@@ -352,7 +352,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 }
 
 // Where the left sleeve and the left trouser leg lie in one plane, the sleeve shows,
-// as the game draws it last.
+// as the game draws it last. From the front none of it lies there.
 func TestSleeveShowsBeforeTrousers(t *testing.T) {
 	t.Parallel()
 
@@ -367,7 +367,6 @@ func TestSleeveShowsBeforeTrousers(t *testing.T) {
 		}
 	}
 
-	f("from the front", front, point{4.1, 12, 2.25}, 52, 63)
 	f("from the back", back, point{4.1, 12, -2.25}, 63, 63)
 }
 

@@ -40,6 +40,9 @@ func (c cuboid) grown(by float64) cuboid {
 	return cuboid{from: c.from.plus(d.times(-1)), to: c.to.plus(d)}
 }
 
+// moved returns the box somewhere else.
+func (c cuboid) moved(by vec) cuboid { return cuboid{from: c.from.plus(by), to: c.to.plus(by)} }
+
 // within returns what of the box lies in another one.
 func (c cuboid) within(other cuboid) cuboid {
 	return cuboid{

@@ -37,7 +37,9 @@ type area [4]int
 // solid is a box of the model. A layer is larger than what it is worn over by
 // grow on every side, and seen from within too. Where limbs adjoin, a side is
 // open: there is nothing to see of it, and a layer ends in the plane in which the
-// limbs touch, however far its box goes beyond.
+// limbs touch, however far its box goes beyond. Of a layer's side that looks at the
+// camera that plane is shifted, so that it seems to be where that of the base is, but
+// along each axis by no more than grow.
 type solid struct {
 	from, to vec
 	grow     float64
@@ -121,8 +123,19 @@ func (b *solid) grown() (low, high vec) {
 	return low, high
 }
 
-// shows reports whether there is anything to see of a side at a point of it.
-func (b *solid) shows(side int, p vec) bool {
+// shows reports whether there is anything to see of a side at a point of it, from a
+// camera in a direction.
+func (b *solid) shows(side int, p, toward vec) bool {
+	across := toward[side/2]
+	if side%2 == 0 {
+		across = -across
+	}
+	if b.layer && across > 0 {
+		// Slide the point towards the base.
+		for axis := range 3 {
+			p[axis] -= min(max(b.grow*toward[axis]/across, -b.grow), b.grow)
+		}
+	}
 	for _, open := range b.open {
 		axis, upper := open/2, open%2 == 1
 		if side == open || upper && p[axis] > b.to[axis] || !upper && p[axis] < b.from[axis] {
@@ -231,7 +244,7 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 		for axis := range 3 {
 			at[axis] -= depth * c.toward[axis]
 		}
-		if boxes[box].shows(side, at) {
+		if boxes[box].shows(side, at, c.toward) {
 			list[n] = crossing{depth, at, box, side}
 			n++
 		}
