@@ -3,7 +3,6 @@ package png
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 )
 
 // maxPalette is how many colours a palette can have.
@@ -13,40 +12,20 @@ const maxPalette = 256
 type form uint8
 
 const (
-	byAppearance form = iota // by a palette in the order in which colours appear
-	byLook                   // by a palette in the order of how colours look
-	directly                 // by what they are
+	byPalette form = iota // by a palette in the order in which colours appear
+	directly              // by what they are
 )
 
 // dearPalette is how many colours a palette has that may take more room than it
-// saves, or gain by another order.
+// saves.
 const dearPalette = 65
-
-// Which forms may turn out best for few colours, more, and too many.
-var (
-	formsOfFew  = []form{byAppearance}
-	formsOfMore = []form{byAppearance, byLook, directly}
-	formsOfMany = []form{directly}
-)
-
-// forms returns the forms that may turn out best.
-func (c *colours) forms() []form {
-	switch {
-	case c.many:
-		return formsOfMany
-	case len(c.appearance) >= dearPalette:
-		return formsOfMore
-	default:
-		return formsOfFew
-	}
-}
 
 // colours are the colours of a picture, as long as they fit in a palette: those
 // that are not opaque first, as only they have alpha told.
 type colours struct {
-	appearance  []uint32 // alpha the highest byte, red the lowest
-	list        []uint32 // the same, as arranged
+	list        []uint32 // alpha the highest byte, red the lowest
 	translucent int      // so many of them are not opaque
+	runs        int      // of one colour, in rows that are not like the one above
 	opaque      bool     // the whole picture is
 	many        bool     // more than fit in a palette
 
@@ -71,7 +50,7 @@ func (c *colours) find(colour uint32) *slot {
 
 // count finds the colours of a picture.
 func (c *colours) count(pix []byte, stride int) {
-	c.appearance, c.translucent, c.opaque, c.many = c.appearance[:0], 0, true, false
+	c.list, c.translucent, c.runs, c.opaque, c.many = c.list[:0], 0, 0, true, false
 	clear(c.slots[:])
 	var before []byte
 	last := ^binary.LittleEndian.Uint32(pix)
@@ -87,11 +66,15 @@ func (c *colours) count(pix []byte, stride int) {
 				continue
 			}
 			last = colour
+			c.runs++
 			c.opaque = c.opaque && isOpaque(colour)
 			if c.many = c.many || !c.add(colour); c.many && !c.opaque {
 				return // there is nothing left to find out
 			}
 		}
+	}
+	for i, colour := range c.list {
+		c.find(colour).index = uint16(i + 1) // those before it may have come later
 	}
 }
 
@@ -101,15 +84,15 @@ func (c *colours) add(colour uint32) bool {
 	if s.index > 0 {
 		return true
 	}
-	if len(c.appearance) == maxPalette {
+	if len(c.list) == maxPalette {
 		return false
 	}
-	at := len(c.appearance)
+	at := len(c.list)
 	s.colour, s.index = colour, uint16(at+1)
-	c.appearance = append(c.appearance, colour)
+	c.list = append(c.list, colour)
 	if !isOpaque(colour) {
-		copy(c.appearance[c.translucent+1:], c.appearance[c.translucent:at])
-		c.appearance[c.translucent] = colour
+		copy(c.list[c.translucent+1:], c.list[c.translucent:at])
+		c.list[c.translucent] = colour
 		c.translucent++
 	}
 	return true
@@ -117,21 +100,13 @@ func (c *colours) add(colour uint32) bool {
 
 func isOpaque(colour uint32) bool { return colour>>24 == 0xff }
 
-// arrange lists the colours as a form has them.
-func (c *colours) arrange(f form) {
-	c.list = append(c.list[:0], c.appearance...)
-	if f == byLook {
-		slices.Sort(c.list[:c.translucent])
-		slices.Sort(c.list[c.translucent:])
-	}
-	for i, colour := range c.list {
-		c.find(colour).index = uint16(i + 1)
-	}
-}
+// ascend reports whether most runs bring a new colour. The index is then often the
+// last one plus one, in this row as in the one above, and differences are few.
+func (c *colours) ascend() bool { return 3*len(c.list) > 2*c.runs }
 
 // depth returns how many bits tell one of the colours from the others.
 func (c *colours) depth() uint8 {
-	switch n := len(c.appearance); {
+	switch n := len(c.list); {
 	case n <= 2:
 		return 1
 	case n <= 4:

@@ -29,20 +29,17 @@ type packer struct {
 // block is a part of a stream with codes of its own: some nodes.
 type block struct {
 	from, to int
-	steps    int  // where its steps end
-	stored   bool // its bytes are kept as they are, which no codes make smaller
+	steps    int // where its steps end
 }
 
 // blockNodes bounds the memory that matches take.
 const blockNodes = 1 << 17
 
-// plan decides how to pack a stream, and returns how many bits that takes. It seeks
-// the cheapest way so many times, at the prices it has and then at those of the
-// codes that fit the way before.
-func (p *packer) plan(s *stream, passes int) int {
+// plan decides how to pack a stream. It seeks the cheapest way so many times, at
+// the prices it has and then at those of the codes that fit the way before.
+func (p *packer) plan(s *stream, passes int) {
 	p.start(s)
 	p.steps, p.blocks = p.steps[:0], p.blocks[:0]
-	size := 0
 	for from := 0; from < len(s.nodes)-1; {
 		to := min(from+blockNodes, len(s.nodes)-1)
 		p.find(s, from, to)
@@ -54,11 +51,19 @@ func (p *packer) plan(s *stream, passes int) int {
 			p.counts.of(s, s.nodes[from].at(), p.steps[start:])
 			p.set(&p.counts)
 		}
-		packed := p.codes.make(&p.counts)
-		stored := storedSize(s.nodes[to].at() - s.nodes[from].at())
-		size += min(packed, stored)
-		p.blocks = append(p.blocks, block{from: from, to: to, steps: len(p.steps), stored: stored < packed})
+		p.blocks = append(p.blocks, block{from: from, to: to, steps: len(p.steps)})
 		from = to
+	}
+}
+
+// size returns how many bits it takes to pack a stream as planned.
+func (p *packer) size(s *stream) int {
+	size, first := 0, 0
+	for _, b := range p.blocks {
+		at := s.nodes[b.from].at()
+		p.counts.of(s, at, p.steps[first:b.steps])
+		size += min(p.codes.make(&p.counts), storedSize(s.nodes[b.to].at()-at))
+		first = b.steps
 	}
 	return size
 }
@@ -69,13 +74,13 @@ func (p *packer) append(dst []byte, s *stream) []byte {
 	first := 0
 	for i, b := range p.blocks {
 		last := i == len(p.blocks)-1
-		bytes := s.bytes[s.nodes[b.from].at():s.nodes[b.to].at()]
-		if b.stored {
+		at := s.nodes[b.from].at()
+		bytes := s.bytes[at:s.nodes[b.to].at()]
+		steps := p.steps[first:b.steps]
+		p.counts.of(s, at, steps)
+		if p.codes.make(&p.counts) > storedSize(len(bytes)) {
 			p.store(bytes, last)
 		} else {
-			steps := p.steps[first:b.steps]
-			p.counts.of(s, s.nodes[b.from].at(), steps)
-			p.codes.make(&p.counts)
 			p.codes.write(&p.w, last)
 			p.codes.writeSteps(&p.w, bytes, steps)
 		}
@@ -241,27 +246,44 @@ type prices struct {
 // bit is the price of a bit.
 const bit = 32
 
-// usual is what things often cost.
-var usual = func() (p prices) {
+// What things often cost, in streams of pixels of four bytes and in others.
+var (
+	usual     = usualPrices(4, 4, 3)
+	usualRGBA = usualPrices(3, 5, 6)
+)
+
+// usualPrices returns prices in which a length takes so many bits besides its extra
+// ones, if it is the colour of a pixel, a pixel, or two of them, and if it is
+// another; and a distance so many.
+func usualPrices(pixels, others, distance uint32) *prices {
+	p := new(prices)
 	for i := range p.literal {
 		p.literal[i] = 7 * bit
 	}
 	for n := range p.length {
-		p.length[n] = math.MaxUint32 / 8 // no match is that short
-		if n >= minMatch {
-			p.length[n] = (4 + uint32(symbols.lengthExtra[symbols.length[n]])) * bit
+		switch {
+		case n < minMatch:
+			p.length[n] = math.MaxUint32 / 8 // no match is that short
+		case n == 3 || n == 4 || n == 8:
+			p.length[n] = pixels * bit // without extra bits
+		default:
+			p.length[n] = (others + uint32(symbols.lengthExtra[symbols.length[n]])) * bit
 		}
 	}
 	for s := range distances {
-		p.distance[s] = (3 + uint32(symbols.distanceExtra[s])) * bit
+		p.distance[s] = (distance + uint32(symbols.distanceExtra[s])) * bit
 	}
 	return p
-}()
+}
 
 // guess sets prices that do for a start on a stream: those of literals from the
-// bytes that are not as expected, among which most literals are.
+// bytes that are not as expected, among which most literals are. What pixels of
+// four bytes cost varies so little that the guess does for good.
 func (p *prices) guess(s *stream) {
-	*p = usual
+	*p = *usual
+	if s.pixel == 4 {
+		*p = *usualRGBA
+	}
 	var counts [256]uint32
 	for i, n := range s.nodes[:len(s.nodes)-1] {
 		if n.hot() {
@@ -271,6 +293,18 @@ func (p *prices) guess(s *stream) {
 		}
 	}
 	entropy(p.literal[:], counts[:])
+	if s.pixel < 4 {
+		return
+	}
+	for i := range p.literal {
+		p.literal[i] += bit // half of what is told is matches
+	}
+	for _, d := range []int{s.pixel, s.stride - s.pixel, s.stride, s.stride + s.pixel} {
+		if d <= maxDistance { // most matches are with neighbours
+			near := symbols.distance(d)
+			p.distance[near] = (2 + uint32(symbols.distanceExtra[near])) * bit
+		}
+	}
 }
 
 // set sets the prices of codes that fit the counts.

@@ -25,25 +25,20 @@ func (m match) cut(length int) match { return m&(1<<20-1) | match(length<<20) }
 
 // How far the search for matches goes, as trying on pictures of skins taught.
 const (
-	hashBits  = 13
-	rowsAbove = 2 // that are always compared
-	spread    = 3 // pixels to either side of the one above that are compared where something happens
+	hashBits = 13
+	spread   = 3 // pixels to either side of the one above that are compared where something happens
 
 	// A stream of so many bytes is searched twice as deep: distances are long in
 	// it, and so have matches to be.
 	deep = 1 << 17
 )
 
-// reach is how many places of a chain are compared, of those where the same three
-// bytes are and of those where more is the same: for what starts at a node and for
-// what starts before it.
-type reach struct{ short, long, shortBefore, longBefore int }
-
 // finder finds the matches that start at nodes.
 type finder struct {
-	reach       reach
+	reach       int // how many places of a chain are compared
 	short, long chains
 	backs       []int // distances that are always tried
+	calm        int   // so many of them are tried where nothing happens, too
 	ends        []int // how far the current match at each of them goes
 	found       list  // by search, for hot nodes
 	matches     list  // of every node, longer ones later
@@ -91,16 +86,15 @@ func (l *list) of(node int) []match { return l.all[l.first[node]:l.first[node+1]
 
 // start makes the finder ready for a stream.
 func (f *finder) start(s *stream) {
-	f.reach = reach{short: 8, long: 8, shortBefore: 4, longBefore: 8}
+	f.reach = 8
 	if len(s.bytes) > deep {
-		f.reach = reach{short: 16, long: 16, shortBefore: 8, longBefore: 16}
+		f.reach *= 2
 	}
 	f.backs = f.backs[:0]
 	f.back(s, 1)
 	f.back(s, s.pixel)
-	for k := 1; k <= rowsAbove; k++ {
-		f.back(s, k*s.stride)
-	}
+	f.back(s, s.stride)
+	f.calm = len(f.backs)
 	for k := 1; k <= spread; k++ {
 		f.back(s, s.stride-k*s.pixel)
 		f.back(s, s.stride+k*s.pixel)
@@ -143,8 +137,7 @@ func (f *finder) find(s *stream, from, to int) {
 			i := s.nodes[n].at()
 			if ahead := s.nodes[hot].at() - i; ahead < maxMatch {
 				limit := min(end-i, maxMatch)
-				longest = f.follow(&f.matches, &f.long, f.reach.longBefore, s, hot, ahead, limit, longest)
-				f.follow(&f.matches, &f.short, f.reach.shortBefore, s, hot, ahead, limit, longest)
+				f.follow(&f.matches, &f.long, f.reach, s, hot, ahead, limit, longest)
 			}
 		}
 	}
@@ -157,7 +150,7 @@ func (f *finder) compare(s *stream, n, end int) int {
 	i := s.nodes[n].at()
 	backs := f.backs
 	if !s.nodes[n].hot() {
-		backs = backs[:min(len(backs), 2+rowsAbove)]
+		backs = backs[:f.calm]
 	}
 	longest := minMatch - 1
 	for k, back := range backs {
@@ -219,8 +212,8 @@ func (f *finder) search(s *stream, from, to int) {
 		x := binary.LittleEndian.Uint64(s.bytes[i:])
 		f.short.add(hash(x<<40), n)
 		f.long.add(hash(x+gap<<7), n)
-		longest := f.follow(&f.found, &f.long, f.reach.long, s, n, 0, limit, minMatch-1)
-		f.follow(&f.found, &f.short, f.reach.short, s, n, 0, limit, longest)
+		longest := f.follow(&f.found, &f.long, f.reach, s, n, 0, limit, minMatch-1)
+		f.follow(&f.found, &f.short, f.reach, s, n, 0, limit, longest)
 	}
 	f.found.first[to-from] = uint32(len(f.found.all))
 }

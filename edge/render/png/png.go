@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"hash/adler32"
 	"hash/crc32"
-	"math"
 )
 
 // The longest side of a picture that can be written, far beyond what is drawn: it
@@ -45,7 +44,11 @@ func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	}
 	e.colours.count(pix, 4*width)
 	e.choose(pix, width, height)
-	e.packer.plan(&e.stream, 2)
+	passes := 2
+	if e.raster.colourType == typeRGBA {
+		passes = 1 // the guess is close, and a second saves one in a hundred
+	}
+	e.packer.plan(&e.stream, passes)
 
 	dst = append(dst, "\x89PNG\r\n\x1a\n"...)
 	dst, chunk := openChunk(dst, "IHDR")
@@ -72,49 +75,49 @@ func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	return closeChunk(dst, chunk), nil
 }
 
-// attempt is a way to write a picture.
-type attempt struct {
-	form    form
-	filters filters
-	prices  prices
-	size    int // in bits, of what differs between attempts
+// choose lays the picture out in a way that makes it small. The prices found on the
+// way, or a guess, are left with the packer.
+func (e *Encoder) choose(pix []byte, width, height int) {
+	form := byPalette
+	if e.colours.many {
+		form = directly
+	}
+	e.raster.fill(&e.colours, pix, width, height, form)
+	switch {
+	case !e.raster.magnified() && !e.colours.opaque:
+		e.project(pix, width, height)
+	case form == byPalette && len(e.colours.list) >= dearPalette:
+		e.compare(pix, width, height)
+	default:
+		e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), all)
+		e.packer.guess(&e.stream)
+	}
 }
 
-// choose lays the picture out in the way that makes it small. Which one does
-// shows only when the matches are known, so it tries those that may on a sample
-// of the rows. The prices found there, or a guess, are left with the packer.
-func (e *Encoder) choose(pix []byte, width, height int) {
+// compare lays out a picture that has been filled in by a dear palette. Whether it
+// pays shows only when the matches are known, so both forms are tried on a sample
+// of the rows.
+func (e *Encoder) compare(pix []byte, width, height int) {
+	indexed := e.try()
+	prices := e.packer.prices
+	e.raster.fill(&e.colours, pix, width, height, directly)
+	if e.try() > indexed {
+		e.raster.fill(&e.colours, pix, width, height, byPalette)
+		e.packer.prices = prices
+	}
+	e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), all)
+}
+
+// try returns how many bits of a file the picture takes as it has been filled in,
+// as far as that differs between forms.
+func (e *Encoder) try() int {
 	// What a copy of the rows that a sample leaves out takes, in bits.
 	const again = 3
 
-	forms := e.colours.forms()
-	best := attempt{size: math.MaxInt}
-	for _, form := range forms {
-		e.raster.fill(&e.colours, pix, width, height, form)
-		if !e.raster.magnified() && !e.colours.opaque {
-			e.project(pix, width, height)
-			return
-		}
-		plausible := e.raster.plausible()
-		if len(forms) == 1 && len(plausible) == 1 {
-			e.raster.layout(&e.stream, plausible[0], all)
-			e.packer.guess(&e.stream)
-			return
-		}
-		for _, f := range plausible {
-			omitted := e.raster.layout(&e.stream, f, sample)
-			e.packer.guess(&e.stream)
-			size := e.packer.plan(&e.stream, 1) + omitted/maxMatch*again + e.paletteSize()
-			if size < best.size {
-				best = attempt{form: form, filters: f, prices: e.packer.prices, size: size}
-			}
-		}
-	}
-	if best.form != forms[len(forms)-1] {
-		e.raster.fill(&e.colours, pix, width, height, best.form)
-	}
-	e.raster.layout(&e.stream, best.filters, all)
-	e.packer.prices = best.prices
+	omitted := e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), sample)
+	e.packer.guess(&e.stream)
+	e.packer.plan(&e.stream, 1)
+	return e.packer.size(&e.stream) + omitted/maxMatch*again + e.paletteSize()
 }
 
 // project lays out a projected picture: one that is neither magnified nor opaque.

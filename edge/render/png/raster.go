@@ -26,7 +26,6 @@ type raster struct {
 func (r *raster) fill(c *colours, pix []byte, width, height int, f form) {
 	switch {
 	case f != directly:
-		c.arrange(f)
 		r.colourType, r.depth, r.pixel = typePalette, c.depth(), 1
 	case c.opaque:
 		r.colourType, r.depth, r.pixel = typeRGB, 8, 3
@@ -104,36 +103,23 @@ const (
 // filters says how rows are filtered: fresh ones, and those like the one above.
 type filters struct{ fresh, again uint8 }
 
-// plausible returns the ways of filtering that may turn out best for pictures that
-// are magnified or opaque.
-func (r *raster) plausible() []filters {
+// forCrisp returns the filters for a picture that is magnified or opaque, those
+// that make most such pictures small. Repeated rows are better copied as they are,
+// but for palettes only if a copy reaches beyond them.
+func (r *raster) forCrisp(c *colours) filters {
 	switch {
-	case r.colourType == typeRGB && !r.magnified() && len(r.rows) > large:
-		return forLarge
-	case r.colourType == typeRGB:
-		return forOpaque
-	case r.colourType == typeRGBA:
-		return forTranslucent
-	case r.stride < maxMatch:
-		return forNarrow
+	case r.colourType != typePalette:
+		return filters{adaptive, up}
+	case r.depth == 8 && c.ascend():
+		return filters{up, up}
+	case r.stride >= maxMatch:
+		return filters{none, up}
+	case r.depth == 8 && r.repeats < len(r.again)*3/4:
+		return filters{paeth, paeth} // texels are so small that copies are short
 	default:
-		return forWide
+		return filters{none, none}
 	}
 }
-
-// large is how many bytes are too many to try several filters on all of them.
-const large = 1 << 16
-
-// The filters that may turn out best: for RGB and RGBA; for palettes of magnified
-// pictures, whose repeated rows are better copied as they are only if a copy
-// reaches beyond them.
-var (
-	forLarge       = []filters{{adaptive, up}}
-	forOpaque      = []filters{{none, none}, {up, up}, {paeth, up}, {adaptive, up}}
-	forTranslucent = []filters{{none, none}, {up, up}, {paeth, up}, {adaptive, up}}
-	forNarrow      = []filters{{none, none}, {up, up}, {paeth, paeth}}
-	forWide        = []filters{{none, up}, {up, up}, {paeth, paeth}}
-)
 
 // changes returns how many pixels are not like the one above, and takes a census
 // of them.

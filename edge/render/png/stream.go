@@ -19,8 +19,8 @@ type stream struct {
 	// Where nothing happens, matches are as long as can be, one after another from
 	// wherever something did. So the last few places where matches may have started
 	// have nodes at that distance ever after, past rows and events.
-	series [8]int // where they are next, in order from next on
-	born   [8]int // where they started
+	series [3]int // where they are next, in order from next on
+	born   [3]int // where they started
 	next   int
 	calm   bool // the last row was like the one above
 }
@@ -36,7 +36,7 @@ func (s *stream) reset(pixel, stride, rows int) {
 	s.bytes = grow(s.bytes, stride*rows)[:0]
 	s.nodes = s.nodes[:0]
 	s.pixel, s.stride, s.calm = pixel, stride, false
-	s.series, s.born, s.next = [8]int{}, [8]int{}, 0
+	s.series, s.born, s.next = [3]int{}, [3]int{}, 0
 	for i := range s.series {
 		s.series[i] = i * maxMatch / len(s.series)
 	}
