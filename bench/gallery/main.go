@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"image/draw"
 	"os"
+	"slices"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -41,7 +42,7 @@ func run(args []string) error {
 // The sheet, in pixels. It is as wide as a page shows it without scaling, which
 // would blur what is crisp.
 const (
-	width, height = 880, 840
+	width, height = 880, 1088
 	margin        = 28
 )
 
@@ -61,9 +62,12 @@ type strip struct {
 }
 
 // strips are what is shown where: one figure that is large, heads beside it from
-// large to small, figures of all kinds, capes, and the head of whoever has none.
+// large to small, figures of all kinds, below them a slim one of a legacy sheet, a
+// fine one and one behind glass, with heads too small to be crisp; capes, and the head
+// of whoever has none.
 func strips() []strip {
 	const middle, end = 452, width - margin
+	legacy, fine := named("Old Plain 1"), named("HD Smooth 1")
 	return []strip{
 		{margin, middle - margin, 428, []exhibit{
 			{paint.Explorer(), skin.Steve, render.Preview, 400},
@@ -92,6 +96,13 @@ func strips() []strip {
 			{paint.Gardener(), skin.Steve, render.Preview, 208},
 			{paint.Diver(), skin.Alex, render.Preview, 208},
 		}},
+		{margin, end, 908, []exhibit{
+			{legacy, skin.Alex, render.Preview, 208},
+			{fine, skin.Steve, render.Preview, 208},
+			{glazed(), skin.Steve, render.Preview, 208},
+			{paint.Robot(), skin.Steve, render.Isometric, 48},
+			{fine, skin.Steve, render.Isometric, 48},
+		}},
 		{margin, end, height - margin, []exhibit{
 			{paint.Sunrise(), skin.Cape, render.Preview, 128},
 			{paint.Evergreen(), skin.Cape, render.Preview, 128},
@@ -103,13 +114,39 @@ func strips() []strip {
 	}
 }
 
+// named returns a sheet of the corpus.
+func named(name string) skin.Sheet {
+	corpus := paint.Corpus()
+	return corpus[slices.IndexFunc(corpus, func(n paint.Named) bool { return n.Name == name })].Sheet
+}
+
+// glazed returns the default skin in a jacket, sleeves and trousers of glass.
+func glazed() skin.Sheet {
+	sheet := paint.Default()
+	for _, part := range []skin.Part{skin.Jacket, skin.RightSleeve, skin.LeftSleeve, skin.RightPants, skin.LeftPants} {
+		box := skin.Faces(part, skin.Steve)
+		for _, face := range []skin.Rect{box.Top, box.Bottom, box.Right, box.Front, box.Left, box.Back} {
+			for y := range face.H {
+				for x := range face.W {
+					copy(sheet.Pix[sheet.At(face.X+x, face.Y+y):], []byte{70, 150, 210, 110})
+				}
+			}
+		}
+	}
+	return sheet
+}
+
 // compose returns the file of the whole sheet.
 func compose(renderer *render.Renderer) ([]byte, error) {
 	canvas := image.NewNRGBA(image.Rect(0, 0, width, height))
 	lay(canvas)
 	for _, strip := range strips() {
-		if err := strip.hang(renderer, canvas); err != nil {
+		all, err := strip.hang(renderer)
+		if err != nil {
 			return nil, err
+		}
+		for _, h := range all {
+			draw.Draw(canvas, h.place, h.picture, h.picture.Bounds().Min, draw.Over)
 		}
 	}
 	return renderer.Encode(render.Picture{Width: width, Height: height, Pix: canvas.Pix}, render.PNG)
@@ -131,33 +168,39 @@ func lay(canvas *image.NRGBA) {
 	}
 }
 
+// hung is a picture and its place on the sheet.
+type hung struct {
+	picture image.Image
+	place   image.Rectangle
+}
+
 // hang draws the exhibits of a strip, each as far as there is anything to see, so
 // that what is seen stands in line.
-func (s strip) hang(renderer *render.Renderer, canvas draw.Image) error {
+func (s strip) hang(renderer *render.Renderer) ([]hung, error) {
 	var pictures []image.Image
 	room := s.right - s.left
 	for _, e := range s.exhibits {
 		picture, err := renderer.Draw(e.sheet, render.View{Pose: e.pose, Type: e.kind, Size: e.size, Format: render.PNG})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		pictures = append(pictures, trim(picture))
 		room -= pictures[len(pictures)-1].Bounds().Dx()
 	}
 	if room < 0 {
-		return fmt.Errorf("a strip lacks %d pixels for its %d exhibits", -room, len(pictures))
+		return nil, fmt.Errorf("a strip lacks %d pixels for its %d exhibits", -room, len(pictures))
 	}
+	var all []hung
 	left := s.left
 	for i, picture := range pictures {
 		area := picture.Bounds()
-		place := area.Sub(area.Min).Add(image.Pt(left, s.bottom-area.Dy()))
-		draw.Draw(canvas, place, picture, area.Min, draw.Over)
+		all = append(all, hung{picture, area.Sub(area.Min).Add(image.Pt(left, s.bottom-area.Dy()))})
 		if between := len(pictures) - 1 - i; between > 0 {
 			left += area.Dx() + room/between
 			room -= room / between
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // trim returns the part of a picture in which there is anything to see.
