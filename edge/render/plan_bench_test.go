@@ -41,18 +41,15 @@ func BenchmarkPaint(b *testing.B) {
 	}
 }
 
+// benchedPlans are the plans that the tests look at, and some that are larger.
 func benchedPlans() []planKey {
-	return []planKey{
-		{Isometric, skin.Steve, 32, 1},
-		{Isometric, skin.Steve, 128, 1},
-		{Isometric, skin.Steve, 512, 1},
-		{Isometric, skin.Steve, 128, 8},
-		{Preview, skin.Steve, 128, 1},
-		{Preview, skin.Steve, 400, 1},
-		{Preview, skin.Steve, 1024, 1},
-		{Preview, skin.Steve, 400, 8},
-		{Preview, skin.Steve, 1024, 8},
-	}
+	return append(
+		planned(),
+		planKey{Preview, skin.Steve, 400, 1},
+		planKey{Preview, skin.Steve, 1024, 1},
+		planKey{Preview, skin.Steve, 400, 8},
+		planKey{Preview, skin.Steve, 1024, 8},
+	)
 }
 
 // String names the plan in the way of benchmarks.

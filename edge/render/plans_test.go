@@ -45,15 +45,11 @@ func TestPlansAreMadeOnce(t *testing.T) {
 func TestOldPlansGo(t *testing.T) {
 	t.Parallel()
 
-	keys := []planKey{
-		{Isometric, skin.Steve, 64, 1},
-		{Isometric, skin.Steve, 72, 1},
-		{Isometric, skin.Steve, 80, 1},
-		{Isometric, skin.Steve, 88, 1},
-		{Isometric, skin.Steve, 96, 1},
-		{Isometric, skin.Steve, 104, 1},
-	}
+	var keys []planKey
 	limit := -1
+	for size := 64; size <= 104; size += 8 {
+		keys = append(keys, planKey{Isometric, skin.Steve, size, 1})
+	}
 	for _, key := range keys {
 		limit += key.plan().bytes() // too little for all by one byte
 	}

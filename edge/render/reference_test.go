@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// This file draws every view a second time, slowly and plainly: a ray for each
+// This file draws figures and capes a second time, slowly and plainly: a ray for each
 // of many points of a pixel, against every box. It shares nothing with the
 // renderer, above all no number, so that no mistake is made twice.
 
@@ -483,16 +483,6 @@ func previewPlan(arms []solid, height, k, step int) *plan {
 	aback.y = forth.y // both stand on the same ground
 	p.draw(forth, figure, 0, half, k)
 	p.draw(aback, figure, half, 2*half, k)
-	return p
-}
-
-// flatPlan is the plan of a flat avatar: the hat's front on the head's.
-func flatPlan(side, k, step int) *plan {
-	p := newPlan(side, side, step)
-	p.spread(0, 0, side, side, 8*k, 8*k, func(u, v int) stack {
-		row := (8*k + v) * 64 * k
-		return stack{hit((row+40*k+u)*128 + 100), hit((row+8*k+u)*128 + 100)}
-	})
 	return p
 }
 
