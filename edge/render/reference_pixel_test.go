@@ -1,0 +1,163 @@
+package render_test
+
+import "math"
+
+// This file says which colours a pixel may have of what the rays of reference_test.go
+// meet in it.
+
+// colour is red, green, blue and alpha from 0 to 255, not premultiplied.
+type colour [4]uint8
+
+// blend is what a stack looks like: its colour as a picture has it, and before
+// rounding, from 0 to 255 with the colours multiplied by the alpha.
+type blend struct {
+	colour
+	exact [4]float64
+}
+
+// blends returns what each stack of a plan looks like with the texels given.
+func (p *plan) blends(texels []byte) []blend {
+	all := make([]blend, len(p.stacks))
+	for i, s := range p.stacks {
+		b := &all[i]
+		through := 1.0
+		for _, h := range s {
+			if h == 0 {
+				break
+			}
+			texel, light := texels[4*int(h/128):][:4], int(h%128)
+			opacity := float64(texel[3]) / 255
+			for c := range 3 {
+				b.exact[c] += through * opacity * float64((int(texel[c])*light+50)/100)
+			}
+			through *= 1 - opacity
+		}
+		b.exact[3] = 255 * (1 - through)
+		b.colour = shown(b.exact)
+		if through < 1 {
+			b.colour[3] = max(1, b.colour[3]) // what is seen is not nothing
+		}
+	}
+	return all
+}
+
+// shown returns a colour, multiplied by the alpha, as a picture has it.
+func shown(exact [4]float64) colour {
+	alpha := nearest(exact[3])
+	if alpha == 0 {
+		return colour{}
+	}
+	c := colour{3: alpha}
+	for i := range 3 {
+		c[i] = nearest(255 * exact[i] / exact[3])
+	}
+	return c
+}
+
+func nearest(v float64) uint8 { return uint8(math.Round(v)) }
+
+// sliver is how much of a pixel's area may be empty without being noticed: so much
+// the 987 points at which such a pixel is looked at can miss or make up.
+const sliver = 0.01
+
+// outcomes appends to list which colours a pixel may have, stacks looking as
+// they do in blends.
+func (p *plan) outcomes(list []colour, at *place, blends []blend) []colour {
+	if len(at.shares) == 0 {
+		for _, n := range at.middle {
+			list = append(list, blends[n].colour)
+		}
+		if len(list) == 0 {
+			list = append(list, colour{})
+		}
+		return list
+	}
+	if !p.crisp {
+		return append(list, average(at.shares, blends))
+	}
+	gap, whole := int32(0), int32(0)
+	for _, s := range at.shares {
+		whole += s.weight
+		if blends[s.stack].colour[3] == 0 {
+			gap += s.weight
+		}
+	}
+	if float64(gap) <= sliver*float64(whole) {
+		for _, n := range at.middle {
+			list = append(list, blends[n].colour)
+		}
+	}
+	for _, n := range at.rim {
+		if blends[n].colour[3] == 0 {
+			gap++
+		}
+	}
+	if gap > 0 {
+		list = silhouette(list, at.shares, blends)
+	}
+	return list
+}
+
+// average returns the average of what a pixel shows.
+func average(shares []share, blends []blend) colour {
+	var sum [4]float64
+	whole := 0.0
+	for _, s := range shares {
+		weight := float64(s.weight)
+		whole += weight
+		for c := range 4 {
+			sum[c] += weight * blends[s.stack].exact[c]
+		}
+	}
+	for c := range 4 {
+		sum[c] /= whole
+	}
+	return shown(sum)
+}
+
+// tie is by how much of an opaque pixel's area two colours must differ for one
+// to have the larger share for sure: each share may be off by half as much.
+const tie = 2 * sliver
+
+// silhouette appends the colour of which a pixel shows most, or those among
+// which it is a matter of how one counts, with the average alpha.
+func silhouette(list []colour, shares []share, blends []blend) []colour {
+	var known [64]colour
+	var alphas [64]float64
+	n := 0
+	whole, alpha := 0.0, 0.0
+	for _, s := range shares {
+		c, weight := blends[s.stack].colour, float64(s.weight)
+		whole += weight
+		if c[3] == 0 {
+			continue
+		}
+		opacity := weight * blends[s.stack].exact[3]
+		alpha += opacity
+		c[3] = 0
+		i := 0
+		for i < n && known[i] != c {
+			i++
+		}
+		if i == n {
+			known[n], alphas[n] = c, 0
+			n++
+		}
+		alphas[i] += opacity
+	}
+	visible := nearest(alpha / whole)
+	if visible == 0 {
+		return append(list, colour{})
+	}
+	most := 0.0
+	for _, a := range alphas[:n] {
+		most = max(most, a)
+	}
+	for i, c := range known[:n] {
+		if alphas[i] >= most-tie*255*whole {
+			c[3] = visible
+			list = append(list, c)
+		}
+	}
+	return list
+}
