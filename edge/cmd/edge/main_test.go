@@ -88,6 +88,7 @@ func TestRefusesToStart(t *testing.T) {
 		{"serve", enough("EDGE_S_MAXAGE=-1s"), "edge: EDGE_S_MAXAGE "},
 		{"serve", enough("EDGE_TRUSTED_PROXIES=10.0.0.1"), "edge: EDGE_TRUSTED_PROXIES "},
 		{"serve", enough("EDGE_API_UPSTREAM=core:8080"), "edge: EDGE_API_UPSTREAM "},
+		{"serve", enough("EDGE_ENCODER=vips"), "edge: EDGE_ENCODER "},
 		{"serve", enough("EDGE_LOG_LEVEL=loud"), "edge: EDGE_LOG_LEVEL "},
 		{"serve", enough("EDGE_UPLOAD_TIMEOUT=0s"), "edge: EDGE_UPLOAD_TIMEOUT "},
 		{"serve", enough("EDGE_LOG_FORMAT=xml"), "edge: EDGE_LOG_FORMAT "},
@@ -120,7 +121,7 @@ func TestHelp(t *testing.T) {
 	for _, want := range []string{
 		"serve ", "health ", "EDGE_LISTEN  ", "127.0.0.1:8081", "EDGE_OPS_LISTEN", "127.0.0.1:9081", "EDGE_OPS_PPROF",
 		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM",
-		"EDGE_TRUSTED_PROXIES", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_RENDER_SLOTS", "EDGE_RENDER_QUEUE",
+		"EDGE_TRUSTED_PROXIES", "EDGE_ENCODER", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_RENDER_SLOTS", "EDGE_RENDER_QUEUE",
 		"EDGE_RENDER_WAIT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT",
 		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_REQUESTS",
 	} {
@@ -135,9 +136,25 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestServe starts the program, looks at it from all sides and stops it.
+// TestServe starts the program, looks at it from all sides and stops it; once with each
+// encoder, of which only the own one writes a head of few colours with a palette.
 func TestServe(t *testing.T) {
 	t.Parallel()
+	const colourType, palette = 25, 3 // where a PNG says it, and what
+	for encoder, withPalette := range map[string]bool{"own": true, "libvips": false} {
+		t.Run(encoder, func(t *testing.T) {
+			t.Parallel()
+			picture := inspect(t, "EDGE_ENCODER="+encoder)
+			if got := picture[colourType] == palette; got != withPalette {
+				t.Errorf("a picture with a palette: %t; want %t", got, withPalette)
+			}
+		})
+	}
+}
+
+// inspect looks at the program with a setting, and returns a picture as it serves it.
+func inspect(t *testing.T, setting string) (picture string) {
+	t.Helper()
 	core, directory := origintest.Start(t), t.TempDir()
 	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
 	if err != nil {
@@ -160,7 +177,7 @@ func TestServe(t *testing.T) {
 	core.SetAway(true)
 	command := edgeWith(t, "serve",
 		"EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS_FILE="+secret, "EDGE_OBJECTS_URL=file://"+directory,
-		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0")
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", setting)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -198,8 +215,9 @@ func TestServe(t *testing.T) {
 			t.Fatal("it never became healthy")
 		}
 	}
-	if status, body := fetch(t, "http://"+public+"/avatar/player/steve?png"); status != http.StatusOK || !strings.HasPrefix(body, "\x89PNG") {
-		t.Errorf("a picture: %d, %d bytes", status, len(body))
+	status, picture := fetch(t, "http://"+public+"/avatar/player/steve?png")
+	if status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
+		t.Fatalf("a picture: %d, %d bytes", status, len(picture))
 	}
 	_, known := fetch(t, "http://"+operators+"/metrics")
 	for _, want := range []string{
@@ -222,6 +240,7 @@ func TestServe(t *testing.T) {
 	if err := command.Wait(); err != nil {
 		t.Errorf("it ended with %v; want exit code 0", err)
 	}
+	return picture
 }
 
 func fetch(t *testing.T, url string) (status int, body string) {
