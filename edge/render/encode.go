@@ -72,8 +72,6 @@ func (r *Renderer) encodeOwn(picture Picture, format Format) (file []byte, err e
 	if !ok {
 		w = new(writers)
 	}
-	defer r.writers.Put(w)
-
 	switch format {
 	case PNG:
 		w.file, err = w.png.Append(w.file[:0], picture.Pix, picture.Width, picture.Height)
@@ -82,8 +80,9 @@ func (r *Renderer) encodeOwn(picture Picture, format Format) (file []byte, err e
 	default:
 		return nil, errors.New("no such format")
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		file = bytes.Clone(w.file)
 	}
-	return bytes.Clone(w.file), nil
+	r.writers.Put(w)
+	return file, err
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// One Renderer of each kind for all tests: libvips starts only once in a process.
+// One Renderer of each kind for all tests, as libvips starts only once in a process.
 var renderer, byLibvips *render.Renderer
 
 // said is all that libvips warned of.

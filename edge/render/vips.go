@@ -38,23 +38,26 @@ type Renderer struct {
 	writers  sync.Pool // of *writers
 }
 
-// started counts the Renderers that are not closed. Libvips is one for all of
-// them, and never starts again in a process that stopped it.
+// started counts the Renderers with libvips that are not closed. It is one for all
+// of them, and never starts again in a process that stopped it.
 var started struct {
 	sync.Mutex
 	count int
 }
 
-// Start starts libvips, unless another Renderer has, and finds out what can be
-// written. A libvips that cannot write PNG is an error; one that cannot write WebP
-// is not. When all Renderers of a process are closed no other can be started.
+// Start returns a Renderer. With Libvips as its encoder it starts libvips, unless
+// another Renderer has, and finds out what that can write: if not PNG, that is an
+// error; if not WebP, it is not. When all Renderers of a process that have libvips are
+// closed, no other with it can be started.
 func Start(config Config) (*Renderer, error) {
 	log := config.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if err := startLibvips(log); err != nil {
-		return nil, err
+	if config.Encoder == Libvips {
+		if err := startLibvips(log); err != nil {
+			return nil, err
+		}
 	}
 	r := &Renderer{encoder: config.Encoder, plans: newPlans(planBytes)}
 	if err := r.introduce(); err != nil {
@@ -129,9 +132,13 @@ func (r *Renderer) drawSamples(w io.Writer) error {
 		pose  Pose
 		sizes []int
 	}{
-		{few, skin.Steve, Flat, []int{96, 512}}, // what encoders like
-		{few, skin.Steve, Isometric, []int{128}},
-		{few, skin.Steve, Preview, []int{400}},
+		// What encoders treat in other ways: of few colours and of many, small, large
+		// and very large.
+		{few, skin.Steve, Flat, []int{96, 512}},
+		{few, skin.Steve, Isometric, []int{128, 512}},
+		{few, skin.Steve, Preview, []int{400, 1024}},
+		{modern, skin.Steve, Isometric, []int{512}},
+		{modern, skin.Steve, Preview, []int{400}},
 		{modern, skin.Steve, Flat, []int{24, 32}},      // whole texels
 		{fine, skin.Steve, Flat, []int{24, 40}},        // several in a pixel, and parts of them
 		{modern, skin.Steve, Isometric, []int{48, 64}}, // smooth and crisp
@@ -171,9 +178,12 @@ func (r *Renderer) formats() []Format {
 	return []Format{PNG}
 }
 
-// Close stops libvips if this was the last Renderer. No other method may run or be
-// called any more.
+// Close stops libvips if this was the last Renderer that has it. No other method may
+// run or be called any more.
 func (r *Renderer) Close() {
+	if r.encoder != Libvips {
+		return
+	}
 	started.Lock()
 	defer started.Unlock()
 	if started.count--; started.count == 0 {
