@@ -74,7 +74,7 @@ func (s *stream) split(r *raster, tokens []token, cacheBits uint) {
 	s.regroup(r, tokens)
 	s.countGroups(r, tokens, cacheBits)
 
-	changes := price(0)
+	changes := uint64(0)
 	for k := 1; k < len(g.of); k++ {
 		if g.of[k] != g.of[k-1] {
 			changes++
@@ -85,7 +85,8 @@ func (s *stream) split(r *raster, tokens []token, cacheBits uint) {
 	for k := range maxGroups {
 		split += s.group[k].counts.price()
 	}
-	if split >= whole {
+	// A reader counts the groups by the last one that occurs.
+	if split >= whole || !slices.Contains(g.of, 1) {
 		g.count = 1
 		s.group[0].counts.count(r, tokens, cacheBits)
 	}

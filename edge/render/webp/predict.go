@@ -113,7 +113,7 @@ type tilePrices [len(predictors)]price
 func (p *prediction) predict(r *raster) {
 	width, height := r.width, len(r.same)
 	p.evaluate(r)
-	least := price(math.MaxUint32)
+	least := uint64(math.MaxUint64)
 	for bits := uint(minTileBits); bits <= maxTileBits; bits++ {
 		across := tilesOf(width, bits)
 		if bits > minTileBits {
@@ -176,7 +176,7 @@ func (p *prediction) merge(bits uint, across, down, acrossBefore int) {
 }
 
 // choose finds the best predictors of tiles and about what all costs then.
-func (p *prediction) choose(bits uint, across int) (total price) {
+func (p *prediction) choose(bits uint, across int) (total uint64) {
 	best := slices.Grow(p.best[bits][:0], len(p.prices[bits]))[:len(p.prices[bits])]
 	p.best[bits] = best
 	for tile, sums := range p.prices[bits] {
@@ -193,7 +193,7 @@ func (p *prediction) choose(bits uint, across int) (total price) {
 				least, best[tile] = price, predictor
 			}
 		}
-		total += least
+		total += uint64(least)
 	}
 	return total
 }

@@ -20,7 +20,7 @@ type histogram struct {
 	green            []uint32 // lengths and the cache's symbols too
 	red, blue, alpha [channelSymbols]uint32
 	distance         [distanceSymbols]uint32
-	extra            uint32 // bits after symbols
+	extra            uint64 // bits after symbols
 }
 
 // reset sets all counts to 0, with room for a cache of 1 << cacheBits colours.
@@ -59,10 +59,10 @@ func (h *histogram) add(r *raster, i int, t token) {
 	case t.length > 0:
 		symbol, extra := symbolOf(int(t.length))
 		h.green[channelSymbols+symbol]++
-		h.extra += uint32(extra)
+		h.extra += uint64(extra)
 		symbol, extra = symbolOf(int(t.value))
 		h.distance[symbol]++
-		h.extra += uint32(extra)
+		h.extra += uint64(extra)
 	case t.cached:
 		h.green[cacheSymbols+int(t.value)]++
 	default:
@@ -74,8 +74,9 @@ func (h *histogram) add(r *raster, i int, t token) {
 	}
 }
 
-// price returns about what the symbols cost, written and told.
-func (h *histogram) price() price {
+// price returns about what the symbols cost, written and told. Decisions hang on it
+// that must not be misled, so it does not overflow.
+func (h *histogram) price() uint64 {
 	// Measured on pictures of skins.
 	const (
 		perCode   = 40 * perBit
@@ -84,19 +85,20 @@ func (h *histogram) price() price {
 	)
 	sum := h.extra * perBit
 	h.each(func(_ int, counts []uint32) {
-		total, used, gaps, saved, last := uint32(0), price(0), price(0), price(0), uint32(0)
+		total, used, gaps, saved, last := uint32(0), uint64(0), uint64(0), uint64(0), uint32(0)
 		for _, n := range counts {
 			if n > 0 {
 				total += n
 				used++
-				saved += n * log2(n)
+				saved += uint64(n) * uint64(log2(n))
 			} else if last > 0 {
 				gaps++
 			}
 			last = n
 		}
 		if used > 1 {
-			sum += max(total*log2(total)-saved, total*perBit) // no word is shorter than a bit
+			all := uint64(total)
+			sum += max(all*uint64(log2(total))-saved, all*perBit) // no word is shorter than a bit
 		}
 		if used > 2 {
 			sum += perCode + used*perSymbol + gaps*perGap
@@ -105,12 +107,12 @@ func (h *histogram) price() price {
 	return sum
 }
 
-// price is what something costs, in sixteenths of a bit. In noise of more than
-// about eight million pixels it overflows and misleads: the file is then larger
-// than need be, but right.
+// price is what something costs, in sixteenths of a bit. On the way through noise of
+// more than about eight million pixels it overflows and misleads: the file is then
+// larger than need be, but right.
 type price = uint32
 
-const perBit price = 16
+const perBit = 16
 
 // prices tells what each symbol costs.
 type prices struct {

@@ -26,7 +26,7 @@ type sketch struct {
 	tokens    []token
 	cacheBits uint
 	counts    histogram // of its symbols, with that cache
-	price     price     // about what it takes to write it and to tell its codes
+	price     uint64    // about what it takes to write it and to tell its codes
 }
 
 // kind is what is known beforehand of an image.

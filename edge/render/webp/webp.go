@@ -25,7 +25,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
 )
@@ -162,27 +161,29 @@ func (e *Encoder) describe() {
 	mustIndex := few && e.novel >= 2*len(e.colours.list)+128
 	mustPredict := !few && noisy && len(e.picture.px) >= large && 4*e.novel >= len(e.picture.px)
 
-	write, least := e.writeDirect, price(math.MaxUint32)
+	var write func()
+	var least uint64
+	offer := func(way func(), price uint64) {
+		if write == nil || price < least {
+			write, least = way, price
+		}
+	}
 	if few {
 		e.sketchIndexed(kind)
-		write, least = e.writeIndexed, e.told.price+e.indexed.price
+		offer(e.writeIndexed, e.told.price+e.indexed.price)
 	}
 	if !mustIndex || fine {
 		e.subtractGreen()
 	}
 	if !mustIndex && !mustPredict {
 		e.stream.sketch(&e.direct, &e.lessGreen, kind)
-		if e.direct.price < least {
-			write, least = e.writeDirect, e.direct.price
-		}
+		offer(e.writeDirect, e.direct.price)
 	}
 	if fine {
 		e.prediction.predict(&e.lessGreen)
 		e.aside.sketch(&e.modes, &e.prediction.modes, crisp)
 		e.stream.sketch(&e.rest, &e.prediction.rest, difference)
-		if e.modes.price+e.rest.price < least {
-			write = e.writePredicted
-		}
+		offer(e.writePredicted, e.modes.price+e.rest.price)
 	}
 	write()
 }
