@@ -354,23 +354,28 @@ func TestAppendRefuses(t *testing.T) {
 	f(0, 1<<62, 4)
 }
 
-// FuzzAppend encodes pictures whose pixels are drawn as squares of a size.
+// FuzzAppend encodes pictures whose pixels are drawn as squares of a size, and then,
+// with what that leaves in the Encoder, as single ones.
 func FuzzAppend(f *testing.F) {
 	sheet := paint.Explorer()
 	f.Add(uint8(64), uint8(1), sheet.Pix)
+	f.Add(uint8(64), uint8(6), sheet.Pix) // large enough for two groups of codes
 	f.Add(uint8(8), uint8(16), sheet.Pix[:256])
 	f.Add(uint8(5), uint8(3), bytes.Repeat([]byte{0, 1, 2, 255}, 33))
 	f.Add(uint8(1), uint8(200), []byte("abcdefghabcdefgh"))
 	f.Fuzz(func(t *testing.T, width, scale uint8, pixels []byte) {
-		const most = 1 << 16 // pixels
-		columns, k := max(int(width), 1), max(int(scale), 1)
-		rows := min(len(pixels)/4, most/k/k) / columns
-		if rows == 0 || rows*k > 1<<14 {
-			return
+		const most = 1 << 18 // pixels
+		columns := max(int(width), 1)
+		var e webp.Encoder
+		for _, k := range []int{max(int(scale), 1), 1} {
+			rows := min(len(pixels)/4, most/k/k) / columns
+			if rows == 0 || rows*k > 1<<14 {
+				continue
+			}
+			checkEncoding(t, &e, blank("fuzz", columns*k, rows*k).paint(func(x, y int) uint32 {
+				return binary.BigEndian.Uint32(pixels[4*(y/k*columns+x/k):])
+			}))
 		}
-		checkEncoding(t, new(webp.Encoder), blank("fuzz", columns*k, rows*k).paint(func(x, y int) uint32 {
-			return binary.BigEndian.Uint32(pixels[4*(y/k*columns+x/k):])
-		}))
 	})
 }
 
