@@ -193,9 +193,7 @@ func (p *parser) visit(r *raster, i int, prices *prices, c *cache) {
 			p.reach(i, at+s.price+prices.length(n), n, s.code)
 		}
 	}
-	if r.alike != nil {
-		p.leap(r, i, at, prices)
-	}
+	p.leap(r, i, at, prices)
 }
 
 // afterSingle reports whether the token before the pixel i stands for one pixel.
