@@ -146,20 +146,43 @@ func argb(p []byte) uint32 {
 	return v&0xff00ff00 | v>>16&255 | v&255<<16
 }
 
+// When which ways of describing a picture are tried. Its novel pixels tell how much
+// it changes, and the bounds are what pictures of skins showed: beyond them another
+// way hardly ever wins, or wins next to nothing for its time.
+const (
+	// Texels are as small as pixels where more than one run in two begins with a
+	// novel pixel: at the edges of larger ones most runs go on from above.
+	runsPerNovelIfNoisy = 2
+
+	// Crisp pictures change little by little where as many as one run in three does.
+	// Finding that out takes the time of a sketch, which only large ones repay.
+	runsPerNovelIfFine = 3
+	pixelsIfFine       = 1 << 16
+
+	// A palette wins where every colour comes anew twice, and so often more that what
+	// telling the palette takes is made up for.
+	novelPerColour = 2
+	novelToRepay   = 128
+
+	// Prediction wins in noisy pictures where one pixel in four is novel: too few
+	// colours come again for a cache. Small ones vary more, and trying all ways takes
+	// them no time.
+	pixelsPerNovel  = 4
+	pixelsToPredict = 1 << 13
+)
+
 // describe writes the picture in the way that seems to be the shortest. Ways that
 // hardly ever win are not tried.
 func (e *Encoder) describe() {
-	const large = 1 << 13 // pixels; in smaller pictures trying takes no time
-	few, kind := e.colours.few(), crisp
-	noisy := 2*e.novel > len(e.picture.runs)
+	few, pixels, runs := e.colours.few(), len(e.picture.px), len(e.picture.runs)
+	noisy := runsPerNovelIfNoisy*e.novel > runs
+	fine := noisy || pixels >= pixelsIfFine && runsPerNovelIfFine*e.novel > runs
+	mustIndex := few && e.novel >= novelPerColour*len(e.colours.list)+novelToRepay
+	mustPredict := noisy && pixels >= pixelsToPredict && pixelsPerNovel*e.novel >= pixels
+	kind := crisp
 	if noisy {
 		kind = smooth
 	}
-	// Large pictures of fine texels may be crisp and yet change little by little.
-	fine := noisy || len(e.picture.px) >= worthGroups && 3*e.novel > len(e.picture.runs)
-	// A palette pays when colours come again, prediction when hardly any does.
-	mustIndex := few && e.novel >= 2*len(e.colours.list)+128
-	mustPredict := !few && noisy && len(e.picture.px) >= large && 4*e.novel >= len(e.picture.px)
 
 	var write func()
 	var least uint64
