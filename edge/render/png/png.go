@@ -37,10 +37,10 @@ const (
 // Append appends the PNG file of width × height pixels (rows from the top, 4 bytes
 // RGBA, not premultiplied, stride 4·width) to dst. The file has no chunks but
 // those that pixels need. It is an error if a side is below 1 or above 8192 or pix
-// has another length.
+// has another length, and dst is returned as it was.
 func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	if min(width, height) < 1 || max(width, height) > maxSide || len(pix) != 4*width*height {
-		return nil, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be written", width, height, len(pix))
+		return dst, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be written", width, height, len(pix))
 	}
 	e.colours.count(pix, 4*width)
 	e.choose(pix, width, height)

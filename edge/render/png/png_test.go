@@ -371,8 +371,12 @@ func TestAppendRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			if _, err := new(png.Encoder).Append(nil, make([]byte, test.bytes), test.width, test.height); err == nil {
+			dst, err := new(png.Encoder).Append([]byte("before"), make([]byte, test.bytes), test.width, test.height)
+			if err == nil {
 				t.Error("no error")
+			}
+			if got := string(dst); got != "before" {
+				t.Errorf("dst is %q after an error; want what it was", got)
 			}
 		})
 	}
