@@ -161,16 +161,13 @@ func (r *raster) forProjected(changes int) filters {
 	return filters{none, none}
 }
 
-// value returns a pixel as a number.
+// value returns a pixel of a projected picture as a number: an index, or a colour
+// with alpha, as such pictures are not opaque.
 func (r *raster) value(row []byte, x int) uint32 {
-	switch r.pixel {
-	case 1:
+	if r.pixel == 1 {
 		return uint32(row[x])
-	case 4:
-		return binary.LittleEndian.Uint32(row[x:])
-	default:
-		return uint32(row[x]) | uint32(row[x+1])<<8 | uint32(row[x+2])<<16
 	}
+	return binary.LittleEndian.Uint32(row[x:])
 }
 
 // difference subtracts the bytes of b from those of a.
