@@ -36,7 +36,8 @@ type block struct {
 const blockNodes = 1 << 17
 
 // plan decides how to pack a stream. It seeks the cheapest way so many times, at
-// the prices it has and then at those of the codes that fit the way before.
+// the prices it has and then at those of the codes that fit the way before. In vast
+// streams that is done for the first block, and others take over its prices.
 func (p *packer) plan(s *stream, passes int) {
 	p.start(s)
 	p.steps, p.blocks = p.steps[:0], p.blocks[:0]
@@ -53,6 +54,9 @@ func (p *packer) plan(s *stream, passes int) {
 		}
 		p.blocks = append(p.blocks, block{from: from, to: to, steps: len(p.steps)})
 		from = to
+		if s.vast() {
+			passes = 1
+		}
 	}
 }
 

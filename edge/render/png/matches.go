@@ -31,6 +31,10 @@ const (
 	// A stream of so many bytes is searched twice as deep: distances are long in
 	// it, and so have matches to be.
 	deep = 1 << 17
+
+	// A stream of so many nodes is searched less: no picture of up to 400 × 400
+	// pixels has them, and they would take longer than what is saved is worth.
+	vast = 3 << 17
 )
 
 // finder finds the matches that start at nodes.
@@ -86,9 +90,13 @@ func (l *list) of(node int) []match { return l.all[l.first[node]:l.first[node+1]
 
 // start makes the finder ready for a stream.
 func (f *finder) start(s *stream) {
-	f.reach = 8
-	if len(s.bytes) > deep {
-		f.reach *= 2
+	switch {
+	case s.vast():
+		f.reach = 3
+	case len(s.bytes) > deep:
+		f.reach = 16
+	default:
+		f.reach = 8
 	}
 	f.backs = f.backs[:0]
 	f.back(s, 1)

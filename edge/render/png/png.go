@@ -86,7 +86,8 @@ func (e *Encoder) choose(pix []byte, width, height int) {
 	switch {
 	case !e.raster.magnified() && !e.colours.opaque:
 		e.project(pix, width, height)
-	case form == byPalette && len(e.colours.list) >= dearPalette:
+	case form == byPalette && len(e.colours.list) >= dearPalette && (e.raster.magnified() || len(e.raster.rows) <= vast):
+		// In vast rows all of which are told, any palette is cheap, and attempts are not.
 		e.compare(pix, width, height)
 	default:
 		e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), all)

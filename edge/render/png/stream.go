@@ -177,6 +177,9 @@ func (s *stream) end() {
 	s.node(len(s.bytes), false)
 }
 
+// vast reports whether the stream takes so long that less care is taken of it.
+func (s *stream) vast() bool { return len(s.nodes) > vast }
+
 // same returns how many bytes of a from i on are like those of b from j on, so
 // many at most that i goes up to end.
 func same(a, b []byte, i, j, end int) int {
