@@ -73,11 +73,42 @@ func pictures() map[string]picture {
 		"colours under alpha 0": newPicture(50, 40, func(x, y int) uint32 {
 			return uint32(x/5)<<24 | uint32(y/8)<<16 | uint32(x%2*255)
 		}),
-		"wide":                     newPicture(8192, 2, func(x, y int) uint32 { return colours[x/100+y] }),
-		"tall":                     newPicture(1, 8192, func(_, y int) uint32 { return colours[y/100] }),
-		"rows farther than 32 KiB": newPicture(8192, 5, func(x, _ int) uint32 { return colours[x/3] }),
-		"larger than a block":      newPicture(280, 250, func(int, int) uint32 { return random.Uint32() }),
+		"wide":                newPicture(8192, 2, func(x, y int) uint32 { return colours[x/100+y] }),
+		"tall":                newPicture(1, 8192, func(_, y int) uint32 { return colours[y/100] }),
+		"larger than a block": newPicture(280, 250, func(int, int) uint32 { return random.Uint32() }),
 	}
+
+	// Rows of the longest side are a byte farther apart than a copy can reach, and
+	// those a pixel shorter are not. So many differences leave them unfiltered.
+	row := make([]uint32, 8192)
+	for i := range row {
+		row[i] = random.Uint32()
+	}
+	mended := func(x, y int) uint32 {
+		if (x+7*y)%20 == 0 {
+			return row[(x*31+y*997)%len(row)]
+		}
+		return row[x]
+	}
+	all["rows out of reach"] = newPicture(8192, 4, mended)
+	all["rows within reach"] = newPicture(8191, 4, mended)
+
+	glass := make([]uint32, 300)
+	for i := range glass {
+		glass[i] = random.Uint32()
+	}
+	all["packed blocks"] = newPicture(1200, 400, func(x, _ int) uint32 {
+		if x >= 600 {
+			return glass[x/30]
+		}
+		return glass[random.IntN(len(glass))]
+	})
+	all["stored and packed blocks"] = newPicture(512, 600, func(_, y int) uint32 {
+		if y/200 == 1 {
+			return glass[random.IntN(len(glass))]
+		}
+		return random.Uint32()
+	})
 	for _, n := range []int{2, 3, 4, 5, 15, 16, 17, 64, 65, 255, 256, 257, 1000} {
 		all[fmt.Sprintf("%d colours magnified", n)] = newPicture(128, 128, func(x, y int) uint32 {
 			return colours[(x/4+y/4*32)%n]
@@ -226,6 +257,36 @@ func TestAppendKeepsAlpha(t *testing.T) {
 	}
 }
 
+// checkByLibvips makes sure that a file holds a picture, in the opinion of libvips.
+func checkByLibvips(tb testing.TB, file []byte, p picture) {
+	tb.Helper()
+	img, err := vips.NewImageFromBuffer(file)
+	if err != nil {
+		tb.Fatalf("load: %v", err)
+	}
+	defer img.Close()
+	if img.Width() != p.width || img.Height() != p.height {
+		tb.Fatalf("%d × %d pixels; want %d × %d", img.Width(), img.Height(), p.width, p.height)
+	}
+	if img.Bands() == 1 || img.Bands() == 2 {
+		if err := img.ToColorSpace(vips.InterpretationSRGB); err != nil {
+			tb.Fatalf("to sRGB: %v", err)
+		}
+	}
+	if img.Bands() == 3 {
+		if err := img.AddAlpha(); err != nil {
+			tb.Fatalf("add alpha: %v", err)
+		}
+	}
+	pix, err := img.ToBytes()
+	if err != nil {
+		tb.Fatalf("read: %v", err)
+	}
+	if !bytes.Equal(pix, p.pix) {
+		tb.Error("other pixels")
+	}
+}
+
 // libvips reads the same pixels, which is an opinion apart from Go's.
 func TestLibvipsReadsTheSame(t *testing.T) {
 	t.Parallel()
@@ -234,31 +295,7 @@ func TestLibvipsReadsTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			img, err := vips.NewImageFromBuffer(encode(t, new(png.Encoder), p))
-			if err != nil {
-				t.Fatalf("load: %v", err)
-			}
-			defer img.Close()
-			if img.Width() != p.width || img.Height() != p.height {
-				t.Fatalf("%d × %d pixels; want %d × %d", img.Width(), img.Height(), p.width, p.height)
-			}
-			if img.Bands() == 1 || img.Bands() == 2 {
-				if err := img.ToColorSpace(vips.InterpretationSRGB); err != nil {
-					t.Fatalf("to sRGB: %v", err)
-				}
-			}
-			if img.Bands() == 3 {
-				if err := img.AddAlpha(); err != nil {
-					t.Fatalf("add alpha: %v", err)
-				}
-			}
-			pix, err := img.ToBytes()
-			if err != nil {
-				t.Fatalf("read: %v", err)
-			}
-			if !bytes.Equal(pix, p.pix) {
-				t.Error("other pixels")
-			}
+			checkByLibvips(t, encode(t, new(png.Encoder), p), p)
 		})
 	}
 }
@@ -395,7 +432,9 @@ func TestFilesAreSmall(t *testing.T) {
 		"64 colours magnified":     520,
 		"64 colours projected":     2300,
 		"1000 colours projected":   2600,
-		"rows farther than 32 KiB": 14000,
+		"rows within reach":        50000,
+		"packed blocks":            420000,
+		"stored and packed blocks": 1230000,
 		"opaque noise":             61*47*3 + 47 + 80,
 		"larger than a block":      280*250*4 + 250 + 110,
 	} {
@@ -406,32 +445,50 @@ func TestFilesAreSmall(t *testing.T) {
 }
 
 func FuzzAppend(f *testing.F) {
-	f.Add(uint16(8), uint8(1), uint8(3), []byte("\x00\x01\x02\x03"))
-	f.Add(uint16(64), uint8(8), uint8(2), bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 8))
-	f.Add(uint16(33), uint8(1), uint8(0), slices.Repeat([]byte{0, 255, 3}, 40))
-	f.Add(uint16(400), uint8(3), uint8(1), slices.Repeat([]byte{7, 8, 9, 255, 0, 0, 0, 0}, 40))
-	f.Fuzz(func(t *testing.T, width uint16, cell, kind uint8, data []byte) {
-		w, k := 1+int(width)%600, 1+int(cell)%16
+	f.Add(uint16(8), uint16(8), uint8(1), uint8(3), []byte("\x00\x01\x02\x03"))
+	f.Add(uint16(63), uint16(63), uint8(7), uint8(2), bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 8))
+	f.Add(uint16(33), uint16(90), uint8(0), uint8(0), slices.Repeat([]byte{0, 255, 3}, 40))
+	f.Add(uint16(400), uint16(200), uint8(3), uint8(1), slices.Repeat([]byte{7, 8, 9, 255, 0, 0, 0, 0}, 40))
+	f.Add(uint16(499), uint16(499), uint8(1), uint8(0), []byte("deep rows of few colours, by a palette"))
+	f.Add(uint16(511), uint16(511), uint8(0), uint8(4), []byte{1, 3}) // stored blocks of a vast stream
+	f.Add(uint16(511), uint16(399), uint8(7), uint8(4), []byte("noise and calm take turns in blocks"))
+	f.Fuzz(func(t *testing.T, width, height uint16, cell, kind uint8, data []byte) {
 		if len(data) == 0 || len(data) > 1<<12 {
 			return
 		}
-		h := min(1+len(data)*k/w, 1<<14/w, 200)
-		p := newPicture(w, h, func(x, y int) uint32 {
-			at := (x/k + y/k*(w/k+1)) % len(data)
-			b := uint32(data[at])
-			switch kind % 4 {
-			case 0: // few colours
-				return b<<24 | b<<12 | 0xff
-			case 1: // of any alpha
-				return b * 0x01000193
-			case 2: // many
-				return (b<<16 | uint32(data[(at+1)%len(data)])) * 0x9e3779b1
-			default: // many opaque ones
-				return (b<<16|uint32(data[(at+1)%len(data)]))*0x9e3779b1 | 0xff
+		const most = 1 << 18 // pixels: several blocks, if they are all different
+		w, k := 1+int(width)%1000, 1+int(cell)%16
+		h := min(1+int(height)%1000, most/w)
+		kinds := func(kind uint8) func(x, y int) uint32 {
+			return func(x, y int) uint32 {
+				at := (x/k + y/k*(w/k+1)) % len(data)
+				b, next := uint32(data[at]), uint32(data[(at+1)%len(data)])
+				switch kind % 5 {
+				case 0: // few colours
+					return b<<24 | b<<12 | 0xff
+				case 1: // of any alpha
+					return b * 0x01000193
+				case 2: // many
+					return (b<<16 | next) * 0x9e3779b1
+				case 3: // many opaque ones
+					return (b<<16|next)*0x9e3779b1 | 0xff
+				default: // noise in some cells
+					noise := uint32(y*w+x) * 0x9e3779b1
+					noise = (noise ^ noise>>15) * 0x85ebca6b
+					return b<<8 ^ (noise^noise>>13)*(b&1)
+				}
 			}
-		})
+		}
 		var e png.Encoder
-		check(t, encode(t, &e, p), p)
-		check(t, encode(t, &e, p), p)
+		p, q := newPicture(w, h, kinds(kind)), newPicture(h, (w+1)/2, kinds(kind/5))
+		file := encode(t, &e, p)
+		check(t, file, p)
+		check(t, encode(t, &e, q), q)
+		if !bytes.Equal(encode(t, &e, p), file) {
+			t.Error("another file after another picture")
+		}
+		if width%4 == 3 {
+			checkByLibvips(t, file, p)
+		}
 	})
 }
