@@ -19,11 +19,16 @@ type stream struct {
 	// Where nothing happens, matches are as long as can be, one after another from
 	// wherever something did. So the last few places where matches may have started
 	// have nodes at that distance ever after, past rows and events.
-	series [3]int // where they are next, in order from next on
-	born   [3]int // where they started
+	series []int // where they are next, in order from next on
+	born   []int // where they started
 	next   int
 	calm   bool // the last row was like the one above
 }
+
+// manyPlaces is from how many bytes on there are eight series instead of three. Heads
+// of 512 pixels become 2.5 % smaller by them, pictures half as large hardly at all,
+// and all take a fifth longer.
+const manyPlaces = 1 << 18
 
 // node is a position, doubled, plus one if what starts there is worth a search.
 type node uint32
@@ -36,9 +41,14 @@ func (s *stream) reset(pixel, stride, rows int) {
 	s.bytes = grow(s.bytes, stride*rows)[:0]
 	s.nodes = s.nodes[:0]
 	s.pixel, s.stride, s.calm = pixel, stride, false
-	s.series, s.born, s.next = [3]int{}, [3]int{}, 0
+	places := 3
+	if stride*rows >= manyPlaces {
+		places = 8
+	}
+	s.series, s.born, s.next = grow(s.series, places), grow(s.born, places), 0
+	clear(s.born)
 	for i := range s.series {
-		s.series[i] = i * maxMatch / len(s.series)
+		s.series[i] = i * maxMatch / places
 	}
 }
 
