@@ -37,7 +37,7 @@ const blockNodes = 1 << 17
 
 // plan decides how to pack a stream. It seeks the cheapest way so many times, at
 // the prices it has and then at those of the codes that fit the way before. In vast
-// streams that is done for the first block, and others take over its prices.
+// streams only the first block has that; others have one pass at the prices before.
 func (p *packer) plan(s *stream, passes int) {
 	p.start(s)
 	p.steps, p.blocks = p.steps[:0], p.blocks[:0]
