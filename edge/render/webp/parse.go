@@ -158,7 +158,7 @@ func (p *parser) parse(r *raster, prices *prices, c *cache) []token {
 func effort(r *raster) (long, tries int) {
 	const large, perRun = 1 << 15, 8 // pixels
 	if len(r.px) >= large && len(r.px) >= perRun*len(r.runs) {
-		return 400, 16
+		return 100, 4
 	}
 	return 32, 2
 }
