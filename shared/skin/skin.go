@@ -113,5 +113,5 @@ func NewSheet(width, height int) Sheet {
 func (s Sheet) At(x, y int) int { return 4 * (y*s.Width + x) }
 
 // Scale returns how many texels a sheet has for each of the classic 64 columns:
-// 1 for a classic sheet, 2 to 8 for an HD one.
+// 1 for a classic sheet, 2 or more for an HD one.
 func (s Sheet) Scale() int { return s.Width / 64 }
