@@ -15,35 +15,45 @@ import (
 // only in case or in how accents are composed have the same key, and a key is
 // its own key.
 func Key(text string) string {
-	if key, ok := asciiKey(text); ok {
-		return key
+	if isKey(text) {
+		return text
 	}
+	return string(AppendKey(make([]byte, 0, len(text)), text))
+}
+
+// AppendKey appends the comparison key of a text to dst.
+func AppendKey(dst []byte, text string) []byte {
+	start := len(dst)
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c >= utf8.RuneSelf:
+			return appendUnicodeKey(dst[:start], text)
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// isKey reports whether a text is plainly its own key.
+func isKey(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c >= utf8.RuneSelf || ('A' <= c && c <= 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+func appendUnicodeKey(dst []byte, text string) []byte {
 	folded := make([]byte, 0, len(text))
 	for _, r := range norm.NFC.String(text) {
 		folded = utf8.AppendRune(folded, fold(r))
 	}
 	// Folding can bring letters together that compose further.
-	return string(norm.NFC.Bytes(folded))
-}
-
-func asciiKey(text string) (key string, ok bool) {
-	upper := false
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return "", false
-		}
-		upper = upper || ('A' <= text[i] && text[i] <= 'Z')
-	}
-	if !upper {
-		return text, true
-	}
-	lower := []byte(text)
-	for i, c := range lower {
-		if 'A' <= c && c <= 'Z' {
-			lower[i] = c + 'a' - 'A'
-		}
-	}
-	return string(lower), true
+	return append(dst, norm.NFC.Bytes(folded)...)
 }
 
 // fold returns the representative of the runes that are equal to r under simple

@@ -18,6 +18,9 @@ func TestKey(t *testing.T) {
 		if got := fold.Key(text); got != want {
 			t.Errorf("Key(%q) = %q; want %q", text, got, want)
 		}
+		if got := string(fold.AppendKey([]byte("A"), text)); got != "A"+want {
+			t.Errorf("AppendKey(A, %q) = %q; want %q", text, got, "A"+want)
+		}
 	}
 
 	f("", "")

@@ -46,6 +46,9 @@ const (
 // Name returns the key of a player's name, in any case.
 func Name(name string) Key { return NamePrefix + Key(fold.Key(name)) }
 
+// AppendName appends the key of a player's name, in any case, to dst.
+func AppendName(dst []byte, name string) []byte { return fold.AppendKey(append(dst, NamePrefix...), name) }
+
 // UID returns the key of a user.
 func UID(uid int64) Key { return UIDPrefix + Key(strconv.FormatInt(uid, 10)) }
 

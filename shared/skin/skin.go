@@ -22,13 +22,17 @@ func ParseHash(text string) (Hash, error) {
 	if len(text) != 2*len(hash) {
 		return Hash{}, fmt.Errorf("a hash has %d digits, not %d", 2*len(hash), len(text))
 	}
-	for _, c := range []byte(text) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+	for i := range len(text) {
+		c, digit := text[i], byte(0)
+		switch {
+		case '0' <= c && c <= '9':
+			digit = c - '0'
+		case 'a' <= c && c <= 'f':
+			digit = c - 'a' + 10
+		default:
 			return Hash{}, fmt.Errorf("%q is no lower-case hexadecimal digit", c)
 		}
-	}
-	if _, err := hex.Decode(hash[:], []byte(text)); err != nil {
-		return Hash{}, fmt.Errorf("read hash: %w", err)
+		hash[i/2] = hash[i/2]<<4 | digit
 	}
 	return hash, nil
 }
