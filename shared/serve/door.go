@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -76,16 +75,12 @@ type Door struct {
 // and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
 	other, unreadable := d.Route("other"), d.Route("unreadable")
-	inFlight := metrics.GetOrCreateGauge(fmt.Sprintf("veneer_requests_in_flight{listener=%q}", d.Listener), nil)
+	o := &observer{Door: d, inFlight: counted.at(d.Listener)}
 	survived := survive(handler)
 	return &fasthttp.Server{
-		Handler: func(rc *fasthttp.RequestCtx) {
-			inFlight.Inc()
-			d.observe(rc, other, survived)
-			inFlight.Dec()
-		},
+		Handler: func(rc *fasthttp.RequestCtx) { o.observe(rc, rc.Time(), other, survived) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
-			d.observe(rc, unreadable, survive(func(rc *fasthttp.RequestCtx) {
+			o.observe(rc, time.Now(), unreadable, survive(func(rc *fasthttp.RequestCtx) {
 				if errors.Is(err, fasthttp.ErrBodyTooLarge) {
 					d.swallow(rc.Conn())
 				}

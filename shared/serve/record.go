@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -17,10 +18,15 @@ type record struct {
 	route *Route
 	cause error       // why it failed, if that is for operators to know
 	notes []slog.Attr // what its handler wants to be logged
+	shard int         // where it is counted
 }
 
-// records are kept to be used again: there is one for every request.
-var records = sync.Pool{New: func() any { return new(record) }}
+// records are kept to be used again: there is one for every request. Each core
+// keeps its own, as far as it can, and so counts in a shard of its own.
+var records = func() *sync.Pool {
+	var made atomic.Int64
+	return &sync.Pool{New: func() any { return &record{shard: int(made.Add(1) % shards)} }}
+}()
 
 // recordKey is the user value under which a request has its record.
 type recordKey struct{}
@@ -39,25 +45,32 @@ func Note(rc *fasthttp.RequestCtx, attr slog.Attr) {
 	}
 }
 
-// observe has a request answered, which is of the route until another one claims
-// it. Afterwards it is counted, and logged if it failed through no fault of the
-// client's, or if chance wants it.
-func (d Door) observe(rc *fasthttp.RequestCtx, route *Route, answer fasthttp.RequestHandler) {
-	began := time.Now()
+// observer sees to it that the requests of a listener are counted and logged.
+type observer struct {
+	Door
+	inFlight *gauge
+}
+
+// observe has a request answered that arrived at a time, and which is of the route
+// until another one claims it. Afterwards it is counted, and logged if it failed
+// through no fault of the client's, or if chance wants it.
+func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Route, answer fasthttp.RequestHandler) {
 	r, _ := records.Get().(*record)
 	r.route = route
+	o.inFlight.add(r.shard, 1)
 	rc.SetUserValue(recordKey{}, r)
 	answer(rc)
 	rc.RemoveUserValue(recordKey{})
+	o.inFlight.add(r.shard, -1)
 
-	took := time.Since(began)
-	r.route.count(rc.Response.StatusCode(), took)
+	status, took := rc.Response.StatusCode(), time.Since(arrived)
+	r.route.counts.count(r.shard, status, took)
 	//nolint:gosec // who guesses which requests are logged has won nothing
-	if rc.Response.StatusCode() >= fasthttp.StatusInternalServerError || rand.Float64() < d.Sample {
-		d.log(rc, r, took)
+	if status >= fasthttp.StatusInternalServerError || rand.Float64() < o.Sample {
+		o.log(rc, r, took)
 	}
 	clear(r.notes)
-	*r = record{notes: r.notes[:0]}
+	r.route, r.cause, r.notes = nil, nil, r.notes[:0]
 	records.Put(r)
 }
 
@@ -81,6 +94,9 @@ func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
 		slog.Float64("duration_ms", float64(took)/float64(time.Millisecond)),
 		slog.Int("bytes", bytesOf(rc)),
 		slog.String("client", d.Proxies.Client(rc).String()),
+	}
+	for _, label := range r.route.labels {
+		line = append(line, slog.String(label.Name, label.Value))
 	}
 	line = append(line, r.notes...)
 	if r.cause != nil {

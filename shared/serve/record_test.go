@@ -176,14 +176,24 @@ func TestAShareIsLogged(t *testing.T) {
 	t.Parallel()
 
 	server, lines := watched(0.25)
-	for range 4000 {
-		rc := exchange(nil)
-		rc.Request.SetRequestURI("/other")
-		server.Handler(rc)
-	}
+	const request = "GET /other HTTP/1.1\r\nHost: veneer.test\r\n"
+	converse(t, start(t, server), strings.Repeat(request+"\r\n", 3999)+request+"Connection: close\r\n\r\n")
 	// Were it due to chance, it would be more than seven deviations.
 	if n := len(lines(t)); n < 800 || n > 1200 {
 		t.Errorf("%d of 4,000 requests are logged; want about 1,000", n)
+	}
+}
+
+// What became of a request is in its line.
+func TestTheLogHasTheLabels(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	door := serve.Door{Log: slog.New(slog.NewTextHandler(&out, nil)), Sample: 1, Limits: limits()}
+	route := door.Route("/avatar/{tid}", serve.Label{Name: "format", Value: "webp"}, serve.Label{Name: "outcome", Value: "hit"})
+	door.Server(route.Claim, 1024).Handler(exchange(nil))
+	if got := out.String(); !strings.Contains(got, "route=/avatar/{tid} ") || !strings.Contains(got, " format=webp outcome=hit\n") {
+		t.Errorf("the line is %q; want it to have the route's labels", got)
 	}
 }
 

@@ -3,8 +3,11 @@ package serve_test
 import (
 	"crypto/rand"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,7 +111,14 @@ func TestLatencies(t *testing.T) {
 		for _, takes = range []time.Duration{
 			0, 100 * time.Microsecond, 100*time.Microsecond + 1, 3 * time.Millisecond, 4 * time.Millisecond, 10 * time.Second, 10*time.Second + 1, time.Hour,
 		} {
-			server.Handler(exchange(nil))
+			conn, served := net.Pipe()
+			go func() { _ = server.ServeConn(served) }()
+			if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(conn); err != nil {
+				t.Fatal(err)
+			}
 		}
 
 		// The route of those that nobody claims is beside it.
@@ -141,6 +151,82 @@ func TestLatencies(t *testing.T) {
 		f("veneer_request_seconds_sum", `route="GET /"} 3620.007200002`)
 		f("veneer_request_seconds_count", `route="GET /"} 8`)
 	})
+}
+
+// Of the many routes that labels make, only those are shown that count.
+func TestRoutesWithLabels(t *testing.T) {
+	t.Parallel()
+
+	door, exposed := alone()
+	outcome := func(value string) *serve.Route {
+		return door.Route("/avatar/{tid}", serve.Label{Name: "format", Value: "webp"}, serve.Label{Name: "outcome", Value: value})
+	}
+	plain, hit, shed := door.Route("/avatar/{tid}"), outcome("hit"), outcome("shed")
+	outcome("rendered")
+	server := door.Server(func(rc *fasthttp.RequestCtx) {
+		plain.Claim(rc)
+		hit.Claim(rc)
+		if rc.Request.Header.ContentLength() > 0 {
+			shed.Claim(rc)
+			rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		}
+	}, 1024)
+	f := func(metric string, want ...string) {
+		t.Helper()
+		got := slices.DeleteFunc(exposed(metric), func(line string) bool {
+			return !strings.HasPrefix(line, `route="/avatar/{tid}"`) || strings.Contains(line, "le=") && !strings.Contains(line, "le=\"+Inf\"")
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", metric, diff)
+		}
+	}
+
+	f("veneer_requests_total",
+		`route="/avatar/{tid}",status="2xx"} 0`, `route="/avatar/{tid}",status="3xx"} 0`,
+		`route="/avatar/{tid}",status="4xx"} 0`, `route="/avatar/{tid}",status="5xx"} 0`)
+	f("veneer_request_seconds_bucket", `route="/avatar/{tid}",le="+Inf"} 0`)
+	listener := start(t, server)
+	ask(t, listener, "/", "")
+	ask(t, listener, "/", "")
+	converse(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
+	f("veneer_requests_total",
+		`route="/avatar/{tid}",status="2xx"} 0`, `route="/avatar/{tid}",status="3xx"} 0`,
+		`route="/avatar/{tid}",status="4xx"} 0`, `route="/avatar/{tid}",status="5xx"} 0`,
+		`route="/avatar/{tid}",format="webp",outcome="hit",status="2xx"} 2`,
+		`route="/avatar/{tid}",format="webp",outcome="shed",status="5xx"} 1`)
+	f("veneer_request_seconds_bucket",
+		`route="/avatar/{tid}",le="+Inf"} 0`,
+		`route="/avatar/{tid}",format="webp",outcome="hit",le="+Inf"} 2`,
+		`route="/avatar/{tid}",format="webp",outcome="shed",le="+Inf"} 1`)
+	f("veneer_request_seconds_count",
+		`route="/avatar/{tid}"} 0`,
+		`route="/avatar/{tid}",format="webp",outcome="hit"} 2`,
+		`route="/avatar/{tid}",format="webp",outcome="shed"} 1`)
+}
+
+// What is counted on all cores at once is all there.
+func TestRequestsAreCountedInParallel(t *testing.T) {
+	t.Parallel()
+
+	door, exposed := alone()
+	server := door.Server(func(*fasthttp.RequestCtx) {}, 1024)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			rc := exchange(nil)
+			for range 1000 {
+				server.Handler(rc)
+			}
+		})
+	}
+	group.Wait()
+	for metric, want := range map[string]string{
+		"veneer_requests_total": `route="other",status="2xx"} 8000`, "veneer_request_seconds_count": `route="other"} 8000`, "veneer_requests_in_flight": "} 0",
+	} {
+		if got := exposed(metric); !slices.Contains(got, want) {
+			t.Errorf("%s is %q; want %s", metric, got, want)
+		}
+	}
 }
 
 func TestRequestsInFlight(t *testing.T) {

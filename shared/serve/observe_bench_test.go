@@ -1,0 +1,36 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// BenchmarkObserve is what a request costs beside its answer: with one core, and
+// with all that there are, which must not wait for each other.
+func BenchmarkObserve(b *testing.B) {
+	for _, sample := range []float64{0, 0.01} {
+		door := Door{Listener: "bench", Log: slog.New(slog.DiscardHandler), Sample: sample}
+		o, route := &observer{Door: door, inFlight: counted.at(door.Listener)}, door.Route("GET /", Label{"outcome", "hit"})
+		answer := survive(door.Guard(func(rc *fasthttp.RequestCtx) error {
+			route.Claim(rc)
+			return nil
+		}))
+		run := func(more func() bool) {
+			var rc fasthttp.RequestCtx
+			rc.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, nil)
+			arrived := time.Now().Add(time.Hour) // however long it runs, each request is a fast one
+			for more() {
+				o.observe(&rc, arrived, route, answer)
+			}
+		}
+		b.Run(fmt.Sprintf("sample=%v/cores=1", sample), func(b *testing.B) { run(b.Loop) })
+		b.Run(fmt.Sprintf("sample=%v/cores=all", sample), func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) { run(pb.Next) })
+		})
+	}
+}
