@@ -197,23 +197,30 @@ func (d Door) swallow(conn net.Conn) {
 // error.
 func (d Door) Handle(h Handler) fasthttp.RequestHandler {
 	return d.Guard(func(rc *fasthttp.RequestCtx) error {
-		ctx, cancel := context.WithTimeout(context.Background(), d.Limits.WorkTimeout)
+		ctx, cancel := d.Bound()
 		defer cancel()
-		err := h(ctx, rc)
-		if errors.Is(err, context.DeadlineExceeded) && fault.KindOf(err) == fault.Internal {
-			err = &fault.Error{Kind: fault.Unavailable, Message: "This took too long. Please try again.", RetryAfter: time.Second, Cause: err}
-		}
-		return err
+		return h(ctx, rc)
 	})
 }
 
+// Bound returns a context that bounds the work on a request, as from now.
+func (d Door) Bound() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d.Limits.WorkTimeout)
+}
+
 // Guard returns a fasthttp handler that answers h's error, as Handle does, but
-// makes no context: for paths where that would cost too much.
+// makes no context: for paths where that would cost too much. Should such a
+// request have to wait for something after all, Bound bounds that.
 func (d Door) Guard(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
-		if err := h(rc); err != nil {
-			Refuse(rc, err)
+		err := h(rc)
+		if err == nil {
+			return
 		}
+		if errors.Is(err, context.DeadlineExceeded) && fault.KindOf(err) == fault.Internal {
+			err = &fault.Error{Kind: fault.Unavailable, Message: "This took too long. Please try again.", RetryAfter: time.Second, Cause: err}
+		}
+		Refuse(rc, err)
 	}
 }
 

@@ -350,6 +350,22 @@ func TestWorkIsBounded(t *testing.T) {
 	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 }
 
+// A handler that makes no context until it needs one is answered the same way.
+func TestWorkIsBoundedOnDemand(t *testing.T) {
+	t.Parallel()
+
+	bounds := limits()
+	bounds.WorkTimeout = time.Millisecond
+	door := serve.Door{Log: silent(), Limits: bounds}
+	listener := start(t, door.Server(door.Guard(func(*fasthttp.RequestCtx) error {
+		ctx, cancel := door.Bound()
+		defer cancel()
+		<-ctx.Done()
+		return fmt.Errorf("read a texture: %w", ctx.Err())
+	}), 1024))
+	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+}
+
 func TestAFaultOutlivesTheDeadlineThatCausedIt(t *testing.T) {
 	t.Parallel()
 
