@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const entryBytes = 256
 // not there is loaded once, however many ask for it.
 type cache[V any] struct {
 	kind    string
-	store   *ristretto.Cache[string, V]
+	store   *ristretto.Cache[[]byte, V]
 	size    func(V) int
 	flights singleflight.Group
 }
@@ -31,7 +32,7 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 	if bytes < 1<<20 {
 		return nil, fmt.Errorf("%d bytes are too few; at least %d are needed", bytes, 1<<20)
 	}
-	store, err := ristretto.NewCache(&ristretto.Config[string, V]{
+	store, err := ristretto.NewCache(&ristretto.Config[[]byte, V]{
 		NumCounters: 10 * bytes / (typical + entryBytes), // ten for every value, as the library advises
 		MaxCost:     bytes,
 		BufferItems: 64,
@@ -47,15 +48,16 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 }
 
 // get returns the value if it is in memory.
-func (c *cache[V]) get(name string) (V, bool) { return c.store.Get(name) }
+func (c *cache[V]) get(name []byte) (V, bool) { return c.store.Get(name) }
 
 // load returns the value, from memory or from fetch. Everybody who asks while
 // fetch runs waits for the same outcome, each as long as their own ctx lets
 // them; fetch itself gets a context of its own that outlives any of them. Only
 // success is remembered.
-func (c *cache[V]) load(ctx context.Context, name string, fetch func(ctx context.Context) (V, error)) (V, error) {
+func (c *cache[V]) load(ctx context.Context, name []byte, fetch func(ctx context.Context) (V, error)) (V, error) {
 	var none V
-	landed := c.flights.DoChan(name, func() (value any, err error) {
+	name = bytes.Clone(name) // the flight outlives the caller
+	landed := c.flights.DoChan(string(name), func() (value any, err error) {
 		defer func() {
 			// A panic in a flight would otherwise end the program.
 			if caught := recover(); caught != nil {

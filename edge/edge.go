@@ -23,10 +23,12 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
 	"time"
+	"unsafe"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -50,6 +52,8 @@ type Sheets interface {
 	// Sheet returns a NotFound fault only when the store is known to hold no such
 	// file.
 	Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error)
+	// File returns the file of a texture as it is stored, and faults as Sheet does.
+	File(ctx context.Context, hash skin.Hash) ([]byte, error)
 }
 
 // Renderer draws.
@@ -70,13 +74,14 @@ type Pictures struct {
 	sheets   Sheets
 	renderer Renderer
 	revision string
+	canWebP  bool
 
 	// nobody is the sheet of the default avatar. It lies in no store, so the
 	// digest of its pixels stands in for the hash of a file.
 	nobody     skin.Sheet
 	nobodyHash skin.Hash
 
-	finished *cache[[]byte]
+	finished *cache[*Picture]
 	decoded  *cache[skin.Sheet]
 	slots    *slots
 }
@@ -92,7 +97,7 @@ func NewPictures(config Config, mappings *Mappings, sheets Sheets, renderer Rend
 	case config.RenderSlots == 0:
 		config.RenderSlots = max(1, runtime.GOMAXPROCS(0)-1)
 	}
-	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(file []byte) int { return cap(file) })
+	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(picture *Picture) int { return pictureBytes + cap(picture.Body) })
 	if err != nil {
 		return nil, fmt.Errorf("CACHE_BYTES: %w", err)
 	}
@@ -105,6 +110,7 @@ func NewPictures(config Config, mappings *Mappings, sheets Sheets, renderer Rend
 		sheets:     sheets,
 		renderer:   renderer,
 		revision:   renderer.Revision(),
+		canWebP:    renderer.CanWebP(),
 		nobody:     nobody,
 		nobodyHash: nobody.Digest(),
 		finished:   finished,
@@ -120,20 +126,42 @@ func (p *Pictures) Close() { p.slots.close() }
 // Revision returns the revision of the renderer behind the pictures.
 func (p *Pictures) Revision() string { return p.revision }
 
-// Picture returns the encoded picture of a view and whether it had to be drawn.
-// The bytes are shared with everybody who asks: send them, never change them.
-//
-// A NotFound fault says that the texture's file is missing from the store.
-func (p *Pictures) Picture(ctx context.Context, view View) (file []byte, drawn bool, err error) {
-	name := view.name()
-	if file, ok := p.finished.get(name); ok {
-		return file, false, nil
-	}
-	file, err = p.finished.load(ctx, name, func(ctx context.Context) ([]byte, error) { return p.draw(ctx, view) })
-	return file, true, err
+// Picture is a finished picture or a stored file. It is shared with everybody who
+// asks: send it, never change it.
+type Picture struct {
+	ETag ETag
+	Body []byte
 }
 
-func (p *Pictures) draw(ctx context.Context, view View) ([]byte, error) {
+// pictureBytes is what a picture takes in memory beside its body.
+const pictureBytes = int(unsafe.Sizeof(Picture{}))
+
+// Finished returns the picture of a view if it is in memory. With ViewNameBytes of
+// room in scratch, which it overwrites, it allocates nothing.
+func (p *Pictures) Finished(view View, scratch []byte) (*Picture, bool) {
+	return p.finished.get(view.appendName(scratch[:0]))
+}
+
+// Picture returns the picture of a view and whether it had to be made.
+//
+// A NotFound fault says that the texture's file is missing from the store.
+func (p *Pictures) Picture(ctx context.Context, view View) (picture *Picture, made bool, err error) {
+	name := view.appendName(nil)
+	if picture, ok := p.finished.get(name); ok {
+		return picture, false, nil
+	}
+	picture, err = p.finished.load(ctx, name, func(ctx context.Context) (*Picture, error) {
+		body, err := p.produce(ctx, view)
+		return &Picture{ETag: p.ETag(view), Body: body}, err
+	})
+	return picture, true, err
+}
+
+func (p *Pictures) produce(ctx context.Context, view View) ([]byte, error) {
+	if view.File {
+		file, err := p.sheets.File(ctx, view.Texture)
+		return bytes.Clone(file), err // without the room that reading it took
+	}
 	// What would be turned away afterwards is not fetched.
 	if p.slots.full() {
 		return nil, refuse()
@@ -154,9 +182,8 @@ func (p *Pictures) sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error
 	if hash == p.nobodyHash {
 		return p.nobody, nil
 	}
-	name := string(hash[:])
-	if sheet, ok := p.decoded.get(name); ok {
+	if sheet, ok := p.decoded.get(hash[:]); ok {
 		return sheet, nil
 	}
-	return p.decoded.load(ctx, name, func(ctx context.Context) (skin.Sheet, error) { return p.sheets.Sheet(ctx, hash) })
+	return p.decoded.load(ctx, hash[:], func(ctx context.Context) (skin.Sheet, error) { return p.sheets.Sheet(ctx, hash) })
 }

@@ -1,8 +1,9 @@
 package edge
 
 import (
+	"bytes"
 	"context"
-	"strings"
+	"time"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -10,72 +11,84 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Want is a picture as a visitor names it.
+// Slot is where a player wears a texture.
+type Slot uint8
+
+// The slots. What is asked for by way of a player is the skin, unless it says
+// otherwise.
+const (
+	SkinSlot Slot = iota
+	CapeSlot
+)
+
+// Of returns what a player wears in the slot, nil for nothing.
+func (s Slot) Of(player *mapping.Player) *mapping.Texture {
+	if s == CapeSlot {
+		return player.Cape
+	}
+	return player.Skin
+}
+
+// Want is a picture, or a file, as a visitor names it.
 type Want struct {
-	// Key leads to the texture. The empty key leads to nobody, whose picture is
-	// the default avatar.
-	Key    mapping.Key
+	// Key leads to the texture, as a mapping.Key does. The empty key leads to
+	// nobody, whose picture is the default avatar. It is read, and never kept.
+	Key  []byte
+	Slot Slot
+	// File asks for the texture's file as it is stored, and not for a picture.
+	File   bool
 	Pose   render.Pose
 	Size   int // as in render.View
 	Format render.Format
 }
 
-// Found is what a Want turned out to be.
-type Found struct {
-	View View
-	// Mapping is what the key leads to.
-	Mapping mapping.Mapping
-	// Source says how that was learned.
-	Source Source
+// Recall returns what a key leads to, if that is remembered and believed to be
+// right at a moment, which is now or just was. It allocates nothing.
+func (p *Pictures) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
+	if len(key) == 0 {
+		return mapping.Mapping{}, true
+	}
+	return p.mappings.Recall(key, at)
 }
 
-// Find returns the view that a Want leads to. The format is another one than was
-// wanted when the renderer cannot write that.
-//
-// A NotFound fault says that there is nothing to be seen, and then Mapping and
-// Source still tell how far the key led.
-func (p *Pictures) Find(ctx context.Context, want Want) (Found, error) {
-	if want.Format == render.WebP && !p.renderer.CanWebP() {
-		want.Format = render.PNG
+// Lookup returns what a key leads to, as Mappings does.
+func (p *Pictures) Lookup(ctx context.Context, key []byte) (mapping.Mapping, Source, error) {
+	if len(key) == 0 {
+		return mapping.Mapping{}, Kept, nil
 	}
-	if want.Key == "" {
-		return Found{View: p.defaultAvatar(want)}, nil
-	}
-	led, source, err := p.mappings.Lookup(ctx, want.Key)
-	if err != nil {
-		return Found{Source: source}, err
-	}
-	found := Found{Mapping: led, Source: source}
+	return p.mappings.Lookup(ctx, mapping.Key(key))
+}
 
+// View returns the view that a Want leads to by what its key leads to. The format
+// is another one than was wanted when the renderer cannot write that. A NotFound
+// fault says that there is nothing to be seen.
+func (p *Pictures) View(want Want, led mapping.Mapping) (View, error) {
 	texture := led.Texture
 	switch {
 	case led.Player != nil:
-		texture = led.Player.Skin
-	case led.User != nil:
-		if led.User.Avatar == 0 {
-			found.View = p.defaultAvatar(want)
-			return found, nil
-		}
+		texture = want.Slot.Of(led.Player)
+	case led.User != nil && led.User.Avatar != 0:
 		texture = led.User.Texture
-	case strings.HasPrefix(string(want.Key), mapping.UIDPrefix):
+	case len(want.Key) == 0 || bytes.HasPrefix(want.Key, []byte(mapping.UIDPrefix)):
 		// Whoever shows the avatars of a list of users should not have to know
-		// which of them are gone.
-		found.View = p.defaultAvatar(want)
-		return found, nil
+		// which of them are gone, or have none.
+		return p.view(p.nobodyHash, skin.Steve, want), nil
 	}
-	if texture == nil {
-		return found, fault.New(fault.NotFound, "There is no such picture.")
+	switch {
+	case texture == nil:
+		return View{}, fault.New(fault.NotFound, "There is no such picture.")
+	case want.File:
+		return View{Texture: texture.Hash, File: true}, nil
+	case texture.Type == skin.Cape && want.Pose != render.Preview:
+		return View{}, fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
 	}
-	if texture.Type == skin.Cape && want.Pose != render.Preview {
-		return found, fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
-	}
-	found.View = view(texture.Hash, texture.Type, want)
-	return found, nil
+	return p.view(texture.Hash, texture.Type, want), nil
 }
 
-func (p *Pictures) defaultAvatar(want Want) View { return view(p.nobodyHash, skin.Steve, want) }
-
-func view(texture skin.Hash, model skin.Type, want Want) View {
+func (p *Pictures) view(texture skin.Hash, model skin.Type, want Want) View {
+	if want.Format == render.WebP && !p.canWebP {
+		want.Format = render.PNG
+	}
 	return View{
 		Texture: texture,
 		View:    render.View{Pose: want.Pose, Type: model, Size: want.Size, Format: want.Format},

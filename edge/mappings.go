@@ -116,6 +116,19 @@ func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 	return m, nil
 }
 
+// Recall returns what a key leads to, if that is remembered and believed to be
+// right at a moment, which is now or just was. It asks nobody, waits for nothing
+// and allocates nothing.
+func (m *Mappings) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
+	s := &m.shards[maphash.Bytes(m.seed, key)%shardCount]
+	known, ok := s.recall(key)
+	if !ok || at.Sub(m.born)-m.confirmed(known) >= doubt {
+		return mapping.Mapping{}, false
+	}
+	lookups[Kept].Inc()
+	return known.mapping, true
+}
+
 // Lookup returns what a key leads to and how that was learned. A key that leads
 // nowhere has the zero Mapping. It returns an Unavailable fault when core is away
 // and nothing recent enough is remembered.
@@ -277,8 +290,11 @@ func (m *Mappings) shard(key mapping.Key) *shard {
 func (m *Mappings) now() time.Duration { return time.Since(m.born) }
 
 // age returns for how long nobody has vouched for a memory.
-func (m *Mappings) age(known memory) time.Duration {
-	return m.now() - max(known.confirmed, time.Duration(m.vouched.Load()))
+func (m *Mappings) age(known memory) time.Duration { return m.now() - m.confirmed(known) }
+
+// confirmed returns when a memory was known to be right last, since birth.
+func (m *Mappings) confirmed(known memory) time.Duration {
+	return max(known.confirmed, time.Duration(m.vouched.Load()))
 }
 
 // Expose adds what is known about the mappings to a set of metrics.

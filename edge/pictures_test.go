@@ -38,6 +38,11 @@ func (s *studio) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) 
 	return sheet, nil
 }
 
+func (s *studio) File(_ context.Context, hash skin.Hash) ([]byte, error) {
+	s.fetched.Add(1)
+	return hash[:], nil
+}
+
 func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
 	s.drawn.Add(1)
 	s.mostDrawing.Store(max(s.mostDrawing.Load(), s.drawing.Add(1)))
@@ -89,8 +94,11 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	results := make(chan result, visitors)
 	for range visitors {
 		go func() {
-			file, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
-			results <- result{string(file), err}
+			picture, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
+			if err != nil {
+				picture = new(Picture)
+			}
+			results <- result{string(picture.Body), err}
 		}()
 	}
 	close(arrived)
@@ -120,7 +128,7 @@ func TestWhatIsInMemoryIsNotFetchedAgain(t *testing.T) {
 	}
 	// The second is as one who looked before the first flight landed.
 	for _, text := range []string{"first", "second"} {
-		got, err := c.load(t.Context(), "name", func(context.Context) (string, error) { return text, nil })
+		got, err := c.load(t.Context(), []byte("name"), func(context.Context) (string, error) { return text, nil })
 		if got != "first" || err != nil {
 			t.Errorf("load() = %q, %v; want the first", got, err)
 		}
@@ -324,7 +332,7 @@ func TestETagNamesTheContent(t *testing.T) {
 	t.Parallel()
 	pictures := (&studio{}).open(t, quick())
 	base := viewOf(1, 8)
-	seen := map[string]View{}
+	seen := map[ETag]View{}
 	for _, change := range []func(*View){
 		func(*View) {},
 		func(v *View) { v.Texture[31] = 1 },
@@ -332,6 +340,7 @@ func TestETagNamesTheContent(t *testing.T) {
 		func(v *View) { v.Type = skin.Alex },
 		func(v *View) { v.Size = 512 },
 		func(v *View) { v.Format = render.WebP },
+		func(v *View) { *v = View{Texture: v.Texture, File: true} },
 	} {
 		view := base
 		change(&view)
@@ -344,10 +353,14 @@ func TestETagNamesTheContent(t *testing.T) {
 			t.Errorf("ETag(%+v) = %s; want the same 22 characters in quotes each time", view, tag)
 		}
 	}
-	before := pictures.ETag(base)
+	file := View{Texture: base.Texture, File: true}
+	before, stored := pictures.ETag(base), pictures.ETag(file)
 	pictures.revision = "r2"
 	if pictures.ETag(base) == before {
 		t.Error("another revision of the renderer has the same entity tags")
+	}
+	if pictures.ETag(file) != stored {
+		t.Error("the renderer's revision changes the entity tag of a file, which it does not draw")
 	}
 }
 
@@ -366,27 +379,22 @@ func TestNewPicturesRefuses(t *testing.T) {
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueue: -1}, "RENDER_QUEUE")
 }
 
-func TestFind(t *testing.T) {
+func TestView(t *testing.T) {
 	t.Parallel()
 	sheet := &mapping.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Alex}
 	cape := &mapping.Texture{TID: 8, Hash: skin.Hash{8}, Type: skin.Cape}
 	nobody := skin.Hash(skin.NewSheet(64, 64).Digest())
+	pictures := (&studio{}).open(t, quick())
 
 	f := func(leads mapping.Mapping, key mapping.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		mappings, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, fixed{leads})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pictures := (&studio{}).open(t, quick())
-		pictures.mappings = mappings
-		found, err := pictures.Find(t.Context(), Want{Key: key, Pose: pose, Size: 64, Format: render.WebP})
+		view, err := pictures.View(Want{Key: []byte(key), Pose: pose, Size: 64, Format: render.WebP}, leads)
 		want := View{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:
-			t.Errorf("Find(%s) = %v; want a fault %v", key, err, wantKind)
-		case wantType != 0 && (err != nil || found.View != want):
-			t.Errorf("Find(%s) = %+v, %v; want %+v", key, found.View, err, want)
+			t.Errorf("View(%s) = %v; want a fault %v", key, err, wantKind)
+		case wantType != 0 && (err != nil || view != want):
+			t.Errorf("View(%s) = %+v, %v; want %+v", key, view, err, want)
 		}
 	}
 	const none = skin.Type(0)
@@ -408,11 +416,17 @@ func TestFind(t *testing.T) {
 	f(mapping.Mapping{Texture: cape}, "tid:8", render.Preview, cape.Hash, skin.Cape, 0)
 	f(mapping.Mapping{Texture: cape}, "tid:8", render.Flat, nobody, none, fault.Invalid)
 	f(mapping.Mapping{}, "tid:8", render.Preview, nobody, none, fault.NotFound)
-}
 
-// fixed is a core that has one answer.
-type fixed struct{ leads mapping.Mapping }
-
-func (f fixed) Lookup(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error) {
-	return f.leads, at(10), nil
+	// What is worn where, and the files themselves.
+	worn := mapping.Mapping{Player: &mapping.Player{Skin: sheet, Cape: cape}}
+	for want, view := range map[*Want]View{
+		{Slot: SkinSlot, File: true}:           {Texture: sheet.Hash, File: true},
+		{Slot: CapeSlot, File: true}:           {Texture: cape.Hash, File: true},
+		{Slot: CapeSlot, Pose: render.Preview}: {Texture: cape.Hash, View: render.View{Pose: render.Preview, Type: skin.Cape}},
+	} {
+		want.Key = []byte("name:a")
+		if got, err := pictures.View(*want, worn); got != view || err != nil {
+			t.Errorf("View(%+v) = %+v, %v; want %+v", want, got, err, view)
+		}
+	}
 }

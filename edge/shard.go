@@ -56,8 +56,20 @@ type node struct {
 func (s *shard) find(key mapping.Key) (memory, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n, ok := s.nodes[key]
-	if !ok {
+	return s.nodes[key].look()
+}
+
+// recall is find for a key that is not yet a text.
+func (s *shard) recall(key []byte) (memory, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.nodes[mapping.Key(key)].look()
+}
+
+// look returns the memory of a node and notes that somebody wanted it. There is
+// no memory where there is no node.
+func (n *node) look() (memory, bool) {
+	if n == nil {
 		return memory{}, false
 	}
 	// Reading first spares the cores from passing the line around for a bit that

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -75,11 +76,15 @@ func (s *slots) close() {
 	}
 }
 
+// ErrShed is the cause of every fault that says no because too much is asked for.
+var ErrShed = errors.New("shed")
+
 func refuse() error {
 	rendersRefused.Inc()
 	return &fault.Error{
 		Kind:       fault.Unavailable,
 		Message:    "Too many pictures are being drawn at the moment. Please try again.",
 		RetryAfter: time.Second,
+		Cause:      ErrShed,
 	}
 }

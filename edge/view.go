@@ -13,21 +13,41 @@ import (
 // equal views are the same picture, today and in a year.
 type View struct {
 	Texture skin.Hash
+	// File says that the stored file itself is meant. The rest is zero then.
+	File bool
 	render.View
 }
 
-// name returns the view in a form of its own, short and without ambiguity.
-func (v View) name() string {
-	name := make([]byte, 0, len(v.Texture)+5)
-	name = append(name, v.Texture[:]...)
-	name = append(name, byte(v.Pose), byte(v.Type), byte(v.Format))
-	name = binary.BigEndian.AppendUint16(name, uint16(v.Size))
-	return string(name)
+// appendName appends the view in a form of its own, short and without ambiguity.
+func (v View) appendName(dst []byte) []byte {
+	dst = append(dst, v.Texture[:]...)
+	if v.File {
+		return dst
+	}
+	dst = append(dst, byte(v.Pose), byte(v.Type), byte(v.Format))
+	return binary.BigEndian.AppendUint16(dst, uint16(v.Size))
 }
 
-// ETag returns the strong entity tag of a view, with its quotes: a digest of the
-// view and of the renderer's revision, which together decide every byte.
-func (p *Pictures) ETag(view View) string {
-	digest := sha256.Sum256([]byte(view.name() + p.revision))
-	return `"` + base64.RawURLEncoding.EncodeToString(digest[:16]) + `"`
+// ViewNameBytes is how much memory Finished needs for its use.
+const ViewNameBytes = len(skin.Hash{}) + 5
+
+// ETag is a strong entity tag with its quotes.
+type ETag [24]byte
+
+// ETag returns the entity tag of a view: a digest of the view and, unless it is a
+// stored file, of the renderer's revision. Together they decide every byte.
+func (p *Pictures) ETag(view View) ETag {
+	name := view.appendName(make([]byte, 0, ViewNameBytes+len(p.revision)))
+	if !view.File {
+		name = append(name, p.revision...)
+	}
+	return ETagOf(name)
+}
+
+// ETagOf returns the entity tag of what some bytes name, or are.
+func ETagOf(name []byte) ETag {
+	digest := sha256.Sum256(name)
+	tag := ETag{0: '"', len(ETag{}) - 1: '"'}
+	base64.RawURLEncoding.Encode(tag[1:], digest[:16])
+	return tag
 }

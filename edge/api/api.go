@@ -4,7 +4,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -32,9 +31,9 @@ type Server struct {
 	door     serve.Door
 	pictures *edge.Pictures
 	tags     Tags
-	byName   string    // Cache-Control of pictures whose mapping changes often
+	byName   []byte    // Cache-Control of pictures whose mapping changes often
 	upstream *upstream // nil: none
-	routes   routes
+	routes   *routes
 }
 
 // New returns a server of pictures.
@@ -57,7 +56,7 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	server := s.door.Server(s.door.Handle(s.answer), MaxBody)
+	server := s.door.Server(s.door.Guard(s.answer), MaxBody)
 	if s.upstream != nil {
 		s.door.TakeUploads(server, "/api/textures", MaxBody)
 	}
@@ -65,51 +64,69 @@ func (s *Server) HTTP() *fasthttp.Server {
 }
 
 // answer answers a request.
-func (s *Server) answer(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	path := string(rc.Path())
-	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
-		s.routes.api.Claim(rc)
-		if s.upstream != nil {
-			return s.upstream.pass(ctx, rc)
-		}
-		mark(rc)
-		return fault.New(fault.NotFound, "There is no API here.")
+func (s *Server) answer(rc *fasthttp.RequestCtx) error {
+	path := borrowed(rc.Path())
+	about, isHere := subjectOf(path)
+	if !isHere {
+		return s.elsewhere(rc, path)
 	}
-
-	mark(rc)
-	subject, isImage := subjectOf(path)
-	if !isImage {
-		rc.Response.Header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
-		return notFound()
+	for _, line := range every {
+		rc.Response.Header.SetCanonical(line.key, line.value)
 	}
-	s.routes.of(subject).Claim(rc)
 	switch {
 	case rc.IsGet() || rc.IsHead():
-		return s.image(ctx, rc, subject)
+		err := s.image(rc, about)
+		if err != nil {
+			s.routes.claim(rc, about.route, noFormat, outcomeOf(err))
+			if len(rc.Response.Header.PeekBytes(keyCacheStatus)) == 0 {
+				rc.Response.Header.Set(headerCacheStatus, statusAside)
+			}
+		}
+		return err
 	case rc.IsOptions():
+		s.routes.claim(rc, about.route, noFormat, preflight)
 		header := &rc.Response.Header
 		header.Set(fasthttp.HeaderAllow, methods)
 		header.Set(fasthttp.HeaderAccessControlAllowMethods, methods)
 		header.Set(fasthttp.HeaderAccessControlAllowHeaders, "*")
 		header.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 		header.Set(fasthttp.HeaderCacheControl, "no-store")
+		header.Set(headerCacheStatus, statusAside)
 		rc.SetStatusCode(fasthttp.StatusNoContent)
 		return nil
 	default:
+		s.routes.claim(rc, about.route, noFormat, refused)
 		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
+		rc.Response.Header.Set(headerCacheStatus, statusAside)
 		return fault.New(fault.MethodNotAllowed, "A picture can only be fetched.")
 	}
 }
 
+// elsewhere answers a request for what is no picture.
+func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
+	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
+		s.routes.api.Claim(rc)
+		if s.upstream != nil {
+			ctx, cancel := s.door.Bound()
+			defer cancel()
+			return s.upstream.pass(ctx, rc)
+		}
+		mark(rc)
+		return fault.New(fault.NotFound, "There is no API here.")
+	}
+	mark(rc)
+	rc.Response.Header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
+	return notFound()
+}
+
 const methods = "GET, HEAD, OPTIONS"
 
-// mark sets what every answer has.
+// mark sets what every answer has, and that memory had nothing to do with it.
 func mark(rc *fasthttp.RequestCtx) {
-	header := &rc.Response.Header
-	header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
-	header.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")
-	header.Set(fasthttp.HeaderCrossOriginResourcePolicy, "cross-origin")
-	header.Set(headerCacheStatus, statusAside)
+	for _, line := range every {
+		rc.Response.Header.SetCanonical(line.key, line.value)
+	}
+	rc.Response.Header.Set(headerCacheStatus, statusAside)
 }
 
 func notFound() error { return fault.New(fault.NotFound, "There is nothing at this address.") }

@@ -16,53 +16,95 @@ import (
 
 const headerCacheStatus = "Cache-Status"
 
-// Cache-Control, by what may change behind an address. A tid or a hash leads
-// elsewhere only when a texture is deleted; a name whenever its player likes.
-const (
-	cacheByTexture = "public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800"
-	cacheNotFound  = "public, max-age=15"
+// Headers and values of pictures, as bytes: SetCanonical is the only way to set a
+// header without work for its name.
+var (
+	keyETag         = []byte("Etag")
+	keyCacheControl = []byte(fasthttp.HeaderCacheControl)
+	keyCacheStatus  = []byte(headerCacheStatus)
+	keySurrogateKey = []byte("Surrogate-Key")
+	keyCacheTag     = []byte("Cache-Tag")
+
+	typePNG  = []byte("image/png")
+	typeWebP = []byte("image/webp")
+	typeJSON = []byte("application/json; charset=utf-8")
 )
 
-func cacheByName(shared time.Duration) string {
+// every is what every answer has.
+var every = [...]struct{ key, value []byte }{
+	{[]byte(fasthttp.HeaderXContentTypeOptions), []byte("nosniff")},
+	{[]byte(fasthttp.HeaderAccessControlAllowOrigin), []byte("*")},
+	{[]byte(fasthttp.HeaderCrossOriginResourcePolicy), []byte("cross-origin")},
+}
+
+// Cache-Control, by what may change behind an address. A file with a hash never
+// does; a tid or a hash leads elsewhere only when a texture is deleted; a name
+// whenever its player likes.
+const cacheNotFound = "public, max-age=15"
+
+var (
+	cacheFile      = []byte("public, max-age=31536000, immutable")
+	cacheByTexture = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
+)
+
+func cacheByName(shared time.Duration) []byte {
 	sMaxage := ""
 	if shared > 0 {
 		sMaxage = fmt.Sprintf(", s-maxage=%d", shared/time.Second)
 	}
-	return "public, max-age=60" + sMaxage + ", stale-while-revalidate=600, stale-if-error=86400"
+	return []byte("public, max-age=60" + sMaxage + ", stale-while-revalidate=600, stale-if-error=86400")
 }
 
-func (s *Server) cacheControl(about subject) string {
-	if about.way == byTID || about.way == byHash {
+func (s *Server) cacheControl(of route) []byte {
+	switch of {
+	case textureFile:
+		return cacheFile
+	case avatarOfTID, avatarOfHash, previewOfTID, previewOfHash:
 		return cacheByTexture
+	default:
+		return s.byName
 	}
-	return s.byName
 }
 
-// The values of Cache-Status (RFC 9211) that do not depend on what was found.
+// The values of Cache-Status (RFC 9211).
 const (
 	statusAside  = "veneer; fwd=bypass" // memory has nothing to do with it
 	statusFailed = "veneer; fwd=miss"   // asked for elsewhere, but not got
 )
 
+var (
+	statusHit    = []byte("veneer; hit")
+	statusStale  = []byte("veneer; fwd=stale")
+	statusStored = []byte("veneer; fwd=miss; stored")
+)
+
 // cacheStatus says whether an answer came from memory.
-func cacheStatus(source edge.Source, drawn bool) string {
+func cacheStatus(source edge.Source, drawn bool) []byte {
 	switch {
 	case source == edge.Stale:
-		return "veneer; fwd=stale"
+		return statusStale
 	case drawn || source == edge.Asked:
-		return "veneer; fwd=miss; stored"
+		return statusStored
 	default:
-		return "veneer; hit"
+		return statusHit
 	}
+}
+
+// isHeld reports whether a visitor says that they have what an entity tag names.
+func isHeld(rc *fasthttp.RequestCtx, etag edge.ETag) bool {
+	lines := rc.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch)
+	return len(lines) > 0 && matches(lines, etag[:])
 }
 
 // matches reports whether the entity tag is among those of If-None-Match, by the
 // weak comparison that RFC 9110 demands there.
-func matches(lines [][]byte, etag string) bool {
+func matches(lines [][]byte, etag []byte) bool {
 	for _, line := range lines {
-		for candidate := range bytes.SplitSeq(line, []byte(",")) {
+		for len(line) > 0 {
+			var candidate []byte
+			candidate, line, _ = bytes.Cut(line, []byte(","))
 			candidate = bytes.TrimSpace(candidate)
-			if string(candidate) == "*" || string(bytes.TrimPrefix(candidate, []byte("W/"))) == etag {
+			if string(candidate) == "*" || bytes.Equal(bytes.TrimPrefix(candidate, []byte("W/")), etag) {
 				return true
 			}
 		}
@@ -99,57 +141,67 @@ func (t *Tags) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (t Tags) set(header *fasthttp.ResponseHeader, tags []string) {
+// set sets the headers to tags that are separated by spaces. It leaves them
+// separated by commas.
+func (t Tags) set(header *fasthttp.ResponseHeader, tags []byte) {
 	if len(tags) == 0 {
 		return
 	}
 	if t&SurrogateKey != 0 {
-		header.Set("Surrogate-Key", strings.Join(tags, " "))
+		header.SetCanonical(keySurrogateKey, tags)
 	}
 	if t&CacheTag != 0 {
-		header.Set("Cache-Tag", strings.Join(tags, ","))
+		for i, c := range tags {
+			if c == ' ' {
+				tags[i] = ','
+			}
+		}
+		header.SetCanonical(keyCacheTag, tags)
 	}
-}
-
-// presenceTags returns what a picture depends on. Never a hash: it would give
-// private files away.
-func presenceTags(key mapping.Key, led mapping.Mapping, revision string) []string {
-	return append(tagsOf(key, led), "render-"+revision)
 }
 
 // absenceTags returns what the absence of a picture depends on.
-func absenceTags(key mapping.Key, led mapping.Mapping) []string {
-	tags := tagsOf(key, led)
-	if name, ok := strings.CutPrefix(string(key), mapping.NamePrefix); ok {
+func absenceTags(want edge.Want, led mapping.Mapping) []byte {
+	tags := appendTags(nil, want, led)
+	if name, ok := strings.CutPrefix(string(want.Key), mapping.NamePrefix); ok {
 		// Escaped, as anything can stand in a path.
-		tags = append(tags, "name-"+url.PathEscape(name))
+		tags = appendTag(tags, "name-", url.PathEscape(name))
 	}
 	return tags
 }
 
-// tagsOf returns tags for a key and for all on the way from it to a texture.
-func tagsOf(key mapping.Key, led mapping.Mapping) []string {
-	var tags []string
-	tag := func(kind string, id int64) { tags = append(tags, kind+strconv.FormatInt(id, 10)) }
-
+// appendTags appends tags for a key and for all on the way from it to a texture.
+// Never a hash: it would give private files away.
+func appendTags(tags []byte, want edge.Want, led mapping.Mapping) []byte {
 	// Users and textures have tags also while they do not exist.
-	uid, isUser := strings.CutPrefix(string(key), mapping.UIDPrefix)
-	tid, isTexture := strings.CutPrefix(string(key), mapping.TIDPrefix)
+	uid, isUser := strings.CutPrefix(borrowed(want.Key), mapping.UIDPrefix)
+	tid, isTexture := strings.CutPrefix(borrowed(want.Key), mapping.TIDPrefix)
 	switch {
 	case isUser:
-		tags = append(tags, "user-"+uid)
+		tags = appendTag(tags, "user-", uid)
 		if led.User != nil && led.User.Avatar != 0 {
-			tag("texture-", led.User.Avatar)
+			tags = appendTagID(tags, "texture-", led.User.Avatar)
 		}
 	case isTexture:
-		tags = append(tags, "texture-"+tid)
+		tags = appendTag(tags, "texture-", tid)
 	case led.Player != nil:
-		tag("player-", led.Player.PID)
-		if led.Player.Skin != nil {
-			tag("texture-", led.Player.Skin.TID)
+		tags = appendTagID(tags, "player-", led.Player.PID)
+		if worn := want.Slot.Of(led.Player); worn != nil {
+			tags = appendTagID(tags, "texture-", worn.TID)
 		}
 	case led.Texture != nil:
-		tag("texture-", led.Texture.TID)
+		tags = appendTagID(tags, "texture-", led.Texture.TID)
 	}
 	return tags
+}
+
+func appendTag(tags []byte, kind, value string) []byte {
+	if len(tags) > 0 {
+		tags = append(tags, ' ')
+	}
+	return append(append(tags, kind...), value...)
+}
+
+func appendTagID(tags []byte, kind string, id int64) []byte {
+	return strconv.AppendInt(appendTag(tags, kind, ""), id, 10)
 }

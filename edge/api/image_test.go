@@ -32,7 +32,7 @@ type town struct {
 	robot, slim, cape *mapping.Texture
 }
 
-func openTown(t *testing.T, changes ...func(*setup)) town {
+func openTown(t testing.TB, changes ...func(*setup)) town {
 	t.Helper()
 	s := open(t, changes...)
 	w := town{
@@ -176,7 +176,24 @@ func TestRefusals(t *testing.T) {
 		{"/avatar/uuid/00000000-0000-0000-0000-000000000000", 404, 3, briefly, ""},
 		{"/preview/player/Steve", 404, 3, briefly, ""},
 		{"/preview/user/1", 404, 3, briefly, ""},
-		{"/textures/" + hash, 404, 3, briefly, ""},
+		{"/textures", 404, 3, briefly, ""},
+		{"/textures/" + hash + ".webp", 404, 3, briefly, ""},
+		{"/textures/" + strings.ToUpper(hash), 404, 3, briefly, ""},
+		{"/textures/" + strings.Repeat("0", 64), 404, 3, briefly, ""},
+		{"/skin/Steve", 404, 3, briefly, ""},
+		{"/skin/Steve.webp", 404, 3, briefly, ""},
+		{"/skin/Naked.png", 404, 3, briefly, "player-3 name-naked"},
+		{"/skin/Nobody_1.png", 404, 3, briefly, "name-nobody_1"},
+		{"/cape/Alex.png", 404, 3, briefly, "player-2 name-alex"},
+		{"/cape/.png", 404, 3, briefly, ""},
+		{"/csl/Steve", 404, 3, briefly, ""},
+		{"/csl/Steve.png", 404, 3, briefly, ""},
+		{"/csl/.json", 404, 3, briefly, ""},
+		{"/csl/Nobody_1.json", 404, 3, briefly, "name-nobody_1"},
+		{"/avatar/uuid/7d444840-9dc0-11d1-b245-5ffdce74fad", 404, 3, briefly, ""},
+		{"/avatar/uuid/7d444840-9dc0-11d1-b245-5ffdce74fad2-", 404, 3, briefly, ""},
+		{"/avatar/uuid/7d4448409-dc0-11d1-b245-5ffdce74fad2", 404, 3, briefly, ""},
+		{"/avatar/uuid/{d444840-9dc0-11d1-b245-5ffdce74fad2}", 404, 3, briefly, ""},
 		{"/api", 404, 3, never, ""},
 		{"/api/user", 404, 3, never, ""},
 

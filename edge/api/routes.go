@@ -1,28 +1,90 @@
 package api
 
-import "github.com/veneer-skins/veneer/shared/serve"
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// format is what an answer is written in, as metrics tell it.
+type format uint8
+
+const (
+	noFormat format = iota // nothing, or the JSON of a refusal
+	formatPNG
+	formatWebP
+	formatJSON
+	formatCount
+)
+
+var formatNames = [formatCount]string{noFormat: "none", formatPNG: "png", formatWebP: "webp", formatJSON: "json"}
+
+// formatOf returns the format of a view.
+func formatOf(view edge.View) format {
+	if view.Format == render.WebP {
+		return formatWebP
+	}
+	return formatPNG
+}
+
+// outcome is how a request ended, as metrics tell it.
+type outcome uint8
+
+const (
+	hit         outcome = iota // all was in memory
+	coalesced                  // waited for what was made for another request
+	rendered                   // drawn, fetched or asked for
+	notModified                // the visitor has it
+	missing                    // there is no such thing
+	refused                    // the request makes no sense
+	shed                       // too much is being asked for
+	failed                     // a dependency is down, or we are wrong
+	preflight                  // only the methods were asked for
+	outcomeCount
+)
+
+var outcomeNames = [outcomeCount]string{
+	hit: "hit", coalesced: "coalesced", rendered: "rendered", notModified: "not-modified", missing: "not-found",
+	refused: "refused", shed: "shed", failed: "error", preflight: "preflight",
+}
+
+// outcomeOf returns how a request ended that failed.
+func outcomeOf(err error) outcome {
+	switch f := fault.Of(err); {
+	case errors.Is(err, edge.ErrShed):
+		return shed
+	case f.Kind == fault.NotFound:
+		return missing
+	case f.Kind == fault.Invalid || f.Kind == fault.MethodNotAllowed:
+		return refused
+	default:
+		return failed
+	}
+}
 
 // routes are what the public listener counts and logs requests under.
 type routes struct {
-	api               *serve.Route // all that is passed on
-	avatars, previews [byHash + 1]*serve.Route
+	api *serve.Route // all that is passed on
+	own [routeCount][formatCount][outcomeCount]*serve.Route
 }
 
-func newRoutes(door serve.Door) routes {
-	return routes{
-		api: door.Route("/api"),
-		avatars: [...]*serve.Route{
-			byName: door.Route("/avatar/player/{name}"), byUser: door.Route("/avatar/user/{uid}"),
-			byTID: door.Route("/avatar/{tid}"), byHash: door.Route("/avatar/hash/{hash}"),
-		},
-		previews: [...]*serve.Route{byTID: door.Route("/preview/{tid}"), byHash: door.Route("/preview/hash/{hash}")},
+func newRoutes(door serve.Door) *routes {
+	r := &routes{api: door.Route("/api")}
+	for of, name := range routeNames {
+		for in, format := range formatNames {
+			for how, outcome := range outcomeNames {
+				r.own[of][in][how] = door.Route(name, serve.Label{Name: "format", Value: format}, serve.Label{Name: "outcome", Value: outcome})
+			}
+		}
 	}
+	return r
 }
 
-// of returns the route of a picture.
-func (r *routes) of(about subject) *serve.Route {
-	if about.preview {
-		return r.previews[about.way]
-	}
-	return r.avatars[about.way]
+func (r *routes) claim(rc *fasthttp.RequestCtx, of route, in format, how outcome) {
+	r.own[of][in][how].Claim(rc)
 }

@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 // site is a whole edge on a real socket, with a core and a store of its own.
 type site struct {
 	url       string
+	server    *fasthttp.Server
 	core      *origintest.Core
 	store     *objects.Store
 	directory string
@@ -68,6 +69,11 @@ type studio struct {
 func (s *studio) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
 	s.fetched.Add(1)
 	return s.sheets.Sheet(ctx, hash)
+}
+
+func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	s.fetched.Add(1)
+	return s.sheets.File(ctx, hash)
 }
 
 func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
@@ -109,7 +115,7 @@ type setup struct {
 }
 
 // open opens a site that is in touch with its core.
-func open(t *testing.T, changes ...func(*setup)) *site {
+func open(t testing.TB, changes ...func(*setup)) *site {
 	t.Helper()
 	with := setup{
 		api:      api.Config{CacheTags: api.TagsBoth},
@@ -142,7 +148,8 @@ func open(t *testing.T, changes ...func(*setup)) *site {
 	}
 	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
 	must(t, err)
-	s.url = listen(t, server.HTTP())
+	s.server = server.HTTP()
+	s.url = listen(t, s.server)
 	t.Cleanup(func() {
 		cancel()
 		background.Wait()
@@ -153,7 +160,7 @@ func open(t *testing.T, changes ...func(*setup)) *site {
 }
 
 // listen serves on a socket of its own until the test ends, and returns the URL.
-func listen(t *testing.T, server *fasthttp.Server) string {
+func listen(t testing.TB, server *fasthttp.Server) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
@@ -166,14 +173,14 @@ func listen(t *testing.T, server *fasthttp.Server) string {
 	return "http://" + listener.Addr().String()
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -188,7 +195,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // put stores a texture and returns what keys lead to.
-func (s *site) put(t *testing.T, tid int64, sheet skin.Sheet, kind skin.Type) *mapping.Texture {
+func (s *site) put(t testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *mapping.Texture {
 	t.Helper()
 	file := origintest.File(t, sheet, kind)
 	must(t, s.store.Put(t.Context(), skin.HashOf(file), file))
@@ -196,7 +203,7 @@ func (s *site) put(t *testing.T, tid int64, sheet skin.Sheet, kind skin.Type) *m
 }
 
 // set changes what keys lead to and waits until the edge has heard of it.
-func (s *site) set(t *testing.T, changes map[mapping.Key]mapping.Mapping) {
+func (s *site) set(t testing.TB, changes map[mapping.Key]mapping.Mapping) {
 	t.Helper()
 	before := s.mappings.Position().Revision
 	s.core.Set(changes)
@@ -204,7 +211,7 @@ func (s *site) set(t *testing.T, changes map[mapping.Key]mapping.Mapping) {
 }
 
 // remove takes a texture's file out of the store.
-func (s *site) remove(t *testing.T, hash skin.Hash) {
+func (s *site) remove(t testing.TB, hash skin.Hash) {
 	t.Helper()
 	must(t, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
 }
@@ -221,7 +228,7 @@ var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-func (s *site) do(t *testing.T, method, path string, header http.Header, body string) reply {
+func (s *site) do(t testing.TB, method, path string, header http.Header, body string) reply {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
 	must(t, err)
@@ -234,14 +241,14 @@ func (s *site) do(t *testing.T, method, path string, header http.Header, body st
 	return reply{status: response.StatusCode, header: response.Header, body: string(content)}
 }
 
-func (s *site) get(t *testing.T, path string) reply {
+func (s *site) get(t testing.TB, path string) reply {
 	t.Helper()
 	return s.do(t, http.MethodGet, path, nil, "")
 }
 
 // unmark takes the marker out of the store, so that nothing in it is believed to
 // be missing.
-func (s *site) unmark(t *testing.T) {
+func (s *site) unmark(t testing.TB) {
 	t.Helper()
 	must(t, os.Remove(filepath.Join(s.directory, ".veneer")))
 }

@@ -2,11 +2,11 @@ package api
 
 import (
 	"math"
+	"net/url"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/render"
@@ -15,105 +15,272 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// way is by what a picture is asked for.
-type way uint8
+// route is one of the paths that are answered here.
+type route uint8
 
 const (
-	byName way = iota
-	byUser
-	byTID
-	byHash
+	avatarOfPlayer route = iota
+	avatarOfUUID
+	avatarOfUser
+	avatarOfTID
+	avatarOfHash
+	previewOfTID
+	previewOfHash
+	textureFile
+	skinFile
+	capeFile
+	profile
+	routeCount
 )
 
-// subject is what the path of a picture says.
+// routeNames are the names of the routes in metrics and logs.
+var routeNames = [routeCount]string{
+	avatarOfPlayer: "/avatar/player/{name}",
+	avatarOfUUID:   "/avatar/uuid/{uuid}",
+	avatarOfUser:   "/avatar/user/{uid}",
+	avatarOfTID:    "/avatar/{tid}",
+	avatarOfHash:   "/avatar/hash/{hash}",
+	previewOfTID:   "/preview/{tid}",
+	previewOfHash:  "/preview/hash/{hash}",
+	textureFile:    "/textures/{hash}",
+	skinFile:       "/skin/{name}.png",
+	capeFile:       "/cape/{name}.png",
+	profile:        "/csl/{name}.json",
+}
+
+// subject is what a path says.
 type subject struct {
-	preview bool
-	way     way
-	value   string // the name, number or hash, not yet understood
-	suffix  string // .png, .webp or none
+	route  route
+	value  string // the name, number or hash, not yet understood
+	suffix string // .png, .webp or none
 }
 
 // subjectOf reads a path, which is decoded already. It tells only whether the
-// path has the shape of a picture's; whether it leads to one is for later.
+// path has the shape of a route; whether it leads to something is for later.
 func subjectOf(path string) (subject, bool) {
-	var about subject
-	rest, isAvatar := strings.CutPrefix(path, "/avatar/")
-	if !isAvatar {
-		if rest, about.preview = strings.CutPrefix(path, "/preview/"); !about.preview {
-			return subject{}, false
+	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	about := subject{value: rest}
+	switch first {
+	case "avatar":
+		about.route = avatarOfTID
+		if kind, value, ok := strings.Cut(rest, "/"); ok {
+			about.value = value
+			switch kind {
+			case "player":
+				about.route = avatarOfPlayer
+			case "uuid":
+				about.route = avatarOfUUID
+			case "user":
+				about.route = avatarOfUser
+			case "hash":
+				about.route = avatarOfHash
+			default:
+				return subject{}, false
+			}
 		}
+	case "preview":
+		about.route = previewOfTID
+		if value, ok := strings.CutPrefix(rest, "hash/"); ok {
+			about.route, about.value = previewOfHash, value
+		}
+	case "textures":
+		about.route = textureFile
+	case "skin":
+		about.route = skinFile
+	case "cape":
+		about.route = capeFile
+	case "csl":
+		about.route = profile
+		// Mods look for the files of a profile below the place of the profile.
+		if value, ok := strings.CutPrefix(rest, "textures/"); ok {
+			about.route, about.value = textureFile, value
+		}
+	default:
+		return subject{}, false
 	}
-	about.way = byTID
-	if value, ok := strings.CutPrefix(rest, "hash/"); ok {
-		rest, about.way = value, byHash
-	} else if value, ok := strings.CutPrefix(rest, "player/"); ok && isAvatar {
-		rest, about.way = value, byName
-	} else if value, ok := strings.CutPrefix(rest, "user/"); ok && isAvatar {
-		rest, about.way = value, byUser
+	ok := about.cutSuffix()
+	return about, ok && about.value != "" && !strings.Contains(about.value, "/")
+}
+
+// cutSuffix takes the suffix off the value and reports whether the route has it.
+func (about *subject) cutSuffix() bool {
+	if about.route == profile {
+		value, ok := strings.CutSuffix(about.value, ".json")
+		about.value = value
+		return ok
 	}
-	for _, suffix := range []string{".png", ".webp"} {
-		if value, ok := strings.CutSuffix(rest, suffix); ok {
-			rest, about.suffix = value, suffix
+	for _, suffix := range [...]string{".png", ".webp"} {
+		if value, ok := strings.CutSuffix(about.value, suffix); ok {
+			about.value, about.suffix = value, suffix
 			break
 		}
 	}
-	about.value = rest
-	return about, rest != "" && !strings.Contains(rest, "/")
+	switch about.route {
+	case textureFile:
+		return about.suffix != ".webp" // files are stored as PNG
+	case skinFile, capeFile:
+		return about.suffix == ".png"
+	default:
+		return true
+	}
 }
 
-// wantOf returns the picture that a path and a query ask for: a NotFound fault
-// for what can lead nowhere, and an Invalid one for a query that makes no sense.
-func wantOf(about subject, query *fasthttp.Args) (edge.Want, error) {
-	key, err := keyOf(about)
-	if err != nil {
-		return edge.Want{}, err
+// wantOf returns what a path and a query ask for: a NotFound fault for what can
+// lead nowhere, and an Invalid one for a query that makes no sense. The key is
+// appended to scratch.
+func wantOf(about subject, query string, scratch []byte) (edge.Want, error) {
+	key, ok := appendKey(scratch, about)
+	if !ok {
+		return edge.Want{}, notFound()
 	}
-	want := edge.Want{Key: key, Format: render.WebP}
-	// CDNs tell pictures apart by their suffix, so that has the last word.
-	if about.suffix == ".png" || about.suffix == "" && query.Has("png") {
-		want.Format = render.PNG
+	want := edge.Want{Key: key}
+	switch about.route {
+	case textureFile, skinFile, capeFile:
+		want.File = true
+		if about.route == capeFile {
+			want.Slot = edge.CapeSlot
+		}
+		return want, nil
+	case profile:
+		return want, nil
 	}
 
-	if about.preview {
+	asked := parametersOf(query)
+	// CDNs tell pictures apart by their suffix, so that has the last word.
+	want.Format = render.WebP
+	if about.suffix == ".png" || about.suffix == "" && asked.png {
+		want.Format = render.PNG
+	}
+	if about.route == previewOfTID || about.route == previewOfHash {
 		want.Pose = render.Preview
-		height, err := integer(query, "height", render.DefaultHeight)
+		height, err := asked.height.or("height", render.DefaultHeight)
 		want.Size = render.HeightOf(height)
 		return want, err
 	}
 	want.Pose = render.Flat
-	if query.Has("3d") {
+	if asked.isometric {
 		want.Pose = render.Isometric
 	}
-	size, err := integer(query, "size", render.DefaultSize)
+	size, err := asked.size.or("size", render.DefaultSize)
 	want.Size = render.SizeOf(size)
 	return want, err
 }
 
-// keyOf returns the key that a path leads from. It is empty for a user who
-// cannot exist: all those have the default avatar.
-func keyOf(about subject) (mapping.Key, error) {
-	switch about.way {
-	case byName:
-		if isName(about.value) {
-			return mapping.Name(about.value), nil
-		}
-	case byUser:
-		if uid, ok := parseInteger(about.value); ok {
-			if uid <= 0 || uid == math.MaxInt64 {
-				return "", nil
-			}
-			return mapping.UID(uid), nil
-		}
-	case byHash:
-		if hash, err := skin.ParseHash(about.value); err == nil {
-			return mapping.Hash(hash), nil
-		}
-	case byTID:
-		if tid, ok := parseInteger(about.value); ok && tid > 0 && tid < math.MaxInt64 {
-			return mapping.TID(tid), nil
+// parameters are what a query says about a picture.
+type parameters struct {
+	png, isometric bool
+	size, height   parameter
+}
+
+// parameter is the value of a parameter that may be given.
+type parameter struct {
+	value string
+	given bool
+}
+
+// parametersOf reads a query. Of parameters that are given several times the
+// first counts.
+func parametersOf(query string) parameters {
+	var asked parameters
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		name, value, _ := strings.Cut(pair, "=")
+		switch unescaped(name) {
+		case "png":
+			asked.png = true
+		case "3d":
+			asked.isometric = true
+		case "size":
+			asked.size.give(value)
+		case "height":
+			asked.height.give(value)
 		}
 	}
-	return "", notFound()
+	return asked
+}
+
+func (p *parameter) give(value string) {
+	if !p.given {
+		*p = parameter{value: unescaped(value), given: true}
+	}
+}
+
+// or returns the parameter as an integer, and otherwise if it is not given.
+func (p parameter) or(name string, otherwise int) (int, error) {
+	if !p.given {
+		return otherwise, nil
+	}
+	n, ok := parseInteger(p.value)
+	if !ok {
+		return 0, fault.Field(name, "The %s must be an integer.", name)
+	}
+	return int(n), nil
+}
+
+// unescaped returns a part of a query as it was meant. What is escaped wrongly
+// stays as it is.
+func unescaped(text string) string {
+	if !strings.ContainsAny(text, "%+") {
+		return text
+	}
+	if plain, err := url.QueryUnescape(text); err == nil {
+		return plain
+	}
+	return text
+}
+
+// appendKey appends the key that a path leads from, and reports whether there can
+// be one. It is empty for a user who cannot exist: all those have the default
+// avatar.
+func appendKey(dst []byte, about subject) ([]byte, bool) {
+	switch about.route {
+	case avatarOfPlayer, skinFile, capeFile, profile:
+		return mapping.AppendName(dst, about.value), isName(about.value)
+	case avatarOfUUID:
+		return appendUUID(append(dst, mapping.UUIDPrefix...), about.value)
+	case avatarOfUser:
+		uid, ok := parseInteger(about.value)
+		if uid <= 0 || uid == math.MaxInt64 {
+			return dst, ok
+		}
+		return strconv.AppendInt(append(dst, mapping.UIDPrefix...), uid, 10), ok
+	case avatarOfTID, previewOfTID:
+		tid, ok := parseInteger(about.value)
+		return strconv.AppendInt(append(dst, mapping.TIDPrefix...), tid, 10), ok && 0 < tid && tid < math.MaxInt64
+	default:
+		_, err := skin.ParseHash(about.value)
+		return append(append(dst, mapping.HashPrefix...), about.value...), err == nil
+	}
+}
+
+// appendUUID appends the one form in which a UUID is looked up, hyphenated and in
+// lower case. It reads those with and without hyphens, in any case.
+func appendUUID(dst []byte, text string) ([]byte, bool) {
+	hyphenated := len(text) == 36
+	if !hyphenated && len(text) != 32 {
+		return dst, false
+	}
+	for digits := 0; text != ""; digits++ {
+		if digits == 8 || digits == 12 || digits == 16 || digits == 20 {
+			dst = append(dst, '-')
+			if hyphenated {
+				if text[0] != '-' {
+					return dst, false
+				}
+				text = text[1:]
+			}
+		}
+		c := text[0]
+		if 'A' <= c && c <= 'F' {
+			c += 'a' - 'A'
+		}
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return dst, false
+		}
+		dst, text = append(dst, c), text[1:]
+	}
+	return dst, true
 }
 
 // maxName bounds the bytes of a name that core is asked about. Site operators
@@ -123,19 +290,6 @@ const maxName = 128
 // isName reports whether a text could be a player's name.
 func isName(text string) bool {
 	return len(text) <= maxName && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
-}
-
-// integer returns the integer that a query holds under a name, and otherwise if
-// it holds none. Of several the first counts.
-func integer(query *fasthttp.Args, name string, otherwise int) (int, error) {
-	if !query.Has(name) {
-		return otherwise, nil
-	}
-	n, ok := parseInteger(string(query.Peek(name)))
-	if !ok {
-		return 0, fault.Field(name, "The %s must be an integer.", name)
-	}
-	return int(n), nil
 }
 
 // parseInteger reads a decimal integer of any length. One beyond the range of

@@ -41,15 +41,9 @@ func NewSheets(files Files) Sheets { return Sheets{files: files} }
 // Sheet returns the texture with a hash: a NotFound fault if its file is missing
 // for certain, and an Unavailable one for any other trouble with the store.
 func (s Sheets) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
-	filesFetched.Inc()
-	file, err := s.files.Get(ctx, hash)
-	switch {
-	case errors.Is(err, objects.ErrNotFound):
-		filesMissing.Inc()
-		return skin.Sheet{}, &fault.Error{Kind: fault.NotFound, Message: "The file of this texture is missing.", Cause: err}
-	case err != nil:
-		filesFailed.Inc()
-		return skin.Sheet{}, fault.Down("texture store", err)
+	file, err := s.File(ctx, hash)
+	if err != nil {
+		return skin.Sheet{}, err
 	}
 	sheet, err := skin.Decode(file)
 	if err != nil {
@@ -57,4 +51,19 @@ func (s Sheets) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
 		return skin.Sheet{}, fmt.Errorf("texture %s: %w", hash, err)
 	}
 	return sheet, nil
+}
+
+// File returns the file of the texture with a hash, and faults as Sheet does.
+func (s Sheets) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	filesFetched.Inc()
+	file, err := s.files.Get(ctx, hash)
+	switch {
+	case errors.Is(err, objects.ErrNotFound):
+		filesMissing.Inc()
+		return nil, &fault.Error{Kind: fault.NotFound, Message: "The file of this texture is missing.", Cause: err}
+	case err != nil:
+		filesFailed.Inc()
+		return nil, fault.Down("texture store", err)
+	}
+	return file, nil
 }

@@ -40,6 +40,9 @@ func ParseHash(text string) (Hash, error) {
 // String returns the hash as 64 lower-case hexadecimal digits.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
+// AppendTo appends to dst what String returns.
+func (h Hash) AppendTo(dst []byte) []byte { return hex.AppendEncode(dst, h[:]) }
+
 // MarshalText writes the hash as String does.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 

@@ -223,8 +223,8 @@ func inspect(t *testing.T, setting string) (picture string) {
 	for _, want := range []string{
 		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
 		`veneer_edge_lookups_total{source="asked"} 1`, "veneer_edge_renders_running 0",
-		`veneer_requests_total{listener="public",route="/avatar/player/{name}",status="2xx"} 1`,
-		`veneer_request_seconds_count{listener="public",route="/avatar/player/{name}"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
+		`veneer_requests_total{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered",status="2xx"} 1`,
+		`veneer_request_seconds_count{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
 	} {
 		if !strings.Contains(known, want+"\n") {
 			t.Errorf("the metrics lack %q", want)

@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// What mods ask for: the files themselves, and who wears which.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	robot := string(origintest.File(t, paint.Robot(), skin.Steve))
+	ranger := string(origintest.File(t, paint.Ranger(), skin.Alex))
+	cape := string(origintest.File(t, paint.Sunrise(), skin.Cape))
+	const forEver = "public, max-age=31536000, immutable"
+
+	f := func(path, want, cache, tags string) {
+		t.Helper()
+		got := w.get(t, path)
+		if got.status != http.StatusOK || got.body != want {
+			t.Fatalf("%s: %d, %d bytes; want 200 and the file of %d", path, got.status, len(got.body), len(want))
+		}
+		etag := got.header.Get("Etag")
+		for _, name := range []string{"Date", "Cache-Status", "Etag", "Content-Length"} {
+			got.header.Del(name)
+		}
+		if diff := cmp.Diff(http.Header{
+			"Access-Control-Allow-Origin":  {"*"},
+			"Cache-Control":                {cache},
+			"Cache-Tag":                    {strings.ReplaceAll(tags, " ", ",")},
+			"Content-Type":                 {"image/png"},
+			"Cross-Origin-Resource-Policy": {"cross-origin"},
+			"Surrogate-Key":                {tags},
+			"X-Content-Type-Options":       {"nosniff"},
+		}, got.header); diff != "" {
+			t.Errorf("header of %s (-want +got):\n%s", path, diff)
+		}
+		again := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {etag}}, "")
+		if again.status != http.StatusNotModified || again.header.Get("Cache-Control") != cache {
+			t.Errorf("%s once more with %s: %d, Cache-Control %q; want 304", path, etag, again.status, again.header.Get("Cache-Control"))
+		}
+	}
+
+	f("/textures/"+w.robot.Hash.String(), robot, forEver, "texture-11")
+	f("/textures/"+w.robot.Hash.String()+".png", robot, forEver, "texture-11")
+	f("/textures/"+w.cape.Hash.String()+"?size=x&png", cape, forEver, "texture-13")
+	f("/csl/textures/"+w.cape.Hash.String(), cape, forEver, "texture-13")
+	f("/skin/Steve.png", robot, byName, "player-1 texture-11")
+	f("/skin/ALEX.png", ranger, byName, "player-2 texture-12")
+	f("/cape/steve.png", cape, byName, "player-1 texture-13")
+
+	// A file is fetched once, by whatever way it is asked for.
+	if fetched := w.studio.fetched.Load(); fetched != 3 {
+		t.Errorf("%d files were fetched; want the three", fetched)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	w.set(t, map[mapping.Key]mapping.Mapping{
+		`name:"é\`: {Player: &mapping.Player{PID: 6, Name: `"É\`}},
+	})
+	robot, slim, cape := w.robot.Hash.String(), w.slim.Hash.String(), w.cape.Hash.String()
+
+	f := func(path, want, tags string) {
+		t.Helper()
+		got := w.get(t, path)
+		if got.status != http.StatusOK || got.body != want || got.header.Get("Content-Type") != "application/json; charset=utf-8" {
+			t.Fatalf("%s: %d %s %s; want 200 and %s", path, got.status, got.header.Get("Content-Type"), got.body, want)
+		}
+		if got.header.Get("Cache-Control") != byName || got.header.Get("Surrogate-Key") != tags {
+			t.Errorf("%s: Cache-Control %q, Surrogate-Key %q; want %q and %q", path, got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key"), byName, tags)
+		}
+		etag := got.header.Get("Etag")
+		if again := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {etag}}, ""); again.status != http.StatusNotModified || again.body != "" {
+			t.Errorf("%s once more with %s: %d; want 304", path, etag, again.status)
+		}
+	}
+	f("/csl/Steve.json", `{"username":"Steve","skins":{"default":"`+robot+`"},"cape":"`+cape+`"}`, "player-1 texture-11 texture-13")
+	f("/csl/aLEX.json", `{"username":"Alex","skins":{"slim":"`+slim+`"}}`, "player-2 texture-12")
+	f("/csl/Naked.json", `{"username":"Naked","skins":{}}`, "player-3")
+	f("/csl/%22%C3%89%5C.json", `{"username":"\"É\\","skins":{}}`, "player-6")
+
+	before := w.get(t, "/csl/Alex.json").header.Get("Etag")
+	w.set(t, map[mapping.Key]mapping.Mapping{"name:alex": {Player: &mapping.Player{PID: 2, Name: "Alex", Skin: w.robot}}})
+	got := w.do(t, http.MethodGet, "/csl/Alex.json", http.Header{"If-None-Match": {before}}, "")
+	if got.status != http.StatusOK || !strings.Contains(got.body, robot) {
+		t.Errorf("after a change of skin: %d %s; want 200 with the other hash", got.status, got.body)
+	}
+}

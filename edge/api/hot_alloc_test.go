@@ -1,0 +1,100 @@
+//go:build !race
+
+package api_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// wire is a connection that a test hands one request after another.
+type wire struct {
+	net.Conn
+	requests chan []byte
+	idle     chan struct{} // receives when the server wants the next request
+	answer   []byte        // all that was written since
+}
+
+func (w *wire) Read(into []byte) (int, error) {
+	w.idle <- struct{}{}
+	request, ok := <-w.requests
+	if !ok {
+		return 0, io.EOF
+	}
+	return copy(into, request), nil
+}
+
+func (w *wire) Write(part []byte) (int, error) {
+	w.answer = append(w.answer, part...)
+	return len(part), nil
+}
+
+func (w *wire) Close() error                     { return nil }
+func (w *wire) SetDeadline(time.Time) error      { return nil }
+func (w *wire) SetReadDeadline(time.Time) error  { return nil }
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+func (w *wire) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+func (w *wire) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+// ask sends a request and returns once it is answered.
+func (w *wire) ask(request []byte) {
+	w.answer = w.answer[:0]
+	w.requests <- request
+	<-w.idle
+}
+
+// What is in memory is answered without a single allocation, from the first byte
+// that is read to the last one that is written.
+func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the process
+	w := openTown(t)
+	w.set(t, map[mapping.Key]mapping.Mapping{
+		"uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
+	})
+	through := &wire{requests: make(chan []byte), idle: make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- w.server.ServeConn(through) }()
+	<-through.idle
+	defer func() {
+		close(through.requests)
+		must(t, <-served)
+	}()
+
+	hash := w.robot.Hash.String()
+	for _, path := range []string{
+		"/avatar/player/Steve", "/avatar/player/STEVE.png", "/avatar/player/%53teve?3d&size=64&png",
+		"/avatar/player/Steve?png=1&3d=1&size=64", "/avatar/player/Steve?size=64&x=y&png&3d",
+		"/avatar/uuid/7d444840-9dc0-11d1-b245-5ffdce74fad2?size=32", "/avatar/uuid/7D4448409DC011D1B2455FFDCE74FAD2.webp",
+		"/avatar/user/1?3d", "/avatar/user/2", "/avatar/user/777.png?size=512", "/avatar/user/0",
+		"/avatar/11", "/avatar/12?3d&png", "/avatar/hash/" + hash + "?size=128",
+		"/preview/12", "/preview/13.png", "/preview/hash/" + hash + "?height=200&png",
+		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash,
+		"/skin/Steve.png", "/cape/steve.png", "/csl/Steve.json",
+	} {
+		first := w.get(t, path)
+		if first.status != http.StatusOK {
+			t.Fatalf("%s: %d; want 200", path, first.status)
+		}
+		if status := w.get(t, path).header.Get("Cache-Status"); status != "veneer; hit" {
+			t.Fatalf("%s once more: Cache-Status %s; want a hit", path, status)
+		}
+		const header = "Host: images.example.org\r\nUser-Agent: test\r\nAccept: image/webp,*/*\r\n"
+		for header, want := range map[string]string{
+			header: "HTTP/1.1 200 OK\r\n",
+			header + "If-None-Match: \"other\", " + first.header.Get("Etag") + "\r\n": "HTTP/1.1 304 Not Modified\r\n",
+		} {
+			request := []byte("GET " + path + " HTTP/1.1\r\n" + header + "\r\n")
+			allocations := testing.AllocsPerRun(100, func() { through.ask(request) })
+			if len(through.answer) < len(want) || string(through.answer[:len(want)]) != want {
+				t.Errorf("%s: the answer begins %q; want %q", path, through.answer[:min(60, len(through.answer))], want)
+			}
+			if allocations != 0 {
+				t.Errorf("%s, answered %q: %v allocations; want none", path, want, allocations)
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package api_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// BenchmarkHit answers hits over a connection without a kernel: what is left is
+// what the programs themselves cost. bare is a fasthttp handler that finds the
+// same bytes and headers in a map by the target of the request.
+func BenchmarkHit(b *testing.B) {
+	w := openTown(b)
+	w.set(b, map[mapping.Key]mapping.Mapping{})
+	const target = "/avatar/player/Steve?size=64&3d"
+	w.get(b, target)
+	got := w.get(b, target)
+	request := []byte("GET " + target + " HTTP/1.1\r\nHost: images.example.org\r\n\r\n")
+
+	type line struct{ key, value []byte }
+	type answer struct {
+		header []line
+		body   []byte
+	}
+	known := map[string]*answer{}
+	kept := &answer{body: []byte(got.body)}
+	for name, values := range got.header {
+		if name != "Date" && name != "Content-Length" {
+			kept.header = append(kept.header, line{[]byte(name), []byte(values[0])})
+		}
+	}
+	known[target] = kept
+	bare := &fasthttp.Server{NoDefaultServerHeader: true, NoDefaultContentType: true, Handler: func(rc *fasthttp.RequestCtx) {
+		found := known[string(rc.RequestURI())]
+		for _, line := range found.header {
+			rc.Response.Header.SetCanonical(line.key, line.value)
+		}
+		rc.Response.SetBodyRaw(found.body)
+	}}
+
+	for _, of := range []struct {
+		name   string
+		server *fasthttp.Server
+	}{{"edge", w.server}, {"bare", bare}} {
+		b.Run("of="+of.name, func(b *testing.B) {
+			through := &loop{request: request, left: b.N, want: []byte("HTTP/1.1 200 OK\r\n")}
+			b.ReportAllocs()
+			if err := of.server.ServeConn(through); err != nil {
+				b.Fatal(err)
+			}
+			if through.wrong > 0 {
+				b.Errorf("%d answers are not 200", through.wrong)
+			}
+		})
+	}
+}
+
+// loop is a connection that asks the same so many times.
+type loop struct {
+	wire
+
+	request, want []byte
+	left, wrong   int
+}
+
+func (l *loop) Read(into []byte) (int, error) {
+	if l.left == 0 {
+		return 0, io.EOF
+	}
+	l.left--
+	return copy(into, l.request), nil
+}
+
+func (l *loop) Write(part []byte) (int, error) {
+	if !bytes.HasPrefix(part, l.want) {
+		l.wrong++
+	}
+	return len(part), nil
+}
