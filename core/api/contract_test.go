@@ -406,7 +406,8 @@ func TestDocumentHasExamples(t *testing.T) {
 func isCores(path string) bool { return strings.HasPrefix(path, "/api/") }
 
 func isEdges(path string) bool {
-	return strings.HasPrefix(path, "/avatar/") || strings.HasPrefix(path, "/preview/")
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return slices.Contains([]string{"avatar", "preview", "textures", "skin", "cape", "csl"}, first)
 }
 
 // The route table and the document name the same operations.
