@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -88,28 +87,6 @@ func cacheStatus(source edge.Source, drawn bool) []byte {
 	default:
 		return statusHit
 	}
-}
-
-// isHeld reports whether a visitor says that they have what an entity tag names.
-func isHeld(rc *fasthttp.RequestCtx, etag edge.ETag) bool {
-	lines := rc.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch)
-	return len(lines) > 0 && matches(lines, etag[:])
-}
-
-// matches reports whether the entity tag is among those of If-None-Match, by the
-// weak comparison that RFC 9110 demands there.
-func matches(lines [][]byte, etag []byte) bool {
-	for _, line := range lines {
-		for len(line) > 0 {
-			var candidate []byte
-			candidate, line, _ = bytes.Cut(line, []byte(","))
-			candidate = bytes.TrimSpace(candidate)
-			if string(candidate) == "*" || bytes.Equal(bytes.TrimPrefix(candidate, []byte("W/")), etag) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // Tags says in which headers answers name what they depend on, so that CDNs can

@@ -55,7 +55,11 @@ func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 	if !finished {
 		return s.fetch(rc, about, want, memory)
 	}
-	s.show(rc, shown{about: about, want: want, led: led, view: view, etag: picture.ETag, body: picture.Body}, memory)
+	unchanged, err := held(rc, picture.ETag)
+	if err != nil {
+		return err
+	}
+	s.show(rc, shown{about: about, want: want, led: led, view: view, etag: picture.ETag, unchanged: unchanged, body: picture.Body}, memory)
 	return nil
 }
 
@@ -78,7 +82,10 @@ func (s *Server) fetch(rc *fasthttp.RequestCtx, about subject, want edge.Want, m
 
 	found := shown{about: about, want: want, led: led, source: source, view: view, etag: s.pictures.ETag(view)}
 	// Nothing needs to be fetched or drawn to know that a visitor has it.
-	if !isHeld(rc, found.etag) {
+	if found.unchanged, err = held(rc, found.etag); err != nil {
+		return err
+	}
+	if !found.unchanged {
 		picture, drawn, err := s.pictures.Picture(ctx, view)
 		if err != nil {
 			// Also when its file is missing: nobody should remember that.
@@ -99,7 +106,9 @@ type shown struct {
 	view   edge.View
 	drawn  bool // for this request
 	etag   edge.ETag
-	body   []byte
+	// unchanged says that the visitor has it. There is no body then.
+	unchanged bool
+	body      []byte
 }
 
 // show answers with a picture or a file, or that the visitor has it already.
@@ -111,7 +120,7 @@ func (s *Server) show(rc *fasthttp.RequestCtx, found shown, memory *scratch) {
 	case found.source == edge.Asked:
 		how = rendered
 	}
-	if isHeld(rc, found.etag) {
+	if found.unchanged {
 		how = notModified
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 	} else {

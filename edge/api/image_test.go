@@ -358,6 +358,20 @@ func TestNotModified(t *testing.T) {
 	if fetched, drawn := other.studio.fetched.Load(), other.studio.drawn.Load(); fetched != 0 || drawn != 0 {
 		t.Errorf("for 304 %d files were fetched and %d pictures drawn; want none", fetched, drawn)
 	}
+	// A condition on anything else than what is there is refused, and never cached.
+	for ask, want := range map[string]int{etag: 200, "*": 200, `"other", ` + etag: 200, `"other"`: 412, "W/" + etag: 412} {
+		got := w.do(t, http.MethodGet, path, http.Header{"If-Match": {ask}}, "")
+		if got.status != want || (want == 412 && (got.header.Get("Cache-Control") != "no-store" || got.header.Get("Etag") != "" || !strings.HasPrefix(got.body, `{"code":1,`))) {
+			t.Errorf("If-Match: %s: %d %v; want %d", ask, got.status, got.header, want)
+		}
+	}
+	// Dates are no conditions where nothing has one; and the tag is asked first.
+	if got := w.do(t, http.MethodGet, path, http.Header{"If-Modified-Since": {"Sun, 01 Jan 2034 00:00:00 GMT"}}, ""); got.status != http.StatusOK {
+		t.Errorf("If-Modified-Since: %d; want 200", got.status)
+	}
+	if got := w.do(t, http.MethodHead, path, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusNotModified {
+		t.Errorf("HEAD with If-None-Match: %d; want 304", got.status)
+	}
 	for _, ask := range []string{`"other"`, strings.Trim(etag, `"`), etag[:20]} {
 		if got := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {ask}}, ""); got.status != http.StatusOK {
 			t.Errorf("If-None-Match: %s: %d; want 200", ask, got.status)

@@ -25,7 +25,11 @@ func (s *Server) profile(rc *fasthttp.RequestCtx, want edge.Want, led mapping.Ma
 		how = rendered
 	}
 	etag := edge.ETagOf(memory.body)
-	if isHeld(rc, etag) {
+	unchanged, err := held(rc, etag)
+	if err != nil {
+		return err
+	}
+	if unchanged {
 		how = notModified
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 	} else {

@@ -60,7 +60,7 @@ func outcomeOf(err error) outcome {
 		return shed
 	case f.Kind == fault.NotFound:
 		return missing
-	case f.Kind == fault.Invalid || f.Kind == fault.MethodNotAllowed:
+	case f.Kind == fault.Invalid || f.Kind == fault.MethodNotAllowed || f.Kind == fault.PreconditionFailed:
 		return refused
 	default:
 		return failed

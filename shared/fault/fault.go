@@ -23,6 +23,7 @@ const (
 	TooLarge                     // the body is larger than allowed
 	HeaderTooLarge               // the header block is larger than allowed
 	UnsupportedMedia             // the body is in no format that is read here
+	PreconditionFailed           // it is not in the state that the client makes a condition
 	MethodNotAllowed             // the path exists, but not for this method
 	Unauthenticated              // not signed in
 	Forbidden                    // signed in, but not allowed
@@ -35,7 +36,7 @@ const (
 
 var names = [...]string{
 	"internal", "refused", "duplicate", "not_found", "invalid", "malformed", "too_large", "header_too_large", "unsupported_media",
-	"method_not_allowed", "unauthenticated", "forbidden", "score_too_low", "too_many", "unavailable", "timeout", "banned",
+	"precondition_failed", "method_not_allowed", "unauthenticated", "forbidden", "score_too_low", "too_many", "unavailable", "timeout", "banned",
 }
 
 // String returns the kind's name in metrics and logs.
