@@ -96,7 +96,6 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		WriteTimeout:          d.Limits.WriteTimeout,
 		IdleTimeout:           d.Limits.IdleTimeout,
 		MaxRequestBodySize:    bodyLimit(maxBody),
-		TCPKeepalive:          true,
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,

@@ -34,14 +34,7 @@ func limits() serve.Limits {
 func start(t *testing.T, server *fasthttp.Server) *fasthttputil.InmemoryListener {
 	t.Helper()
 	listener := fasthttputil.NewInmemoryListener()
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		_ = listener.Close()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	run(t, server, listener)
 	return listener
 }
 
@@ -128,10 +121,17 @@ func TestWhatCannotBeReadIsAnsweredLikeTheRest(t *testing.T) {
 // In memory, timeouts and what is in flight are of another kind.
 func socket(t *testing.T, server *fasthttp.Server) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	run(t, server, serve.Keep(server, opened))
+	return opened.Addr().String()
+}
+
+// run serves a listener until the test ends.
+func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
+	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -140,7 +140,6 @@ func socket(t *testing.T, server *fasthttp.Server) string {
 			t.Error(err)
 		}
 	})
-	return listener.Addr().String()
 }
 
 // send opens a connection to an address and sends something.

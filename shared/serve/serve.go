@@ -35,8 +35,8 @@ func (d Drain) Check() error {
 type Listener struct {
 	Name    string // in the log: public, edges, operators
 	Address string
-	Server  *fasthttp.Server
-	TLS     *tls.Config // nil: plain HTTP
+	Server  *fasthttp.Server // its timeouts are taken over by Run
+	TLS     *tls.Config      // nil: plain HTTP
 }
 
 // open opens the addresses of listeners: all, or none.
@@ -75,7 +75,7 @@ func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, sto
 	var servers errgroup.Group
 	failed := make(chan struct{}, len(listeners))
 	for i, l := range listeners {
-		listener := opened[i]
+		listener := net.Listener(keep(l.Server, opened[i]))
 		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
 		if l.TLS != nil {
 			listener = tls.NewListener(listener, l.TLS)

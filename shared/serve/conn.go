@@ -1,0 +1,182 @@
+package serve
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// keeper keeps a server's limits of time in its place. The server would tell the
+// system of a deadline three times a request, and read the clock each time: a
+// twentieth of what a small answer costs. A keeper lets a deadline stand for as
+// long as it fits, and looks at the clock once.
+type keeper struct {
+	net.Listener
+	read, write, idle time.Duration // 0: any time
+}
+
+// keep takes the limits over from a server, and returns a listener for it to
+// serve.
+func keep(server *fasthttp.Server, listener net.Listener) *keeper {
+	k := &keeper{Listener: listener, read: server.ReadTimeout, write: server.WriteTimeout, idle: cmp.Or(server.IdleTimeout, server.ReadTimeout)}
+	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = 0, 0, 0
+	tell := server.ConnState
+	server.ConnState = func(nc net.Conn, state fasthttp.ConnState) {
+		if c := connOf(nc); c != nil {
+			c.enter(state)
+		}
+		if tell != nil {
+			tell(nc, state)
+		}
+	}
+	return k
+}
+
+// Accept waits for a connection.
+func (k *keeper) Accept() (net.Conn, error) {
+	accepted, err := k.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return k.take(accepted), nil
+}
+
+// take returns a connection whose limits are kept.
+func (k *keeper) take(accepted net.Conn) *conn {
+	c := &conn{Conn: accepted, keeper: k, opened: time.Now()}
+	c.reads.set, c.writes.set = accepted.SetReadDeadline, accepted.SetWriteDeadline
+	c.enter(fasthttp.StateActive) // its first request has as long to begin as to arrive
+	return c
+}
+
+// conn is a connection with a keeper. All its methods are for the goroutine that
+// serves it, but those that set deadlines, and Close.
+type conn struct {
+	net.Conn
+	keeper        *keeper
+	opened        time.Time // what all its times are counted from
+	reads, writes deadline
+	waits         time.Duration // the limit of what is read
+	answered      time.Duration // when the answer was ready that is written next; 0: nobody said
+}
+
+// connOf returns what a keeper accepted under a server's connection, nil if no
+// keeper did.
+func connOf(nc net.Conn) *conn {
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn()
+	}
+	c, _ := nc.(*conn)
+	return c
+}
+
+// enter says that a request has begun to arrive, or that its answer was written.
+func (c *conn) enter(state fasthttp.ConnState) {
+	switch state {
+	case fasthttp.StateActive:
+		c.waits = c.keeper.read
+		c.reads.begin()
+		c.writes.begin()
+	case fasthttp.StateIdle:
+		c.waits = c.keeper.idle
+		c.reads.begin()
+	default:
+	}
+}
+
+// answer says when the answer was ready that is written next: its time begins
+// there.
+func (c *conn) answer(ready time.Time) {
+	c.answered, c.writes.due = ready.Sub(c.opened), true
+}
+
+// Read reads. A limit of time begins with the first call after each change of the
+// state: all that follow share it.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.reads.begins() {
+		if err := c.reads.bound(c.opened, time.Since(c.opened), c.waits); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Read(p)
+}
+
+// Write writes. All that belongs to one answer shares one limit of time.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.writes.begins() {
+		from := c.answered
+		if from == 0 {
+			from = time.Since(c.opened)
+		}
+		c.answered = 0
+		if err := c.writes.bound(c.opened, from, c.keeper.write); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+// SetReadDeadline sets another deadline for the request that is arriving.
+func (c *conn) SetReadDeadline(t time.Time) error { return c.reads.replace(t) }
+
+// SetWriteDeadline sets another deadline for the answer that is written.
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.writes.replace(t) }
+
+// SetDeadline sets both deadlines.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.reads.replace(t), c.writes.replace(t))
+}
+
+// deadline is one of the two that a connection has.
+type deadline struct {
+	set func(time.Time) error // tells the system
+	by  time.Duration         // what the system has been told; 0: none
+	due bool                  // whether a limit begins with the next call
+	own atomic.Bool           // whether somebody has set one that is not the keeper's
+}
+
+// begin says that a limit begins with the next call. A deadline that somebody
+// else has set was for what ends here.
+func (d *deadline) begin() {
+	d.due = true
+	if d.own.Load() {
+		d.own.Store(false)
+		d.by = 0
+	}
+}
+
+// begins reports whether a limit begins with this call. Whoever closes a connection
+// that another goroutine serves sets a deadline first, and learns no more than that.
+func (d *deadline) begins() bool { return !d.own.Load() && d.due }
+
+// bound begins a limit, and sets a deadline if the one that stands does not fit. A
+// deadline may be late by a tenth of the limit, at most a second, so that it fits for
+// many requests; it is never early.
+func (d *deadline) bound(opened time.Time, from, limit time.Duration) error {
+	d.due = false
+	if limit == 0 {
+		if d.by == 0 {
+			return nil
+		}
+		d.by = 0
+		return d.set(time.Time{})
+	}
+	earliest := from + limit
+	latest := earliest + min(limit/10, time.Second)
+	if earliest <= d.by && d.by <= latest {
+		return nil
+	}
+	d.by = latest
+	return d.set(opened.Add(latest))
+}
+
+// replace sets a deadline that stands until what it is for ends.
+func (d *deadline) replace(t time.Time) error {
+	d.own.Store(true)
+	return d.set(t)
+}

@@ -1,0 +1,77 @@
+package serve
+
+import (
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// script is a client on a real connection that always has another request, and
+// takes every answer: what is left is the server's own work.
+type script struct {
+	net.Conn
+	request []byte
+	more    func() bool
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	if !s.more() {
+		return 0, net.ErrClosed
+	}
+	return copy(p, s.request), nil
+}
+
+func (s *script) Write(p []byte) (int, error) { return len(p), nil }
+
+// BenchmarkServe is what a server does for a request besides reading and writing:
+// a bare one, without limits of time and with its own, and one behind a door, with
+// its own and with those that a keeper keeps.
+func BenchmarkServe(b *testing.B) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = listener.Close() })
+	body := make([]byte, 700)
+	answer := func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(body) }
+	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096}
+	behind := func() *fasthttp.Server {
+		door := Door{Listener: "bench", Log: slog.New(slog.DiscardHandler), Limits: limits}
+		route := door.Route("GET /", Label{"outcome", "hit"})
+		return door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+			route.Claim(rc)
+			answer(rc)
+			return nil
+		}), 1024)
+	}
+	for _, bench := range []struct {
+		name   string
+		server *fasthttp.Server
+		kept   bool
+	}{
+		{"bare", &fasthttp.Server{Handler: answer, NoDefaultServerHeader: true, NoDefaultContentType: true}, false},
+		{"bare with limits", &fasthttp.Server{
+			Handler: answer, NoDefaultServerHeader: true, NoDefaultContentType: true,
+			ReadTimeout: limits.ReadTimeout, WriteTimeout: limits.WriteTimeout, IdleTimeout: limits.IdleTimeout,
+		}, false},
+		{"door", behind(), false},
+		{"door, kept", behind(), true},
+	} {
+		b.Run("of="+bench.name, func(b *testing.B) {
+			client, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = client.Close() })
+			var served net.Conn = &script{client, []byte("GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"), b.Loop}
+			if bench.kept {
+				served = keep(bench.server, listener).take(served)
+			}
+			b.ReportAllocs()
+			_ = bench.server.ServeConn(served)
+		})
+	}
+}

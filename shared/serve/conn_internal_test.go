@@ -1,0 +1,190 @@
+package serve
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+)
+
+// told is a connection that notes what the system is told, and takes a while to
+// read and to write.
+type told struct {
+	net.Conn
+	opened        time.Time
+	reads, writes []time.Duration // deadlines, as times since it opened; -1 for none
+	takes         time.Duration
+}
+
+func (c *told) since(t time.Time) time.Duration {
+	if t.IsZero() {
+		return -1
+	}
+	return t.Sub(c.opened)
+}
+
+func (c *told) SetReadDeadline(t time.Time) error {
+	c.reads = append(c.reads, c.since(t))
+	return nil
+}
+
+func (c *told) SetWriteDeadline(t time.Time) error {
+	c.writes = append(c.writes, c.since(t))
+	return nil
+}
+
+func (c *told) Read(p []byte) (int, error)  { <-time.After(c.takes); return len(p), nil }
+func (c *told) Write(p []byte) (int, error) { <-time.After(c.takes); return len(p), nil }
+
+// keptConn returns a connection whose limits are kept, and what the system is told
+// of them.
+func keptConn(read, write, idle time.Duration) (*conn, *told) {
+	server := &fasthttp.Server{ReadTimeout: read, WriteTimeout: write, IdleTimeout: idle}
+	system := &told{opened: time.Now()}
+	return keep(server, nil).take(system), system
+}
+
+// do has a connection read or write, or fails the test.
+func do(t *testing.T, f func([]byte) (int, error)) {
+	t.Helper()
+	if _, err := f(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectTold compares what the system has been told since the last time.
+func (c *told) expectTold(t *testing.T, reads, writes []time.Duration) {
+	t.Helper()
+	if diff := cmp.Diff([2][]time.Duration{reads, writes}, [2][]time.Duration{c.reads, c.writes}); diff != "" {
+		t.Errorf("after %v, the deadlines for reading and for writing (-want +got):\n%s", time.Since(c.opened), diff)
+	}
+	c.reads, c.writes = nil, nil
+}
+
+const s, ms = time.Second, time.Millisecond
+
+func TestDeadlinesOfOneRequest(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		c, system := keptConn(10*s, 4*s, 75*s)
+		system.takes = 2 * s
+		do(t, c.Read)
+		system.expectTold(t, []time.Duration{11 * s}, nil) // late by a second, of which there is a tenth
+		c.enter(fasthttp.StateActive)
+		do(t, c.Read)
+		system.expectTold(t, []time.Duration{2*s + 11*s}, nil)
+		do(t, c.Read) // whoever sends a crumb at a time has no longer for it
+		do(t, c.Read)
+		system.expectTold(t, nil, nil)
+
+		<-time.After(s)
+		c.answer(time.Now())
+		<-time.After(s) // its time begins when the answer is ready
+		do(t, c.Write)
+		do(t, c.Write)
+		system.expectTold(t, nil, []time.Duration{9*s + 4400*ms})
+		c.enter(fasthttp.StateIdle)
+		do(t, c.Read)
+		system.expectTold(t, []time.Duration{14*s + 76*s}, nil)
+	})
+}
+
+// A deadline stands for as long as it fits: no request is cut off early, and none
+// late by more than a tenth, or a second.
+func TestDeadlinesOfManyRequests(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		const read, write, idle = 10 * s, 4 * s, 75 * s
+		c, system := keptConn(read, write, idle)
+		do(t, c.Read)
+		var reads, writes []time.Duration
+		standing := func(told []time.Duration, limit, slack time.Duration) {
+			t.Helper()
+			now := time.Since(system.opened)
+			if left := told[len(told)-1] - now; left < limit || left > limit+slack {
+				t.Fatalf("after %v there are %v left of %v", now, left, limit)
+			}
+		}
+		for range 10_000 {
+			c.enter(fasthttp.StateActive)
+			c.answer(time.Now())
+			do(t, c.Write)
+			writes = append(writes, system.writes...)
+			standing(writes, write, 400*ms)
+			c.enter(fasthttp.StateIdle)
+			do(t, c.Read)
+			reads = append(reads, system.reads...)
+			standing(reads, idle, s)
+			system.reads, system.writes = nil, nil
+			<-time.After(ms)
+		}
+		// Ten seconds need one a second, and one every 400 ms.
+		if len(reads) > 12 || len(writes) > 26 {
+			t.Errorf("10,000 requests set %d deadlines for reading and %d for writing", len(reads), len(writes))
+		}
+	})
+}
+
+// A deadline that a handler sets is for its answer, and one that somebody sets while
+// a request arrives is for that.
+func TestDeadlinesOfOthers(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		c, system := keptConn(10*s, 4*s, 75*s)
+		do(t, c.Read)
+		c.enter(fasthttp.StateActive)
+		system.expectTold(t, []time.Duration{11 * s}, nil)
+		if err := c.SetReadDeadline(time.Now().Add(60 * s)); err != nil {
+			t.Fatal(err)
+		}
+		do(t, c.Read)
+		if err := c.SetWriteDeadline(time.Now().Add(20 * s)); err != nil {
+			t.Fatal(err)
+		}
+		c.answer(time.Now())
+		do(t, c.Write)
+		system.expectTold(t, []time.Duration{60 * s}, []time.Duration{20 * s})
+
+		c.enter(fasthttp.StateIdle)
+		do(t, c.Read)
+		c.enter(fasthttp.StateActive)
+		do(t, c.Write)
+		system.expectTold(t, []time.Duration{76 * s}, []time.Duration{4400 * ms})
+		if err := c.SetDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		do(t, c.Read)
+		do(t, c.Write)
+		system.expectTold(t, []time.Duration{-1}, []time.Duration{-1})
+	})
+}
+
+// Without a limit there is no deadline, and that of another state does not stay.
+func TestDeadlinesWithoutLimits(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		c, system := keptConn(0, 0, 75*s)
+		do(t, c.Read)
+		c.enter(fasthttp.StateActive)
+		do(t, c.Write)
+		c.enter(fasthttp.StateIdle)
+		do(t, c.Read)
+		system.expectTold(t, []time.Duration{76 * s}, nil)
+		c.enter(fasthttp.StateActive)
+		do(t, c.Read)
+		do(t, c.Write)
+		system.expectTold(t, []time.Duration{-1}, nil)
+
+		c, system = keptConn(10*s, 0, 0) // who does not say how long is idle may be so as long as a request takes
+		c.enter(fasthttp.StateIdle)
+		do(t, c.Read)
+		system.expectTold(t, []time.Duration{11 * s}, nil)
+	})
+}

@@ -1,0 +1,209 @@
+package serve_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"
+
+// short returns limits with one that is short.
+func short(change func(*serve.Limits)) serve.Limits {
+	bounds := limits()
+	change(&bounds)
+	return bounds
+}
+
+// Whoever sends a crumb at a time has no longer for all of it.
+func TestCrumbsDoNotBuyTime(t *testing.T) {
+	t.Parallel()
+
+	f := func(head, crumb string) {
+		t.Helper()
+		bounds := short(func(l *serve.Limits) { l.ReadTimeout = 100 * time.Millisecond })
+		door := serve.Door{Log: silent(), Limits: bounds}
+		conn := send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {}, 1<<20)), head)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		var answer string
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			all, _ := io.ReadAll(conn) // a crumb too many resets the connection
+			answer = string(all)
+		})
+		for range 2000 { // ten seconds, should nothing end it
+			if _, err := io.WriteString(conn, crumb); err != nil {
+				break
+			}
+			<-tick.C
+		}
+		reader.Wait()
+		expect(t, answer, "HTTP/1.1 408 ")
+	}
+
+	f("GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Slow: ", "x")
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1000000\r\n\r\n", "x")
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n")
+}
+
+// A connection without requests is closed, whether it had one or not.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
+
+	door := serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond })}
+	answer := receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {}, 1024)), get+get))
+	if strings.Count(answer, "HTTP/1.1 200 ") != 2 || strings.Contains(answer, "HTTP/1.1 4") {
+		t.Errorf("two requests and a pause are answered with:\n%s", answer)
+	}
+
+	door = serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond })}
+	expect(t, receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {}, 1024)), "")), "HTTP/1.1 408 ")
+}
+
+// Limits hold under TLS as well, also for its handshake.
+func TestLimitsUnderTLS(t *testing.T) {
+	t.Parallel()
+
+	lender := httptest.NewTLSServer(nil) // of a certificate
+	t.Cleanup(lender.Close)
+	dial := func(change func(*serve.Limits), handler fasthttp.RequestHandler) net.Conn {
+		t.Helper()
+		server := serve.Door{Log: silent(), Limits: short(change)}.Server(handler, 1024)
+		opened, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, server, tls.NewListener(serve.Keep(server, opened), &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}))
+		return send(t, opened.Addr().String(), "")
+	}
+	secure := func(conn net.Conn) net.Conn {
+		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+	}
+
+	if got := receive(t, dial(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil)); got != "" {
+		t.Errorf("who says nothing is told %q", got)
+	}
+
+	conn := secure(dial(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond }, func(*fasthttp.RequestCtx) {}))
+	if _, err := io.WriteString(conn, get); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, conn), "HTTP/1.1 200 ")
+
+	conn = secure(dial(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil))
+	if _, err := io.WriteString(conn, "GET / HT"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, conn), "HTTP/1.1 408 ")
+}
+
+// Requests that are sent at once are answered in their order.
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	t.Parallel()
+
+	door := serve.Door{Log: silent(), Limits: limits()}
+	conn := send(t, socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) }, 1024)), "")
+	const requests = 5000
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range requests {
+			if _, err := fmt.Fprintf(conn, "GET /%d HTTP/1.1\r\nHost: veneer.test\r\n\r\n", i); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	reader := bufio.NewReader(conn)
+	var response fasthttp.Response
+	for i := range requests {
+		if err := response.Read(reader); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("/%d", i); string(response.Body()) != want {
+			t.Fatalf("answer %d is %q; want %q", i, response.Body(), want)
+		}
+	}
+	writer.Wait()
+}
+
+// Whoever asks and asks and takes no answer is not read any more, has no room beyond
+// that of its connection, and holds nobody up.
+func TestAGreedyPipelineIsCutOff(t *testing.T) {
+	t.Parallel()
+
+	var answered atomic.Int64
+	body := make([]byte, 64<<10)
+	door := serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.WriteTimeout = 300 * time.Millisecond })}
+	server := door.Server(func(rc *fasthttp.RequestCtx) {
+		if string(rc.Path()) == "/" {
+			answered.Add(1)
+			rc.Response.SetBodyRaw(body)
+		}
+	}, 1024)
+	address := socket(t, server)
+	greedy := send(t, address, "")
+	cut := make(chan struct{})
+	go func() {
+		defer close(cut)
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(greedy, strings.Repeat(get, 1000))
+		}
+	}()
+	for open := true; open; {
+		expect(t, receive(t, send(t, address, "GET /other HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")), "HTTP/1.1 200 ")
+		select {
+		case <-cut:
+			open = false
+		default:
+		}
+	}
+	if n := answered.Load(); n > 1000 { // 64 MB: more than the system's buffers hold
+		t.Errorf("%d requests are answered, though no answer is taken", n)
+	}
+}
+
+// The system looks after peers that are gone without a word.
+func TestConnectionsAreKeptAlive(t *testing.T) {
+	t.Parallel()
+
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = opened.Close() })
+	send(t, opened.Addr().String(), "")
+	conn, err := serve.Accept(serve.Keep(&fasthttp.Server{}, opened))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		t.Fatalf("the system's end is a %T", conn)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var on int
+	if controlErr := raw.Control(func(fd uintptr) { on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) }); controlErr != nil || err != nil {
+		t.Fatal(controlErr, err)
+	}
+	if on == 0 {
+		t.Error("no probes are sent")
+	}
+}
