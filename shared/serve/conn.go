@@ -18,6 +18,7 @@ import (
 type keeper struct {
 	net.Listener
 	read, write, idle time.Duration // 0: any time
+	draining          atomic.Bool
 }
 
 // keep takes the limits over from a server, and returns a listener for it to
@@ -90,9 +91,10 @@ func (c *conn) enter(state fasthttp.ConnState) {
 }
 
 // answer says when the answer was ready that is written next: its time begins
-// there.
-func (c *conn) answer(ready time.Time) {
+// there. It tells whether the connection is to be closed behind it.
+func (c *conn) answer(ready time.Time) (last bool) {
 	c.answered, c.writes.due = ready.Sub(c.opened), true
+	return c.keeper.draining.Load()
 }
 
 // Read reads. A limit of time begins with the first call after each change of the

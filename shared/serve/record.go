@@ -65,8 +65,8 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 
 	status, took := rc.Response.StatusCode(), time.Since(arrived)
 	r.route.counts.count(r.shard, status, took)
-	if c := connOf(rc.Conn()); c != nil {
-		c.answer(arrived.Add(took))
+	if c := connOf(rc.Conn()); c != nil && c.answer(arrived.Add(took)) {
+		rc.SetConnectionClose()
 	}
 	//nolint:gosec // who guesses which requests are logged has won nothing
 	if status >= fasthttp.StatusInternalServerError || rand.Float64() < o.Sample {

@@ -63,8 +63,10 @@ func open(listeners []Listener) (opened []net.Listener, err error) {
 }
 
 // Run listens on all addresses, or on none, and serves until ctx ends. Then
-// health fails, after drain.Wait the listeners close, and requests in flight
-// get drain.Timeout to finish. stopping, unless nil, is called when the
+// health fails, and every answer is the last one on its connection: whoever keeps
+// one open is told to leave before it is closed, when a request might be on its way
+// already. After drain.Wait the listeners close, and requests in flight get
+// drain.Timeout to finish. stopping, unless nil, is called when the
 // listeners close: it ends answers that are endless.
 func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func(), listeners ...Listener) error {
 	opened, err := open(listeners)
@@ -74,8 +76,10 @@ func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, sto
 
 	var servers errgroup.Group
 	failed := make(chan struct{}, len(listeners))
+	keepers := make([]*keeper, len(listeners))
 	for i, l := range listeners {
-		listener := net.Listener(keep(l.Server, opened[i]))
+		keepers[i] = keep(l.Server, opened[i])
+		listener := net.Listener(keepers[i])
 		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
 		if l.TLS != nil {
 			listener = tls.NewListener(listener, l.TLS)
@@ -96,6 +100,9 @@ func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, sto
 	start := time.Now()
 	log.InfoContext(ctx, "draining", "wait", drain.Wait.String())
 	health.drain()
+	for _, k := range keepers {
+		k.draining.Store(true)
+	}
 	select {
 	case <-failed:
 	case <-time.After(drain.Wait):

@@ -136,6 +136,8 @@ func TestRunDrains(t *testing.T) {
 	for p.readiness(t) != 503 {
 		continue
 	}
+	// A connection that stays open would be closed just as a request is on its way.
+	expect(t, receive(t, send(t, p.addresses["public"], get)), "HTTP/1.1 200 ", "Connection: close\r\n", "done")
 	if _, body, err := fasthttp.Get(nil, public+"/"); err != nil || string(body) != "done" {
 		t.Errorf("between failing /readyz and closing the listeners, a request gets %q, %v", body, err)
 	}
