@@ -419,7 +419,8 @@ func TestOperatorServer(t *testing.T) {
 	expect(t, ask(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n")
 	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
 	expect(t, ask(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_refused_total{status="404",code="3",kind="not_found"}`,
-		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)
+		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`,
+		`veneer_build_info{version="`, `,go_version="go1.`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)
 	expect(t, ask(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
 }
 

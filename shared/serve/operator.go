@@ -74,6 +74,7 @@ func (h *Health) report(ctx context.Context) report {
 // /readyz, /metrics and /debug/pprof, the last for loopback only unless
 // pprofForAll.
 func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Server {
+	exposeBuild()
 	door.Listener = "operators"
 	live, ready, figures, profiles := door.Route("GET /livez"), door.Route("GET /readyz"), door.Route("GET /metrics"), door.Route("GET /debug/pprof")
 	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
