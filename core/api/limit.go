@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/limit"
 )
 
 // Limits bounds how often one client may ask. Each core counts for itself. A
@@ -57,128 +57,65 @@ var (
 	headerReset     = []byte("Ratelimit-Reset")
 )
 
-// limiter lets each client do a thing so often: burst times at once, and then
-// once in every interval. It is a token bucket, kept as the one time at which the
-// bucket is full again (the generic cell rate algorithm of ITU-T I.371).
+// limiter lets each client do a thing so often, and says so.
 type limiter struct {
-	what     string // in complaints: requests
-	interval time.Duration
-	burst    int
-	limit    []byte // burst in digits
-	now      core.Clock
-	shards   [16]limiterShard
+	what  string // in complaints: requests
+	limit []byte // in digits
+	now   core.Clock
+	*limit.Limiter[client]
 }
-
-type limiterShard struct {
-	mu      sync.Mutex
-	full    map[client]time.Time
-	sweepAt int // the size at which those whose bucket is full are forgotten
-}
-
-// minSweep keeps small maps from being swept all the time, maxClients bounds the
-// memory of a shard to about a megabyte.
-const (
-	minSweep   = 1024
-	maxClients = 1 << 13
-)
 
 // newLimiter returns a limiter to so many times in a period; nil for no limit.
 func newLimiter(what string, times int, period time.Duration, burst int, now core.Clock) *limiter {
 	if times == 0 {
 		return nil
 	}
-	l := &limiter{what: what, interval: period / time.Duration(times), burst: burst, limit: strconv.AppendInt(nil, int64(burst), 10), now: now}
-	for i := range l.shards {
-		l.shards[i].full, l.shards[i].sweepAt = map[client]time.Time{}, minSweep
-	}
-	return l
-}
-
-func (l *limiter) shard(c client) *limiterShard {
-	h := uint64(c.user) + uint64(c.token[0]) // tokens' ids are random
-	if c.network.IsValid() {
-		for _, b := range c.network.Addr().As16() {
-			h = h*31 + uint64(b)
-		}
-	}
-	return &l.shards[h%uint64(len(l.shards))]
+	return &limiter{what: what, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, Limiter: limit.New[client](times, period, burst)}
 }
 
 // take counts one more time and says so in the answer's headers. It returns a
 // TooMany fault, and counts nothing, when the client has to wait.
-func (l *limiter) take(rc *fasthttp.RequestCtx, c client) error { return l.ask(rc, c, true) }
-
-// look returns what take would return, and counts nothing.
-func (l *limiter) look(rc *fasthttp.RequestCtx, c client) error { return l.ask(rc, c, false) }
-
-func (l *limiter) ask(rc *fasthttp.RequestCtx, c client, count bool) error {
+func (l *limiter) take(rc *fasthttp.RequestCtx, c client) error {
 	if l == nil {
 		return nil
 	}
-	now, shard := l.now(), l.shard(c)
-	shard.mu.Lock()
-	full := shard.full[c]
-	if full.Before(now) {
-		full = now
-	}
-	full = full.Add(l.interval)
-	room := time.Duration(l.burst)*l.interval - full.Sub(now)
-	if room >= 0 && count {
-		shard.put(c, full, now)
-	}
-	shard.mu.Unlock()
-	if room >= 0 && !count {
+	state := l.Take(c, l.now())
+	l.tell(rc, state)
+	return l.complain(state)
+}
+
+// look returns what take would return, and counts nothing.
+func (l *limiter) look(rc *fasthttp.RequestCtx, c client) error {
+	if l == nil {
 		return nil
 	}
-
-	if room < 0 {
-		full = full.Add(-l.interval)
+	state := l.Look(c, l.now())
+	if state.Wait > 0 {
+		l.tell(rc, state)
 	}
-	l.tell(rc, max(0, int(room/l.interval)), full.Sub(now))
-	if room < 0 {
-		return &fault.Error{
-			Kind: fault.TooMany, Message: "There were too many " + l.what + ". Please wait before the next one.", RetryAfter: -room,
-		}
-	}
-	return nil
+	return l.complain(state)
 }
 
 // giveBack takes back one time that should not have counted.
 func (l *limiter) giveBack(c client) {
-	if l == nil {
-		return
-	}
-	shard := l.shard(c)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if full, ok := shard.full[c]; ok {
-		shard.full[c] = full.Add(-l.interval)
+	if l != nil {
+		l.GiveBack(c)
 	}
 }
 
-// put remembers a client. Once in a while it forgets those whose bucket is full:
-// they are as good as new. Should too many be left, half of them get a new bucket
-// at once, so that even then few calls look through all.
-func (s *limiterShard) put(c client, full, now time.Time) {
-	s.full[c] = full
-	if len(s.full) < s.sweepAt {
-		return
+func (l *limiter) complain(state limit.State) error {
+	if state.Wait == 0 {
+		return nil
 	}
-	kept := map[client]time.Time{} // deleting would not give the old one's memory back
-	for other, at := range s.full {
-		if at.After(now) && len(kept) < maxClients/2 {
-			kept[other] = at
-		}
-	}
-	s.full, s.sweepAt = kept, min(max(minSweep, 2*len(kept)), maxClients)
+	return &fault.Error{Kind: fault.TooMany, Message: "There were too many " + l.what + ". Please wait before the next one.", RetryAfter: state.Wait}
 }
 
 // tell says how many times are possible at once, how many are left, and in how
 // many seconds all are again.
-func (l *limiter) tell(rc *fasthttp.RequestCtx, left int, full time.Duration) {
+func (l *limiter) tell(rc *fasthttp.RequestCtx, state limit.State) {
 	var digits [20]byte
 	header := &rc.Response.Header
 	header.SetCanonical(headerLimit, l.limit)
-	header.SetCanonical(headerRemaining, strconv.AppendInt(digits[:0], int64(left), 10))
-	header.SetCanonical(headerReset, strconv.AppendInt(digits[:0], int64((full+time.Second-1)/time.Second), 10))
+	header.SetCanonical(headerRemaining, strconv.AppendInt(digits[:0], int64(state.Left), 10))
+	header.SetCanonical(headerReset, strconv.AppendInt(digits[:0], int64((state.Full+time.Second-1)/time.Second), 10))
 }
