@@ -103,7 +103,7 @@ const uploadPath = "/api/textures"
 func (s *Server) HTTP() *fasthttp.Server {
 	door := s.door
 	door.Mark = s.mark
-	server := door.Server(s.answered(s.routes().Handler), s.config.BodyBytes)
+	server := door.Server(door.LimitAddresses(s.answered(s.routes().Handler)), s.config.BodyBytes)
 	largest := 0
 	if s.config.BodyBytes > 0 {
 		largest = s.fileBytes + s.config.BodyBytes

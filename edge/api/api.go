@@ -56,7 +56,7 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	server := s.door.Server(s.door.Guard(s.answer), MaxBody)
+	server := s.door.Server(s.door.LimitAddresses(s.door.Guard(s.answer)), MaxBody)
 	if s.upstream != nil {
 		s.door.TakeUploads(server, "/api/textures", MaxBody)
 	}

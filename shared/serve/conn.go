@@ -17,14 +17,18 @@ import (
 // long as it fits, and looks at the clock once.
 type keeper struct {
 	net.Listener
+	peers             *Peers
 	read, write, idle time.Duration // 0: any time
 	draining          atomic.Bool
 }
 
 // keep takes the limits over from a server, and returns a listener for it to
 // serve.
-func keep(server *fasthttp.Server, listener net.Listener) *keeper {
-	k := &keeper{Listener: listener, read: server.ReadTimeout, write: server.WriteTimeout, idle: cmp.Or(server.IdleTimeout, server.ReadTimeout)}
+func keep(server *fasthttp.Server, listener net.Listener, peers *Peers) *keeper {
+	k := &keeper{
+		Listener: listener, peers: peers,
+		read: server.ReadTimeout, write: server.WriteTimeout, idle: cmp.Or(server.IdleTimeout, server.ReadTimeout),
+	}
 	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = 0, 0, 0
 	tell := server.ConnState
 	server.ConnState = func(nc net.Conn, state fasthttp.ConnState) {
@@ -38,18 +42,24 @@ func keep(server *fasthttp.Server, listener net.Listener) *keeper {
 	return k
 }
 
-// Accept waits for a connection.
+// Accept waits for a connection. Those that are too many of one peer are closed at
+// once: nobody else should wait until an answer is taken that says so.
 func (k *keeper) Accept() (net.Conn, error) {
-	accepted, err := k.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		accepted, err := k.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if leave := k.peers.admit(accepted.RemoteAddr()); leave != nil {
+			return k.take(accepted, leave), nil
+		}
+		_ = accepted.Close()
 	}
-	return k.take(accepted), nil
 }
 
 // take returns a connection whose limits are kept.
-func (k *keeper) take(accepted net.Conn) *conn {
-	c := &conn{Conn: accepted, keeper: k, opened: time.Now()}
+func (k *keeper) take(accepted net.Conn, leave func()) *conn {
+	c := &conn{Conn: accepted, keeper: k, leave: leave, opened: time.Now()}
 	c.reads.set, c.writes.set = accepted.SetReadDeadline, accepted.SetWriteDeadline
 	c.enter(fasthttp.StateActive) // its first request has as long to begin as to arrive
 	return c
@@ -60,6 +70,7 @@ func (k *keeper) take(accepted net.Conn) *conn {
 type conn struct {
 	net.Conn
 	keeper        *keeper
+	leave         func()    // counts it out
 	opened        time.Time // what all its times are counted from
 	reads, writes deadline
 	waits         time.Duration // the limit of what is read
@@ -121,6 +132,12 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 	}
 	return c.Conn.Write(p)
+}
+
+// Close closes the connection.
+func (c *conn) Close() error {
+	c.leave()
+	return c.Conn.Close()
 }
 
 // SetReadDeadline sets another deadline for the request that is arriving.

@@ -44,7 +44,7 @@ func (c *told) Write(p []byte) (int, error) { <-time.After(c.takes); return len(
 func keptConn(read, write, idle time.Duration) (*conn, *told) {
 	server := &fasthttp.Server{ReadTimeout: read, WriteTimeout: write, IdleTimeout: idle}
 	system := &told{opened: time.Now()}
-	return keep(server, nil).take(system), system
+	return keep(server, nil, nil).take(system, func() {}), system
 }
 
 // do has a connection read or write, or fails the test.

@@ -32,10 +32,18 @@ type Limits struct {
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
 	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
 	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"65536" help:"most connections that are open at once on a listener"`
+
+	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`
+	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered 429; 0 for any number"`
+	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" help:"most of those requests at once, after a pause"`
 }
 
-// Check returns an error that names a limit which makes no sense. None of them
-// can be switched off: without it one client could take everything.
+// mostTimes bounds limits of an address, far beyond any that limits: times between
+// requests are reckoned in nanoseconds.
+const mostTimes = 1_000_000
+
+// Check returns an error that names a limit which makes no sense. Only those of one
+// address can be switched off: without another one client could take everything.
 func (l Limits) Check() error {
 	for name, value := range map[string]time.Duration{
 		"READ_TIMEOUT": l.ReadTimeout, "UPLOAD_TIMEOUT": l.UploadTimeout, "WRITE_TIMEOUT": l.WriteTimeout,
@@ -50,6 +58,16 @@ func (l Limits) Check() error {
 	}
 	if l.MaxConnections < 1 {
 		return fmt.Errorf("MAX_CONNECTIONS is %d, but must be at least 1", l.MaxConnections)
+	}
+	for name, value := range map[string]int{
+		"ADDRESS_CONNECTIONS": l.AddressConnections, "ADDRESS_REQUESTS": l.AddressRequests, "ADDRESS_BURST": l.AddressBurst,
+	} {
+		if value < 0 || value > mostTimes {
+			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, mostTimes)
+		}
+	}
+	if l.AddressRequests > 0 && l.AddressBurst < 1 {
+		return fmt.Errorf("ADDRESS_BURST is %d, but must be at least 1", l.AddressBurst)
 	}
 	return nil
 }

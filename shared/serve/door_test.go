@@ -125,7 +125,7 @@ func socket(t *testing.T, server *fasthttp.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, server, serve.Keep(server, opened))
+	run(t, server, serve.Keep(server, opened, nil))
 	return opened.Addr().String()
 }
 
@@ -318,6 +318,9 @@ func TestLimitsThatMakeNoSenseAreNamed(t *testing.T) {
 	f("WORK_TIMEOUT", func(l *serve.Limits) { l.WorkTimeout = 0 })
 	f("HEADER_BYTES", func(l *serve.Limits) { l.HeaderBytes = 1023 })
 	f("MAX_CONNECTIONS", func(l *serve.Limits) { l.MaxConnections = 0 })
+	f("ADDRESS_CONNECTIONS", func(l *serve.Limits) { l.AddressConnections = -1 })
+	f("ADDRESS_REQUESTS", func(l *serve.Limits) { l.AddressRequests, l.AddressBurst = 2_000_000, 1 })
+	f("ADDRESS_BURST", func(l *serve.Limits) { l.AddressRequests = 1 })
 }
 
 // A multipart body is the handler's to read, as all others are: its bytes stay

@@ -7,7 +7,9 @@ import (
 )
 
 // Keep returns a listener that keeps a server's limits of time, as Run's do.
-func Keep(server *fasthttp.Server, listener net.Listener) net.Listener { return keep(server, listener) }
+func Keep(server *fasthttp.Server, listener net.Listener, peers *Peers) net.Listener {
+	return keep(server, listener, peers)
+}
 
 // Accept returns the system's end of what a listener accepts next.
 func Accept(listener net.Listener) (net.Conn, error) {

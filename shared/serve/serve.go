@@ -37,6 +37,7 @@ type Listener struct {
 	Address string
 	Server  *fasthttp.Server // its timeouts are taken over by Run
 	TLS     *tls.Config      // nil: plain HTTP
+	Peers   *Peers           // nil: any number of connections of one peer
 }
 
 // open opens the addresses of listeners: all, or none.
@@ -78,7 +79,7 @@ func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, sto
 	failed := make(chan struct{}, len(listeners))
 	keepers := make([]*keeper, len(listeners))
 	for i, l := range listeners {
-		keepers[i] = keep(l.Server, opened[i])
+		keepers[i] = keep(l.Server, opened[i], l.Peers)
 		listener := net.Listener(keepers[i])
 		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
 		if l.TLS != nil {
