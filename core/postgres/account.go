@@ -164,14 +164,14 @@ const deleteUser = `
 		DELETE FROM closet_items WHERE tid IN (SELECT tid FROM private)
 	), own AS (
 		DELETE FROM players p USING doomed d WHERE p.uid = d.uid
-		RETURNING p.name_key, p.uuid
+		RETURNING p.pid, p.name_key, p.uuid
 	), undressed AS (
 		UPDATE players SET
 			tid_skin = CASE WHEN tid_skin IN (SELECT tid FROM private) THEN NULL ELSE tid_skin END,
 			tid_cape = CASE WHEN tid_cape IN (SELECT tid FROM private) THEN NULL ELSE tid_cape END,
 			last_modified = now()
 		WHERE uid <> $1 AND pid IN (SELECT pid FROM wearers)
-		RETURNING name_key, uuid
+		RETURNING pid, name_key, uuid
 	), gone AS (
 		DELETE FROM textures WHERE tid IN (SELECT tid FROM private)
 	), unsaid AS (
@@ -181,9 +181,9 @@ const deleteUser = `
 		INSERT INTO changes (keys)
 		SELECT ARRAY['uid:' || uid] FROM doomed
 		UNION ALL
-		SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM own
+		SELECT ` + playerKeys + ` FROM own
 		UNION ALL
-		SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM undressed
+		SELECT ` + playerKeys + ` FROM undressed
 		UNION ALL
 		SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM private
 		UNION ALL

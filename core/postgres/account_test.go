@@ -40,7 +40,7 @@ func proofOf(user core.User) core.Proof {
 
 // playerKeys are the keys that lead to a player.
 func playerKeys(p core.Player) []mapping.Key {
-	return []mapping.Key{mapping.Name(p.Name), mapping.UUID(p.UUID.String())}
+	return []mapping.Key{mapping.PID(int64(p.ID)), mapping.Name(p.Name), mapping.UUID(p.UUID.String())}
 }
 
 // textureKeys are the keys that lead to a texture.

@@ -59,20 +59,20 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	expect("a registration", mapping.UID(int64(ann.ID)))
 	bob := must(db.CreateUser(t.Context(), core.NewUser{Email: "b@x.org", EmailKey: "b@x.org", Nickname: "b", PasswordHash: "x", Player: player("Bob")}))(t)
 	bobs := playersOf(t, db, bob.ID)[0]
-	expect("a registration with a player", mapping.UID(int64(bob.ID)), mapping.Name("Bob"), mapping.UUID(bobs.UUID.String()))
+	expect("a registration with a player", append(playerKeys(bobs), mapping.UID(int64(bob.ID)))...)
 
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	uuid := mapping.UUID(steve.UUID.String())
-	expect("an added player", mapping.Name("Steve"), uuid)
+	pid, uuid := mapping.PID(int64(steve.ID)), mapping.UUID(steve.UUID.String())
+	expect("an added player", pid, mapping.Name("Steve"), uuid)
 	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
-	expect("a renamed player", mapping.Name("Steve"), mapping.Name("Alex"), uuid)
+	expect("a renamed player", pid, mapping.Name("Steve"), mapping.Name("Alex"), uuid)
 	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
 	expect("a player renamed to the same")
 
 	a := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
 	expect("an upload", mapping.TID(int64(a.ID)), mapping.Hash(a.Hash))
 	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID}))(t)
-	expect("a dressed player", mapping.Name("Alex"), uuid)
+	expect("a dressed player", pid, mapping.Name("Alex"), uuid)
 	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID}))(t)
 	expect("a player dressed in the same")
 	if _, err := db.UndressPlayer(t.Context(), bob.ID, steve.ID, true, true); err == nil {
@@ -80,11 +80,11 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	}
 	expect("a refusal")
 	must(db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, true))(t)
-	expect("an undressed player", mapping.Name("Alex"), uuid)
+	expect("an undressed player", pid, mapping.Name("Alex"), uuid)
 	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
 		t.Fatal(err)
 	}
-	expect("a deleted player", mapping.Name("Alex"), uuid)
+	expect("a deleted player", pid, mapping.Name("Alex"), uuid)
 }
 
 // write writes a change that names a key.
@@ -157,8 +157,8 @@ func TestNumberingInParallel(t *testing.T) {
 			seen[key]++
 		}
 	}
-	if len(seen) != 201 { // a uid, and a name and a uuid for each player
-		t.Errorf("%d keys were named; want 201", len(seen))
+	if len(seen) != 301 { // a uid, and a pid, a name and a uuid for each player
+		t.Errorf("%d keys were named; want 301", len(seen))
 	}
 }
 

@@ -166,9 +166,9 @@ const deleteClosetItem = `
 		UPDATE players p SET
 			tid_skin = nullif(p.tid_skin, u.tid), tid_cape = nullif(p.tid_cape, u.tid), last_modified = now()
 		FROM unliked u WHERE u.lost AND p.uid = $1 AND (p.tid_skin = u.tid OR p.tid_cape = u.tid)
-		RETURNING p.name_key, p.uuid
+		RETURNING p.pid, p.name_key, p.uuid
 	), noted AS (
-		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM undressed
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM undressed
 	)
 	SELECT tid FROM removed`
 

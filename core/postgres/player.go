@@ -12,6 +12,9 @@ var _ core.PlayerStore = (*DB)(nil)
 // playerColumns are the columns of a core.Player.
 const playerColumns = `pid AS id, uid AS owner, uuid, name, coalesce(tid_skin, 0) AS skin, coalesce(tid_cape, 0) AS cape, last_modified`
 
+// playerKeys are the keys of a player that a change of it names.
+const playerKeys = `ARRAY['pid:' || pid, 'name:' || name_key, 'uuid:' || uuid]`
+
 const selectPlayers = `SELECT ` + playerColumns + ` FROM players WHERE uid = $1 ORDER BY pid`
 
 // Players lists the players of a ticket's user by pid.
@@ -28,7 +31,7 @@ const insertPlayer = `
 	), charged AS (
 		UPDATE users u SET score = score - $5 FROM added a WHERE u.uid = a.uid AND $5 > 0
 	), noted AS (
-		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM added
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM added
 	)
 	SELECT ` + playerColumns + ` FROM added`
 
@@ -109,7 +112,7 @@ const deletePlayer = withTarget + `changed AS (
 		DELETE FROM players p USING target t WHERE p.pid = t.pid AND t.uid = $1
 		RETURNING p.*
 	), noted AS (
-		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM changed
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	)` + selectChanged
 
 // DeletePlayer removes a player.
@@ -124,7 +127,7 @@ const renamePlayer = withTarget + `changed AS (
 		RETURNING p.*
 	), noted AS (
 		INSERT INTO changes (keys)
-		SELECT ARRAY['name:' || t.name_key, 'name:' || c.name_key, 'uuid:' || c.uuid] FROM changed c JOIN target t USING (pid)
+		SELECT ARRAY['pid:' || pid, 'name:' || t.name_key, 'name:' || c.name_key, 'uuid:' || c.uuid] FROM changed c JOIN target t USING (pid)
 	)` + selectChanged
 
 // RenamePlayer renames a player.
@@ -139,7 +142,7 @@ const undressPlayer = withTarget + `changed AS (
 		WHERE p.pid = t.pid AND t.uid = $1 AND ($3 AND t.tid_skin IS NOT NULL OR $4 AND t.tid_cape IS NOT NULL)
 		RETURNING p.*
 	), noted AS (
-		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM changed
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	)` + selectChanged
 
 // UndressPlayer empties slots.
@@ -184,7 +187,7 @@ const dressPlayer = withTarget + `given AS (
 			AND (t.tid_skin IS DISTINCT FROM coalesce($3, t.tid_skin) OR t.tid_cape IS DISTINCT FROM coalesce($4, t.tid_cape))
 		RETURNING p.*
 	), noted AS (
-		INSERT INTO changes (keys) SELECT ARRAY['name:' || name_key, 'uuid:' || uuid] FROM changed
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	), result AS (` + selectChanged + `
 	)
 	SELECT result.*, skin_flaw, cape_flaw FROM result, verdict`

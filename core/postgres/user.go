@@ -23,7 +23,7 @@ const insertUser = `
 		RETURNING *
 	), noted AS (
 		INSERT INTO changes (keys)
-		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ARRAY['name:' || p.name_key, 'uuid:' || p.uuid] END
+		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ` + playerKeys + ` END
 		FROM u LEFT JOIN p ON true
 	)
 	SELECT ` + userColumns + ` FROM u`

@@ -31,12 +31,14 @@ const (
 const MaxKeys = 256
 
 // Key is what a mapping leads from: "name:steve", "uid:7", "uuid:…", "tid:12" or
-// "hash:…".
+// "hash:…". A change of a player names its "pid:5" as well, which leads nowhere:
+// it is there for the sake of its Tag.
 type Key string
 
 // The parts of a Key before its value.
 const (
 	NamePrefix = "name:"
+	PIDPrefix  = "pid:"
 	UIDPrefix  = "uid:"
 	UUIDPrefix = "uuid:"
 	TIDPrefix  = "tid:"
@@ -48,6 +50,9 @@ func Name(name string) Key { return NamePrefix + Key(fold.Key(name)) }
 
 // AppendName appends the key of a player's name, in any case, to dst.
 func AppendName(dst []byte, name string) []byte { return fold.AppendKey(append(dst, NamePrefix...), name) }
+
+// PID returns the key of a player's number.
+func PID(pid int64) Key { return PIDPrefix + Key(strconv.FormatInt(pid, 10)) }
 
 // UID returns the key of a user.
 func UID(uid int64) Key { return UIDPrefix + Key(strconv.FormatInt(uid, 10)) }

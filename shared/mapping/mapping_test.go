@@ -22,6 +22,7 @@ func TestKeys(t *testing.T) {
 
 	f(mapping.Name("Steve_99"), "name:steve_99")
 	f(mapping.Name("steve_99"), mapping.Name("STEVE_99"))
+	f(mapping.PID(5), "pid:5")
 	f(mapping.UID(7), "uid:7")
 	f(mapping.UID(-7), "uid:-7")
 	f(mapping.UUID("7d444840-9dc0-11d1-b245-5ffdce74fad2"), "uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2")

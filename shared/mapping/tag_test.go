@@ -1,0 +1,28 @@
+package mapping_test
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func TestTag(t *testing.T) {
+	t.Parallel()
+
+	f := func(key mapping.Key, want string) {
+		t.Helper()
+		if got := key.Tag(); got != want {
+			t.Errorf("the tag of %q is %q; want %q", key, got, want)
+		}
+	}
+
+	f(mapping.PID(5), "player-5")
+	f(mapping.UID(7), "user-7")
+	f(mapping.TID(12), "texture-12")
+	f(mapping.Name("Steve_99"), "name-steve_99")
+	f(mapping.Name("Zoë, the 1st: x"), "name-zo%C3%AB%2C%20the%201st:%20x")
+	f(mapping.UUID("7d444840-9dc0-11d1-b245-5ffdce74fad2"), "")
+	f(mapping.Hash(skin.HashOf([]byte("abc"))), "")
+	f("nonsense", "")
+}
