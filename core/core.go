@@ -23,7 +23,9 @@
 // Edges remember what keys lead to (a name, a uid, a uuid, a tid, a hash), so
 // they must hear of every change. Whoever changes what a key leads to writes the
 // key into the changes table within the same transaction. Feed numbers such
-// rows once they are committed and streams them to the edges.
+// rows once they are committed and streams them to the edges. Where a site has a
+// hook, Purges has content delivery networks forget what is tagged with such a
+// key, after the edges.
 package core
 
 import (

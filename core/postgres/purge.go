@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+var _ core.PurgeStore = (*DB)(nil)
+
+// shareStreams writes in one order at all cores, so that they do not wait for
+// each other in a circle. An acknowledgement that was held up somewhere does not
+// take back a later one.
+const shareStreams = `
+	INSERT INTO edge_streams AS s (stream, epoch, revision)
+	SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[]) ORDER BY 1
+	ON CONFLICT (stream) DO UPDATE SET
+		epoch = coalesce(nullif(excluded.epoch, ''), s.epoch),
+		revision = CASE WHEN excluded.epoch IN ('', s.epoch) THEN greatest(excluded.revision, s.revision) ELSE excluded.revision END,
+		seen_at = now()`
+
+// ShareStreams says that streams are alive and what they acknowledged.
+func (db *DB) ShareStreams(ctx context.Context, streams map[uuid.UUID]mapping.Position) error {
+	if len(streams) == 0 {
+		return nil
+	}
+	var names []uuid.UUID
+	var epochs []string
+	var revisions []int64
+	for name, at := range streams {
+		names, epochs, revisions = append(names, name), append(epochs, at.Epoch), append(revisions, at.Revision)
+	}
+	_, err := db.lookups.Exec(ctx, shareStreams, names, epochs, revisions)
+	return failure("share the streams to edges", err)
+}
+
+const deleteStreams = `DELETE FROM edge_streams WHERE seen_at < $1`
+
+// TrimStreams deletes streams that are over.
+func (db *DB) TrimStreams(ctx context.Context, before time.Time) (int, error) {
+	tag, err := db.pool.Exec(ctx, deleteStreams, before)
+	return int(tag.RowsAffected()), failure("trim the streams to edges", err)
+}
+
+const holdPurges = `
+	UPDATE purges p SET
+		holder = $1, held_until = now() + $2::interval,
+		epoch = coalesce(p.epoch, f.epoch), revision = CASE WHEN p.epoch IS NULL THEN f.revision ELSE p.revision END
+	FROM feed f
+	WHERE p.holder = $1 OR p.held_until <= now()
+	RETURNING
+		p.epoch::text AS done_epoch, p.revision AS done_revision, f.epoch::text, f.revision, f.trimmed,
+		coalesce((
+			SELECT min(CASE WHEN s.epoch = f.epoch::text THEN s.revision ELSE 0 END)
+			FROM edge_streams s WHERE s.seen_at > now() - $3::interval
+		), f.revision) AS acknowledged`
+
+// HoldPurges makes a core the one that purges.
+func (db *DB) HoldPurges(ctx context.Context, holder uuid.UUID, lease time.Duration) (core.PurgeState, bool, error) {
+	rows, err := collect[struct {
+		DoneEpoch                       string
+		DoneRevision                    int64
+		Epoch                           string
+		Revision, Trimmed, Acknowledged int64
+	}](ctx, db.lookups, statement{holdPurges, []any{holder, lease, core.StreamLife}})
+	if err != nil || len(rows) == 0 {
+		return core.PurgeState{}, false, failure("hold purges", err)
+	}
+	row := rows[0]
+	return core.PurgeState{
+		Done:         mapping.Position{Epoch: row.DoneEpoch, Revision: row.DoneRevision},
+		Head:         core.FeedHead{Position: mapping.Position{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed},
+		Acknowledged: row.Acknowledged,
+	}, true, nil
+}
+
+const selectChangesToPurge = `
+	SELECT revision, keys, now() - numbered_at AS age FROM changes WHERE revision > $1 ORDER BY revision LIMIT $2`
+
+// ChangesToPurge returns changes in order.
+func (db *DB) ChangesToPurge(ctx context.Context, revision int64, limit int) ([]core.NumberedChange, error) {
+	changes, err := collect[core.NumberedChange](ctx, db.lookups, statement{selectChangesToPurge, []any{revision, limit}})
+	return changes, failure("read changes to purge", err)
+}
+
+const updatePurged = `UPDATE purges SET epoch = $2::uuid, revision = $3 WHERE holder = $1`
+
+// SetPurged notes how far changes are purged.
+func (db *DB) SetPurged(ctx context.Context, holder uuid.UUID, done mapping.Position) error {
+	_, err := db.lookups.Exec(ctx, updatePurged, holder, done.Epoch, done.Revision)
+	return failure("note what is purged", err)
+}

@@ -1,0 +1,386 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// Purge is what content delivery networks must forget: all answers with one of
+// the tags or, when nobody knows what has changed, all answers.
+type Purge struct {
+	mapping.Position // of the last change in it
+	All              bool
+	Tags             []string
+}
+
+// PurgeHook tells content delivery networks.
+type PurgeHook interface {
+	// Purge returns nil once a purge is in good hands. It may be called again with
+	// the same, and by two cores at once.
+	Purge(ctx context.Context, purge Purge) error
+}
+
+// PurgeState is how far purges have come and how far they may go.
+type PurgeState struct {
+	Done         mapping.Position // everything up to here is purged
+	Head         FeedHead
+	Acknowledged int64 // the last revision that all connected edges have acknowledged
+}
+
+// NumberedChange is a change in the feed.
+type NumberedChange struct {
+	Revision int64
+	Keys     []mapping.Key
+	Age      time.Duration // since it was numbered
+}
+
+// PurgeStore keeps what the cores share about purges.
+type PurgeStore interface {
+	// ShareStreams says that streams to edges are alive and what they acknowledged;
+	// those with the zero Position nothing that would be news.
+	ShareStreams(ctx context.Context, streams map[uuid.UUID]mapping.Position) error
+
+	// TrimStreams deletes the streams that were last alive before a time and returns
+	// how many.
+	TrimStreams(ctx context.Context, before time.Time) (int, error)
+
+	// HoldPurges makes a core the one that purges, for a while from now on, and
+	// returns the state, unless another core is: then it is not held. The first to
+	// hold them ever begins at the head of the feed.
+	HoldPurges(ctx context.Context, core uuid.UUID, lease time.Duration) (state PurgeState, held bool, err error)
+
+	// ChangesToPurge returns changes after a revision in order, at most limit.
+	ChangesToPurge(ctx context.Context, revision int64, limit int) ([]NumberedChange, error)
+
+	// SetPurged notes that everything up to a position is purged, if the core still
+	// is the one that purges.
+	SetPurged(ctx context.Context, core uuid.UUID, done mapping.Position) error
+}
+
+// Purges has content delivery networks forget what has changed. One runs in
+// every core of a site that has a hook; of all, one at a time purges, and another
+// takes over when it dies.
+//
+// A purge must not run ahead of the edges: the first visitor after it would have
+// an edge that has not heard of the change fill the network with the old picture
+// again. So edges acknowledge what they have applied, to any core, and a change
+// is purged when all connected ones have, or after purgeWait. A stream that broke
+// off counts as connected for a while, since its edge believes its memories a
+// second longer.
+//
+// The feed itself is the outbox: a row says up to where it is purged, and moves on
+// only when the hook has taken a purge. What the feed no longer tells, because it
+// was trimmed or history was rewritten, makes everything be purged.
+type Purges struct {
+	store   PurgeStore
+	hook    PurgeHook
+	feed    *Feed
+	timeout time.Duration // of the hook
+	log     *slog.Logger
+	core    uuid.UUID
+
+	mu      sync.Mutex
+	streams map[uuid.UUID]time.Time        // to edges of this core, and when they ended; zero: they go on
+	heard   map[uuid.UUID]mapping.Position // acknowledged since the last round, of streams of any core
+
+	// The rest belongs to Run, but for oldest.
+	holds   bool             // this core purges
+	done    mapping.Position // up to here, while it does
+	rounded time.Time        // when the last round began
+	lost    time.Time        // when changes were found to be lost; zero: none are
+	retryAt time.Time        // when the hook is tried again after it failed
+	pause   time.Duration
+	oldest  atomic.Int64 // when the oldest change to be purged was numbered, in Unix nanoseconds; 0: none is
+}
+
+// Sizes and times of purges.
+const (
+	// purgeWait is how long a change waits for edges to acknowledge it.
+	purgeWait = 2 * time.Second
+	// purgeTick is the time between two looks at what there is to be done.
+	purgeTick = 50 * time.Millisecond
+	// purgeInterval is the time between two rounds when there is nothing to be done.
+	// Streams count as connected for StreamLife after them.
+	purgeInterval = 500 * time.Millisecond
+	// belief is how long an edge believes its memories without a beat.
+	belief = time.Second
+	// StreamLife is how long a stream to an edge counts as connected without being
+	// shared, as when its core has died. The last beat may have come an interval
+	// later, and is believed in.
+	StreamLife = 2 * time.Second
+	// keepStreams is how long streams are kept for nothing.
+	keepStreams = time.Hour
+	// tagsOfPurge is the most tags in a purge, unless one change has more.
+	tagsOfPurge = 256
+	// leaseMargin is how much longer than a post a core holds purges.
+	leaseMargin = 2 * time.Second
+
+	shortestPurgePause = 250 * time.Millisecond
+	longestPurgePause  = time.Minute
+)
+
+var (
+	purgesDone           = metrics.NewCounter("veneer_core_purges_total")
+	purgesFailed         = metrics.NewCounter("veneer_core_purge_failures_total")
+	purgesUnacknowledged = metrics.NewCounter("veneer_core_purges_unacknowledged_total")
+	purgesOfAll          = metrics.NewCounter("veneer_core_purges_of_everything_total")
+)
+
+// NewPurges returns the purges of a feed's changes that have not begun: Run does.
+// A call of the hook may take as long as the timeout.
+func NewPurges(store PurgeStore, hook PurgeHook, feed *Feed, timeout time.Duration, log *slog.Logger) *Purges {
+	return &Purges{
+		store: store, hook: hook, feed: feed, timeout: timeout, log: log, core: uuid.New(),
+		streams: map[uuid.UUID]time.Time{}, heard: map[uuid.UUID]mapping.Position{}, pause: shortestPurgePause,
+	}
+}
+
+// Join notes a stream to an edge before anything is sent on it, and returns the
+// name under which the edge acknowledges. From then on purges wait for it.
+func (p *Purges) Join(ctx context.Context) (uuid.UUID, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	stream := uuid.New()
+	if err := p.store.ShareStreams(ctx, map[uuid.UUID]mapping.Position{stream: {}}); err != nil {
+		return uuid.Nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streams[stream] = time.Time{}
+	return stream, nil
+}
+
+// Leave notes that a stream is over.
+func (p *Purges) Leave(stream uuid.UUID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.streams[stream] = time.Now()
+}
+
+// Acknowledge notes that an edge has applied all changes up to a position. The
+// stream may be another core's: a balancer sends requests where it likes.
+func (p *Purges) Acknowledge(stream uuid.UUID, applied mapping.Position) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard[stream] = applied
+}
+
+// Run shares what is known of edges, and purges when it is this core's turn,
+// until ctx ends.
+func (p *Purges) Run(ctx context.Context) {
+	tick := time.NewTicker(purgeTick)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			p.release(ctx)
+			return
+		case <-tick.C:
+		}
+		if !p.due() {
+			continue
+		}
+		err := p.round(ctx)
+		switch {
+		case ctx.Err() != nil || err == nil && time.Now().Before(p.retryAt):
+			continue // it is over, or not known to be well
+		case err != nil && !failing:
+			p.log.ErrorContext(ctx, "changes cannot be purged, content delivery networks keep old answers", "error", err)
+		case err == nil && failing && p.holds:
+			p.log.InfoContext(ctx, "changes are purged again")
+		}
+		failing = err != nil
+	}
+}
+
+// due reports whether there is something to be done.
+func (p *Purges) due() bool {
+	now, head := time.Now(), p.feed.Head()
+	if head.Epoch == "" {
+		return false // the feed decides first whether its epoch goes on
+	}
+	if now.Sub(p.rounded) >= purgeInterval {
+		return true
+	}
+	p.mu.Lock()
+	heard := len(p.heard) > 0
+	p.mu.Unlock()
+	return heard || p.holds && head.Position != p.done && !now.Before(p.retryAt)
+}
+
+// round shares what was heard of edges and, if this core is the one that purges,
+// purges what may be.
+func (p *Purges) round(ctx context.Context) error {
+	p.rounded = time.Now()
+	state, held, err := p.hold(ctx)
+	p.holds, p.done = held, state.Done
+	if err != nil {
+		return err
+	}
+	if !held {
+		p.oldest.Store(0)
+		p.lost, p.retryAt, p.pause = time.Time{}, time.Time{}, shortestPurgePause
+		return nil
+	}
+	if p.rounded.Before(p.retryAt) {
+		return nil
+	}
+	purge, err := p.next(ctx, state)
+	if err != nil || purge.Position == state.Done {
+		return err
+	}
+	if err := p.post(ctx, purge); err != nil {
+		purgesFailed.Inc()
+		p.retryAt = time.Now().Add(p.pause/2 + rand.N(p.pause/2)) //nolint:gosec // not a secret
+		p.pause = min(2*p.pause, longestPurgePause)
+		return err
+	}
+	p.lost, p.pause = time.Time{}, shortestPurgePause
+	if purge.Revision > state.Acknowledged {
+		purgesUnacknowledged.Inc()
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	if err := p.store.SetPurged(ctx, p.core, purge.Position); err != nil {
+		return err
+	}
+	p.done = purge.Position
+	if p.done == state.Head.Position {
+		p.oldest.Store(0)
+	}
+	return nil
+}
+
+// hold shares what was heard of edges, and tries to be the one that purges.
+func (p *Purges) hold(ctx context.Context) (PurgeState, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	p.mu.Lock()
+	streams := p.heard
+	p.heard = map[uuid.UUID]mapping.Position{}
+	for stream, ended := range p.streams {
+		if !ended.IsZero() && p.rounded.Sub(ended) > belief {
+			delete(p.streams, stream)
+		} else if _, ok := streams[stream]; !ok {
+			streams[stream] = mapping.Position{} // alive, but nothing was heard
+		}
+	}
+	p.mu.Unlock()
+	// Whoever waits for what is lost with an error waits for purgeWait, no longer.
+	if err := p.store.ShareStreams(ctx, streams); err != nil {
+		return PurgeState{}, false, err
+	}
+	return p.store.HoldPurges(ctx, p.core, p.timeout+leaseMargin)
+}
+
+// next returns what may be purged: nothing if its position is that of what is
+// done.
+func (p *Purges) next(ctx context.Context, state PurgeState) (Purge, error) {
+	purge := Purge{Position: state.Done}
+	if state.Done == state.Head.Position {
+		p.oldest.Store(0)
+		return purge, nil
+	}
+	if !state.Head.covers(state.Done) {
+		return p.everything(ctx, state), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	changes, err := p.store.ChangesToPurge(ctx, state.Done.Revision, pageOfChanges)
+	if err != nil {
+		return purge, err
+	}
+	if len(changes) == 0 || changes[0].Revision != state.Done.Revision+1 {
+		return purge, errGap // trimmed at this moment; the next round finds out
+	}
+	p.oldest.Store(time.Now().Add(-changes[0].Age).UnixNano())
+	known := map[string]bool{}
+	for _, change := range changes {
+		if change.Revision > state.Acknowledged && change.Age < purgeWait {
+			break
+		}
+		tags := purge.Tags
+		for _, key := range change.Keys {
+			if tag := key.Tag(); tag != "" && !known[tag] {
+				known[tag] = true
+				tags = append(tags, tag)
+			}
+		}
+		if len(purge.Tags) > 0 && len(tags) > tagsOfPurge {
+			break
+		}
+		purge.Revision, purge.Tags = change.Revision, tags
+	}
+	return purge, nil
+}
+
+// everything returns a purge of everything, since it is not known what has
+// changed. Edges that know it forget everything, too, and are waited for.
+func (p *Purges) everything(ctx context.Context, state PurgeState) Purge {
+	if p.lost.IsZero() {
+		p.lost = p.rounded
+		p.oldest.Store(p.lost.UnixNano())
+		p.log.ErrorContext(ctx, "changes are lost that were not purged, everything is", "purged", state.Done, "head", state.Head)
+	}
+	if state.Acknowledged < state.Head.Revision && p.rounded.Sub(p.lost) < purgeWait {
+		return Purge{Position: state.Done}
+	}
+	return Purge{Position: state.Head.Position, All: true}
+}
+
+// post has the hook take a purge.
+func (p *Purges) post(ctx context.Context, purge Purge) error {
+	if !purge.All && len(purge.Tags) == 0 {
+		return nil // no answer depends on what has changed
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	if err := p.hook.Purge(ctx, purge); err != nil {
+		return fmt.Errorf("purge up to revision %d: %w", purge.Revision, err)
+	}
+	purgesDone.Inc()
+	if purge.All {
+		purgesOfAll.Inc()
+	}
+	return nil
+}
+
+// release lets another core take over at once.
+func (p *Purges) release(ctx context.Context) {
+	if !p.holds {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, _, err := p.store.HoldPurges(ctx, p.core, 0); err != nil {
+		p.log.WarnContext(ctx, "purges are not handed over, another core takes them later", "error", err)
+	}
+}
+
+// Trim deletes the streams that are over and returns how many.
+func (p *Purges) Trim(ctx context.Context) (int, error) {
+	return p.store.TrimStreams(ctx, time.Now().Add(-keepStreams))
+}
+
+// Expose adds what is known about the purges to a set of metrics. The lag is the
+// purging core's; it is 0 at the others.
+func (p *Purges) Expose(set *metrics.Set) {
+	set.NewGauge("veneer_core_purge_lag_seconds", func() float64 {
+		oldest := p.oldest.Load()
+		if oldest == 0 {
+			return 0
+		}
+		return time.Since(time.Unix(0, oldest)).Seconds()
+	})
+}
