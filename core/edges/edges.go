@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
@@ -33,16 +34,17 @@ const maxQuestion = 256 << 10
 type Server struct {
 	mappings *core.Mappings
 	feed     *core.Feed
+	purges   *core.Purges // nil where nobody waits for edges
 	secrets  [][sha256.Size]byte
 	door     serve.Door
 	stop     context.Context //nolint:containedctx // ends the endless answers
 }
 
 // New returns a door for edges that know one of the secrets. Its streams end
-// with ctx.
-func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, secrets []string) (*Server, error) {
+// with ctx. Edges are asked to acknowledge changes if purges are not nil.
+func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.Purges, secrets []string) (*Server, error) {
 	door.Listener = "edges"
-	s := &Server{mappings: mappings, feed: feed, door: door, stop: ctx}
+	s := &Server{mappings: mappings, feed: feed, purges: purges, door: door, stop: ctx}
 	ring, err := mapping.Secrets(secrets)
 	if err != nil {
 		return nil, fmt.Errorf("EDGE_SECRETS: %w", err)
@@ -56,6 +58,7 @@ func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *co
 // HTTP returns the server behind the edges' listener.
 func (s *Server) HTTP() *fasthttp.Server {
 	lookups, changes := s.door.Route("POST "+mapping.LookupPath), s.door.Route("GET "+mapping.ChangesPath)
+	acknowledgements := s.door.Route("POST " + mapping.AcknowledgePath)
 	server := s.door.Server(s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.door.Limits.WorkTimeout + takeTimeout)); err != nil {
@@ -71,6 +74,9 @@ func (s *Server) HTTP() *fasthttp.Server {
 		case mapping.ChangesPath:
 			changes.Claim(rc)
 			return s.changes(rc)
+		case mapping.AcknowledgePath:
+			acknowledgements.Claim(rc)
+			return s.acknowledge(rc)
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
@@ -93,9 +99,8 @@ func (s *Server) knows(rc *fasthttp.RequestCtx) bool {
 
 // lookup handles POST mapping.LookupPath.
 func (s *Server) lookup(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	if !rc.IsPost() {
-		rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodPost)
-		return fault.New(fault.MethodNotAllowed, "Use POST.")
+	if err := mustPost(rc); err != nil {
+		return err
 	}
 	var question mapping.Question
 	if err := json.Unmarshal(rc.PostBody(), &question); err != nil {
@@ -106,6 +111,34 @@ func (s *Server) lookup(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		return err
 	}
 	return serve.JSON(rc, fasthttp.StatusOK, answer)
+}
+
+func mustPost(rc *fasthttp.RequestCtx) error {
+	if rc.IsPost() {
+		return nil
+	}
+	rc.Response.Header.Set(fasthttp.HeaderAllow, fasthttp.MethodPost)
+	return fault.New(fault.MethodNotAllowed, "Use POST.")
+}
+
+// acknowledge handles POST mapping.AcknowledgePath. A core without a hook hears
+// of streams of those that have one, while a site gives them one after another.
+func (s *Server) acknowledge(rc *fasthttp.RequestCtx) error {
+	if err := mustPost(rc); err != nil {
+		return err
+	}
+	var heard mapping.Acknowledgement
+	if err := json.Unmarshal(rc.PostBody(), &heard); err != nil {
+		return fault.New(fault.Malformed, "The body is no acknowledgement.")
+	}
+	stream, err := uuid.Parse(heard.Stream)
+	if err != nil {
+		return fault.Field("stream", "The stream must be named as its start named it.")
+	}
+	if s.purges != nil {
+		s.purges.Acknowledge(stream, heard.Position)
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, struct{}{})
 }
 
 // changes handles GET mapping.ChangesPath.
@@ -132,7 +165,7 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 		}()
 		s.door.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
 		lines := json.NewEncoder(w)
-		err := s.feed.Follow(s.stop, from, func(events ...mapping.Event) error {
+		err := s.follow(from, func(events ...mapping.Event) error {
 			// A reader that takes nothing must not keep the stream, nor our shutdown,
 			// waiting. The deadline is for all that is sent from now on.
 			if err := conn.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
@@ -148,4 +181,26 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 		s.door.Log.Info("edge disconnected", slog.String("peer", peer), slog.Any("reason", err))
 	})
 	return nil
+}
+
+// follow sends a stream to its end, under a name if its edge is to acknowledge
+// it. Purges know of the stream before the edge hears anything that it could
+// believe its memories by.
+func (s *Server) follow(from mapping.Position, send func(...mapping.Event) error) error {
+	if s.purges == nil {
+		return s.feed.Follow(s.stop, from, send)
+	}
+	stream, err := s.purges.Join(s.stop)
+	if err != nil {
+		return err
+	}
+	defer s.purges.Leave(stream)
+	return s.feed.Follow(s.stop, from, func(events ...mapping.Event) error {
+		for i := range events {
+			if events[i].Start {
+				events[i].Stream = stream.String()
+			}
+		}
+		return send(events...)
+	})
 }

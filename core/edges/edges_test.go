@@ -10,9 +10,12 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
@@ -35,7 +38,14 @@ type door struct {
 	stop    context.CancelFunc // ends the streams
 }
 
+// open opens a door of a core without a hook.
 func open(t *testing.T) door {
+	t.Helper()
+	return openFor(t, nil)
+}
+
+// openFor opens a door of a core that purges by a hook, unless that is nil.
+func openFor(t *testing.T, hook core.PurgeHook) door {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	db := postgrestest.Open(t)
@@ -43,17 +53,29 @@ func open(t *testing.T) door {
 	db.OnChange(feed.Ring)
 	ctx, stop := context.WithCancel(t.Context())
 	run, endRun := context.WithCancel(t.Context())
-	ran := make(chan struct{})
-	go func() { feed.Run(run); close(ran) }()
+	var background sync.WaitGroup
+	background.Go(func() { feed.Run(run) })
+	var purges *core.Purges
+	if hook != nil {
+		// The first to hold purges decides from where on there are any.
+		if _, err := db.NumberChanges(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := db.HoldPurges(t.Context(), uuid.New(), 0); err != nil {
+			t.Fatal(err)
+		}
+		purges = core.NewPurges(db, hook, feed, time.Second, log)
+		background.Go(func() { purges.Run(run) })
+	}
 
 	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100}
-	server, err := edges.New(ctx, serve.Door{Log: log, Limits: limits}, core.NewMappings(db), feed, []string{secret, another})
+	server, err := edges.New(ctx, serve.Door{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, another})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		endRun()
-		<-ran
+		background.Wait()
 	})
 	address := listen(t, server.HTTP())
 	t.Cleanup(stop) // first of all: streams never end by themselves
@@ -121,6 +143,11 @@ func TestOnlyForThoseWhoKnowASecret(t *testing.T) {
 	f("GET", mapping.LookupPath, secret, "", 405)
 	f("POST", mapping.ChangesPath, secret, "", 405)
 	f("POST", mapping.LookupPath, secret, "nonsense", 400)
+	f("POST", mapping.AcknowledgePath, "wrong", "{}", 401)
+	f("GET", mapping.AcknowledgePath, secret, "", 405)
+	f("POST", mapping.AcknowledgePath, secret, "nonsense", 400)
+	f("POST", mapping.AcknowledgePath, secret, `{"stream":"nonsense"}`, 422)
+	f("POST", mapping.AcknowledgePath, secret, `{"stream":"7d444840-9dc0-11d1-b245-5ffdce74fad2"}`, 200)
 	f("GET", mapping.ChangesPath+"?revision=nonsense", secret, "", 422)
 
 	keys := make([]mapping.Key, mapping.MaxKeys+1)
@@ -133,7 +160,7 @@ func TestOnlyForThoseWhoKnowASecret(t *testing.T) {
 
 func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := edges.New(t.Context(), serve.Door{}, nil, nil, []string{secret, "short"}); err == nil || !strings.Contains(err.Error(), "EDGE_SECRETS") {
+	if _, err := edges.New(t.Context(), serve.Door{}, nil, nil, nil, []string{secret, "short"}); err == nil || !strings.Contains(err.Error(), "EDGE_SECRETS") {
 		t.Errorf("%v; want an error that names the setting", err)
 	}
 }
@@ -144,21 +171,9 @@ func TestLookupAndChanges(t *testing.T) {
 	d := open(t)
 	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
-	hear := func(wanted func(mapping.Event) bool) mapping.Event {
-		t.Helper()
-		for lines.Scan() {
-			var e mapping.Event
-			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-				t.Fatal(err)
-			}
-			if wanted(e) {
-				return e
-			}
-		}
-		t.Fatalf("the stream ended: %v", lines.Err())
-		return mapping.Event{}
+	if start := hear(t, lines, isStart); start.Stream != "" {
+		t.Errorf("the stream is named %q, but nobody waits for acknowledgements", start.Stream)
 	}
-	hear(func(e mapping.Event) bool { return e.Start })
 
 	user, err := d.db.CreateUser(t.Context(), core.NewUser{
 		Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash", Player: core.NewPlayer{Name: "Ann", Key: "ann"},
@@ -166,7 +181,7 @@ func TestLookupAndChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := hear(func(e mapping.Event) bool { return len(e.Keys) > 0 })
+	change := hear(t, lines, isChange)
 
 	_, answered := d.do(t, "POST", mapping.LookupPath, secret, `{"keys":["name:ann","`+string(mapping.UID(int64(user.ID)))+`"]}`)
 	body, err := io.ReadAll(answered)
@@ -189,12 +204,81 @@ func TestLookupAndChanges(t *testing.T) {
 	}
 }
 
+func isStart(e mapping.Event) bool { return e.Start }
+
+func isChange(e mapping.Event) bool { return len(e.Keys) > 0 }
+
+// hear returns the next event of a stream that is wanted.
+func hear(t *testing.T, lines *bufio.Scanner, wanted func(mapping.Event) bool) mapping.Event {
+	t.Helper()
+	for lines.Scan() {
+		var e mapping.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		if wanted(e) {
+			return e
+		}
+	}
+	t.Fatalf("the stream ended: %v", lines.Err())
+	return mapping.Event{}
+}
+
+// purged is a hook that hands purges on.
+type purged chan core.Purge
+
+func (p purged) Purge(_ context.Context, purge core.Purge) error {
+	p <- purge
+	return nil
+}
+
+// A stream has a name by which its edge acknowledges, and a change is not purged
+// before it has.
+func TestAcknowledge(t *testing.T) {
+	t.Parallel()
+	purges := make(purged, 10)
+	d := openFor(t, purges)
+	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
+	lines := bufio.NewScanner(stream)
+	start := hear(t, lines, isStart)
+	acknowledge := func(at mapping.Position) {
+		t.Helper()
+		body, err := json.Marshal(mapping.Acknowledgement{Position: at, Stream: start.Stream})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, answer := d.do(t, "POST", mapping.AcknowledgePath, secret, string(body)); status != 200 {
+			text, _ := io.ReadAll(answer)
+			t.Fatalf("an acknowledgement is answered with %d %s", status, text)
+		}
+	}
+	acknowledge(start.Position)
+
+	began := time.Now()
+	user, err := d.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := hear(t, lines, isChange)
+	for range 2 { // by then a core that waits for nobody has purged
+		hear(t, lines, mapping.Event.IsBeat)
+	}
+	if len(purges) > 0 && time.Since(began) < 2*time.Second { // it waits no longer for anybody
+		t.Fatalf("%v is purged, but the edge has not acknowledged it", <-purges)
+	}
+	acknowledge(change.Position)
+	want := core.Purge{Position: change.Position, Tags: []string{mapping.UID(int64(user.ID)).Tag()}}
+	if diff := cmp.Diff(want, <-purges); diff != "" {
+		t.Errorf("purged (-want +got):\n%s", diff)
+	}
+}
+
 // What panics in the middle of an answer ends that answer only.
 func TestAStreamThatPanicsEndsItselfOnly(t *testing.T) {
 	t.Parallel()
 	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100}
 	// Without a feed there is nothing to follow.
-	server, err := edges.New(t.Context(), serve.Door{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, []string{secret})
+	server, err := edges.New(t.Context(), serve.Door{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, nil, []string{secret})
 	if err != nil {
 		t.Fatal(err)
 	}

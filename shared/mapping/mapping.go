@@ -25,6 +25,8 @@ const (
 	// a line. The query says from where: epoch and revision, as in Position; none
 	// from an edge that knows nothing.
 	ChangesPath = "/edges/v1/changes"
+	// AcknowledgePath answers a POST of an Acknowledgement with an empty object.
+	AcknowledgePath = "/edges/v1/acknowledgements"
 )
 
 // MaxKeys is the most keys that one Question may hold.
@@ -123,15 +125,25 @@ type Answer struct {
 //
 // The first line of a stream has Start set: its position is where the stream
 // begins. When that is not where the reader said it was, the history between
-// the two is lost, and the reader must forget all mappings.
+// the two is lost, and the reader must forget all mappings. If it names the
+// Stream, core wants to know what the reader has applied of it.
 //
 // A line with Keys is a change: it says which keys may lead elsewhere since the
 // revision before it. A line with neither is a beat: the stream is complete up
 // to its position. Beats come at least every 250 ms.
 type Event struct {
 	Position
-	Start bool  `json:"start,omitempty"`
-	Keys  []Key `json:"keys,omitempty"`
+	Start  bool   `json:"start,omitempty"`
+	Stream string `json:"stream,omitempty"`
+	Keys   []Key  `json:"keys,omitempty"`
+}
+
+// Acknowledgement says that the reader of a stream has applied every change up to
+// a position: none of its answers begins from what was before. It can reach any
+// core, as its stream is known by name to all.
+type Acknowledgement struct {
+	Position
+	Stream string `json:"stream"`
 }
 
 // IsBeat reports whether the event says only that the stream is complete.

@@ -55,6 +55,8 @@ func TestForms(t *testing.T) {
 
 	form(t, mapping.Question{Keys: []mapping.Key{"uid:7"}}, `{"keys":["uid:7"]}`)
 	form(t, mapping.Event{Position: position, Start: true}, `{"epoch":"e","revision":3,"start":true}`)
+	form(t, mapping.Event{Position: position, Start: true, Stream: "s"}, `{"epoch":"e","revision":3,"start":true,"stream":"s"}`)
+	form(t, mapping.Acknowledgement{Position: position, Stream: "s"}, `{"epoch":"e","revision":3,"stream":"s"}`)
 	form(t, mapping.Event{Position: position, Keys: []mapping.Key{"tid:1"}}, `{"epoch":"e","revision":3,"keys":["tid:1"]}`)
 	form(t, mapping.Event{Position: position}, `{"epoch":"e","revision":3}`)
 	form(t, mapping.Answer{Position: position, Mappings: []mapping.Mapping{

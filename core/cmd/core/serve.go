@@ -73,7 +73,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	mappings := core.NewMappings(db)
-	forEdges, err := edges.New(streams, door, mappings, feed, config.EdgeSecrets)
+	forEdges, err := edges.New(streams, door, mappings, feed, nil, config.EdgeSecrets)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
