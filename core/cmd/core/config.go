@@ -6,6 +6,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/hook"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -39,6 +40,8 @@ type config struct {
 	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" help:"secrets that edges may show, comma-separated"`
 	EdgesTLSCert string   `env:"EDGES_TLS_CERT" help:"file with the certificate chain of the edges' listener, in PEM; empty for plain HTTP"`
 	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" help:"file with that certificate's key, in PEM"`
+
+	Purge hook.Config `envPrefix:"PURGE_"`
 
 	Demo    bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
 	Limits  serve.Limits

@@ -105,7 +105,7 @@ func TestHelp(t *testing.T) {
 			"CORE_LISTEN", "127.0.0.1:8080", "CORE_EDGES_LISTEN", "127.0.0.1:9090", "CORE_OPS_LISTEN", "127.0.0.1:9080", "CORE_OPS_PPROF",
 			"CORE_DATABASE_URL", "CORE_LISTEN_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_OBJECTS_SECRET_KEY", "CORE_TOKEN_KEYS", "CORE_TOKEN_TTL",
 			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_LIMIT_PLAYERS", "CORE_LIMIT_REQUESTS", "CORE_LIMIT_LOGIN_FAILURES", "CORE_SCORE_PLAYER", "CORE_TEXTURE_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
-			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_EDGES_TLS_CERT", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_UPLOAD_TIMEOUT", "CORE_TRUSTED_PROXIES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL", "CORE_LOG_REQUESTS",
+			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_EDGES_TLS_CERT", "CORE_PURGE_URL", "CORE_PURGE_SECRET", "CORE_PURGE_TIMEOUT", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_UPLOAD_TIMEOUT", "CORE_TRUSTED_PROXIES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL", "CORE_LOG_REQUESTS",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("core %s lacks %q:\n%s", strings.Join(args, " "), want, out)
@@ -133,6 +133,7 @@ func TestSettingsAreNamed(t *testing.T) {
 		fails(t, name, but(environ, name, value), "", args...)
 	}
 
+	fails(t, "CORE_PURGE_SECRET", append(environ, "CORE_PURGE_URL=https://hooks.example.org/purge"), "", "serve")
 	f("CORE_DATABASE_URL", "", "serve")
 	f("CORE_DATABASE_URL", "", "migrate")
 	f("CORE_DATABASE_URL", "", "user", "add", "a@example.com")
@@ -147,6 +148,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	f("CORE_OBJECTS_URL", "ftp://textures", "serve")
 	f("CORE_TOKEN_KEYS", "a:c2hvcnQ=", "serve")
 	f("CORE_EDGE_SECRETS", "short", "serve")
+	f("CORE_PURGE_URL", "hooks.example.org/purge", "serve")
 	f("CORE_REGISTRATION", "ajar", "serve")
 	f("CORE_BODY_BYTES", "1023", "serve")
 	f("CORE_BODY_BYTES", "-1", "serve")

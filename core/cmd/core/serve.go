@@ -15,6 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/edges"
+	"github.com/veneer-skins/veneer/core/hook"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/logging"
@@ -70,10 +71,14 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
+	purges, err := purgesOf(config, db, feed, log)
+	if err != nil {
+		return err
+	}
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	mappings := core.NewMappings(db)
-	forEdges, err := edges.New(streams, door, mappings, feed, nil, config.EdgeSecrets)
+	forEdges, err := edges.New(streams, door, mappings, feed, purges, config.EdgeSecrets)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -99,11 +104,18 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { db.Listen(work, log, feed.Ring) })
 	background.Go(func() { trim(work, log, "sessions", parts.Sessions.Trim) })
 	background.Go(func() { trim(work, log, "changes", feed.Trim) })
+	if purges != nil {
+		background.Go(func() { purges.Run(work) })
+		background.Go(func() { trim(work, log, "streams to edges", purges.Trim) })
+	}
 	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
 	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
 
 	known := metrics.NewSet()
 	db.Expose(known)
+	if purges != nil {
+		purges.Expose(known)
+	}
 	metrics.RegisterSet(known)
 	defer metrics.UnregisterSet(known, true)
 
@@ -134,6 +146,18 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Textures:      core.NewTextures(db, files, c.Textures, c.Quotas, c.Scores),
 		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
 	}, nil
+}
+
+// purgesOf returns the purges of a feed, nil without a hook.
+func purgesOf(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.Purges, error) {
+	if c.Purge.URL == "" {
+		return nil, nil //nolint:nilnil // stands for a site without content delivery networks
+	}
+	posts, err := hook.New(c.Purge)
+	if err != nil {
+		return nil, fmt.Errorf("%sPURGE_%w", prefix, err)
+	}
+	return core.NewPurges(db, posts, feed, c.Purge.Timeout, log), nil
 }
 
 // edgesTLS returns the certificate of the edges' listener, nil for plain HTTP.
