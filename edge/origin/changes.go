@@ -66,6 +66,8 @@ func (c *Core) Follow(ctx context.Context, follower Follower) {
 // stream opens one stream and follows it to its end, and reports whether it ever
 // was complete.
 func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err error) {
+	acknowledged := acknowledger{core: c, follower: follower}
+	defer acknowledged.running.Wait()
 	ctx, hangUp := context.WithCancelCause(ctx)
 	defer hangUp(nil)
 	// The watch cuts the connection, as a read has no deadline of its own. Opening
@@ -99,7 +101,7 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 		if first && !event.Start {
 			return live, errors.New("read change: the stream does not begin with its start")
 		}
-		if err := follower.Apply(event); err != nil {
+		if err := acknowledged.apply(ctx, event); err != nil {
 			return live, err
 		}
 		if event.IsBeat() && !live {

@@ -88,9 +88,9 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 				DialContext:         (&net.Dialer{Timeout: config.Timeout, KeepAlive: 15 * time.Second}).DialContext,
 				TLSClientConfig:     &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
 				TLSHandshakeTimeout: config.Timeout,
-				// The look-ups, the stream, and one that is being closed.
-				MaxConnsPerHost:     inFlight + 2,
-				MaxIdleConnsPerHost: inFlight,
+				// The look-ups, the acknowledgements, the stream, and one that is being closed.
+				MaxConnsPerHost:     inFlight + 3,
+				MaxIdleConnsPerHost: inFlight + 1,
 				IdleConnTimeout:     30 * time.Second,
 			},
 			// Our secret goes to nobody that core may name.

@@ -25,6 +25,10 @@ type Core struct {
 	// Lookups, Keys and Streams count the look-ups, the keys in them, and the
 	// streams that have begun. MostStreams is the most that were open at once.
 	Lookups, Keys, Streams, MostStreams atomic.Int64
+	// Stream, unless empty, names every stream, and so asks for acknowledgements.
+	Stream string
+	// Acknowledgements counts those that were taken.
+	Acknowledgements atomic.Int64
 	// Hold, unless nil, is called with every question before it is answered.
 	Hold func(keys []mapping.Key)
 
@@ -36,8 +40,10 @@ type Core struct {
 	turned   chan struct{} // closed whenever something happened that streams must know
 	away     bool
 	mute     bool
+	deaf     bool
 	cuts     int // how often all streams were cut
 	open     int64
+	applied  mapping.Position // as was acknowledged last
 }
 
 // Start starts a core that ends with the test.
@@ -52,6 +58,7 @@ func Start(tb testing.TB) *Core {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+mapping.LookupPath, c.lookup)
 	mux.HandleFunc("GET "+mapping.ChangesPath, c.stream)
+	mux.HandleFunc("POST "+mapping.AcknowledgePath, c.acknowledge)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+Secret {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -149,7 +156,7 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	defer c.leave()
 
 	lines := json.NewEncoder(w)
-	_ = lines.Encode(mapping.Event{Position: from, Start: true})
+	_ = lines.Encode(mapping.Event{Position: from, Start: true, Stream: c.Stream})
 	beat := time.NewTicker(100 * time.Millisecond)
 	defer beat.Stop()
 	for {
@@ -172,6 +179,29 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+func (c *Core) acknowledge(w http.ResponseWriter, r *http.Request) {
+	var heard mapping.Acknowledgement
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := json.NewDecoder(r.Body).Decode(&heard); err != nil || heard.Stream != c.Stream || c.deaf {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	c.Acknowledgements.Add(1)
+	c.applied = heard.Position
+	_, _ = w.Write([]byte("{}"))
+}
+
+// Applied returns the position that was acknowledged last.
+func (c *Core) Applied() mapping.Position {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.applied
+}
+
+// SetDeaf makes core refuse acknowledgements, or take them again.
+func (c *Core) SetDeaf(deaf bool) { c.turn(func() { c.deaf = deaf }) }
 
 // join lets a stream begin: where it asks to, or at the head if the history from
 // there is not known.

@@ -1,0 +1,90 @@
+package origin_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// slow is a follower that takes changes in only when it is let.
+type slow struct {
+	reader
+	begun, let chan struct{}
+}
+
+func (s *slow) Apply(event mapping.Event) error {
+	if len(event.Keys) > 0 {
+		s.begun <- struct{}{}
+		<-s.let
+	}
+	return s.reader.Apply(event)
+}
+
+func TestAcknowledge(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	server.Stream = "a-stream"
+	core, follower := connect(t, origin.Config{URL: server.URL}, nil), &slow{begun: make(chan struct{}), let: make(chan struct{})}
+	background(t, func(ctx context.Context) { core.Follow(ctx, follower) })
+	applied := func(revision int64) func() bool {
+		return func() bool { return server.Applied() == mapping.Position{Epoch: "first", Revision: revision} }
+	}
+
+	eventually(t, "the start is acknowledged", applied(100))
+	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
+	<-follower.begun
+	if !applied(100)() {
+		t.Errorf("%+v is acknowledged before it is applied", server.Applied())
+	}
+	follower.let <- struct{}{}
+	eventually(t, "the change is acknowledged", applied(101))
+
+	// Core refuses for a while: the next beat brings it.
+	server.SetDeaf(true)
+	server.Set(map[mapping.Key]mapping.Mapping{"name:b": texture(1)})
+	<-follower.begun
+	follower.let <- struct{}{}
+	taken := server.Acknowledgements.Load()
+	server.SetDeaf(false)
+	eventually(t, "the change is acknowledged once core listens", applied(102))
+	if got := server.Acknowledgements.Load(); got != taken+1 {
+		t.Errorf("%d acknowledgements for one change", got-taken)
+	}
+
+	// On another stream, and in another epoch, it goes on.
+	server.Restore("second")
+	eventually(t, "the new epoch is acknowledged", func() bool { return server.Applied() == mapping.Position{Epoch: "second", Revision: 1} })
+}
+
+// One acknowledgement speaks for many changes.
+func TestAcknowledgementsOfAStorm(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	server.Stream = "a-stream"
+	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+	eventually(t, "the start is acknowledged", func() bool { return server.Applied().Revision == 100 })
+	for range 2000 {
+		server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
+	}
+	eventually(t, "all are acknowledged", func() bool { return server.Applied().Revision == 2100 })
+	if got := server.Acknowledgements.Load(); got > 500 {
+		t.Errorf("%d acknowledgements of 2000 changes", got)
+	}
+}
+
+// Where nobody waits for acknowledgements, none is sent.
+func TestNoAcknowledgementsUnlessAsked(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
+	eventually(t, "beats are heard", r.has(func() bool { return r.beats > 3 }))
+	if got := server.Acknowledgements.Load(); got != 0 {
+		t.Errorf("%d acknowledgements were sent", got)
+	}
+}
