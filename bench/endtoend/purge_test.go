@@ -1,0 +1,212 @@
+package endtoend
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"image"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+)
+
+// network is a content delivery network that is told what to forget. Core waits
+// for its answer until the test has looked at the edges.
+type network struct {
+	secret string
+	told   chan purge
+}
+
+type purge struct {
+	Tags     []string `json:"tags"`
+	answered chan struct{}
+}
+
+// startNetwork starts a network and returns it with its URL.
+func startNetwork(t *testing.T) (*network, string) {
+	t.Helper()
+	n := &network{secret: "a secret of core and the network", told: make(chan purge)}
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		mac := hmac.New(sha256.New, []byte(n.secret))
+		mac.Write([]byte(r.Header.Get("X-Veneer-Timestamp") + "." + string(body)))
+		if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); r.Header.Get("X-Veneer-Signature") != want {
+			t.Errorf("a purge is signed %q; want %q", r.Header.Get("X-Veneer-Signature"), want)
+		}
+		p := purge{answered: make(chan struct{})}
+		if err := json.Unmarshal(body, &p); err != nil {
+			t.Errorf("a purge is %s: %v", body, err)
+		}
+		select {
+		case n.told <- p:
+			<-p.answered
+		case <-over:
+		}
+	}))
+	t.Cleanup(func() { close(over); server.Close() })
+	return n, server.URL
+}
+
+// await waits for a purge of a tag, and looks at the edges before it is answered.
+func (n *network) await(t *testing.T, tag string, look func()) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case p := <-n.told:
+			found := slices.Contains(p.Tags, tag)
+			if found {
+				look()
+			}
+			close(p.answered)
+			if found {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("%s is not purged", tag)
+		}
+	}
+}
+
+// slowly returns the address of a proxy in front of another that hands on what
+// comes from there with a delay.
+func slowly(t *testing.T, address string, delay time.Duration) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", address)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(far, near); _ = far.Close() }()
+			go func() { lag(near, far, delay); _ = near.Close() }()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// lag copies with a delay.
+func lag(to io.Writer, from io.Reader, delay time.Duration) {
+	type piece struct {
+		bytes []byte
+		due   time.Time
+	}
+	pieces := make(chan piece, 1<<10)
+	go func() {
+		defer close(pieces)
+		for {
+			buffer := make([]byte, 16<<10)
+			n, err := from.Read(buffer)
+			if err != nil {
+				return
+			}
+			pieces <- piece{buffer[:n], time.Now().Add(delay)}
+		}
+	}()
+	for p := range pieces {
+		<-time.After(time.Until(p.due))
+		if _, err := to.Write(p.bytes); err != nil {
+			for range pieces { // until the other side is over, too
+			}
+		}
+	}
+}
+
+// tagsAt returns the tags of the answer at a URL.
+func tagsAt(t *testing.T, address string) []string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return strings.Fields(response.Header.Get("Surrogate-Key"))
+}
+
+// A change is purged by the tags that answers carry, and not before every edge
+// would fill the network with the new picture: neither one that another core
+// streams to, nor one that hears of everything late.
+func TestPurgeFollowsEveryEdge(t *testing.T) {
+	t.Parallel()
+	cdn, hook := startNetwork(t)
+	files := objectstest.Directory(t).Config
+	core, other := system.NewCore(t, files), system.NewCore(t, files)
+	other.Set("CORE_DATABASE_URL", core.Setting("CORE_DATABASE_URL"))
+	for _, core := range []*system.Process{core, other} {
+		core.Set("CORE_PURGE_URL", hook)
+		core.Set("CORE_PURGE_SECRET", cdn.secret)
+		core.Set("CORE_PURGE_TIMEOUT", "1m") // looking at the edges may take long
+		core.Start(t)
+	}
+	edges := []*system.Process{system.NewEdge(t, files, core), system.NewEdge(t, files, other)}
+	edges[1].Set("EDGE_CORE_URL", "http://"+slowly(t, other.Address(t, "edges"), 300*time.Millisecond))
+	var avatars []string
+	for _, edge := range edges {
+		edge.Start(t)
+		avatars = append(avatars, "http://"+edge.Address(t, "public")+"/avatar/player/ann_1?png")
+		edge.AwaitReady(t)
+	}
+	carry := func(want string) {
+		t.Helper()
+		for i, avatar := range avatars {
+			if tags := tagsAt(t, avatar); !slices.Contains(tags, want) {
+				t.Errorf("edge %d tags the avatar %v; want %s among them", i, tags, want)
+			}
+		}
+	}
+	show := func(sheet *image.NRGBA) func() {
+		return func() {
+			t.Helper()
+			for i, avatar := range avatars {
+				picture, status := fetch(t, avatar)
+				if picture == nil {
+					t.Errorf("edge %d answers %d when the change is purged", i, status)
+				} else if flaw := difference(picture, sheet); flaw != "" {
+					t.Errorf("edge %d shows another picture when the change is purged: %s", i, flaw)
+				}
+			}
+		}
+	}
+
+	ann := signUp(t, "http://"+core.Address(t, "public"))
+	carry("name-ann_1")
+	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
+	cdn.await(t, "name-ann_1", func() {})
+	tag := fmt.Sprintf("player-%d", pid)
+	carry(tag)
+	for i := range 3 {
+		sheet := drawSheet(uint8(50 * (i + 1)))
+		tid := ann.upload(t, fmt.Sprint("skin ", i), sheet).Data.TID
+		ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), map[string]any{"skin": tid})
+		cdn.await(t, tag, show(sheet))
+		carry(tag)
+	}
+}
