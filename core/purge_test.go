@@ -3,13 +3,14 @@ package core_test
 import (
 	"context"
 	"errors"
-	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -360,7 +361,7 @@ func (s *shelf) HoldPurges(ctx context.Context, _ uuid.UUID, _ time.Duration) (c
 func (s *shelf) ChangesToPurge(context.Context, int64, int) ([]core.NumberedChange, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []core.NumberedChange{{Revision: s.done + 1, Keys: []mapping.Key{"uid:1"}, Age: math.MaxInt64}}, nil
+	return []core.NumberedChange{{Revision: s.done + 1, Keys: []mapping.Key{"uid:1"}, Age: time.Hour}}, nil
 }
 
 func (s *shelf) SetPurged(_ context.Context, _ uuid.UUID, done mapping.Position) error {
@@ -393,11 +394,23 @@ func TestPurgesBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, n := &shelf{head: 1}, &networks{fail: errors.New("the hook is down")}
-		_, stop := s.run(n)
+		p, stop := s.run(n)
 		defer stop()
+		lag := func(want string) {
+			t.Helper()
+			var written strings.Builder
+			set := metrics.NewSet()
+			p.Expose(set)
+			set.WritePrometheus(&written)
+			if !strings.HasPrefix(written.String(), "veneer_core_purge_lag_seconds "+want) {
+				t.Errorf("%s; want a lag of %s", written.String(), want)
+			}
+		}
 		<-time.After(10 * time.Minute)
+		lag("36") // an hour and seconds
 		n.setFailing(nil)
 		<-time.After(time.Minute + time.Second)
+		lag("0\n")
 
 		if told := n.take(); len(told) != 1 {
 			t.Errorf("purged %v once the hook is up; want one purge", told)
