@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
 
@@ -151,6 +152,46 @@ func tagsAt(t *testing.T, address string) []string {
 	return strings.Fields(response.Header.Get("Surrogate-Key"))
 }
 
+// twoCores returns cores of one database that have not started.
+func twoCores(t *testing.T, files objects.Config, settings map[string]string) (one, other *system.Process) {
+	t.Helper()
+	one, other = system.NewCore(t, files), system.NewCore(t, files)
+	for name, value := range settings {
+		one.Set(name, value)
+		other.Set(name, value)
+	}
+	other.Set("CORE_DATABASE_URL", one.Setting("CORE_DATABASE_URL"))
+	return one, other
+}
+
+// A core that is killed before the hook has answered leaves the purge to another.
+func TestPurgeOutlivesItsCore(t *testing.T) {
+	t.Parallel()
+	cdn, hook := startNetwork(t)
+	core, other := twoCores(t, objectstest.Directory(t).Config, map[string]string{
+		"CORE_PURGE_URL": hook, "CORE_PURGE_SECRET": cdn.secret, "CORE_PURGE_TIMEOUT": "1s",
+	})
+	core.Start(t)
+	core.AwaitReady(t)
+	// Purges begin a moment after the start, so the first change may lie before them.
+	// Once there was one, this core is the one that purges.
+	ann := signUp(t, "http://"+core.Address(t, "public"))
+	for i, purged := 0, false; !purged; i++ {
+		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Ann_", i)})
+		select {
+		case p := <-cdn.told:
+			close(p.answered)
+			purged = true
+		case <-time.After(time.Second):
+		}
+	}
+	other.Start(t)
+	other.AwaitReady(t)
+	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Zoe"})
+	cdn.await(t, "name-zoe", func() { core.Kill(t) })
+	cdn.await(t, "name-zoe", func() {})
+}
+
 // A change is purged by the tags that answers carry, and not before every edge
 // would fill the network with the new picture: neither one that another core
 // streams to, nor one that hears of everything late.
@@ -158,14 +199,12 @@ func TestPurgeFollowsEveryEdge(t *testing.T) {
 	t.Parallel()
 	cdn, hook := startNetwork(t)
 	files := objectstest.Directory(t).Config
-	core, other := system.NewCore(t, files), system.NewCore(t, files)
-	other.Set("CORE_DATABASE_URL", core.Setting("CORE_DATABASE_URL"))
-	for _, core := range []*system.Process{core, other} {
-		core.Set("CORE_PURGE_URL", hook)
-		core.Set("CORE_PURGE_SECRET", cdn.secret)
-		core.Set("CORE_PURGE_TIMEOUT", "1m") // looking at the edges may take long
-		core.Start(t)
-	}
+	core, other := twoCores(t, files, map[string]string{
+		"CORE_PURGE_URL": hook, "CORE_PURGE_SECRET": cdn.secret,
+		"CORE_PURGE_TIMEOUT": "1m", // looking at the edges may take long
+	})
+	core.Start(t)
+	other.Start(t)
 	edges := []*system.Process{system.NewEdge(t, files, core), system.NewEdge(t, files, other)}
 	edges[1].Set("EDGE_CORE_URL", "http://"+slowly(t, other.Address(t, "edges"), 300*time.Millisecond))
 	var avatars []string
