@@ -51,7 +51,9 @@ const (
 func Name(name string) Key { return NamePrefix + Key(fold.Key(name)) }
 
 // AppendName appends the key of a player's name, in any case, to dst.
-func AppendName(dst []byte, name string) []byte { return fold.AppendKey(append(dst, NamePrefix...), name) }
+func AppendName(dst []byte, name string) []byte {
+	return fold.AppendKey(append(dst, NamePrefix...), name)
+}
 
 // PID returns the key of a player's number.
 func PID(pid int64) Key { return PIDPrefix + Key(strconv.FormatInt(pid, 10)) }
