@@ -58,6 +58,7 @@ type Feed struct {
 
 	mu     sync.Mutex
 	head   FeedHead
+	asOf   time.Time       // all that was committed by then is numbered up to head
 	recent []mapping.Event // the last changes up to head, in order
 	begun  int             // rounds
 	ended  int             // the number of the last round that ended well
@@ -157,6 +158,7 @@ func (f *Feed) oneRound(ctx context.Context) error {
 	f.begun++
 	number, known := f.begun, f.head
 	f.mu.Unlock()
+	began := time.Now()
 
 	head, err := f.store.NumberChanges(ctx)
 	if err == nil && head.Epoch == known.Epoch && head.Revision < known.Revision {
@@ -197,7 +199,7 @@ func (f *Feed) oneRound(ctx context.Context) error {
 	}
 	f.recent = append(f.recent, fresh...)
 	f.recent = slices.Delete(f.recent, 0, max(0, len(f.recent)-keepRecent))
-	f.head, f.ended = head, number
+	f.head, f.asOf, f.ended = head, began, number
 	feedRevision.Set(float64(head.Revision))
 	close(f.round)
 	f.round = make(chan struct{})
@@ -222,16 +224,23 @@ func (f *Feed) Head() FeedHead {
 	return f.head
 }
 
-// after returns the head, the changes after a revision as far as they are in
-// memory, and what is closed at the end of the next round. complete says that
-// no change between the revision and the head is missing.
-func (f *Feed) after(revision int64) (head FeedHead, changes []mapping.Event, complete bool, next <-chan struct{}) {
+// lately is what a stream goes on from.
+type lately struct {
+	head     FeedHead
+	asOf     time.Time       // all that was committed by then is numbered up to head
+	changes  []mapping.Event // after a revision, as far as they are in memory
+	complete bool            // no change between that revision and the head is missing
+	next     <-chan struct{} // closed at the end of the next round
+}
+
+// after returns what happened after a revision.
+func (f *Feed) after(revision int64) lately {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(f.recent, revision+1, func(e mapping.Event, r int64) int { return int(e.Revision - r) })
-	changes = slices.Clone(f.recent[i:])
-	complete = revision == f.head.Revision || (len(changes) > 0 && changes[0].Revision == revision+1)
-	return f.head, changes, complete, f.round
+	changes := slices.Clone(f.recent[i:])
+	complete := revision == f.head.Revision || (len(changes) > 0 && changes[0].Revision == revision+1)
+	return lately{head: f.head, asOf: f.asOf, changes: changes, complete: complete, next: f.round}
 }
 
 // Follow sends what an edge at a position must hear, in order: where its stream
@@ -241,6 +250,7 @@ func (f *Feed) Follow(ctx context.Context, from mapping.Position, send func(...m
 	feedStreams.Inc()
 	defer feedStreams.Dec()
 
+	opened := time.Now()
 	if err := f.freshRound(ctx); err != nil {
 		return err
 	}
@@ -249,7 +259,7 @@ func (f *Feed) Follow(ctx context.Context, from mapping.Position, send func(...m
 		defer cancel()
 		return f.wentBack(ctx, from) // the edge comes again
 	}
-	s := stream{feed: f, at: from, send: send}
+	s := stream{feed: f, opened: opened, at: from, send: send}
 	for {
 		next, err := s.advance(ctx)
 		if err == nil {
@@ -297,6 +307,7 @@ func (f *Feed) freshRound(ctx context.Context) error {
 // stream is one reader of the feed.
 type stream struct {
 	feed    *Feed
+	opened  time.Time
 	at      mapping.Position // of what was sent last
 	started bool
 	send    func(...mapping.Event) error
@@ -304,9 +315,9 @@ type stream struct {
 
 // advance sends what is new, and returns what is closed when there may be more.
 func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) {
-	head, changes, complete, next := s.feed.after(s.at.Revision)
-	if !head.covers(s.at) {
-		s.at, changes, complete, s.started = head.Position, nil, true, false
+	l := s.feed.after(s.at.Revision)
+	if !l.head.covers(s.at) {
+		s.at, l.changes, l.complete, s.started = l.head.Position, nil, true, false
 	}
 	if !s.started {
 		if err := s.send(mapping.Event{Position: s.at, Start: true}); err != nil {
@@ -314,31 +325,29 @@ func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) 
 		}
 		s.started = true
 	}
-	if complete {
-		return next, s.pass(changes, true)
+	if l.complete {
+		s.place(l.changes)
+		return l.next, s.send(append(l.changes, mapping.Event{Position: s.at, AsOf: l.asOf.Sub(s.opened)})...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
-	changes, err = s.feed.store.ChangesAfter(ctx, s.at.Revision, pageOfChanges)
+	changes, err := s.feed.store.ChangesAfter(ctx, s.at.Revision, pageOfChanges)
 	if err != nil {
 		return nil, err
 	}
 	// What was numbered since the head was read comes with the next round.
-	changes = slices.DeleteFunc(changes, func(e mapping.Event) bool { return e.Revision > head.Revision })
+	changes = slices.DeleteFunc(changes, func(e mapping.Event) bool { return e.Revision > l.head.Revision })
 	if len(changes) == 0 || changes[0].Revision != s.at.Revision+1 {
 		return nil, errGap // trimmed at this moment; the edge comes again and starts anew
 	}
-	return closed, s.pass(changes, false) // straight on to the next page
+	s.place(changes)
+	return closed, s.send(changes...) // straight on to the next page
 }
 
-// pass sends changes, and a beat after them if the stream is complete then.
-func (s *stream) pass(changes []mapping.Event, beat bool) error {
+// place gives changes the stream's epoch, and moves the stream behind them.
+func (s *stream) place(changes []mapping.Event) {
 	for i := range changes {
 		changes[i].Epoch = s.at.Epoch
 		s.at.Revision = changes[i].Revision
 	}
-	if beat {
-		changes = append(changes, mapping.Event{Position: s.at})
-	}
-	return s.send(changes...)
 }

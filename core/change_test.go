@@ -371,6 +371,57 @@ func (f *faulty) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 	return f.ChangeStore.NumberChanges(ctx)
 }
 
+// stalling is a database whose answers can be held back.
+type stalling struct {
+	core.ChangeStore
+	hold chan chan struct{} // receives, for each round, what ends its wait
+}
+
+func (s *stalling) NumberChanges(ctx context.Context) (core.FeedHead, error) {
+	head, err := s.ChangeStore.NumberChanges(ctx)
+	select {
+	case release := <-s.hold:
+		<-release
+	default:
+	}
+	return head, err
+}
+
+// A beat is true as of when its round began, however long that took: a change
+// committed since may be missing.
+func TestBeatsTellTheirMoment(t *testing.T) {
+	t.Parallel()
+	store := &stalling{ChangeStore: postgrestest.Open(t), hold: make(chan chan struct{})}
+	n := node{Feed: core.NewFeed(store, quiet)}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { n.Run(ctx); close(done) }()
+	defer func() { stop(); <-done }()
+
+	before := time.Now()
+	events := n.follow(t, mapping.Position{})
+	beat := next(t, events, mapping.Event.IsBeat)
+	if least, most := time.Duration(0), time.Since(before); beat.AsOf <= least || beat.AsOf >= most {
+		t.Errorf("the first beat is as of %v after the request; want between %v and %v", beat.AsOf, least, most)
+	}
+
+	release := make(chan struct{})
+	store.hold <- release // the round that takes it has read the database by then
+	read := time.Since(before)
+	<-time.After(200 * time.Millisecond)
+	for drained := false; !drained; { // what earlier rounds had to say
+		select {
+		case <-events:
+		default:
+			drained = true
+		}
+	}
+	close(release)
+	if beat := next(t, events, mapping.Event.IsBeat); beat.AsOf >= read {
+		t.Errorf("a beat is as of %v after the request, though its round had read the database by %v", beat.AsOf, read)
+	}
+}
+
 // A core that cannot reach its database does not know whether its streams are
 // complete, so it must not say so.
 func TestNoBeatsWithoutTheDatabase(t *testing.T) {

@@ -66,10 +66,10 @@ var (
 // has called into question.
 //
 // Core's stream of changes makes that possible. It comes in the order of
-// revisions, and a beat in it says that it is complete. So what was remembered
-// before a beat, and named by no change up to it, was still right at the beat.
-// While beats come, every memory is; a second after the last one each is asked
-// about again when it is next needed.
+// revisions, and a beat in it says that it is complete as of a moment. So what was
+// remembered before that moment, and named by no change up to the beat, was still
+// right then. While beats come, every memory is; a second after the moment of the
+// last one each is asked about again when it is next needed.
 //
 // An answer and a change can pass each other on the way. An answer is therefore
 // kept only if none of this happened since its question went out: a change named
@@ -91,7 +91,7 @@ type Mappings struct {
 	mu       sync.RWMutex
 	position mapping.Position
 
-	// vouched is the time of the last beat, since born.
+	// vouched is the moment of the last beat, since born.
 	vouched atomic.Int64
 	// failing is whether core was away when it was last asked.
 	failing atomic.Bool
@@ -183,11 +183,12 @@ func (m *Mappings) Check(context.Context) error {
 	}
 }
 
-// Apply takes in the next event of the stream. Once it has returned, no look-up
-// that begins leads to what was true before the event. It returns an error for
-// an event that cannot follow the one before it; the stream is then worth
-// nothing and must be opened again.
-func (m *Mappings) Apply(event mapping.Event) error {
+// Apply takes in the next event of the stream; a beat says that the stream is
+// complete as of a moment. Once it has returned, no look-up that begins leads to
+// what was true before the event. It returns an error for an event that cannot
+// follow the one before it; the stream is then worth nothing and must be opened
+// again.
+func (m *Mappings) Apply(event mapping.Event, asOf time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
@@ -211,7 +212,8 @@ func (m *Mappings) Apply(event mapping.Event) error {
 	m.position = event.Position
 	if event.IsBeat() {
 		beatsHeard.Inc()
-		m.vouched.Store(int64(m.now()))
+		// What a former stream has vouched for later is still true.
+		m.vouched.Store(max(m.vouched.Load(), int64(asOf.Sub(m.born))))
 	} else {
 		changesHeard.Inc()
 	}

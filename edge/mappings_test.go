@@ -75,7 +75,7 @@ func texture(tid int64) mapping.Mapping {
 
 func (s script) apply(event mapping.Event) {
 	s.Helper()
-	if err := s.m.Apply(event); err != nil {
+	if err := s.m.Apply(event, time.Now()); err != nil {
 		s.Fatalf("Apply(%+v): %v", event, err)
 	}
 }
@@ -406,6 +406,37 @@ func TestSilenceRaisesDoubt(t *testing.T) {
 	})
 }
 
+// A beat that was long on its way says nothing about the present.
+func TestLateBeatVouchesForItsMoment(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		sent := time.Now()
+		s.pass(doubt + time.Millisecond)
+		late := mapping.Event{Position: at(10)}
+		if err := s.m.Apply(late, sent); err != nil {
+			s.Fatal(err)
+		}
+		s.stale()
+		if err := s.m.Check(s.Context()); err == nil {
+			s.Error("Check after a beat from a second ago: nil")
+		}
+
+		// It counts from its moment, and takes nothing back.
+		if err := s.m.Apply(late, time.Now().Add(-doubt/2)); err != nil {
+			s.Fatal(err)
+		}
+		if err := s.m.Apply(late, sent); err != nil {
+			s.Fatal(err)
+		}
+		s.pass(doubt/2 - time.Millisecond)
+		s.kept(key, 1)
+		s.pass(2 * time.Millisecond)
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.answer(s.question(key), texture(1), at(10))
+	})
+}
+
 func TestSlowAnswerIsAsOldAsItsQuestion(t *testing.T) {
 	t.Parallel()
 	play(t, func(s script) {
@@ -516,7 +547,7 @@ func TestApplyRefusesWhatCannotFollow(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			play(t, func(s script) {
-				if err := s.m.Apply(test.event); err == nil {
+				if err := s.m.Apply(test.event, time.Now()); err == nil {
 					s.Errorf("Apply(%+v): nil", test.event)
 				}
 				if got := s.m.Position(); got != at(10) {

@@ -34,8 +34,8 @@ type acknowledger struct {
 }
 
 // apply has the follower take in an event.
-func (a *acknowledger) apply(ctx context.Context, event mapping.Event) error {
-	if err := a.follower.Apply(event); err != nil {
+func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time.Time) error {
+	if err := a.follower.Apply(event, asOf); err != nil {
 		return err
 	}
 	if event.Stream != "" && a.bell == nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"time"
@@ -17,9 +18,13 @@ import (
 )
 
 const (
-	// silence is how long a stream may say nothing. Core says something four times
-	// in that time.
+	// silence is how long a stream may say nothing that is true of the present. Core
+	// says something four times in that time.
 	silence = time.Second
+	// longestStream is how long one stream is followed. How old its beats are is
+	// reckoned from its beginning, by the clocks of two machines, which run apart by
+	// a few hundredths of a second in that time.
+	longestStream = 10 * time.Minute
 	// maxLine bounds one line of the stream: a change that names some hundred
 	// thousand keys.
 	maxLine = 16 << 20
@@ -32,9 +37,15 @@ const (
 type Follower interface {
 	// Position returns where the stream has to go on.
 	Position() mapping.Position
-	// Apply takes in one event. An error ends the stream.
-	Apply(event mapping.Event) error
+	// Apply takes in one event. A beat was true at a moment. An error ends the
+	// stream.
+	Apply(event mapping.Event, asOf time.Time) error
 }
+
+var (
+	errSilent = errors.New("core is silent")
+	errLong   = errors.New("the stream is due to be opened again")
+)
 
 // Follow keeps a follower up to date until ctx ends. There is never more than
 // one stream: a broken one is closed before the next is opened.
@@ -45,6 +56,9 @@ func (c *Core) Follow(ctx context.Context, follower Follower) {
 		live, err := c.stream(ctx, follower)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errLong) {
+			continue
 		}
 		// Every failure is a warning after a stream that was alive, but not every
 		// attempt to open one again.
@@ -72,19 +86,10 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 	defer hangUp(nil)
 	// The watch cuts the connection, as a read has no deadline of its own. Opening
 	// one takes longer than a line of it.
-	watch := time.AfterFunc(c.timeout, func() { hangUp(errors.New("core is silent")) })
+	watch := time.AfterFunc(c.timeout, func() { hangUp(errSilent) })
 	defer watch.Stop()
 
-	query := url.Values{}
-	if from := follower.Position(); from.Epoch != "" {
-		query.Set("epoch", from.Epoch)
-		query.Set("revision", strconv.FormatInt(from.Revision, 10))
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+mapping.ChangesPath+"?"+query.Encode(), http.NoBody)
-	if err != nil {
-		return false, fmt.Errorf("make request for changes: %w", err)
-	}
-	response, err := c.send(request)
+	response, asked, err := c.open(ctx, follower.Position())
 	if err != nil {
 		return false, err
 	}
@@ -93,20 +98,30 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxLine)
 	for first := true; lines.Scan(); first = false {
-		watch.Reset(silence)
-		var event mapping.Event
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			return live, fmt.Errorf("read change: %w", err)
-		}
-		if first && !event.Start {
-			return live, errors.New("read change: the stream does not begin with its start")
-		}
-		if err := acknowledged.apply(ctx, event); err != nil {
+		event, err := decode(lines.Bytes(), first)
+		if err != nil {
 			return live, err
 		}
-		if event.IsBeat() && !live {
-			live = true
-			c.log.InfoContext(ctx, "stream of changes is live", "epoch", event.Epoch, "revision", event.Revision)
+		now := time.Now()
+		asOf := momentOf(event, asked, now)
+		if err := acknowledged.apply(ctx, event, asOf); err != nil {
+			return live, err
+		}
+		switch {
+		case !event.IsBeat():
+			// What was missed may take long, and has no beats in it.
+			if !live {
+				watch.Reset(silence)
+			}
+		case now.Sub(asOf) < silence:
+			watch.Reset(silence)
+			if !live {
+				live = true
+				c.log.InfoContext(ctx, "stream of changes is live", "epoch", event.Epoch, "revision", event.Revision)
+			}
+			if now.Sub(asked) > longestStream {
+				return live, errLong
+			}
 		}
 	}
 	if ctx.Err() != nil {
@@ -116,4 +131,40 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 		return live, fmt.Errorf("read change: %w", err)
 	}
 	return live, io.ErrUnexpectedEOF
+}
+
+func decode(line []byte, first bool) (event mapping.Event, err error) {
+	if err := json.Unmarshal(line, &event); err != nil {
+		return event, fmt.Errorf("read change: %w", err)
+	}
+	if first && !event.Start {
+		return event, errors.New("read change: the stream does not begin with its start")
+	}
+	return event, nil
+}
+
+// open asks core for the changes from a position on, and returns when it did.
+func (c *Core) open(ctx context.Context, from mapping.Position) (response *http.Response, asked time.Time, err error) {
+	query := url.Values{}
+	if from.Epoch != "" {
+		query.Set("epoch", from.Epoch)
+		query.Set("revision", strconv.FormatInt(from.Revision, 10))
+	}
+	// The request is sent after this, and the less after it the better.
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { asked = time.Now() }})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+mapping.ChangesPath+"?"+query.Encode(), http.NoBody)
+	if err != nil {
+		return nil, asked, fmt.Errorf("make request for changes: %w", err)
+	}
+	response, err = c.send(request)
+	return response, asked, err
+}
+
+// momentOf returns the moment as of which a beat is true, or one before it: core
+// counts from when it got the request, which was no sooner than it was sent.
+func momentOf(beat mapping.Event, asked, now time.Time) time.Time {
+	if moment := asked.Add(beat.AsOf); moment.Before(now) {
+		return moment
+	}
+	return now // core's clock runs faster than ours
 }

@@ -3,6 +3,7 @@ package origin_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -333,6 +334,7 @@ type reader struct {
 	starts   []mapping.Position
 	keys     []mapping.Key
 	beats    int
+	moments  []time.Time // as of which the beats were true
 }
 
 func (r *reader) Position() mapping.Position {
@@ -341,7 +343,7 @@ func (r *reader) Position() mapping.Position {
 	return r.position
 }
 
-func (r *reader) Apply(event mapping.Event) error {
+func (r *reader) Apply(event mapping.Event, asOf time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.position = event.Position
@@ -350,6 +352,7 @@ func (r *reader) Apply(event mapping.Event) error {
 		r.starts = append(r.starts, event.Position)
 	case event.IsBeat():
 		r.beats++
+		r.moments = append(r.moments, asOf)
 	default:
 		r.keys = append(r.keys, event.Keys...)
 	}
@@ -418,6 +421,72 @@ func TestSilentStreamIsLeft(t *testing.T) {
 	heard := r.beats
 	r.mu.Unlock()
 	eventually(t, "a beat is heard again", r.has(func() bool { return r.beats > heard }))
+}
+
+// The moment of a beat is never later than core meant it, whatever its way here
+// was like, and never in the future.
+func TestMomentsOfBeats(t *testing.T) {
+	t.Parallel()
+	const late, fast = 300 * time.Millisecond, time.Hour
+	var asked time.Time
+	told := make(chan time.Time)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		opened := time.Now()
+		position := mapping.Position{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, Start: true})
+		for _, ahead := range []time.Duration{0, fast} {
+			moment := time.Now()
+			beat := mapping.Event{Position: position, AsOf: moment.Sub(opened) + ahead}
+			<-time.After(late)
+			_ = json.NewEncoder(w).Encode(beat)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case told <- moment:
+			case <-r.Context().Done():
+			}
+		}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	asked = time.Now()
+	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+
+	moment := <-told
+	eventually(t, "the beat is heard", r.has(func() bool { return r.beats == 1 }))
+	if got := r.moments[0]; got.Before(asked) || got.After(moment) {
+		t.Errorf("the beat of %v is taken for one of %v; want it between %v and that", moment, got, asked)
+	}
+	<-told
+	eventually(t, "the next beat is heard", r.has(func() bool { return r.beats == 2 }))
+	if got := r.moments[1]; got.After(time.Now()) {
+		t.Errorf("the beat of a clock that runs fast is taken for one of %v", got)
+	}
+}
+
+// A stream whose beats are always a second old is as good as none.
+func TestLateStreamIsLeft(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		position := mapping.Position{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, Start: true})
+		// Time passes, but the beats say what was true in the beginning.
+		for beat := time.NewTicker(20 * time.Millisecond); ; {
+			_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, AsOf: 1})
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-beat.C:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+	eventually(t, "another stream is opened", func() bool { return asked.Load() > 1 })
 }
 
 func TestBadStreamIsLeft(t *testing.T) {

@@ -11,6 +11,7 @@ package mapping
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -133,11 +134,17 @@ type Answer struct {
 // A line with Keys is a change: it says which keys may lead elsewhere since the
 // revision before it. A line with neither is a beat: the stream is complete up
 // to its position. Beats come at least every 250 ms.
+//
+// A beat can be long on its way, so it says when it was true. AsOf is a moment by
+// whose position all earlier commits come, as the time that had passed since core
+// got the request for the stream. The reader knows when it sent that request, and
+// so how old the beat is at most, without comparing two clocks.
 type Event struct {
 	Position
-	Start  bool   `json:"start,omitempty"`
-	Stream string `json:"stream,omitempty"`
-	Keys   []Key  `json:"keys,omitempty"`
+	Start  bool          `json:"start,omitempty"`
+	Stream string        `json:"stream,omitempty"`
+	Keys   []Key         `json:"keys,omitempty"`
+	AsOf   time.Duration `json:"as_of,omitempty"` // of a beat, in nanoseconds
 }
 
 // Acknowledgement says that the reader of a stream has applied every change up to

@@ -146,6 +146,7 @@ func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
 
 func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	c.Streams.Add(1)
+	opened := time.Now()
 	from := mapping.Position{Epoch: r.URL.Query().Get("epoch")}
 	from.Revision, _ = strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
 	from, cuts, ok := c.join(from)
@@ -160,7 +161,7 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	beat := time.NewTicker(100 * time.Millisecond)
 	defer beat.Stop()
 	for {
-		events, turned, ok := c.after(from, cuts)
+		events, turned, ok := c.after(from, cuts, opened)
 		if !ok {
 			return
 		}
@@ -227,7 +228,7 @@ func (c *Core) leave() {
 
 // after returns the changes after a position with a beat at their end, and what
 // is closed when there are more; not ok if the stream is over.
-func (c *Core) after(from mapping.Position, cuts int) (events []mapping.Event, turned <-chan struct{}, ok bool) {
+func (c *Core) after(from mapping.Position, cuts int, opened time.Time) (events []mapping.Event, turned <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cuts != cuts || c.position.Epoch != from.Epoch {
@@ -241,5 +242,5 @@ func (c *Core) after(from mapping.Position, cuts int) (events []mapping.Event, t
 			events = append(events, change)
 		}
 	}
-	return append(events, mapping.Event{Position: c.position}), c.turned, true
+	return append(events, mapping.Event{Position: c.position, AsOf: time.Since(opened)}), c.turned, true
 }
