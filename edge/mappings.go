@@ -249,7 +249,11 @@ func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
 		return n.memory, nil
 	}
 	if f, ok := s.flights[key]; ok {
-		return memory{}, f
+		if m.now()-f.asked < doubt {
+			return memory{}, f
+		}
+		// Its answer may be from so long ago that nobody who comes now should get it.
+		f.outdated = true
 	}
 	f := &flight{revision: m.position.Revision, asked: m.now(), landed: make(chan struct{})}
 	s.flights[key] = f

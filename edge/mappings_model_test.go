@@ -68,13 +68,16 @@ func (w *world) draw(n int) int {
 func (w *world) dawdle(most time.Duration) { <-time.After(time.Duration(w.draw(int(most)))) }
 
 // Lookup answers as core does: with the truth of some moment after the question
-// and before the answer.
+// and before the answer. Now and then the answer is long on its way.
 func (w *world) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
 	w.dawdle(30 * time.Millisecond)
 	w.mu.Lock()
 	away, leads, position := w.away, texture(w.truth[key]), w.position
 	w.mu.Unlock()
 	w.dawdle(60 * time.Millisecond)
+	if w.draw(50) == 0 {
+		w.dawdle(3 * time.Second)
+	}
 	if away {
 		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", errors.New("away"))
 	}

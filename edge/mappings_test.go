@@ -211,6 +211,30 @@ func TestOneQuestionHoweverManyAsk(t *testing.T) {
 	})
 }
 
+// A question that is long under way may be answered with what was true when it
+// went out, which is too old for those who come now, and must not be kept once
+// another answer is.
+func TestNobodyJoinsAnOldFlight(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		early := s.ask(key)
+		slow := s.question(key)
+		s.pass(doubt - time.Millisecond)
+		companion := s.ask(key)
+		s.pass(2 * time.Millisecond)
+		late := s.ask(key)
+		quick := s.question(key)
+
+		s.answer(quick, texture(2), at(10))
+		s.want(late, outcome{TID: 2, Source: Asked})
+		s.answer(slow, texture(1), at(10))
+		s.want(early, outcome{TID: 1, Source: Asked})
+		s.want(companion, outcome{TID: 1, Source: Asked})
+		s.beat(10)
+		s.kept(key, 2)
+	})
+}
+
 func TestWhoComesAsAFlightLandsNeedsNoOther(t *testing.T) {
 	t.Parallel()
 	play(t, func(s script) {
