@@ -57,11 +57,18 @@ func Start(tb testing.TB, files objects.Config) *System {
 // migrated.
 func NewCore(tb testing.TB, files objects.Config) *Process {
 	tb.Helper()
+	return NewCoreOn(tb, files, postgrestest.Empty(tb))
+}
+
+// NewCoreOn returns a core that has not started, over the database at a URL, which
+// is migrated. It may be one of several.
+func NewCoreOn(tb testing.TB, files objects.Config, database string) *Process {
+	tb.Helper()
 	core := &Process{name: "core", binary: binary(tb, "core")}
 	core.Set("CORE_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_EDGES_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_OPS_LISTEN", "127.0.0.1:0")
-	core.Set("CORE_DATABASE_URL", postgrestest.Empty(tb))
+	core.Set("CORE_DATABASE_URL", database)
 	core.Set("CORE_TOKEN_KEYS", "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 	core.Set("CORE_EDGE_SECRETS", secret)
 	setFiles(core, "CORE_OBJECTS_", files)
@@ -193,6 +200,7 @@ func (p *Process) Start(tb testing.TB) {
 
 	ended, process, lines := p.ended, p.command.Process, p.log
 	tb.Cleanup(func() {
+		_ = process.Signal(syscall.SIGCONT) // should it be paused
 		_ = process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
@@ -270,6 +278,22 @@ func (p *Process) Kill(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	<-p.ended
+}
+
+// Pause stops the program in the middle of what it does; the clocks go on.
+func (p *Process) Pause(tb testing.TB) {
+	tb.Helper()
+	if err := p.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Resume has a paused program go on.
+func (p *Process) Resume(tb testing.TB) {
+	tb.Helper()
+	if err := p.command.Process.Signal(syscall.SIGCONT); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // Stop tells the program to stop and returns how it ended.
