@@ -1,0 +1,238 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"math/rand/v2"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// person is a user with one player, whom one writer changes.
+type person struct {
+	bearer string
+	pid    int64
+	names  [2]*subject // the player has one of two names
+	called int         // which
+	worn   int         // index of the skin; -1 for none
+	skins  int         // how many it has worn
+	user   *subject
+}
+
+// writer changes people, one change after another, over any core.
+type writer struct {
+	*rand.Rand
+	t      *testing.T
+	client *http.Client
+	cores  []string // base URLs
+	bearer string   // somebody's who is never changed
+	tids   []int64  // of the skins to wear
+	tags   []string // entity tags of their pictures
+	crowd  *crowd
+	noise  *atomic.Uint64 // makes every upload another
+
+	idle   []*person // who was not touched yet
+	active []*person
+
+	committed *atomic.Int64
+	unknown   int
+}
+
+// activeAtOnce is how many people a writer changes in turns.
+const activeAtOnce = 20
+
+// run makes changes, one a tick, until ctx ends.
+func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+		for len(w.active) < activeAtOnce && len(w.idle) > 0 {
+			w.active, w.idle = append(w.active, w.idle[0]), w.idle[1:]
+		}
+		if len(w.active) == 0 {
+			w.t.Error("there is nobody left to change")
+			return
+		}
+		i := w.IntN(len(w.active))
+		if w.change(ctx, w.active[i]) {
+			continue
+		}
+		// It may be committed, now or later: nobody knows what this person wears
+		// before all is over.
+		w.unknown++
+		w.active = append(w.active[:i], w.active[i+1:]...)
+		w.awaitCore(ctx)
+	}
+}
+
+// change makes a random change and reports whether it is known to be committed.
+func (w *writer) change(ctx context.Context, p *person) bool {
+	shown := func(skin int) string {
+		if skin < 0 {
+			return missing
+		}
+		return w.tags[skin]
+	}
+	player := "/api/players/" + strconv.FormatInt(p.pid, 10)
+	// Each wears every skin once before the first comes again, so that what is old
+	// is told from what is new.
+	skin := (p.skins + 1) % len(w.tids)
+	tid := strconv.FormatInt(w.tids[skin], 10)
+	switch n := w.IntN(100); {
+	case n < 5:
+		return w.upload(ctx, p)
+	case n < 20:
+		p.skins++
+		return w.commit(ctx, p, "PUT", "/api/user/avatar", "tid="+tid, map[*subject]string{p.user: shown(skin)})
+	case n < 32:
+		other := 1 - p.called
+		done := w.commit(ctx, p, "PUT", player+"/name", "name="+strings.TrimPrefix(p.names[other].path, playerPath),
+			map[*subject]string{p.names[p.called]: missing, p.names[other]: shown(p.worn)})
+		p.called = other
+		return done
+	case n < 40 && p.worn >= 0:
+		p.worn = -1
+		return w.commit(ctx, p, "DELETE", player+"/textures", "skin=", map[*subject]string{p.names[p.called]: missing})
+	default:
+		p.skins++
+		p.worn = skin
+		return w.commit(ctx, p, "PUT", player+"/textures", "skin="+tid, map[*subject]string{p.names[p.called]: shown(skin)})
+	}
+}
+
+// commit sends a change of what subjects show.
+func (w *writer) commit(ctx context.Context, p *person, method, path, form string, shows map[*subject]string) bool {
+	begun := time.Now()
+	for s, shows := range shows {
+		s.begin(shows, begun)
+	}
+	committed := w.send(ctx, p.bearer, method, path, "application/x-www-form-urlencoded", []byte(form))
+	acked := time.Now()
+	for s := range shows {
+		s.end(committed, acked)
+		w.crowd.changed(s)
+	}
+	return committed
+}
+
+// upload adds a texture, which visitors may have missed before. What its picture
+// looks like is compared in the end.
+func (w *writer) upload(ctx context.Context, p *person) bool {
+	contentType, body := uploadBody(w.t, paint.Noise(w.noise.Add(1), 64, 64).Pix)
+	committed := w.send(ctx, p.bearer, "POST", "/api/textures", contentType, body)
+	return committed
+}
+
+// send sends a request to one of the cores until one takes it, and reports
+// whether it answered with success.
+func (w *writer) send(ctx context.Context, bearer, method, path, contentType string, body []byte) bool {
+	for {
+		_, status, err := call(ctx, w.client, method, w.cores[w.IntN(len(w.cores))]+path, bearer, contentType, body)
+		if dialed := (*net.OpError)(nil); errors.As(err, &dialed) && dialed.Op == "dial" {
+			select { // nothing was sent
+			case <-time.After(20 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				return false
+			}
+		}
+		switch {
+		case err != nil || status >= http.StatusInternalServerError:
+			return false
+		case status != http.StatusOK:
+			w.t.Errorf("%s %s: status %d", method, path, status)
+			return false
+		}
+		w.committed.Add(1)
+		return true
+	}
+}
+
+// awaitCore waits until a core answers from its database.
+func (w *writer) awaitCore(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, status, err := call(ctx, w.client, "GET", w.cores[w.IntN(len(w.cores))]+"/api/user", w.bearer, "", nil)
+		if err == nil && status == http.StatusOK {
+			return
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// call sends a request and returns the answer's status and the TID in it.
+func call(ctx context.Context, client *http.Client, method, address, bearer, contentType string, body []byte) (tid int64, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return 0, 0, err
+	}
+	request.Header.Set("Authorization", "Bearer "+bearer)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, 0, err
+	}
+	var answer struct {
+		Data struct {
+			TID int64 `json:"tid"`
+		} `json:"data"`
+	}
+	if response.StatusCode == http.StatusOK {
+		if err := json.Unmarshal(content, &answer); err != nil {
+			return 0, 0, fmt.Errorf("%s %s: %q: %w", method, address, content, err)
+		}
+	}
+	return answer.Data.TID, response.StatusCode, nil
+}
+
+// uploadBody returns the form of an upload of a 64×64 skin, and its content type.
+func uploadBody(t *testing.T, pix []byte) (string, []byte) {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, err := form.CreateFormFile("file", "skin.png")
+	if err == nil {
+		err = png.Encode(file, &image.NRGBA{Pix: pix, Stride: 4 * 64, Rect: image.Rect(0, 0, 64, 64)})
+	}
+	for _, field := range [][2]string{{"name", "chaos"}, {"type", "steve"}} {
+		if err == nil {
+			err = form.WriteField(field[0], field[1])
+		}
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return form.FormDataContentType(), body.Bytes()
+}
+
+// playerPath is before the name in the address of a player's picture.
+const playerPath = "/avatar/player/"
