@@ -8,62 +8,224 @@ import (
 	"image/png"
 	"mime/multipart"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// BenchmarkFreshness measures how long after core has acknowledged a change of
-// skin the edge still shows the old one: from the answer to the first request
-// that gets the new picture's entity tag, one request after another.
+// What BenchmarkFreshness does.
+const (
+	freshCores    = 2
+	freshEdges    = 3
+	freshPlayers  = 1000
+	freshSkins    = 4
+	freshRate     = 200 // changes a second
+	freshDuration = 30 * time.Second
+	// freshPoll is the time between two looks at a picture that is awaited.
+	freshPoll = 4 * time.Millisecond
+)
+
+// BenchmarkFreshness measures how long after a change of skin is committed each
+// edge shows it. Two cores take changes in turns at a constant rate, and for every
+// change each of three edges is asked again and again for the player's picture
+// until it is the new one.
+//
+// The commit is somewhere between the request of the change and core's answer to
+// it. So a delay is counted twice: since the answer, which gives no more than it
+// was, and since the request, which gives no less.
 func BenchmarkFreshness(b *testing.B) {
-	s := system.Start(b, objects.Config{URL: "file://" + b.TempDir()})
-	ann := &account{api: s.API}
-	ann.token = ann.call(b, "POST", "/api/auth/register", "application/x-www-form-urlencoded",
-		[]byte("email=ann@example.com&password=correct+horse&nickname=Ann&player_name=Ann")).Token
-	skins := [2]string{}
-	for i, sheet := range [][]byte{upload(b, paint.Marker(64, 64).Pix), upload(b, paint.Noise(1, 64, 64).Pix)} {
-		skins[i] = fmt.Sprintf("skin=%d", ann.call(b, "POST", "/api/textures", formType, sheet).TID)
+	stage := openFreshStage(b)
+	b.ResetTimer()
+
+	var all sync.WaitGroup
+	delays := [freshEdges]delays{}
+	clock := time.NewTicker(time.Second / freshRate)
+	defer clock.Stop()
+	began := time.Now()
+	const changes = int(freshRate * freshDuration / time.Second)
+	for n := range changes {
+		<-clock.C
+		all.Go(func() { stage.change(b, n, &delays) })
 	}
-	wear := func(i int) {
-		ann.call(b, "PUT", "/api/players/1/textures", "application/x-www-form-urlencoded", []byte(skins[i]))
+	rate := float64(changes) / time.Since(began).Seconds()
+	all.Wait()
+
+	var answered, requested time.Duration // the worst edge's
+	for i := range delays {
+		d := &delays[i]
+		slices.Sort(d.sinceAnswer)
+		slices.Sort(d.sinceRequest)
+		b.Logf("edge %d: %d changes at %.0f/s; since core's answer p50 %v, p99 %v, longest %v; since the request p50 %v, p99 %v, longest %v", i+1, len(d.sinceAnswer), rate,
+			quantile(d.sinceAnswer, 0.5), quantile(d.sinceAnswer, 0.99), quantile(d.sinceAnswer, 1),
+			quantile(d.sinceRequest, 0.5), quantile(d.sinceRequest, 0.99), quantile(d.sinceRequest, 1))
+		answered = max(answered, quantile(d.sinceAnswer, 0.99))
+		requested = max(requested, quantile(d.sinceRequest, 0.99))
 	}
-	var shown string
-	tag := func() string {
-		request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-		defer fasthttp.ReleaseRequest(request)
-		defer fasthttp.ReleaseResponse(response)
-		request.SetRequestURI(s.Images + "/avatar/player/Ann")
-		if err := fasthttp.Do(request, response); err != nil {
-			b.Fatal(err)
-		}
-		return string(response.Header.Peek(fasthttp.HeaderETag))
+	for name, cpu := range stage.cpu(b) {
+		b.Logf("%s: %.1f %% of a processor", name, 100*cpu.Seconds()/time.Since(began).Seconds())
 	}
-	// Both pictures are drawn before: it is the news that is timed.
-	wear(0)
-	for shown = tag(); shown == ""; shown = tag() {
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(rate, "changes/s")
+	b.ReportMetric(float64(answered.Microseconds()), "p99-µs-since-answer")
+	b.ReportMetric(float64(requested.Microseconds()), "p99-µs-since-request")
+}
+
+// delays is how long an edge took to show changes.
+type delays struct {
+	mu                        sync.Mutex
+	sinceAnswer, sinceRequest []time.Duration
+}
+
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Round(10 * time.Microsecond)
+}
+
+// freshStage is the programs, and what they show.
+type freshStage struct {
+	programs map[string]*system.Process
+	apis     []*fasthttp.HostClient
+	edges    []*fasthttp.HostClient
+	people   []system.Person
+	pids     []int64
+	tids     [freshSkins]int
+	tags     [freshSkins]string // entity tags of their pictures
+}
+
+const insertFreshPlayers = `
+	INSERT INTO players (uid, name, name_key, tid_skin)
+	SELECT uid, 'p' || n, 'p' || n, $2 FROM unnest($1::bigint[]) WITH ORDINALITY AS u (uid, n)
+	RETURNING pid`
+
+func openFreshStage(b *testing.B) *freshStage {
+	b.Helper()
+	s := &freshStage{programs: map[string]*system.Process{}}
+	files := objects.Config{URL: "file://" + b.TempDir()}
+	first := system.NewCore(b, files)
+	database := first.Setting("CORE_DATABASE_URL")
+	cores := []*system.Process{first, system.NewCoreOn(b, files, database)}
+	for i, core := range cores {
+		core.Set("CORE_LIMIT_REQUESTS", "0")
+		core.Start(b)
+		s.programs[fmt.Sprint("core ", i+1)] = core
+		s.apis = append(s.apis, &fasthttp.HostClient{Addr: core.Address(b, "public"), MaxConns: 256})
+	}
+	for i := range freshEdges {
+		edge := system.NewEdge(b, files, cores[i%freshCores])
+		edge.Start(b)
+		s.programs[fmt.Sprint("edge ", i+1)] = edge
+		s.edges = append(s.edges, &fasthttp.HostClient{Addr: edge.Address(b, "public"), MaxConns: 1024})
+	}
+	for _, program := range s.programs {
+		program.AwaitReady(b)
 	}
 
-	delays := make([]time.Duration, 0, b.N)
-	for i := range b.N {
-		wear((i + 1) % 2)
-		acknowledged := time.Now()
-		for {
-			if now := tag(); now != shown {
-				shown = now
-				break
+	s.people = first.SignIn(b, freshPlayers)
+	artist := &account{api: "http://" + s.apis[0].Addr, token: s.people[0].Bearer}
+	for i := range s.tids {
+		s.tids[i] = artist.call(b, "POST", "/api/textures", formType, upload(b, paint.Noise(uint64(i), 64, 64).Pix)).TID
+	}
+	uids := make([]int64, len(s.people))
+	for i, p := range s.people {
+		uids[i] = int64(p.User)
+	}
+	rows, _ := postgrestest.Conn(b, database).Query(b.Context(), insertFreshPlayers, uids, s.tids[0]) // CollectRows reports the error
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.pids = pids
+
+	// Every picture is drawn and every name known before: it is the news that is
+	// timed.
+	for _, edge := range s.edges {
+		for i, tid := range s.tids {
+			if s.tags[i] = look(b, edge, fmt.Sprint("/avatar/", tid)); s.tags[i] == "" {
+				b.Fatalf("there is no picture of texture %d", tid)
 			}
 		}
-		delays = append(delays, time.Since(acknowledged))
+		for n := range s.people {
+			if tag := look(b, edge, fmt.Sprint("/avatar/player/p", n+1)); tag != s.tags[0] {
+				b.Fatalf("player %d is shown as %q; want %q", n+1, tag, s.tags[0])
+			}
+		}
 	}
-	slices.Sort(delays)
-	b.ReportMetric(float64(delays[len(delays)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(delays[len(delays)*99/100].Microseconds()), "p99-µs")
+	return s
+}
+
+// change makes the n-th change and notes how long each edge takes to show it.
+func (s *freshStage) change(b *testing.B, n int, delays *[freshEdges]delays) {
+	b.Helper()
+	player, skin := n%freshPlayers, (n/freshPlayers+1)%freshSkins
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	api := s.apis[n%freshCores]
+	request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", api.Addr, s.pids[player]))
+	request.Header.SetMethod(fasthttp.MethodPut)
+	request.Header.SetContentType("application/x-www-form-urlencoded")
+	request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+s.people[player].Bearer)
+	request.SetBodyString(fmt.Sprintf("skin=%d", s.tids[skin]))
+	requested := time.Now()
+	if err := api.Do(request, response); err != nil || response.StatusCode() != fasthttp.StatusOK {
+		b.Errorf("change %d: %d %s, %v", n, response.StatusCode(), response.Body(), err)
+		return
+	}
+	answered := time.Now()
+
+	var all sync.WaitGroup
+	for i, edge := range s.edges {
+		all.Go(func() {
+			path := fmt.Sprint("/avatar/player/p", player+1)
+			for look(b, edge, path) != s.tags[skin] {
+				if time.Since(answered) > 10*time.Second {
+					b.Errorf("edge %d does not show change %d", i+1, n)
+					return
+				}
+				<-time.After(freshPoll)
+			}
+			shown := time.Now()
+			d := &delays[i]
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.sinceAnswer = append(d.sinceAnswer, shown.Sub(answered))
+			d.sinceRequest = append(d.sinceRequest, shown.Sub(requested))
+		})
+	}
+	all.Wait()
+}
+
+// look returns the entity tag of a picture; none if there is no picture.
+func look(b *testing.B, edge *fasthttp.HostClient, path string) string {
+	b.Helper()
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.Header.SetMethod(fasthttp.MethodHead)
+	request.SetRequestURI("http://" + edge.Addr + path)
+	response.SkipBody = true
+	if err := edge.Do(request, response); err != nil {
+		b.Errorf("%s: %v", path, err)
+		return ""
+	}
+	return string(response.Header.Peek(fasthttp.HeaderETag))
+}
+
+// cpu returns how much of the processors' time each program has taken.
+func (s *freshStage) cpu(b *testing.B) map[string]time.Duration {
+	b.Helper()
+	taken := map[string]time.Duration{}
+	for name, program := range s.programs {
+		taken[name] = program.CPU(b)
+	}
+	return taken
 }
 
 // account is somebody who is signed in.
