@@ -60,6 +60,9 @@ func (c *Core) Follow(ctx context.Context, follower Follower) {
 		if errors.Is(err, errLong) {
 			continue
 		}
+		// Whatever broke the stream may have broken them too, without a word: each
+		// would cost the next question its time to wait.
+		c.client.CloseIdleConnections()
 		// Every failure is a warning after a stream that was alive, but not every
 		// attempt to open one again.
 		if live || !lost {

@@ -408,6 +408,50 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// What broke the stream may have broken the connections of look-ups too.
+func TestLostStreamTakesIdleConnectionsAlong(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}, 2), make(chan struct{})
+	var mu sync.Mutex
+	var callers []string // of look-ups
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == mapping.LookupPath {
+			mu.Lock()
+			callers = append(callers, r.RemoteAddr)
+			mu.Unlock()
+			_, _ = w.Write([]byte(`{"epoch":"e","revision":1,"mappings":[{}]}`))
+			return
+		}
+		_ = json.NewEncoder(w).Encode(mapping.Event{Start: true})
+		_ = http.NewResponseController(w).Flush()
+		begun <- struct{}{}
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	core, r := open(t, origin.Config{URL: server.URL}, nil), &reader{}
+	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
+	ask := func() {
+		if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
+			t.Error(err)
+		}
+	}
+
+	<-begun
+	ask()
+	ask()
+	end <- struct{}{}
+	<-begun // the next one is opened when all is done about the last one
+	ask()
+	mu.Lock()
+	defer mu.Unlock()
+	if len(callers) != 3 || callers[0] != callers[1] || callers[1] == callers[2] {
+		t.Errorf("look-ups came from %q; want the last from another connection", callers)
+	}
+}
+
 func TestSilentStreamIsLeft(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
