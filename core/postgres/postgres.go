@@ -7,6 +7,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -47,6 +48,10 @@ type DB struct {
 	ring   func()
 }
 
+// pingTimeout is how long a connection may take that is tried before it is used
+// again. One that was cut off without a word is replaced then.
+const pingTimeout = time.Second
+
 // Open returns a database. It does not wait for a connection, so that a program
 // can start before its database: Check tells.
 func Open(ctx context.Context, config Config) (*DB, error) {
@@ -58,6 +63,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
 	}
 	pooled.ConnConfig.ConnectTimeout = 5 * time.Second
+	pooled.PingTimeout = cmp.Or(pooled.PingTimeout, pingTimeout)
 	listen := pooled.ConnConfig
 	if config.ListenURL != "" {
 		if listen, err = pgx.ParseConfig(config.ListenURL); err != nil {
