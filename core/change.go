@@ -74,8 +74,9 @@ const (
 	keepRecent = 4096
 	// pageOfChanges is how many changes are read from the store at a time.
 	pageOfChanges = 1024
-	// roundTimeout bounds a round: one that hangs must not stop the next.
-	roundTimeout = 5 * time.Second
+	// roundTimeout bounds a round: one that hangs must not stop the next. What a
+	// round of more than a second finds is too old for edges to rely on.
+	roundTimeout = 2 * time.Second
 	// silence is how long a stream waits for a round. Its reader has given it up by
 	// then, and only by writing to it would that be noticed.
 	silence = 3 * time.Second

@@ -452,5 +452,5 @@ func TestNoBeatsWithoutTheDatabase(t *testing.T) {
 	}
 
 	store.cut.Store(false)
-	next(t, events, mapping.Event.IsBeat)
+	next(t, n.follow(t, mapping.Position{}), mapping.Event.IsBeat)
 }
