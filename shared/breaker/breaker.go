@@ -1,0 +1,130 @@
+// Package breaker spares callers a dependency that is away: after some failures
+// in a row they fail at once, and only now and then one of them tries whether it
+// is back.
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+const (
+	// patience is how many failures in a row open a breaker. Single ones happen to
+	// everything, and more would only keep more callers waiting.
+	patience = 5
+	// An open breaker lets nobody through for a pause. Each is twice the one before,
+	// up to the longest, which is how late it may be noticed that all is well again.
+	shortestPause = 50 * time.Millisecond
+	longestPause  = time.Second
+)
+
+// errOpen is why a call was not even tried.
+var errOpen = errors.New("it failed several times in a row, and is left alone for a moment")
+
+// Breaker stands before one dependency. All methods may be called at once.
+type Breaker struct {
+	dependency      string
+	open            *metrics.Gauge
+	opened, refused *metrics.Counter
+
+	mu       sync.Mutex
+	failures int // in a row
+	pause    time.Duration
+	until    time.Time // when somebody may try again; zero while closed
+}
+
+// New returns a breaker, which is closed. The name of the dependency stands in
+// faults and in metrics.
+func New(dependency string) *Breaker {
+	label := fmt.Sprintf("{dependency=%q}", dependency)
+	return &Breaker{
+		dependency: dependency,
+		open:       metrics.GetOrCreateGauge("veneer_breaker_open"+label, nil),
+		opened:     metrics.GetOrCreateCounter("veneer_breaker_opened_total" + label),
+		refused:    metrics.GetOrCreateCounter("veneer_breaker_refused_total" + label),
+	}
+}
+
+// Call calls the dependency, or returns an Unavailable fault at once if it is
+// known to be away.
+//
+// Only an Unavailable fault of the call's counts as a failure: any other answer
+// shows that somebody is there. That a caller left, by its context's
+// cancellation, shows nothing.
+func (b *Breaker) Call(call func() error) error {
+	probe, ok := b.enter()
+	if !ok {
+		b.refused.Inc()
+		return fault.Down(b.dependency, errOpen)
+	}
+	err := call()
+	switch {
+	case errors.Is(err, context.Canceled):
+	case fault.KindOf(err) == fault.Unavailable:
+		b.fail(probe)
+	default:
+		b.succeed()
+	}
+	return err
+}
+
+// Refuses reports whether Call would refuse whoever came at this moment.
+func (b *Breaker) Refuses() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.until.IsZero() && time.Now().Before(b.until)
+}
+
+// enter reports whether a caller may go on, and whether it is to find out if the
+// dependency is back.
+func (b *Breaker) enter() (probe, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until.IsZero() {
+		return false, true
+	}
+	now := time.Now()
+	if now.Before(b.until) {
+		return false, false
+	}
+	// The next one waits for this one's outcome, but not for ever: what hangs can
+	// take long to fail.
+	b.until = now.Add(longestPause)
+	return true, true
+}
+
+func (b *Breaker) succeed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = 0
+	if !b.until.IsZero() {
+		b.until = time.Time{}
+		b.open.Set(0)
+	}
+}
+
+func (b *Breaker) fail(probe bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures++
+	switch isOpen := !b.until.IsZero(); {
+	case isOpen && probe:
+		b.pause = min(2*b.pause, longestPause)
+	case !isOpen && b.failures >= patience:
+		b.pause = shortestPause
+		b.open.Set(1)
+		b.opened.Inc()
+	default: // too few, or a call from before it was opened
+		return
+	}
+	// Jitter keeps programs apart that lost the same dependency at the same moment.
+	b.until = time.Now().Add(b.pause/2 + rand.N(b.pause/2)) //nolint:gosec // not a secret
+}

@@ -1,0 +1,188 @@
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/breaker"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// errAway is what a dependency that is away answers.
+var errAway = fault.Down("test", errors.New("away"))
+
+// calls is a breaker with a count of the calls that it let through.
+type calls struct {
+	*testing.T
+	*breaker.Breaker
+	n int
+}
+
+// play runs a scene in a bubble, where time passes only when everybody waits.
+func play(t *testing.T, scene func(c *calls)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { scene(&calls{T: t, Breaker: breaker.New(t.Name())}) })
+}
+
+// call makes a call that comes to an outcome, and demands that it is let through
+// or not.
+func (c *calls) call(outcome error, through bool) {
+	c.Helper()
+	before := c.n
+	if refuses := c.Refuses(); refuses == through {
+		c.Errorf("Refuses() = %t; want %t", refuses, !through)
+	}
+	err := c.Call(func() error { c.n++; return outcome })
+	switch {
+	case c.n-before == 1 != through:
+		c.Errorf("the call was let through: %t; want %t", !through, through)
+	case through && !errors.Is(err, outcome):
+		c.Errorf("Call() = %v; want %v", err, outcome)
+	case !through && (fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0):
+		c.Errorf("Call() = %v; want it unavailable, with a time to try again", err)
+	}
+}
+
+// open lets so many calls fail that the breaker opens.
+func (c *calls) open() {
+	c.Helper()
+	for range 5 {
+		c.call(errAway, true)
+	}
+	c.call(nil, false)
+}
+
+// pauses returns how long after another failure the next call is let through,
+// which fails.
+func (c *calls) pauses() time.Duration {
+	begin, before := time.Now(), c.n
+	for c.n == before {
+		<-time.After(time.Millisecond)
+		_ = c.Call(func() error { c.n++; return errAway })
+	}
+	return time.Since(begin)
+}
+
+func TestOpensAfterFailuresInARow(t *testing.T) {
+	t.Parallel()
+	play(t, func(c *calls) {
+		for range 10 {
+			for range 4 {
+				c.call(errAway, true)
+			}
+			c.call(nil, true)
+		}
+		c.open()
+	})
+}
+
+func TestOnlyAnUnavailableFaultIsAFailure(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []error{
+		errors.New("anything"), fault.New(fault.NotFound, "There is none."), fault.Down("test", context.Canceled), context.Canceled,
+	} {
+		play(t, func(c *calls) {
+			for range 100 {
+				c.call(outcome, true)
+			}
+		})
+	}
+	play(t, func(c *calls) {
+		for range 5 {
+			c.call(fault.Down("test", context.DeadlineExceeded), true)
+		}
+		c.call(nil, false)
+	})
+	// One who leaves does not hide that all others fail.
+	play(t, func(c *calls) {
+		for range 5 {
+			c.call(fmt.Errorf("read: %w", context.Canceled), true)
+			c.call(errAway, true)
+		}
+		c.call(nil, false)
+	})
+}
+
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	play(t, func(c *calls) {
+		c.open()
+		for _, milliseconds := range []int{50, 100, 200, 400, 800, 1000, 1000, 1000} {
+			most := time.Duration(milliseconds) * time.Millisecond
+			if got := c.pauses(); got < most/2 || got > most+time.Millisecond {
+				t.Errorf("the pause is %s; want %s to %s", got, most/2, most)
+			}
+		}
+		<-time.After(time.Second)
+		c.call(nil, true)
+		// All is as it was at first.
+		c.open()
+		if got := c.pauses(); got > 51*time.Millisecond {
+			t.Errorf("the first pause of another time is %s; want 50ms at most", got)
+		}
+	})
+}
+
+func TestOneTriesAtATime(t *testing.T) {
+	t.Parallel()
+	play(t, func(c *calls) {
+		c.open()
+		<-time.After(50 * time.Millisecond)
+		hangs, done := make(chan error), make(chan struct{})
+		try := func() {
+			_ = c.Call(func() error { c.n++; return <-hangs })
+			done <- struct{}{}
+		}
+		go try()
+		synctest.Wait()
+		<-time.After(999 * time.Millisecond)
+		c.call(nil, false)
+		// One that hangs keeps nobody from seeing that all is well.
+		<-time.After(time.Millisecond)
+		go try()
+		synctest.Wait()
+		c.call(nil, false)
+		hangs <- nil
+		<-done
+		c.call(nil, true)
+		hangs <- errAway
+		<-done
+		c.call(nil, true)
+	})
+}
+
+func TestCallsFromBeforeDoNotMakePausesLonger(t *testing.T) {
+	t.Parallel()
+	play(t, func(c *calls) {
+		fails, done := make(chan error), make(chan struct{})
+		for range 60 {
+			go func() {
+				_ = c.Call(func() error { return <-fails })
+				done <- struct{}{}
+			}()
+		}
+		synctest.Wait() // until all are under way
+		for range 60 {
+			fails <- errAway
+			<-done
+		}
+		if got := c.pauses(); got > 51*time.Millisecond {
+			t.Errorf("the first pause is %s; want 50ms at most", got)
+		}
+	})
+}
+
+// TestRefusingIsCheap keeps a breaker from doing more than it must while it is
+// open: what it costs then is paid for every request.
+func TestRefusingIsCheap(t *testing.T) {
+	b := breaker.New(t.Name())
+	if allocs := testing.AllocsPerRun(1000, func() {
+		_ = b.Call(func() error { return errAway })
+	}); allocs > 2 {
+		t.Errorf("a refused call allocates %v times; want 2 at most, the fault and its sentence", allocs)
+	}
+}
