@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// connections bounds what one program asks of the S3 store at once.
-	connections = 64
 	// attempts is how often a request is sent before the caller is told: again,
 	// as an idle connection may have been closed at the other end, but once, as
 	// the client pauses after each failure.
@@ -48,8 +46,8 @@ func clientOptions(config Config, secure bool) *minio.Options {
 			// Dialling and the handshake go on after their request was abandoned.
 			DialContext:         (&net.Dialer{Timeout: config.Timeout}).DialContext,
 			TLSHandshakeTimeout: config.Timeout,
-			MaxConnsPerHost:     connections,
-			MaxIdleConnsPerHost: connections,
+			MaxConnsPerHost:     atOnce,
+			MaxIdleConnsPerHost: atOnce,
 			// Shorter than stores and balancers keep an idle connection, so that
 			// it is seldom them who close it.
 			IdleConnTimeout: idle,

@@ -10,6 +10,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"github.com/veneer-skins/veneer/shared/breaker"
 )
 
 // Config says where texture files are kept.
@@ -35,7 +37,10 @@ func New(config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{place: place, timeout: config.Timeout, readOnly: config.ReadOnly}, nil
+	return &Store{
+		place: place, timeout: config.Timeout, readOnly: config.ReadOnly,
+		pool: newPool(), breaker: breaker.New(dependency),
+	}, nil
 }
 
 func newPlace(config Config) (place, error) {

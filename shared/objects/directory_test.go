@@ -127,23 +127,19 @@ func TestDirectoryHangs(t *testing.T) {
 	config.Timeout = 50 * time.Millisecond
 	store := objectstest.Open(t, config)
 
-	// More calls than may be under way at once: all end, and so do the ones that
-	// find every slot taken.
+	// More calls than may be under way at once: all end, whether they hang, wait for
+	// their turn or are told that nothing works.
 	var group sync.WaitGroup
 	for range 100 {
 		group.Go(func() {
 			_, err := store.Get(t.Context(), pipe)
 			unavailable(t, err)
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v", err)
-			}
 		})
 	}
 	group.Wait()
-	file := []byte("behind the pipe")
-	unavailable(t, store.Put(t.Context(), skin.HashOf(file), file))
 
 	// Once the disk answers, the store works again.
+	file := []byte("behind the pipe")
 	release := func() {
 		writer, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err == nil {

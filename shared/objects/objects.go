@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -40,6 +41,7 @@ var (
 const MaxSize = 16 << 20
 
 const (
+	dependency    = "texture store" // as faults and metrics call it
 	marker        = ".veneer"
 	markerContent = "This is a texture store of Veneer. Without this file, nothing here is believed to be missing.\n"
 )
@@ -60,11 +62,14 @@ type Object struct {
 }
 
 // Store keeps texture files by hash. Every call ends at the deadline of its
-// context, or after the configured time if that is sooner.
+// context, or after the configured time if that is sooner. It fails at once while
+// the place is known to be away, or has more to do than it can.
 type Store struct {
 	place    place
 	timeout  time.Duration
 	readOnly bool
+	pool     *pool
+	breaker  *breaker.Breaker
 }
 
 // place is where the files are: it knows names and bytes, and leaves to Store
@@ -98,28 +103,22 @@ func (s *Store) Prepare(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := s.place.prepare(ctx); err != nil {
-		return down("prepare", err)
+	if err := s.try(ctx, "prepare", func() error { return s.place.prepare(ctx) }); err != nil {
+		return err
 	}
 	// The marker comes last: it vouches for all the rest.
-	if err := s.place.write(ctx, marker, []byte(markerContent)); err != nil {
-		return down("write marker", err)
-	}
-	return nil
+	return s.try(ctx, "write marker", func() error { return s.place.write(ctx, marker, []byte(markerContent)) })
 }
 
 // Check reports whether the place can be reached and is Veneer's.
 func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	content, err := s.place.read(ctx, marker)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && string(content) != markerContent:
+	content, err := s.read(ctx, "read marker", marker)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && string(content) != markerContent {
 		return down("check", errNoMarker)
-	case err != nil:
-		return down("read marker", err)
 	}
-	return nil
+	return err
 }
 
 // Get returns the file with a hash: ErrNotFound if there is none, ErrCorrupt if
@@ -127,7 +126,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	file, err := s.place.read(ctx, nameOf(hash))
+	file, err := s.read(ctx, "get texture "+hash.String(), nameOf(hash))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := s.Check(ctx); err != nil {
@@ -135,7 +134,7 @@ func (s *Store) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("get texture %s: %w", hash, ErrNotFound)
 	case err != nil:
-		return nil, down("get texture "+hash.String(), err)
+		return nil, err
 	case skin.HashOf(file) != hash:
 		return nil, fmt.Errorf("get texture %s: %w", hash, ErrCorrupt)
 	}
@@ -158,10 +157,8 @@ func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	defer cancel()
 	// A disk or a connection may still be reading the bytes when a call that was
 	// abandoned at its deadline has given the caller its buffer back.
-	if err := s.place.write(ctx, nameOf(hash), bytes.Clone(file)); err != nil {
-		return down("put texture "+hash.String(), err)
-	}
-	return nil
+	file = bytes.Clone(file)
+	return s.try(ctx, "put texture "+hash.String(), func() error { return s.place.write(ctx, nameOf(hash), file) })
 }
 
 // Delete removes the file with a hash, if there is one. After an error the file
@@ -172,10 +169,7 @@ func (s *Store) Delete(ctx context.Context, hash skin.Hash) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := s.place.remove(ctx, nameOf(hash)); err != nil {
-		return down("delete texture "+hash.String(), err)
-	}
-	return nil
+	return s.try(ctx, "delete texture "+hash.String(), func() error { return s.place.remove(ctx, nameOf(hash)) })
 }
 
 // List goes through all files in the order of their hashes, whatever else lies
@@ -192,7 +186,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Object, error] {
 		for {
 			page, err := s.page(ctx, after)
 			if err != nil {
-				yield(Object{}, down("list after "+after, err))
+				yield(Object{}, err)
 				return
 			}
 			if len(page) == 0 {
@@ -209,20 +203,53 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Object, error] {
 	}
 }
 
-func (s *Store) page(ctx context.Context, after string) ([]entry, error) {
+func (s *Store) page(ctx context.Context, after string) (page []entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	page, err := s.place.page(ctx, after)
+	attempt := "list after " + after
+	err = s.try(ctx, attempt, func() (err error) { page, err = s.place.page(ctx, after); return err })
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range page {
 		if e.name <= after {
-			return nil, errOrder
+			return nil, down(attempt, errOrder)
 		}
 		after = e.name
 	}
 	return page, nil
+}
+
+// read returns a file of the place: fs.ErrNotExist if the place says that there
+// is none, which is no trouble with the place.
+func (s *Store) read(ctx context.Context, attempt, name string) (file []byte, err error) {
+	missing := false
+	err = s.try(ctx, attempt, func() (err error) {
+		file, err = s.place.read(ctx, name)
+		if missing = errors.Is(err, fs.ErrNotExist); missing {
+			return nil
+		}
+		return err
+	})
+	if missing {
+		return nil, fs.ErrNotExist
+	}
+	return file, err
+}
+
+// try has the place do something, unless it is known to be away or has too much
+// to do. Any trouble with it is an Unavailable fault.
+func (s *Store) try(ctx context.Context, attempt string, do func() error) error {
+	if err := s.pool.enter(ctx); err != nil {
+		return down(attempt, err)
+	}
+	defer s.pool.leave()
+	return s.breaker.Call(func() error {
+		if err := do(); err != nil {
+			return down(attempt, err)
+		}
+		return nil
+	})
 }
 
 // nameOf returns the name of the file with a hash. The files are spread over 256
@@ -242,7 +269,7 @@ func hashOf(name string) (skin.Hash, bool) {
 
 // down says that the place did not do what was attempted.
 func down(attempt string, cause error) error {
-	return fault.Down("texture store", fmt.Errorf("%s: %w", attempt, cause))
+	return fault.Down(dependency, fmt.Errorf("%s: %w", attempt, cause))
 }
 
 // readSome reads as much of a file as any texture may hold. The rest of a larger

@@ -1,0 +1,139 @@
+package objects_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// fake returns a store over something that speaks S3 as far as getting a file goes.
+func fake(t *testing.T, answer http.HandlerFunc) *objects.Store {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return objectstest.Open(t, stub(server.Listener.Addr(), time.Minute))
+}
+
+func give(w http.ResponseWriter, file []byte) {
+	w.Header().Set("Last-Modified", time.Unix(0, 0).UTC().Format(http.TimeFormat))
+	_, _ = w.Write(file)
+}
+
+// TestBrokenStoreIsLeftAlone sees to it that a store which always fails is asked
+// only now and then, and used again as soon as it answers.
+func TestBrokenStoreIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	file := []byte("file")
+	var requests atomic.Int64
+	var works atomic.Bool
+	store := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		if !works.Load() {
+			w.WriteHeader(http.StatusForbidden) // which the client does not try again
+			return
+		}
+		give(w, file)
+	})
+	get := func() error {
+		_, err := store.Get(t.Context(), skin.HashOf(file))
+		return err
+	}
+
+	const calls = 1000
+	for range calls {
+		unavailable(t, get())
+	}
+	if n := requests.Load(); n < 5 || n > calls/2 {
+		t.Errorf("%d calls in a row came to %d requests; want 5, and then a few", calls, n)
+	}
+	works.Store(true)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); get() != nil; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("the store works, but is not asked")
+		}
+	}
+}
+
+// TestMissingFilesAreNoTrouble asks for so many files that are not there that a
+// store in trouble would be left alone.
+func TestMissingFilesAreNoTrouble(t *testing.T) {
+	t.Parallel()
+	store := objectstest.Prepared(t)
+	hash := skin.HashOf([]byte("file"))
+	for range 20 {
+		if _, err := store.Get(t.Context(), hash); err == nil {
+			t.Fatal("a file that was never put is there")
+		}
+	}
+	must(t, store.Put(t.Context(), hash, []byte("file")))
+	if _, err := store.Get(t.Context(), hash); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCallsAreBounded has more callers than a store may be asked for at once, or
+// may wait.
+func TestCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	const atOnce, waiting, more = 64, 256, 20
+	file := []byte("file")
+	let, entered := make(chan struct{}), make(chan struct{}, atOnce+waiting+more)
+	var inFlight, most atomic.Int64
+	store := fake(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		n := inFlight.Add(1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		entered <- struct{}{}
+		<-let
+		inFlight.Add(-1)
+		give(w, file)
+	})
+
+	var callers sync.WaitGroup
+	outcomes := make(chan error, atOnce+waiting+more)
+	for range atOnce + waiting + more {
+		callers.Go(func() {
+			_, err := store.Get(t.Context(), skin.HashOf(file))
+			outcomes <- err
+		})
+	}
+	for range atOnce {
+		<-entered
+	}
+	// Nothing is answered, so whoever is refused had no place even to wait.
+	for range more {
+		err := <-outcomes
+		unavailable(t, err)
+		if err != nil && !strings.Contains(err.Error(), "too many calls") {
+			t.Errorf("got %v, want that there are too many", err)
+		}
+	}
+	close(let)
+	callers.Wait()
+	if n := most.Load(); n > atOnce {
+		t.Errorf("%d requests were under way; want %d at most", n, atOnce)
+	}
+	// The others were served, unless the machine took longer than they wait.
+	close(outcomes)
+	served := 0
+	for err := range outcomes {
+		if err == nil {
+			served++
+		}
+	}
+	if served < atOnce {
+		t.Errorf("%d callers were served; want %d at least", served, atOnce)
+	}
+}
