@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
@@ -34,8 +35,12 @@ var hopByHop = []string{
 type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
+	breaker      *breaker.Breaker
 	proxies      *serve.Proxies
 }
+
+// dependency is what faults and metrics call core's public listener.
+const dependency = "API"
 
 // newUpstream returns the upstream at an address, nil if that is empty.
 func newUpstream(address string, proxies *serve.Proxies) (*upstream, error) {
@@ -68,7 +73,7 @@ func newUpstream(address string, proxies *serve.Proxies) (*upstream, error) {
 	if isTLS {
 		client.TLSConfig = &tls.Config{ServerName: target.Hostname(), MinVersion: tls.VersionTLS12}
 	}
-	return &upstream{scheme: target.Scheme, host: target.Host, client: client, proxies: proxies}, nil
+	return &upstream{scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), proxies: proxies}, nil
 }
 
 // pass passes a request on and its answer back, both as they are, but for what
@@ -95,9 +100,15 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) error {
 
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
-	if err := u.client.DoDeadline(request, answer, deadline); err != nil {
+	err := u.breaker.Call(func() error {
+		if err := u.client.DoDeadline(request, answer, deadline); err != nil {
+			return fault.Down(dependency, err)
+		}
+		return nil // core's own refusals are answers
+	})
+	if err != nil {
 		mark(rc)
-		return fault.Down("API", err)
+		return err
 	}
 	rc.SetStatusCode(answer.StatusCode())
 	answer.Header.SetNoDefaultContentType(true)

@@ -267,6 +267,48 @@ func TestUpstreamAway(t *testing.T) {
 	}
 }
 
+// An API that never answers is asked only now and then, and again as soon as it
+// does.
+func TestUpstreamIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	var works atomic.Bool
+	s := passing(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if works.Load() {
+			w.WriteHeader(http.StatusInternalServerError) // an answer, if no good one
+			return
+		}
+		if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = connection.Close()
+		}
+	})
+	post := func() int { return s.do(t, http.MethodPost, "/api/players", nil, "name=x").status }
+
+	const requests = 200
+	for range requests {
+		if got := post(); got != http.StatusServiceUnavailable {
+			t.Fatalf("a request is answered with %d; want 503", got)
+		}
+	}
+	if n := asked.Load(); n < 5 || n > requests/2 {
+		t.Errorf("of %d requests %d were passed on; want 5, and then a few", requests, n)
+	}
+	works.Store(true)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); post() != http.StatusInternalServerError; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("the API answers, but is not asked")
+		}
+	}
+	for range requests {
+		if got := post(); got != http.StatusInternalServerError {
+			t.Fatalf("a request is answered with %d; want what the API says", got)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, config api.Config) {
