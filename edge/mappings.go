@@ -27,6 +27,10 @@ const (
 	doubt = time.Second
 	// askPatience bounds one question to core, the waiting in line included.
 	askPatience = 5 * time.Second
+	// shortPatience bounds the waiting of somebody who could have a memory instead.
+	shortPatience = 250 * time.Millisecond
+	// retryEvery is how often a core that did not answer is asked about memories.
+	retryEvery = 100 * time.Millisecond
 	// shardCount keeps visitors out of each other's way.
 	shardCount = 64
 )
@@ -34,9 +38,13 @@ const (
 // Core answers what keys lead to.
 type Core interface {
 	// Lookup returns what a key leads to, and the position of the snapshot in
-	// which that was read. It returns an Unavailable fault when core is away.
+	// which that was read. It returns an Unavailable fault when core is away, with
+	// ErrBusy in its chain if core was not even asked.
 	Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error)
 }
+
+// ErrBusy says that too many are asking. It says nothing about core.
+var ErrBusy = errors.New("too many look-ups")
 
 // Source says how a mapping was learned.
 type Source uint8
@@ -93,8 +101,9 @@ type Mappings struct {
 
 	// vouched is the moment of the last beat, since born.
 	vouched atomic.Int64
-	// failing is whether core was away when it was last asked.
-	failing atomic.Bool
+	// askAgain is when to ask a core again that did not answer, since born; 0 if it
+	// answered when it was last asked.
+	askAgain atomic.Int64
 }
 
 // NewMappings returns mappings that know nothing. They keep nothing before they
@@ -141,27 +150,51 @@ func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping
 		return known.mapping, Kept, nil
 	}
 
-	if ok && m.failing.Load() && m.age(known) <= m.maxStale {
+	var answer mapping.Mapping
+	var err error
+	source := Asked
+	if ok && m.age(known) <= m.maxStale {
+		answer, source, err = m.renew(ctx, key, known)
+	} else {
+		answer, err = m.ask(ctx, key)
+	}
+	if err != nil {
+		lookupsFailed.Inc()
+		return mapping.Mapping{}, Asked, err
+	}
+	lookups[source].Inc()
+	return answer, source, nil
+}
+
+// renew returns core's answer about a memory that nobody vouches for any more, and
+// the memory if core does not answer soon.
+func (m *Mappings) renew(ctx context.Context, key mapping.Key, known memory) (mapping.Mapping, Source, error) {
+	if again := m.askAgain.Load(); again != 0 {
 		// Nobody waits for a core that did not answer just now. It is asked all the
-		// same, and its first answer ends this.
-		m.embark(key)
-		lookups[Stale].Inc()
+		// same, now and then, and its first answer ends this.
+		if now := m.now(); int64(now) >= again && m.askAgain.CompareAndSwap(again, int64(now+retryEvery)) {
+			m.embark(key)
+		}
 		return known.mapping, Stale, nil
 	}
 
-	answer, err := m.ask(ctx, key)
-	if err == nil {
-		lookups[Asked].Inc()
-		return answer, Asked, nil
+	soon, cancel := context.WithTimeout(ctx, shortPatience)
+	defer cancel()
+	answer, err := m.ask(soon, key)
+	late := soon.Err() != nil
+	if late {
+		m.askAgain.CompareAndSwap(0, int64(m.now()+retryEvery))
+	} else if fault.KindOf(err) != fault.Unavailable {
+		return answer, Asked, err
 	}
 	// Looked up anew: a change may have arrived while core was tried.
-	known, ok = m.shard(key).find(key)
-	if ok && fault.KindOf(err) == fault.Unavailable && m.age(known) <= m.maxStale {
-		lookups[Stale].Inc()
+	if known, ok := m.shard(key).find(key); ok {
 		return known.mapping, Stale, nil
 	}
-	lookupsFailed.Inc()
-	return mapping.Mapping{}, Asked, err
+	if late { // core is there, as the change came from it
+		answer, err = m.ask(ctx, key)
+	}
+	return answer, Asked, err
 }
 
 // Position returns the position up to which changes have been taken in.
@@ -266,7 +299,12 @@ func (m *Mappings) fly(key mapping.Key, f *flight) {
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
 	answer, position, err := m.core.Lookup(ctx, key)
-	m.failing.Store(fault.KindOf(err) == fault.Unavailable)
+	switch {
+	case fault.KindOf(err) != fault.Unavailable:
+		m.askAgain.Store(0)
+	case !errors.Is(err, ErrBusy):
+		m.askAgain.Store(int64(m.now() + retryEvery))
+	}
 
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -131,6 +131,17 @@ func (s script) question(key mapping.Key) *asked {
 	}
 }
 
+// unasked demands that no question waits for core.
+func (s script) unasked() {
+	s.Helper()
+	synctest.Wait()
+	select {
+	case q := <-s.desk.questions:
+		s.Errorf("core is asked for %s", q.key)
+	default:
+	}
+}
+
 func (s script) answer(q *asked, leads mapping.Mapping, position mapping.Position) {
 	q.answer <- answered{leads: leads, position: position}
 	synctest.Wait()
@@ -483,6 +494,7 @@ func TestCatchingUpIsNotLive(t *testing.T) {
 		s.change(11, "name:alex")
 		s.stale()
 		s.change(12, "name:alex")
+		s.pass(retryEvery)
 		s.stale()
 		s.beat(12)
 		s.kept(key, 1)
@@ -506,7 +518,7 @@ func TestStaleIsServedForSoLong(t *testing.T) {
 }
 
 // Once core has failed to answer, what is remembered is given at once, while one
-// question a key goes on asking; the first answer ends that.
+// question now and then goes on asking; the first answer ends that.
 func TestNobodyWaitsForACoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	play(t, func(s script) {
@@ -516,12 +528,74 @@ func TestNobodyWaitsForACoreThatIsAway(t *testing.T) {
 		s.stale()
 
 		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.unasked()
+		s.pass(retryEvery)
 		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
 		s.want(s.ask("name:alex"), outcome{TID: 1, Source: Stale})
 		s.answer(s.question(key), texture(2), at(10))
-		s.question("name:alex").answer <- answered{leads: texture(2), position: at(10)}
+		s.unasked()
 		s.kept(key, 2)
-		s.kept("name:alex", 2)
+		got := s.ask("name:alex")
+		s.answer(s.question("name:alex"), texture(2), at(10))
+		s.want(got, outcome{TID: 2, Source: Asked})
+	})
+}
+
+// A core that hangs holds nobody up for long who can have a memory, and the next
+// not at all.
+func TestCoreThatHangsHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.learn("name:alex", 1, 10)
+		s.pass(2 * doubt)
+		got := s.ask(key)
+		q := s.question(key)
+		s.pass(shortPatience)
+		s.want(got, outcome{TID: 1, Source: Stale})
+		s.want(s.ask("name:alex"), outcome{TID: 1, Source: Stale})
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+
+		// Its answer counts when it comes.
+		s.answer(q, texture(2), at(10))
+		s.kept(key, 2)
+		got = s.ask("name:alex")
+		s.answer(s.question("name:alex"), texture(2), at(10))
+		s.want(got, outcome{TID: 2, Source: Asked})
+	})
+}
+
+// A change shows that core is there, and makes the memory worthless.
+func TestChangeWhileCoreHangsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.pass(2 * doubt)
+		got := s.ask(key)
+		late := s.question(key)
+		s.change(11, key)
+		s.pass(shortPatience)
+		s.answer(s.question(key), texture(2), at(11))
+		s.want(got, outcome{TID: 2, Source: Asked})
+		s.answer(late, texture(1), at(10))
+		s.beat(11)
+		s.kept(key, 2)
+	})
+}
+
+// That too many others ask does not mean that core is away.
+func TestBusyIsNotAway(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.pass(2 * doubt)
+		got := s.ask("name:alex")
+		s.question("name:alex").answer <- answered{err: fault.Down("core", ErrBusy)}
+		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+
+		got = s.ask(key)
+		s.answer(s.question(key), texture(2), at(10))
+		s.want(got, outcome{TID: 2, Source: Asked})
 	})
 }
 
