@@ -62,8 +62,7 @@ func New(dependency string) *Breaker {
 func (b *Breaker) Call(call func() error) error {
 	probe, ok := b.enter()
 	if !ok {
-		b.refused.Inc()
-		return fault.Down(b.dependency, errOpen)
+		return b.refuse()
 	}
 	err := call()
 	switch {
@@ -76,11 +75,21 @@ func (b *Breaker) Call(call func() error) error {
 	return err
 }
 
-// Refuses reports whether Call would refuse whoever came at this moment.
-func (b *Breaker) Refuses() bool {
+// Refusal returns what Call would refuse a caller with who came at this moment,
+// and nil if it would not: for those who would first have to wait in line.
+func (b *Breaker) Refusal() error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.until.IsZero() && time.Now().Before(b.until)
+	refuses := !b.until.IsZero() && time.Now().Before(b.until)
+	b.mu.Unlock()
+	if refuses {
+		return b.refuse()
+	}
+	return nil
+}
+
+func (b *Breaker) refuse() error {
+	b.refused.Inc()
+	return fault.Down(b.dependency, errOpen)
 }
 
 // enter reports whether a caller may go on, and whether it is to find out if the

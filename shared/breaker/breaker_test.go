@@ -33,8 +33,8 @@ func play(t *testing.T, scene func(c *calls)) {
 func (c *calls) call(outcome error, through bool) {
 	c.Helper()
 	before := c.n
-	if refuses := c.Refuses(); refuses == through {
-		c.Errorf("Refuses() = %t; want %t", refuses, !through)
+	if err := c.Refusal(); (err == nil) != through {
+		c.Errorf("Refusal() = %v; want none: %t", err, through)
 	}
 	err := c.Call(func() error { c.n++; return outcome })
 	switch {
