@@ -3,6 +3,7 @@ package origin_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
@@ -15,12 +16,12 @@ type slow struct {
 	begun, let chan struct{}
 }
 
-func (s *slow) Apply(event mapping.Event) error {
+func (s *slow) Apply(event mapping.Event, asOf time.Time) error {
 	if len(event.Keys) > 0 {
 		s.begun <- struct{}{}
 		<-s.let
 	}
-	return s.reader.Apply(event)
+	return s.reader.Apply(event, asOf)
 }
 
 func TestAcknowledge(t *testing.T) {

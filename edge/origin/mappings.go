@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -34,49 +35,83 @@ type answer struct {
 }
 
 // Lookup asks core what a key leads to. It returns an Unavailable fault when core
-// does not answer in time, and at once when too many others are waiting.
+// does not answer in time; at once when it is known to be away, and, with
+// edge.ErrBusy in its chain, when too many others ask.
 func (c *Core) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	if err := c.breaker.Refusal(); err != nil {
+		return mapping.Mapping{}, mapping.Position{}, err
+	}
+	queue := c.acquaintances
+	if !c.met.has(key) {
+		if !c.pace.allow() {
+			strangersRefused.Inc()
+			return mapping.Mapping{}, mapping.Position{}, busy()
+		}
+		queue = c.strangers
+	}
 	reply := make(chan answer, 1)
 	select {
-	case c.queue <- question{key: key, answer: reply}:
+	case queue <- question{key: key, answer: reply}:
 	default:
 		queueFull.Inc()
-		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", errors.New("the queue of look-ups is full"))
+		return mapping.Mapping{}, mapping.Position{}, busy()
 	}
 	select {
 	case a := <-reply:
 		return a.mapping, a.position, a.err
 	case <-ctx.Done():
-		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", ctx.Err())
+		return mapping.Mapping{}, mapping.Position{}, fault.Down(dependency, ctx.Err())
+	}
+}
+
+func busy() error {
+	return &fault.Error{
+		Kind:       fault.Unavailable,
+		Message:    "Too many names are being looked up at the moment. Please try again.",
+		RetryAfter: time.Second,
+		Cause:      edge.ErrBusy,
 	}
 }
 
 // Answer sends the look-ups to core, many at a time, until ctx ends.
 func (c *Core) Answer(ctx context.Context) {
 	var workers sync.WaitGroup
-	for range inFlight {
-		workers.Go(func() {
-			batch := make([]question, 0, mapping.MaxKeys)
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case first := <-c.queue:
-					batch = c.join(append(batch[:0], first))
-					c.ask(ctx, batch)
-				}
-			}
-		})
+	for range inFlight - strangersInFlight {
+		workers.Go(func() { c.work(ctx, c.acquaintances, 0) })
+	}
+	for range strangersInFlight {
+		workers.Go(func() { c.work(ctx, c.strangers, strangersRest) })
 	}
 	workers.Wait()
 }
 
+// work sends what waits in a queue, and rests after each batch.
+func (c *Core) work(ctx context.Context, queue <-chan question, rest time.Duration) {
+	batch := make([]question, 0, mapping.MaxKeys)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case first := <-queue:
+			batch = join(append(batch[:0], first), queue)
+			c.ask(ctx, batch)
+		}
+		if rest > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(rest):
+			}
+		}
+	}
+}
+
 // join adds to a batch what waits already. It waits for nothing: under load the
 // requests in flight give the batches time to grow.
-func (c *Core) join(batch []question) []question {
+func join(batch []question, queue <-chan question) []question {
 	for len(batch) < mapping.MaxKeys {
 		select {
-		case next := <-c.queue:
+		case next := <-queue:
 			batch = append(batch, next)
 		default:
 			return batch
@@ -91,24 +126,48 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 	for i, q := range batch {
 		keys[i] = q.key
 	}
-	coreAsked.Inc()
 	keysAsked.Add(len(keys))
-	all, err := c.lookup(ctx, keys)
-	if err != nil {
-		coreFailed.Inc()
-	}
+	all, err := c.insist(ctx, keys)
 	for i, q := range batch {
 		if err != nil {
 			q.answer <- answer{err: err}
 			continue
 		}
+		if all.Mappings[i] != (mapping.Mapping{}) {
+			c.met.add(q.key)
+		}
 		q.answer <- answer{mapping: all.Mappings[i], position: all.Position}
 	}
 }
 
-func (c *Core) lookup(ctx context.Context, keys []mapping.Key) (mapping.Answer, error) {
+// insist asks core, and if it fails before its time is over, once more: any
+// connection can break, and another core may stand behind the same address.
+func (c *Core) insist(ctx context.Context, keys []mapping.Key) (all mapping.Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	try := func() error {
+		return c.breaker.Call(func() (err error) {
+			coreAsked.Inc()
+			if all, err = c.lookup(ctx, keys); err != nil {
+				coreFailed.Inc()
+			}
+			return err
+		})
+	}
+	if err = try(); err == nil || c.breaker.Refusal() != nil {
+		return all, err
+	}
+	select {
+	case <-ctx.Done():
+		return all, err
+	// Jitter keeps edges apart that lost the same core at the same moment.
+	case <-time.After(retryPause/2 + rand.N(retryPause)): //nolint:gosec // not a secret
+		err = try()
+		return all, err
+	}
+}
+
+func (c *Core) lookup(ctx context.Context, keys []mapping.Key) (mapping.Answer, error) {
 	body, err := json.Marshal(mapping.Question{Keys: keys})
 	if err != nil {
 		return mapping.Answer{}, fmt.Errorf("encode look-up: %w", err)
@@ -127,14 +186,14 @@ func (c *Core) lookup(ctx context.Context, keys []mapping.Key) (mapping.Answer, 
 	// Read to its end, or the connection could not be used again.
 	answered, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return mapping.Answer{}, fault.Down("core", fmt.Errorf("read mappings: %w", err))
+		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("read mappings: %w", err))
 	}
 	var all mapping.Answer
 	if err := json.Unmarshal(answered, &all); err != nil {
-		return mapping.Answer{}, fault.Down("core", fmt.Errorf("read mappings: %w", err))
+		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("read mappings: %w", err))
 	}
-	if len(all.Mappings) != len(keys) {
-		return mapping.Answer{}, fault.Down("core", fmt.Errorf("core answered %d keys with %d mappings", len(keys), len(all.Mappings)))
+	if len(all.Mappings) != len(keys) || all.Epoch == "" {
+		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(keys), len(all.Mappings), all.Epoch))
 	}
 	return all, nil
 }

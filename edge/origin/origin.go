@@ -18,6 +18,7 @@ import (
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
@@ -28,12 +29,25 @@ type Config struct {
 	Secrets []string      `env:"SECRETS,required,notEmpty" help:"secrets shared with core, separated by commas; the first is sent"`
 	CA      string        `env:"CA" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
 	Queue   int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
+	Unknown int           `env:"UNKNOWN_RATE" envDefault:"5000" help:"most look-ups a second of names and numbers that have led nowhere so far; more, but for bursts of twice as many, are answered with 503; 0 limits none"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
 }
 
-// inFlight is the most look-ups that core is sent at once. Each takes along all
-// that are waiting, so that more would help nobody.
-const inFlight = 8
+// dependency is what faults and metrics call core.
+const dependency = "core"
+
+const (
+	// inFlight is the most look-ups that core is sent at once. Each takes along all
+	// that are waiting, so that more would help nobody.
+	inFlight = 8
+	// strangersInFlight is how many of them are for keys that led nowhere so far, and
+	// strangersRest the pause after each. Anybody can make such keys up, as many as
+	// they like; the pause makes batches of them, which are cheaper for core.
+	strangersInFlight = 2
+	strangersRest     = 10 * time.Millisecond
+	// retryPause is about how long a failed look-up waits before it is sent again.
+	retryPause = 20 * time.Millisecond
+)
 
 var (
 	coreAsked   = metrics.NewCounter("veneer_edge_core_requests_total")
@@ -42,6 +56,8 @@ var (
 	keysAsked   = metrics.NewCounter("veneer_edge_core_keys_total")
 	queueFull   = metrics.NewCounter("veneer_edge_core_queue_full_total")
 	streams     = metrics.NewCounter("veneer_edge_streams_total")
+
+	strangersRefused = metrics.NewCounter("veneer_edge_core_unknown_refused_total")
 )
 
 // Core is the core that an edge belongs to.
@@ -51,7 +67,13 @@ type Core struct {
 	timeout time.Duration
 	client  *http.Client
 	log     *slog.Logger
-	queue   chan question
+	breaker *breaker.Breaker
+
+	// Whoever asks for keys that are known to lead somewhere, but have changed, does
+	// not wait behind those who make keys up.
+	acquaintances, strangers chan question
+	met                      *met
+	pace                     *pace
 
 	// refused is set while core does not accept our secret, so that this is
 	// logged once and not for every request.
@@ -72,6 +94,8 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		return nil, errors.New("SECRETS holds no secret")
 	case config.Queue < 1:
 		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", config.Queue)
+	case config.Unknown < 0:
+		return nil, fmt.Errorf("UNKNOWN_RATE is %d, but must not be negative", config.Unknown)
 	case config.Timeout <= 0:
 		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
 	}
@@ -96,8 +120,12 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 			// Our secret goes to nobody that core may name.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		log:   log,
-		queue: make(chan question, config.Queue),
+		log:           log,
+		breaker:       breaker.New(dependency),
+		acquaintances: make(chan question, config.Queue),
+		strangers:     make(chan question, config.Queue),
+		met:           newMet(),
+		pace:          newPace(config.Unknown),
 	}, nil
 }
 
@@ -122,7 +150,7 @@ func (c *Core) send(request *http.Request) (*http.Response, error) {
 	request.Header.Set("Authorization", "Bearer "+c.secret)
 	response, err := c.client.Do(request)
 	if err != nil {
-		return nil, fault.Down("core", err)
+		return nil, fault.Down(dependency, err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
@@ -135,5 +163,5 @@ func (c *Core) send(request *http.Request) (*http.Response, error) {
 		}
 	}
 	_ = response.Body.Close()
-	return nil, fault.Down("core", fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
+	return nil, fault.Down(dependency, fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
 }

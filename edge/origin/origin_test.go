@@ -120,24 +120,41 @@ func TestLookup(t *testing.T) {
 	f("name:nobody", mapping.Mapping{})
 }
 
+// meet has core asked once for textures up to a number, which are there.
+func meet(t *testing.T, core *origin.Core, server *origintest.Core, textures int64) {
+	t.Helper()
+	changes := map[mapping.Key]mapping.Mapping{}
+	for i := range textures {
+		changes[mapping.TID(i)] = texture(i)
+	}
+	server.Set(changes)
+	var all sync.WaitGroup
+	for i := range textures {
+		all.Go(func() {
+			if _, _, err := core.Lookup(t.Context(), mapping.TID(i)); err != nil {
+				t.Errorf("Lookup of %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	server.Lookups.Store(0)
+	server.Keys.Store(0)
+}
+
 func TestLookupsTravelTogether(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
+	const keys, atOnce = 2000, 6
+	core := open(t, origin.Config{URL: server.URL}, nil)
+	meet(t, core, server, keys)
 	let, entered := make(chan struct{}), make(chan struct{}, 100)
 	var inFlight, most atomic.Int64
-	server.Hold = func([]mapping.Key) {
+	server.SetHold(func([]mapping.Key) {
 		most.Store(max(most.Load(), inFlight.Add(1)))
 		entered <- struct{}{}
 		<-let
 		inFlight.Add(-1)
-	}
-	const keys = 2000
-	changes := map[mapping.Key]mapping.Mapping{}
-	for i := range int64(keys) {
-		changes[mapping.TID(i)] = texture(i)
-	}
-	server.Set(changes)
-	core := open(t, origin.Config{URL: server.URL}, nil)
+	})
 
 	var all sync.WaitGroup
 	ask := func(i int64) {
@@ -146,15 +163,15 @@ func TestLookupsTravelTogether(t *testing.T) {
 			t.Errorf("Lookup of %d = %+v, %v", i, got, err)
 		}
 	}
-	for i := range int64(8) { // one each, to fill what may be in flight
+	for i := range int64(atOnce) { // one each, to fill what may be in flight
 		all.Go(func() { ask(i) })
 		<-entered
 	}
 	var started atomic.Int64
-	for i := range int64(keys - 8) {
-		all.Go(func() { started.Add(1); ask(i + 8) })
+	for i := range int64(keys - atOnce) {
+		all.Go(func() { started.Add(1); ask(i + atOnce) })
 	}
-	eventually(t, "all are waiting", func() bool { return started.Load() == keys-8 })
+	eventually(t, "all are waiting", func() bool { return started.Load() == keys-atOnce })
 	close(let)
 	all.Wait()
 	if got := server.Keys.Load(); got != keys {
@@ -163,8 +180,87 @@ func TestLookupsTravelTogether(t *testing.T) {
 	if got := server.Lookups.Load(); got > 200 {
 		t.Errorf("core was asked %d times for %d keys; want them to travel together", got, keys)
 	}
-	if got := most.Load(); got != 8 {
-		t.Errorf("%d requests were in flight; want 8", got)
+	if got := most.Load(); got != atOnce {
+		t.Errorf("%d requests were in flight; want %d", got, atOnce)
+	}
+}
+
+// Keys that have led nowhere so far do not hold those up that have led somewhere.
+func TestStrangersDoNotHoldAcquaintancesUp(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL}, nil)
+	meet(t, core, server, 1)
+	let, entered := make(chan struct{}), make(chan struct{}, 100)
+	server.SetHold(func(keys []mapping.Key) {
+		if keys[0] != mapping.TID(0) {
+			entered <- struct{}{}
+			<-let
+		}
+	})
+	defer close(let)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var strangers sync.WaitGroup
+	defer strangers.Wait()
+	defer cancel()
+	ask := func(from, to int) {
+		for i := from; i < to; i++ {
+			strangers.Go(func() { _, _, _ = core.Lookup(ctx, mapping.Name(fmt.Sprintf("stranger%d", i))) })
+		}
+	}
+	ask(0, 1)
+	<-entered
+	ask(1, 2)
+	<-entered
+	ask(2, 1000)
+	for range 10 {
+		if got, _, err := core.Lookup(t.Context(), mapping.TID(0)); err != nil || got.Texture == nil {
+			t.Errorf("Lookup of a texture that is known = %+v, %v", got, err)
+		}
+	}
+	if n := len(entered); n > 0 {
+		t.Errorf("%d look-ups for strangers were in flight; want 2", n+2)
+	}
+}
+
+func TestStrangersAreBounded(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	const rate = 10
+	core := open(t, origin.Config{URL: server.URL, Unknown: rate}, nil)
+	stranger := func(i int) error {
+		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", i)))
+		return err
+	}
+	began, asked := time.Now(), 0
+	for i := range 500 {
+		switch err := stranger(i); {
+		case err == nil:
+			asked++
+		case fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || !errors.Is(err, edge.ErrBusy):
+			t.Fatalf("Lookup() = %v; want that too many are asking, with a time to try again", err)
+		}
+	}
+	most := 2*rate + int(time.Since(began)/(time.Second/rate)) + 1
+	if asked < 2*rate || asked > most {
+		t.Errorf("core was asked about %d of 500 strangers; want %d to %d", asked, 2*rate, most)
+	}
+	if n := server.Keys.Load(); n != int64(asked) {
+		t.Errorf("core was asked for %d keys; want %d", n, asked)
+	}
+}
+
+// Whoever has led somewhere is asked for as often as needed.
+func TestAcquaintancesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
+	meet(t, core, server, 1)
+	for range 100 {
+		if _, _, err := core.Lookup(t.Context(), mapping.TID(0)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -179,8 +275,8 @@ func TestFullQueueRefusesAtOnce(t *testing.T) {
 	for range 3 {
 		waiting.Go(func() { _, _, err := core.Lookup(ctx, "tid:1"); refused <- err })
 	}
-	if err := <-refused; fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "full") {
-		t.Errorf("Lookup() = %v; want it refused for a full queue", err)
+	if err := <-refused; fault.KindOf(err) != fault.Unavailable || !errors.Is(err, edge.ErrBusy) {
+		t.Errorf("Lookup() = %v; want that too many are asking", err)
 	}
 }
 
@@ -198,6 +294,7 @@ func TestLookupFails(t *testing.T) {
 		{"when core sends us elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }},
 		{"when the answer is no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
 		{"when the answer is for other keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"mappings":[]}`)) }},
+		{"when the answer is of no time", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"mappings":[{}]}`)) }},
 		{"when the answer is cut off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte("{"))
@@ -233,6 +330,65 @@ func TestLookupFails(t *testing.T) {
 			t.Errorf("Lookup() = %v; want it unavailable", err)
 		}
 	})
+}
+
+// fickle answers about nothing, but breaks the connection instead while asked to.
+type fickle struct {
+	asked, breaks atomic.Int64
+	url           string
+}
+
+func startFickle(t *testing.T) *fickle {
+	t.Helper()
+	f := &fickle{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		f.asked.Add(1)
+		if f.breaks.Add(-1) >= 0 {
+			if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_ = connection.Close()
+			}
+			return
+		}
+		_, _ = w.Write([]byte(`{"epoch":"e","revision":1,"mappings":[{}]}`))
+	}))
+	t.Cleanup(server.Close)
+	f.url = server.URL
+	return f
+}
+
+func TestBrokenConnectionIsNotNoticed(t *testing.T) {
+	t.Parallel()
+	server := startFickle(t)
+	server.breaks.Store(1)
+	core := open(t, origin.Config{URL: server.url}, nil)
+	if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
+		t.Errorf("Lookup() = %v; want that it is sent again", err)
+	}
+	if n := server.asked.Load(); n != 2 {
+		t.Errorf("core was asked %d times; want 2", n)
+	}
+}
+
+func TestBrokenCoreIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	server := startFickle(t)
+	server.breaks.Store(1 << 30)
+	core := open(t, origin.Config{URL: server.url}, nil)
+	ask := func() error {
+		_, _, err := core.Lookup(t.Context(), "tid:1")
+		return err
+	}
+	const lookups = 1000
+	for range lookups {
+		if err := ask(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrBusy) {
+			t.Fatalf("Lookup() = %v; want that core cannot be reached", err)
+		}
+	}
+	if n := server.asked.Load(); n < 5 || n > lookups/2 {
+		t.Errorf("core was asked %d times for %d look-ups; want 5, and then a few", n, lookups)
+	}
+	server.breaks.Store(0)
+	eventually(t, "core is asked again", func() bool { return ask() == nil })
 }
 
 func TestLookupHonoursItsContext(t *testing.T) {
@@ -322,6 +478,7 @@ func TestNewCoreRefuses(t *testing.T) {
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{" "} })
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{"a-line-feed-inside\nof-it"} })
 	f("QUEUE", func(c *origin.Config) { c.Queue = 0 })
+	f("UNKNOWN_RATE", func(c *origin.Config) { c.Unknown = -1 })
 	f("TIMEOUT", func(c *origin.Config) { c.Timeout = 0 })
 	f("CA", func(c *origin.Config) { c.CA = "/nowhere" })
 	f("CA", func(c *origin.Config) { c.CA = "/dev/null" })

@@ -14,24 +14,24 @@ type Kind uint8
 
 // The kinds of fault.
 const (
-	Internal         Kind = iota // ours to mend; the caller learns nothing more
-	Refused                      // a rule of the service says no
-	Duplicate                    // it exists already
-	NotFound                     // there is no such thing
-	Invalid                      // the input is readable, but wrong
-	Malformed                    // the body cannot be read at all
-	TooLarge                     // the body is larger than allowed
-	HeaderTooLarge               // the header block is larger than allowed
-	UnsupportedMedia             // the body is in no format that is read here
-	PreconditionFailed           // it is not in the state that the client makes a condition
-	MethodNotAllowed             // the path exists, but not for this method
-	Unauthenticated              // not signed in
-	Forbidden                    // signed in, but not allowed
-	ScoreTooLow                  // not enough score
-	TooMany                      // too many requests
-	Unavailable                  // a dependency is down; try again
-	Timeout                      // the request did not arrive in time
-	Banned                       // the account is banned
+	Internal           Kind = iota // ours to mend; the caller learns nothing more
+	Refused                        // a rule of the service says no
+	Duplicate                      // it exists already
+	NotFound                       // there is no such thing
+	Invalid                        // the input is readable, but wrong
+	Malformed                      // the body cannot be read at all
+	TooLarge                       // the body is larger than allowed
+	HeaderTooLarge                 // the header block is larger than allowed
+	UnsupportedMedia               // the body is in no format that is read here
+	PreconditionFailed             // it is not in the state that the client makes a condition
+	MethodNotAllowed               // the path exists, but not for this method
+	Unauthenticated                // not signed in
+	Forbidden                      // signed in, but not allowed
+	ScoreTooLow                    // not enough score
+	TooMany                        // too many requests
+	Unavailable                    // a dependency is down; try again
+	Timeout                        // the request did not arrive in time
+	Banned                         // the account is banned
 )
 
 var names = [...]string{

@@ -76,6 +76,7 @@ func TestRefusesToStart(t *testing.T) {
 		{"serve", enough("EDGE_CORE_SECRETS=a secret with spaces"), "edge: EDGE_CORE_SECRETS: "},
 		{"serve", enough("EDGE_CORE_CA=/nowhere"), "edge: EDGE_CORE_CA "},
 		{"serve", enough("EDGE_CORE_QUEUE=0"), "edge: EDGE_CORE_QUEUE "},
+		{"serve", enough("EDGE_CORE_UNKNOWN_RATE=-1"), "edge: EDGE_CORE_UNKNOWN_RATE "},
 		{"serve", enough("EDGE_CORE_TIMEOUT=soon"), "edge: EDGE_CORE_TIMEOUT "},
 		{"serve", enough("EDGE_OBJECTS_URL=ftp://x"), "edge: EDGE_OBJECTS_URL "},
 		{"serve", enough("EDGE_OBJECTS_URL=s3://bucket"), "edge: EDGE_OBJECTS_ENDPOINT "},
@@ -121,7 +122,7 @@ func TestHelp(t *testing.T) {
 	}
 	for _, want := range []string{
 		"serve ", "health ", "EDGE_LISTEN  ", "127.0.0.1:8081", "EDGE_OPS_LISTEN", "127.0.0.1:9081", "EDGE_OPS_PPROF",
-		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM",
+		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_CORE_UNKNOWN_RATE", "5000", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM",
 		"EDGE_TRUSTED_PROXIES", "EDGE_ENCODER", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_RENDER_SLOTS", "EDGE_RENDER_QUEUE",
 		"EDGE_RENDER_WAIT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT", "EDGE_ADDRESS_CONNECTIONS", "EDGE_ADDRESS_REQUESTS", "EDGE_ADDRESS_BURST",
 		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_REQUESTS",

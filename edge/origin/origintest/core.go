@@ -29,10 +29,9 @@ type Core struct {
 	Stream string
 	// Acknowledgements counts those that were taken.
 	Acknowledgements atomic.Int64
-	// Hold, unless nil, is called with every question before it is answered.
-	Hold func(keys []mapping.Key)
 
 	mu       sync.Mutex
+	hold     func(keys []mapping.Key)
 	position mapping.Position
 	oldest   int64 // the first revision from which the history is known
 	mappings map[mapping.Key]mapping.Mapping
@@ -112,6 +111,9 @@ func (c *Core) SetAway(away bool) {
 // SetMute makes core say nothing more on its streams, though they stay open.
 func (c *Core) SetMute(mute bool) { c.turn(func() { c.mute = mute }) }
 
+// SetHold has something called with every question before it is answered.
+func (c *Core) SetHold(hold func(keys []mapping.Key)) { c.turn(func() { c.hold = hold }) }
+
 func (c *Core) turn(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +130,11 @@ func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
 	}
 	c.Lookups.Add(1)
 	c.Keys.Add(int64(len(question.Keys)))
-	if c.Hold != nil {
-		c.Hold(question.Keys)
+	c.mu.Lock()
+	hold := c.hold
+	c.mu.Unlock()
+	if hold != nil {
+		hold(question.Keys)
 	}
 	c.mu.Lock()
 	away, answer := c.away, mapping.Answer{Position: c.position}
