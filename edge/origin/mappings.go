@@ -43,7 +43,7 @@ func (c *Core) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, ma
 	}
 	queue := c.acquaintances
 	if !c.met.has(key) {
-		if !c.pace.allow() {
+		if !c.pace.Allow() {
 			strangersRefused.Inc()
 			return mapping.Mapping{}, mapping.Position{}, busy()
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/pace"
 )
 
 // Config says where core is and how much it is asked at once.
@@ -42,9 +43,11 @@ const (
 	inFlight = 8
 	// strangersInFlight is how many of them are for keys that led nowhere so far, and
 	// strangersRest the pause after each. Anybody can make such keys up, as many as
-	// they like; the pause makes batches of them, which are cheaper for core.
+	// they like; the pause makes batches of them, which are cheaper for core. An edge
+	// that has just started knows none of its keys, and so may ask for more at first.
 	strangersInFlight = 2
 	strangersRest     = 10 * time.Millisecond
+	strangersBurst    = 2 * time.Second
 	// retryPause is about how long a failed look-up waits before it is sent again.
 	retryPause = 20 * time.Millisecond
 )
@@ -73,7 +76,7 @@ type Core struct {
 	// not wait behind those who make keys up.
 	acquaintances, strangers chan question
 	met                      *met
-	pace                     *pace
+	pace                     *pace.Pace // of strangers
 
 	// refused is set while core does not accept our secret, so that this is
 	// logged once and not for every request.
@@ -125,7 +128,7 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		acquaintances: make(chan question, config.Queue),
 		strangers:     make(chan question, config.Queue),
 		met:           newMet(),
-		pace:          newPace(config.Unknown),
+		pace:          pace.New(config.Unknown, strangersBurst),
 	}, nil
 }
 
