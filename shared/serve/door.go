@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/pace"
 )
 
 // Handler answers a request or says why not. What it hands on must not keep rc
@@ -72,6 +73,9 @@ func (l Limits) Check() error {
 	return nil
 }
 
+// refusalsLogged is how many requests answered with 503 a server logs a second.
+const refusalsLogged = 100
+
 // Door makes fasthttp servers and handlers out of handlers that return errors.
 type Door struct {
 	Listener string // its name in the log and the metrics: public, edges, operators
@@ -85,6 +89,8 @@ type Door struct {
 	// Mark, unless nil, sets the headers of answers to requests that cannot be read,
 	// which reach no handler.
 	Mark func(*fasthttp.RequestCtx)
+
+	refusals *pace.Pace // which are logged; each server has its own
 }
 
 // Server returns a server for a handler, and for bodies of at most so many
@@ -92,6 +98,7 @@ type Door struct {
 // counted and logged like all others. A panic is answered as an internal error
 // and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
+	d.refusals = pace.New(refusalsLogged, time.Second)
 	other, unreadable := d.Route("other"), d.Route("unreadable")
 	o := &observer{Door: d, inFlight: counted.at(d.Listener)}
 	survived := survive(handler)

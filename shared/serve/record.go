@@ -69,12 +69,22 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 		rc.SetConnectionClose()
 	}
 	//nolint:gosec // who guesses which requests are logged has won nothing
-	if status >= fasthttp.StatusInternalServerError || rand.Float64() < o.Sample {
+	if o.isNews(status) || rand.Float64() < o.Sample {
 		o.log(rc, r, took)
 	}
 	clear(r.notes)
 	r.route, r.cause, r.notes = nil, nil, r.notes[:0]
 	records.Put(r)
+}
+
+// isNews reports whether a request with this status is logged in any case. When a
+// dependency is away, or more is asked for than can be done, nearly all have the
+// same status, and a few lines tell as much as all.
+func (d Door) isNews(status int) bool {
+	if status == fasthttp.StatusServiceUnavailable {
+		return d.refusals.Allow()
+	}
+	return status >= fasthttp.StatusInternalServerError
 }
 
 // log writes the one line about a request. It never holds a header, a query or a

@@ -225,3 +225,20 @@ func TestARequestThatIsNotLoggedAllocatesNothing(t *testing.T) {
 		t.Errorf("a request that is not logged allocates %v times; want 0", n)
 	}
 }
+
+// A flood that is turned away does not flood the log.
+func TestRefusalsAreNotAllLogged(t *testing.T) {
+	t.Parallel()
+	server, lines := watched(0)
+	const requests = 1000
+	began := time.Now()
+	converse(t, start(t, server), strings.Repeat("GET /down HTTP/1.1\r\nHost: x\r\n\r\n", requests-1)+"GET /broken HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	logged := lines(t)
+	most := 100 + int(time.Since(began)/(10*time.Millisecond)) + 1
+	if n := len(logged); n < 101 || n > most+1 {
+		t.Errorf("of %d requests that were turned away %d are logged; want 100 to %d", requests-1, n-1, most)
+	}
+	if last := logged[len(logged)-1]; last["path"] != "/broken" {
+		t.Errorf("the last line is %v; want the request that failed by a mistake of ours", last)
+	}
+}
