@@ -44,9 +44,17 @@ type System struct {
 // preparation. It stops when the test ends.
 func Start(tb testing.TB, files objects.Config) *System {
 	tb.Helper()
-	core := NewCore(tb, files)
+	return StartWith(tb, NewCore(tb, files))
+}
+
+// StartWith starts a system with a core that has not started.
+func StartWith(tb testing.TB, core *Process) *System {
+	tb.Helper()
 	core.Start(tb)
-	edge := NewEdge(tb, files, core)
+	edge := NewEdge(tb, objects.Config{
+		URL: core.Setting("CORE_OBJECTS_URL"), Endpoint: core.Setting("CORE_OBJECTS_ENDPOINT"),
+		AccessKey: core.Setting("CORE_OBJECTS_ACCESS_KEY"), SecretKey: core.Setting("CORE_OBJECTS_SECRET_KEY"),
+	}, core)
 	edge.Start(tb)
 	s := &System{Core: core, Edge: edge, API: "http://" + core.Address(tb, "public"), Images: "http://" + edge.Address(tb, "public")}
 	edge.AwaitReady(tb)
@@ -318,7 +326,16 @@ const tick = time.Second / 100
 // started. Unlike how fast it is, that hardly depends on what else runs.
 func (p *Process) CPU(tb testing.TB) time.Duration {
 	tb.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.command.Process.Pid))
+	return CPU(tb, p.PID())
+}
+
+// PID returns the number of the process.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// CPU returns how much of the processors' time any process has taken.
+func CPU(tb testing.TB, pid int) time.Duration {
+	tb.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		tb.Fatal(err)
 	}
