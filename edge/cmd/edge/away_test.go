@@ -1,0 +1,397 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// fate is what becomes of requests to a dependency.
+type fate struct {
+	name string
+	do   http.HandlerFunc
+}
+
+// fates are ways to be away. A dependency that is killed or cut off leaves no
+// answer at all; the others answer what is worth nothing.
+var fates = []fate{
+	{"refuses connections", nil},
+	{"never answers", func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server would not see the caller leave
+		<-r.Context().Done()
+	}},
+	{"cuts connections", func(w http.ResponseWriter, _ *http.Request) { hangUp(w, "") }},
+	{"answers 500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+	{"answers half", func(w http.ResponseWriter, _ *http.Request) {
+		hangUp(w, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"epoch\":\"first\",\"revision\":101,\"mapp")
+	}},
+	{"answers garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>It works!</html>") }},
+	{"answers slowly", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(2 * time.Second): // far longer than is waited for
+			w.WriteHeader(http.StatusOK)
+		case <-r.Context().Done():
+		}
+	}},
+}
+
+func hangUp(w http.ResponseWriter, last string) {
+	connection, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_, _ = io.WriteString(connection, last)
+		_ = connection.Close()
+	}
+}
+
+// gate stands before a dependency at an address of its own and decides the fate of
+// requests to it.
+type gate struct {
+	tb      testing.TB
+	address string
+	server  *httptest.Server
+	pass    http.Handler
+	fate    atomic.Pointer[fate] // nil: requests pass
+}
+
+// before returns a gate before a dependency.
+func before(tb testing.TB, upstream string) *gate {
+	tb.Helper()
+	target, err := url.Parse(upstream)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	g := &gate{tb: tb, pass: &httputil.ReverseProxy{
+		FlushInterval: -1, // streams pass as they come
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // which S3 clients sign
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}}
+	g.open("127.0.0.1:0")
+	g.address = g.server.Listener.Addr().String()
+	tb.Cleanup(func() { g.shut() })
+	return g
+}
+
+func (g *gate) open(address string) {
+	g.tb.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	g.server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: g}}
+	g.server.Start()
+}
+
+func (g *gate) shut() {
+	g.server.CloseClientConnections()
+	g.server.Close()
+}
+
+// suffer lets a fate befall all requests, those under way too.
+func (g *gate) suffer(f fate) {
+	g.fate.Store(&f)
+	if f.do == nil {
+		g.shut()
+	} else {
+		g.server.CloseClientConnections()
+	}
+}
+
+// heal lets requests pass again.
+func (g *gate) heal() {
+	if f := g.fate.Swap(nil); f.do == nil {
+		g.open(g.address)
+	} else {
+		g.server.CloseClientConnections()
+	}
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f := g.fate.Load(); f != nil && f.do != nil {
+		f.do(w, r)
+		return
+	}
+	g.pass.ServeHTTP(w, r)
+}
+
+// running is an edge that runs.
+type running struct {
+	*testing.T
+	public, operators string
+}
+
+// run starts the program until the test ends, and waits until it is ready.
+func run(t *testing.T, settings ...string) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	command := exec.CommandContext(ctx, edgeWith(t, "").Path, "serve")
+	command.Env = append([]string{asProgram + "=1", "EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0"}, settings...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	addresses, ended := make(chan string, 2), make(chan struct{})
+	go func() {
+		defer close(ended)
+		var line struct{ Msg, Address string }
+		for lines := json.NewDecoder(stdout); lines.Decode(&line) == nil; {
+			if line.Msg == "listening" {
+				addresses <- line.Address
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		_ = command.Wait()
+	})
+	r := running{T: t}
+	for _, address := range []*string{&r.public, &r.operators} {
+		select {
+		case *address = <-addresses:
+		case <-ended:
+			t.Fatal("the program ended")
+		}
+	}
+	r.eventually("it is ready", func() bool { return r.get(r.operators, "/readyz").status == http.StatusOK })
+	return r
+}
+
+// eventually waits until something holds.
+func (r running) eventually(what string, holds func() bool) {
+	r.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(deadline) {
+			r.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r running) get(address, path string) answer {
+	r.Helper()
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
+	if err != nil {
+		r.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, body}
+}
+
+// picture gets a picture, which must be there.
+func (r running) picture(path string) answer {
+	r.Helper()
+	a := r.get(r.public, path)
+	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "image/") {
+		r.Fatalf("%s: %d %s; want a picture", path, a.status, a.body)
+	}
+	return a
+}
+
+// same demands that a picture is still the same, and returns what it came with.
+func (r running) same(path string, want answer) answer {
+	r.Helper()
+	a := r.picture(path)
+	if !bytes.Equal(a.body, want.body) || a.header.Get("ETag") != want.header.Get("ETag") {
+		r.Errorf("%s shows another picture than before", path)
+	}
+	return a
+}
+
+// unavailable demands that what is asked for is not to be had at the moment: no
+// picture of somebody else, and nothing that anybody may remember.
+func (r running) unavailable(paths ...string) {
+	r.Helper()
+	for _, path := range paths {
+		a := r.get(r.public, path)
+		var problem struct{ Code int }
+		if err := json.Unmarshal(a.body, &problem); err != nil || a.status != http.StatusServiceUnavailable || problem.Code != 9 {
+			r.Errorf("%s: %d %.100s; want 503, code 9", path, a.status, a.body)
+		}
+		if a.header.Get("Retry-After") == "" || a.header.Get("Cache-Control") != "no-store" || a.header.Get("ETag") != "" {
+			r.Errorf("%s is refused with the headers %v", path, a.header)
+		}
+	}
+}
+
+// metric reports whether the program's metrics hold a line.
+func (r running) metric(line string) bool {
+	r.Helper()
+	return strings.Contains(string(r.get(r.operators, "/metrics").body), line+"\n")
+}
+
+// player returns the mapping of a player who wears a skin.
+func player(pid int64, worn skin.Hash) mapping.Mapping {
+	return mapping.Mapping{Player: &mapping.Player{PID: pid, Name: fmt.Sprint("player", pid), Skin: &mapping.Texture{TID: pid, Hash: worn, Type: skin.Steve}}}
+}
+
+// put stores a sheet and returns its hash.
+func put(t *testing.T, store *objects.Store, sheet skin.Sheet) skin.Hash {
+	t.Helper()
+	file := origintest.File(t, sheet, skin.Steve)
+	hash := skin.HashOf(file)
+	if err := store.Put(t.Context(), hash, file); err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+// TestCoreAway has core be away in every way, and come back.
+func TestCoreAway(t *testing.T) {
+	t.Parallel()
+	odd := []fate{
+		{"answers about other keys", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"epoch":"first","revision":101,"mappings":[{},{},{}]}`)
+		}},
+		{"answers of no time", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"mappings":[{}]}`) }},
+	}
+	for _, f := range append(odd, fates...) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			core, place := origintest.Start(t), objectstest.Directory(t)
+			store := objectstest.Open(t, place.Config)
+			if err := store.Prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
+			core.Set(map[mapping.Key]mapping.Mapping{
+				"name:known": player(1, worn), "name:unknown": player(2, worn),
+				"uid:1": {User: &mapping.User{UID: 1, Avatar: 1, Texture: player(1, worn).Player.Skin}},
+			})
+			gate := before(t, core.URL)
+			r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_CORE_TIMEOUT=300ms")
+			known, absent := r.picture("/avatar/player/known"), r.get(r.public, "/avatar/player/nobody")
+			if absent.status != http.StatusNotFound {
+				t.Fatalf("a player who does not exist: %d", absent.status)
+			}
+
+			gate.suffer(f)
+			stale := func() bool {
+				return strings.Contains(r.same("/avatar/player/known", known).header.Get("Cache-Status"), "stale")
+			}
+			r.eventually("the memory is called stale", stale)
+			for range 20 {
+				if !stale() {
+					t.Error("a memory is no longer called stale, though nobody has answered")
+				}
+				r.unavailable("/avatar/player/unknown", "/avatar/user/1", "/avatar/7", "/preview/hash/"+worn.String())
+			}
+			if a := r.get(r.public, "/avatar/player/nobody"); a.status != http.StatusNotFound {
+				t.Errorf("a player who did not exist: %d; want 404", a.status)
+			}
+			if !r.metric(`veneer_breaker_open{dependency="core"} 1`) {
+				t.Error("the metrics do not tell that core is left alone")
+			}
+			// Nothing depends on core from the texture on.
+			r.picture("/avatar/player/known?size=64&png")
+
+			core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, after)})
+			gate.heal()
+			r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").status == http.StatusOK })
+			r.eventually("the change is seen", func() bool {
+				a := r.picture("/avatar/player/known")
+				return !bytes.Equal(a.body, known.body) && !strings.Contains(a.header.Get("Cache-Status"), "stale")
+			})
+		})
+	}
+}
+
+// TestMemoriesEnd lets core be away for longer than memories may be given.
+func TestMemoriesEnd(t *testing.T) {
+	t.Parallel()
+	core, place := origintest.Start(t), objectstest.Directory(t)
+	store := objectstest.Open(t, place.Config)
+	if err := store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, put(t, store, paint.Robot()))})
+	gate := before(t, core.URL)
+	r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
+	known := r.picture("/avatar/player/known")
+	gate.suffer(fates[0])
+	r.eventually("the memory is too old", func() bool { return r.get(r.public, "/avatar/player/known").status != http.StatusOK })
+	r.unavailable("/avatar/player/known")
+	gate.heal()
+	r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/known").status == http.StatusOK })
+	r.same("/avatar/player/known", known)
+}
+
+// TestStoreAway has the object store be away in every way, and come back.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	for _, f := range fates {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			core, place := origintest.Start(t), objectstest.Bucket(t)
+			store := objectstest.Open(t, place.Config)
+			if err := store.Prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			core.Set(map[mapping.Key]mapping.Mapping{
+				"name:known": player(1, put(t, store, paint.Robot())), "name:unknown": player(2, put(t, store, paint.Marker(64, 64))),
+			})
+			gate := before(t, place.Config.Endpoint)
+			r := run(t, "EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS="+origintest.Secret,
+				"EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_OBJECTS_ENDPOINT=http://"+gate.address,
+				"EDGE_OBJECTS_ACCESS_KEY="+place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY="+place.Config.SecretKey, "EDGE_OBJECTS_TIMEOUT=300ms")
+			known := r.picture("/avatar/player/known")
+
+			gate.suffer(f)
+			for i := range 20 {
+				r.same("/avatar/player/known", known)
+				// Drawn anew, from the sheet in memory.
+				r.picture(fmt.Sprintf("/avatar/player/known?size=%d&3d", 16+8*i))
+				r.unavailable("/avatar/player/unknown", fmt.Sprintf("/avatar/player/unknown?size=%d", 16+8*i))
+			}
+			if !r.metric(`veneer_breaker_open{dependency="texture store"} 1`) {
+				t.Error("the metrics do not tell that the store is left alone")
+			}
+			if !r.metric("veneer_edge_missing_objects_total 0") {
+				t.Error("a file is called missing though nobody could say so")
+			}
+			gate.heal()
+			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").status == http.StatusOK })
+		})
+	}
+}
