@@ -28,15 +28,24 @@ func New(perSecond int, burst time.Duration) *Pace {
 
 // Allow reports whether one more may happen, and counts it if so.
 func (p *Pace) Allow() bool {
-	now := time.Since(p.born)
 	for {
 		spent := p.spent.Load()
-		next := max(spent, int64(now-p.burst)) + int64(p.every)
-		if next > int64(now) {
-			return false
-		}
-		if p.spent.CompareAndSwap(spent, next) {
-			return true
+		next, ok := p.after(spent)
+		if !ok || p.spent.CompareAndSwap(spent, next) {
+			return ok
 		}
 	}
+}
+
+// Allows reports whether one more might happen, and counts nothing.
+func (p *Pace) Allows() bool {
+	_, ok := p.after(p.spent.Load())
+	return ok
+}
+
+// after returns what is spent once one more has happened, unless that is too much.
+func (p *Pace) after(spent int64) (next int64, ok bool) {
+	now := time.Since(p.born)
+	next = max(spent, int64(now-p.burst)) + int64(p.every)
+	return next, next <= int64(now)
 }

@@ -16,8 +16,12 @@ func TestPace(t *testing.T) {
 			t.Helper()
 			got := 0
 			for range 1000 {
-				if p.Allow() {
+				allows, allowed := p.Allows(), p.Allow()
+				if allowed {
 					got++
+				}
+				if allows != allowed {
+					t.Errorf("Allows() = %t, and then Allow() = %t", allows, allowed)
 				}
 			}
 			if got != want {
