@@ -41,6 +41,9 @@ type Core interface {
 	// which that was read. It returns an Unavailable fault when core is away, with
 	// ErrBusy in its chain if core was not even asked.
 	Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error)
+	// Refusal returns the fault that Lookup would return at once for a key, if it
+	// would, and nil otherwise.
+	Refusal(key mapping.Key) error
 }
 
 // ErrBusy says that too many are asking. It says nothing about core.
@@ -105,6 +108,9 @@ type Mappings struct {
 	// answered when it was last asked.
 	askAgain atomic.Int64
 }
+
+// landedAlready is closed: nobody waits for it.
+var landedAlready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // NewMappings returns mappings that know nothing. They keep nothing before they
 // have been told of the beginning of a stream.
@@ -288,6 +294,11 @@ func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
 		// Its answer may be from so long ago that nobody who comes now should get it.
 		f.outdated = true
 	}
+	if err := m.core.Refusal(key); err != nil {
+		// A flood is turned away here, for a fraction of what flights cost.
+		m.heard(err)
+		return memory{}, &flight{landed: landedAlready, err: err}
+	}
 	f := &flight{revision: m.position.Revision, asked: m.now(), landed: make(chan struct{})}
 	s.flights[key] = f
 	go m.fly(key, f)
@@ -299,12 +310,7 @@ func (m *Mappings) fly(key mapping.Key, f *flight) {
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
 	answer, position, err := m.core.Lookup(ctx, key)
-	switch {
-	case fault.KindOf(err) != fault.Unavailable:
-		m.askAgain.Store(0)
-	case !errors.Is(err, ErrBusy):
-		m.askAgain.Store(int64(m.now() + retryEvery))
-	}
+	m.heard(err)
 
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -324,6 +330,16 @@ func (m *Mappings) fly(key mapping.Key, f *flight) {
 		// What is known is that the answer was right when it was given, which may
 		// have been as early as it was asked for.
 		s.keep(key, memory{mapping: answer, confirmed: f.asked})
+	}
+}
+
+// heard notes what an outcome says about core.
+func (m *Mappings) heard(err error) {
+	switch {
+	case fault.KindOf(err) != fault.Unavailable:
+		m.askAgain.Store(0)
+	case !errors.Is(err, ErrBusy):
+		m.askAgain.CompareAndSwap(0, int64(m.now()+retryEvery))
 	}
 }
 

@@ -84,6 +84,9 @@ func (w *world) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, map
 	return leads, position, nil
 }
 
+// Refusal never is one: this core is away without anybody knowing.
+func (*world) Refusal(mapping.Key) error { return nil }
+
 // turn lets something happen in the world.
 func (w *world) turn(keys []mapping.Key) {
 	n, key, other := w.draw(100), keys[w.draw(len(keys))], keys[w.draw(len(keys))]

@@ -15,7 +15,10 @@ import (
 )
 
 // desk is a core whose answers the test gives, when it likes.
-type desk struct{ questions chan *asked }
+type desk struct {
+	questions chan *asked
+	refuses   map[mapping.Key]error
+}
 
 type asked struct {
 	key    mapping.Key
@@ -43,6 +46,8 @@ func (d desk) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, map
 	}
 }
 
+func (d desk) Refusal(key mapping.Key) error { return d.refuses[key] }
+
 // script is mappings in front of a desk, in a bubble where time stands still
 // until everybody waits.
 type script struct {
@@ -55,7 +60,7 @@ type script struct {
 func play(t *testing.T, scene func(s script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := script{T: t, desk: desk{questions: make(chan *asked)}}
+		s := script{T: t, desk: desk{questions: make(chan *asked), refuses: map[mapping.Key]error{}}}
 		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: 24 * time.Hour}, s.desk)
 		if err != nil {
 			t.Fatal(err)
@@ -332,7 +337,7 @@ func TestAnswerOfAnotherEpochIsServedOnce(t *testing.T) {
 func TestNothingIsKeptBeforeTheStreamBegins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := script{T: t, desk: desk{questions: make(chan *asked)}}
+		s := script{T: t, desk: desk{questions: make(chan *asked), refuses: map[mapping.Key]error{}}}
 		s.m, _ = NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, s.desk)
 		if err := s.m.Check(t.Context()); err == nil {
 			t.Error("Check of mappings that heard nothing: nil")
@@ -592,10 +597,35 @@ func TestBusyIsNotAway(t *testing.T) {
 		got := s.ask("name:alex")
 		s.question("name:alex").answer <- answered{err: fault.Down("core", ErrBusy)}
 		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+		s.desk.refuses["name:alex"] = fault.Down("core", ErrBusy)
+		s.want(s.ask("name:alex"), outcome{Source: Asked, Kind: "unavailable"})
+		s.unasked()
 
 		got = s.ask(key)
 		s.answer(s.question(key), texture(2), at(10))
 		s.want(got, outcome{TID: 2, Source: Asked})
+	})
+}
+
+// What core would refuse does not set out, but whoever can joins a flight.
+func TestRefusedAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		first := s.ask("name:alex")
+		s.desk.refuses[key] = fault.Down("core", errors.New("away"))
+		s.desk.refuses["name:alex"] = s.desk.refuses[key]
+		s.desk.refuses["name:bob"] = s.desk.refuses[key]
+		second := s.ask("name:alex")
+		s.answer(s.question("name:alex"), texture(2), at(10))
+		s.want(first, outcome{TID: 2, Source: Asked})
+		s.want(second, outcome{TID: 2, Source: Asked})
+
+		s.want(s.ask("name:bob"), outcome{Source: Asked, Kind: "unavailable"})
+		s.kept(key, 1)
+		s.pass(2 * doubt)
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.unasked()
 	})
 }
 
@@ -674,6 +704,8 @@ type instant struct{}
 func (instant) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
 	return mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil
 }
+
+func (instant) Refusal(mapping.Key) error { return nil }
 
 func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
 	t.Parallel()

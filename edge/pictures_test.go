@@ -430,3 +430,5 @@ func TestView(t *testing.T) {
 		}
 	}
 }
+
+func (fixed) Refusal(mapping.Key) error { return nil }

@@ -34,6 +34,19 @@ type answer struct {
 	err      error
 }
 
+// Refusal returns what Lookup would refuse a key with at this moment, and nil if it
+// would ask.
+func (c *Core) Refusal(key mapping.Key) error {
+	if err := c.breaker.Refusal(); err != nil {
+		return err
+	}
+	if !c.pace.Allows() && !c.met.has(key) {
+		strangersRefused.Inc()
+		return busy()
+	}
+	return nil
+}
+
 // Lookup asks core what a key leads to. It returns an Unavailable fault when core
 // does not answer in time; at once when it is known to be away, and, with
 // edge.ErrBusy in its chain, when too many others ask.
