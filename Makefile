@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench bench-chaos bench-sizes bench-speed gallery clean
+.PHONY: help run test lint build bench bench-hits bench-speed bench-chaos bench-sizes gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -23,6 +23,9 @@ bench: ## Run the Go benchmarks; ARGS as for test
 
 bench-chaos: ## Try edges against the truth while all else fails; TEST_CHAOS_SEED=… for a run
 	@deploy/dev/bench-chaos $(ARGS)
+
+bench-hits: ## Measure answers from memory beside nginx; ARGS='-rounds 60'
+	@deploy/dev/bench-hits $(ARGS)
 
 bench-sizes: ## Measure the pictures' sizes; ARGS='-formats webp' for the quick half
 	@deploy/dev/bench-sizes $(ARGS)

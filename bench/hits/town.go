@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/png"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// mix is what is asked for: each group's paths, each with all of its endings, each
+// for everybody in town. What stands in braces is the resident's.
+var mix = []struct{ paths, endings []string }{
+	{
+		paths: []string{"/avatar/player/{name}", "/avatar/user/{uid}", "/avatar/{tid}", "/avatar/hash/{hash}"},
+		endings: []string{
+			"", "?size=64", "?size=128", "?png", "?size=64&png=1", "?png&size=64", "?3d", "?3d&size=128", "?size=128&3d=1", "?png&3d&size=64",
+			".webp", ".webp?size=64", ".png", ".png?size=64", ".png?size=64&3d",
+		},
+	},
+	{
+		paths:   []string{"/preview/{tid}", "/preview/hash/{hash}"},
+		endings: []string{"", ".webp", "?png&height=192", ".png?height=192"},
+	},
+}
+
+// resident is a player with a skin, and the user behind.
+type resident struct {
+	name, uuid string
+	worn       mapping.Texture
+}
+
+// id is the number of a resident's player, user and texture.
+func (r *resident) id() int64 { return r.worn.TID }
+
+// addresses returns so many different addresses, each of a resident, of whom there
+// are as few as possible.
+func addresses(count int, residents []resident) []string {
+	all := make([]string, 0, count+patterns())
+	for i := range residents {
+		r := &residents[i]
+		id := strconv.FormatInt(r.id(), 10)
+		fill := strings.NewReplacer("{name}", r.name, "{uuid}", r.uuid, "{uid}", id, "{tid}", id, "{hash}", r.worn.Hash.String())
+		for _, group := range mix {
+			for _, path := range group.paths {
+				for _, ending := range group.endings {
+					all = append(all, fill.Replace(path+ending))
+				}
+			}
+		}
+	}
+	return all[:count]
+}
+
+// patterns returns how many addresses each resident has.
+func patterns() (n int) {
+	for _, group := range mix {
+		n += len(group.paths) * len(group.endings)
+	}
+	return n
+}
+
+// settle has so many residents move in: it puts their textures into a directory
+// and returns them with all that leads to them.
+func settle(ctx context.Context, directory string, count int) ([]resident, map[mapping.Key]mapping.Mapping, error) {
+	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: time.Minute})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := store.Prepare(ctx); err != nil {
+		return nil, nil, err
+	}
+	skins, capes := usual(paint.Corpus()), usual(paint.CorpusCapes())
+	residents, leads := make([]resident, count), map[mapping.Key]mapping.Mapping{}
+	put := func(i int, from []paint.Named) (mapping.Texture, error) {
+		file, err := fileOf(from[i%len(from)], i/len(from))
+		if err != nil {
+			return mapping.Texture{}, err
+		}
+		texture := mapping.Texture{Hash: skin.HashOf(file), Type: from[i%len(from)].Type}
+		return texture, store.Put(ctx, texture.Hash, file)
+	}
+	for i := range residents {
+		r, id := &residents[i], int64(i+1)
+		r.name, r.uuid = fmt.Sprintf("Player_%d", id), fmt.Sprintf("00000000-0000-4000-8000-%012x", id)
+		if r.worn, err = put(i, skins); err != nil {
+			return nil, nil, err
+		}
+		// Few have a cape of their own.
+		cape, err := put(i%40, capes)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.worn.TID, cape.TID = id, int64(count+1+i%40)
+
+		player := mapping.Mapping{Player: &mapping.Player{PID: id, UUID: r.uuid, Name: r.name, Skin: &r.worn, Cape: &cape}}
+		texture := mapping.Mapping{Texture: &r.worn}
+		leads[mapping.Name(r.name)], leads[mapping.UUID(r.uuid)] = player, player
+		leads[mapping.UID(id)] = mapping.Mapping{User: &mapping.User{UID: id, Avatar: id, Texture: &r.worn}}
+		leads[mapping.TID(id)], leads[mapping.Hash(r.worn.Hash)] = texture, texture
+		leads[mapping.TID(cape.TID)], leads[mapping.Hash(cape.Hash)] = mapping.Mapping{Texture: &cape}, mapping.Mapping{Texture: &cape}
+	}
+	return residents, leads, nil
+}
+
+// usual leaves out fine sheets, which few players have.
+func usual(all []paint.Named) (usual []paint.Named) {
+	for _, texture := range all {
+		if texture.Sheet.Scale() == 1 {
+			usual = append(usual, texture)
+		}
+	}
+	return usual
+}
+
+// fileOf returns a texture as core would store it, in one of many tints: so files
+// differ that are as large as those of real textures.
+func fileOf(texture paint.Named, tint int) ([]byte, error) {
+	sheet := texture.Sheet
+	pixels := bytes.Clone(sheet.Pix)
+	for i := 0; i < len(pixels); i += 4 {
+		pixels[i] += byte(5 * tint)
+		pixels[i+1] += byte(tint)
+	}
+	var file bytes.Buffer
+	picture := &image.NRGBA{Pix: pixels, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}
+	if err := png.Encode(&file, picture); err != nil {
+		return nil, err
+	}
+	stored, err := skin.Read(file.Bytes(), texture.Type.String(), skin.DefaultLimits())
+	return stored.File, err
+}
