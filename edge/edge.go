@@ -14,7 +14,7 @@
 //
 // Pictures answers with a finished picture from memory, or makes it: the sheet
 // comes from memory or from the object store, a slot is waited for, the renderer
-// draws. However many ask for a picture at a moment, it is fetched and drawn
+// draws. Only so many pictures are in the making at once. However many ask for a picture at a moment, it is fetched and drawn
 // once, and nobody who gives up waiting spoils it for the others.
 //
 // The packages around this one are its door (api), the places that things come
@@ -39,20 +39,26 @@ type Config struct {
 	CacheBytes  int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
 	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"67108864" help:"memory for decoded textures, in bytes"`
 	RenderSlots int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one"`
-	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that wait to be drawn, for each slot; more are answered with 503"`
+	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; more are answered with 503"`
 	RenderWait  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
+}
+
+// Slots returns how many pictures are drawn at once.
+func (c Config) Slots() int {
+	if c.RenderSlots > 0 {
+		return c.RenderSlots
+	}
+	return max(1, runtime.GOMAXPROCS(0)-1)
 }
 
 // patience bounds the making of one picture. Nobody else does: it belongs to
 // no single caller.
 const patience = 15 * time.Second
 
-// Sheets fetches textures.
-type Sheets interface {
-	// Sheet returns a NotFound fault only when the store is known to hold no such
+// Files fetches the files of textures.
+type Files interface {
+	// File returns a NotFound fault only when the store is known to hold no such
 	// file.
-	Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error)
-	// File returns the file of a texture as it is stored, and faults as Sheet does.
 	File(ctx context.Context, hash skin.Hash) ([]byte, error)
 }
 
@@ -71,7 +77,7 @@ type Renderer interface {
 // and drawn once.
 type Pictures struct {
 	mappings *Mappings
-	sheets   Sheets
+	files    Files
 	renderer Renderer
 	revision string
 	canWebP  bool
@@ -88,14 +94,12 @@ type Pictures struct {
 
 // NewPictures returns pictures of what mappings lead to. nobody is the skin of
 // the default avatar, drawn as Steve's.
-func NewPictures(config Config, mappings *Mappings, sheets Sheets, renderer Renderer, nobody skin.Sheet) (*Pictures, error) {
+func NewPictures(config Config, mappings *Mappings, files Files, renderer Renderer, nobody skin.Sheet) (*Pictures, error) {
 	switch {
 	case config.RenderSlots < 0:
 		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must not be negative", config.RenderSlots)
 	case config.RenderQueue < 0:
 		return nil, fmt.Errorf("RENDER_QUEUE is %d, but must not be negative", config.RenderQueue)
-	case config.RenderSlots == 0:
-		config.RenderSlots = max(1, runtime.GOMAXPROCS(0)-1)
 	}
 	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(picture *Picture) int { return pictureBytes + cap(picture.Body) })
 	if err != nil {
@@ -107,7 +111,7 @@ func NewPictures(config Config, mappings *Mappings, sheets Sheets, renderer Rend
 	}
 	return &Pictures{
 		mappings:   mappings,
-		sheets:     sheets,
+		files:      files,
 		renderer:   renderer,
 		revision:   renderer.Revision(),
 		canWebP:    renderer.CanWebP(),
@@ -115,7 +119,7 @@ func NewPictures(config Config, mappings *Mappings, sheets Sheets, renderer Rend
 		nobodyHash: nobody.Digest(),
 		finished:   finished,
 		decoded:    decoded,
-		slots:      newSlots(config.RenderSlots, config.RenderSlots*config.RenderQueue, config.RenderWait),
+		slots:      newSlots(config.Slots(), config.Slots()*config.RenderQueue, config.RenderWait),
 	}, nil
 }
 
@@ -157,33 +161,58 @@ func (p *Pictures) Picture(ctx context.Context, view View) (picture *Picture, ma
 	return picture, true, err
 }
 
-func (p *Pictures) produce(ctx context.Context, view View) ([]byte, error) {
-	if view.File {
-		file, err := p.sheets.File(ctx, view.Texture)
-		return bytes.Clone(file), err // without the room that reading it took
-	}
-	// What would be turned away afterwards is not fetched.
-	if p.slots.full() {
-		return nil, refuse()
-	}
-	sheet, err := p.sheet(ctx, view.Texture)
+// produce makes a picture, or fetches a file, in a turn of its own.
+func (p *Pictures) produce(ctx context.Context, view View) (body []byte, err error) {
+	turn, err := p.slots.enter()
 	if err != nil {
 		return nil, err
 	}
-	// Only now: a slot is for a core, and fetching needs none.
-	if err := p.slots.take(ctx); err != nil {
+	defer turn.leave()
+	if view.File {
+		file, err := p.fetch(ctx, turn, view.Texture)
+		return bytes.Clone(file), err // without the room that reading it took
+	}
+	sheet, err := p.sheet(ctx, turn, view.Texture)
+	if err != nil {
 		return nil, err
 	}
-	defer p.slots.leave()
-	return p.renderer.Render(sheet, view.View)
+	err = turn.use(ctx, func() (err error) {
+		body, err = p.renderer.Render(sheet, view.View)
+		return err
+	})
+	return body, err
 }
 
-func (p *Pictures) sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
+// sheet returns a texture, decoded. It is fetched and decoded in the turn of whoever
+// asks first.
+func (p *Pictures) sheet(ctx context.Context, turn *turn, hash skin.Hash) (skin.Sheet, error) {
 	if hash == p.nobodyHash {
 		return p.nobody, nil
 	}
 	if sheet, ok := p.decoded.get(hash[:]); ok {
 		return sheet, nil
 	}
-	return p.decoded.load(ctx, hash[:], func(ctx context.Context) (skin.Sheet, error) { return p.sheets.Sheet(ctx, hash) })
+	return p.decoded.load(ctx, hash[:], func(ctx context.Context) (sheet skin.Sheet, err error) {
+		file, err := p.fetch(ctx, turn, hash)
+		if err != nil {
+			return skin.Sheet{}, err
+		}
+		err = turn.use(ctx, func() (err error) {
+			if sheet, err = skin.Decode(file); err != nil {
+				// Its hash is right, so it was stored like that: that is ours to mend.
+				return fmt.Errorf("texture %s: %w", hash, err)
+			}
+			return nil
+		})
+		return sheet, err
+	})
+}
+
+// fetch returns the file of a texture.
+func (p *Pictures) fetch(ctx context.Context, turn *turn, hash skin.Hash) (file []byte, err error) {
+	err = turn.fetch(func() (err error) {
+		file, err = p.files.File(ctx, hash)
+		return err
+	})
+	return file, err
 }

@@ -27,13 +27,13 @@ type world struct {
 	changes  []mapping.Event
 	away     bool
 	// past is what keys led to, by when that began.
-	past map[mapping.Key][]turn
+	past map[mapping.Key][]fact
 	// applied is what the edge cannot but know: a look-up that begins now must not
 	// lead to less.
 	applied map[mapping.Key]int64
 }
 
-type turn struct {
+type fact struct {
 	at  time.Time
 	tid int64
 }
@@ -41,7 +41,7 @@ type turn struct {
 // set changes what a key leads to. The caller holds mu.
 func (w *world) set(key mapping.Key, tid int64) {
 	w.truth[key] = tid
-	w.past[key] = append(w.past[key], turn{time.Now(), tid})
+	w.past[key] = append(w.past[key], fact{time.Now(), tid})
 }
 
 // trueAt returns what a key led to at a moment.

@@ -1,13 +1,15 @@
 package edge
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -26,21 +28,18 @@ type studio struct {
 	draw                                 func() error
 }
 
-func (s *studio) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
+func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	s.fetched.Add(1)
 	if s.fetch != nil {
 		if err := s.fetch(ctx); err != nil {
-			return skin.Sheet{}, err
+			return nil, err
 		}
 	}
 	sheet := skin.NewSheet(64, 64)
 	copy(sheet.Pix, hash[:])
-	return sheet, nil
-}
-
-func (s *studio) File(_ context.Context, hash skin.Hash) ([]byte, error) {
-	s.fetched.Add(1)
-	return hash[:], nil
+	var file bytes.Buffer
+	err := png.Encode(&file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * 64, Rect: image.Rect(0, 0, 64, 64)})
+	return file.Bytes(), err
 }
 
 func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
@@ -71,6 +70,7 @@ func (s *studio) open(t *testing.T, config Config) *Pictures {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(pictures.Close)
 	return pictures
 }
 
@@ -78,7 +78,7 @@ func viewOf(hash byte, size int) View {
 	return View{Texture: skin.Hash{hash}, View: render.View{Type: skin.Steve, Size: size}}
 }
 
-func quick() Config { return Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second} }
+func quick() Config { return Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Hour} }
 
 func TestPictureIsMadeOnce(t *testing.T) {
 	t.Parallel()
@@ -201,106 +201,6 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 			t.Errorf("Picture() = %v; want the panic as an internal fault", err)
 		}
 	}
-}
-
-func TestDrawingIsBounded(t *testing.T) {
-	t.Parallel()
-	finish := make(chan struct{})
-	s := &studio{draw: func() error { <-finish; return nil }}
-	pictures := s.open(t, Config{RenderSlots: 2, RenderQueue: 3, RenderWait: time.Hour})
-
-	const slots, queue, surplus = 2, 2 * 3, 5
-	errs := make(chan error, slots+queue+surplus)
-	for i := range slots + queue + surplus {
-		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(byte(i), 8)); errs <- err }()
-	}
-	for range surplus {
-		f := fault.Of(<-errs)
-		if f.Kind != fault.Unavailable || f.RetryAfter != time.Second {
-			t.Errorf("a picture too many: %v, retry after %s; want it unavailable for 1s", f, f.RetryAfter)
-		}
-	}
-	close(finish)
-	for range slots + queue {
-		if err := <-errs; err != nil {
-			t.Errorf("a picture that waited: %v", err)
-		}
-	}
-	if got := s.mostDrawing.Load(); got > slots {
-		t.Errorf("%d pictures were drawn at once; want at most %d", got, slots)
-	}
-}
-
-func TestSlotIsWaitedForSoLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(1, 64, time.Second)
-		if err := s.take(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		if err := s.take(t.Context()); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("take() = %v; want it unavailable", err)
-		}
-		if waited := time.Since(start); waited != time.Second {
-			t.Errorf("take() waited for %s; want 1s", waited)
-		}
-		s.leave()
-		if err := s.take(t.Context()); err != nil {
-			t.Errorf("take() of a free slot: %v", err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if err := s.take(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("take() = %v; want the end of its context", err)
-		}
-	})
-}
-
-func TestFetchingTakesNoSlot(t *testing.T) {
-	t.Parallel()
-	stuck := make(chan struct{})
-	defer close(stuck)
-	var slow atomic.Bool
-	slow.Store(true)
-	entered := make(chan struct{})
-	s := &studio{fetch: func(context.Context) error {
-		if slow.Swap(false) {
-			close(entered)
-			<-stuck
-		}
-		return nil
-	}}
-	pictures := s.open(t, Config{RenderSlots: 1, RenderWait: time.Second})
-	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
-	<-entered
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
-		t.Errorf("Picture() while another is fetched: %v", err)
-	}
-}
-
-func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(2, 1, time.Second)
-		if err := s.take(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		var closed atomic.Bool
-		go func() { s.close(); closed.Store(true) }()
-		synctest.Wait()
-		if closed.Load() {
-			t.Error("close returned while a slot was taken")
-		}
-		s.leave()
-		synctest.Wait()
-		if !closed.Load() {
-			t.Error("close waits though every slot is free")
-		}
-		if err := s.take(t.Context()); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("take() after close = %v; want it unavailable", err)
-		}
-	})
 }
 
 func TestMemoryOfPicturesIsBounded(t *testing.T) {
@@ -430,5 +330,3 @@ func TestView(t *testing.T) {
 		}
 	}
 }
-
-func (fixed) Refusal(mapping.Key) error { return nil }

@@ -3,6 +3,9 @@ package edge
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,64 +20,132 @@ var (
 	rendersRefused = metrics.NewCounter("veneer_edge_renders_refused_total")
 )
 
-// slots lets so many draw at once, so many more wait for their turn, and turns
-// all others away at once: a picture that comes late is worth less than quick
-// pictures for everybody else.
+// slots bounds what pictures cost that are not in memory. So many of them are worked on
+// at once, so many more are fetched or wait for their turn, and all others are turned
+// away at once: a picture that comes late is worth less than quick pictures for
+// everybody else.
 type slots struct {
-	taken   chan struct{} // a token for every slot in use
-	waiting atomic.Int64
-	queue   int64
 	wait    time.Duration
+	inside  bound // pictures from when they are admitted until they are finished
+	fetched bound // those of them that need a file from the store
+	work    chan func()
+	closing chan struct{}
+	workers sync.WaitGroup
 }
 
 func newSlots(n, queue int, wait time.Duration) *slots {
-	return &slots{taken: make(chan struct{}, n), queue: int64(queue), wait: wait}
+	most := int64(n + queue)
+	s := &slots{
+		wait:   wait,
+		inside: bound{most: most},
+		// A store that hangs must not keep those from being drawn whose textures are
+		// in memory.
+		fetched: bound{most: (most + 1) / 2},
+		work:    make(chan func()),
+		closing: make(chan struct{}),
+	}
+	for range n {
+		s.workers.Go(s.serve)
+	}
+	return s
 }
 
-// take waits for a slot, which the caller must leave when it is done.
-func (s *slots) take(ctx context.Context) error {
-	select {
-	case s.taken <- struct{}{}:
-		rendersRunning.Inc()
-		return nil
-	default:
+// serve works until the slots are closed.
+func (s *slots) serve() {
+	for {
+		select {
+		case work := <-s.work:
+			rendersRunning.Inc()
+			work()
+			rendersRunning.Dec()
+		case <-s.closing:
+			return
+		}
 	}
+}
 
-	defer s.waiting.Add(-1)
-	if s.waiting.Add(1) > s.queue {
+// close waits for the work that is being done and lets no more begin.
+func (s *slots) close() {
+	close(s.closing)
+	s.workers.Wait()
+}
+
+// enter admits a picture, which must leave when it is finished, or turns it away.
+func (s *slots) enter() (*turn, error) {
+	if !s.inside.enter() {
+		return nil, refuse()
+	}
+	return &turn{slots: s, wait: s.wait}, nil
+}
+
+// turn is the stay of a picture that was admitted.
+type turn struct {
+	slots *slots
+	wait  time.Duration // how long it may still wait for slots
+}
+
+func (t *turn) leave() { t.slots.inside.leave() }
+
+// fetch gets something from elsewhere, which takes no slot. It turns the picture away
+// if too many others are doing that.
+func (t *turn) fetch(get func() error) error {
+	if !t.slots.fetched.enter() {
 		return refuse()
 	}
-	rendersWaiting.Inc()
-	defer rendersWaiting.Dec()
-	timer := time.NewTimer(s.wait)
+	defer t.slots.fetched.leave()
+	return get()
+}
+
+// use waits for a slot and has work done in it.
+func (t *turn) use(ctx context.Context, work func() error) error {
+	done := make(chan error, 1)
+	began := time.Now()
+	timer := time.NewTimer(t.wait)
 	defer timer.Stop()
+	rendersWaiting.Inc()
 	select {
-	case s.taken <- struct{}{}:
-		rendersRunning.Inc()
-		return nil
+	case t.slots.work <- func() { done <- survive(work) }:
+		rendersWaiting.Dec()
+		t.wait -= time.Since(began)
+		return <-done
 	case <-timer.C:
+		rendersWaiting.Dec()
+		return refuse()
+	case <-t.slots.closing:
+		rendersWaiting.Dec()
 		return refuse()
 	case <-ctx.Done():
+		rendersWaiting.Dec()
 		return ctx.Err()
 	}
 }
 
-// full reports whether whoever comes now would be turned away.
-func (s *slots) full() bool {
-	return len(s.taken) == cap(s.taken) && s.waiting.Load() >= s.queue
+// survive makes an error of a panic, which would otherwise end the program.
+func survive(work func() error) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
+		}
+	}()
+	return work()
 }
 
-func (s *slots) leave() {
-	rendersRunning.Dec()
-	<-s.taken
+// bound is how many may be somewhere at once.
+type bound struct {
+	most int64
+	now  atomic.Int64
 }
 
-// close takes every slot and gives none back.
-func (s *slots) close() {
-	for range cap(s.taken) {
-		s.taken <- struct{}{}
+// enter reports whether there is room for one more, who must leave.
+func (b *bound) enter() bool {
+	if b.now.Add(1) > b.most {
+		b.now.Add(-1)
+		return false
 	}
+	return true
 }
+
+func (b *bound) leave() { b.now.Add(-1) }
 
 // ErrShed is the cause of every fault that says no because too much is asked for.
 var ErrShed = errors.New("shed")

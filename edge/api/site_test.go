@@ -60,20 +60,16 @@ type site struct {
 // studio is the real store and renderer, counted, and held up where a test wants
 // it.
 type studio struct {
-	sheets         origin.Sheets
+	files          origin.Files
 	fetched, drawn atomic.Int64
 	onDraw         func()
-	png            bool // pretend that WebP cannot be written
-}
-
-func (s *studio) Sheet(ctx context.Context, hash skin.Hash) (skin.Sheet, error) {
-	s.fetched.Add(1)
-	return s.sheets.Sheet(ctx, hash)
+	padding        []byte // makes files larger
+	png            bool   // pretend that WebP cannot be written
 }
 
 func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	s.fetched.Add(1)
-	return s.sheets.File(ctx, hash)
+	return s.files.File(ctx, hash)
 }
 
 func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
@@ -81,7 +77,8 @@ func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
 	if s.onDraw != nil {
 		s.onDraw()
 	}
-	return renderer.Render(sheet, view)
+	file, err := renderer.Render(sheet, view)
+	return append(file, s.padding...), err
 }
 
 func (s *studio) Revision() string { return renderer.Revision() }
@@ -131,7 +128,7 @@ func open(t testing.TB, changes ...func(*setup)) *site {
 	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: 5 * time.Second})
 	must(t, err)
 	must(t, store.Prepare(t.Context()))
-	s.store, s.studio.sheets = store, origin.NewSheets(store)
+	s.store, s.studio.files = store, origin.NewFiles(store)
 	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Timeout: 2 * time.Second}, log)
 	must(t, err)
 	s.mappings, err = edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, core)

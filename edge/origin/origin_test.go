@@ -716,18 +716,18 @@ func TestBadStreamIsLeft(t *testing.T) {
 	}
 }
 
-func TestSheet(t *testing.T) {
+func TestFile(t *testing.T) {
 	t.Parallel()
 	directory := t.TempDir()
 	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheets := origin.NewSheets(store)
+	files := origin.NewFiles(store)
 	missing := func(want fault.Kind) {
 		t.Helper()
-		if _, err := sheets.Sheet(t.Context(), skin.Hash{1}); fault.KindOf(err) != want {
-			t.Errorf("Sheet of a hash that nobody stored: %v; want it %v", err, want)
+		if _, err := files.File(t.Context(), skin.Hash{1}); fault.KindOf(err) != want {
+			t.Errorf("File() of a hash that nobody stored: %v; want it %v", err, want)
 		}
 	}
 	// Without its marker a store is not believed.
@@ -741,27 +741,20 @@ func TestSheet(t *testing.T) {
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}
-	got, err := sheets.Sheet(t.Context(), skin.HashOf(file))
+	got, err := files.File(t.Context(), skin.HashOf(file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(paint.Robot(), got); diff != "" {
-		t.Errorf("Sheet() (-want +got):\n%s", diff)
+	if diff := cmp.Diff(file, got); diff != "" {
+		t.Errorf("File() (-want +got):\n%s", diff)
 	}
 
-	// What lies there is another file, or no texture at all.
+	// What lies there is another file.
 	name := filepath.Join(directory, skin.HashOf(file).String()[:2], skin.HashOf(file).String()+".png")
 	if err := os.WriteFile(name, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sheets.Sheet(t.Context(), skin.HashOf(file)); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("Sheet of a corrupt file: %v; want it unavailable", err)
-	}
-	rubbish := []byte("rubbish")
-	if err := store.Put(t.Context(), skin.HashOf(rubbish), rubbish); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sheets.Sheet(t.Context(), skin.HashOf(rubbish)); fault.KindOf(err) != fault.Internal {
-		t.Errorf("Sheet of a file that is no texture: %v; want it internal", err)
+	if _, err := files.File(t.Context(), skin.HashOf(file)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("File() of a corrupt file: %v; want it unavailable", err)
 	}
 }

@@ -57,7 +57,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	defer renderer.Close()
-	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewSheets(files), renderer, paint.Default())
+	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewFiles(files), renderer, paint.Default())
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}

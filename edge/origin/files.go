@@ -1,0 +1,54 @@
+package origin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+var (
+	filesFetched = metrics.NewCounter("veneer_edge_objects_fetched_total")
+	filesFailed  = metrics.NewCounter("veneer_edge_objects_failed_total")
+	// filesMissing should never move: core stores a file before it tells anybody of
+	// it. It is what an alert watches.
+	filesMissing = metrics.NewCounter("veneer_edge_missing_objects_total")
+)
+
+// Store keeps texture files by hash; objects.Store does.
+type Store interface {
+	// Get returns objects.ErrNotFound only if there certainly is no such file.
+	Get(ctx context.Context, hash skin.Hash) ([]byte, error)
+}
+
+var (
+	_ Store      = (*objects.Store)(nil)
+	_ edge.Files = Files{}
+)
+
+// Files fetches texture files.
+type Files struct{ store Store }
+
+// NewFiles returns the files in a store.
+func NewFiles(store Store) Files { return Files{store: store} }
+
+// File returns the texture file with a hash: a NotFound fault if it is missing for
+// certain, and an Unavailable one for any other trouble with the store.
+func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	filesFetched.Inc()
+	file, err := f.store.Get(ctx, hash)
+	switch {
+	case errors.Is(err, objects.ErrNotFound):
+		filesMissing.Inc()
+		return nil, &fault.Error{Kind: fault.NotFound, Message: "The file of this texture is missing.", Cause: err}
+	case err != nil:
+		filesFailed.Inc()
+		return nil, fault.Down("texture store", err)
+	}
+	return file, nil
+}

@@ -1,0 +1,220 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func TestDrawingIsBounded(t *testing.T) {
+	t.Parallel()
+	finish := make(chan struct{})
+	s := &studio{draw: func() error { <-finish; return nil }}
+	pictures := s.open(t, Config{RenderSlots: 2, RenderQueue: 3, RenderWait: time.Hour})
+
+	const slots, queue, surplus = 2, 2 * 3, 5
+	errs := make(chan error, slots+queue+surplus)
+	for i := range slots + queue + surplus {
+		// Of one texture, as it is not fetching that is to be bounded here.
+		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8*(i+1))); errs <- err }()
+	}
+	for range surplus {
+		f := fault.Of(<-errs)
+		if f.Kind != fault.Unavailable || f.RetryAfter != time.Second {
+			t.Errorf("a picture too many: %v, retry after %s; want it unavailable for 1s", f, f.RetryAfter)
+		}
+	}
+	close(finish)
+	for range slots + queue {
+		if err := <-errs; err != nil {
+			t.Errorf("a picture that waited: %v", err)
+		}
+	}
+	if got := s.mostDrawing.Load(); got > slots {
+		t.Errorf("%d pictures were drawn at once; want at most %d", got, slots)
+	}
+}
+
+func TestWhatIsTurnedAwayIsNotFetched(t *testing.T) {
+	t.Parallel()
+	drawing, finish := make(chan struct{}), make(chan struct{})
+	defer close(finish)
+	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
+	pictures := s.open(t, Config{RenderSlots: 1, RenderWait: time.Hour})
+	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	<-drawing
+	for range 3 {
+		if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("a picture too many: %v; want it unavailable", err)
+		}
+	}
+	if fetched := s.fetched.Load(); fetched != 1 {
+		t.Errorf("%d files were fetched; want 1", fetched)
+	}
+}
+
+func TestFetchingTakesNoSlot(t *testing.T) {
+	t.Parallel()
+	stuck, entered := make(chan struct{}), make(chan struct{})
+	defer close(stuck)
+	var slow atomic.Bool
+	slow.Store(true)
+	s := &studio{fetch: func(context.Context) error {
+		if slow.Swap(false) {
+			close(entered)
+			<-stuck
+		}
+		return nil
+	}}
+	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 3, RenderWait: time.Hour})
+	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	<-entered
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
+		t.Errorf("Picture() while another is fetched: %v", err)
+	}
+}
+
+func TestStoreThatHangsLeavesRoomForWhatIsInMemory(t *testing.T) {
+	t.Parallel()
+	stuck, entered := make(chan struct{}), make(chan struct{}, 5)
+	var hangs atomic.Bool
+	s := &studio{fetch: func(context.Context) error {
+		if hangs.Load() {
+			entered <- struct{}{}
+			<-stuck
+		}
+		return nil
+	}}
+	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 9, RenderWait: time.Hour})
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+		t.Fatal(err)
+	}
+
+	hangs.Store(true)
+	const fetching = (1 + 9) / 2
+	errs := make(chan error, fetching)
+	for i := range fetching {
+		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(byte(i+2), 8)); errs <- err }()
+	}
+	for range fetching {
+		<-entered
+	}
+	if _, _, err := pictures.Picture(t.Context(), viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Picture() of one more texture: %v; want it unavailable", err)
+	}
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil {
+		t.Errorf("Picture() of a texture in memory: %v", err)
+	}
+	close(stuck)
+	for range fetching {
+		if err := <-errs; err != nil {
+			t.Errorf("Picture() of a texture that came late: %v", err)
+		}
+	}
+}
+
+func TestDecodingTakesASlot(t *testing.T) {
+	t.Parallel()
+	drawing, finish := make(chan struct{}), make(chan struct{})
+	defer close(finish)
+	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
+	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 64, RenderWait: 10 * time.Millisecond})
+	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	<-drawing
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Picture() while the only slot is taken: %v; want it unavailable", err)
+	}
+	if _, decoded := pictures.decoded.get(string(append([]byte{2}, make([]byte, 31)...))); decoded || s.fetched.Load() != 2 {
+		t.Errorf("%d textures were fetched, and the second was decoded: %t; want 2 and false", s.fetched.Load(), decoded)
+	}
+}
+
+func TestRubbishIsNoSheet(t *testing.T) {
+	t.Parallel()
+	pictures := (&studio{}).open(t, quick())
+	pictures.files = rubbish{}
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
+		t.Errorf("Picture() of what is no texture: %v; want it internal", err)
+	}
+}
+
+// rubbish is a store of files that are no textures.
+type rubbish struct{}
+
+func (rubbish) File(context.Context, skin.Hash) ([]byte, error) { return []byte("rubbish"), nil }
+
+func TestSlotsAreWaitedForSoLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1, 64, time.Second)
+		defer s.close()
+		enter := func() *turn {
+			t.Helper()
+			turn, err := s.enter()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return turn
+		}
+		const work = 600 * time.Millisecond
+		occupy := func() {
+			go func() { _ = enter().use(t.Context(), func() error { <-time.After(work); return nil }) }()
+			synctest.Wait()
+		}
+		// What it has waited for one slot it cannot wait for the next.
+		late := enter()
+		occupy()
+		if err := late.use(t.Context(), func() error { return nil }); err != nil {
+			t.Errorf("use() of a slot that is free after %s: %v", work, err)
+		}
+		occupy()
+		start := time.Now()
+		if err := late.use(t.Context(), func() error { return nil }); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("use() = %v; want it unavailable", err)
+		}
+		if waited := time.Since(start); waited != time.Second-work {
+			t.Errorf("use() waited for %s; want %s, as of its second it had waited %s before", waited, time.Second-work, work)
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := enter().use(ctx, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("use() = %v; want the end of its context", err)
+		}
+	})
+}
+
+func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2, 2, time.Second)
+		finish := make(chan struct{})
+		turn, err := s.enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = turn.use(t.Context(), func() error { <-finish; return nil }) }()
+		synctest.Wait()
+		var closed atomic.Bool
+		go func() { s.close(); closed.Store(true) }()
+		synctest.Wait()
+		if closed.Load() {
+			t.Error("close returned while a slot was taken")
+		}
+		start := time.Now()
+		if err := turn.use(t.Context(), func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
+			t.Errorf("use() after close = %v after %s; want it unavailable at once", err, time.Since(start))
+		}
+		close(finish)
+		synctest.Wait()
+		if !closed.Load() {
+			t.Error("close waits though every slot is free")
+		}
+	})
+}
