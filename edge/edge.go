@@ -14,7 +14,9 @@
 //
 // Pictures answers with a finished picture from memory, or makes it: the sheet
 // comes from memory or from the object store, a slot is waited for, the renderer
-// draws. Only so many pictures are in the making at once. However many ask for a picture at a moment, it is fetched and drawn
+// draws. Decoding and drawing are done on threads that stand back for all else, and
+// only so many pictures are in the making at once: who asks for what is in memory
+// is not to notice. However many ask for a picture at a moment, it is fetched and drawn
 // once, and nobody who gives up waiting spoils it for the others.
 //
 // The packages around this one are its door (api), the places that things come

@@ -205,7 +205,7 @@ func playWorld(t *testing.T, seed uint64) {
 		position: mapping.Position{Epoch: "e", Revision: 1000},
 		oldest:   1000,
 		truth:    map[mapping.Key]int64{},
-		past:     map[mapping.Key][]turn{},
+		past:     map[mapping.Key][]fact{},
 		applied:  map[mapping.Key]int64{},
 	}
 	keys := make([]mapping.Key, 40)

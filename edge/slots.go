@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -24,13 +25,24 @@ var (
 // at once, so many more are fetched or wait for their turn, and all others are turned
 // away at once: a picture that comes late is worth less than quick pictures for
 // everybody else.
+//
+// The work is done on threads of their own, one for each slot, that stand back for all
+// other threads of the program. A picture takes up to some ten milliseconds; without
+// that, whoever asks for one in memory would wait for the end of it wherever all
+// processors draw.
 type slots struct {
 	wait    time.Duration
 	inside  bound // pictures from when they are admitted until they are finished
 	fetched bound // those of them that need a file from the store
-	work    chan func()
+	jobs    chan job
 	closing chan struct{}
 	workers sync.WaitGroup
+}
+
+// job is work for a slot. Whoever gave it waits for its end.
+type job struct {
+	work func() error
+	done chan<- error
 }
 
 func newSlots(n, queue int, wait time.Duration) *slots {
@@ -41,7 +53,7 @@ func newSlots(n, queue int, wait time.Duration) *slots {
 		// A store that hangs must not keep those from being drawn whose textures are
 		// in memory.
 		fetched: bound{most: (most + 1) / 2},
-		work:    make(chan func()),
+		jobs:    make(chan job),
 		closing: make(chan struct{}),
 	}
 	for range n {
@@ -52,12 +64,16 @@ func newSlots(n, queue int, wait time.Duration) *slots {
 
 // serve works until the slots are closed.
 func (s *slots) serve() {
+	// Never unlocked: the thread ends with this goroutine, as no other should run there.
+	runtime.LockOSThread()
+	standBack()
 	for {
 		select {
-		case work := <-s.work:
+		case j := <-s.jobs:
 			rendersRunning.Inc()
-			work()
+			err := survive(j.work)
 			rendersRunning.Dec()
+			j.done <- err
 		case <-s.closing:
 			return
 		}
@@ -98,13 +114,13 @@ func (t *turn) fetch(get func() error) error {
 
 // use waits for a slot and has work done in it.
 func (t *turn) use(ctx context.Context, work func() error) error {
-	done := make(chan error, 1)
+	done := make(chan error, 1) // with room, so that the slot is free at once
 	began := time.Now()
 	timer := time.NewTimer(t.wait)
 	defer timer.Stop()
 	rendersWaiting.Inc()
 	select {
-	case t.slots.work <- func() { done <- survive(work) }:
+	case t.slots.jobs <- job{work, done}:
 		rendersWaiting.Dec()
 		t.wait -= time.Since(began)
 		return <-done

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -130,7 +132,7 @@ func TestDecodingTakesASlot(t *testing.T) {
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() while the only slot is taken: %v; want it unavailable", err)
 	}
-	if _, decoded := pictures.decoded.get(string(append([]byte{2}, make([]byte, 31)...))); decoded || s.fetched.Load() != 2 {
+	if _, decoded := pictures.decoded.get((append([]byte{2}, make([]byte, 31)...))); decoded || s.fetched.Load() != 2 {
 		t.Errorf("%d textures were fetched, and the second was decoded: %t; want 2 and false", s.fetched.Load(), decoded)
 	}
 }
@@ -217,4 +219,29 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 			t.Error("close waits though every slot is free")
 		}
 	})
+}
+
+// Work in a slot leaves the processors to all other threads.
+func TestSlotsStandBack(t *testing.T) {
+	t.Parallel()
+	s := newSlots(1, 0, time.Hour)
+	defer s.close()
+	turn, err := s.enter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	priority := func() int {
+		p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		return p
+	}
+	var inside int
+	if err := turn.use(t.Context(), func() error { inside = priority(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if usual := priority(); inside >= usual && usual > 1 {
+		t.Errorf("work in a slot has the priority %d; want less than %d, as all else has", inside, usual)
+	}
 }

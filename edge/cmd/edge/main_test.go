@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,7 +181,7 @@ func inspect(t *testing.T, setting string) (picture string) {
 	core.SetAway(true)
 	command := edgeWith(t, "serve",
 		"EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS_FILE="+secret, "EDGE_OBJECTS_URL=file://"+directory,
-		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", setting)
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_SLOTS=3", setting)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -225,6 +227,7 @@ func inspect(t *testing.T, setting string) (picture string) {
 	for _, want := range []string{
 		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
 		`veneer_edge_lookups_total{source="asked"} 1`, "veneer_edge_renders_running 0",
+		fmt.Sprintf("go_gomaxprocs %d", runtime.GOMAXPROCS(0)+3), // one more for every slot
 		`veneer_requests_total{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered",status="2xx"} 1`,
 		`veneer_request_seconds_count{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
 	} {

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -57,11 +60,13 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	defer renderer.Close()
+	slots := config.Pictures.Slots()
 	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewFiles(files), renderer, paint.Default())
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
+	makeRoom(slots, i.Environ)
 	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
 	public, err := api.New(door, pictures, config.API)
 	if err != nil {
@@ -82,7 +87,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { core.Answer(touch) })
 	background.Go(func() { core.Follow(touch, mappings) })
 
-	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP())
+	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(),
+		"slots", slots)
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
@@ -91,4 +97,15 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers()},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
+}
+
+// makeRoom has Go run as many goroutines more at a time as there are slots. It lets a
+// goroutine run for 10 ms before it looks after others, which for whoever asks for a
+// picture in memory would be an age; the kernel gives their threads precedence over
+// those of slots at once. Operators who set GOMAXPROCS know what they want.
+func makeRoom(slots int, environ []string) {
+	isSet := func(setting string) bool { return strings.HasPrefix(setting, "GOMAXPROCS=") }
+	if !slices.ContainsFunc(environ, isSet) {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + slots)
+	}
 }
