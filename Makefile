@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench bench-hits bench-speed bench-chaos bench-sizes gallery clean
+.PHONY: help run test lint build bench bench-chaos bench-flood bench-hits bench-sizes bench-speed gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -26,6 +26,9 @@ bench-chaos: ## Try edges against the truth while all else fails; TEST_CHAOS_SEE
 
 bench-hits: ## Measure answers from memory beside nginx; ARGS='-rounds 60'
 	@deploy/dev/bench-hits $(ARGS)
+
+bench-flood: ## Measure hits beside a flood of new pictures
+	@deploy/dev/bench-flood
 
 bench-sizes: ## Measure the pictures' sizes; ARGS='-formats webp' for the quick half
 	@deploy/dev/bench-sizes $(ARGS)

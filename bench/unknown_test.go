@@ -22,11 +22,11 @@ import (
 
 // The size of the flood, and of what goes on beside it.
 const (
-	unknownRate = 50_000
-	hitRate     = 1000
-	apiRate     = 300
-	floodRounds = 7
-	floodRound  = 5 * time.Second
+	unknownRate   = 50_000
+	hitRate       = 1000
+	apiRate       = 300
+	unknownRounds = 7
+	unknownRound  = 5 * time.Second
 )
 
 // BenchmarkUnknownNames asks an edge for pictures that it has, and core for who is
@@ -60,11 +60,11 @@ func BenchmarkUnknownNames(b *testing.B) {
 		statuses := map[int]int64{}
 		if rate > 0 {
 			floods.Go(func() (err error) { statuses, err = flood.Run(ctx, rate, made); return err })
-			made += 2 * int64(rate*floodRound.Seconds())
+			made += 2 * int64(rate*unknownRound.Seconds())
 		}
 		var seen, read load.Result
-		work.Go(func() (err error) { seen, err = hits.Open(ctx, hitRate, floodRound); return err })
-		work.Go(func() (err error) { read, err = reads.Open(ctx, apiRate, floodRound); return err })
+		work.Go(func() (err error) { seen, err = hits.Open(ctx, hitRate, unknownRound); return err })
+		work.Go(func() (err error) { read, err = reads.Open(ctx, apiRate, unknownRound); return err })
 		err := work.Wait()
 		stop()
 		check(b, seen, err)
@@ -80,13 +80,13 @@ func BenchmarkUnknownNames(b *testing.B) {
 		for _, n := range statuses {
 			total += float64(n)
 		}
-		to.answers = append(to.answers, total/floodRound.Seconds())
+		to.answers = append(to.answers, total/unknownRound.Seconds())
 		b.Logf("%5.0f/s: hits p50 %v p99 %v, API p50 %v p99 %v; %s; answers %v", rate,
 			seen.Percentile(50), seen.Percentile(99), read.Percentile(50), read.Percentile(99), spent, statuses)
 	}
 
 	b.ResetTimer()
-	for range floodRounds {
+	for range unknownRounds {
 		measure(&idle, 0)
 		measure(&flooded, unknownRate)
 	}

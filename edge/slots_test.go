@@ -132,7 +132,7 @@ func TestDecodingTakesASlot(t *testing.T) {
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() while the only slot is taken: %v; want it unavailable", err)
 	}
-	if _, decoded := pictures.decoded.get((append([]byte{2}, make([]byte, 31)...))); decoded || s.fetched.Load() != 2 {
+	if _, decoded := pictures.decoded.get(append([]byte{2}, make([]byte, 31)...)); decoded || s.fetched.Load() != 2 {
 		t.Errorf("%d textures were fetched, and the second was decoded: %t; want 2 and false", s.fetched.Load(), decoded)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 	"unsafe"
@@ -77,6 +78,8 @@ func Run(ctx context.Context, address string, duration time.Duration, streams ..
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("ask for exact timers: %w", err)
 	}
+	// Nor may collecting garbage, of which there is hardly any.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	r, err := newRunner(address, streams)
 	if err != nil {
 		return nil, err

@@ -87,12 +87,20 @@ func NewCoreOn(tb testing.TB, files objects.Config, database string) *Process {
 // NewEdge returns an edge of a running core that has not started.
 func NewEdge(tb testing.TB, files objects.Config, core *Process) *Process {
 	tb.Helper()
+	edge := NewEdgeOf(tb, files, "http://"+core.Address(tb, "edges"), secret)
+	edge.Set("EDGE_API_UPSTREAM", "http://"+core.Address(tb, "public"))
+	return edge
+}
+
+// NewEdgeOf returns an edge that has not started, of whatever answers at a URL as
+// core's listener for edges does.
+func NewEdgeOf(tb testing.TB, files objects.Config, url, secret string) *Process {
+	tb.Helper()
 	edge := &Process{name: "edge", binary: binary(tb, "edge")}
 	edge.Set("EDGE_LISTEN", "127.0.0.1:0")
 	edge.Set("EDGE_OPS_LISTEN", "127.0.0.1:0")
-	edge.Set("EDGE_CORE_URL", "http://"+core.Address(tb, "edges"))
+	edge.Set("EDGE_CORE_URL", url)
 	edge.Set("EDGE_CORE_SECRETS", secret)
-	edge.Set("EDGE_API_UPSTREAM", "http://"+core.Address(tb, "public"))
 	setFiles(edge, "EDGE_OBJECTS_", files)
 	return edge
 }
@@ -346,6 +354,24 @@ func CPU(tb testing.TB, pid int) time.Duration {
 		tb.Fatal(err)
 	}
 	return time.Duration(user+system) * tick
+}
+
+// Memory returns how many bytes of the program are in memory, and the most that were
+// since it was started.
+func (p *Process) Memory(tb testing.TB) (resident, most int64) {
+	tb.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	figure := func(name string) (n int64) {
+		_, rest, _ := strings.Cut(string(status), "\n"+name+":")
+		if _, err := fmt.Sscan(rest, &n); err != nil {
+			tb.Fatalf("read %s: %v", name, err)
+		}
+		return n << 10
+	}
+	return figure("VmRSS"), figure("VmHWM")
 }
 
 // log is what a program has logged.
