@@ -5,26 +5,17 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/shared/histogram"
 )
 
 // The classes of statuses that answers have: 2xx to 5xx.
 const firstClass, lastClass = 2, 5
-
-// bounds are the upper bounds of the latencies that are counted together; the
-// last ones have none.
-var bounds = [...]time.Duration{
-	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
-	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
-	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
-	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
-	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
-}
 
 // shards is how many places there are to count the same thing in. Cores that
 // count in one place wait for each other, longer than they answer some requests.
@@ -37,9 +28,8 @@ type counts struct {
 	always bool // to be seen before anything is counted
 	shards [shards]struct {
 		classes [lastClass - firstClass + 1]atomic.Int64
-		took    [len(bounds) + 1]atomic.Int64
-		sum     atomic.Int64 // nanoseconds
-		_       [16]byte     // to the end of a cache line
+		took    histogram.Histogram
+		_       [56]byte // to the end of a cache line
 	}
 }
 
@@ -47,12 +37,7 @@ type counts struct {
 func (c *counts) count(shard, status int, took time.Duration) {
 	s := &c.shards[shard]
 	s.classes[min(max(firstClass, status/100), lastClass)-firstClass].Add(1)
-	i := 0
-	for i < len(bounds) && took > bounds[i] {
-		i++
-	}
-	s.took[i].Add(1)
-	s.sum.Add(int64(took))
+	s.took.Observe(took)
 }
 
 // writeClasses writes how many answers there are of each class.
@@ -68,35 +53,15 @@ func (c *counts) writeClasses(w io.Writer, labels string) {
 	}
 }
 
-// writeLatencies writes a histogram in the form that every Prometheus reads. Each
-// count is read but once, so that no bucket is larger than the next one while
-// requests go on.
+// writeLatencies writes how long the answers took.
 func (c *counts) writeLatencies(w io.Writer, labels string) {
-	const name = "veneer_request_seconds"
-	var took [len(bounds) + 1]int64
-	total, sum := int64(0), int64(0)
+	var total histogram.Total
 	for i := range c.shards {
-		for bound := range took {
-			n := c.shards[i].took[bound].Load()
-			took[bound] += n
-			total += n
-		}
-		sum += c.shards[i].sum.Load()
+		total.Add(&c.shards[i].took)
 	}
-	if total == 0 && !c.always {
-		return
+	if !total.IsEmpty() || c.always {
+		total.Write(w, "veneer_request_seconds", labels)
 	}
-	below := int64(0)
-	for i, n := range took {
-		bound := "+Inf"
-		if i < len(bounds) {
-			bound = strconv.FormatFloat(bounds[i].Seconds(), 'g', -1, 64)
-		}
-		below += n
-		fmt.Fprintf(w, "%s_bucket{%s,le=%q} %d\n", name, labels, bound, below)
-	}
-	fmt.Fprintf(w, "%s_sum{%s} %g\n", name, labels, time.Duration(sum).Seconds())
-	fmt.Fprintf(w, "%s_count{%s} %d\n", name, labels, total)
 }
 
 // gauge counts up and down in shards.

@@ -130,6 +130,9 @@ func TestLatencies(t *testing.T) {
 			}
 		}
 		f("veneer_request_seconds_bucket",
+			`route="GET /",le="1e-05"} 1`,
+			`route="GET /",le="2.5e-05"} 1`,
+			`route="GET /",le="5e-05"} 1`,
 			`route="GET /",le="0.0001"} 2`,
 			`route="GET /",le="0.00025"} 3`,
 			`route="GET /",le="0.0005"} 3`,
