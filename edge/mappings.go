@@ -365,6 +365,10 @@ func (m *Mappings) Expose(set *metrics.Set) {
 		}
 		return 1
 	})
+	set.NewGauge("veneer_edge_stream_lag_seconds", func() float64 {
+		// As long as there was no beat, it is how long one has been waited for.
+		return (m.now() - max(0, time.Duration(m.vouched.Load()))).Seconds()
+	})
 	set.NewGauge("veneer_edge_revision", func() float64 { return float64(m.Position().Revision) })
 	set.NewGauge("veneer_edge_mappings", func() float64 { count, _ := m.usage(); return float64(count) })
 	set.NewGauge("veneer_edge_mappings_bytes", func() float64 { _, bytes := m.usage(); return float64(bytes) })
