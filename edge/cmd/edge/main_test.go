@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,7 +150,7 @@ func TestServe(t *testing.T) {
 	for encoder, withPalette := range map[string]bool{"own": true, "libvips": false} {
 		t.Run(encoder, func(t *testing.T) {
 			t.Parallel()
-			picture := inspect(t, "EDGE_ENCODER="+encoder)
+			picture := inspect(t, encoder)
 			if got := picture[colourType] == palette; got != withPalette {
 				t.Errorf("a picture with a palette: %t; want %t", got, withPalette)
 			}
@@ -156,8 +158,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// inspect looks at the program with a setting, and returns a picture as it serves it.
-func inspect(t *testing.T, setting string) (picture string) {
+// inspect looks at the program with an encoder, and returns a picture as it serves it.
+func inspect(t *testing.T, encoder string) (picture string) {
 	t.Helper()
 	core, directory := origintest.Start(t), t.TempDir()
 	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
@@ -181,7 +183,7 @@ func inspect(t *testing.T, setting string) (picture string) {
 	core.SetAway(true)
 	command := edgeWith(t, "serve",
 		"EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS_FILE="+secret, "EDGE_OBJECTS_URL=file://"+directory,
-		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_SLOTS=3", setting)
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_SLOTS=3", "EDGE_ENCODER="+encoder)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -235,6 +237,12 @@ func inspect(t *testing.T, setting string) (picture string) {
 			t.Errorf("the metrics lack %q", want)
 		}
 	}
+	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{revision="[0-9a-f]+",encoder="` + encoder + `"\} 1$`); !info.MatchString(known) {
+		t.Error("the metrics do not tell of the renderer")
+	}
+	if peak := figure(t, known, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
+		t.Errorf("libvips has had %v bytes with the encoder %s", peak, encoder)
+	}
 
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -246,6 +254,22 @@ func inspect(t *testing.T, setting string) (picture string) {
 		t.Errorf("it ended with %v; want exit code 0", err)
 	}
 	return picture
+}
+
+// figure returns the value of a metric, which must be there.
+func figure(t *testing.T, known, metric string) float64 {
+	t.Helper()
+	for line := range strings.Lines(known) {
+		if text, ok := strings.CutPrefix(line, metric+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	t.Errorf("the metrics lack %s", metric)
+	return 0
 }
 
 func fetch(t *testing.T, url string) (status int, body string) {

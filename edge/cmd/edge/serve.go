@@ -76,6 +76,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	known := metrics.NewSet()
 	mappings.Expose(known)
 	pictures.Expose(known)
+	renderer.Expose(known)
 	metrics.RegisterSet(known)
 	defer metrics.UnregisterSet(known, true)
 
