@@ -171,10 +171,10 @@ func (p *Pictures) produce(ctx context.Context, view View) (body []byte, err err
 	}
 	defer turn.leave()
 	if view.File {
-		file, err := p.fetch(ctx, turn, view.Texture)
+		file, err := p.fetch(ctx, turn, view)
 		return bytes.Clone(file), err // without the room that reading it took
 	}
-	sheet, err := p.sheet(ctx, turn, view.Texture)
+	sheet, err := p.sheet(ctx, turn, view)
 	if err != nil {
 		return nil, err
 	}
@@ -182,12 +182,16 @@ func (p *Pictures) produce(ctx context.Context, view View) (body []byte, err err
 		body, err = p.renderer.Render(sheet, view.View)
 		return err
 	})
+	if err == nil {
+		view.spent(queueing, turn.waited)
+	}
 	return body, err
 }
 
-// sheet returns a texture, decoded. It is fetched and decoded in the turn of whoever
-// asks first.
-func (p *Pictures) sheet(ctx context.Context, turn *turn, hash skin.Hash) (skin.Sheet, error) {
+// sheet returns a view's texture, decoded. It is fetched and decoded in the turn of
+// whoever asks first.
+func (p *Pictures) sheet(ctx context.Context, turn *turn, view View) (skin.Sheet, error) {
+	hash := view.Texture
 	if hash == p.nobodyHash {
 		return p.nobody, nil
 	}
@@ -195,25 +199,30 @@ func (p *Pictures) sheet(ctx context.Context, turn *turn, hash skin.Hash) (skin.
 		return sheet, nil
 	}
 	return p.decoded.load(ctx, hash[:], func(ctx context.Context) (sheet skin.Sheet, err error) {
-		file, err := p.fetch(ctx, turn, hash)
+		file, err := p.fetch(ctx, turn, view)
 		if err != nil {
 			return skin.Sheet{}, err
 		}
 		err = turn.use(ctx, func() (err error) {
+			began := time.Now()
 			if sheet, err = skin.Decode(file); err != nil {
 				// Its hash is right, so it was stored like that: that is ours to mend.
 				return fmt.Errorf("texture %s: %w", hash, err)
 			}
+			view.spent(decoding, time.Since(began))
 			return nil
 		})
 		return sheet, err
 	})
 }
 
-// fetch returns the file of a texture.
-func (p *Pictures) fetch(ctx context.Context, turn *turn, hash skin.Hash) (file []byte, err error) {
+// fetch returns the file of a view's texture.
+func (p *Pictures) fetch(ctx context.Context, turn *turn, view View) (file []byte, err error) {
 	err = turn.fetch(func() (err error) {
-		file, err = p.files.File(ctx, hash)
+		began := time.Now()
+		if file, err = p.files.File(ctx, view.Texture); err == nil {
+			view.spent(fetching, time.Since(began))
+		}
 		return err
 	})
 	return file, err

@@ -96,8 +96,9 @@ func (s *slots) enter() (*turn, error) {
 
 // turn is the stay of a picture that was admitted.
 type turn struct {
-	slots *slots
-	wait  time.Duration // how long it may still wait for slots
+	slots  *slots
+	wait   time.Duration // how long it may wait for slots
+	waited time.Duration // how long it has
 }
 
 func (t *turn) leave() { t.slots.inside.leave() }
@@ -116,13 +117,13 @@ func (t *turn) fetch(get func() error) error {
 func (t *turn) use(ctx context.Context, work func() error) error {
 	done := make(chan error, 1) // with room, so that the slot is free at once
 	began := time.Now()
-	timer := time.NewTimer(t.wait)
+	timer := time.NewTimer(t.wait - t.waited)
 	defer timer.Stop()
 	rendersWaiting.Inc()
 	select {
 	case t.slots.jobs <- job{work, done}:
 		rendersWaiting.Dec()
-		t.wait -= time.Since(began)
+		t.waited += time.Since(began)
 		return <-done
 	case <-timer.C:
 		rendersWaiting.Dec()

@@ -42,6 +42,7 @@ package render
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -273,10 +274,16 @@ func (r *Renderer) Render(sheet skin.Sheet, view View) ([]byte, error) {
 	}
 	defer r.pixels.Put(pixels)
 
+	began := time.Now()
 	picture, err := r.draw(sheet, view, *pixels)
 	if err != nil {
 		return nil, err
 	}
 	*pixels = picture.Pix
-	return r.Encode(picture, view.Format)
+	drawn := time.Now()
+	file, err := r.Encode(picture, view.Format)
+	if err == nil && r.rendered != nil {
+		r.rendered(view, drawn.Sub(began), time.Since(drawn))
+	}
+	return file, err
 }

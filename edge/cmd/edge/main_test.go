@@ -243,6 +243,18 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if peak := figure(t, known, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
 		t.Errorf("libvips has had %v bytes with the encoder %s", peak, encoder)
 	}
+	inStages := 0.0
+	for _, stage := range []string{"fetch", "decode", "queue", "draw", "encode"} {
+		of := fmt.Sprintf(`{view="flat",stage=%q}`, stage)
+		if n := figure(t, known, "veneer_edge_render_seconds_count"+of); n != 1 {
+			t.Errorf("the stage %s is counted %v times; want 1", stage, n)
+		}
+		inStages += figure(t, known, "veneer_edge_render_seconds_sum"+of)
+	}
+	in := figure(t, known, `veneer_request_seconds_sum{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered"}`)
+	if inStages <= 0 || inStages > in {
+		t.Errorf("the stages took %v s of a request of %v s", inStages, in)
+	}
 
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
