@@ -2,9 +2,11 @@ package core
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // MappingStore knows what keys lead to.
@@ -12,15 +14,22 @@ type MappingStore interface {
 	// Mappings returns what keys lead to, in their order, all read in one snapshot,
 	// with that snapshot's position. A key it cannot make sense of leads nowhere.
 	Mappings(ctx context.Context, keys []mapping.Key) (mapping.Answer, error)
+
+	// MostLiked returns the files of at most so many public textures, in the order
+	// that mapping.Liked says. A file of several textures may be there several times.
+	MostLiked(ctx context.Context, limit int) ([]skin.Hash, error)
 }
 
 // Mappings answers what edges ask.
 type Mappings struct {
 	store MappingStore
+	liked chan struct{} // a token is a question for what is liked
 }
 
 // NewMappings returns the mappings of a store.
-func NewMappings(store MappingStore) *Mappings { return &Mappings{store: store} }
+func NewMappings(store MappingStore) *Mappings {
+	return &Mappings{store: store, liked: make(chan struct{}, 1)}
+}
 
 // Answer returns what the keys lead to. More than mapping.MaxKeys are an Invalid
 // fault.
@@ -29,4 +38,22 @@ func (m *Mappings) Answer(ctx context.Context, question mapping.Question) (mappi
 		return mapping.Answer{}, fault.Field("keys", "%d keys are too many: at most %d can be asked for at once.", n, mapping.MaxKeys)
 	}
 	return m.store.Mappings(ctx, question.Keys)
+}
+
+// Liked returns the files of at most so many textures, by how many closets hold them.
+// A limit below 1 or above mapping.MaxLiked is an Invalid fault.
+func (m *Mappings) Liked(ctx context.Context, limit int) (mapping.Liked, error) {
+	if limit < 1 || limit > mapping.MaxLiked {
+		return mapping.Liked{}, fault.Field("limit", "The limit must be from 1 to %d.", mapping.MaxLiked)
+	}
+	// The store looks at all textures, and an answer can be some megabytes: edges
+	// that are started together wait for each other.
+	select {
+	case m.liked <- struct{}{}:
+		defer func() { <-m.liked }()
+	case <-ctx.Done():
+		return mapping.Liked{}, fmt.Errorf("wait for others who ask what is liked: %w", ctx.Err())
+	}
+	hashes, err := m.store.MostLiked(ctx, limit)
+	return mapping.Liked{Hashes: hashes}, err
 }

@@ -1,5 +1,5 @@
-// Package edges is core's door for edges only: it answers what keys lead to and
-// streams changes, as package mapping describes.
+// Package edges is core's door for edges only: it answers what keys lead to and what
+// is liked, and streams changes, as package mapping describes.
 package edges
 
 import (
@@ -59,6 +59,8 @@ func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *co
 func (s *Server) HTTP() *fasthttp.Server {
 	lookups, changes := s.door.Route("POST "+mapping.LookupPath), s.door.Route("GET "+mapping.ChangesPath)
 	acknowledgements := s.door.Route("POST " + mapping.AcknowledgePath)
+
+	liked := s.door.Route("GET " + mapping.LikedPath)
 	server := s.door.Server(s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.door.Limits.WorkTimeout + takeTimeout)); err != nil {
@@ -77,6 +79,10 @@ func (s *Server) HTTP() *fasthttp.Server {
 		case mapping.AcknowledgePath:
 			acknowledgements.Claim(rc)
 			return s.acknowledge(rc)
+
+		case mapping.LikedPath:
+			liked.Claim(rc)
+			return s.liked(ctx, rc)
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}

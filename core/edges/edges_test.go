@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
@@ -24,6 +26,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 const (
@@ -149,6 +152,12 @@ func TestOnlyForThoseWhoKnowASecret(t *testing.T) {
 	f("POST", mapping.AcknowledgePath, secret, `{"stream":"nonsense"}`, 422)
 	f("POST", mapping.AcknowledgePath, secret, `{"stream":"7d444840-9dc0-11d1-b245-5ffdce74fad2"}`, 200)
 	f("GET", mapping.ChangesPath+"?revision=nonsense", secret, "", 422)
+	f("GET", mapping.LikedPath+"?limit=1", "wrong", "", 401)
+	f("POST", mapping.LikedPath+"?limit=1", secret, "", 405)
+	f("GET", mapping.LikedPath, secret, "", 422)
+	f("GET", mapping.LikedPath+"?limit=all", secret, "", 422)
+	f("GET", mapping.LikedPath+"?limit=0", secret, "", 422)
+	f("GET", fmt.Sprintf("%s?limit=%d", mapping.LikedPath, mapping.MaxLiked+1), secret, "", 422)
 
 	keys := make([]mapping.Key, mapping.MaxKeys+1)
 	tooMany, err := json.Marshal(mapping.Question{Keys: keys})
@@ -271,6 +280,35 @@ func TestAcknowledge(t *testing.T) {
 	if diff := cmp.Diff(want, <-purges); diff != "" {
 		t.Errorf("purged (-want +got):\n%s", diff)
 	}
+
+func TestLiked(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	user, err := d.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mapping.Liked{Hashes: []skin.Hash{}}
+	liked := func() {
+		t.Helper()
+		_, body := d.do(t, "GET", mapping.LikedPath+"?limit=2", secret, "")
+		var got mapping.Liked
+		if err := json.NewDecoder(body).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what is liked (-want +got):\n%s", diff)
+		}
+	}
+	liked()
+	for n := range byte(3) {
+		texture := core.NewTexture{Name: "N", Type: skin.Steve, Hash: skin.Hash{n}, Pixels: skin.Hash{n}, Bytes: 1, Uploader: user.ID, Public: true}
+		if _, err := d.db.AddTexture(t.Context(), texture, core.Terms{}, func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want.Hashes = []skin.Hash{{2}, {1}}
+	liked()
 }
 
 // What panics in the middle of an answer ends that answer only.

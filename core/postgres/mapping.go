@@ -153,3 +153,26 @@ func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, err
 	}
 	return &mapping.Texture{TID: *tid, Hash: skin.Hash(hash), Type: parsed}, nil
 }
+
+// selectMostLiked looks at every texture, which takes a second for a million. An
+// index would spare that, but each like would then write to all indexes of the table,
+// and nearly none does without; and likes are many, while this is asked when an edge
+// is new.
+const selectMostLiked = `SELECT hash FROM textures WHERE public ORDER BY likes DESC, tid DESC LIMIT $1`
+
+// MostLiked returns the files of the public textures that most closets hold. It takes
+// none of the connections for look-ups, which must not wait for it.
+func (db *DB) MostLiked(ctx context.Context, limit int) ([]skin.Hash, error) {
+	rows, err := collect[struct{ Hash []byte }](ctx, db.pool, statement{selectMostLiked, []any{limit}})
+	if err != nil {
+		return nil, failure("read the most liked textures", err)
+	}
+	hashes := make([]skin.Hash, len(rows))
+	for i, row := range rows {
+		if len(row.Hash) != len(skin.Hash{}) {
+			return nil, fmt.Errorf("a texture has a hash of %d bytes", len(row.Hash))
+		}
+		hashes[i] = skin.Hash(row.Hash)
+	}
+	return hashes, nil
+}

@@ -28,10 +28,17 @@ const (
 	ChangesPath = "/edges/v1/changes"
 	// AcknowledgePath answers a POST of an Acknowledgement with an empty object.
 	AcknowledgePath = "/edges/v1/acknowledgements"
+
+	// LikedPath answers a GET with Liked. The query says how many at most: limit, from
+	// 1 to MaxLiked.
+	LikedPath = "/edges/v1/liked"
 )
 
 // MaxKeys is the most keys that one Question may hold.
 const MaxKeys = 256
+
+// MaxLiked is the most hashes that Liked holds.
+const MaxLiked = 100_000
 
 // Key is what a mapping leads from: "name:steve", "uid:7", "uuid:…", "tid:12" or
 // "hash:…". A change of a player names its "pid:5" as well, which leads nowhere:
@@ -122,6 +129,12 @@ type Question struct {
 type Answer struct {
 	Position
 	Mappings []Mapping `json:"mappings"`
+}
+
+// Liked is the files of public textures by how many closets hold them, those that
+// most hold first, and of equals the latest texture's.
+type Liked struct {
+	Hashes []skin.Hash `json:"hashes"`
 }
 
 // Event is one line of the stream of changes.

@@ -54,6 +54,7 @@ func TestForms(t *testing.T) {
 	texture := &mapping.Texture{TID: 12, Hash: hash, Type: skin.Alex}
 
 	form(t, mapping.Question{Keys: []mapping.Key{"uid:7"}}, `{"keys":["uid:7"]}`)
+	form(t, mapping.Liked{Hashes: []skin.Hash{hash}}, `{"hashes":["`+hash.String()+`"]}`)
 	form(t, mapping.Event{Position: position, Start: true}, `{"epoch":"e","revision":3,"start":true}`)
 	form(t, mapping.Event{Position: position, Start: true, Stream: "s"}, `{"epoch":"e","revision":3,"start":true,"stream":"s"}`)
 	form(t, mapping.Acknowledgement{Position: position, Stream: "s"}, `{"epoch":"e","revision":3,"stream":"s"}`)
