@@ -1,0 +1,252 @@
+package warm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+func TestParseViews(t *testing.T) {
+	t.Parallel()
+
+	f := func(text string, want ...string) {
+		t.Helper()
+		got, err := ParseViews(text)
+		if (err == nil) != (len(want) > 0) {
+			t.Errorf("ParseViews(%q): %v; want %q", text, err, want)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("ParseViews(%q) (-want +got):\n%s", text, diff)
+		}
+	}
+
+	f("/textures/{hash}", "/textures/{hash}")
+	f(" /textures/{hash} , /avatar/hash/{hash}?size=64&png", "/textures/{hash}", "/avatar/hash/{hash}?size=64&png")
+	f("")
+	f("/textures/{hash},")
+	f("textures/{hash}")
+	f("/textures/")
+	f("/avatar/{hash}/{hash}")
+	if views, err := ParseViews(CommonViews); err != nil || len(views) != 5 {
+		t.Errorf("the common views are %q, %v", views, err)
+	}
+}
+
+func TestBase(t *testing.T) {
+	t.Parallel()
+
+	f := func(text, want string) {
+		t.Helper()
+		if got, err := Base(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("Base(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
+
+	f("http://127.0.0.1:8081", "http://127.0.0.1:8081")
+	f("http://:8081", "http://:8081")
+	f("https://images.example.org/", "https://images.example.org")
+	f("https://example.org/images/", "https://example.org/images")
+	f("127.0.0.1:8081", "")
+	f("ftp://example.org", "")
+	f("http://", "")
+	f("http://example.org?a=b", "")
+	f("http://example.org#a", "")
+	f("http://%", "")
+}
+
+// way is a way to an edge on which time is the bubble's. It notes when what was asked.
+type way struct {
+	answer func(path string, nth int) *http.Response // nil: the connection breaks
+
+	mu             sync.Mutex
+	asked          map[string][]time.Time
+	now, mostAsked int
+}
+
+func (w *way) RoundTrip(request *http.Request) (*http.Response, error) {
+	path := request.URL.RequestURI()
+	w.mu.Lock()
+	if w.asked == nil {
+		w.asked = map[string][]time.Time{}
+	}
+	nth := len(w.asked[path])
+	w.asked[path] = append(w.asked[path], time.Now())
+	w.now++
+	w.mostAsked = max(w.mostAsked, w.now)
+	w.mu.Unlock()
+	defer func() { w.mu.Lock(); w.now--; w.mu.Unlock() }()
+
+	<-time.After(time.Millisecond)
+	if response := w.answer(path, nth); response != nil {
+		return response, nil
+	}
+	return nil, errors.New("connection refused")
+}
+
+func response(status int, headers ...string) *http.Response {
+	r := &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader("body"))}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func made() *http.Response  { return response(200, "Cache-Status", "veneer; fwd=miss; stored") }
+func there() *http.Response { return response(200, "Cache-Status", "veneer; hit") }
+func shed() *http.Response  { return response(503, "Retry-After", "2") }
+
+func order(textures, parallel int, views ...string) Order {
+	o := Order{Views: views, Parallel: parallel, Patience: 30 * time.Second}
+	for i := range textures {
+		o.Hashes = append(o.Hashes, skin.Hash{byte(i), byte(i >> 8)})
+	}
+	return o
+}
+
+// play carries out an order in a bubble, and checks the report but for its error, which
+// must hold a text.
+func play(t *testing.T, w *way, o Order, want Report, failure string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		got := carryOut(t.Context(), "http://edge", o, w)
+		switch {
+		case failure == "" && got.First != nil:
+			t.Errorf("the first failure: %v; want none", got.First)
+		case failure != "" && (got.First == nil || !strings.Contains(got.First.Error(), failure)):
+			t.Errorf("the first failure: %v; want one with %q", got.First, failure)
+		}
+		got.First = nil
+		if got != want {
+			t.Errorf("the report is %+v; want %+v", got, want)
+		}
+	})
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	f := func(status int, want Report, failure string, cacheStatus ...string) {
+		t.Helper()
+		play(t, &way{answer: func(path string, _ int) *http.Response {
+			if strings.HasPrefix(path, "/known/") {
+				return made()
+			}
+			r := response(status)
+			r.Header["Cache-Status"] = cacheStatus
+			return r
+		}}, order(1, 1, "/known/{hash}", "/{hash}"), want, failure)
+	}
+
+	f(200, Report{Made: 1, There: 1}, "", "veneer; hit")
+	f(200, Report{Made: 1, There: 1}, "", "veneer;hit", "cdn; fwd=miss")
+	f(200, Report{Made: 2}, "", "other; hit, veneer; fwd=stale")
+	f(200, Report{Made: 2}, "", "veneer; fwd=miss; stored, cdn; hit")
+	f(200, Report{Made: 1, Failed: 1}, "no edge")
+	f(200, Report{Made: 1, Failed: 1}, "no edge", "other; hit")
+	f(422, Report{Made: 1, None: 1}, "", "veneer; fwd=miss")
+	f(404, Report{Made: 1, Failed: 1}, "/"+(skin.Hash{}).String()+": Not Found")
+	f(500, Report{Made: 1, Failed: 1}, "Internal Server Error")
+}
+
+// A texture of which there is no picture at all was not what was meant.
+func TestNoneOfTheViews(t *testing.T) {
+	t.Parallel()
+	play(t, &way{answer: func(string, int) *http.Response { return response(422) }},
+		order(1, 1, "/a/{hash}", "/b/{hash}"), Report{Failed: 2}, "no such pictures of "+(skin.Hash{}).String())
+}
+
+func TestNoMoreAtOnceThanAllowed(t *testing.T) {
+	t.Parallel()
+	w := &way{answer: func(string, int) *http.Response { return made() }}
+	play(t, w, order(50, 3, "/a/{hash}", "/b/{hash}"), Report{Made: 100}, "")
+	if w.mostAsked != 3 || len(w.asked) != 100 {
+		t.Errorf("%d pictures were asked for, at most %d at once; want 100 and 3", len(w.asked), w.mostAsked)
+	}
+}
+
+// An edge that has no time is asked again: never before it says, and ever less often.
+func TestAsksAgain(t *testing.T) {
+	t.Parallel()
+	for name, busy := range map[string]func() *http.Response{
+		"shed":           shed,
+		"too many":       func() *http.Response { return response(429, "Retry-After", "2") },
+		"a bad gateway":  func() *http.Response { return response(502, "Retry-After", "2") },
+		"a slow gateway": func() *http.Response { return response(504, "Retry-After", "2") },
+		"away":           func() *http.Response { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const times = 4
+			w := &way{answer: func(_ string, nth int) *http.Response {
+				if nth < times {
+					return busy()
+				}
+				return there()
+			}}
+			play(t, w, order(1, 1, "/{hash}"), Report{There: 1}, "")
+			asked := w.asked["/"+(skin.Hash{}).String()]
+			if len(asked) != times+1 {
+				t.Fatalf("it was asked %d times; want %d", len(asked), times+1)
+			}
+			least := time.Duration(0)
+			if name != "away" {
+				least = 2 * time.Second
+			}
+			for i, pause := 0, shortestPause; i < times; i, pause = i+1, 2*pause {
+				if waited := asked[i+1].Sub(asked[i]); waited < least+pause/2 || waited > least+pause+2*time.Millisecond {
+					t.Errorf("attempt %d came %s after the last; want %s and %s to %s", i+1, waited, least, pause/2, pause)
+				}
+			}
+		})
+	}
+}
+
+// Patience with one picture ends, and the others are still asked for.
+func TestOnePictureThatNeverComes(t *testing.T) {
+	t.Parallel()
+	lost := "/" + (skin.Hash{3}).String()
+	w := &way{answer: func(path string, _ int) *http.Response {
+		if path == lost {
+			return shed()
+		}
+		return made()
+	}}
+	play(t, w, order(20, 2, "/{hash}"), Report{Made: 19, Failed: 1}, lost+": Service Unavailable")
+	asked := w.asked[lost]
+	if tried := asked[len(asked)-1].Sub(asked[0]); tried > 30*time.Second || tried < 15*time.Second {
+		t.Errorf("it was tried for %s; want up to 30s", tried)
+	}
+}
+
+// An edge that makes nothing at all is left alone.
+func TestGivesUp(t *testing.T) {
+	t.Parallel()
+	w := &way{answer: func(string, int) *http.Response { return shed() }}
+	play(t, w, order(1000, 2, "/a/{hash}", "/b/{hash}"), Report{Failed: 2000}, "Service Unavailable")
+	if len(w.asked) < hopeless || len(w.asked) > hopeless+2 {
+		t.Errorf("%d pictures were asked for; want %d", len(w.asked), hopeless)
+	}
+}
+
+func TestStopsWhenTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		w := &way{answer: func(_ string, _ int) *http.Response { stop(); return shed() }}
+		began := time.Now()
+		got := carryOut(ctx, "http://edge", order(10, 2, "/{hash}"), w)
+		if got.Failed != 10 || !errors.Is(got.First, context.Canceled) || time.Since(began) > time.Second {
+			t.Errorf("the report is %+v after %s; want everything cancelled at once", got, time.Since(began))
+		}
+	})
+}
