@@ -33,7 +33,7 @@ const (
 	// visitors is how many look at each edge.
 	visitors = 4
 	// rate is the most changes a second.
-	rate = 300
+	rate = 400
 )
 
 // run is what the environment says about a run.

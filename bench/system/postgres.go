@@ -168,6 +168,11 @@ func (p *Postgres) Resume(tb testing.TB) {
 // until all have it, so that it starts no others.
 func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) {
 	tb.Helper()
+	select {
+	case <-p.ended:
+		return // its number may be another's by now
+	default:
+	}
 	parent := p.server.Process.Pid
 	send := func(pid int, signal syscall.Signal) {
 		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
