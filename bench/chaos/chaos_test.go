@@ -27,7 +27,7 @@ import (
 const (
 	cores   = 2
 	edges   = 3
-	people  = 1000
+	people  = 1500
 	skins   = 48
 	writers = 8
 	// visitors is how many look at each edge.
@@ -190,7 +190,7 @@ func (s *stage) populate(t *testing.T) []*writer {
 		playerOf[row.UID] = row.PID
 	}
 
-	client := &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: writers}}
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: writers}}
 	var tids []int64
 	var tags []string
 	for i := range skins {
@@ -215,6 +215,7 @@ func (s *stage) populate(t *testing.T) []*writer {
 	hands := make([]*writer, writers)
 	for i := range hands {
 		copied := shared
+		copied.core = i
 		hands[i] = &copied
 	}
 	for i, someone := range all[1:] {

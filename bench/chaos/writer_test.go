@@ -39,6 +39,7 @@ type writer struct {
 	t      *testing.T
 	client *http.Client
 	cores  []string // base URLs
+	core   int      // which is asked, until it fails
 	bearer string   // somebody's who is never changed
 	tids   []int64  // of the skins to wear
 	tags   []string // entity tags of their pictures
@@ -75,7 +76,8 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 			continue
 		}
 		// It may be committed, now or later: nobody knows what this person wears
-		// before all is over.
+		// before all is over. Another core may do better.
+		w.core++
 		w.unknown++
 		w.active = append(w.active[:i], w.active[i+1:]...)
 		w.awaitCore(ctx)
@@ -140,12 +142,16 @@ func (w *writer) upload(ctx context.Context, p *person) bool {
 	return committed
 }
 
-// send sends a request to one of the cores until one takes it, and reports
-// whether it answered with success.
+// api returns the base URL of the core that is asked.
+func (w *writer) api() string { return w.cores[w.core%len(w.cores)] }
+
+// send sends a request to one core after another until one takes it, and reports
+// whether that answered with success.
 func (w *writer) send(ctx context.Context, bearer, method, path, contentType string, body []byte) bool {
 	for {
-		_, status, err := call(ctx, w.client, method, w.cores[w.IntN(len(w.cores))]+path, bearer, contentType, body)
+		_, status, err := call(ctx, w.client, method, w.api()+path, bearer, contentType, body)
 		if dialed := (*net.OpError)(nil); errors.As(err, &dialed) && dialed.Op == "dial" {
+			w.core++
 			select { // nothing was sent
 			case <-time.After(20 * time.Millisecond):
 				continue
@@ -168,10 +174,11 @@ func (w *writer) send(ctx context.Context, bearer, method, path, contentType str
 // awaitCore waits until a core answers from its database.
 func (w *writer) awaitCore(ctx context.Context) {
 	for ctx.Err() == nil {
-		_, status, err := call(ctx, w.client, "GET", w.cores[w.IntN(len(w.cores))]+"/api/user", w.bearer, "", nil)
+		_, status, err := call(ctx, w.client, "GET", w.api()+"/api/user", w.bearer, "", nil)
 		if err == nil && status == http.StatusOK {
 			return
 		}
+		w.core++
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
