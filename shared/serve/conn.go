@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -75,7 +76,25 @@ type conn struct {
 	reads, writes deadline
 	waits         time.Duration // the limit of what is read
 	answered      time.Duration // when the answer was ready that is written next; 0: nobody said
+	large         bool          // whether that takes more than the next call of Write
+	held          *held         // what waits to be written with the next call; nil: nothing
+	parts         net.Buffers   // of one write
 }
+
+// held is the beginning of a large answer, which the server writes by itself once its
+// buffer is full. Sent together with the rest it saves the system half its work, and
+// no connection needs a buffer for large answers.
+type held struct {
+	bytes [writeBuffer]byte
+	size  int
+	parts [2][]byte
+}
+
+// writeBuffer is how many bytes of answers a server gathers before it writes them.
+const writeBuffer = 4096
+
+// spares are kept to be used again: each is held but for a moment.
+var spares = sync.Pool{New: func() any { return new(held) }}
 
 // connOf returns what a keeper accepted under a server's connection, nil if no
 // keeper did.
@@ -101,10 +120,12 @@ func (c *conn) enter(state fasthttp.ConnState) {
 	}
 }
 
-// answer says when the answer was ready that is written next: its time begins
-// there. It tells whether the connection is to be closed behind it.
-func (c *conn) answer(ready time.Time) (last bool) {
+// answer says which answer is written next and when it was ready, since its time
+// begins there. It tells whether the connection is to be closed behind it.
+func (c *conn) answer(rc *fasthttp.RequestCtx, ready time.Time) (last bool) {
 	c.answered, c.writes.due = ready.Sub(c.opened), true
+	// Under TLS, what is written here is not what the server writes.
+	c.large = bytesOf(rc) >= writeBuffer && rc.Conn() == net.Conn(c)
 	return c.keeper.draining.Load()
 }
 
@@ -131,7 +152,30 @@ func (c *conn) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return c.Conn.Write(p)
+	switch {
+	case c.held != nil:
+		return c.writeHeld(p)
+	case c.large && len(p) <= writeBuffer: // there is more of the body than fits in here
+		c.large = false
+		c.held, _ = spares.Get().(*held)
+		c.held.size = copy(c.held.bytes[:], p)
+		return len(p), nil
+	default:
+		return c.Conn.Write(p)
+	}
+}
+
+// writeHeld writes what is held, and p, at once.
+func (c *conn) writeHeld(p []byte) (int, error) {
+	h := c.held
+	c.held, c.large = nil, false
+	h.parts = [2][]byte{h.bytes[:h.size], p}
+	c.parts = h.parts[:]
+	n, err := c.parts.WriteTo(c.Conn)
+	written := max(0, int(n)-h.size)
+	h.parts = [2][]byte{}
+	spares.Put(h)
+	return written, err
 }
 
 // Close closes the connection.

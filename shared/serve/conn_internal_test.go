@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"crypto/tls"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,7 @@ type told struct {
 	opened        time.Time
 	reads, writes []time.Duration // deadlines, as times since it opened; -1 for none
 	takes         time.Duration
+	written       []string
 }
 
 func (c *told) since(t time.Time) time.Duration {
@@ -36,8 +39,12 @@ func (c *told) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-func (c *told) Read(p []byte) (int, error)  { <-time.After(c.takes); return len(p), nil }
-func (c *told) Write(p []byte) (int, error) { <-time.After(c.takes); return len(p), nil }
+func (c *told) Read(p []byte) (int, error) { <-time.After(c.takes); return len(p), nil }
+func (c *told) Write(p []byte) (int, error) {
+	<-time.After(c.takes)
+	c.written = append(c.written, string(p))
+	return len(p), nil
+}
 
 // keptConn returns a connection whose limits are kept, and what the system is told
 // of them.
@@ -45,6 +52,14 @@ func keptConn(read, write, idle time.Duration) (*conn, *told) {
 	server := &fasthttp.Server{ReadTimeout: read, WriteTimeout: write, IdleTimeout: idle}
 	system := &told{opened: time.Now()}
 	return keep(server, nil, nil).take(system, func() {}), system
+}
+
+// request returns a request of a connection that is answered with a body of a size.
+func request(c net.Conn, body int) *fasthttp.RequestCtx {
+	var rc fasthttp.RequestCtx
+	rc.Init2(c, nil, false)
+	rc.Response.SetBodyRaw(make([]byte, body))
+	return &rc
 }
 
 // do has a connection read or write, or fails the test.
@@ -82,7 +97,7 @@ func TestDeadlinesOfOneRequest(t *testing.T) {
 		system.expectTold(t, nil, nil)
 
 		<-time.After(s)
-		c.answer(time.Now())
+		c.answer(request(c, 0), time.Now())
 		<-time.After(s) // its time begins when the answer is ready
 		do(t, c.Write)
 		do(t, c.Write)
@@ -102,6 +117,7 @@ func TestDeadlinesOfManyRequests(t *testing.T) {
 		const read, write, idle = 10 * s, 4 * s, 75 * s
 		c, system := keptConn(read, write, idle)
 		do(t, c.Read)
+		rc := request(c, 0)
 		var reads, writes []time.Duration
 		standing := func(told []time.Duration, limit, slack time.Duration) {
 			t.Helper()
@@ -112,7 +128,7 @@ func TestDeadlinesOfManyRequests(t *testing.T) {
 		}
 		for range 10_000 {
 			c.enter(fasthttp.StateActive)
-			c.answer(time.Now())
+			c.answer(rc, time.Now())
 			do(t, c.Write)
 			writes = append(writes, system.writes...)
 			standing(writes, write, 400*ms)
@@ -147,7 +163,7 @@ func TestDeadlinesOfOthers(t *testing.T) {
 		if err := c.SetWriteDeadline(time.Now().Add(20 * s)); err != nil {
 			t.Fatal(err)
 		}
-		c.answer(time.Now())
+		c.answer(request(c, 0), time.Now())
 		do(t, c.Write)
 		system.expectTold(t, []time.Duration{60 * s}, []time.Duration{20 * s})
 
@@ -187,4 +203,59 @@ func TestDeadlinesWithoutLimits(t *testing.T) {
 		do(t, c.Read)
 		system.expectTold(t, []time.Duration{11 * s}, nil)
 	})
+}
+
+// The beginning of a large answer waits for the rest, but no answer waits for
+// another one.
+func TestLargeAnswersAreWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+
+	c, system := keptConn(0, 0, 0)
+	full, rest := strings.Repeat("f", writeBuffer), strings.Repeat("r", 3*writeBuffer)
+	f := func(written string, want ...string) {
+		t.Helper()
+		if n, err := c.Write([]byte(written)); n != len(written) || err != nil {
+			t.Fatalf("of %d bytes, %d are written, %v", len(written), n, err)
+		}
+		if diff := cmp.Diff(want, system.written); diff != "" {
+			t.Errorf("written at once (-want +got):\n%s", diff)
+		}
+		system.written = nil
+	}
+
+	// The system is given both parts in one call; to see them, the test is given two.
+	c.answer(request(c, writeBuffer), time.Now())
+	f(full)
+	f("r", full, "r")
+	c.answer(request(c, 4*writeBuffer), time.Now())
+	f(full)
+	f(rest, full, rest)
+	f("more", "more")
+	f(full, full)
+
+	// A smaller one might be all there is.
+	c.answer(request(c, writeBuffer-1), time.Now())
+	f(full, full)
+
+	// A pipeline of large ones, whose last parts the server gathers.
+	c.answer(request(c, writeBuffer), time.Now())
+	f(full)
+	c.answer(request(c, writeBuffer), time.Now())
+	f(full, full, full)
+	f("last", "last")
+
+	// Those that have no body, though a handler gave them one.
+	head := request(c, writeBuffer)
+	head.Request.Header.SetMethod(fasthttp.MethodHead)
+	c.answer(head, time.Now())
+	f(full, full)
+	for _, status := range []int{fasthttp.StatusNoContent, fasthttp.StatusNotModified} {
+		rc := request(c, writeBuffer)
+		rc.SetStatusCode(status)
+		c.answer(rc, time.Now())
+		f(full, full)
+	}
+	secure := tls.Server(c, nil)
+	c.answer(request(secure, writeBuffer), time.Now())
+	f(full, full)
 }

@@ -2,11 +2,13 @@ package serve_test
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,6 +140,64 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 		}
 	}
 	writer.Wait()
+}
+
+// Answers of all sizes arrive whole, alone and in a pipeline.
+func TestAnswersOfAllSizes(t *testing.T) {
+	t.Parallel()
+
+	body := make([]byte, 100_000)
+	for i := range body {
+		body[i] = byte(i * 31 >> 3)
+	}
+	door := serve.Door{Log: silent(), Limits: limits()}
+	address := socket(t, door.Server(func(rc *fasthttp.RequestCtx) {
+		rc.Response.SetBodyRaw(body[:rc.QueryArgs().GetUintOrZero("size")])
+	}, 1024))
+	var sizes []int
+	for size := 3900; size < 4200; size++ { // about a buffer
+		sizes = append(sizes, size)
+	}
+	for size := 1; size < len(body); size += size/3 + 1 {
+		sizes = append(sizes, size, len(body)-size)
+	}
+	f := func(together int) {
+		t.Helper()
+		conn := send(t, address, "")
+		reader := bufio.NewReader(conn)
+		for batch := range slices.Chunk(sizes, together) {
+			var requests, methods strings.Builder
+			for i, size := range batch {
+				method := "GET"
+				if i%5 == 3 {
+					method = "HEAD"
+				}
+				fmt.Fprintf(&requests, "%s /?size=%d HTTP/1.1\r\nHost: veneer.test\r\n\r\n", method, size)
+				methods.WriteByte(method[0])
+			}
+			if _, err := io.WriteString(conn, requests.String()); err != nil {
+				t.Fatal(err)
+			}
+			for i, size := range batch {
+				var response fasthttp.Response
+				response.SkipBody = methods.String()[i] == 'H'
+				if err := response.Read(reader); err != nil {
+					t.Fatalf("%d of %d: %v", size, together, err)
+				}
+				want := body[:size]
+				if response.SkipBody {
+					want = nil
+				}
+				if !bytes.Equal(response.Body(), want) {
+					t.Fatalf("%d bytes among %d requests arrive as %d others", size, together, len(response.Body()))
+				}
+			}
+		}
+	}
+
+	f(1)
+	f(7)
+	f(100)
 }
 
 // Whoever asks and asks and takes no answer is not read any more, has no room beyond

@@ -117,6 +117,7 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		},
 		Concurrency:           d.Limits.MaxConnections,
 		ReadBufferSize:        d.Limits.HeaderBytes,
+		WriteBufferSize:       writeBuffer,
 		ReadTimeout:           d.Limits.ReadTimeout,
 		WriteTimeout:          d.Limits.WriteTimeout,
 		IdleTimeout:           d.Limits.IdleTimeout,

@@ -65,7 +65,7 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 
 	status, took := rc.Response.StatusCode(), time.Since(arrived)
 	r.route.counts.count(r.shard, status, took)
-	if c := connOf(rc.Conn()); c != nil && c.answer(arrived.Add(took)) {
+	if c := connOf(rc.Conn()); c != nil && c.answer(rc, arrived.Add(took)) {
 		rc.SetConnectionClose()
 	}
 	//nolint:gosec // who guesses which requests are logged has won nothing
@@ -121,8 +121,8 @@ func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
 // bytesOf returns the size of the body that a request is answered with, -1 for a
 // stream, of which nobody knows yet.
 func bytesOf(rc *fasthttp.RequestCtx) int {
-	switch {
-	case rc.IsHead():
+	switch status := rc.Response.StatusCode(); {
+	case rc.IsHead(), rc.Response.SkipBody, status == fasthttp.StatusNoContent, status == fasthttp.StatusNotModified:
 		return 0
 	case rc.Response.IsBodyStream():
 		return -1
