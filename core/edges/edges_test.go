@@ -280,6 +280,7 @@ func TestAcknowledge(t *testing.T) {
 	if diff := cmp.Diff(want, <-purges); diff != "" {
 		t.Errorf("purged (-want +got):\n%s", diff)
 	}
+}
 
 func TestLiked(t *testing.T) {
 	t.Parallel()
