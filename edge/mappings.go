@@ -18,8 +18,9 @@ import (
 
 // MappingsConfig bounds what is remembered of mappings.
 type MappingsConfig struct {
-	Bytes    int64         `env:"MAPPING_BYTES" envDefault:"67108864" help:"memory for what names and numbers lead to, in bytes"`
-	MaxStale time.Duration `env:"MAX_STALE" envDefault:"24h" help:"longest time that remembered answers are given while core is away; 0s gives none"`
+	Bytes         int64         `env:"MAPPING_BYTES" envDefault:"33554432" help:"memory for what names and numbers lead to, in bytes"`
+	NegativeBytes int64         `env:"NEGATIVE_BYTES" envDefault:"8388608" help:"memory for names and numbers that lead nowhere, in bytes"`
+	MaxStale      time.Duration `env:"MAX_STALE" envDefault:"24h" help:"longest time that remembered answers are given while core is away; 0s gives none"`
 }
 
 const (
@@ -70,7 +71,9 @@ var (
 	changesHeard  = metrics.NewCounter("veneer_edge_changes_total")
 	beatsHeard    = metrics.NewCounter("veneer_edge_beats_total")
 	timesForgot   = metrics.NewCounter("veneer_edge_forgot_all_total")
-	evictions     = metrics.NewCounter("veneer_edge_mappings_evicted_total")
+	// Those that lead somewhere, and those that lead nowhere.
+	mappingsEvicted  = metrics.NewCounter("veneer_edge_mappings_evicted_total")
+	negativesEvicted = metrics.NewCounter("veneer_edge_negatives_evicted_total")
 )
 
 // Mappings remembers what keys lead to, and never believes a memory that core
@@ -116,16 +119,19 @@ var landedAlready = func() chan struct{} { c := make(chan struct{}); close(c); r
 // have been told of the beginning of a stream.
 func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 	const least = 1 << 16
-	if config.Bytes < least {
+	switch {
+	case config.Bytes < least:
 		return nil, fmt.Errorf("MAPPING_BYTES: %d bytes are too few; at least %d are needed", config.Bytes, least)
-	}
-	if config.MaxStale < 0 {
+	case config.NegativeBytes < least:
+		return nil, fmt.Errorf("NEGATIVE_BYTES: %d bytes are too few; at least %d are needed", config.NegativeBytes, least)
+	case config.MaxStale < 0:
 		return nil, fmt.Errorf("MAX_STALE is %s, but must not be negative", config.MaxStale)
 	}
 	m := &Mappings{core: core, maxStale: config.MaxStale, born: time.Now(), seed: maphash.MakeSeed()}
 	m.vouched.Store(math.MinInt64 / 2)
 	for i := range m.shards {
-		m.shards[i].budget = config.Bytes / shardCount
+		m.shards[i].existing = line{budget: config.Bytes / shardCount, evicted: mappingsEvicted}
+		m.shards[i].missing = line{budget: config.NegativeBytes / shardCount, evicted: negativesEvicted}
 		m.shards[i].forget()
 	}
 	return m, nil
@@ -370,18 +376,27 @@ func (m *Mappings) Expose(set *metrics.Set) {
 		return (m.now() - max(0, time.Duration(m.vouched.Load()))).Seconds()
 	})
 	set.NewGauge("veneer_edge_revision", func() float64 { return float64(m.Position().Revision) })
-	set.NewGauge("veneer_edge_mappings", func() float64 { count, _ := m.usage(); return float64(count) })
-	set.NewGauge("veneer_edge_mappings_bytes", func() float64 { _, bytes := m.usage(); return float64(bytes) })
+	for name, part := range map[string]func(*shard) *line{
+		"mappings":  func(s *shard) *line { return &s.existing },
+		"negatives": func(s *shard) *line { return &s.missing },
+	} {
+		set.NewGauge("veneer_edge_"+name, func() float64 { count, _, _ := m.usage(part); return float64(count) })
+		set.NewGauge("veneer_edge_"+name+"_bytes", func() float64 { _, bytes, _ := m.usage(part); return float64(bytes) })
+		set.NewGauge("veneer_edge_"+name+"_budget_bytes", func() float64 { _, _, budget := m.usage(part); return float64(budget) })
+	}
 }
 
-// usage returns how many mappings are remembered, and in how many bytes.
-func (m *Mappings) usage() (count int, bytes int64) {
+// usage returns how many memories stand in a part of every shard, in how many
+// bytes, and in how many they may.
+func (m *Mappings) usage(part func(*shard) *line) (count int, bytes, budget int64) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.RLock()
-		count += len(s.nodes)
-		bytes += s.bytes
+		l := part(s)
+		count += l.count
+		bytes += l.bytes
+		budget += l.budget
 		s.mu.RUnlock()
 	}
-	return count, bytes
+	return count, bytes, budget
 }

@@ -213,7 +213,7 @@ func playWorld(t *testing.T, seed uint64) {
 		keys[i] = mapping.TID(int64(i + 1))
 		w.set(keys[i], 1)
 	}
-	m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Minute}, w)
+	m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Minute}, w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func play(t *testing.T, scene func(s script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := script{T: t, desk: desk{questions: make(chan *asked), refuses: map[mapping.Key]error{}}}
-		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: 24 * time.Hour}, s.desk)
+		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.desk)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestNothingIsKeptBeforeTheStreamBegins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := script{T: t, desk: desk{questions: make(chan *asked), refuses: map[mapping.Key]error{}}}
-		s.m, _ = NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, s.desk)
+		s.m, _ = NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, s.desk)
 		if err := s.m.Check(t.Context()); err == nil {
 			t.Error("Check of mappings that heard nothing: nil")
 		}
@@ -694,8 +694,9 @@ func TestNewMappingsRefuses(t *testing.T) {
 			t.Errorf("NewMappings(%+v): nil", config)
 		}
 	}
-	f(MappingsConfig{Bytes: 1, MaxStale: time.Hour})
-	f(MappingsConfig{Bytes: 1 << 20, MaxStale: -1})
+	f(MappingsConfig{Bytes: 1, NegativeBytes: 1 << 20, MaxStale: time.Hour})
+	f(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1, MaxStale: time.Hour})
+	f(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: -1})
 }
 
 // instant is a core that knows every key and answers at once.
@@ -711,7 +712,7 @@ func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const budget = 1 << 18
-		m, err := NewMappings(MappingsConfig{Bytes: budget, MaxStale: time.Hour}, instant{})
+		m, err := NewMappings(MappingsConfig{Bytes: budget, NegativeBytes: 1 << 16, MaxStale: time.Hour}, instant{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -740,12 +741,12 @@ func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
 			if i%7 == 0 {
 				s.apply(mapping.Event{Position: at(10), Keys: []mapping.Key{key, mapping.Name(fmt.Sprintf("visitor%d", i/2))}})
 			}
-			count, bytes := m.usage()
+			count, bytes, _ := m.usage(existing)
 			if most = max(most, count); bytes > budget {
 				t.Fatalf("%d mappings take %d bytes; want at most %d", count, bytes, budget)
 			}
 		}
-		count, bytes := m.usage()
+		count, bytes, _ := m.usage(existing)
 		if count < 400 {
 			t.Errorf("%d mappings remain; the budget has room for more", count)
 		}
@@ -753,27 +754,109 @@ func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
 		t.Logf("%d mappings in %d bytes", count, bytes)
 
 		s.apply(mapping.Event{Position: at(11), Start: true})
-		if count, bytes := m.usage(); count != 0 || bytes != 0 {
+		if count, bytes, _ := m.usage(existing); count != 0 || bytes != 0 {
 			t.Errorf("after all is forgotten, %d mappings take %d bytes", count, bytes)
 		}
 	})
 }
 
-// checkLines walks the line of every shard both ways.
+// existing and missing are the parts of a shard.
+func existing(s *shard) *line { return &s.existing }
+func missing(s *shard) *line  { return &s.missing }
+
+// checkLines walks the lines of every shard both ways.
 func (m *Mappings) checkLines(t *testing.T) {
 	t.Helper()
 	for i := range m.shards {
 		s := &m.shards[i]
-		forth, back, bytes := 0, 0, int64(0)
-		for n := s.oldest; n != nil; n = n.later {
-			forth++
-			bytes += n.bytes
+		for _, l := range []*line{&s.existing, &s.missing} {
+			forth, back, bytes := 0, 0, int64(0)
+			for n := l.oldest; n != nil; n = n.later {
+				forth++
+				bytes += n.bytes
+			}
+			for n := l.latest; n != nil; n = n.older {
+				back++
+			}
+			if forth != l.count || back != l.count || bytes != l.bytes {
+				t.Errorf("shard %d: %d nodes forth, %d back, %d known; %d bytes, %d known", i, forth, back, l.count, bytes, l.bytes)
+			}
 		}
-		for n := s.latest; n != nil; n = n.older {
-			back++
-		}
-		if forth != len(s.nodes) || back != len(s.nodes) || bytes != s.bytes {
-			t.Errorf("shard %d: %d nodes forth, %d back, %d known; %d bytes, %d known", i, forth, back, len(s.nodes), bytes, s.bytes)
+		if known := s.existing.count + s.missing.count; known != len(s.nodes) {
+			t.Errorf("shard %d: %d nodes stand in lines, %d are known", i, known, len(s.nodes))
 		}
 	}
+}
+
+// half is a core that knows every name that begins with a "y", and no other.
+type half struct{}
+
+func (half) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	if key[len(mapping.NamePrefix)] == 'y' {
+		return mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil
+	}
+	return mapping.Mapping{}, at(10), nil
+}
+
+func (half) Refusal(mapping.Key) error { return nil }
+
+func TestNamesThatLeadNowherePushOutNoOthers(t *testing.T) {
+	t.Parallel()
+	for flood, others := range map[string]string{"no": "yes", "yes": "no"} {
+		synctest.Test(t, func(t *testing.T) {
+			const budget = 1 << 18
+			m, err := NewMappings(MappingsConfig{Bytes: budget, NegativeBytes: budget, MaxStale: time.Hour}, half{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := script{T: t, m: m}
+			s.apply(mapping.Event{Position: at(10), Start: true})
+			s.beat(10)
+			look := func(name string) Source {
+				_, source, err := m.Lookup(t.Context(), mapping.Name(name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return source
+			}
+			const few = 200
+			for i := range few {
+				look(fmt.Sprintf("%s%d", others, i))
+			}
+			for i := range 10_000 {
+				look(fmt.Sprintf("%s%d", flood, i))
+				for name, part := range map[string]func(*shard) *line{"existing": existing, "missing": missing} {
+					if _, bytes, _ := m.usage(part); i%1000 == 0 && bytes > budget {
+						t.Fatalf("%s: %d bytes; want at most %d", name, bytes, budget)
+					}
+				}
+			}
+			for i := range few {
+				if name := fmt.Sprintf("%s%d", others, i); look(name) != Kept {
+					t.Errorf("%s is forgotten after a flood of %s", name, flood)
+				}
+			}
+			m.checkLines(t)
+		})
+	}
+}
+
+func TestNameMayComeToLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		got := s.ask(key)
+		s.answer(s.question(key), mapping.Mapping{}, at(10))
+		s.want(got, outcome{Source: Asked})
+		if count, _, _ := s.m.usage(missing); count != 1 {
+			s.Errorf("%d names lead nowhere; want 1", count)
+		}
+		s.change(11, key)
+		s.learn(key, 1, 11)
+		absent, _, _ := s.m.usage(missing)
+		present, _, _ := s.m.usage(existing)
+		if absent != 0 || present != 1 {
+			s.Errorf("%d names lead nowhere and %d somewhere; want 0 and 1", absent, present)
+		}
+		s.m.checkLines(s.T)
+	})
 }

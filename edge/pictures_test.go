@@ -59,7 +59,7 @@ func (s *studio) CanWebP() bool    { return true }
 
 func (s *studio) open(t *testing.T, config Config) *Pictures {
 	t.Helper()
-	mappings, err := NewMappings(MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, instant{})
+	mappings, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, instant{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
@@ -30,18 +32,27 @@ type flight struct {
 // shard is a part of all keys: what is remembered of them and which of them are
 // being asked about.
 //
-// Its memories are bounded in bytes. They stand in a line, the latest first, and
-// the hand goes along it from the end, removing what nobody has looked at since
-// it last came by. This is the algorithm SIEVE. Finding something moves nothing
-// in the line, so that visitors need the lock for reading only.
+// Keys that lead nowhere stand in a line of their own, with a budget of its own:
+// anybody can make up any number of names, which must not cost the memory of
+// those that exist.
 type shard struct {
 	mu      sync.RWMutex
 	nodes   map[mapping.Key]*node
 	flights map[mapping.Key]*flight
 
+	existing, missing line
+}
+
+// line is memories bounded in bytes, the latest first. The hand goes along it
+// from the end, removing what nobody has looked at since it last came by. This is
+// the algorithm SIEVE. Finding something moves nothing in the line, so that
+// visitors need the lock for reading only.
+type line struct {
 	latest, oldest *node
 	hand           *node // nil: at the oldest
+	count          int
 	bytes, budget  int64
+	evicted        *metrics.Counter
 }
 
 type node struct {
@@ -49,6 +60,7 @@ type node struct {
 	memory
 	bytes        int64
 	visited      atomic.Bool
+	line         *line
 	later, older *node
 }
 
@@ -102,86 +114,106 @@ func (s *shard) forget() {
 		f.outdated = true
 	}
 	s.nodes, s.flights = map[mapping.Key]*node{}, map[mapping.Key]*flight{}
-	s.latest, s.oldest, s.hand = nil, nil, nil
-	s.bytes = 0
+	for _, l := range []*line{&s.existing, &s.missing} {
+		*l = line{budget: l.budget, evicted: l.evicted}
+	}
 }
 
 // keep remembers a key. The caller holds mu.
 func (s *shard) keep(key mapping.Key, known memory) {
-	n := &node{key: key, memory: known, bytes: bytesOf(key, known.mapping)}
+	n := &node{key: key, memory: known, bytes: bytesOf(key, known.mapping), line: &s.existing}
+	if known.mapping == (mapping.Mapping{}) {
+		n.line = &s.missing
+	}
 	if former, ok := s.nodes[key]; ok {
 		// Renewed because somebody wanted it.
 		n.visited.Store(true)
 		s.remove(former)
 	}
-	if n.bytes > s.budget {
+	if n.bytes > n.line.budget {
 		return
 	}
-	for s.bytes+n.bytes > s.budget {
-		s.evict()
+	for n.line.bytes+n.bytes > n.line.budget {
+		s.remove(n.line.next())
+		n.line.evicted.Inc()
 	}
-	n.older = s.latest
-	if s.latest != nil {
-		s.latest.later = n
-	} else {
-		s.oldest = n
-	}
-	s.latest = n
+	n.line.add(n)
 	s.nodes[key] = n
-	s.bytes += n.bytes
 }
 
-// evict removes one memory. The caller holds mu and knows that there is one.
-func (s *shard) evict() {
-	n := s.hand
+// remove forgets what a node remembers. The caller holds mu.
+func (s *shard) remove(n *node) {
+	n.line.remove(n)
+	delete(s.nodes, n.key)
+}
+
+// next returns the memory that is to make room, from a line that is not empty.
+func (l *line) next() *node {
+	n := l.hand
 	if n == nil {
-		n = s.oldest
+		n = l.oldest
 	}
 	for n.visited.Load() {
 		n.visited.Store(false)
 		if n = n.later; n == nil {
-			n = s.oldest
+			n = l.oldest
 		}
 	}
-	s.hand = n
-	s.remove(n)
-	evictions.Inc()
+	l.hand = n
+	return n
 }
 
-// remove takes a node out of the line. The caller holds mu.
-func (s *shard) remove(n *node) {
-	if s.hand == n {
-		s.hand = n.later
+// add puts a node at the beginning of the line.
+func (l *line) add(n *node) {
+	n.older = l.latest
+	if l.latest != nil {
+		l.latest.later = n
+	} else {
+		l.oldest = n
+	}
+	l.latest = n
+	l.count++
+	l.bytes += n.bytes
+}
+
+// remove takes a node out of the line.
+func (l *line) remove(n *node) {
+	if l.hand == n {
+		l.hand = n.later
 	}
 	if n.later != nil {
 		n.later.older = n.older
 	} else {
-		s.latest = n.older
+		l.latest = n.older
 	}
 	if n.older != nil {
 		n.older.later = n.later
 	} else {
-		s.oldest = n.later
+		l.oldest = n.later
 	}
-	delete(s.nodes, n.key)
-	s.bytes -= n.bytes
+	l.count--
+	l.bytes -= n.bytes
 }
 
 // What things take in memory, but for the texts in them. A map has room to spare
-// for every entry, and a node is rounded up to a size that the allocator knows.
+// for every entry.
 var (
-	nodeBytes    = int64(reflect.TypeFor[node]().Size()) + 96
-	playerBytes  = int64(reflect.TypeFor[mapping.Player]().Size())
-	userBytes    = int64(reflect.TypeFor[mapping.User]().Size())
-	textureBytes = int64(reflect.TypeFor[mapping.Texture]().Size())
+	nodeBytes    = allocated(int(reflect.TypeFor[node]().Size())) + 56
+	playerBytes  = allocated(int(reflect.TypeFor[mapping.Player]().Size()))
+	userBytes    = allocated(int(reflect.TypeFor[mapping.User]().Size()))
+	textureBytes = allocated(int(reflect.TypeFor[mapping.Texture]().Size()))
 )
+
+// allocated returns what so many bytes take in memory: the allocator knows few
+// sizes, and small ones are multiples of 16 mostly.
+func allocated(bytes int) int64 { return int64(bytes+15) &^ 15 }
 
 // bytesOf returns what a memory takes.
 func bytesOf(key mapping.Key, known mapping.Mapping) int64 {
-	bytes := nodeBytes + int64(len(key))
+	bytes := nodeBytes + allocated(len(key))
 	textures := []*mapping.Texture{known.Texture}
 	if player := known.Player; player != nil {
-		bytes += playerBytes + int64(len(player.UUID)+len(player.Name))
+		bytes += playerBytes + allocated(len(player.UUID)) + allocated(len(player.Name))
 		textures = append(textures, player.Skin, player.Cape)
 	}
 	if user := known.User; user != nil {

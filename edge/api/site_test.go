@@ -131,7 +131,7 @@ func open(t testing.TB, changes ...func(*setup)) *site {
 	s.store, s.studio.files = store, origin.NewFiles(store)
 	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Timeout: 2 * time.Second}, log)
 	must(t, err)
-	s.mappings, err = edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 20, MaxStale: time.Hour}, core)
+	s.mappings, err = edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
 	must(t, err)
 	pictures, err := edge.NewPictures(with.pictures, s.mappings, s.studio, s.studio, paint.Default())
 	must(t, err)

@@ -1,0 +1,82 @@
+//go:build !race
+
+package edge
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// heap returns how many bytes of the heap are in use once nothing is left that
+// nobody refers to.
+func heap() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalisers and pools held
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// TestMappingsTakeWhatTheyCost compares what mappings are thought to take with
+// how much the heap grows. It has the heap to itself.
+func TestMappingsTakeWhatTheyCost(t *testing.T) {
+	sheet := func(i int) *mapping.Texture { return &mapping.Texture{TID: int64(i), Hash: skin.Hash{byte(i)}} }
+	for name, test := range map[string]struct {
+		key   func(i int) mapping.Key
+		leads func(i int) mapping.Mapping
+	}{
+		"players": {
+			func(i int) mapping.Key { return mapping.Name(fmt.Sprintf("player_%d", i)) },
+			func(i int) mapping.Mapping {
+				player := &mapping.Player{Name: fmt.Sprintf("Player_%d", i), UUID: strings.Repeat("x", 36), Skin: sheet(i), Cape: sheet(i)}
+				return mapping.Mapping{Player: player}
+			},
+		},
+		"users": {
+			func(i int) mapping.Key { return mapping.UID(int64(i)) },
+			func(i int) mapping.Mapping {
+				return mapping.Mapping{User: &mapping.User{UID: int64(i), Avatar: 1, Texture: sheet(i)}}
+			},
+		},
+		"files": {
+			func(i int) mapping.Key { return mapping.Hash(skin.Hash{byte(i), byte(i >> 8), byte(i >> 16)}) },
+			func(i int) mapping.Mapping { return mapping.Mapping{Texture: sheet(i)} },
+		},
+		"nothing": {
+			func(i int) mapping.Key { return mapping.Name(fmt.Sprintf("no_such_player_%d", i)) },
+			func(int) mapping.Mapping { return mapping.Mapping{} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// How much room maps leave free depends on how many there are: these are
+			// from hardly any to half.
+			worst := 0.0
+			for _, n := range []int{50_000, 60_000, 100_000} {
+				m, err := NewMappings(MappingsConfig{Bytes: 1 << 30, NegativeBytes: 1 << 30, MaxStale: time.Hour}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := heap()
+				for i := range n {
+					key := test.key(i)
+					m.shard(key).keep(key, memory{mapping: test.leads(i)})
+				}
+				grown := heap() - before
+				_, somewhere, _ := m.usage(existing)
+				_, nowhere, _ := m.usage(missing)
+				ratio := float64(grown) / float64(somewhere+nowhere)
+				t.Logf("%d: %d bytes each, thought to be %d", n, grown/int64(n), (somewhere+nowhere)/int64(n))
+				worst = max(worst, ratio)
+			}
+			if worst < 0.85 || worst > 1.05 {
+				t.Errorf("they take %.2f of what they are thought to; want at most 1.05, and not much less", worst)
+			}
+		})
+	}
+}
