@@ -1,29 +1,98 @@
 package edge
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"reflect"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/dgraph-io/ristretto/v2"
-	"golang.org/x/sync/singleflight"
 )
 
-// entryBytes is about what a value costs in memory beside its own bytes: its
-// places in the two maps of the store, with the room that maps leave free, and
-// the slice header.
-const entryBytes = 256
+// Outcome says how somebody came by a value.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Hit       Outcome = iota // it was in memory
+	Coalesced                // it was being made for somebody else
+	Rendered                 // it was made for them
+)
+
+// String returns hit, coalesced or rendered.
+func (o Outcome) String() string { return [...]string{"hit", "coalesced", "rendered"}[o] }
+
+const (
+	// placeBytes is what it takes to have an entry in the two maps of the store and
+	// in the ledger, with the room that they leave free.
+	placeBytes = 184
+	// backOffLeast and backOffMost bound for how long a failure is remembered: the
+	// longer the more often it has happened in a row.
+	backOffLeast, backOffMost = 100 * time.Millisecond, 2 * time.Second
+	// failuresKept is how many failures are remembered.
+	failuresKept = 1024
+)
+
+// passing is a failure that says nothing about the next try.
+type passing struct{ error }
+
+func (p passing) Unwrap() error { return p.error }
 
 // cache is values that never change, by name, bounded in bytes. A value that is
 // not there is loaded once, however many ask for it.
+//
+// The store keeps the values and the ledger decides which: the store's own policy
+// knows nothing of their size, and so would keep one large value in the place of
+// many small ones that are used as much. It is never asked, as the ledger has
+// made room before anything comes in.
 type cache[V any] struct {
-	kind    string
-	store   *ristretto.Cache[[]byte, V]
-	size    func(V) int
-	flights singleflight.Group
+	kind string
+	size func(V) int
+	seed maphash.Seed
+	now  func() time.Time
+
+	// store is never closed: it holds nothing but memory, and a load that ends
+	// late may still bring something.
+	store *ristretto.Cache[uint64, *entry[V]]
+	hits  atomic.Uint64
+
+	mu                sync.Mutex // of what follows
+	loads             map[string]*load[V]
+	failures          map[string]failure
+	misses, coalesced uint64
+
+	// books is held while the store is told what the ledger says, so that it hears
+	// all in the same order. It is locked after mu, if at all.
+	books                             sync.Mutex
+	ledger                            *ledger
+	added, evicted, rejected, dropped uint64
+}
+
+// entry is a value that may be kept.
+type entry[V any] struct {
+	account
+	name  string
+	value V
+}
+
+// load is a value on its way.
+type load[V any] struct {
+	done  chan struct{} // closed once entry and err are set
+	entry *entry[V]
+	err   error
+}
+
+// failure is a load that came to nothing.
+type failure struct {
+	err   error
+	wait  time.Duration
+	until time.Time
 }
 
 // newCache returns a cache that may take so many bytes. typical is the usual size
@@ -32,86 +101,205 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 	if bytes < 1<<20 {
 		return nil, fmt.Errorf("%d bytes are too few; at least %d are needed", bytes, 1<<20)
 	}
-	store, err := ristretto.NewCache(&ristretto.Config[[]byte, V]{
-		NumCounters: 10 * bytes / (typical + entryBytes), // ten for every value, as the library advises
-		MaxCost:     bytes,
-		BufferItems: 64,
-		Metrics:     true,
-		// The library's own idea of the cost of an entry leaves out most of it;
-		// entryBytes stands for all.
-		IgnoreInternalCost: true,
+	store, err := ristretto.NewCache(&ristretto.Config[uint64, *entry[V]]{
+		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },
+		MaxCost:            bytes,
+		IgnoreInternalCost: true, // the cost is all that a value takes
+		NumCounters:        1 << 10,
+		BufferItems:        64,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the %s cache: %w", kind, err)
 	}
-	return &cache[V]{kind: kind, store: store, size: size}, nil
+	return &cache[V]{
+		kind:     kind,
+		size:     size,
+		seed:     maphash.MakeSeed(),
+		now:      time.Now,
+		store:    store,
+		loads:    map[string]*load[V]{},
+		failures: map[string]failure{},
+		ledger:   newLedger(bytes, typical+placeBytes),
+	}, nil
 }
 
 // get returns the value if it is in memory.
-func (c *cache[V]) get(name []byte) (V, bool) { return c.store.Get(name) }
-
-// load returns the value, from memory or from fetch. Everybody who asks while
-// fetch runs waits for the same outcome, each as long as their own ctx lets
-// them; fetch itself gets a context of its own that outlives any of them. Only
-// success is remembered.
-func (c *cache[V]) load(ctx context.Context, name []byte, fetch func(ctx context.Context) (V, error)) (V, error) {
+func (c *cache[V]) get(name []byte) (V, bool) {
+	if e := c.find(name); e != nil {
+		c.hits.Add(1)
+		e.use()
+		return e.value, true
+	}
 	var none V
-	name = bytes.Clone(name) // the flight outlives the caller
-	landed := c.flights.DoChan(string(name), func() (value any, err error) {
-		defer func() {
-			// A panic in a flight would otherwise end the program.
-			if caught := recover(); caught != nil {
-				value, err = nil, fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
-			}
-		}()
-		// Another flight may have landed since the caller looked.
-		if kept, ok := c.store.Get(name); ok {
-			return kept, nil
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		fetched, err := fetch(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.store.Set(name, fetched, int64(c.size(fetched)+len(name)+entryBytes))
-		// The store takes values in its own time. Whoever asks once this flight is
-		// over must find the value there, or it would be fetched again.
-		c.store.Wait()
-		return fetched, nil
-	})
+	return none, false
+}
+
+// find returns what the store has by a name, nil if nothing.
+func (c *cache[V]) find(name []byte) *entry[V] {
+	if e, ok := c.store.Get(maphash.Bytes(c.seed, name)); ok && e.name == string(name) {
+		return e
+	}
+	return nil
+}
+
+// load returns the value, from memory or from fetch, and how it came. Everybody
+// who asks while fetch runs waits for the same outcome, each as long as their own
+// ctx lets them; fetch itself gets a context of its own that outlives any of them.
+//
+// An error is given to whoever asks in the next moments too, and after that the
+// next one tries again; unless it is passing, when they do so at once.
+func (c *cache[V]) load(ctx context.Context, name []byte, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
+	var none V
+	l, outcome, err := c.join(ctx, name, fetch)
+	if err != nil {
+		return none, outcome, err
+	}
 	select {
 	case <-ctx.Done():
-		return none, ctx.Err()
-	case outcome := <-landed:
-		if outcome.Err != nil {
-			return none, outcome.Err
-		}
-		value, ok := outcome.Val.(V)
-		if !ok {
-			return none, errors.New("BUG: a flight brought something of another type")
-		}
-		return value, nil
+		return none, outcome, ctx.Err()
+	case <-l.done:
 	}
+	if l.err != nil {
+		return none, outcome, l.err
+	}
+	if outcome != Rendered {
+		l.entry.use()
+	}
+	return l.entry.value, outcome, nil
+}
+
+// join returns the load of a name that is under way, or begins one. Instead, it
+// returns the error of one that failed just now.
+func (c *cache[V]) join(ctx context.Context, name []byte, fetch func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l, ok := c.loads[string(name)]; ok {
+		c.coalesced++
+		return l, Coalesced, nil
+	}
+	// A load may have ended since the caller looked: then the store has it by now,
+	// or it is not to be kept.
+	if e := c.find(name); e != nil {
+		c.hits.Add(1)
+		l := &load[V]{done: make(chan struct{}), entry: e}
+		close(l.done)
+		return l, Hit, nil
+	}
+	if f, ok := c.failures[string(name)]; ok && c.now().Before(f.until) {
+		c.coalesced++
+		return nil, Coalesced, f.err
+	}
+	c.misses++
+	l := &load[V]{done: make(chan struct{})}
+	c.loads[string(name)] = l
+	go c.run(context.WithoutCancel(ctx), string(name), l, fetch)
+	return l, Rendered, nil
+}
+
+// run loads. Whoever waits is answered before the value is in the store, and
+// whoever comes in between still finds the load.
+func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(ctx context.Context) (V, error)) {
+	value, err := try(ctx, fetch)
+	kept := false
+	if err == nil {
+		cost := int64(reflect.TypeFor[entry[V]]().Size()) + placeBytes + allocated(len(name)) + int64(c.size(value))
+		l.entry = &entry[V]{account: account{key: maphash.String(c.seed, name), cost: cost}, name: name, value: value}
+		kept = c.keep(l.entry)
+	}
+	l.err = err
+	close(l.done)
+	if kept {
+		c.store.Wait()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.loads, name)
+	c.note(name, err)
+}
+
+// try fetches within a time of its own. A panic is an error here: it would end the
+// program.
+func try[V any](ctx context.Context, fetch func(ctx context.Context) (V, error)) (value V, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return fetch(ctx)
+}
+
+// keep puts an entry into the store if it is worth it, and reports whether it was.
+func (c *cache[V]) keep(e *entry[V]) bool {
+	c.books.Lock()
+	defer c.books.Unlock()
+	victims, ok := c.ledger.admit(&e.account)
+	for _, v := range victims {
+		c.store.Del(v.key)
+		c.evicted++
+	}
+	if !ok {
+		c.rejected++
+		return false
+	}
+	// The store takes no more when it lags very far behind.
+	if !c.store.Set(e.key, e, e.cost) {
+		c.ledger.withdraw()
+		c.dropped++
+		return false
+	}
+	c.added++
+	return true
+}
+
+// note remembers how a load ended, if that was a failure. The caller holds mu.
+func (c *cache[V]) note(name string, err error) {
+	former, again := c.failures[name]
+	if _, ok := errors.AsType[passing](err); ok || errors.Is(err, ErrShed) {
+		return
+	}
+	if err == nil {
+		delete(c.failures, name)
+		return
+	}
+	now, wait := c.now(), backOffLeast
+	if again && now.Sub(former.until) < backOffMost {
+		wait = min(2*former.wait, backOffMost)
+	}
+	if !again && len(c.failures) >= failuresKept {
+		for any := range c.failures { // whichever comes first
+			delete(c.failures, any)
+			break
+		}
+	}
+	c.failures[name] = failure{err: err, wait: wait, until: now.Add(wait)}
 }
 
 // expose adds what is known about the cache to a set of metrics.
 func (c *cache[V]) expose(set *metrics.Set) {
-	known := c.store.Metrics
-	for name, value := range map[string]func() uint64{
-		"hits_total":          known.Hits,
-		"misses_total":        known.Misses,
-		"added_total":         known.KeysAdded,
-		"evicted_total":       known.KeysEvicted,
-		"updated_total":       known.KeysUpdated,
-		"sets_dropped_total":  known.SetsDropped,
-		"sets_rejected_total": known.SetsRejected,
-		"gets_dropped_total":  known.GetsDropped,
-		"bytes":               func() uint64 { return known.CostAdded() - known.CostEvicted() },
-	} {
-		set.NewGauge(fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, name), func() float64 { return float64(value()) })
+	of := func(lock sync.Locker, value func() float64) func() float64 {
+		return func() float64 {
+			lock.Lock()
+			defer lock.Unlock()
+			return value()
+		}
 	}
-	set.NewGauge(fmt.Sprintf("veneer_edge_%s_cache_budget_bytes", c.kind), func() float64 { return float64(c.store.MaxCost()) })
+	for name, value := range map[string]func() float64{
+		"hits_total":          func() float64 { return float64(c.hits.Load()) },
+		"misses_total":        of(&c.mu, func() float64 { return float64(c.misses) }),
+		"coalesced_total":     of(&c.mu, func() float64 { return float64(c.coalesced) }),
+		"failures":            of(&c.mu, func() float64 { return float64(len(c.failures)) }),
+		"added_total":         of(&c.books, func() float64 { return float64(c.added) }),
+		"evicted_total":       of(&c.books, func() float64 { return float64(c.evicted) }),
+		"sets_rejected_total": of(&c.books, func() float64 { return float64(c.rejected) }),
+		"sets_dropped_total":  of(&c.books, func() float64 { return float64(c.dropped) }),
+		"items":               of(&c.books, func() float64 { return float64(len(c.ledger.accounts)) }),
+		"bytes":               of(&c.books, func() float64 { return float64(c.ledger.spent) }),
+		"budget_bytes":        func() float64 { return float64(c.store.MaxCost()) },
+	} {
+		set.NewGauge(fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, name), value)
+	}
 }
 
 // Expose adds what is known about the memory behind the pictures to a set of

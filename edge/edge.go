@@ -30,7 +30,6 @@ import (
 	"fmt"
 	"runtime"
 	"time"
-	"unsafe"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -39,7 +38,7 @@ import (
 // Config bounds what pictures cost.
 type Config struct {
 	CacheBytes  int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
-	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"67108864" help:"memory for decoded textures, in bytes"`
+	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"33554432" help:"memory for decoded textures, in bytes"`
 	RenderSlots int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one"`
 	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; more are answered with 503"`
 	RenderWait  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
@@ -89,7 +88,7 @@ type Pictures struct {
 	nobody     skin.Sheet
 	nobodyHash skin.Hash
 
-	finished *cache[*Picture]
+	finished *cache[Picture]
 	decoded  *cache[skin.Sheet]
 	slots    *slots
 }
@@ -102,8 +101,10 @@ func NewPictures(config Config, mappings *Mappings, files Files, renderer Render
 		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must not be negative", config.RenderSlots)
 	case config.RenderQueue < 0:
 		return nil, fmt.Errorf("RENDER_QUEUE is %d, but must not be negative", config.RenderQueue)
+	case config.RenderWait <= 0:
+		return nil, fmt.Errorf("RENDER_WAIT is %s, but must be longer than 0", config.RenderWait)
 	}
-	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(picture *Picture) int { return pictureBytes + cap(picture.Body) })
+	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(picture Picture) int { return cap(picture.Body) })
 	if err != nil {
 		return nil, fmt.Errorf("CACHE_BYTES: %w", err)
 	}
@@ -139,28 +140,24 @@ type Picture struct {
 	Body []byte
 }
 
-// pictureBytes is what a picture takes in memory beside its body.
-const pictureBytes = int(unsafe.Sizeof(Picture{}))
-
 // Finished returns the picture of a view if it is in memory. With ViewNameBytes of
 // room in scratch, which it overwrites, it allocates nothing.
-func (p *Pictures) Finished(view View, scratch []byte) (*Picture, bool) {
+func (p *Pictures) Finished(view View, scratch []byte) (Picture, bool) {
 	return p.finished.get(view.appendName(scratch[:0]))
 }
 
-// Picture returns the picture of a view and whether it had to be made.
+// Picture returns the picture of a view and how it was come by.
 //
 // A NotFound fault says that the texture's file is missing from the store.
-func (p *Pictures) Picture(ctx context.Context, view View) (picture *Picture, made bool, err error) {
+func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, error) {
 	name := view.appendName(nil)
 	if picture, ok := p.finished.get(name); ok {
-		return picture, false, nil
+		return picture, Hit, nil
 	}
-	picture, err = p.finished.load(ctx, name, func(ctx context.Context) (*Picture, error) {
+	return p.finished.load(ctx, name, func(ctx context.Context) (Picture, error) {
 		body, err := p.produce(ctx, view)
-		return &Picture{ETag: p.ETag(view), Body: body}, err
+		return Picture{ETag: p.ETag(view), Body: body}, err
 	})
-	return picture, true, err
 }
 
 // produce makes a picture, or fetches a file, in a turn of its own.
@@ -176,7 +173,8 @@ func (p *Pictures) produce(ctx context.Context, view View) (body []byte, err err
 	}
 	sheet, err := p.sheet(ctx, turn, view)
 	if err != nil {
-		return nil, err
+		// That is remembered with the sheet. Remembered twice, it would be for longer.
+		return nil, passing{err}
 	}
 	err = turn.use(ctx, func() (err error) {
 		body, err = p.renderer.Render(sheet, view.View)
@@ -198,7 +196,7 @@ func (p *Pictures) sheet(ctx context.Context, turn *turn, view View) (skin.Sheet
 	if sheet, ok := p.decoded.get(hash[:]); ok {
 		return sheet, nil
 	}
-	return p.decoded.load(ctx, hash[:], func(ctx context.Context) (sheet skin.Sheet, err error) {
+	sheet, _, err := p.decoded.load(ctx, hash[:], func(ctx context.Context) (sheet skin.Sheet, err error) {
 		file, err := p.fetch(ctx, turn, view)
 		if err != nil {
 			return skin.Sheet{}, err
@@ -214,6 +212,7 @@ func (p *Pictures) sheet(ctx context.Context, turn *turn, view View) (skin.Sheet
 		})
 		return sheet, err
 	})
+	return sheet, err
 }
 
 // fetch returns the file of a view's texture.

@@ -10,7 +10,6 @@ require (
 	github.com/valyala/fasthttp v1.74.0
 	github.com/veneer-skins/veneer/shared v0.0.0
 	golang.org/x/image v0.18.0
-	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
 )
 
@@ -36,6 +35,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )

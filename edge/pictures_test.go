@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -95,9 +96,6 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	for range visitors {
 		go func() {
 			picture, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
-			if err != nil {
-				picture = new(Picture)
-			}
 			results <- result{string(picture.Body), err}
 		}()
 	}
@@ -109,29 +107,14 @@ func TestPictureIsMadeOnce(t *testing.T) {
 		}
 	}
 	// Another picture of the same texture needs no other sheet.
-	if _, drawn, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || !drawn {
-		t.Errorf("Picture() of another size: drawn %v, %v", drawn, err)
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Rendered {
+		t.Errorf("Picture() of another size: %v, %v", outcome, err)
 	}
-	if _, drawn, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || drawn {
-		t.Errorf("Picture() once more: drawn %v, %v", drawn, err)
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome == Rendered {
+		t.Errorf("Picture() once more: %v, %v", outcome, err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
 		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 2", s.fetched.Load(), s.drawn.Load())
-	}
-}
-
-func TestWhatIsInMemoryIsNotFetchedAgain(t *testing.T) {
-	t.Parallel()
-	c, err := newCache("test", 1<<20, 1<<10, func(text string) int { return len(text) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The second is as one who looked before the first flight landed.
-	for _, text := range []string{"first", "second"} {
-		got, err := c.load(t.Context(), []byte("name"), func(context.Context) (string, error) { return text, nil })
-		if got != "first" || err != nil {
-			t.Errorf("load() = %q, %v; want the first", got, err)
-		}
 	}
 }
 
@@ -162,7 +145,7 @@ func TestVisitorWhoLeavesSpoilsNoPicture(t *testing.T) {
 	}
 }
 
-func TestFailureIsNotRemembered(t *testing.T) {
+func TestFailureIsRememberedForAMoment(t *testing.T) {
 	t.Parallel()
 	trouble := errors.New("trouble")
 	var sick atomic.Bool
@@ -175,19 +158,59 @@ func TestFailureIsNotRemembered(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		studio *studio
+		tries  func(s *studio) int64
 	}{
-		{"of the store", &studio{fetch: func(context.Context) error { return fail() }}},
-		{"of the renderer", &studio{draw: fail}},
+		{"of the store", &studio{fetch: func(context.Context) error { return fail() }}, func(s *studio) int64 { return s.fetched.Load() }},
+		{"of the renderer", &studio{draw: fail}, func(s *studio) int64 { return s.drawn.Load() }},
 	} {
 		pictures := test.studio.open(t, quick())
+		clock := newClock(pictures)
 		sick.Store(true)
-		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
-			t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
+		for range 100 {
+			if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
+				t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
+			}
+		}
+		if tries := test.tries(test.studio); tries != 1 {
+			t.Errorf("failure %s: %d tries at one moment; want 1", test.name, tries)
 		}
 		sick.Store(false)
+		clock.pass(backOffLeast)
 		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 			t.Errorf("after a failure %s: %v", test.name, err)
 		}
+	}
+}
+
+func TestBeingTurnedAwayIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	drawing, finish := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	s := &studio{draw: func() error {
+		if !first.Swap(true) {
+			close(drawing)
+			<-finish
+		}
+		return nil
+	}}
+	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 0, RenderWait: time.Second})
+	newClock(pictures) // which stands still
+	done := make(chan error, 1)
+	go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); done <- err }()
+	<-drawing
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("Picture() without a free slot: %v; want it unavailable", err)
+	}
+	close(finish)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for pictures.slots.inside.now.Load() > 0 {
+		runtime.Gosched() // the slot is left just before the picture arrives
+	}
+	await(t, pictures.finished)
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
+		t.Errorf("Picture() with a free slot, at the same moment: %v", err)
 	}
 }
 
@@ -195,8 +218,8 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 	t.Parallel()
 	s := &studio{draw: func() error { panic("a texel too far") }}
 	pictures := s.open(t, quick())
-	for range 3 { // more often than there are slots: none is lost
-		_, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
+	for i := range byte(3) { // more often than there are slots: none is lost
+		_, _, err := pictures.Picture(t.Context(), viewOf(i, 8))
 		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
 			t.Errorf("Picture() = %v; want the panic as an internal fault", err)
 		}
@@ -215,9 +238,9 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	known := pictures.decoded.store.Metrics
-	if held := known.CostAdded() - known.CostEvicted(); held > budget || known.KeysEvicted() == 0 {
-		t.Errorf("sheets take %d bytes and %d were evicted; want at most %d bytes", held, known.KeysEvicted(), budget)
+	await(t, pictures.decoded)
+	if spent, evicted := pictures.decoded.ledger.spent, pictures.decoded.evicted+pictures.decoded.rejected; spent > budget || evicted == 0 {
+		t.Errorf("sheets take %d bytes and %d had to go; want at most %d bytes", spent, evicted, budget)
 	}
 	set := metrics.NewSet()
 	pictures.Expose(set)
@@ -273,10 +296,11 @@ func TestNewPicturesRefuses(t *testing.T) {
 			t.Errorf("NewPictures(%+v) = %v; want an error about %s", config, err, setting)
 		}
 	}
-	f(Config{CacheBytes: 1, SheetBytes: 1 << 20}, "CACHE_BYTES")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: -1}, "SHEET_BYTES")
+	f(Config{CacheBytes: 1, SheetBytes: 1 << 20, RenderWait: 1}, "CACHE_BYTES")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: -1, RenderWait: 1}, "SHEET_BYTES")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderSlots: -1}, "RENDER_SLOTS")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueue: -1}, "RENDER_QUEUE")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20}, "RENDER_WAIT")
 }
 
 func TestView(t *testing.T) {

@@ -87,9 +87,9 @@ func (s *stages) of(view View) *[stageCount]histogram.Histogram { return &s[exhi
 // spent counts how long a stage of the view's making took.
 func (v View) spent(on stage, took time.Duration) { counted.of(v)[on].Observe(took) }
 
-// Rendered counts how long a renderer took for a picture. Whoever starts one for
+// CountRendered counts how long a renderer took for a picture. Whoever starts one for
 // Pictures has it tell this.
-func Rendered(view render.View, drawn, encoded time.Duration) {
+func CountRendered(view render.View, drawn, encoded time.Duration) {
 	of := counted.of(View{View: view})
 	of[drawing].Observe(drawn)
 	of[encoding].Observe(encoded)

@@ -20,7 +20,7 @@ func BenchmarkStages(b *testing.B) {
 			}
 			began := time.Now()
 			drawn := time.Now()
-			Rendered(view.View, drawn.Sub(began), time.Since(drawn))
+			CountRendered(view.View, drawn.Sub(began), time.Since(drawn))
 		}
 	})
 }

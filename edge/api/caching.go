@@ -75,14 +75,17 @@ var (
 	statusHit    = []byte("veneer; hit")
 	statusStale  = []byte("veneer; fwd=stale")
 	statusStored = []byte("veneer; fwd=miss; stored")
+	statusShared = []byte("veneer; fwd=miss; collapsed")
 )
 
 // cacheStatus says whether an answer came from memory.
-func cacheStatus(source edge.Source, drawn bool) []byte {
+func cacheStatus(source edge.Source, how edge.Outcome) []byte {
 	switch {
 	case source == edge.Stale:
 		return statusStale
-	case drawn || source == edge.Asked:
+	case how == edge.Coalesced:
+		return statusShared
+	case how == edge.Rendered || source == edge.Asked:
 		return statusStored
 	default:
 		return statusHit

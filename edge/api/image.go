@@ -86,12 +86,12 @@ func (s *Server) fetch(rc *fasthttp.RequestCtx, about subject, want edge.Want, m
 		return err
 	}
 	if !found.unchanged {
-		picture, drawn, err := s.pictures.Picture(ctx, view)
+		picture, how, err := s.pictures.Picture(ctx, view)
 		if err != nil {
 			// Also when its file is missing: nobody should remember that.
 			return err
 		}
-		found.body, found.drawn = picture.Body, drawn
+		found.body, found.how = picture.Body, how
 	}
 	s.show(rc, found, memory)
 	return nil
@@ -104,7 +104,7 @@ type shown struct {
 	led    mapping.Mapping
 	source edge.Source
 	view   edge.View
-	drawn  bool // for this request
+	how    edge.Outcome
 	etag   edge.ETag
 	// unchanged says that the visitor has it. There is no body then.
 	unchanged bool
@@ -113,11 +113,8 @@ type shown struct {
 
 // show answers with a picture or a file, or that the visitor has it already.
 func (s *Server) show(rc *fasthttp.RequestCtx, found shown, memory *scratch) {
-	header, how := &rc.Response.Header, hit
-	switch {
-	case found.drawn:
-		how = rendered
-	case found.source == edge.Asked:
+	header, how := &rc.Response.Header, outcomes[found.how]
+	if how == hit && found.source == edge.Asked {
 		how = rendered
 	}
 	if found.unchanged {
@@ -130,7 +127,7 @@ func (s *Server) show(rc *fasthttp.RequestCtx, found shown, memory *scratch) {
 	}
 	header.SetCanonical(keyETag, found.etag[:])
 	header.SetCanonical(keyCacheControl, s.cacheControl(found.about.route))
-	header.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.drawn))
+	header.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
 	memory.tags = appendTags(memory.tags[:0], found.want, found.led)
 	if !found.view.File {
 		memory.tags = appendTag(memory.tags, "render-", s.pictures.Revision())
@@ -143,7 +140,7 @@ func (s *Server) show(rc *fasthttp.RequestCtx, found shown, memory *scratch) {
 func (s *Server) absent(rc *fasthttp.RequestCtx, want edge.Want, led mapping.Mapping, source edge.Source, err error) error {
 	if fault.KindOf(err) == fault.NotFound {
 		header := &rc.Response.Header
-		header.SetCanonical(keyCacheStatus, cacheStatus(source, false))
+		header.SetCanonical(keyCacheStatus, cacheStatus(source, edge.Hit))
 		header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
 		s.tags.set(header, absenceTags(want, led))
 	}

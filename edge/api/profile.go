@@ -38,7 +38,7 @@ func (s *Server) profile(rc *fasthttp.RequestCtx, want edge.Want, led mapping.Ma
 	}
 	header.SetCanonical(keyETag, etag[:])
 	header.SetCanonical(keyCacheControl, s.byName)
-	header.SetCanonical(keyCacheStatus, cacheStatus(source, false))
+	header.SetCanonical(keyCacheStatus, cacheStatus(source, edge.Hit))
 	memory.tags = appendTags(memory.tags[:0], want, led)
 	if cape := led.Player.Cape; cape != nil {
 		memory.tags = appendTagID(memory.tags, "texture-", cape.TID)

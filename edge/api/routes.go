@@ -53,6 +53,9 @@ var outcomeNames = [outcomeCount]string{
 	refused: "refused", shed: "shed", failed: "error", preflight: "preflight",
 }
 
+// outcomes are those of answers that show something.
+var outcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Rendered: rendered}
+
 // outcomeOf returns how a request ended that failed.
 func outcomeOf(err error) outcome {
 	switch f := fault.Of(err); {

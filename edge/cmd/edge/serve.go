@@ -55,7 +55,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 
-	renderer, err := render.Start(render.Config{Encoder: config.Encoder, Log: log, Rendered: edge.Rendered})
+	renderer, err := render.Start(render.Config{Encoder: config.Encoder, Log: log, Rendered: edge.CountRendered})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,94 @@
+//go:build !race
+
+package edge
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// TestPicturesAndSheetsTakeWhatTheyCost compares what values are thought to take
+// with how much the heap grows. It has the heap to itself.
+func TestPicturesAndSheetsTakeWhatTheyCost(t *testing.T) {
+	for _, n := range []int{40_000, 60_000, 100_000} {
+		for _, size := range []int{300, 2000} {
+			p := (&studio{}).open(t, Config{CacheBytes: 1 << 30, SheetBytes: 1 << 20, RenderSlots: 1, RenderWait: time.Minute})
+			before := heap()
+			for i := range n {
+				view := viewOf(byte(i), i>>16)
+				view.Texture[1] = byte(i >> 8)
+				_, _, err := p.finished.load(t.Context(), view.appendName(nil), func(context.Context) (Picture, error) { return Picture{Body: make([]byte, size)}, nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			await(t, p.finished)
+			takes(t, "pictures", n, heap()-before, p.finished.ledger.spent)
+		}
+	}
+	const sheets = 4000
+	p := (&studio{}).open(t, Config{CacheBytes: 1 << 20, SheetBytes: 1 << 30, RenderSlots: 1, RenderWait: time.Minute})
+	before := heap()
+	for i := range sheets {
+		turn, err := p.slots.enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.sheet(t.Context(), turn, View{Texture: skin.Hash{byte(i), byte(i >> 8)}}); err != nil {
+			t.Fatal(err)
+		}
+		turn.leave()
+	}
+	await(t, p.decoded)
+	takes(t, "sheets", sheets, heap()-before, p.decoded.ledger.spent)
+}
+
+func takes(t *testing.T, what string, n int, grown, thought int64) {
+	t.Helper()
+	t.Logf("%d %s: %d bytes each, thought to be %d", n, what, grown/int64(n), thought/int64(n))
+	if ratio := float64(grown) / float64(thought); ratio < 0.85 || ratio > 1.05 {
+		t.Errorf("they take %.2f of what they are thought to; want at most 1.05, and not much less", ratio)
+	}
+}
+
+// TestHitAllocatesNothing holds for any hit, but the library's record of what was
+// asked for needs a new piece of memory every 64 times.
+func TestHitAllocatesNothing(t *testing.T) {
+	p := (&studio{}).open(t, quick())
+	view := viewOf(1, 8)
+	if _, _, err := p.Picture(t.Context(), view); err != nil {
+		t.Fatal(err)
+	}
+	await(t, p.finished)
+	name := view.appendName(nil)
+	if allocs := testing.AllocsPerRun(1000, func() { p.finished.get(name) }); allocs != 0 {
+		t.Errorf("a hit allocates %v times; want 0", allocs)
+	}
+}
+
+func BenchmarkHit(b *testing.B) {
+	c, err := newCache("test", 1<<26, 1<<10, func(file []byte) int { return cap(file) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	var names [][]byte
+	for i := range 10_000 {
+		view := viewOf(byte(i), i)
+		names = append(names, view.appendName(nil))
+		if _, _, err := c.load(b.Context(), names[i], func(context.Context) ([]byte, error) { return make([]byte, 300), nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c.store.Wait()
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if _, ok := c.get(names[i%len(names)]); !ok {
+			b.Fatal("a miss")
+		}
+		i++
+	}
+}

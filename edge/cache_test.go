@@ -1,0 +1,241 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// clock stands still unless it is told to go on.
+type clock struct{ time atomic.Int64 }
+
+func (c *clock) now() time.Time       { return time.Unix(0, c.time.Load()) }
+func (c *clock) pass(d time.Duration) { c.time.Add(int64(d)) }
+
+// newClock makes pictures that nobody has asked for go by a clock.
+func newClock(p *Pictures) *clock {
+	c := &clock{}
+	p.finished.now, p.decoded.now = c.now, c.now
+	return c
+}
+
+// texts returns a cache of texts of so many bytes.
+func texts(t *testing.T, bytes int64) *cache[string] {
+	t.Helper()
+	c, err := newCache("test", bytes, 1<<10, func(text string) int { return len(text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// await waits until nothing is on its way into a cache.
+func await[V any](t *testing.T, c *cache[V]) {
+	t.Helper()
+	for {
+		c.mu.Lock()
+		n := len(c.loads)
+		c.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func always(text string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return text, nil }
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	c := texts(t, 1<<20)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	got := make(chan Outcome, 2)
+	go func() {
+		_, outcome, _ := c.load(t.Context(), []byte("name"), func(context.Context) (string, error) { close(begun); <-finish; return "first", nil })
+		got <- outcome
+	}()
+	<-begun
+	go func() {
+		_, outcome, _ := c.load(t.Context(), []byte("name"), always("second"))
+		got <- outcome
+	}()
+	for coalesced := uint64(0); coalesced == 0; runtime.Gosched() {
+		c.mu.Lock()
+		coalesced = c.coalesced
+		c.mu.Unlock()
+	}
+	close(finish)
+	outcomes := []string{(<-got).String(), (<-got).String()}
+	slices.Sort(outcomes)
+	await(t, c)
+	// As one who looked before the load ended.
+	value, last, err := c.load(t.Context(), []byte("name"), always("third"))
+	if diff := cmp.Diff([]string{"coalesced", "rendered", "hit"}, append(outcomes, last.String())); diff != "" || value != "first" || err != nil {
+		t.Errorf("load() = %q, %v; outcomes (-want +got):\n%s", value, err, diff)
+	}
+	if value, ok := c.get([]byte("name")); !ok || value != "first" {
+		t.Errorf("get() = %q, %t; want the first", value, ok)
+	}
+	if _, ok := c.get([]byte("another")); ok {
+		t.Error("get() finds what nobody loaded")
+	}
+}
+
+// TestWhoComesAsALoadEndsFindsIt sends crowds at values that have just been
+// loaded, while the store is busy with many others.
+func TestWhoComesAsALoadEndsFindsIt(t *testing.T) {
+	t.Parallel()
+	c := texts(t, 1<<26)
+	var loaded atomic.Int64
+	var crowd sync.WaitGroup
+	const names = 200
+	for i := range names {
+		name := strconv.Itoa(i)
+		fetch := func(ctx context.Context) (string, error) { loaded.Add(1); return always(name)(ctx) }
+		if _, _, err := c.load(t.Context(), []byte(name), fetch); err != nil {
+			t.Fatal(err)
+		}
+		for range 1000 {
+			crowd.Go(func() {
+				if _, ok := c.get([]byte(name)); ok {
+					return
+				}
+				if value, outcome, err := c.load(t.Context(), []byte(name), fetch); value != name || outcome == Rendered || err != nil {
+					t.Errorf("load() just after another = %q, %v, %v; want the same value again", value, outcome, err)
+				}
+			})
+		}
+	}
+	crowd.Wait()
+	if loaded.Load() != names {
+		t.Errorf("%d loads of %d names", loaded.Load(), names)
+	}
+}
+
+func TestBackOffGrowsWhileItFails(t *testing.T) {
+	t.Parallel()
+	c, clock := texts(t, 1<<20), &clock{}
+	c.now = clock.now
+	trouble, tries := errors.New("trouble"), 0
+	ask := func(fail error) error {
+		_, _, err := c.load(t.Context(), []byte("name"), func(context.Context) (string, error) { tries++; return "", fail })
+		await(t, c)
+		return err
+	}
+	want := 0
+	for _, wait := range []time.Duration{
+		100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
+		2 * time.Second, 2 * time.Second,
+	} {
+		want++
+		for range 3 {
+			if err := ask(trouble); !errors.Is(err, trouble) || tries != want {
+				t.Fatalf("load() = %v after %d tries; want the trouble after %d", err, tries, want)
+			}
+		}
+		clock.pass(wait - 1)
+		if err := ask(nil); !errors.Is(err, trouble) || tries != want {
+			t.Fatalf("load() = %v after %d tries, just before %s are over", err, tries, wait)
+		}
+		clock.pass(1)
+	}
+	if err := ask(nil); err != nil || len(c.failures) != 0 {
+		t.Errorf("load() = %v, and %d failures are remembered", err, len(c.failures))
+	}
+}
+
+func TestOldFailureIsForgotten(t *testing.T) {
+	t.Parallel()
+	c, clock := texts(t, 1<<20), &clock{}
+	c.now = clock.now
+	fail := func(context.Context) (string, error) { return "", errors.New("trouble") }
+	for range 2 {
+		_, _, _ = c.load(t.Context(), []byte("name"), fail)
+		await(t, c)
+		clock.pass(time.Hour)
+	}
+	if got := c.failures["name"].wait; got != backOffLeast {
+		t.Errorf("a failure an hour after another is remembered for %s; want %s", got, backOffLeast)
+	}
+	for i := range 2 * failuresKept {
+		_, _, _ = c.load(t.Context(), []byte(strconv.Itoa(i)), fail)
+	}
+	await(t, c)
+	if n := len(c.failures); n != failuresKept {
+		t.Errorf("%d failures are remembered; want %d", n, failuresKept)
+	}
+}
+
+// TestStoreAndLedgerAgree loads values of all sizes from many sides, into a cache
+// that is far too small, and compares what the store has with what the ledger
+// says.
+func TestStoreAndLedgerAgree(t *testing.T) {
+	t.Parallel()
+	const budget = 1 << 20
+	c := texts(t, budget)
+	var visitors sync.WaitGroup
+	for v := range 8 {
+		visitors.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(v)))
+			for range 5000 {
+				n := random.IntN(2000)
+				name, text := strconv.Itoa(n), string(make([]byte, 100+n*n/200))
+				if value, _, err := c.load(t.Context(), []byte(name), always(text)); len(value) != len(text) || err != nil {
+					t.Errorf("load(%s) = %d bytes, %v; want %d bytes", name, len(value), err, len(text))
+				}
+			}
+		})
+	}
+	visitors.Wait()
+	await(t, c)
+	c.store.Wait()
+
+	cost, names := int64(0), map[string]bool{}
+	c.store.IterValues(func(e *entry[string]) bool {
+		cost += e.cost
+		names[e.name] = true
+		return false
+	})
+	listed := int64(0)
+	for _, a := range c.ledger.accounts {
+		listed += a.cost
+	}
+	if cost != c.ledger.spent || listed != cost || len(names) != len(c.ledger.accounts) || cost > budget {
+		t.Errorf("the store has %d values of %d bytes; the ledger %d of %d, adding up to %d", len(names), cost, len(c.ledger.accounts), c.ledger.spent, listed)
+	}
+	if left := c.store.RemainingCost(); left != budget-cost {
+		t.Errorf("the store has room for %d bytes more; want %d", left, budget-cost)
+	}
+	if c.evicted == 0 || c.rejected == 0 || c.dropped != 0 || c.added-c.evicted != uint64(len(names)) {
+		t.Errorf("%d came, %d went, %d were refused, %d dropped, %d are there", c.added, c.evicted, c.rejected, c.dropped, len(names))
+	}
+}
+
+func TestValueTooLargeIsServedAllTheSame(t *testing.T) {
+	t.Parallel()
+	c := texts(t, 1<<20)
+	for range 2 {
+		text, outcome, err := c.load(t.Context(), []byte("name"), always(string(make([]byte, 1<<20))))
+		if len(text) != 1<<20 || outcome != Rendered || err != nil {
+			t.Errorf("load() = %d bytes, %v, %v", len(text), outcome, err)
+		}
+		await(t, c)
+	}
+}
+
+func ExampleOutcome() {
+	fmt.Println(Hit, Coalesced, Rendered)
+	// Output: hit coalesced rendered
+}
