@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench bench-chaos bench-flood bench-hits bench-sizes bench-speed gallery clean
+.PHONY: help run test lint build bench bench-chaos bench-flood bench-hits bench-ratio bench-sizes bench-speed gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -35,6 +35,9 @@ bench-sizes: ## Measure the pictures' sizes; ARGS='-formats webp' for the quick 
 
 bench-speed: ## Measure how long pictures take on one core
 	@deploy/dev/bench-speed
+
+bench-ratio: ## Simulate the picture cache's hit ratio; ARGS="-only 'Zipf 0.9'" for one trace
+	@deploy/dev/bench-ratio $(ARGS)
 
 gallery: ## Draw the README's picture, docs/gallery.png, anew
 	@deploy/dev/gallery

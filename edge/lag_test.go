@@ -14,7 +14,7 @@ import (
 func TestStreamLag(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20}, instant{})
+		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20}, instant{})
 		if err != nil {
 			t.Fatal(err)
 		}

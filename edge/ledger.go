@@ -32,7 +32,7 @@ const (
 	rows = 4
 	// An account is expected to have so many counters, and the past to count half
 	// after so many loads for each.
-	countersEach, loadsEach = 16, 8
+	countersEach, loadsEach = 16, 16
 )
 
 // ledger decides which values are kept within a budget of bytes: those whose

@@ -1,0 +1,73 @@
+// Command ratio measures how many requests the edge's cache of pictures answers,
+// beside an exact LRU of the same bytes and beside the best static choice: the
+// pictures most requested for each byte, known in hindsight. The cache is the one
+// of edge.Pictures, which is asked for every request of a made-up trace; only
+// drawing is pretended, and takes no time.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "ratio:", err)
+		os.Exit(1)
+	}
+}
+
+// kind is a kind of trace and what is demanded of the cache there, in points.
+type kind struct {
+	name           string
+	exponent       float64
+	shifts         int     // how often other views become popular
+	besideLRU      float64 // at least so many above it
+	besideStatic   float64 // at most so many below it
+	judgedByStatic bool
+}
+
+var kinds = []kind{
+	{name: "Zipf 0.8", exponent: 0.8, besideStatic: 3, judgedByStatic: true},
+	{name: "Zipf 0.9", exponent: 0.9, besideStatic: 3, judgedByStatic: true},
+	{name: "Zipf 1.0", exponent: 1.0, besideStatic: 3, judgedByStatic: true},
+	{name: "Zipf 0.9, shifting", exponent: 0.9, shifts: 10, besideLRU: -1},
+}
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("ratio", flag.ContinueOnError)
+	views := flags.Int("views", 2_000_000, "how many different views there are")
+	each := flags.Int("each", 30, "how often each is requested on average")
+	bytes := flags.Int64("bytes", 256<<20, "the budget, in bytes")
+	only := flags.String("only", "", "the name of the only trace to run")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+
+	fmt.Fprintln(out, "| trace | requests | views seen | edge | LRU | best static | edge − LRU | edge − static |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+	var failures []error
+	for _, k := range kinds {
+		if *only != "" && *only != k.name {
+			continue
+		}
+		w := newWorkload(*views, *views**each, k.exponent, k.shifts)
+		edge, overhead, err := w.throughEdge(ctx, *bytes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.name, err)
+		}
+		cost := func(view int) int64 { return int64(w.size(view)) + overhead }
+		lru, static := percent(leastRecent(w.trace, *views, cost, *bytes), w.trace), percent(bestStatic(w.trace, *views, cost, *bytes), w.trace)
+		overLRU, overStatic := edge-lru, edge-static
+		fmt.Fprintf(out, "| %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %+.1f | %+.1f |\n", k.name, len(w.trace), w.seen(), edge, lru, static, overLRU, overStatic)
+		if overLRU < k.besideLRU || k.judgedByStatic && overStatic < -k.besideStatic {
+			failures = append(failures, fmt.Errorf("%s: the edge is %+.1f points beside LRU and %+.1f beside the best static choice", k.name, overLRU, overStatic))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func percent(hits int, trace []uint32) float64 { return 100 * float64(hits) / float64(len(trace)) }

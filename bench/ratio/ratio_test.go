@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRatios runs all traces on a small scale.
+func TestRatios(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	err := run(t.Context(), &out, []string{"-views", "10000", "-each", "30", "-bytes", "1310720"})
+	if err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if lines := strings.Count(out.String(), "\n"); lines != 2+len(kinds) {
+		t.Errorf("%d lines; want one for every trace:\n%s", lines, out.String())
+	}
+	t.Log(out.String())
+}
+
+func TestRivals(t *testing.T) {
+	t.Parallel()
+	// Room for two of cost 1, or for one of cost 2.
+	cost := func(view int) int64 { return int64(1 + view/2) }
+	f := func(trace []uint32, lru, static int) {
+		t.Helper()
+		if got := leastRecent(trace, 3, cost, 2); got != lru {
+			t.Errorf("LRU has %d hits on %v; want %d", got, trace, lru)
+		}
+		if got := bestStatic(trace, 3, cost, 2); got != static {
+			t.Errorf("the best static choice has %d hits on %v; want %d", got, trace, static)
+		}
+	}
+	f(nil, 0, 0)
+	f([]uint32{0, 1, 0, 1}, 2, 4)
+	f([]uint32{0, 2, 0, 2}, 0, 2)
+	f([]uint32{2, 2, 2, 2, 2, 0, 1}, 4, 5)
+	f([]uint32{2, 2, 2, 0, 1, 0, 1}, 4, 4)
+}

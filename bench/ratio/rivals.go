@@ -1,0 +1,51 @@
+package main
+
+import (
+	"container/list"
+	"slices"
+)
+
+// leastRecent returns the hits of an exact LRU.
+func leastRecent(trace []uint32, views int, cost func(view int) int64, budget int64) (hits int) {
+	line, places := list.New(), make([]*list.Element, views)
+	for _, view := range trace {
+		if place := places[view]; place != nil {
+			hits++
+			line.MoveToFront(place)
+			continue
+		}
+		places[view] = line.PushFront(view)
+		for budget -= cost(int(view)); budget < 0; {
+			oldest, _ := line.Remove(line.Back()).(uint32)
+			places[oldest] = nil
+			budget += cost(int(oldest))
+		}
+	}
+	return hits
+}
+
+// bestStatic returns the hits of the views that are requested most for each byte,
+// had they been there from the beginning.
+func bestStatic(trace []uint32, views int, cost func(view int) int64, budget int64) (hits int) {
+	type candidate struct {
+		requests int
+		cost     int64
+	}
+	all := make([]candidate, views)
+	for view := range all {
+		all[view].cost = cost(view)
+	}
+	for _, view := range trace {
+		all[view].requests++
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return int(int64(b.requests)*a.cost - int64(a.requests)*b.cost)
+	})
+	for _, c := range all {
+		if c.cost <= budget {
+			budget -= c.cost
+			hits += c.requests
+		}
+	}
+	return hits
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// workload is requests for views, by number.
+type workload struct {
+	views int
+	trace []uint32
+}
+
+// newWorkload returns requests whose popularity follows Zipf's law. With shifts,
+// the trace falls into as many parts, and in each other views are popular.
+func newWorkload(views, requests int, exponent float64, shifts int) workload {
+	random := rand.New(rand.NewPCG(1, 2))
+	sums, sum := make([]float64, views), 0.0
+	for rank := range sums {
+		sum += math.Pow(float64(rank+1), -exponent)
+		sums[rank] = sum
+	}
+	popular := random.Perm(views)
+	trace := make([]uint32, requests)
+	for i := range trace {
+		if shifts > 0 && i > 0 && i%(requests/shifts) == 0 {
+			popular = random.Perm(views)
+		}
+		rank := min(sort.SearchFloat64s(sums, random.Float64()*sum), views-1)
+		trace[i] = uint32(popular[rank])
+	}
+	return workload{views: views, trace: trace}
+}
+
+// seen returns how many views are requested at all.
+func (w workload) seen() (n int) {
+	seen := make([]bool, w.views)
+	for _, view := range w.trace {
+		if !seen[view] {
+			seen[view] = true
+			n++
+		}
+	}
+	return n
+}
+
+// Every texture is seen in forty views. Six in ten are flat heads, three heads in
+// space and one a figure.
+const (
+	viewsEach = 40
+	flatEach  = 24
+	headsEach = 12
+)
+
+// view returns a view by its number.
+func (w workload) view(number int) edge.View {
+	var view edge.View
+	binary.LittleEndian.PutUint32(view.Texture[:], uint32(number/viewsEach))
+	view.Type, view.Size, view.Format = skin.Steve, number%viewsEach, render.WebP
+	switch {
+	case view.Size < flatEach:
+		view.Pose = render.Flat
+	case view.Size < flatEach+headsEach:
+		view.Pose = render.Isometric
+	default:
+		view.Pose = render.Preview
+	}
+	return view
+}
+
+// size returns how many bytes the picture of a view has: as much as real ones
+// from 64 to 512 pixels, which is from 0.3 to 14 KiB.
+func (w workload) size(number int) int {
+	var least, most float64
+	switch w.view(number).Pose {
+	case render.Flat:
+		least, most = 250, 400
+	case render.Isometric:
+		least, most = 1200, 5000
+	case render.Preview:
+		least, most = 4600, 14_000
+	}
+	random := rand.New(rand.NewPCG(uint64(number), 3))
+	return int(least * math.Pow(most/least, random.Float64()))
+}
+
+// pretence stands in for what is fetched and for what draws.
+type pretence struct {
+	workload
+	block []byte
+}
+
+// Sheet returns a sheet of four bytes: the number of the texture.
+func (p pretence) Sheet(_ context.Context, hash skin.Hash) (skin.Sheet, error) {
+	return skin.Sheet{Pix: append([]byte(nil), hash[:4]...)}, nil
+}
+
+// Render returns as many bytes as the picture would have, and always the same
+// ones.
+func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
+	size := p.size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
+	return p.block[:size:size], nil
+}
+
+// Revision returns the same each time.
+func (pretence) Revision() string { return "pretence" }
+
+// CanWebP returns true.
+func (pretence) CanWebP() bool { return true }
+
+// Lookup is asked for nothing.
+func (pretence) Lookup(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	return mapping.Mapping{}, mapping.Position{}, errors.New("views need no look-up")
+}
+
+// open returns pictures with a cache of so many bytes.
+func (w workload) open(bytes int64) (*edge.Pictures, error) {
+	p := pretence{workload: w, block: make([]byte, 16<<10)}
+	mappings, err := edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
+	if err != nil {
+		return nil, err
+	}
+	config := edge.Config{CacheBytes: bytes, SheetBytes: 64 << 20, RenderSlots: 1, RenderQueue: 1, RenderWait: time.Minute}
+	return edge.NewPictures(config, mappings, p, p, skin.Sheet{})
+}
+
+// throughEdge returns the percentage of requests for which the edge's cache had
+// the picture, and what a picture costs it beside its bytes.
+func (w workload) throughEdge(ctx context.Context, bytes int64) (percentage float64, overhead int64, err error) {
+	pictures, err := w.open(bytes)
+	if err != nil {
+		return 0, 0, err
+	}
+	hits := 0
+	for i, view := range w.trace {
+		file, outcome, err := pictures.Picture(ctx, w.view(int(view)))
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case len(file) != w.size(int(view)):
+			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(file))
+		case outcome != edge.Rendered:
+			hits++
+		case i == 0:
+			if overhead, err = cached(pictures); err != nil {
+				return 0, 0, err
+			}
+			overhead -= int64(len(file))
+		}
+	}
+	return percent(hits, w.trace), overhead, nil
+}
+
+// cached returns how many bytes the cache of pictures says that it holds.
+func cached(pictures *edge.Pictures) (int64, error) {
+	set := metrics.NewSet()
+	pictures.Expose(set)
+	var text strings.Builder
+	set.WritePrometheus(&text)
+	for line := range strings.Lines(text.String()) {
+		if value, ok := strings.CutPrefix(line, "veneer_edge_picture_cache_bytes "); ok {
+			return strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		}
+	}
+	return 0, errors.New("the metrics do not tell the bytes of the cache")
+}
