@@ -41,6 +41,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
+	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes)
 	core, err := origin.NewCore(config.Core, log)
 	if err != nil {
 		return fmt.Errorf("%sCORE_%w", prefix, err)
