@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench bench-chaos bench-flood bench-hits bench-ratio bench-sizes bench-speed gallery clean
+.PHONY: help run test lint build bench bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-sizes bench-speed gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -38,6 +38,9 @@ bench-speed: ## Measure how long pictures take on one core
 
 bench-ratio: ## Simulate the picture cache's hit ratio; ARGS="-only 'Zipf 0.9'" for one trace
 	@deploy/dev/bench-ratio $(ARGS)
+
+bench-memory: ## Watch an edge's memory while it draws two million pictures
+	@deploy/dev/bench-memory $(ARGS)
 
 gallery: ## Draw the README's picture, docs/gallery.png, anew
 	@deploy/dev/gallery

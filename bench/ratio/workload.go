@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"math"
 	"math/rand/v2"
 	"sort"
@@ -105,9 +108,13 @@ type pretence struct {
 	block []byte
 }
 
-// Sheet returns a sheet of four bytes: the number of the texture.
-func (p pretence) Sheet(_ context.Context, hash skin.Hash) (skin.Sheet, error) {
-	return skin.Sheet{Pix: append([]byte(nil), hash[:4]...)}, nil
+// File returns a skin whose first texel is the number of the texture.
+func (p pretence) File(_ context.Context, hash skin.Hash) ([]byte, error) {
+	texels := image.NewNRGBA(image.Rect(0, 0, 64, 64))
+	copy(texels.Pix, hash[:4])
+	var file bytes.Buffer
+	err := (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&file, texels)
+	return file.Bytes(), err
 }
 
 // Render returns as many bytes as the picture would have, and always the same
@@ -127,6 +134,9 @@ func (pretence) CanWebP() bool { return true }
 func (pretence) Lookup(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error) {
 	return mapping.Mapping{}, mapping.Position{}, errors.New("views need no look-up")
 }
+
+// Refusal refuses nothing.
+func (pretence) Refusal(mapping.Key) error { return nil }
 
 // open returns pictures with a cache of so many bytes.
 func (w workload) open(bytes int64) (*edge.Pictures, error) {
@@ -148,19 +158,19 @@ func (w workload) throughEdge(ctx context.Context, bytes int64) (percentage floa
 	}
 	hits := 0
 	for i, view := range w.trace {
-		file, outcome, err := pictures.Picture(ctx, w.view(int(view)))
+		picture, outcome, err := pictures.Picture(ctx, w.view(int(view)))
 		switch {
 		case err != nil:
 			return 0, 0, err
-		case len(file) != w.size(int(view)):
-			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(file))
+		case len(picture.Body) != w.size(int(view)):
+			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(picture.Body))
 		case outcome != edge.Rendered:
 			hits++
 		case i == 0:
 			if overhead, err = cached(pictures); err != nil {
 				return 0, 0, err
 			}
-			overhead -= int64(len(file))
+			overhead -= int64(len(picture.Body))
 		}
 	}
 	return percent(hits, w.trace), overhead, nil

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -285,6 +286,26 @@ func (p *Process) AwaitReady(tb testing.TB) {
 			tb.Fatalf("%s ended: %v\n%s", p.name, p.exit, p.log.all())
 		}
 	}
+}
+
+// Resident returns how much memory the program has in use at the moment, in bytes.
+func (p *Process) Resident(tb testing.TB) int64 {
+	tb.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	tb.Fatalf("%s has no resident memory", p.name)
+	return 0
 }
 
 // Kill ends the program at once, as a crash would, and waits until it is gone.
