@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+)
+
+// backend is an edge behind a balancer.
+type backend struct {
+	settings          []string
+	public, operators string // addresses, kept from one start to the next
+	process           *exec.Cmd
+	client            *fasthttp.HostClient
+	ready             atomic.Bool
+	answered          atomic.Int64
+}
+
+// start starts the edge.
+func (b *backend) start(t *testing.T) {
+	t.Helper()
+	b.process = edgeWith(t, "serve", append(b.settings, "EDGE_LISTEN="+b.public, "EDGE_OPS_LISTEN="+b.operators)...)
+	stdout, err := b.process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, addresses := bufio.NewScanner(stdout), map[string]string{}
+	for len(addresses) < 2 && lines.Scan() {
+		var line struct{ Msg, Listener, Address string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("the log holds %s", lines.Text())
+		}
+		if line.Msg == "listening" {
+			addresses[line.Listener] = line.Address
+		}
+	}
+	go func() {
+		for lines.Scan() { // so that the edge never waits for its log
+			continue
+		}
+	}()
+	b.public, b.operators = addresses["public"], addresses["operators"]
+}
+
+// restart has the edge drain and end, and starts it again.
+func (b *backend) restart(t *testing.T) {
+	t.Helper()
+	if err := b.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.process.Wait(); err != nil {
+		t.Fatalf("the edge ended with %v", err)
+	}
+	b.start(t)
+}
+
+// probe asks whether the edge is ready, as a balancer does. While it is not, the
+// balancer keeps no connection to it that nobody uses: it sees when one is closed.
+func (b *backend) probe() {
+	status, _, err := fasthttp.GetTimeout(nil, "http://"+b.operators+"/readyz", time.Second)
+	b.ready.Store(err == nil && status == fasthttp.StatusOK)
+	if !b.ready.Load() {
+		b.client.CloseIdleConnections()
+	}
+}
+
+// get gets a path over a connection that is kept, and tries but once.
+func (b *backend) get(path string) error {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI("http://" + b.public + path)
+	switch err := b.client.Do(request, response); {
+	case err != nil:
+		return err
+	case response.StatusCode() != fasthttp.StatusOK:
+		return fmt.Errorf("%s is answered with %d %s", path, response.StatusCode(), response.Body())
+	}
+	b.answered.Add(1)
+	return nil
+}
+
+// An edge that is restarted under load, behind a balancer which asks for readiness
+// and gives no request a second try, fails not a single one.
+func TestRestartsUnderLoadFailNothing(t *testing.T) {
+	t.Parallel()
+
+	core := origintest.Start(t)
+	backends := [2]*backend{}
+	for i := range backends {
+		b := &backend{public: "127.0.0.1:0", operators: "127.0.0.1:0", settings: []string{
+			"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=file://" + t.TempDir(), "EDGE_DRAIN_WAIT=1s",
+		}}
+		b.start(t)
+		b.client = &fasthttp.HostClient{Addr: b.public, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}
+		backends[i] = b
+	}
+
+	stop := make(chan struct{})
+	var balancer, visitors sync.WaitGroup
+	for _, b := range backends {
+		balancer.Go(func() {
+			tick := time.NewTicker(10 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				b.probe()
+				select {
+				case <-stop:
+					return
+				case <-tick.C:
+				}
+			}
+		})
+	}
+	await := func(what string, done func() bool) {
+		t.Helper()
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(30 * time.Second); !done(); <-tick.C {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s takes more than half a minute", what)
+			}
+		}
+	}
+	bothReady := func() bool { return backends[0].ready.Load() && backends[1].ready.Load() }
+	await("to become ready", bothReady)
+
+	for visitor := range 8 {
+		visitors.Go(func() {
+			for n := visitor; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				turn := slices.Clone(backends[:])
+				if n%2 == 1 {
+					slices.Reverse(turn)
+				}
+				at := slices.IndexFunc(turn, func(b *backend) bool { return b.ready.Load() })
+				if at < 0 {
+					t.Error("no edge is ready")
+					return
+				}
+				if err := turn[at].get("/avatar/user/1"); err != nil {
+					t.Errorf("a request fails: %v", err)
+					return
+				}
+			}
+		})
+	}
+	defer func() { // the edges end before what is cleaned up
+		close(stop)
+		visitors.Wait()
+		balancer.Wait()
+	}()
+	for range 3 {
+		b := backends[0]
+		before := b.answered.Load()
+		b.restart(t)
+		await("to become ready again", bothReady)
+		await("to be asked again", func() bool { return b.answered.Load() > before+100 || t.Failed() })
+	}
+}
