@@ -62,6 +62,18 @@ func TestCrumbsDoNotBuyTime(t *testing.T) {
 	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n")
 }
 
+// Whoever sends an endless header reads why it is refused.
+func TestASenderOfHugeHeadersReadsTheAnswer(t *testing.T) {
+	t.Parallel()
+
+	door := serve.Door{Log: silent(), Limits: limits()}
+	address := socket(t, door.Server(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }, 1024))
+	for range 5 {
+		conn := send(t, address, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 1<<20))
+		expect(t, receive(t, conn), "HTTP/1.1 431 ", `"code":4`, "Connection: close\r\n")
+	}
+}
+
 // A connection without requests is closed, whether it had one or not.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		Handler: func(rc *fasthttp.RequestCtx) { o.observe(rc, rc.Time(), other, survived) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
 			o.observe(rc, time.Now(), unreadable, survive(func(rc *fasthttp.RequestCtx) {
-				if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+				if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, new(*fasthttp.ErrSmallBuffer)) {
 					d.swallow(rc.Conn())
 				}
 				if d.Mark != nil {
@@ -190,7 +190,7 @@ func (d Door) unreadable(err error) error {
 	}
 }
 
-// Bounds of what is read of a body that is too large.
+// Bounds of what is read of a request that is too large.
 const (
 	swallowBytes = 16 << 20
 	swallowPause = 250 * time.Millisecond // longer than most round trips: more may come after one
