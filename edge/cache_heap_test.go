@@ -49,8 +49,8 @@ func TestPicturesAndSheetsTakeWhatTheyCost(t *testing.T) {
 func takes(t *testing.T, what string, n int, grown, thought int64) {
 	t.Helper()
 	t.Logf("%d %s: %d bytes each, thought to be %d", n, what, grown/int64(n), thought/int64(n))
-	if ratio := float64(grown) / float64(thought); ratio < 0.85 || ratio > 1.05 {
-		t.Errorf("they take %.2f of what they are thought to; want at most 1.05, and not much less", ratio)
+	if ratio := float64(grown) / float64(thought); ratio < 0.85 || ratio > 1.1 {
+		t.Errorf("they take %.2f of what they are thought to; want at most 1.1, and not much less", ratio)
 	}
 }
 

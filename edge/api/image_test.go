@@ -526,9 +526,8 @@ func TestMissingFile(t *testing.T) {
 
 	must(t, w.store.Prepare(t.Context()))
 	w.put(t, 11, paint.Robot(), skin.Steve)
-	if got := w.get(t, "/avatar/11"); got.status != http.StatusOK {
-		t.Errorf("once the file is back: %d; want 200", got.status)
-	}
+	// That it was missing is remembered for a moment.
+	eventually(t, "the picture is there once the file is back", func() bool { return w.get(t, "/avatar/11").status == http.StatusOK })
 }
 
 func TestCoreAway(t *testing.T) {
