@@ -166,5 +166,10 @@ func (c *Core) send(request *http.Request) (*http.Response, error) {
 		}
 	}
 	_ = response.Body.Close()
-	return nil, fault.Down(dependency, fmt.Errorf("%s %s: %s", request.Method, request.URL.Path, response.Status))
+	return nil, fault.Down(dependency, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, statusError(response.StatusCode)))
 }
+
+// statusError is how core answers what it does not do.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("%d %s", int(e), http.StatusText(int(e))) }

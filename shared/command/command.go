@@ -115,20 +115,28 @@ func Flags(name string) *flag.FlagSet {
 // name is for people; with an empty name none may follow. It returns flag.ErrHelp
 // when it was asked for help and has given it.
 func (i Invocation) Operand(flags *flag.FlagSet, name string) (string, error) {
+	operands, err := i.Operands(flags, name)
+	switch {
+	case err != nil:
+		return "", err
+	case name == "" && len(operands) > 0:
+		return "", fmt.Errorf("%s takes no argument, but was given %q", flags.Name(), operands[0])
+	case name != "" && len(operands) != 1:
+		return "", fmt.Errorf("give exactly one %s, after the flags: %s [flags] %s", name, flags.Name(), name)
+	case name == "":
+		return "", nil
+	default:
+		return operands[0], nil
+	}
+}
+
+// Operands is Operand for commands that take several arguments, or none.
+func (i Invocation) Operands(flags *flag.FlagSet, name string) ([]string, error) {
 	err := flags.Parse(i.Args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(i.Stdout, strings.TrimSpace(flags.Name()+" [flags] "+name))
 		flags.SetOutput(i.Stdout)
 		flags.PrintDefaults()
 	}
-	switch {
-	case err != nil:
-		return "", err
-	case name == "" && flags.NArg() > 0:
-		return "", fmt.Errorf("%s takes no argument, but was given %q", flags.Name(), flags.Arg(0))
-	case name != "" && flags.NArg() != 1:
-		return "", fmt.Errorf("give exactly one %s, after the flags: %s [flags] %s", name, flags.Name(), name)
-	default:
-		return flags.Arg(0), nil
-	}
+	return flags.Args(), err
 }

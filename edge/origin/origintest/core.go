@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // Secret is what an edge must present.
@@ -36,6 +37,7 @@ type Core struct {
 	oldest   int64 // the first revision from which the history is known
 	mappings map[mapping.Key]mapping.Mapping
 	changes  []mapping.Event
+	liked    []skin.Hash
 	turned   chan struct{} // closed whenever something happened that streams must know
 	away     bool
 	mute     bool
@@ -58,6 +60,8 @@ func Start(tb testing.TB) *Core {
 	mux.HandleFunc("POST "+mapping.LookupPath, c.lookup)
 	mux.HandleFunc("GET "+mapping.ChangesPath, c.stream)
 	mux.HandleFunc("POST "+mapping.AcknowledgePath, c.acknowledge)
+
+	mux.HandleFunc("GET "+mapping.LikedPath, c.mostLiked)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+Secret {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -114,6 +118,9 @@ func (c *Core) SetMute(mute bool) { c.turn(func() { c.mute = mute }) }
 // SetHold has something called with every question before it is answered.
 func (c *Core) SetHold(hold func(keys []mapping.Key)) { c.turn(func() { c.hold = hold }) }
 
+// SetLiked sets what is liked most. Before that, core does not know the question.
+func (c *Core) SetLiked(hashes []skin.Hash) { c.turn(func() { c.liked = hashes }) }
+
 func (c *Core) turn(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,6 +154,21 @@ func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func (c *Core) mostLiked(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	liked := c.liked
+	c.mu.Unlock()
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	switch {
+	case liked == nil:
+		w.WriteHeader(http.StatusNotFound)
+	case err != nil || limit < 1 || limit > mapping.MaxLiked:
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	default:
+		_ = json.NewEncoder(w).Encode(mapping.Liked{Hashes: liked[:min(limit, len(liked))]})
+	}
 }
 
 func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
