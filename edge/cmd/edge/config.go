@@ -15,7 +15,7 @@ const prefix = "EDGE_"
 
 // config is all settings. Subcommands read the parts they need.
 type config struct {
-	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
+	Visitors
 	Operators
 
 	Core     origin.Config  `envPrefix:"CORE_"`
@@ -29,6 +29,11 @@ type config struct {
 	Proxies serve.ProxyConfig
 	Drain   serve.Drain    `envPrefix:"DRAIN_"`
 	Log     logging.Config `envPrefix:"LOG_"`
+}
+
+// Visitors is where everybody asks.
+type Visitors struct {
+	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
 }
 
 // Operators is where operators ask.

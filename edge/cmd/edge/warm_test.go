@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/edge/warm"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// exhibition is a core with textures, which edges may be opened for.
+type exhibition struct {
+	core      *origintest.Core
+	directory string
+	skins     []skin.Hash
+	cape      skin.Hash
+}
+
+// prepare puts some skins and a cape in. The first skin is worn by Steve.
+func prepare(t *testing.T, skins int) exhibition {
+	t.Helper()
+	e := exhibition{core: origintest.Start(t), directory: t.TempDir()}
+	store, err := objects.New(objects.Config{URL: "file://" + e.directory, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	known := map[mapping.Key]mapping.Mapping{}
+	put := func(sheet skin.Sheet, kind skin.Type) *mapping.Texture {
+		t.Helper()
+		file := origintest.File(t, sheet, kind)
+		if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
+			t.Fatal(err)
+		}
+		texture := &mapping.Texture{TID: int64(len(known) + 1), Hash: skin.HashOf(file), Type: kind}
+		known[mapping.Hash(texture.Hash)] = mapping.Mapping{Texture: texture}
+		return texture
+	}
+	for n := range skins {
+		texture := put(paint.Noise(uint64(n), 64, 64), skin.Steve)
+		e.skins = append(e.skins, texture.Hash)
+		if n == 0 {
+			known[mapping.Name("Steve")] = mapping.Mapping{Player: &mapping.Player{PID: 1, Name: "Steve", Skin: texture}}
+		}
+	}
+	e.cape = put(paint.Sunrise(), skin.Cape).Hash
+	e.core.Set(known)
+	return e
+}
+
+// open starts an edge, which ends with the test, and returns its addresses.
+func (e exhibition) open(t *testing.T) (public, operators string) {
+	t.Helper()
+	command := edgeWith(t, "serve",
+		"EDGE_CORE_URL="+e.core.URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+e.directory,
+		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0")
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	addresses := make(chan string, 2)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			var line struct{ Msg, Address string }
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+				addresses <- line.Address
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		<-ended
+		_ = command.Wait() // says that it was told to stop
+		if !command.ProcessState.Success() {
+			t.Errorf("the edge ended with %s", command.ProcessState)
+		}
+	})
+	return <-addresses, <-addresses
+}
+
+// result is what the command printed, and how it ended.
+type result struct {
+	out, err string
+	ok       bool
+}
+
+// run runs edge warm without any settings but these.
+func runWarm(t *testing.T, stdin string, settings []string, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	command := edgeWith(t, "warm", settings...)
+	command.Args = append(command.Args, args...)
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &out, &errs
+	err := command.Run()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // Run returns it as it is
+		t.Fatal(err)
+	}
+	return result{out: regexp.MustCompile(`, in [0-9.]+m?s\n`).ReplaceAllString(out.String(), "\n"), err: errs.String(), ok: err == nil}
+}
+
+// line is what the command says of an edge.
+func line(base string, textures, made, there, none, failed int) string {
+	return fmt.Sprintf("%s: of %d pictures of %d textures, %d were made, %d were there, %d do not exist for their type and %d failed\n",
+		base, made+there+none+failed, textures, made, there, none, failed)
+}
+
+func TestWarm(t *testing.T) {
+	t.Parallel()
+	e := prepare(t, 3)
+	public, operators := e.open(t)
+	at := []string{"EDGE_LISTEN=" + public}
+	base := "http://" + public
+
+	want := func(got result, out string) {
+		t.Helper()
+		if got.out != out || got.err != "" || !got.ok {
+			t.Errorf("it printed %q and %q; want %q", got.out, got.err, out)
+		}
+	}
+	first, others := e.skins[0].String(), e.skins[1].String()+"\n\n "+e.skins[2].String()+"\r\n"
+	want(runWarm(t, "", at, first, first), line(base, 1, 5, 0, 0, 0))
+	// The name is asked about, but nothing is fetched or drawn.
+	_, before := fetch(t, "http://"+operators+"/metrics")
+	for _, path := range []string{"/avatar/player/steve", "/avatar/player/steve?png", "/avatar/player/steve?3d", "/skin/steve.png"} {
+		if status, _ := fetch(t, base+path); status != http.StatusOK {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	_, after := fetch(t, "http://"+operators+"/metrics")
+	for _, metric := range []string{`veneer_edge_render_seconds_count{view="flat",stage="draw"}`, "veneer_edge_objects_fetched_total"} {
+		if was, is := figure(t, before, metric), figure(t, after, metric); was != 2 || is != 2 {
+			t.Errorf("%s went from %v to %v; want 2 from the warming, and no more", metric, was, is)
+		}
+	}
+
+	want(runWarm(t, "", at, first), line(base, 1, 0, 5, 0, 0))
+	want(runWarm(t, others, at, "-"), line(base, 2, 10, 0, 0, 0))
+	want(runWarm(t, "", at, e.cape.String()), line(base, 1, 2, 0, 3, 0))
+	want(runWarm(t, "", at, "-views", "/avatar/hash/{hash}?size=64,/avatar/hash/{hash}", first), line(base, 1, 1, 1, 0, 0))
+	want(runWarm(t, "", at, "-"), line(base, 0, 0, 0, 0, 0))
+}
+
+func TestWarmSeveralEdges(t *testing.T) {
+	t.Parallel()
+	e := prepare(t, 20)
+	one, _ := e.open(t)
+	other, _ := e.open(t)
+	e.core.SetLiked(append(e.skins, e.skins[7]))
+	core := []string{"EDGE_CORE_URL=" + e.core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret}
+	for _, test := range []struct{ liked, textures int }{{5, 5}, {21, 20}} {
+		got := runWarm(t, "", core, "-to", "http://"+one, "-to", "http://"+other+"/", "-parallel", "3", "-liked", fmt.Sprint(test.liked), "-views", "/avatar/hash/{hash}")
+		there := 0
+		if test.textures == 20 {
+			there = 5
+		}
+		out := line("http://"+one, test.textures, test.textures-there, there, 0, 0) + line("http://"+other, test.textures, test.textures-there, there, 0, 0)
+		if got.out != out || got.err != "" || !got.ok {
+			t.Errorf("it printed %q and %q; want %q", got.out, got.err, out)
+		}
+	}
+}
+
+// What was not made is told in one line, and what was is there all the same.
+func TestWarmInPart(t *testing.T) {
+	t.Parallel()
+	e := prepare(t, 2)
+	public, _ := e.open(t)
+	gone := skin.Hash{1}.String()
+	got := runWarm(t, "", nil, "-to", "http://"+public, "-to", "http://127.0.0.1:1", "-patience", "0s", "-parallel", "1", e.skins[0].String(), gone, e.skins[1].String())
+	if want := line("http://"+public, 3, 10, 0, 0, 5) + line("http://127.0.0.1:1", 3, 0, 0, 0, 15); got.out != want || got.ok {
+		t.Errorf("it printed %q; want %q, and failure", got.out, want)
+	}
+	for _, want := range []string{
+		"edge: 5 of 15 pictures could not be made at http://" + public + ": /textures/" + gone + ": 404 Not Found; 15 of 15 pictures could not be made at http://127.0.0.1:1: ",
+		"connection refused\n",
+	} {
+		if !strings.Contains(got.err, want) || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("it said %q; want one line with %q", got.err, want)
+		}
+	}
+}
+
+func TestWarmRefuses(t *testing.T) {
+	t.Parallel()
+	old := origintest.Start(t) // does not know what is liked
+	website := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(website.Close)
+	core := func(url string) []string {
+		return []string{"EDGE_CORE_URL=" + url, "EDGE_CORE_SECRETS=" + origintest.Secret}
+	}
+	hash := skin.Hash{}.String()
+	for _, test := range []struct {
+		want     string // what the one line on stderr begins with
+		stdin    string
+		settings []string
+		args     []string
+	}{
+		{"give the hashes of textures, ", "", nil, nil},
+		{"give either hashes or -liked", "", nil, []string{"-liked", "5", hash}},
+		{`"abc" is not the hash of a texture`, "", nil, []string{hash, "abc"}},
+		{`"-parallel" is not the hash`, "", nil, []string{hash, "-parallel", "2"}},
+		{"line 3 of standard input is not the hash", hash + "\n\nabc\n", nil, []string{"-"}},
+		{"-liked is -1, ", "", nil, []string{"-liked", "-1"}},
+		{"-liked is 100001, ", "", nil, []string{"-liked", "100001"}},
+		{"-parallel is 0, ", "", nil, []string{"-parallel", "0", hash}},
+		{"-patience is -1s, ", "", nil, []string{"-patience", "-1s", hash}},
+		{`-views: "/avatar" is no path`, "", nil, []string{"-views", "/avatar", hash}},
+		{`invalid value "edge" for flag -to: "edge" does not look like http`, "", nil, []string{"-to", "edge", hash}},
+		{"EDGE_CORE_URL must be set", "", nil, []string{"-liked", "5"}},
+		{"EDGE_CORE_URL must look like", "", core("core"), []string{"-liked", "5"}},
+		{"core is older than this edge, ", "", core(old.URL), []string{"-liked", "5"}},
+		{"The core cannot be reached ", "", core("http://127.0.0.1:1"), []string{"-liked", "5"}},
+		{"5 of 5 pictures could not be made at " + website.URL + ": /textures/" + hash + ": 404 Not Found", "", nil, []string{"-to", website.URL, hash}},
+	} {
+		t.Run(test.want, func(t *testing.T) {
+			t.Parallel()
+			got := runWarm(t, test.stdin, test.settings, test.args...)
+			if got.ok || !strings.HasPrefix(got.err, "edge: "+test.want) || strings.Count(got.err, "\n") != 1 {
+				t.Errorf("it said %q; want one line beginning with %q", got.err, test.want)
+			}
+		})
+	}
+}
+
+func TestWarmHelp(t *testing.T) {
+	t.Parallel()
+	got := runWarm(t, "", nil, "-h")
+	for _, want := range []string{"edge warm [flags] [HASH ... | -]\n", "-liked", "-parallel", "-patience", "-to URL", "-views paths", warm.CommonViews} {
+		if !strings.Contains(got.out, want) || !got.ok {
+			t.Errorf("it does not tell of %q: %s", want, got.out)
+		}
+	}
+}
