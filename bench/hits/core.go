@@ -51,10 +51,10 @@ func (c *core) lookup(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *core) stream(w http.ResponseWriter, r *http.Request) {
-	lines := json.NewEncoder(w)
+	lines, opened := json.NewEncoder(w), time.Now()
 	beat := time.NewTicker(100 * time.Millisecond)
 	defer beat.Stop()
-	for event := (mapping.Event{Position: position, Start: true}); ; event.Start = false {
+	for event := (mapping.Event{Position: position, Start: true}); ; event = (mapping.Event{Position: position, AsOf: time.Since(opened)}) {
 		if lines.Encode(event) != nil || http.NewResponseController(w).Flush() != nil {
 			return
 		}

@@ -20,7 +20,7 @@ import (
 // for everybody in town. What stands in braces is the resident's.
 var mix = []struct{ paths, endings []string }{
 	{
-		paths: []string{"/avatar/player/{name}", "/avatar/user/{uid}", "/avatar/{tid}", "/avatar/hash/{hash}"},
+		paths: []string{"/avatar/player/{name}", "/avatar/uuid/{uuid}", "/avatar/user/{uid}", "/avatar/{tid}", "/avatar/hash/{hash}"},
 		endings: []string{
 			"", "?size=64", "?size=128", "?png", "?size=64&png=1", "?png&size=64", "?3d", "?3d&size=128", "?size=128&3d=1", "?png&3d&size=64",
 			".webp", ".webp?size=64", ".png", ".png?size=64", ".png?size=64&3d",
@@ -29,6 +29,10 @@ var mix = []struct{ paths, endings []string }{
 	{
 		paths:   []string{"/preview/{tid}", "/preview/hash/{hash}"},
 		endings: []string{"", ".webp", "?png&height=192", ".png?height=192"},
+	},
+	{
+		paths:   []string{"/textures/{hash}", "/csl/textures/{hash}", "/skin/{name}.png", "/cape/{name}.png", "/csl/{name}.json"},
+		endings: []string{""},
 	},
 }
 
