@@ -30,8 +30,9 @@ func (o Outcome) String() string { return [...]string{"hit", "coalesced", "rende
 
 const (
 	// placeBytes is what it takes to have an entry in the two maps of the store and
-	// in the ledger, with the room that they leave free.
-	placeBytes = 184
+	// in the ledger. Maps from which as much is deleted as comes in grow to twice of
+	// what their entries would need.
+	placeBytes = 288
 	// backOffLeast and backOffMost bound for how long a failure is remembered: the
 	// longer the more often it has happened in a row.
 	backOffLeast, backOffMost = 100 * time.Millisecond, 2 * time.Second

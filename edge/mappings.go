@@ -19,7 +19,7 @@ import (
 // MappingsConfig bounds what is remembered of mappings.
 type MappingsConfig struct {
 	Bytes         int64         `env:"MAPPING_BYTES" envDefault:"33554432" help:"memory for what names and numbers lead to, in bytes"`
-	NegativeBytes int64         `env:"NEGATIVE_BYTES" envDefault:"8388608" help:"memory for names and numbers that lead nowhere, in bytes"`
+	NegativeBytes int64         `env:"NEGATIVE_BYTES" envDefault:"4194304" help:"memory for names and numbers that lead nowhere, in bytes"`
 	MaxStale      time.Duration `env:"MAX_STALE" envDefault:"24h" help:"longest time that remembered answers are given while core is away; 0s gives none"`
 }
 

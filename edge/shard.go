@@ -196,9 +196,9 @@ func (l *line) remove(n *node) {
 }
 
 // What things take in memory, but for the texts in them. A map has room to spare
-// for every entry.
+// for every entry, the more so when entries come and go.
 var (
-	nodeBytes    = allocated(int(reflect.TypeFor[node]().Size())) + 56
+	nodeBytes    = allocated(int(reflect.TypeFor[node]().Size())) + 72
 	playerBytes  = allocated(int(reflect.TypeFor[mapping.Player]().Size()))
 	userBytes    = allocated(int(reflect.TypeFor[mapping.User]().Size()))
 	textureBytes = allocated(int(reflect.TypeFor[mapping.Texture]().Size()))

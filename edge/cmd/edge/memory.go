@@ -19,7 +19,7 @@ const aside = 96 << 20
 // A limit that whoever started the program has set with GOMEMLIMIT stays.
 func limitMemory(ctx context.Context, log *slog.Logger, caches int64) {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(caches + caches/8 + aside)
+		debug.SetMemoryLimit(caches + caches/4 + aside)
 	}
 	log.InfoContext(ctx, "memory", "caches_bytes", caches, "limit_bytes", debug.SetMemoryLimit(-1))
 }
