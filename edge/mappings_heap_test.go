@@ -23,9 +23,9 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// TestMappingsTakeWhatTheyCost compares what mappings are thought to take with
+// TestMappingsAllocateWhatTheyCost compares what mappings are thought to take with
 // how much the heap grows, when many have come and gone. It has the heap to itself.
-func TestMappingsTakeWhatTheyCost(t *testing.T) {
+func TestMappingsAllocateWhatTheyCost(t *testing.T) {
 	sheet := func(i int) *mapping.Texture { return &mapping.Texture{TID: int64(i), Hash: skin.Hash{byte(i)}} }
 	for name, test := range map[string]struct {
 		key   func(i int) mapping.Key
@@ -54,12 +54,12 @@ func TestMappingsTakeWhatTheyCost(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := NewMappings(MappingsConfig{Bytes: 16 << 20, NegativeBytes: 16 << 20, MaxStale: time.Hour}, nil)
+			m, err := NewMappings(MappingsConfig{Bytes: 8 << 20, NegativeBytes: 8 << 20, MaxStale: time.Hour}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			before := heap()
-			for i := range 600_000 {
+			for i := range 300_000 {
 				key := test.key(i)
 				m.shard(key).keep(key, memory{mapping: test.leads(i)})
 			}
