@@ -59,6 +59,12 @@ func (p *Pictures) Lookup(ctx context.Context, key []byte) (mapping.Mapping, Sou
 	return p.mappings.Lookup(ctx, mapping.Key(key))
 }
 
+// StillLeads reports whether a key leads where a look-up just said.
+func (p *Pictures) StillLeads(key []byte, led mapping.Mapping) bool {
+	now, known := p.Recall(key, time.Now())
+	return known && now == led
+}
+
 // View returns the view that a Want leads to by what its key leads to. The format
 // is another one than was wanted when the renderer cannot write that. A NotFound
 // fault says that there is nothing to be seen.

@@ -63,38 +63,49 @@ func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 	return nil
 }
 
+// maxTries is how often a picture is made anew because another texture is worn by
+// the time when it is finished.
+const maxTries = 3
+
 // fetch answers what image could not: it asks core, fetches and has drawn.
 func (s *Server) fetch(rc *fasthttp.RequestCtx, about subject, want edge.Want, memory *scratch) error {
 	ctx, cancel := s.door.Bound()
 	defer cancel()
 	rc.Response.Header.Set(headerCacheStatus, statusFailed)
-	led, source, err := s.pictures.Lookup(ctx, want.Key)
-	if err != nil {
-		return err
-	}
-	if about.route == profile {
-		return s.profile(rc, want, led, source, memory)
-	}
-	view, err := s.pictures.View(want, led)
-	if err != nil {
-		return s.absent(rc, want, led, source, err)
-	}
-
-	found := shown{about: about, want: want, led: led, source: source, view: view, etag: s.pictures.ETag(view)}
-	// Nothing needs to be fetched or drawn to know that a visitor has it.
-	if found.unchanged, err = held(rc, found.etag); err != nil {
-		return err
-	}
-	if !found.unchanged {
-		picture, how, err := s.pictures.Picture(ctx, view)
+	for try := 1; ; try++ {
+		led, source, err := s.pictures.Lookup(ctx, want.Key)
 		if err != nil {
-			// Also when its file is missing: nobody should remember that.
 			return err
 		}
-		found.body, found.how = picture.Body, how
+		if about.route == profile {
+			return s.profile(rc, want, led, source, memory)
+		}
+		view, err := s.pictures.View(want, led)
+		if err != nil {
+			return s.absent(rc, want, led, source, err)
+		}
+
+		found := shown{about: about, want: want, led: led, source: source, view: view, etag: s.pictures.ETag(view)}
+		// Nothing needs to be fetched or drawn to know that a visitor has it.
+		if found.unchanged, err = held(rc, found.etag); err != nil {
+			return err
+		}
+		if !found.unchanged {
+			picture, how, err := s.pictures.Picture(ctx, view)
+			if err != nil {
+				// Also when its file is missing: nobody should remember that.
+				return err
+			}
+			// Caches outside may have been told of a change meanwhile, and must not
+			// be filled with what was before it.
+			if how != edge.Hit && source != edge.Stale && try < maxTries && !s.pictures.StillLeads(want.Key, led) {
+				continue
+			}
+			found.body, found.how = picture.Body, how
+		}
+		s.show(rc, found, memory)
+		return nil
 	}
-	s.show(rc, found, memory)
-	return nil
 }
 
 // shown is what a request turned out to lead to.

@@ -415,6 +415,26 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 	}
 }
 
+// A change that comes while a picture is being drawn is in the answer.
+func TestPictureOfWhatIsWornByThen(t *testing.T) {
+	t.Parallel()
+	drawing, finish := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { first.Do(func() { close(drawing); <-finish }) } })
+	asked := make(chan reply, 1)
+	go func() { asked <- w.get(t, "/avatar/player/Steve?png") }()
+	<-drawing
+	w.set(t, map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
+	close(finish)
+	got := <-asked
+	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Alex, Size: 96}); got.status != http.StatusOK || got.body != want {
+		t.Errorf("%d, %d bytes; want 200 and the skin that is worn since", got.status, len(got.body))
+	}
+	if tags := got.header.Get("Surrogate-Key"); !strings.Contains(tags, "texture-12") {
+		t.Errorf("Surrogate-Key: %s; want it to name the new texture", tags)
+	}
+}
+
 func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
