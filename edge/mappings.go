@@ -40,15 +40,12 @@ const (
 type Core interface {
 	// Lookup returns what a key leads to, and the position of the snapshot in
 	// which that was read. It returns an Unavailable fault when core is away, with
-	// ErrBusy in its chain if core was not even asked.
+	// ErrShed in its chain if core was not even asked.
 	Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error)
 	// Refusal returns the fault that Lookup would return at once for a key, if it
 	// would, and nil otherwise.
 	Refusal(key mapping.Key) error
 }
-
-// ErrBusy says that too many are asking. It says nothing about core.
-var ErrBusy = errors.New("too many look-ups")
 
 // Source says how a mapping was learned.
 type Source uint8
@@ -344,7 +341,7 @@ func (m *Mappings) heard(err error) {
 	switch {
 	case fault.KindOf(err) != fault.Unavailable:
 		m.askAgain.Store(0)
-	case !errors.Is(err, ErrBusy):
+	case !errors.Is(err, ErrShed):
 		m.askAgain.CompareAndSwap(0, int64(m.now()+retryEvery))
 	}
 }

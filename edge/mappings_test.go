@@ -595,9 +595,9 @@ func TestBusyIsNotAway(t *testing.T) {
 		s.learn(key, 1, 10)
 		s.pass(2 * doubt)
 		got := s.ask("name:alex")
-		s.question("name:alex").answer <- answered{err: fault.Down("core", ErrBusy)}
+		s.question("name:alex").answer <- answered{err: fault.Down("core", ErrShed)}
 		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
-		s.desk.refuses["name:alex"] = fault.Down("core", ErrBusy)
+		s.desk.refuses["name:alex"] = fault.Down("core", ErrShed)
 		s.want(s.ask("name:alex"), outcome{Source: Asked, Kind: "unavailable"})
 		s.unasked()
 

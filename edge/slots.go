@@ -164,7 +164,8 @@ func (b *bound) enter() bool {
 
 func (b *bound) leave() { b.now.Add(-1) }
 
-// ErrShed is the cause of every fault that says no because too much is asked for.
+// ErrShed is the cause of every fault that says no because too much is asked for. It
+// says nothing about what is asked for, nor about where that would come from.
 var ErrShed = errors.New("shed")
 
 func refuse() error {

@@ -40,7 +40,7 @@ func (c *Core) Refusal(key mapping.Key) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}
-	if !c.pace.Allows() && !c.met.has(key) {
+	if c.limit != nil && c.limit.Look(struct{}{}, time.Now()).Wait > 0 && !c.met.has(key) {
 		strangersRefused.Inc()
 		return busy()
 	}
@@ -49,14 +49,14 @@ func (c *Core) Refusal(key mapping.Key) error {
 
 // Lookup asks core what a key leads to. It returns an Unavailable fault when core
 // does not answer in time; at once when it is known to be away, and, with
-// edge.ErrBusy in its chain, when too many others ask.
+// edge.ErrShed in its chain, when too many others ask.
 func (c *Core) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
 	if err := c.breaker.Refusal(); err != nil {
 		return mapping.Mapping{}, mapping.Position{}, err
 	}
 	queue := c.acquaintances
 	if !c.met.has(key) {
-		if !c.pace.Allow() {
+		if c.limit != nil && c.limit.Take(struct{}{}, time.Now()).Wait > 0 {
 			strangersRefused.Inc()
 			return mapping.Mapping{}, mapping.Position{}, busy()
 		}
@@ -82,7 +82,7 @@ func busy() error {
 		Kind:       fault.Unavailable,
 		Message:    "Too many names are being looked up at the moment. Please try again.",
 		RetryAfter: time.Second,
-		Cause:      edge.ErrBusy,
+		Cause:      edge.ErrShed,
 	}
 }
 

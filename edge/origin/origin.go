@@ -20,8 +20,8 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/limit"
 	"github.com/veneer-skins/veneer/shared/mapping"
-	"github.com/veneer-skins/veneer/shared/pace"
 )
 
 // Config says where core is and how much it is asked at once.
@@ -47,7 +47,7 @@ const (
 	// that has just started knows none of its keys, and so may ask for more at first.
 	strangersInFlight = 2
 	strangersRest     = 10 * time.Millisecond
-	strangersBurst    = 2 * time.Second
+	strangersBurst    = 2 // seconds
 	// retryPause is about how long a failed look-up waits before it is sent again.
 	retryPause = 20 * time.Millisecond
 )
@@ -76,7 +76,7 @@ type Core struct {
 	// not wait behind those who make keys up.
 	acquaintances, strangers chan question
 	met                      *met
-	pace                     *pace.Pace // of strangers
+	limit                    *limit.Limiter[struct{}] // of strangers; nil: none
 
 	// refused is set while core does not accept our secret, so that this is
 	// logged once and not for every request.
@@ -128,8 +128,17 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		acquaintances: make(chan question, config.Queue),
 		strangers:     make(chan question, config.Queue),
 		met:           newMet(),
-		pace:          pace.New(config.Unknown, strangersBurst),
+		limit:         limitOf(config.Unknown),
 	}, nil
+}
+
+// limitOf returns a limit to so many a second, and after a pause to as many as fall
+// due in strangersBurst seconds at once; nil for 0.
+func limitOf(perSecond int) *limit.Limiter[struct{}] {
+	if perSecond == 0 {
+		return nil
+	}
+	return limit.New[struct{}](perSecond, time.Second, strangersBurst*perSecond)
 }
 
 func readAuthorities(path string) (*x509.CertPool, error) {

@@ -238,7 +238,7 @@ func TestStrangersAreBounded(t *testing.T) {
 		switch err := stranger(i); {
 		case err == nil:
 			asked++
-		case fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || !errors.Is(err, edge.ErrBusy):
+		case fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || !errors.Is(err, edge.ErrShed):
 			t.Fatalf("Lookup() = %v; want that too many are asking, with a time to try again", err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestFullQueueRefusesAtOnce(t *testing.T) {
 	for range 3 {
 		waiting.Go(func() { _, _, err := core.Lookup(ctx, "tid:1"); refused <- err })
 	}
-	if err := <-refused; fault.KindOf(err) != fault.Unavailable || !errors.Is(err, edge.ErrBusy) {
+	if err := <-refused; fault.KindOf(err) != fault.Unavailable || !errors.Is(err, edge.ErrShed) {
 		t.Errorf("Lookup() = %v; want that too many are asking", err)
 	}
 }
@@ -380,7 +380,7 @@ func TestBrokenCoreIsLeftAlone(t *testing.T) {
 	}
 	const lookups = 1000
 	for range lookups {
-		if err := ask(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrBusy) {
+		if err := ask(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrShed) {
 			t.Fatalf("Lookup() = %v; want that core cannot be reached", err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/pace"
+	"github.com/veneer-skins/veneer/shared/limit"
 )
 
 // Handler answers a request or says why not. What it hands on must not keep rc
@@ -90,7 +90,7 @@ type Door struct {
 	// which reach no handler.
 	Mark func(*fasthttp.RequestCtx)
 
-	refusals *pace.Pace // which are logged; each server has its own
+	refusals *limit.Limiter[struct{}] // of the lines about 503s; each server has its own
 }
 
 // Server returns a server for a handler, and for bodies of at most so many
@@ -98,7 +98,7 @@ type Door struct {
 // counted and logged like all others. A panic is answered as an internal error
 // and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
-	d.refusals = pace.New(refusalsLogged, time.Second)
+	d.refusals = limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged)
 	other, unreadable := d.Route("other"), d.Route("unreadable")
 	o := &observer{Door: d, inFlight: counted.at(d.Listener)}
 	survived := survive(handler)

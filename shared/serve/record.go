@@ -82,7 +82,7 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 // same status, and a few lines tell as much as all.
 func (d Door) isNews(status int) bool {
 	if status == fasthttp.StatusServiceUnavailable {
-		return d.refusals.Allow()
+		return d.refusals.Take(struct{}{}, time.Now()).Wait == 0
 	}
 	return status >= fasthttp.StatusInternalServerError
 }
