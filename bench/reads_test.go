@@ -1,3 +1,5 @@
+// Package bench measures Veneer's speed from end to end, beside what the machine can
+// do at all.
 package bench_test
 
 import (
