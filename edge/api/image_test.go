@@ -32,16 +32,16 @@ type town struct {
 	robot, slim, cape *mapping.Texture
 }
 
-func openTown(t testing.TB, changes ...func(*setup)) town {
-	t.Helper()
-	s := open(t, changes...)
+func openTown(tb testing.TB, changes ...func(*setup)) town {
+	tb.Helper()
+	s := open(tb, changes...)
 	w := town{
 		site:  s,
-		robot: s.put(t, 11, paint.Robot(), skin.Steve),
-		slim:  s.put(t, 12, paint.Ranger(), skin.Alex),
-		cape:  s.put(t, 13, paint.Sunrise(), skin.Cape),
+		robot: s.put(tb, 11, paint.Robot(), skin.Steve),
+		slim:  s.put(tb, 12, paint.Ranger(), skin.Alex),
+		cape:  s.put(tb, 13, paint.Sunrise(), skin.Cape),
 	}
-	s.set(t, map[mapping.Key]mapping.Mapping{
+	s.set(tb, map[mapping.Key]mapping.Mapping{
 		"name:steve":               {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
 		"name:alex":                {Player: &mapping.Player{PID: 2, Name: "Alex", Skin: w.slim}},
 		"name:naked":               {Player: &mapping.Player{PID: 3, Name: "Naked"}},

@@ -112,8 +112,8 @@ type setup struct {
 }
 
 // open opens a site that is in touch with its core.
-func open(t testing.TB, changes ...func(*setup)) *site {
-	t.Helper()
+func open(tb testing.TB, changes ...func(*setup)) *site {
+	tb.Helper()
 	with := setup{
 		api:      api.Config{CacheTags: api.TagsBoth},
 		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderSlots: 2, RenderQueue: 64, RenderWait: 10 * time.Second},
@@ -122,20 +122,20 @@ func open(t testing.TB, changes ...func(*setup)) *site {
 	for _, change := range changes {
 		change(&with)
 	}
-	s := &site{core: origintest.Start(t), directory: t.TempDir(), studio: with.studio, log: &lines{}}
+	s := &site{core: origintest.Start(tb), directory: tb.TempDir(), studio: with.studio, log: &lines{}}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 
 	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: 5 * time.Second})
-	must(t, err)
-	must(t, store.Prepare(t.Context()))
+	must(tb, err)
+	must(tb, store.Prepare(tb.Context()))
 	s.store, s.studio.files = store, origin.NewFiles(store)
 	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Timeout: 2 * time.Second}, log)
-	must(t, err)
+	must(tb, err)
 	s.mappings, err = edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
-	must(t, err)
+	must(tb, err)
 	pictures, err := edge.NewPictures(with.pictures, s.mappings, s.studio, s.studio, paint.Default())
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	must(tb, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var background sync.WaitGroup
 	background.Go(func() { core.Answer(ctx) })
 	background.Go(func() { core.Follow(ctx, s.mappings) })
@@ -144,41 +144,41 @@ func open(t testing.TB, changes ...func(*setup)) *site {
 		WorkTimeout: 10 * time.Second, HeaderBytes: 16 << 10, MaxConnections: 4096,
 	}
 	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
-	must(t, err)
+	must(tb, err)
 	s.server = server.HTTP()
-	s.url = listen(t, s.server)
-	t.Cleanup(func() {
+	s.url = listen(tb, s.server)
+	tb.Cleanup(func() {
 		cancel()
 		background.Wait()
 		pictures.Close()
 	})
-	eventually(t, "the edge is in touch with core", func() bool { return s.mappings.Check(t.Context()) == nil })
+	eventually(tb, "the edge is in touch with core", func() bool { return s.mappings.Check(tb.Context()) == nil })
 	return s
 }
 
 // listen serves on a socket of its own until the test ends, and returns the URL.
-func listen(t testing.TB, server *fasthttp.Server) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
+func listen(tb testing.TB, server *fasthttp.Server) string {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	must(tb, err)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		must(t, server.Shutdown())
-		must(t, <-served)
+	tb.Cleanup(func() {
+		must(tb, server.Shutdown())
+		must(tb, <-served)
 	})
 	return "http://" + listener.Addr().String()
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(20 * time.Second)
@@ -186,31 +186,31 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("it never came true that %s", what)
+			tb.Fatalf("it never came true that %s", what)
 		}
 	}
 }
 
 // put stores a texture and returns what keys lead to.
-func (s *site) put(t testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *mapping.Texture {
-	t.Helper()
-	file := origintest.File(t, sheet, kind)
-	must(t, s.store.Put(t.Context(), skin.HashOf(file), file))
+func (s *site) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *mapping.Texture {
+	tb.Helper()
+	file := origintest.File(tb, sheet, kind)
+	must(tb, s.store.Put(tb.Context(), skin.HashOf(file), file))
 	return &mapping.Texture{TID: tid, Hash: skin.HashOf(file), Type: kind}
 }
 
 // set changes what keys lead to and waits until the edge has heard of it.
-func (s *site) set(t testing.TB, changes map[mapping.Key]mapping.Mapping) {
-	t.Helper()
+func (s *site) set(tb testing.TB, changes map[mapping.Key]mapping.Mapping) {
+	tb.Helper()
 	before := s.mappings.Position().Revision
 	s.core.Set(changes)
-	eventually(t, "the edge hears of the change", func() bool { return s.mappings.Position().Revision > before })
+	eventually(tb, "the edge hears of the change", func() bool { return s.mappings.Position().Revision > before })
 }
 
 // remove takes a texture's file out of the store.
-func (s *site) remove(t testing.TB, hash skin.Hash) {
-	t.Helper()
-	must(t, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
+func (s *site) remove(tb testing.TB, hash skin.Hash) {
+	tb.Helper()
+	must(tb, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
 }
 
 // reply is an answer with its body.
@@ -225,27 +225,27 @@ var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-func (s *site) do(t testing.TB, method, path string, header http.Header, body string) reply {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
-	must(t, err)
+func (s *site) do(tb testing.TB, method, path string, header http.Header, body string) reply {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), method, s.url+path, strings.NewReader(body))
+	must(tb, err)
 	maps.Copy(request.Header, header)
 	response, err := client.Do(request)
-	must(t, err)
+	must(tb, err)
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
-	must(t, err)
+	must(tb, err)
 	return reply{status: response.StatusCode, header: response.Header, body: string(content)}
 }
 
-func (s *site) get(t testing.TB, path string) reply {
-	t.Helper()
-	return s.do(t, http.MethodGet, path, nil, "")
+func (s *site) get(tb testing.TB, path string) reply {
+	tb.Helper()
+	return s.do(tb, http.MethodGet, path, nil, "")
 }
 
 // unmark takes the marker out of the store, so that nothing in it is believed to
 // be missing.
-func (s *site) unmark(t testing.TB) {
-	t.Helper()
-	must(t, os.Remove(filepath.Join(s.directory, ".veneer")))
+func (s *site) unmark(tb testing.TB) {
+	tb.Helper()
+	must(tb, os.Remove(filepath.Join(s.directory, ".veneer")))
 }

@@ -143,6 +143,7 @@ func wantOf(about subject, query string, scratch []byte) (edge.Want, error) {
 		return want, nil
 	case profile:
 		return want, nil
+	default:
 	}
 
 	asked := parametersOf(query)
@@ -207,7 +208,7 @@ func (p *parameter) give(value string) {
 }
 
 // or returns the parameter as an integer, and otherwise if it is not given.
-func (p parameter) or(name string, otherwise int) (int, error) {
+func (p *parameter) or(name string, otherwise int) (int, error) {
 	if !p.given {
 		return otherwise, nil
 	}
@@ -261,8 +262,8 @@ func appendUUID(dst []byte, text string) ([]byte, bool) {
 	if !hyphenated && len(text) != 32 {
 		return dst, false
 	}
-	for digits := 0; text != ""; digits++ {
-		if digits == 8 || digits == 12 || digits == 16 || digits == 20 {
+	for i := range 32 {
+		if i == 8 || i == 12 || i == 16 || i == 20 {
 			dst = append(dst, '-')
 			if hyphenated {
 				if text[0] != '-' {
@@ -271,16 +272,25 @@ func appendUUID(dst []byte, text string) ([]byte, bool) {
 				text = text[1:]
 			}
 		}
-		c := text[0]
-		if 'A' <= c && c <= 'F' {
-			c += 'a' - 'A'
-		}
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+		digit, ok := hexDigit(text[0])
+		if !ok {
 			return dst, false
 		}
-		dst, text = append(dst, c), text[1:]
+		dst, text = append(dst, digit), text[1:]
 	}
 	return dst, true
+}
+
+// hexDigit returns a hexadecimal digit in lower case.
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9' || 'a' <= c && c <= 'f':
+		return c, true
+	case 'A' <= c && c <= 'F':
+		return c + 'a' - 'A', true
+	default:
+		return 0, false
+	}
 }
 
 // maxName bounds the bytes of a name that core is asked about. Site operators

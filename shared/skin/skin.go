@@ -23,8 +23,8 @@ func ParseHash(text string) (Hash, error) {
 		return Hash{}, fmt.Errorf("a hash has %d digits, not %d", 2*len(hash), len(text))
 	}
 	for i := range len(text) {
-		c, digit := text[i], byte(0)
-		switch {
+		var digit byte
+		switch c := text[i]; {
 		case '0' <= c && c <= '9':
 			digit = c - '0'
 		case 'a' <= c && c <= 'f':
