@@ -89,6 +89,16 @@ type load[V any] struct {
 	err   error
 }
 
+// brought reports whether the value is there, though it may not be in the store yet.
+func (l *load[V]) brought() bool {
+	select {
+	case <-l.done:
+		return l.err == nil
+	default:
+		return false
+	}
+}
+
 // failure is a load that came to nothing.
 type failure struct {
 	err   error
@@ -175,6 +185,10 @@ func (c *cache[V]) join(ctx context.Context, name []byte, fetch func(ctx context
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l, ok := c.loads[string(name)]; ok {
+		if l.brought() {
+			c.hits.Add(1)
+			return l, Hit, nil
+		}
 		c.coalesced++
 		return l, Coalesced, nil
 	}
