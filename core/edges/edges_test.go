@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
