@@ -306,7 +306,7 @@ func fetch(t *testing.T, url string) (status int, body string) {
 func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ setting, want string }{
-		{"EDGE_CACHE_BYTES=1048576", `"limit_bytes":155713536`},
+		{"EDGE_CACHE_BYTES=1048576", `"limit_bytes":138936320`},
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
 		command := edgeWith(t, "serve", enough("EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=ftp://x", test.setting)...)

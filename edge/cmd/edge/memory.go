@@ -7,9 +7,10 @@ import (
 	"runtime/debug"
 )
 
-// aside is what the program takes beside its caches: up to 64 MiB of plans, the
-// pictures being drawn, connections, and the runtime itself.
-const aside = 96 << 20
+// aside is what the program takes beside its caches: up to 64 MiB of plans, of
+// which usual sizes need few, the pictures being drawn, connections, and the
+// runtime itself. Pages of the program's file, about 30 MiB, do not count here.
+const aside = 80 << 20
 
 // limitMemory has the garbage collector keep the program near the bytes that its
 // caches are given. Without a limit it would let the heap grow to twice of what is
