@@ -76,14 +76,15 @@ func BenchmarkMemory(b *testing.B) {
 		})
 	}
 
-	var resident []int64
-	tick := time.NewTicker(time.Second)
+	resident := []int64{0} // the most in each fortieth of the views
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for step, steps := 1, 40; step <= steps && !b.Failed(); <-tick.C {
-		if done := left - remaining.Load(); done >= left*int64(step)/int64(steps) {
-			step++
-			resident = append(resident, edge.Resident(b))
-			b.Logf("%8d views, %8d requests: %d MiB", done, asked.Load(), resident[len(resident)-1]>>20)
+	for done := int64(0); done < left && !b.Failed(); <-tick.C {
+		last := len(resident) - 1
+		resident[last] = max(resident[last], edge.Resident(b))
+		if done = left - remaining.Load(); done >= left*int64(len(resident))/40 {
+			b.Logf("%8d views, %8d requests: at most %d MiB", done, asked.Load(), resident[last]>>20)
+			resident = append(resident, 0)
 		}
 	}
 	visitors.Wait()
@@ -115,7 +116,7 @@ func putTextures(b *testing.B, files objects.Config, core *origintest.Core, n in
 	var workers sync.WaitGroup
 	for range 8 * runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			sheet := paint.Robot()
+			sheet := paint.Default()
 			sheet.Pix = slices.Clone(sheet.Pix)
 			picture := &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}
 			encoder := png.Encoder{CompressionLevel: png.BestSpeed}
