@@ -44,6 +44,8 @@ const cacheNotFound = "public, max-age=15"
 var (
 	cacheFile      = []byte("public, max-age=31536000, immutable")
 	cacheByTexture = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
+	// Long enough for a crowd to share, too short to outlive a purge that came first.
+	cacheDoubtful = []byte("public, max-age=1")
 )
 
 func cacheByName(shared time.Duration) []byte {
@@ -54,11 +56,13 @@ func cacheByName(shared time.Duration) []byte {
 	return []byte("public, max-age=60" + sMaxage + ", stale-while-revalidate=600, stale-if-error=86400")
 }
 
-func (s *Server) cacheControl(of route) []byte {
-	switch of {
-	case textureFile:
+func (s *Server) cacheControl(found *shown) []byte {
+	switch route := found.about.route; {
+	case route == textureFile:
 		return cacheFile
-	case avatarOfTID, avatarOfHash, previewOfTID, previewOfHash:
+	case found.doubtful:
+		return cacheDoubtful
+	case route == avatarOfTID || route == avatarOfHash || route == previewOfTID || route == previewOfHash:
 		return cacheByTexture
 	default:
 		return s.byName

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"sync"
 	"unsafe"
 
@@ -40,72 +41,80 @@ func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 		return err
 	}
 
-	led, known := s.pictures.Recall(want.Key, rc.Time())
-	if !known {
-		return s.fetch(rc, about, want, memory)
+	found := shown{about: about, want: want}
+	var known bool
+	if found.led, known = s.pictures.Recall(want.Key, rc.Time()); !known {
+		return s.fetch(rc, found, memory)
 	}
 	if about.route == profile {
-		return s.profile(rc, want, led, edge.Kept, memory)
+		return s.profile(rc, found, memory)
 	}
-	view, err := s.pictures.View(want, led)
-	if err != nil {
-		return s.absent(rc, want, led, edge.Kept, err)
+	if found.view, err = s.pictures.View(want, found.led); err != nil {
+		return s.absent(rc, found, err)
 	}
-	picture, finished := s.pictures.Finished(view, memory.view[:0])
+	picture, finished := s.pictures.Finished(found.view, memory.view[:0])
 	if !finished {
-		return s.fetch(rc, about, want, memory)
+		return s.fetch(rc, found, memory)
 	}
-	unchanged, err := held(rc, picture.ETag)
-	if err != nil {
+	if found.unchanged, err = held(rc, picture.ETag); err != nil {
 		return err
 	}
-	s.show(rc, shown{about: about, want: want, led: led, view: view, etag: picture.ETag, unchanged: unchanged, body: picture.Body}, memory)
+	found.etag, found.body = picture.ETag, picture.Body
+	s.show(rc, found, memory)
 	return nil
 }
 
-// maxTries is how often a picture is made anew because another texture is worn by
-// the time when it is finished.
+// maxTries is how often an answer is looked for because another one has become
+// right meanwhile.
 const maxTries = 3
 
 // fetch answers what image could not: it asks core, fetches and has drawn.
-func (s *Server) fetch(rc *fasthttp.RequestCtx, about subject, want edge.Want, memory *scratch) error {
+func (s *Server) fetch(rc *fasthttp.RequestCtx, found shown, memory *scratch) error {
 	ctx, cancel := s.door.Bound()
 	defer cancel()
 	rc.Response.Header.Set(headerCacheStatus, statusFailed)
+	var absence error
 	for try := 1; ; try++ {
-		led, source, err := s.pictures.Lookup(ctx, want.Key)
-		if err != nil {
+		var err error
+		if found.led, found.source, err = s.pictures.Lookup(ctx, found.want.Key); err != nil {
 			return err
 		}
-		if about.route == profile {
-			return s.profile(rc, want, led, source, memory)
-		}
-		view, err := s.pictures.View(want, led)
-		if err != nil {
-			return s.absent(rc, want, led, source, err)
-		}
-
-		found := shown{about: about, want: want, led: led, source: source, view: view, etag: s.pictures.ETag(view)}
-		// Nothing needs to be fetched or drawn to know that a visitor has it.
-		if found.unchanged, err = held(rc, found.etag); err != nil {
-			return err
-		}
-		if !found.unchanged {
-			picture, how, err := s.pictures.Picture(ctx, view)
-			if err != nil {
-				// Also when its file is missing: nobody should remember that.
-				return err
+		absence = nil
+		if found.about.route != profile {
+			if found.view, absence = s.pictures.View(found.want, found.led); absence == nil {
+				if err := s.prepare(ctx, rc, &found); err != nil {
+					return err
+				}
 			}
-			// Caches outside may have been told of a change meanwhile, and must not
-			// be filled with what was before it.
-			if how != edge.Hit && source != edge.Stale && try < maxTries && !s.pictures.StillLeads(want.Key, led) {
-				continue
-			}
-			found.body, found.how = picture.Body, how
 		}
-		s.show(rc, found, memory)
-		return nil
+		// Caches outside may have been told of a change meanwhile, and must not be
+		// filled with what was before it.
+		found.doubtful = found.source == edge.Stale || !s.pictures.StillLeads(found.want.Key, found.led)
+		if !found.doubtful || found.source == edge.Stale || try == maxTries {
+			break
+		}
 	}
+	switch {
+	case absence != nil:
+		return s.absent(rc, found, absence)
+	case found.about.route == profile:
+		return s.profile(rc, found, memory)
+	}
+	s.show(rc, found, memory)
+	return nil
+}
+
+// prepare finds out what there is to be shown of a view.
+func (s *Server) prepare(ctx context.Context, rc *fasthttp.RequestCtx, found *shown) (err error) {
+	found.etag = s.pictures.ETag(found.view)
+	// Nothing needs to be fetched or drawn to know that a visitor has it.
+	if found.unchanged, err = held(rc, found.etag); err != nil || found.unchanged {
+		return err
+	}
+	picture, how, err := s.pictures.Picture(ctx, found.view)
+	// Also when its file is missing: nobody should remember that.
+	found.body, found.how = picture.Body, how
+	return err
 }
 
 // shown is what a request turned out to lead to.
@@ -114,22 +123,33 @@ type shown struct {
 	want   edge.Want
 	led    mapping.Mapping
 	source edge.Source
-	view   edge.View
-	how    edge.Outcome
-	etag   edge.ETag
+	// doubtful says that core may know better by now, and so that nobody should
+	// keep the answer.
+	doubtful bool
+	view     edge.View
+	how      edge.Outcome
+	etag     edge.ETag
 	// unchanged says that the visitor has it. There is no body then.
 	unchanged bool
 	body      []byte
 }
 
+// outcome returns how the request ended, as metrics tell it.
+func (found *shown) outcome() outcome {
+	switch {
+	case found.unchanged:
+		return notModified
+	case found.how == edge.Hit && found.source == edge.Asked:
+		return rendered
+	default:
+		return outcomes[found.how]
+	}
+}
+
 // show answers with a picture or a file, or that the visitor has it already.
 func (s *Server) show(rc *fasthttp.RequestCtx, found shown, memory *scratch) {
-	header, how := &rc.Response.Header, outcomes[found.how]
-	if how == hit && found.source == edge.Asked {
-		how = rendered
-	}
+	header := &rc.Response.Header
 	if found.unchanged {
-		how = notModified
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 	} else {
 		header.SetContentTypeBytes(contentType(found.view))
@@ -137,23 +157,26 @@ func (s *Server) show(rc *fasthttp.RequestCtx, found shown, memory *scratch) {
 		rc.Response.SetBodyRaw(found.body)
 	}
 	header.SetCanonical(keyETag, found.etag[:])
-	header.SetCanonical(keyCacheControl, s.cacheControl(found.about.route))
+	header.SetCanonical(keyCacheControl, s.cacheControl(&found))
 	header.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
 	memory.tags = appendTags(memory.tags[:0], found.want, found.led)
 	if !found.view.File {
 		memory.tags = appendTag(memory.tags, "render-", s.pictures.Revision())
 	}
 	s.tags.set(header, memory.tags)
-	s.routes.claim(rc, found.about.route, formatOf(found.view), how)
+	s.routes.claim(rc, found.about.route, formatOf(found.view), found.outcome())
 }
 
 // absent answers that there is nothing to be seen, unless err says otherwise.
-func (s *Server) absent(rc *fasthttp.RequestCtx, want edge.Want, led mapping.Mapping, source edge.Source, err error) error {
+func (s *Server) absent(rc *fasthttp.RequestCtx, found shown, err error) error {
 	if fault.KindOf(err) == fault.NotFound {
 		header := &rc.Response.Header
-		header.SetCanonical(keyCacheStatus, cacheStatus(source, edge.Hit))
+		header.SetCanonical(keyCacheStatus, cacheStatus(found.source, edge.Hit))
 		header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
-		s.tags.set(header, absenceTags(want, led))
+		if found.doubtful {
+			header.SetCanonical(keyCacheControl, cacheDoubtful)
+		}
+		s.tags.set(header, absenceTags(found.want, found.led))
 	}
 	return err
 }

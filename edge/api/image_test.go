@@ -564,6 +564,10 @@ func TestCoreAway(t *testing.T) {
 	if got.status != http.StatusOK || got.header.Get("Cache-Status") != "veneer; fwd=stale" || got.body != before.body {
 		t.Errorf("a remembered player: %d, Cache-Status %q; want 200, fwd=stale", got.status, got.header.Get("Cache-Status"))
 	}
+	// A purge that this edge has not heard of may be over.
+	if cache := got.header.Get("Cache-Control"); cache != "public, max-age=1" {
+		t.Errorf("a remembered player: Cache-Control %q; want one that nobody keeps", cache)
+	}
 	for _, path := range []string{"/avatar/player/Alex", "/avatar/user/2", "/avatar/user/777"} {
 		got := w.get(t, path)
 		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {

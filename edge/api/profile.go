@@ -14,37 +14,33 @@ import (
 
 // profile answers what a player wears, in the form of CustomSkinAPI: skins by
 // model and a cape, each by the hash of its file.
-func (s *Server) profile(rc *fasthttp.RequestCtx, want edge.Want, led mapping.Mapping, source edge.Source, memory *scratch) error {
-	if led.Player == nil {
-		return s.absent(rc, want, led, source, fault.New(fault.NotFound, "There is no such player."))
+func (s *Server) profile(rc *fasthttp.RequestCtx, found shown, memory *scratch) (err error) {
+	player := found.led.Player
+	if player == nil {
+		return s.absent(rc, found, fault.New(fault.NotFound, "There is no such player."))
 	}
-	memory.body = appendProfile(memory.body[:0], led.Player)
-
-	header, how := &rc.Response.Header, hit
-	if source == edge.Asked {
-		how = rendered
-	}
-	etag := edge.ETagOf(memory.body)
-	unchanged, err := held(rc, etag)
-	if err != nil {
+	memory.body = appendProfile(memory.body[:0], player)
+	found.etag = edge.ETagOf(memory.body)
+	if found.unchanged, err = held(rc, found.etag); err != nil {
 		return err
 	}
-	if unchanged {
-		how = notModified
+
+	header := &rc.Response.Header
+	if found.unchanged {
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 	} else {
 		header.SetContentTypeBytes(typeJSON)
 		rc.Response.SetBody(memory.body)
 	}
-	header.SetCanonical(keyETag, etag[:])
-	header.SetCanonical(keyCacheControl, s.byName)
-	header.SetCanonical(keyCacheStatus, cacheStatus(source, edge.Hit))
-	memory.tags = appendTags(memory.tags[:0], want, led)
-	if cape := led.Player.Cape; cape != nil {
+	header.SetCanonical(keyETag, found.etag[:])
+	header.SetCanonical(keyCacheControl, s.cacheControl(&found))
+	header.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
+	memory.tags = appendTags(memory.tags[:0], found.want, found.led)
+	if cape := player.Cape; cape != nil {
 		memory.tags = appendTagID(memory.tags, "texture-", cape.TID)
 	}
 	s.tags.set(header, memory.tags)
-	s.routes.claim(rc, profile, formatJSON, how)
+	s.routes.claim(rc, profile, formatJSON, found.outcome())
 	return nil
 }
 

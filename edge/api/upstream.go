@@ -100,12 +100,21 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) error {
 
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
+	var ours error
 	err := u.breaker.Call(func() error {
-		if err := u.client.DoDeadline(request, answer, deadline); err != nil {
+		switch err := u.client.DoDeadline(request, answer, deadline); {
+		case errors.Is(err, fasthttp.ErrNoFreeConns), errors.Is(err, fasthttp.ErrBodyTooLarge):
+			ours = err // which says nothing about core
+			return nil
+		case err != nil:
 			return fault.Down(dependency, err)
+		default:
+			return nil // core's own refusals are answers
 		}
-		return nil // core's own refusals are answers
 	})
+	if ours != nil {
+		err = fault.Down(dependency, ours)
+	}
 	if err != nil {
 		mark(rc)
 		return err

@@ -395,3 +395,60 @@ func TestStoreAway(t *testing.T) {
 		})
 	}
 }
+
+// A change that comes while core's answer of before it is on its way is in what
+// visitors get: the content delivery network may have been purged by then.
+func TestAnswerHeldUpWhileItChanges(t *testing.T) {
+	t.Parallel()
+	const path = "/avatar/player/known"
+	core, place := origintest.Start(t), objectstest.Directory(t)
+	core.Stream = "4f2e5a52-8f0c-4b67-9a1c-2b7a3f7b3f11"
+	store := objectstest.Open(t, place.Config)
+	if err := store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
+	core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, worn), "name:twin": player(2, worn)})
+	gate := before(t, core.URL)
+	r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_S_MAXAGE=24h")
+	r.picture("/avatar/player/twin") // the old picture is in memory
+	reached, release := make(chan struct{}, 8), make(chan struct{})
+	f := fate{"late", func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != mapping.LookupPath {
+			gate.pass.ServeHTTP(w, req)
+			return
+		}
+		rec := httptest.NewRecorder()
+		gate.pass.ServeHTTP(rec, req)
+		reached <- struct{}{}
+		<-release
+		_, _ = w.Write(rec.Body.Bytes())
+	}}
+	gate.fate.Store(&f)
+	got := make(chan *http.Response, 1)
+	go func() {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.public+path, http.NoBody)
+		if err != nil {
+			t.Error(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Error(err)
+			got <- nil
+			return
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		got <- response
+	}()
+	<-reached
+	core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, after)})
+	r.eventually("acknowledged", func() bool { return core.Applied().Revision >= 102 })
+	close(release)
+	old := <-got
+	gate.fate.Store(nil)
+	fresh := r.picture(path)
+	if old != nil && old.Header.Get("ETag") != fresh.header.Get("ETag") {
+		t.Errorf("after the acknowledgement the old picture is answered with %q", old.Header.Get("Cache-Control"))
+	}
+}
