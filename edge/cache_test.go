@@ -112,8 +112,8 @@ func TestWhoComesAsALoadEndsFindsIt(t *testing.T) {
 				if _, ok := c.get([]byte(name)); ok {
 					return
 				}
-				if value, outcome, err := c.load(t.Context(), []byte(name), fetch); value != name || outcome == Rendered || err != nil {
-					t.Errorf("load() just after another = %q, %v, %v; want the same value again", value, outcome, err)
+				if value, outcome, err := c.load(t.Context(), []byte(name), fetch); value != name || outcome != Hit || err != nil {
+					t.Errorf("load() just after another = %q, %v, %v; want the same value, and a hit", value, outcome, err)
 				}
 			})
 		}

@@ -110,7 +110,7 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Rendered {
 		t.Errorf("Picture() of another size: %v, %v", outcome, err)
 	}
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome == Rendered {
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Hit {
 		t.Errorf("Picture() once more: %v, %v", outcome, err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {

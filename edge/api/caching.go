@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -147,9 +146,8 @@ func (t Tags) set(header *fasthttp.ResponseHeader, tags []byte) {
 // absenceTags returns what the absence of a picture depends on.
 func absenceTags(want edge.Want, led mapping.Mapping) []byte {
 	tags := appendTags(nil, want, led)
-	if name, ok := strings.CutPrefix(string(want.Key), mapping.NamePrefix); ok {
-		// Escaped, as anything can stand in a path.
-		tags = appendTag(tags, "name-", url.PathEscape(name))
+	if key := mapping.Key(want.Key); strings.HasPrefix(string(key), mapping.NamePrefix) {
+		tags = appendTag(tags, key.Tag(), "")
 	}
 	return tags
 }
