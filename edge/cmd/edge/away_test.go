@@ -368,9 +368,11 @@ func TestStoreAway(t *testing.T) {
 			if err := store.Prepare(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			core.Set(map[mapping.Key]mapping.Mapping{
-				"name:known": player(1, put(t, store, paint.Robot())), "name:unknown": player(2, put(t, store, paint.Marker(64, 64))),
-			})
+			leads := map[mapping.Key]mapping.Mapping{"name:known": player(1, put(t, store, paint.Robot()))}
+			for i := range int64(10) { // a file that could not be fetched is left alone for a moment
+				leads[mapping.Name(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
+			}
+			core.Set(leads)
 			gate := before(t, place.Config.Endpoint)
 			r := run(t, "EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS="+origintest.Secret,
 				"EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_OBJECTS_ENDPOINT=http://"+gate.address,
@@ -382,7 +384,8 @@ func TestStoreAway(t *testing.T) {
 				r.same("/avatar/player/known", known)
 				// Drawn anew, from the sheet in memory.
 				r.picture(fmt.Sprintf("/avatar/player/known?size=%d&3d", 16+8*i))
-				r.unavailable("/avatar/player/unknown", fmt.Sprintf("/avatar/player/unknown?size=%d", 16+8*i))
+				unknown := fmt.Sprintf("/avatar/player/unknown_%d", i%10)
+				r.unavailable(unknown, fmt.Sprintf("%s?size=%d", unknown, 16+8*i))
 			}
 			if !r.metric(`veneer_breaker_open{dependency="texture store"} 1`) {
 				t.Error("the metrics do not tell that the store is left alone")
@@ -391,7 +394,7 @@ func TestStoreAway(t *testing.T) {
 				t.Error("a file is called missing though nobody could say so")
 			}
 			gate.heal()
-			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").status == http.StatusOK })
+			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").status == http.StatusOK })
 		})
 	}
 }
