@@ -116,7 +116,7 @@ func TestCallsAreBounded(t *testing.T) {
 	for range more {
 		err := <-outcomes
 		unavailable(t, err)
-		if err != nil && !strings.Contains(err.Error(), "too many calls") {
+		if err != nil && !strings.Contains(err.Error(), "too many wait") {
 			t.Errorf("got %v, want that there are too many", err)
 		}
 	}

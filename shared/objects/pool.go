@@ -24,7 +24,11 @@ var (
 	callsRefused = metrics.NewCounter("veneer_objects_calls_refused_total")
 )
 
-var errBusy = errors.New("too many calls are under way")
+// Why a call was not even begun.
+var (
+	errFull = errors.New("too many calls are under way, and too many wait")
+	errLate = errors.New("too many calls are under way for too long")
+)
 
 // pool bounds the calls that are under way and those that wait.
 type pool struct {
@@ -49,7 +53,7 @@ func (p *pool) enter(ctx context.Context) error {
 	defer p.waiting.Add(-1)
 	if p.waiting.Add(1) > queue {
 		callsRefused.Inc()
-		return errBusy
+		return errFull
 	}
 	callsWaiting.Inc()
 	defer callsWaiting.Dec()
@@ -60,7 +64,7 @@ func (p *pool) enter(ctx context.Context) error {
 		return nil
 	case <-timer.C:
 		callsRefused.Inc()
-		return errBusy
+		return errLate
 	case <-ctx.Done():
 		return ctx.Err()
 	}
