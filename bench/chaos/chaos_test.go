@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -113,18 +113,24 @@ func TestEdgesShowTheTruthThroughChaos(t *testing.T) {
 	t.Parallel()
 	run := readRun(t)
 	t.Logf("TEST_CHAOS_SEED=%d TEST_CHAOS_CHANGES=%d TEST_CHAOS_OUTAGE=%s", run.seed, run.changes, run.outage)
+	began := time.Now()
 	s := openStage(t)
+	opened := time.Now()
 	w := s.populate(t)
+	t.Logf("the programs run after %s, and people and skins are in %s later", opened.Sub(began).Round(phase), time.Since(opened).Round(phase))
 
-	var all sync.WaitGroup
+	var watches, visits sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
-	defer all.Wait()
+	defer watches.Wait()
+	defer visits.Wait()
 	defer stop()
+	visiting, stopVisiting := context.WithCancel(ctx)
+	defer stopVisiting()
 	for i, site := range s.sites {
-		all.Go(func() { site.watch(ctx) })
+		watches.Go(func() { site.watch(ctx) })
 		for j := range visitors {
 			random := rand.New(rand.NewPCG(run.seed, uint64(100+10*i+j)))
-			all.Go(func() { site.visit(ctx, t, random, w[0].crowd) })
+			visits.Go(func() { site.visit(visiting, t, random, w[0].crowd) })
 		}
 	}
 	writing, stopWriting := context.WithCancel(ctx)
@@ -136,7 +142,7 @@ func TestEdgesShowTheTruthThroughChaos(t *testing.T) {
 		hands.Go(func() { writer.run(writing, tick) })
 	}
 
-	began := time.Now()
+	began = time.Now()
 	d := director{stage: s, outage: run.outage, enough: func() bool { return t.Failed() || w[0].committed.Load() >= run.changes }}
 	var network sync.WaitGroup
 	network.Go(func() { d.network(rand.New(rand.NewPCG(run.seed, 1000))) })
@@ -144,20 +150,27 @@ func TestEdgesShowTheTruthThroughChaos(t *testing.T) {
 	network.Wait()
 	stopWriting()
 	hands.Wait()
+	ended := time.Now()
 	s.awaitConnected(t)
+	stopVisiting()
+	visits.Wait()
 	unknown := 0
 	for _, writer := range w {
 		unknown += writer.unknown
 	}
-	t.Logf("%d changes are committed, of %d nobody knows, in %s", w[0].committed.Load(), unknown, time.Since(began).Round(time.Second))
+	t.Logf("%d changes are committed, of %d nobody knows, in %s; all are connected %s later",
+		w[0].committed.Load(), unknown, ended.Sub(began).Round(phase), time.Since(ended).Round(phase))
 	for _, site := range s.sites {
 		t.Logf("%s: %d looks, %d answers that may be old, %d errors", site.name, site.looks.Load(), site.stale.Load(), site.other.Load())
 	}
 	if t.Failed() {
 		return
 	}
-	s.compare(t, w[0].tags, w[0].tids)
+	s.compare(t, w[0])
 }
+
+// phase is how precisely it is told how long a part of the test took.
+const phase = 100 * time.Millisecond
 
 // pace sends moments at the rate of changes until ctx ends.
 func pace(ctx context.Context, tick chan<- time.Time) {
@@ -190,25 +203,34 @@ func (s *stage) populate(t *testing.T) []*writer {
 		playerOf[row.UID] = row.PID
 	}
 
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: writers}}
-	var tids []int64
-	var tags []string
-	for i := range skins {
-		contentType, body := uploadBody(t, paint.Noise(uint64(i), 64, 64).Pix)
-		tid, status, err := call(t.Context(), client, "POST", s.apis[0]+"/api/textures", all[0].Bearer, contentType, body)
+	transport := &http.Transport{MaxIdleConnsPerHost: writers}
+	patient := &http.Client{Timeout: patience, Transport: transport}
+	upload := func(sheet skin.Sheet, model skin.Type) int64 {
+		contentType, body := uploadBody(t, sheet, model)
+		tid, status, err := call(t.Context(), patient, "POST", s.apis[0]+"/api/textures", all[0].Bearer, contentType, body)
 		if err != nil || status != http.StatusOK {
-			t.Fatalf("upload: %d, %v", status, err)
+			t.Errorf("upload: %d, %v", status, err)
 		}
-		tag, _, ok := s.sites[0].look(fmt.Sprint("/avatar/", tid))
-		if !ok || tag == missing {
-			t.Fatalf("the edge shows %q for texture %d", tag, tid)
+		return tid
+	}
+	var tids, capes [skins]int64
+	var tags [skins]string
+	atOnce(skins, func(i int) {
+		tids[i] = upload(paint.Noise(uint64(i), 64, 64), skin.Steve)
+		capes[i] = upload(paint.Noise(uint64(i), 64, 32), skin.Cape)
+		var ok bool
+		if tags[i], _, ok = s.sites[0].look(fmt.Sprint("/avatar/", tids[i])); !ok || tags[i] == missing {
+			t.Errorf("the edge shows %q for texture %d", tags[i], tids[i])
 		}
-		tids, tags = append(tids, tid), append(tags, tag)
+	})
+	if t.Failed() {
+		t.FailNow()
 	}
 	nobody, _, _ := s.sites[0].look("/avatar/user/0")
 
 	shared := writer{
-		t: t, client: client, cores: s.apis, bearer: all[0].Bearer, tids: tids, tags: tags,
+		t: t, client: &http.Client{Timeout: time.Second, Transport: transport}, cores: s.apis, bearer: all[0].Bearer,
+		tids: tids[:], tags: tags[:], capes: capes[:],
 		crowd: &crowd{}, noise: &atomic.Uint64{}, committed: &atomic.Int64{},
 	}
 	shared.noise.Store(skins)
@@ -234,107 +256,3 @@ const insertPlayers = `
 	INSERT INTO players (uid, name, name_key)
 	SELECT uid, 'p' || uid || 'a', 'p' || uid || 'a' FROM users
 	RETURNING uid, pid`
-
-// awaitConnected waits until all edges are.
-func (s *stage) awaitConnected(t *testing.T) {
-	t.Helper()
-	for _, site := range s.sites {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		for began := time.Now(); !site.connected(ctx, began, began); began = time.Now() {
-			if ctx.Err() != nil {
-				t.Fatalf("%s is not connected again", site.name)
-			}
-		}
-		cancel()
-	}
-}
-
-// compare holds what every edge shows against the database: all names that players
-// have or had, all users, all textures and some that never were.
-func (s *stage) compare(t *testing.T, tags []string, tids []int64) {
-	t.Helper()
-	tagOf := map[int64]string{0: missing}
-	for i, tid := range tids {
-		tagOf[tid] = tags[i]
-	}
-	conn := postgrestest.Conn(t, s.database.URL(s.database.Address))
-	read := func(sql string) map[string]int64 {
-		rows, _ := conn.Query(t.Context(), sql) // CollectRows reports the error
-		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
-			Path string
-			TID  int64
-		}])
-		if err != nil {
-			t.Fatal(err)
-		}
-		byPath := make(map[string]int64, len(found))
-		for _, row := range found {
-			byPath[row.Path] = row.TID
-		}
-		return byPath
-	}
-	want := map[string]string{}
-	for path, tid := range read(selectNames) {
-		want[path] = tagOf[tid]
-	}
-	nobody, _, _ := s.sites[0].look("/avatar/user/0")
-	for path, tid := range read(selectUsers) {
-		if want[path] = tagOf[tid]; tid == 0 {
-			want[path] = nobody
-		}
-	}
-	wrong := 0
-	for path, tid := range read(selectTextures) {
-		if want[path] = tagOf[tid]; tid < 0 {
-			want[path] = missing
-		} else if tagOf[tid] == "" { // uploaded on the way: known by its hash, which nobody asked for before
-			shows, _, _ := s.sites[0].look(fmt.Sprint("/avatar/hash/", hashOf(t, conn, tid)))
-			want[path] = shows
-		}
-	}
-	for _, site := range s.sites {
-		for path, want := range want {
-			shows, _, ok := site.look(path)
-			for range 10 { // it may not know what it was not asked for while it was cut off
-				if ok {
-					break
-				}
-				shows, _, ok = site.look(path)
-			}
-			if shows != want {
-				wrong++
-				if wrong < 20 {
-					t.Errorf("in the end %s shows %q at %s; want %q", site.name, shows, path, want)
-				}
-			}
-		}
-		// Once it began, and never again.
-		operators := &fasthttp.HostClient{Addr: site.operators}
-		if forgot := metric(operators, "veneer_edge_forgot_all_total"); forgot != "1" {
-			t.Errorf("%s forgot everything %s times; want 1", site.name, forgot)
-		}
-	}
-	t.Logf("%d addresses on each edge, %d wrong", len(want), wrong)
-}
-
-func hashOf(t *testing.T, conn *pgx.Conn, tid int64) (hash string) {
-	t.Helper()
-	if err := conn.QueryRow(t.Context(), "SELECT encode(hash, 'hex') FROM textures WHERE tid = $1", tid).Scan(&hash); err != nil {
-		t.Fatal(err)
-	}
-	return hash
-}
-
-const (
-	selectNames = `
-	SELECT '/avatar/player/' || name AS path, coalesce(tid_skin, 0) AS tid FROM players
-	UNION ALL
-	SELECT '/avatar/player/p' || uid || CASE WHEN name LIKE '%a' THEN 'b' ELSE 'a' END, 0 FROM players`
-
-	selectUsers = `SELECT '/avatar/user/' || uid AS path, avatar AS tid FROM users`
-
-	selectTextures = `
-	SELECT '/avatar/' || tid AS path, tid FROM textures
-	UNION ALL
-	SELECT '/avatar/' || max(tid) + n, -1 FROM textures, generate_series(1, 20) n GROUP BY n`
-)

@@ -111,24 +111,38 @@ func (s *site) connected(ctx context.Context, from, to time.Time) bool {
 	}
 }
 
-// look asks for the picture of a subject and returns its entity tag, or missing;
-// stale if the answer says that it may be old, not ok if it is neither.
+// look asks for the picture of a subject, or for a file, and returns its entity
+// tag, or missing, or faceless; stale if the answer says that it may be old, not ok
+// if it is none of these.
 func (s *site) look(path string) (shows string, stale, ok bool) {
+	return s.ask(fasthttp.MethodHead, path, func(response *fasthttp.Response) string {
+		return string(response.Header.Peek(fasthttp.HeaderETag))
+	})
+}
+
+// read asks for a document and returns it, and the rest as look does.
+func (s *site) read(path string) (shows string, stale, ok bool) {
+	return s.ask(fasthttp.MethodGet, path, func(response *fasthttp.Response) string { return string(response.Body()) })
+}
+
+func (s *site) ask(method, path string, shown func(*fasthttp.Response) string) (shows string, stale, ok bool) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	request.Header.SetMethod(fasthttp.MethodHead)
+	request.Header.SetMethod(method)
 	request.SetRequestURI("http://" + s.address + path)
-	response.SkipBody = true
+	response.SkipBody = method == fasthttp.MethodHead
 	if s.client.Do(request, response) != nil {
 		return "", false, false
 	}
 	stale = strings.Contains(string(response.Header.Peek("Cache-Status")), "fwd=stale")
 	switch response.StatusCode() {
 	case fasthttp.StatusOK:
-		return string(response.Header.Peek(fasthttp.HeaderETag)), stale, true
+		return shown(response), stale, true
 	case fasthttp.StatusNotFound:
 		return missing, stale, true
+	case fasthttp.StatusUnprocessableEntity:
+		return faceless, stale, true
 	default:
 		return strconv.Itoa(response.StatusCode()), stale, false
 	}

@@ -14,6 +14,10 @@ const allowance = time.Second
 // missing is what an address shows where there is no picture.
 const missing = "404"
 
+// faceless is what an address shows that leads to a cape, of which there is no
+// avatar.
+const faceless = "422"
+
 // subject is an address of a picture with all that it was to show.
 type subject struct {
 	path string

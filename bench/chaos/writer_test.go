@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -43,6 +44,7 @@ type writer struct {
 	bearer string   // somebody's who is never changed
 	tids   []int64  // of the skins to wear
 	tags   []string // entity tags of their pictures
+	capes  []int64  // TIDs of the capes to wear
 	crowd  *crowd
 	noise  *atomic.Uint64 // makes every upload another
 
@@ -86,23 +88,23 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 
 // change makes a random change and reports whether it is known to be committed.
 func (w *writer) change(ctx context.Context, p *person) bool {
-	shown := func(skin int) string {
-		if skin < 0 {
+	shown := func(worn int) string {
+		if worn < 0 {
 			return missing
 		}
-		return w.tags[skin]
+		return w.tags[worn]
 	}
 	player := "/api/players/" + strconv.FormatInt(p.pid, 10)
 	// Each wears every skin once before the first comes again, so that what is old
 	// is told from what is new.
-	skin := (p.skins + 1) % len(w.tids)
-	tid := strconv.FormatInt(w.tids[skin], 10)
+	next := (p.skins + 1) % len(w.tids)
+	tid := strconv.FormatInt(w.tids[next], 10)
 	switch n := w.IntN(100); {
 	case n < 5:
 		return w.upload(ctx, p)
 	case n < 20:
 		p.skins++
-		return w.commit(ctx, p, "PUT", "/api/user/avatar", "tid="+tid, map[*subject]string{p.user: shown(skin)})
+		return w.commit(ctx, p, "PUT", "/api/user/avatar", "tid="+tid, map[*subject]string{p.user: shown(next)})
 	case n < 32:
 		other := 1 - p.called
 		done := w.commit(ctx, p, "PUT", player+"/name", "name="+strings.TrimPrefix(p.names[other].path, playerPath),
@@ -112,14 +114,18 @@ func (w *writer) change(ctx context.Context, p *person) bool {
 	case n < 40 && p.worn >= 0:
 		p.worn = -1
 		return w.commit(ctx, p, "DELETE", player+"/textures", "skin=", map[*subject]string{p.names[p.called]: missing})
+	case n < 45:
+		cape := w.capes[w.IntN(len(w.capes))]
+		return w.commit(ctx, p, "PUT", player+"/textures", fmt.Sprint("cape=", cape), nil)
 	default:
 		p.skins++
-		p.worn = skin
-		return w.commit(ctx, p, "PUT", player+"/textures", "skin="+tid, map[*subject]string{p.names[p.called]: shown(skin)})
+		p.worn = next
+		return w.commit(ctx, p, "PUT", player+"/textures", "skin="+tid, map[*subject]string{p.names[p.called]: shown(next)})
 	}
 }
 
-// commit sends a change of what subjects show.
+// commit sends a change of what subjects show. What a cape changes is compared in
+// the end.
 func (w *writer) commit(ctx context.Context, p *person, method, path, form string, shows map[*subject]string) bool {
 	begun := time.Now()
 	for s, shows := range shows {
@@ -137,7 +143,7 @@ func (w *writer) commit(ctx context.Context, p *person, method, path, form strin
 // upload adds a texture, which visitors may have missed before. What its picture
 // looks like is compared in the end.
 func (w *writer) upload(ctx context.Context, p *person) bool {
-	contentType, body := uploadBody(w.t, paint.Noise(w.noise.Add(1), 64, 64).Pix)
+	contentType, body := uploadBody(w.t, paint.Noise(w.noise.Add(1), 64, 64), skin.Steve)
 	committed := w.send(ctx, p.bearer, "POST", "/api/textures", contentType, body)
 	return committed
 }
@@ -218,16 +224,16 @@ func call(ctx context.Context, client *http.Client, method, address, bearer, con
 	return answer.Data.TID, response.StatusCode, nil
 }
 
-// uploadBody returns the form of an upload of a 64×64 skin, and its content type.
-func uploadBody(t *testing.T, pix []byte) (string, []byte) {
+// uploadBody returns the form of an upload, and its content type.
+func uploadBody(t *testing.T, sheet skin.Sheet, model skin.Type) (string, []byte) {
 	t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	file, err := form.CreateFormFile("file", "skin.png")
 	if err == nil {
-		err = png.Encode(file, &image.NRGBA{Pix: pix, Stride: 4 * 64, Rect: image.Rect(0, 0, 64, 64)})
+		err = png.Encode(file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)})
 	}
-	for _, field := range [][2]string{{"name", "chaos"}, {"type", "steve"}} {
+	for _, field := range [][2]string{{"name", "chaos"}, {"type", model.String()}} {
 		if err == nil {
 			err = form.WriteField(field[0], field[1])
 		}

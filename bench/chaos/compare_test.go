@@ -1,0 +1,215 @@
+package chaos
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/edge"
+)
+
+// awaitConnected waits until all edges have been connected for as long as they may
+// believe what they remember. Whatever was committed without an answer is known to
+// them then.
+func (s *stage) awaitConnected(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	began := time.Now()
+	for _, site := range s.sites {
+		for !site.connected(ctx, began, began.Add(allowance)) {
+			if ctx.Err() != nil {
+				t.Fatalf("%s is not connected again", site.name)
+			}
+			began = time.Now()
+		}
+	}
+}
+
+// compare holds what every edge shows against the database, by every kind of
+// address: all names that players have or had, their UUIDs, all users, all textures
+// and some that never were.
+func (s *stage) compare(t *testing.T, w *writer) {
+	t.Helper()
+	began := time.Now()
+	want := s.truth(t, w)
+	paths := slices.Sorted(maps.Keys(want))
+	var wrong atomic.Int64
+	var all sync.WaitGroup
+	for _, site := range s.sites {
+		all.Go(func() {
+			atOnce(len(paths), func(i int) {
+				if shows := site.settled(paths[i]); shows != want[paths[i]] && wrong.Add(1) < 20 {
+					t.Errorf("in the end %s shows %q at %s; want %q", site.name, shows, paths[i], want[paths[i]])
+				}
+			})
+			// Once it began, and never again.
+			operators := &fasthttp.HostClient{Addr: site.operators}
+			if forgot := metric(operators, "veneer_edge_forgot_all_total"); forgot != "1" {
+				t.Errorf("%s forgot everything %s times; want 1", site.name, forgot)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d addresses on each edge, %d wrong, compared in %s", len(want), wrong.Load(), time.Since(began).Round(phase))
+}
+
+// atOnce calls do with the numbers below n, eight at a time.
+func atOnce(n int, do func(int)) {
+	const hands = 8
+	var all sync.WaitGroup
+	for first := range hands {
+		all.Go(func() {
+			for i := first; i < n; i += hands {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// settled returns what an address shows once the edge knows: it may not at first,
+// if it was not asked for that before it was cut off.
+func (s *site) settled(path string) (shows string) {
+	look := s.look
+	if strings.HasSuffix(path, ".json") {
+		look = s.read
+	}
+	for range 11 {
+		var ok bool
+		if shows, _, ok = look(path); ok {
+			break
+		}
+	}
+	return shows
+}
+
+// truth returns what edges are to show, by the path, says the database.
+func (s *stage) truth(t *testing.T, w *writer) map[string]string {
+	t.Helper()
+	conn := postgrestest.Conn(t, s.database.URL(s.database.Address))
+	want := map[string]string{}
+
+	tagOf := map[int64]string{0: missing}
+	for i, tid := range w.tids {
+		tagOf[tid] = w.tags[i]
+	}
+	for _, tid := range w.capes {
+		tagOf[tid] = faceless
+	}
+	textures := read[struct {
+		TID  int64
+		Hash string
+	}](t, conn, selectTextures)
+	// Those uploaded on the way are known by what one edge shows.
+	tags := make([]string, len(textures))
+	atOnce(len(textures), func(i int) {
+		if tags[i] = tagOf[textures[i].TID]; tags[i] == "" {
+			tags[i] = s.sites[0].settled("/avatar/hash/" + textures[i].Hash)
+		}
+	})
+	for i, texture := range textures {
+		want[fmt.Sprint("/avatar/", texture.TID)] = tags[i]
+		want["/avatar/hash/"+texture.Hash] = tags[i]
+		if !strings.HasPrefix(tags[i], `"`) && tags[i] != faceless {
+			t.Errorf("in the end texture %d is shown as %q", texture.TID, tags[i])
+		}
+	}
+	last := textures[len(textures)-1].TID
+	for never := range int64(20) {
+		want[fmt.Sprint("/avatar/", last+1+never)] = missing
+	}
+
+	nobody := s.sites[0].settled("/avatar/user/0")
+	for _, user := range read[struct{ UID, Avatar int64 }](t, conn, "SELECT uid, avatar FROM users") {
+		tag := nobody
+		if user.Avatar != 0 {
+			tag = tagOf[user.Avatar]
+		}
+		want[fmt.Sprint("/avatar/user/", user.UID)] = tag
+	}
+
+	for _, player := range read[player](t, conn, selectPlayers) {
+		want[playerPath+player.Name] = tagOf[player.TID]
+		want["/avatar/uuid/"+player.UUID] = tagOf[player.TID]
+		want["/skin/"+player.Name+".png"] = fileTag(t, player.Skin)
+		want["/cape/"+player.Name+".png"] = fileTag(t, player.Cape)
+		want["/csl/"+player.Name+".json"] = player.profile(t)
+		for _, path := range []string{playerPath + "%s", "/skin/%s.png", "/cape/%s.png", "/csl/%s.json"} {
+			want[fmt.Sprintf(path, player.Other)] = missing
+		}
+	}
+	return want
+}
+
+// player is a row of selectPlayers.
+type player struct {
+	Name, Other string // what it is called, and what it is not
+	UUID        string
+	TID         int64  // of the skin; 0 for none
+	Skin, Cape  string // hashes of the files; empty for none
+}
+
+// profile returns the document that tells mods what the player wears.
+func (p player) profile(t *testing.T) string {
+	t.Helper()
+	document := struct {
+		Username string            `json:"username"`
+		Skins    map[string]string `json:"skins"`
+		Cape     string            `json:"cape,omitempty"`
+	}{p.Name, map[string]string{}, p.Cape}
+	if p.Skin != "" {
+		document.Skins["default"] = p.Skin
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// fileTag returns what the address of a stored file shows.
+func fileTag(t *testing.T, hash string) string {
+	t.Helper()
+	if hash == "" {
+		return missing
+	}
+	name, err := hex.DecodeString(hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := edge.ETagOf(name)
+	return string(tag[:])
+}
+
+// read returns the rows of a query.
+func read[Row any](t *testing.T, conn *pgx.Conn, sql string) []Row {
+	t.Helper()
+	rows, _ := conn.Query(t.Context(), sql) // CollectRows reports the error
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[Row])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+const (
+	selectTextures = "SELECT tid, encode(hash, 'hex') AS hash FROM textures ORDER BY tid"
+
+	selectPlayers = `
+	SELECT p.name, 'p' || p.uid || CASE WHEN p.name LIKE '%a' THEN 'b' ELSE 'a' END AS other, p.uuid::text,
+		coalesce(p.tid_skin, 0) AS tid, coalesce(encode(s.hash, 'hex'), '') AS skin, coalesce(encode(c.hash, 'hex'), '') AS cape
+	FROM players p LEFT JOIN textures s ON s.tid = p.tid_skin LEFT JOIN textures c ON c.tid = p.tid_cape`
+)
