@@ -46,6 +46,11 @@ type NumberedChange struct {
 
 // PurgeStore keeps what the cores share about purges.
 type PurgeStore interface {
+	// JoinStream says that a stream to an edge begins, of which nothing is
+	// acknowledged, and that from this moment on nobody waits for the edge's former
+	// stream; uuid.Nil is for none.
+	JoinStream(ctx context.Context, stream, former uuid.UUID) error
+
 	// ShareStreams says that streams to edges are alive and what they acknowledged;
 	// those with the zero Position nothing that would be news.
 	ShareStreams(ctx context.Context, streams map[uuid.UUID]mapping.Position) error
@@ -76,7 +81,7 @@ type PurgeStore interface {
 // again. So edges acknowledge what they have applied, to any core, and a change
 // is purged when all connected ones have, or after purgeWait. A stream that broke
 // off counts as connected for a while, since its edge believes its memories a
-// second longer.
+// second longer, unless the edge has come back on another one.
 //
 // The feed itself is the outbox: a row says up to where it is purged, and moves on
 // only when the hook has taken a purge. What the feed no longer tells, because it
@@ -146,12 +151,14 @@ func NewPurges(store PurgeStore, hook PurgeHook, feed *Feed, timeout time.Durati
 }
 
 // Join notes a stream to an edge before anything is sent on it, and returns the
-// name under which the edge acknowledges. From then on purges wait for it.
-func (p *Purges) Join(ctx context.Context) (uuid.UUID, error) {
+// name under which the edge acknowledges. From then on purges wait for it, and no
+// longer for the edge's former stream, on which nothing is acknowledged any more,
+// though its core may take seconds to notice; uuid.Nil is for none.
+func (p *Purges) Join(ctx context.Context, former uuid.UUID) (uuid.UUID, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()
 	stream := uuid.New()
-	if err := p.store.ShareStreams(ctx, map[uuid.UUID]mapping.Position{stream: {}}); err != nil {
+	if err := p.store.JoinStream(ctx, stream, former); err != nil {
 		return uuid.Nil, err
 	}
 	p.mu.Lock()

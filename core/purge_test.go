@@ -106,7 +106,13 @@ func round(t *testing.T, p *core.Purges) {
 
 func join(t *testing.T, p *core.Purges) uuid.UUID {
 	t.Helper()
-	stream, err := p.Join(t.Context())
+	return joinAgain(t, p, uuid.Nil)
+}
+
+// joinAgain is for an edge that had another stream before.
+func joinAgain(t *testing.T, p *core.Purges, former uuid.UUID) uuid.UUID {
+	t.Helper()
+	stream, err := p.Join(t.Context(), former)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,6 +218,41 @@ func TestStreamsAreSharedAgain(t *testing.T) {
 	s.expect(t, "the edge is still there", cores)
 	a.Acknowledge(stream, next.Position)
 	s.expect(t, "the edge has acknowledged", cores, tagged(next, "user-2"))
+}
+
+// An edge that comes back is waited for on its new stream only, though the core of
+// its former one still thinks that it is connected there.
+func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	a, b := s.core(), s.core()
+	cores := []*core.Purges{b, a}
+	round(t, a)
+	former, other := join(t, a), join(t, b)
+	first := s.change(t, "uid:1")
+	a.Acknowledge(former, first.Position)
+	a.Acknowledge(other, first.Position)
+	s.expect(t, "both have acknowledged", cores, tagged(first, "user-1"))
+
+	stream := joinAgain(t, b, former)
+	second := s.change(t, "uid:2")
+	a.Acknowledge(former, second.Position) // held up on its way
+	a.Acknowledge(other, second.Position)
+	s.expect(t, "nothing is acknowledged on the new stream", cores)
+	b.Acknowledge(stream, second.Position)
+	s.expect(t, "the new stream has caught up", cores, tagged(second, "user-2"))
+	third := s.change(t, "uid:3")
+	b.Acknowledge(other, third.Position)
+	b.Acknowledge(stream, third.Position)
+	s.expect(t, "the former stream hears no more", cores, tagged(third, "user-3"))
+
+	// Back once more, after its former stream's row is lost.
+	s.exec(t, "DELETE FROM edge_streams WHERE stream = $1", stream)
+	last := joinAgain(t, a, stream)
+	fourth := s.change(t, "uid:4")
+	b.Acknowledge(other, fourth.Position)
+	b.Acknowledge(last, fourth.Position)
+	s.expect(t, "the row is not written anew", cores, tagged(fourth, "user-4"))
 }
 
 // forgetful is a database that cannot note what is purged.
@@ -338,6 +379,8 @@ func (s *shelf) NumberChanges(context.Context) (core.FeedHead, error) {
 }
 
 func (s *shelf) ChangesAfter(context.Context, int64, int) ([]mapping.Event, error) { return nil, nil }
+
+func (s *shelf) JoinStream(context.Context, uuid.UUID, uuid.UUID) error { return nil }
 
 func (s *shelf) ShareStreams(_ context.Context, streams map[uuid.UUID]mapping.Position) error {
 	s.mu.Lock()

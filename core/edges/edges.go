@@ -158,6 +158,10 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 		return fault.Field("revision", "The revision must be an integer.")
 	}
 	from := mapping.Position{Epoch: string(rc.QueryArgs().Peek("epoch")), Revision: int64(max(0, revision))}
+	former, err := uuid.ParseBytes(rc.QueryArgs().Peek("former"))
+	if err != nil {
+		former = uuid.Nil // whatever is no name of ours is nobody's former stream
+	}
 	conn, peer := rc.Conn(), rc.RemoteAddr().String()
 	rc.SetConnectionClose() // the stream's deadlines are not for what would come after it
 
@@ -171,7 +175,7 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 		}()
 		s.door.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
 		lines := json.NewEncoder(w)
-		err := s.follow(from, func(events ...mapping.Event) error {
+		err := s.follow(from, former, func(events ...mapping.Event) error {
 			// A reader that takes nothing must not keep the stream, nor our shutdown,
 			// waiting. The deadline is for all that is sent from now on.
 			if err := conn.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
@@ -192,11 +196,11 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 // follow sends a stream to its end, under a name if its edge is to acknowledge
 // it. Purges know of the stream before the edge hears anything that it could
 // believe its memories by.
-func (s *Server) follow(from mapping.Position, send func(...mapping.Event) error) error {
+func (s *Server) follow(from mapping.Position, former uuid.UUID, send func(...mapping.Event) error) error {
 	if s.purges == nil {
 		return s.feed.Follow(s.stop, from, send)
 	}
-	stream, err := s.purges.Join(s.stop)
+	stream, err := s.purges.Join(s.stop, former)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
@@ -36,6 +38,7 @@ const (
 // door is the edges' listener of a core on a real socket.
 type door struct {
 	db      *postgres.DB
+	conn    *pgx.Conn // to the same database
 	address string
 	stop    context.CancelFunc // ends the streams
 }
@@ -50,7 +53,8 @@ func open(t *testing.T) door {
 func openFor(t *testing.T, hook core.PurgeHook) door {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	db := postgrestest.Open(t)
+	database := postgrestest.URL(t)
+	db := postgrestest.Connect(t, database)
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Ring)
 	ctx, stop := context.WithCancel(t.Context())
@@ -81,7 +85,7 @@ func openFor(t *testing.T, hook core.PurgeHook) door {
 	})
 	address := listen(t, server.HTTP())
 	t.Cleanup(stop) // first of all: streams never end by themselves
-	return door{db: db, address: address, stop: stop}
+	return door{db: db, conn: postgrestest.Conn(t, database), address: address, stop: stop}
 }
 
 // listen serves on a real socket until the test ends, and returns its URL.
@@ -278,6 +282,38 @@ func TestAcknowledge(t *testing.T) {
 	want := core.Purge{Position: change.Position, Tags: []string{mapping.UID(int64(user.ID)).Tag()}}
 	if diff := cmp.Diff(want, <-purges); diff != "" {
 		t.Errorf("purged (-want +got):\n%s", diff)
+	}
+}
+
+// An edge that comes back says which stream it had, and nobody waits for that one
+// any more, though it may still be open. Nonsense is nobody's stream.
+func TestFormerStream(t *testing.T) {
+	t.Parallel()
+	d := openFor(t, make(purged, 10))
+	begin := func(query string) (name string) {
+		t.Helper()
+		status, stream := d.do(t, "GET", mapping.ChangesPath+query, secret, "")
+		if status != 200 {
+			t.Fatalf("a stream with %q is answered with %d", query, status)
+		}
+		return hear(t, bufio.NewScanner(stream), isStart).Stream
+	}
+	first := begin("")
+	second := begin("?former=" + first)
+	third := begin("?former=" + second[:35] + "x")
+	rows, err := d.conn.Query(t.Context(), "SELECT stream::text FROM edge_streams WHERE NOT replaced")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{second, third}
+	slices.Sort(want)
+	slices.Sort(waited)
+	if diff := cmp.Diff(want, waited); diff != "" {
+		t.Errorf("streams that are waited for (-want +got):\n%s", diff)
 	}
 }
 

@@ -38,6 +38,23 @@ func (db *DB) ShareStreams(ctx context.Context, streams map[uuid.UUID]mapping.Po
 	return failure("share the streams to edges", err)
 }
 
+const joinStream = `
+	INSERT INTO edge_streams AS s (stream, epoch, revision, replaced)
+	SELECT stream, '', 0, stream <> $1 FROM unnest($2::uuid[]) AS stream ORDER BY 1
+	ON CONFLICT (stream) DO UPDATE SET replaced = excluded.replaced`
+
+// JoinStream says that a stream begins and, unless the former is uuid.Nil, that it
+// takes the former's place. The former's row stays: its core may not have noticed
+// its end, and would write it anew.
+func (db *DB) JoinStream(ctx context.Context, stream, former uuid.UUID) error {
+	names := []uuid.UUID{stream}
+	if former != uuid.Nil {
+		names = append(names, former)
+	}
+	_, err := db.lookups.Exec(ctx, joinStream, stream, names)
+	return failure("join the streams to edges", err)
+}
+
 const deleteStreams = `DELETE FROM edge_streams WHERE seen_at < $1`
 
 // TrimStreams deletes streams that are over.
@@ -56,7 +73,7 @@ const holdPurges = `
 		p.epoch::text AS done_epoch, p.revision AS done_revision, f.epoch::text, f.revision, f.trimmed,
 		coalesce((
 			SELECT min(CASE WHEN s.epoch = f.epoch::text THEN s.revision ELSE 0 END)
-			FROM edge_streams s WHERE s.seen_at > now() - $3::interval
+			FROM edge_streams s WHERE s.seen_at > now() - $3::interval AND NOT s.replaced
 		), f.revision) AS acknowledged`
 
 // HoldPurges makes a core the one that purges.

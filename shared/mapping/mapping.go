@@ -24,7 +24,8 @@ const (
 	LookupPath = "/edges/v1/mappings"
 	// ChangesPath answers a GET with an endless stream of Events, one JSON object
 	// a line. The query says from where: epoch and revision, as in Position; none
-	// from an edge that knows nothing.
+	// from an edge that knows nothing. An edge that had another stream before says
+	// which: former, if it had a name.
 	ChangesPath = "/edges/v1/changes"
 	// AcknowledgePath answers a POST of an Acknowledgement with an empty object.
 	AcknowledgePath = "/edges/v1/acknowledgements"

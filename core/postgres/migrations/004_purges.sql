@@ -17,11 +17,13 @@ CREATE UNLOGGED TABLE edge_streams (
   stream   uuid PRIMARY KEY,
   epoch    text NOT NULL,
   revision bigint NOT NULL,
-  seen_at  timestamptz NOT NULL DEFAULT now()
+  seen_at  timestamptz NOT NULL DEFAULT now(),
+  replaced boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 10);
 COMMENT ON TABLE edge_streams IS 'The streams of changes to edges, at cores that have a hook. Cores write their streams again and again, so nothing is lost with the table.';
 COMMENT ON COLUMN edge_streams.revision IS 'Up to where the edge has acknowledged changes, in the epoch beside it; 0 in none while it has not.';
 COMMENT ON COLUMN edge_streams.seen_at IS 'When the stream was last known to be alive. One that has not been for two seconds is over.';
+COMMENT ON COLUMN edge_streams.replaced IS 'Whether its edge has another stream by now, and nobody waits for this one, though its core may still write it.';
 
 ---- create above / drop below ----
 
