@@ -246,12 +246,12 @@ func (f *Feed) after(revision int64) lately {
 
 // Follow sends what an edge at a position must hear, in order: where its stream
 // starts, every change since, and beats that say it is complete. It returns
-// when ctx ends, with ctx's error, or when send fails.
-func (f *Feed) Follow(ctx context.Context, from mapping.Position, send func(...mapping.Event) error) error {
+// when ctx ends, with ctx's error, or when send fails. Beats count from when the
+// edge's request arrived.
+func (f *Feed) Follow(ctx context.Context, from mapping.Position, arrived time.Time, send func(...mapping.Event) error) error {
 	feedStreams.Inc()
 	defer feedStreams.Dec()
 
-	opened := time.Now()
 	if err := f.freshRound(ctx); err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (f *Feed) Follow(ctx context.Context, from mapping.Position, send func(...m
 		defer cancel()
 		return f.wentBack(ctx, from) // the edge comes again
 	}
-	s := stream{feed: f, opened: opened, at: from, send: send}
+	s := stream{feed: f, arrived: arrived, at: from, send: send}
 	for {
 		next, err := s.advance(ctx)
 		if err == nil {
@@ -308,7 +308,7 @@ func (f *Feed) freshRound(ctx context.Context) error {
 // stream is one reader of the feed.
 type stream struct {
 	feed    *Feed
-	opened  time.Time
+	arrived time.Time        // when its request did
 	at      mapping.Position // of what was sent last
 	started bool
 	send    func(...mapping.Event) error
@@ -328,7 +328,7 @@ func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) 
 	}
 	if l.complete {
 		s.place(l.changes)
-		return l.next, s.send(append(l.changes, mapping.Event{Position: s.at, AsOf: l.asOf.Sub(s.opened)})...)
+		return l.next, s.send(append(l.changes, mapping.Event{Position: s.at, AsOf: l.asOf.Sub(s.arrived)})...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()

@@ -49,7 +49,7 @@ func (n node) follow(t *testing.T, from mapping.Position) <-chan mapping.Event {
 	go func() {
 		defer close(done)
 		defer close(events)
-		_ = n.Follow(ctx, from, func(heard ...mapping.Event) error {
+		_ = n.Follow(ctx, from, time.Now(), func(heard ...mapping.Event) error {
 			for _, e := range heard {
 				select {
 				case events <- e:
@@ -343,7 +343,7 @@ func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 	ended := make(chan error, 20)
 	for range cap(ended) {
 		go func() {
-			ended <- n.Follow(ctx, mapping.Position{}, func(...mapping.Event) error { return nil })
+			ended <- n.Follow(ctx, mapping.Position{}, time.Now(), func(...mapping.Event) error { return nil })
 		}()
 	}
 	for range cap(ended) {

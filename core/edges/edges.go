@@ -162,7 +162,7 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		former = uuid.Nil // whatever is no name of ours is nobody's former stream
 	}
-	conn, peer := rc.Conn(), rc.RemoteAddr().String()
+	arrived, conn, peer := rc.Time(), rc.Conn(), rc.RemoteAddr().String()
 	rc.SetConnectionClose() // the stream's deadlines are not for what would come after it
 
 	rc.SetContentType("application/x-ndjson")
@@ -175,7 +175,7 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 		}()
 		s.door.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
 		lines := json.NewEncoder(w)
-		err := s.follow(from, former, func(events ...mapping.Event) error {
+		err := s.follow(from, former, arrived, func(events ...mapping.Event) error {
 			// A reader that takes nothing must not keep the stream, nor our shutdown,
 			// waiting. The deadline is for all that is sent from now on.
 			if err := conn.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
@@ -196,16 +196,16 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 // follow sends a stream to its end, under a name if its edge is to acknowledge
 // it. Purges know of the stream before the edge hears anything that it could
 // believe its memories by.
-func (s *Server) follow(from mapping.Position, former uuid.UUID, send func(...mapping.Event) error) error {
+func (s *Server) follow(from mapping.Position, former uuid.UUID, arrived time.Time, send func(...mapping.Event) error) error {
 	if s.purges == nil {
-		return s.feed.Follow(s.stop, from, send)
+		return s.feed.Follow(s.stop, from, arrived, send)
 	}
 	stream, err := s.purges.Join(s.stop, former)
 	if err != nil {
 		return err
 	}
 	defer s.purges.Leave(stream)
-	return s.feed.Follow(s.stop, from, func(events ...mapping.Event) error {
+	return s.feed.Follow(s.stop, from, arrived, func(events ...mapping.Event) error {
 		for i := range events {
 			if events[i].Start {
 				events[i].Stream = stream.String()

@@ -317,6 +317,40 @@ func TestFormerStream(t *testing.T) {
 	}
 }
 
+// What a beat says of time counts from the request, however long the stream takes
+// to begin.
+func TestBeatsCountFromTheRequest(t *testing.T) {
+	t.Parallel()
+	const held = 300 * time.Millisecond
+	d := openFor(t, make(purged, 10))
+	tx, err := d.conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK edge_streams IN SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	var letting sync.WaitGroup
+	defer letting.Wait()
+	letting.Go(func() {
+		for waits := false; !waits; { // until the request waits to be written down
+			const query = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'edge_streams'::regclass AND NOT granted"
+			if err := tx.QueryRow(t.Context(), query).Scan(&waits); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		<-time.After(held)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
+	if beat := hear(t, bufio.NewScanner(stream), mapping.Event.IsBeat); beat.AsOf < held {
+		t.Errorf("the first beat is of %s after the request; want %s or more", beat.AsOf, held)
+	}
+}
+
 func TestLiked(t *testing.T) {
 	t.Parallel()
 	d := open(t)
