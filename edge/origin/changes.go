@@ -25,6 +25,10 @@ const (
 	// reckoned from its beginning, by the clocks of two machines, which run apart by
 	// a few hundredths of a second in that time.
 	longestStream = 10 * time.Minute
+	// mostAhead is how far from the future a beat may come, as clocks run apart. If it
+	// is further, our clock stood still, as it does while a machine is suspended:
+	// there is no telling how old the beats are.
+	mostAhead = 100 * time.Millisecond
 	// maxLine bounds one line of the stream: a change that names some hundred
 	// thousand keys.
 	maxLine = 16 << 20
@@ -45,6 +49,7 @@ type Follower interface {
 var (
 	errSilent = errors.New("core is silent")
 	errLong   = errors.New("the stream is due to be opened again")
+	errAhead  = errors.New("a beat comes from the future")
 )
 
 // Follow keeps a follower up to date until ctx ends. There is never more than
@@ -68,6 +73,9 @@ func (c *Core) Follow(ctx context.Context, follower Follower) {
 		if live || !lost {
 			c.log.WarnContext(ctx, "stream of changes lost", "error", err)
 			pause, lost = shortestPause, true
+		}
+		if live && errors.Is(err, errAhead) {
+			continue // core is well
 		}
 		// Jitter keeps edges apart that lost the same core at the same moment.
 		wait := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // not a secret
@@ -101,12 +109,11 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxLine)
 	for first := true; lines.Scan(); first = false {
-		event, err := decode(lines.Bytes(), first)
+		now := time.Now()
+		event, asOf, err := decode(lines.Bytes(), first, asked, now)
 		if err != nil {
 			return live, err
 		}
-		now := time.Now()
-		asOf := momentOf(event, asked, now)
 		if err := acknowledged.apply(ctx, event, asOf); err != nil {
 			return live, err
 		}
@@ -136,14 +143,16 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 	return live, io.ErrUnexpectedEOF
 }
 
-func decode(line []byte, first bool) (event mapping.Event, err error) {
+// decode returns the event of a line, and if it is a beat, the moment of it.
+func decode(line []byte, first bool, asked, now time.Time) (event mapping.Event, asOf time.Time, err error) {
 	if err := json.Unmarshal(line, &event); err != nil {
-		return event, fmt.Errorf("read change: %w", err)
+		return event, asOf, fmt.Errorf("read change: %w", err)
 	}
 	if first && !event.Start {
-		return event, errors.New("read change: the stream does not begin with its start")
+		return event, asOf, errors.New("read change: the stream does not begin with its start")
 	}
-	return event, nil
+	asOf, err = momentOf(event, asked, now)
+	return event, asOf, err
 }
 
 // open asks core for the changes from a position on, and returns when it did.
@@ -165,9 +174,14 @@ func (c *Core) open(ctx context.Context, from mapping.Position) (response *http.
 
 // momentOf returns the moment as of which a beat is true, or one before it: core
 // counts from when it got the request, which was no sooner than it was sent.
-func momentOf(beat mapping.Event, asked, now time.Time) time.Time {
-	if moment := asked.Add(beat.AsOf); moment.Before(now) {
-		return moment
+func momentOf(beat mapping.Event, asked, now time.Time) (time.Time, error) {
+	moment := asked.Add(beat.AsOf)
+	switch ahead := moment.Sub(now); {
+	case ahead > mostAhead:
+		return time.Time{}, fmt.Errorf("%w: by %s", errAhead, ahead)
+	case ahead > 0:
+		return now, nil // core's clock runs faster than ours
+	default:
+		return moment, nil
 	}
-	return now // core's clock runs faster than ours
 }

@@ -625,32 +625,36 @@ func TestSilentStreamIsLeft(t *testing.T) {
 }
 
 // The moment of a beat is never later than core meant it, whatever its way here
-// was like, and never in the future.
+// was like, and never in the future. A beat from far in the future vouches for
+// nothing, and ends the stream.
 func TestMomentsOfBeats(t *testing.T) {
 	t.Parallel()
-	const late, fast = 300 * time.Millisecond, time.Hour
-	var asked time.Time
+	const late = 300 * time.Millisecond
+	var streams atomic.Int64
 	told := make(chan time.Time)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		streams.Add(1)
 		opened := time.Now()
 		position := mapping.Position{Epoch: "e", Revision: 1}
 		_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, Start: true})
-		for _, ahead := range []time.Duration{0, fast} {
-			moment := time.Now()
-			beat := mapping.Event{Position: position, AsOf: moment.Sub(opened) + ahead}
-			<-time.After(late)
-			_ = json.NewEncoder(w).Encode(beat)
-			_ = http.NewResponseController(w).Flush()
+		send := func(moment time.Time) {
 			select {
 			case told <- moment:
 			case <-r.Context().Done():
 			}
+			_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, AsOf: moment.Sub(opened)})
+			_ = http.NewResponseController(w).Flush()
 		}
+		moment := time.Now()
+		<-time.After(late)
+		send(moment)
+		send(time.Now().Add(50 * time.Millisecond))
+		send(time.Now().Add(time.Minute))
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
 	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
-	asked = time.Now()
+	asked := time.Now()
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
 	moment := <-told
@@ -662,6 +666,11 @@ func TestMomentsOfBeats(t *testing.T) {
 	eventually(t, "the next beat is heard", r.has(func() bool { return r.beats == 2 }))
 	if got := r.moments[1]; got.After(time.Now()) {
 		t.Errorf("the beat of a clock that runs fast is taken for one of %v", got)
+	}
+	<-told
+	eventually(t, "another stream is opened", func() bool { return streams.Load() == 2 })
+	if !r.has(func() bool { return r.beats == 2 })() {
+		t.Error("a beat of a minute from now is believed")
 	}
 }
 
