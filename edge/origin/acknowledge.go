@@ -35,6 +35,9 @@ type acknowledger struct {
 
 // apply has the follower take in an event.
 func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time.Time) error {
+	if event.Stream != "" {
+		a.core.former = event.Stream
+	}
 	if err := a.follower.Apply(event, asOf); err != nil {
 		return err
 	}

@@ -162,6 +162,9 @@ func (c *Core) open(ctx context.Context, from mapping.Position) (response *http.
 		query.Set("epoch", from.Epoch)
 		query.Set("revision", strconv.FormatInt(from.Revision, 10))
 	}
+	if c.former != "" {
+		query.Set("former", c.former) // core waits for it no longer
+	}
 	// The request is sent after this, and the less after it the better.
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { asked = time.Now() }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+mapping.ChangesPath+"?"+query.Encode(), http.NoBody)

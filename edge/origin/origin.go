@@ -78,6 +78,9 @@ type Core struct {
 	met                      *met
 	limit                    *limit.Limiter[struct{}] // of strangers; nil: none
 
+	// former is the name that core gave the last stream that had one. It belongs to
+	// Follow.
+	former string
 	// refused is set while core does not accept our secret, so that this is
 	// logged once and not for every request.
 	refused atomic.Bool

@@ -1,0 +1,119 @@
+package origin_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// pipes listens for connections within a process.
+type pipes struct {
+	dialled chan net.Conn
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newPipes() *pipes { return &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.dialled <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.dialled:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// A stream is opened anew every ten minutes, and names the last one that had a
+// name: after a break as well, and after streams of cores that name none.
+func TestStreamsAreRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		type stream struct {
+			After  time.Duration // since the test began, in whole seconds
+			Former string
+		}
+		var mu sync.Mutex
+		var streams []stream
+		began, position := time.Now(), mapping.Position{Epoch: "e", Revision: 1}
+		mux := http.NewServeMux()
+		mux.HandleFunc("POST "+mapping.AcknowledgePath, func(http.ResponseWriter, *http.Request) {})
+		mux.HandleFunc("GET "+mapping.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
+			opened := time.Now()
+			mu.Lock()
+			streams = append(streams, stream{opened.Sub(began).Truncate(time.Second), r.URL.Query().Get("former")})
+			n := len(streams)
+			mu.Unlock()
+			start := mapping.Event{Position: position, Start: true}
+			if n < 3 {
+				start.Stream = "stream-" + strconv.Itoa(n)
+			}
+			lines := json.NewEncoder(w)
+			_ = lines.Encode(start)
+			for beat := time.NewTicker(200 * time.Millisecond); ; {
+				if n == 3 && time.Since(opened) > time.Minute {
+					return // it breaks
+				}
+				_ = lines.Encode(mapping.Event{Position: position, AsOf: time.Since(opened)})
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-beat.C:
+				case <-r.Context().Done():
+					return
+				}
+			}
+		})
+		listener := newPipes()
+		server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+		go func() { _ = server.Serve(listener) }()
+		defer func() { _ = server.Close() }()
+
+		core := connect(t, origin.Config{URL: "http://core"}, nil)
+		core.DialBy(listener.dial)
+		ctx, stop := context.WithCancel(t.Context())
+		var following sync.WaitGroup
+		following.Go(func() { core.Follow(ctx, &reader{}) })
+		<-time.After(25 * time.Minute)
+		stop()
+		following.Wait()
+
+		mu.Lock()
+		defer mu.Unlock()
+		want := []stream{
+			{0, ""}, {10 * time.Minute, "stream-1"}, {20 * time.Minute, "stream-2"}, {21 * time.Minute, "stream-2"},
+		}
+		if diff := cmp.Diff(want, streams); diff != "" {
+			t.Errorf("streams (-want +got):\n%s", diff)
+		}
+	})
+}
