@@ -52,6 +52,9 @@ func (c Config) Slots() int {
 	return max(1, runtime.GOMAXPROCS(0)-1)
 }
 
+// mostSlots is the most slots that can be set. Each is a thread.
+const mostSlots = 1024
+
 // patience bounds the making of one picture. Nobody else does: it belongs to
 // no single caller.
 const patience = 15 * time.Second
@@ -97,8 +100,8 @@ type Pictures struct {
 // the default avatar, drawn as Steve's.
 func NewPictures(config Config, mappings *Mappings, files Files, renderer Renderer, nobody skin.Sheet) (*Pictures, error) {
 	switch {
-	case config.RenderSlots < 0:
-		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must not be negative", config.RenderSlots)
+	case config.RenderSlots < 0 || config.RenderSlots > mostSlots:
+		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must be 0 to %d", config.RenderSlots, mostSlots)
 	case config.RenderQueue < 0:
 		return nil, fmt.Errorf("RENDER_QUEUE is %d, but must not be negative", config.RenderQueue)
 	case config.RenderWait <= 0:

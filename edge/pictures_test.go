@@ -299,6 +299,7 @@ func TestNewPicturesRefuses(t *testing.T) {
 	f(Config{CacheBytes: 1, SheetBytes: 1 << 20, RenderWait: 1}, "CACHE_BYTES")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: -1, RenderWait: 1}, "SHEET_BYTES")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderSlots: -1}, "RENDER_SLOTS")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderSlots: 20_000}, "RENDER_SLOTS")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueue: -1}, "RENDER_QUEUE")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20}, "RENDER_WAIT")
 }

@@ -48,8 +48,8 @@ func (w *wire) ask(request []byte) {
 	<-w.idle
 }
 
-// What is in memory is answered without a single allocation, from the first byte
-// that is read to the last one that is written.
+// What is in memory is answered without allocations, from the first byte that is read
+// to the last one that is written.
 func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the process
 	w := openTown(t)
 	w.set(t, map[mapping.Key]mapping.Mapping{
@@ -82,12 +82,20 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		if status := w.get(t, path).header.Get("Cache-Status"); status != "veneer; hit" {
 			t.Fatalf("%s once more: Cache-Status %s; want a hit", path, status)
 		}
+		// What was just made is a hit before it is in its place.
+		eventually(t, "the picture is in its place", func() bool {
+			request := []byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n")
+			return testing.AllocsPerRun(10, func() { through.ask(request) }) == 0
+		})
 		const header = "Host: images.example.org\r\nUser-Agent: test\r\nAccept: image/webp,*/*\r\n"
 		for header, want := range map[string]string{
 			header: "HTTP/1.1 200 OK\r\n",
 			header + "If-None-Match: \"other\", " + first.header.Get("Etag") + "\r\n": "HTTP/1.1 304 Not Modified\r\n",
 		} {
 			request := []byte("GET " + path + " HTTP/1.1\r\n" + header + "\r\n")
+			// A hit has an allocation now and then: the library that keeps the pictures
+			// notes what is asked for, and needs new memory for every 64 notes.
+			through.ask(request)
 			allocations := testing.AllocsPerRun(100, func() { through.ask(request) })
 			if len(through.answer) < len(want) || string(through.answer[:len(want)]) != want {
 				t.Errorf("%s: the answer begins %q; want %q", path, through.answer[:min(60, len(through.answer))], want)

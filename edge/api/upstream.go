@@ -100,21 +100,18 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) error {
 
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
-	var ours error
 	err := u.breaker.Call(func() error {
 		switch err := u.client.DoDeadline(request, answer, deadline); {
-		case errors.Is(err, fasthttp.ErrNoFreeConns), errors.Is(err, fasthttp.ErrBodyTooLarge):
-			ours = err // which says nothing about core
-			return nil
+		case errors.Is(err, fasthttp.ErrNoFreeConns):
+			return fault.Down(dependency, errors.Join(err, breaker.ErrNotTried))
+		case errors.Is(err, fasthttp.ErrBodyTooLarge):
+			return err // an answer, though none to pass on
 		case err != nil:
 			return fault.Down(dependency, err)
 		default:
 			return nil // core's own refusals are answers
 		}
 	})
-	if ours != nil {
-		err = fault.Down(dependency, ours)
-	}
 	if err != nil {
 		mark(rc)
 		return err

@@ -48,6 +48,9 @@ const (
 	strangersInFlight = 2
 	strangersRest     = 10 * time.Millisecond
 	strangersBurst    = 2 // seconds
+	// mostUnknown is the highest rate of them that can be set, far beyond any that core
+	// could answer.
+	mostUnknown = 1_000_000
 	// retryPause is about how long a failed look-up waits before it is sent again.
 	retryPause = 20 * time.Millisecond
 )
@@ -100,8 +103,8 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		return nil, errors.New("SECRETS holds no secret")
 	case config.Queue < 1:
 		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", config.Queue)
-	case config.Unknown < 0:
-		return nil, fmt.Errorf("UNKNOWN_RATE is %d, but must not be negative", config.Unknown)
+	case config.Unknown < 0 || config.Unknown > mostUnknown:
+		return nil, fmt.Errorf("UNKNOWN_RATE is %d, but must be 0 to %d", config.Unknown, mostUnknown)
 	case config.Timeout <= 0:
 		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
 	}

@@ -53,12 +53,16 @@ func New(dependency string) *Breaker {
 	}
 }
 
+// ErrNotTried is in the chain of the error of a call that never came as far as the
+// dependency.
+var ErrNotTried = errors.New("not tried")
+
 // Call calls the dependency, or returns an Unavailable fault at once if it is
 // known to be away.
 //
 // Only an Unavailable fault of the call's counts as a failure: any other answer
 // shows that somebody is there. That a caller left, by its context's
-// cancellation, shows nothing.
+// cancellation, shows nothing, and neither does ErrNotTried.
 func (b *Breaker) Call(call func() error) error {
 	probe, ok := b.enter()
 	if !ok {
@@ -66,7 +70,7 @@ func (b *Breaker) Call(call func() error) error {
 	}
 	err := call()
 	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrNotTried):
 	case fault.KindOf(err) == fault.Unavailable:
 		b.fail(probe)
 	default:
