@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/davidbyttow/govips/v2/vips"
@@ -260,6 +261,9 @@ func TestAppendKeepsAlpha(t *testing.T) {
 // checkByLibvips makes sure that a file holds a picture, in the opinion of libvips.
 func checkByLibvips(tb testing.TB, file []byte, p picture) {
 	tb.Helper()
+	if err := libvipsStarted(); err != nil {
+		tb.Fatal(err)
+	}
 	img, err := vips.NewImageFromBuffer(file)
 	if err != nil {
 		tb.Fatalf("load: %v", err)
@@ -492,3 +496,10 @@ func FuzzAppend(f *testing.F) {
 		}
 	})
 }
+
+// libvipsStarted starts libvips once. By itself it starts in the first test that uses
+// it and in all others that do so at that moment.
+var libvipsStarted = sync.OnceValue(func() error {
+	vips.LoggingSettings(nil, vips.LogLevelWarning)
+	return vips.Startup(&vips.Config{ConcurrencyLevel: 1})
+})

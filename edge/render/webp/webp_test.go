@@ -7,6 +7,7 @@ import (
 	"image"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/davidbyttow/govips/v2/vips"
@@ -137,6 +138,9 @@ func decodeInGo(file []byte) (pix []byte, width, height int, err error) {
 }
 
 func decodeWithVIPS(file []byte) (pix []byte, width, height int, err error) {
+	if err := libvipsStarted(); err != nil {
+		return nil, 0, 0, err
+	}
 	ref, err := vips.NewImageFromBuffer(file)
 	if err != nil {
 		return nil, 0, 0, err
@@ -409,3 +413,10 @@ func BenchmarkEncode(b *testing.B) {
 		}
 	}
 }
+
+// libvipsStarted starts libvips once. By itself it starts in the first test that uses
+// it and in all others that do so at that moment.
+var libvipsStarted = sync.OnceValue(func() error {
+	vips.LoggingSettings(nil, vips.LogLevelWarning)
+	return vips.Startup(&vips.Config{ConcurrencyLevel: 1})
+})
