@@ -380,7 +380,7 @@ func TestStoreAway(t *testing.T) {
 			known := r.picture("/avatar/player/known")
 
 			gate.suffer(f)
-			for i := range 20 {
+			for i := range 10 {
 				r.same("/avatar/player/known", known)
 				// Drawn anew, from the sheet in memory.
 				r.picture(fmt.Sprintf("/avatar/player/known?size=%d&3d", 16+8*i))

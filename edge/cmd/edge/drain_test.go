@@ -143,11 +143,13 @@ func TestRestartsUnderLoadFailNothing(t *testing.T) {
 
 	for visitor := range 8 {
 		visitors.Go(func() {
+			tick := time.NewTicker(5 * time.Millisecond) // enough to be under way at any moment
+			defer tick.Stop()
 			for n := visitor; ; n++ {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-tick.C:
 				}
 				turn := slices.Clone(backends[:])
 				if n%2 == 1 {
