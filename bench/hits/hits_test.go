@@ -158,11 +158,11 @@ func TestTypical(t *testing.T) {
 func TestNginxConfig(t *testing.T) {
 	t.Parallel()
 
-	text := nginxConfig("127.0.0.1:1", "127.0.0.1:2", "/work", byBody, 7, []header{
+	text := nginxConfig("127.0.0.1:1", "127.0.0.1:2", "/srv", byBody, 7, []header{
 		{"Content-Type", "image/webp"}, {"Cache-Status", "veneer; hit"}, {"Etag", `"abc"`},
 	})
 	for want, count := range map[string]int{
-		"listen 127.0.0.1:1;": 1, "listen 127.0.0.1:2;": 1, "max=7 ": 1, `root "/work/by body";`: 1, "default_type image/webp;": 1,
+		"listen 127.0.0.1:1;": 1, "listen 127.0.0.1:2;": 1, "max=7 ": 1, `root "/srv/by body";`: 1, "default_type image/webp;": 1,
 		`add_header Cache-Status "veneer; hit";`: 2, `add_header Etag "\"abc\"";`: 1, "{": 5, "}": 5,
 	} {
 		if got := strings.Count(text, want); got != count {
