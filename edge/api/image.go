@@ -28,8 +28,8 @@ const maxKey = len(mapping.HashPrefix) + maxName
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // image answers a request for what is drawn or kept by way of textures. What is in
-// memory is answered here, from bytes that were made before and without any
-// allocation; fetch does the rest.
+// memory is answered here, from bytes that were made before and without allocations
+// of its own; fetch does the rest.
 func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 	memory, _ := scratches.Get().(*scratch)
 	defer scratches.Put(memory)

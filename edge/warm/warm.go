@@ -114,6 +114,9 @@ func carryOut(ctx context.Context, base string, order Order, way http.RoundTripp
 	workers.Wait()
 
 	r := v.report
+	if all := len(order.Hashes) * len(order.Views); r.None == all && all > 0 {
+		r.None, r.First = 0, fmt.Errorf("there are no such pictures of %s", order.Hashes[0])
+	}
 	// What was not even asked for is not there either.
 	r.Failed = len(order.Hashes)*len(order.Views) - r.Made - r.There - r.None
 	if r.Failed > 0 && r.First == nil {
@@ -143,9 +146,6 @@ func (v *visitor) visit(ctx context.Context, hash skin.Hash) {
 			r.First = err
 			break
 		}
-	}
-	if r.None == len(v.order.Views) {
-		r.None, r.First = 0, fmt.Errorf("there are no such pictures of %s", hash)
 	}
 
 	v.mu.Lock()

@@ -158,7 +158,19 @@ func TestReport(t *testing.T) {
 	f(500, Report{Made: 1, Failed: 1}, "Internal Server Error")
 }
 
-// A texture of which there is no picture at all was not what was meant.
+// Among what is liked most are capes, which have no face.
+func TestNoneOfOneTexture(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	play(t, &way{answer: func(string, int) *http.Response {
+		if asked++; asked == 1 {
+			return response(422)
+		}
+		return made()
+	}}, order(2, 1, "/a/{hash}"), Report{Made: 1, None: 1}, "")
+}
+
+// That there is no picture at all was not what was meant.
 func TestNoneOfTheViews(t *testing.T) {
 	t.Parallel()
 	play(t, &way{answer: func(string, int) *http.Response { return response(422) }},
