@@ -45,7 +45,7 @@ type passing struct{ error }
 
 func (p passing) Unwrap() error { return p.error }
 
-// cache is values that never change, by name, bounded in bytes. A value that is
+// cache is values that never change, by a name of up to ViewNameBytes, bounded in bytes. A value that is
 // not there is loaded once, however many ask for it.
 //
 // The store keeps the values and the ledger decides which: the store's own policy
@@ -78,9 +78,19 @@ type cache[V any] struct {
 // entry is a value that may be kept.
 type entry[V any] struct {
 	account
-	name  string
-	value V
+	length uint8               // of its name
+	name   [ViewNameBytes]byte // in the entry, and so no further place to wait for
+	value  V
 }
+
+func newEntry[V any](name string, value V) *entry[V] {
+	e := &entry[V]{value: value}
+	e.length = uint8(copy(e.name[:], name))
+	return e
+}
+
+// isOf reports whether an entry has a name.
+func (e *entry[V]) isOf(name []byte) bool { return string(e.name[:e.length]) == string(name) }
 
 // load is a value on its way.
 type load[V any] struct {
@@ -147,7 +157,7 @@ func (c *cache[V]) get(name []byte) (V, bool) {
 
 // find returns what the store has by a name, nil if nothing.
 func (c *cache[V]) find(name []byte) *entry[V] {
-	if e, ok := c.store.Get(maphash.Bytes(c.seed, name)); ok && e.name == string(name) {
+	if e, ok := c.store.Get(maphash.Bytes(c.seed, name)); ok && e.isOf(name) {
 		return e
 	}
 	return nil
@@ -217,8 +227,9 @@ func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(
 	value, err := try(ctx, fetch)
 	kept := false
 	if err == nil {
-		cost := int64(reflect.TypeFor[entry[V]]().Size()) + placeBytes + allocated(len(name)) + int64(c.size(value))
-		l.entry = &entry[V]{account: account{key: maphash.String(c.seed, name), cost: cost}, name: name, value: value}
+		cost := int64(reflect.TypeFor[entry[V]]().Size()) + placeBytes + int64(c.size(value))
+		l.entry = newEntry(name, value)
+		l.entry.key, l.entry.cost = maphash.String(c.seed, name), cost
 		kept = c.keep(l.entry)
 	}
 	l.err = err

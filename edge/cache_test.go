@@ -205,7 +205,7 @@ func TestStoreAndLedgerAgree(t *testing.T) {
 	cost, names := int64(0), map[string]bool{}
 	c.store.IterValues(func(e *entry[string]) bool {
 		cost += e.cost
-		names[e.name] = true
+		names[string(e.name[:e.length])] = true
 		return false
 	})
 	listed := int64(0)

@@ -127,6 +127,7 @@ func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 	m := &Mappings{core: core, maxStale: config.MaxStale, born: time.Now(), seed: maphash.MakeSeed()}
 	m.vouched.Store(math.MinInt64 / 2)
 	for i := range m.shards {
+		m.shards[i].seed = m.seed
 		m.shards[i].existing = line{budget: config.Bytes / shardCount, evicted: mappingsEvicted}
 		m.shards[i].missing = line{budget: config.NegativeBytes / shardCount, evicted: negativesEvicted}
 		m.shards[i].forget()
@@ -287,7 +288,7 @@ func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n, ok := s.nodes[key]; ok && m.age(n.memory) < doubt {
+	if n := s.node(key); n != nil && m.age(n.memory) < doubt {
 		return n.memory, nil
 	}
 	if f, ok := s.flights[key]; ok {
@@ -323,7 +324,7 @@ func (m *Mappings) fly(key mapping.Key, f *flight) {
 	if s.flights[key] == f {
 		delete(s.flights, key)
 	}
-	f.mapping, f.err = answer, err
+	f.mapping, f.err = inOnePiece(answer), err
 	close(f.landed)
 	switch {
 	case err != nil:
@@ -332,7 +333,7 @@ func (m *Mappings) fly(key mapping.Key, f *flight) {
 	default:
 		// What is known is that the answer was right when it was given, which may
 		// have been as early as it was asked for.
-		s.keep(key, memory{mapping: answer, confirmed: f.asked})
+		s.keep(key, memory{mapping: f.mapping, confirmed: f.asked})
 	}
 }
 

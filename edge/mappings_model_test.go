@@ -266,10 +266,10 @@ func playWorld(t *testing.T, seed uint64) {
 	stream.Wait()
 	remembered := 0
 	for i := range m.shards {
-		for key, n := range m.shards[i].nodes {
+		for _, n := range m.shards[i].nodes {
 			remembered++
-			if got, want := n.mapping.Texture.TID, w.truth[key]; got != want {
-				t.Errorf("in the end %s leads to %d; want %d", key, got, want)
+			if got, want := n.mapping.Texture.TID, w.truth[n.key]; got != want {
+				t.Errorf("in the end %s leads to %d; want %d", n.key, got, want)
 			}
 		}
 	}

@@ -1,10 +1,12 @@
 package edge
 
 import (
+	"hash/maphash"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -36,8 +38,10 @@ type flight struct {
 // anybody can make up any number of names, which must not cost the memory of
 // those that exist.
 type shard struct {
-	mu      sync.RWMutex
-	nodes   map[mapping.Key]*node
+	mu    sync.RWMutex
+	seed  maphash.Seed
+	nodes map[uint64]*node // by the hash of their key
+	// flights are few, and nobody who finds what they want looks there.
 	flights map[mapping.Key]*flight
 
 	existing, missing line
@@ -57,6 +61,9 @@ type line struct {
 
 type node struct {
 	key mapping.Key
+	// near is where the key stands if it fits: at most keys it would otherwise be
+	// another place to wait for.
+	near [nearBytes]byte
 	memory
 	bytes        int64
 	visited      atomic.Bool
@@ -64,18 +71,38 @@ type node struct {
 	later, older *node
 }
 
+// nearBytes is the length of the key of a UUID. Names are shorter.
+const nearBytes = len(mapping.UUIDPrefix) + 36
+
+// newNode returns a node for a key.
+func newNode(key mapping.Key, known memory) *node {
+	n := &node{key: key, memory: known, bytes: bytesOf(key, known.mapping)}
+	if len(key) <= nearBytes {
+		n.key = mapping.Key(unsafe.String(&n.near[0], copy(n.near[:], key)))
+	}
+	return n
+}
+
 // find returns what is remembered of a key.
 func (s *shard) find(key mapping.Key) (memory, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.nodes[key].look()
+	return s.node(key).look()
+}
+
+// node returns the node of a key, nil if there is none. The caller holds mu.
+func (s *shard) node(key mapping.Key) *node {
+	if n := s.nodes[maphash.String(s.seed, string(key))]; n != nil && n.key == key {
+		return n
+	}
+	return nil
 }
 
 // recall is find for a key that is not yet a text.
 func (s *shard) recall(key []byte) (memory, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.nodes[mapping.Key(key)].look()
+	return s.node(mapping.Key(unsafe.String(unsafe.SliceData(key), len(key)))).look()
 }
 
 // look returns the memory of a node and notes that somebody wanted it. There is
@@ -96,7 +123,7 @@ func (n *node) look() (memory, bool) {
 func (s *shard) drop(key mapping.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n, ok := s.nodes[key]; ok {
+	if n := s.node(key); n != nil {
 		s.remove(n)
 	}
 	if f, ok := s.flights[key]; ok {
@@ -113,7 +140,7 @@ func (s *shard) forget() {
 	for _, f := range s.flights {
 		f.outdated = true
 	}
-	s.nodes, s.flights = map[mapping.Key]*node{}, map[mapping.Key]*flight{}
+	s.nodes, s.flights = map[uint64]*node{}, map[mapping.Key]*flight{}
 	for _, l := range []*line{&s.existing, &s.missing} {
 		*l = line{budget: l.budget, evicted: l.evicted}
 	}
@@ -121,11 +148,14 @@ func (s *shard) forget() {
 
 // keep remembers a key. The caller holds mu.
 func (s *shard) keep(key mapping.Key, known memory) {
-	n := &node{key: key, memory: known, bytes: bytesOf(key, known.mapping), line: &s.existing}
+	n := newNode(key, known)
+	n.line = &s.existing
 	if known.mapping == (mapping.Mapping{}) {
 		n.line = &s.missing
 	}
-	if former, ok := s.nodes[key]; ok {
+	hash := maphash.String(s.seed, string(key))
+	// Of two keys with the same hash, should they ever meet, the later one stays.
+	if former := s.nodes[hash]; former != nil {
 		// Renewed because somebody wanted it.
 		n.visited.Store(true)
 		s.remove(former)
@@ -138,13 +168,13 @@ func (s *shard) keep(key mapping.Key, known memory) {
 		n.line.evicted.Inc()
 	}
 	n.line.add(n)
-	s.nodes[key] = n
+	s.nodes[hash] = n
 }
 
 // remove forgets what a node remembers. The caller holds mu.
 func (s *shard) remove(n *node) {
 	n.line.remove(n)
-	delete(s.nodes, n.key)
+	delete(s.nodes, maphash.String(s.seed, string(n.key)))
 }
 
 // next returns the memory that is to make room, from a line that is not empty.
@@ -198,11 +228,15 @@ func (l *line) remove(n *node) {
 // What things take in memory, but for the texts in them. A map has room to spare
 // for every entry, the more so when entries come and go.
 var (
-	nodeBytes    = allocated(int(reflect.TypeFor[node]().Size())) + 72
-	playerBytes  = allocated(int(reflect.TypeFor[mapping.Player]().Size()))
-	userBytes    = allocated(int(reflect.TypeFor[mapping.User]().Size()))
-	textureBytes = allocated(int(reflect.TypeFor[mapping.Texture]().Size()))
+	nodeBytes    = sizeOf[node]() + 72
+	playerBytes  = sizeOf[mapping.Player]()
+	skinBytes    = sizeOf[withSkin]()
+	bothBytes    = sizeOf[withBoth]()
+	userBytes    = sizeOf[mapping.User]()
+	textureBytes = sizeOf[mapping.Texture]()
 )
+
+func sizeOf[T any]() int64 { return allocated(int(reflect.TypeFor[T]().Size())) }
 
 // allocated returns what so many bytes take in memory: the allocator knows few
 // sizes, and small ones are multiples of 16 mostly.
@@ -210,12 +244,24 @@ func allocated(bytes int) int64 { return int64(bytes+15) &^ 15 }
 
 // bytesOf returns what a memory takes.
 func bytesOf(key mapping.Key, known mapping.Mapping) int64 {
-	bytes := nodeBytes + allocated(len(key))
-	textures := []*mapping.Texture{known.Texture}
-	if player := known.Player; player != nil {
-		bytes += playerBytes + allocated(len(player.UUID)) + allocated(len(player.Name))
-		textures = append(textures, player.Skin, player.Cape)
+	bytes := nodeBytes
+	if len(key) > nearBytes {
+		bytes += allocated(len(key))
 	}
+	if player := known.Player; player != nil {
+		bytes += allocated(len(player.UUID)) + allocated(len(player.Name))
+		switch {
+		case player.Skin != nil && player.Cape != nil:
+			bytes += bothBytes
+		case player.Skin != nil:
+			bytes += skinBytes
+		case player.Cape != nil:
+			bytes += playerBytes + textureBytes
+		default:
+			bytes += playerBytes
+		}
+	}
+	textures := []*mapping.Texture{known.Texture}
 	if user := known.User; user != nil {
 		bytes += userBytes
 		textures = append(textures, user.Texture)
@@ -226,4 +272,35 @@ func bytesOf(key mapping.Key, known mapping.Mapping) int64 {
 		}
 	}
 	return bytes
+}
+
+// withSkin and withBoth are players with what they wear in one piece: finding the
+// one has brought the others near.
+type (
+	withSkin struct {
+		player mapping.Player
+		skin   mapping.Texture
+	}
+	withBoth struct {
+		withSkin
+		cape mapping.Texture
+	}
+)
+
+// inOnePiece returns an equal mapping whose player is in one piece.
+func inOnePiece(known mapping.Mapping) mapping.Mapping {
+	player := known.Player
+	switch {
+	case player == nil || player.Skin == nil:
+		return known
+	case player.Cape == nil:
+		made := &withSkin{*player, *player.Skin}
+		made.player.Skin = &made.skin
+		known.Player = &made.player
+	default:
+		made := &withBoth{withSkin{*player, *player.Skin}, *player.Cape}
+		made.player.Skin, made.player.Cape = &made.skin, &made.cape
+		known.Player = &made.player
+	}
+	return known
 }
