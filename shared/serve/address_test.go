@@ -24,7 +24,7 @@ func visitors(t *testing.T, most int, proxies ...netip.Prefix) (connect func(fro
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, server, serve.Keep(server, opened, door.Peers()))
+	run(t, server, serve.Listener{Server: server, Peers: door.Peers()}.Keep(opened))
 	return func(from string) net.Conn {
 		t.Helper()
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}

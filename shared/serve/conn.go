@@ -19,18 +19,21 @@ import (
 type keeper struct {
 	net.Listener
 	peers             *Peers
+	shortcut          *Shortcut     // nil: none
 	read, write, idle time.Duration // 0: any time
 	draining          atomic.Bool
 }
 
 // keep takes the limits over from a server, and returns a listener for it to
 // serve.
-func keep(server *fasthttp.Server, listener net.Listener, peers *Peers) *keeper {
+func keep(server *fasthttp.Server, listener net.Listener, peers *Peers, shortcut *Shortcut) *keeper {
 	k := &keeper{
-		Listener: listener, peers: peers,
+		Listener: listener, peers: peers, shortcut: shortcut,
 		read: server.ReadTimeout, write: server.WriteTimeout, idle: cmp.Or(server.IdleTimeout, server.ReadTimeout),
 	}
 	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = 0, 0, 0
+	// Idle connections need no buffers: what comes first is read by the shortcut.
+	server.ReduceMemoryUsage = shortcut != nil
 	tell := server.ConnState
 	server.ConnState = func(nc net.Conn, state fasthttp.ConnState) {
 		if c := connOf(nc); c != nil {
@@ -62,6 +65,9 @@ func (k *keeper) Accept() (net.Conn, error) {
 func (k *keeper) take(accepted net.Conn, leave func()) *conn {
 	c := &conn{Conn: accepted, keeper: k, leave: leave, opened: time.Now()}
 	c.reads.set, c.writes.set = accepted.SetReadDeadline, accepted.SetWriteDeadline
+	if k.shortcut != nil {
+		c.hasten(k.shortcut)
+	}
 	c.enter(fasthttp.StateActive) // its first request has as long to begin as to arrive
 	return c
 }
@@ -79,6 +85,9 @@ type conn struct {
 	large         bool          // whether that takes more than the next call of Write
 	held          *held         // what waits to be written with the next call; nil: nothing
 	parts         net.Buffers   // of one write
+
+	express *express // nil: there is no shortcut
+	idle    bool     // whether what arrives next begins a request
 }
 
 // held is the beginning of a large answer, which the server writes by itself once its
@@ -108,6 +117,7 @@ func connOf(nc net.Conn) *conn {
 
 // enter says that a request has begun to arrive, or that its answer was written.
 func (c *conn) enter(state fasthttp.ConnState) {
+	c.idle = state == fasthttp.StateIdle
 	switch state {
 	case fasthttp.StateActive:
 		c.waits = c.keeper.read
@@ -132,10 +142,16 @@ func (c *conn) answer(rc *fasthttp.RequestCtx, ready time.Time) (last bool) {
 // Read reads. A limit of time begins with the first call after each change of the
 // state: all that follow share it.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.express != nil && c.express.left != nil {
+		return c.readLeft(p), nil
+	}
 	if c.reads.begins() {
 		if err := c.reads.bound(c.opened, time.Since(c.opened), c.waits); err != nil {
 			return 0, err
 		}
+	}
+	if c.express != nil && c.idle {
+		return c.readNext(p)
 	}
 	return c.Conn.Read(p)
 }
@@ -180,6 +196,9 @@ func (c *conn) writeHeld(p []byte) (int, error) {
 
 // Close closes the connection.
 func (c *conn) Close() error {
+	if c.express != nil && c.express.state.CompareAndSwap(answering, closing) {
+		return nil // it closes once the answer is sent
+	}
 	c.leave()
 	return c.Conn.Close()
 }

@@ -68,7 +68,7 @@ func BenchmarkServe(b *testing.B) {
 			b.Cleanup(func() { _ = client.Close() })
 			var served net.Conn = &script{client, []byte("GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"), b.Loop}
 			if bench.kept {
-				served = keep(bench.server, listener, nil).take(served, func() {})
+				served = keep(bench.server, listener, nil, nil).take(served, func() {})
 			}
 			b.ReportAllocs()
 			_ = bench.server.ServeConn(served)

@@ -51,7 +51,7 @@ func (c *told) Write(p []byte) (int, error) {
 func keptConn(read, write, idle time.Duration) (*conn, *told) {
 	server := &fasthttp.Server{ReadTimeout: read, WriteTimeout: write, IdleTimeout: idle}
 	system := &told{opened: time.Now()}
-	return keep(server, nil, nil).take(system, func() {}), system
+	return keep(server, nil, nil, nil).take(system, func() {}), system
 }
 
 // request returns a request of a connection that is answered with a body of a size.

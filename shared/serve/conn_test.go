@@ -101,7 +101,7 @@ func TestLimitsUnderTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(t, server, tls.NewListener(serve.Keep(server, opened, nil), &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}))
+		run(t, server, tls.NewListener(serve.Listener{Server: server}.Keep(opened), &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}))
 		return send(t, opened.Addr().String(), "")
 	}
 	secure := func(conn net.Conn) net.Conn {
@@ -258,7 +258,7 @@ func TestConnectionsAreKeptAlive(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = opened.Close() })
 	send(t, opened.Addr().String(), "")
-	conn, err := serve.Accept(serve.Keep(&fasthttp.Server{}, opened, nil))
+	conn, err := serve.Accept(serve.Listener{Server: &fasthttp.Server{}}.Keep(opened))
 	if err != nil {
 		t.Fatal(err)
 	}

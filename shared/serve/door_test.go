@@ -125,7 +125,7 @@ func socket(t *testing.T, server *fasthttp.Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, server, serve.Keep(server, opened, nil))
+	run(t, server, serve.Listener{Server: server}.Keep(opened))
 	return opened.Addr().String()
 }
 

@@ -65,11 +65,15 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 
 	status, took := rc.Response.StatusCode(), time.Since(arrived)
 	r.route.counts.count(r.shard, status, took)
-	if c := connOf(rc.Conn()); c != nil && c.answer(rc, arrived.Add(took)) {
-		rc.SetConnectionClose()
+	chosen := false
+	if c := connOf(rc.Conn()); c != nil {
+		if c.answer(rc, arrived.Add(took)) {
+			rc.SetConnectionClose()
+		}
+		chosen = c.isChosen()
 	}
 	//nolint:gosec // who guesses which requests are logged has won nothing
-	if o.isNews(status) || rand.Float64() < o.Sample {
+	if o.isNews(status) || chosen || rand.Float64() < o.Sample {
 		o.log(rc, r, took)
 	}
 	clear(r.notes)

@@ -38,6 +38,15 @@ type Listener struct {
 	Server  *fasthttp.Server // its timeouts are taken over by Run
 	TLS     *tls.Config      // nil: plain HTTP
 	Peers   *Peers           // nil: any number of connections of one peer
+	// Shortcut answers plain requests before the server does; nil: none does. With TLS
+	// there is none.
+	Shortcut *Shortcut
+}
+
+// Keep returns a listener that keeps the server's limits of time in its place, and takes
+// the shortcut. It is for one that is open already; Run opens its own.
+func (l Listener) Keep(opened net.Listener) net.Listener {
+	return keep(l.Server, opened, l.Peers, l.Shortcut)
 }
 
 // open opens the addresses of listeners: all, or none.
@@ -79,7 +88,7 @@ func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, sto
 	failed := make(chan struct{}, len(listeners))
 	keepers := make([]*keeper, len(listeners))
 	for i, l := range listeners {
-		keepers[i] = keep(l.Server, opened[i], l.Peers)
+		keepers[i] = keep(l.Server, opened[i], l.Peers, l.Shortcut)
 		listener := net.Listener(keepers[i])
 		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
 		if l.TLS != nil {

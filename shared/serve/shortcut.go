@@ -1,0 +1,252 @@
+package serve
+
+import (
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Shortcut answers plain requests in the place of a server, for half of what the server
+// takes for it beside the system's own work. It sees each request before the server
+// does, and whatever it leaves alone the server gets as it came.
+type Shortcut struct {
+	answer func(*Plain) bool
+	sample float64
+}
+
+// Shortcut returns a shortcut that has requests answered out of memory. answer reports
+// whether it does; it must wait for nothing, and keep nothing of the request. The body
+// must stay as it is until the next request, or for ever if it is large.
+//
+// There is none, nil, where requests are limited by address, as it does not look for
+// the client's.
+func (d Door) Shortcut(answer func(*Plain) bool) *Shortcut {
+	if d.Limits.AddressRequests > 0 {
+		return nil
+	}
+	return &Shortcut{answer: answer, sample: d.Sample}
+}
+
+// try has a request answered. Should that panic, so will the server, which says so.
+func (s *Shortcut) try(p *Plain) (answered bool) {
+	defer func() {
+		if recover() != nil {
+			answered = false
+		}
+	}()
+	return s.answer(p)
+}
+
+// batch is what it takes to answer plain requests that have arrived together.
+type batch struct {
+	in      [batchBytes]byte
+	control [64]byte
+	Plain
+	out   []byte // answers that are not sent yet
+	parts [2][]byte
+	shard int // where they are counted
+}
+
+// batchBytes bounds plain requests, and answers that are sent in one piece.
+const batchBytes = 4096
+
+// batches are kept to be used again: nobody needs one to wait. As records do, they
+// count in shards of their own.
+var batches = func() *sync.Pool {
+	var made atomic.Int64
+	return &sync.Pool{New: func() any { return &batch{shard: int(made.Add(1) % shards)} }}
+}()
+
+// express is the part of a connection that is for a shortcut.
+type express struct {
+	shortcut *Shortcut
+	raw      syscall.RawConn
+	ready    func(fd uintptr) (done bool)
+	state    atomic.Int32
+	chosen   bool   // whether the next answer is one of those that are logged by chance
+	batch    *batch // has left, nil if nothing is
+	left     []byte // for the server
+	err      error
+}
+
+// What a connection is doing, as whoever closes it from outside has to know: an answer
+// that has begun must be sent.
+const (
+	waiting int32 = iota
+	answering
+	closing
+)
+
+// tcpINQ is TCP_INQ of Linux: as an option, and then as what comes with what is read, it
+// tells how much more there is. The end of the connection counts as one byte.
+const tcpINQ = 36
+
+// hasten prepares a connection for a shortcut.
+func (c *conn) hasten(shortcut *Shortcut) {
+	tcp, ok := c.Conn.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return
+	}
+	// Where that is unknown, each connection is read until there is nothing more.
+	_ = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpINQ, 1) })
+	c.express = &express{shortcut: shortcut, raw: raw, ready: c.answerWhatCame}
+}
+
+// readNext reads what follows an answer, when that is not for the shortcut.
+//
+// The system waits in a call that is made anew only when something was left to the
+// server. So a request costs it one call to read, where asking first and waiting then
+// would cost two, and a connection that waits has no buffer.
+func (c *conn) readNext(p []byte) (int, error) {
+	if err := c.express.raw.Read(c.express.ready); err != nil {
+		return 0, err
+	}
+	if err := c.express.err; err != nil {
+		return 0, err
+	}
+	return c.readLeft(p), nil
+}
+
+// readLeft reads what the shortcut has left.
+func (c *conn) readLeft(p []byte) int {
+	x := c.express
+	n := copy(p, x.left)
+	if x.left = x.left[n:]; len(x.left) == 0 {
+		batches.Put(x.batch)
+		x.batch, x.left = nil, nil
+	}
+	return n
+}
+
+// answerWhatCame is called when something may have arrived, until it reports that it
+// is done: something is left, or there was an error.
+func (c *conn) answerWhatCame(fd uintptr) (done bool) {
+	x := c.express
+	if !x.state.CompareAndSwap(waiting, answering) {
+		x.err = net.ErrClosed
+		return true
+	}
+	b, _ := batches.Get().(*batch)
+	done, x.err = c.answerAll(b, int(fd))
+	if x.left != nil {
+		x.batch = b
+	} else {
+		batches.Put(b)
+	}
+	if !x.state.CompareAndSwap(answering, waiting) && x.err == nil {
+		x.err = net.ErrClosed
+	}
+	return done || x.err != nil
+}
+
+// answerAll reads and answers until nothing more is there, or something for the server.
+func (c *conn) answerAll(b *batch, fd int) (done bool, err error) {
+	for {
+		n, more, err := b.receive(fd)
+		switch {
+		case err == syscall.EINTR: //nolint:errorlint // it is none but this one
+			continue
+		case err == syscall.EAGAIN: //nolint:errorlint // it is none but this one
+			return false, nil
+		case err != nil:
+			return true, err
+		case n == 0:
+			return true, io.EOF
+		}
+		taken, err := c.answerPlain(b, b.in[:n])
+		if err != nil {
+			return true, err
+		}
+		if taken < n {
+			c.express.left = b.in[taken:n]
+			return true, nil
+		}
+		if !more {
+			return false, nil
+		}
+	}
+}
+
+// receive reads what there is, and tells whether there is more. The system tells of a
+// connection only when something arrives; whoever stops reading too early is not told
+// again.
+func (b *batch) receive(fd int) (n int, more bool, err error) {
+	n, size, _, _, err := syscall.Recvmsg(fd, b.in[:], b.control[:], 0)
+	start := syscall.CmsgLen(0)
+	more = size < start+4 || binary.NativeEndian.Uint32(b.control[start:]) != 0
+	return n, more, err
+}
+
+// answerPlain answers requests until one is not for the shortcut, and returns how many
+// bytes it has answered. They are not counted as in flight: nobody could see it.
+func (c *conn) answerPlain(b *batch, in []byte) (taken int, err error) {
+	s, p := c.express.shortcut, &b.Plain
+	p.At = time.Now()
+	b.out = b.out[:0]
+	for taken < len(in) && !c.keeper.draining.Load() {
+		size := p.read(in[taken:])
+		if size == 0 || !s.try(p) {
+			break
+		}
+		if s.sample > 0 && rand.Float64() < s.sample { //nolint:gosec // who guesses which requests are logged has won nothing
+			c.express.chosen = true
+			break
+		}
+		taken += size
+		took := time.Since(p.At)
+		p.Route.counts.count(b.shard, p.Status, took)
+		b.out = p.appendHead(b.out)
+		p.At = p.At.Add(took) // so long the next one has waited
+		if len(b.out)+len(p.Body) <= batchBytes {
+			b.out = append(b.out, p.Body...)
+		} else if err = c.send(b, p.Body); err != nil {
+			break
+		}
+	}
+	if err == nil && len(b.out) > 0 {
+		err = c.send(b, nil)
+	}
+	p.Body = nil
+	if err == nil {
+		c.reads.begin()
+		err = c.reads.bound(c.opened, p.At.Sub(c.opened), c.keeper.idle)
+	}
+	return taken, err
+}
+
+// send sends what is to be sent, and a body behind it.
+func (c *conn) send(b *batch, body []byte) (err error) {
+	c.writes.begin()
+	if err := c.writes.bound(c.opened, b.At.Sub(c.opened), c.keeper.write); err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		_, err = c.Conn.Write(b.out)
+	} else {
+		b.parts = [2][]byte{b.out, body}
+		c.parts = b.parts[:]
+		_, err = c.parts.WriteTo(c.Conn)
+		b.parts = [2][]byte{}
+	}
+	b.out = b.out[:0]
+	return err
+}
+
+// isChosen reports, once, whether chance wants the request logged.
+func (c *conn) isChosen() bool {
+	if c.express == nil {
+		return false
+	}
+	chosen := c.express.chosen
+	c.express.chosen = false
+	return chosen
+}

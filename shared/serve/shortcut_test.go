@@ -1,0 +1,312 @@
+package serve_test
+
+import (
+	"bufio"
+	"bytes"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// echo is a server that answers with what it was asked, at some addresses by a
+// shortcut, and counts how often that was taken.
+type echo struct {
+	door  serve.Door
+	short *serve.Route
+	taken atomic.Int64
+}
+
+func newEcho(limits serve.Limits) *echo {
+	e := &echo{door: serve.Door{Listener: "echo", Log: silent(), Limits: limits}}
+	e.short = e.door.Route("short")
+	return e
+}
+
+// large is the body of whatever begins with /large.
+var large = bytes.Repeat([]byte("0123456789"), 2000)
+
+func bodyOf(path, query, fields []byte) []byte {
+	if bytes.HasPrefix(path, []byte("/large")) {
+		return large
+	}
+	return fmt.Appendf(nil, "path %q, query %q, fields %q", path, query, fields)
+}
+
+func isUnchanged(fields []byte) bool { return bytes.Contains(fields, []byte("If-None-Match: *\r\n")) }
+
+func (e *echo) handle(rc *fasthttp.RequestCtx) {
+	rc.Response.Header.Set("Etag", `"tag"`)
+	rc.Response.Header.Set("X-Named", "Veneer")
+	if fields := rc.Request.Header.RawHeaders(); isUnchanged(fields) {
+		rc.SetStatusCode(fasthttp.StatusNotModified)
+	} else {
+		rc.SetBody(bodyOf(rc.Path(), rc.URI().QueryString(), bytes.TrimSuffix(fields, []byte("\r\n"))))
+	}
+}
+
+func (e *echo) plain(p *serve.Plain) bool {
+	if bytes.HasPrefix(p.Path, []byte("/long")) {
+		return false
+	}
+	if bytes.HasPrefix(p.Path, []byte("/panic")) {
+		panic("within a shortcut")
+	}
+	e.taken.Add(1)
+	p.Route = e.short
+	p.SetCanonical([]byte("Etag"), []byte(`"tag"`))
+	p.SetCanonical([]byte("X-Named"), []byte("Veneer"))
+	if p.Status, p.Body = fasthttp.StatusOK, nil; isUnchanged(p.Fields) {
+		p.Status = fasthttp.StatusNotModified
+	} else {
+		p.Body = bodyOf(p.Path, p.Query, p.Fields)
+	}
+	return true
+}
+
+// listen serves until the test ends, with the shortcut or without.
+func (e *echo) listen(t *testing.T, short bool) (address string) {
+	t.Helper()
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shortcut *serve.Shortcut
+	if short {
+		shortcut = e.door.Shortcut(e.plain)
+	}
+	server := e.door.Server(e.handle, 1024)
+	run(t, server, serve.Listener{Server: server, Shortcut: shortcut}.Keep(opened))
+	return opened.Addr().String()
+}
+
+// answered is one answer as its client sees it.
+type answered struct {
+	Status int
+	Close  bool
+	Header http.Header
+	Body   string
+}
+
+// talk sends a request that opens the way for the shortcut and, once that is
+// answered, other bytes and the end. It returns all answers but the first.
+func talk(t *testing.T, address string, sent []byte) []answered {
+	t.Helper()
+	conn := send(t, address, get)
+	reader := bufio.NewReader(conn)
+	var all []answered
+	method, _, _ := strings.Cut(string(sent), " ")
+	asked := &http.Request{Method: http.MethodGet}
+	for {
+		response, err := http.ReadResponse(reader, asked)
+		asked = &http.Request{Method: method}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Fatalf("after %d answers to %q: %v", len(all), sent, err)
+			}
+			return all[1:]
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := http.ParseTime(response.Header.Get("Date")); err != nil && response.StatusCode >= http.StatusOK {
+			t.Errorf("%q: %v", sent, err)
+		}
+		response.Header.Del("Date")
+		all = append(all, answered{response.StatusCode, response.Close, response.Header, string(body)})
+		if len(all) == 1 {
+			_, _ = conn.Write(sent) // a server that refuses the first half may not take the rest
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.CloseWrite()
+			}
+		}
+	}
+}
+
+// Whoever comes by the shortcut is told the same as by the server, whatever they
+// send.
+func TestShortcutAnswersAsTheServer(t *testing.T) {
+	t.Parallel()
+
+	short, long := newEcho(limits()), newEcho(limits())
+	shortAddress, longAddress := short.listen(t, true), long.listen(t, false)
+	f := func(sent string, wantTaken int64) {
+		t.Helper()
+		before := short.taken.Load()
+		got := talk(t, shortAddress, []byte(sent))
+		if taken := short.taken.Load() - before; wantTaken >= 0 && taken != wantTaken {
+			t.Errorf("%q: the shortcut is taken %d times; want %d", sent, taken, wantTaken)
+		}
+		if diff := cmp.Diff(talk(t, longAddress, []byte(sent)), got); diff != "" {
+			t.Errorf("%q is answered differently (-server +shortcut):\n%s", sent, diff)
+		}
+	}
+	line := func(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: veneer.test\r\n\r\n" }
+	with := func(fields string) string { return "GET /a HTTP/1.1\r\n" + fields + "\r\n" }
+
+	f(line("/"), 1)
+	f(line("/avatar/player/Steve.png?size=64&3d&x=%20+#"), 0)
+	f(line("/avatar/player/Steve.png?size=64&3d&x=%20+"), 1)
+	f(line("/a..b/c.d?/../?//"), 1)
+	f(line("/large"), 1)
+	for _, target := range []string{
+		"*", "http://veneer.test/a", "//a", "/a//b", "/./a", "/a/../b", "/a/..", "/a/.b", "/%61", "/a#b", "/a?b#c", "/a?x=http://b", "/a\\b", "/a:b",
+		"/\x01", "/\x80", "/ü", "/a?\x7f", "a", "/long", "/panic",
+	} {
+		f(line(target), 0)
+	}
+	f(line("/a b"), 0)
+	f(line("/a")+line("/b")+line("/large?1")+line("/c")+line("/large?2"), 5)
+	f(line("/a")+line("/long")+line("/b"), 1)
+	f(line("/a")+"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"+line("/c"), -1)
+	f(line("/a")+"GET /b HTT", 1)
+	f("\r\n"+line("/a"), 0)
+	for _, start := range []string{"HEAD /a HTTP/1.1", "OPTIONS /a HTTP/1.1", "POST /a HTTP/1.1", "get /a HTTP/1.1", "GET /a HTTP/1.0", "GET /a HTTP/2.0", "GET  /a HTTP/1.1", "GET /a  HTTP/1.1", "GET /a HTTP/1.1 ", "GET /a", "GET\t/a HTTP/1.1"} {
+		f(start+"\r\nHost: veneer.test\r\n\r\n", 0)
+	}
+	for _, fields := range []string{
+		"Host: veneer.test\r\nAccept: image/webp,*/*;q=0.8\r\nUser-Agent: x (y; z) \"q\"\r\nCookie: a=b; c=d\r\n",
+		"host:veneer.test:8080\r\nConnection: keep-alive\r\nX-Empty:\r\nX-Spaces:   a  b  \r\n",
+		"HOST: 127.0.0.1\r\nconnection: Keep-Alive\r\nRange: bytes=0-1\r\nUpgrade: h2c\r\nTe: trailers\r\n",
+		"If-None-Match: *\r\nHost: a\r\n",
+		"Host: a\r\nIf-None-Match: *\r\nIf-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n",
+		"Host: a\r\nX-Long: " + strings.Repeat("x", 1000) + "\r\n",
+	} {
+		f(with(fields), 1)
+	}
+	for _, fields := range []string{
+		"", "Accept: */*\r\n", "Host: a\r\nHost: b\r\n", "Host:\r\n", "Host: a b\r\n", "Host: a/b\r\n", "Host: [::1]\r\n", "Host: a:b:c\r\n", "Host: u@a\r\n",
+		"Host: a\r\nConnection: close\r\n", "Host: a\r\nConnection: Close\r\n", "Host: a\r\nConnection: keep-alive, close\r\n", "Host: a\r\nConnection:\r\n",
+		"Host: a\r\nContent-Length: 0\r\n", "Host: a\r\nContent-Length: x\r\n", "Host: a\r\nContent-Length : 0\r\n", "Host: a\r\nTransfer-Encoding: chunked\r\n",
+		"Host: a\r\nTransfer-Encoding : chunked\r\n", "Host: a\r\nTrailer: x\r\n", "Host: a\r\nExpect: 100-continue\r\n",
+		"Host: a\r\nA: b\r\n c\r\n", "Host: a\r\n A: b\r\n", "Host: a\r\nA\r\n", "Host: a\r\n: b\r\n", "Host: a\r\nA b: c\r\n", "Host: a\r\nA: b\nC: d\r\n", "Host: a\nA: b\r\n",
+		"Host: a\r\nA: b\rc\r\n", "Host: a\r\nA: \x00\r\n", "Host: a\r\nA: \x7f\r\n", "Host: a\r\nÄ: b\r\n", "Host: a\r\nA: " + strings.Repeat("x", 5000) + "\r\n",
+		"Host: a\r\nA: b\tc\r\n",
+	} {
+		f(with(fields), 0)
+	}
+	f(with("Host: a\r\nA: ä\r\n"), 1)
+
+	// Whatever else: bytes of good requests lost, doubled, swapped and changed.
+	random := rand.New(rand.NewPCG(1, 2))
+	seeds := []string{
+		line("/a"), line("/large?size=3&x=%41"), with("Host: a\r\nConnection: keep-alive\r\nIf-None-Match: *\r\n"), line("/a/b.png") + line("/c"),
+		with("Host: veneer.test\r\nAccept: */*\r\nContent-Length: 2\r\n") + "ab",
+	}
+	for range 400 {
+		sent := []byte(seeds[random.IntN(len(seeds))])
+		for range 1 + random.IntN(3) {
+			at := random.IntN(len(sent))
+			switch random.IntN(4) {
+			case 0:
+				sent = slices.Delete(sent, at, at+1)
+			case 1:
+				sent = slices.Insert(sent, at, sent[at])
+			case 2:
+				sent[at] = "\r\n\t :/.?%#-\x00\x7f\x80aA0"[random.IntN(17)]
+			case 3:
+				other := random.IntN(len(sent))
+				sent[at], sent[other] = sent[other], sent[at]
+			}
+		}
+		f(string(sent), -1)
+	}
+}
+
+// Answers of the shortcut are counted as all others.
+func TestShortcutCounts(t *testing.T) {
+	t.Parallel()
+
+	e := newEcho(limits())
+	e.door.Listener = crand.Text() // nobody else counts there
+	e.short = e.door.Route("short")
+	talk(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 80)+
+		strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", 20)))
+	var text bytes.Buffer
+	metrics.WritePrometheus(&text, false)
+	labels := fmt.Sprintf("listener=%q,route=%q", e.door.Listener, "short")
+	expect(t, text.String(),
+		"veneer_requests_total{"+labels+",status=\"2xx\"} 80\n",
+		"veneer_requests_total{"+labels+",status=\"3xx\"} 20\n",
+		"veneer_request_seconds_count{"+labels+"} 100\n",
+	)
+}
+
+// Chance has requests logged whether the shortcut would answer them or not.
+func TestSomeOfTheShortcutAreLogged(t *testing.T) {
+	t.Parallel()
+
+	var log bytes.Buffer
+	e := newEcho(limits())
+	e.door.Log, e.door.Sample = slog.New(slog.NewTextHandler(&log, nil)), 0.5
+	const requests = 1000
+	answers := talk(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", requests)))
+	if len(answers) != requests {
+		t.Fatalf("%d answers; want %d", len(answers), requests)
+	}
+	// Less than one time in a billion it is fewer than 400 or more than 600.
+	if lines := strings.Count(log.String(), "path=/a "); lines < 400 || lines > 600 {
+		t.Errorf("of %d requests %d are logged; want half of them", requests, lines)
+	}
+}
+
+// Whoever takes the shortcut has no longer than others.
+func TestShortcutKeepsLimits(t *testing.T) {
+	t.Parallel()
+
+	idle := newEcho(short(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond }))
+	conn := send(t, idle.listen(t, true), get)
+	reader := bufio.NewReader(conn)
+	for range 5 {
+		var response fasthttp.Response
+		if err := response.Read(reader); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, get); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rest, err := io.ReadAll(reader)
+	if err != nil || bytes.Count(rest, []byte("HTTP/1.1 ")) != 1 {
+		t.Errorf("one answer and a pause end in %v, after %q", err, rest)
+	}
+
+	arriving := newEcho(short(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }))
+	expect(t, receive(t, send(t, arriving.listen(t, true), get+get+"GET /a HT")), "HTTP/1.1 200 ", "HTTP/1.1 408 ")
+
+	taking := newEcho(short(func(l *serve.Limits) { l.WriteTimeout = 100 * time.Millisecond }))
+	greedy := send(t, taking.listen(t, true), "")
+	for err := error(nil); err == nil; { // until it is cut off
+		_, err = io.WriteString(greedy, strings.Repeat("GET /large HTTP/1.1\r\nHost: a\r\n\r\n", 100))
+	}
+	if n := taking.taken.Load(); n == 0 || n > 10_000 { // 200 MB: more than the system's buffers hold
+		t.Errorf("%d requests are answered, though no answer is taken", n)
+	}
+}
+
+// Where requests are counted by address, all are for the server.
+func TestNoShortcutPastLimitsOfAddresses(t *testing.T) {
+	t.Parallel()
+
+	e := newEcho(short(func(l *serve.Limits) { l.AddressRequests = 1 }))
+	if e.door.Shortcut(e.plain) != nil {
+		t.Error("there is a shortcut")
+	}
+}
