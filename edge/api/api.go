@@ -63,6 +63,10 @@ func (s *Server) HTTP() *fasthttp.Server {
 	return server
 }
 
+// Shortcut returns what answers most requests for what is in memory before the server
+// does.
+func (s *Server) Shortcut() *serve.Shortcut { return s.door.Shortcut(s.plain) }
+
 // answer answers a request.
 func (s *Server) answer(rc *fasthttp.RequestCtx) error {
 	path := borrowed(rc.Path())

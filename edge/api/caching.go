@@ -23,10 +23,13 @@ var (
 	keySurrogateKey = []byte("Surrogate-Key")
 	keyCacheTag     = []byte("Cache-Tag")
 
-	typePNG  = []byte("image/png")
-	typeWebP = []byte("image/webp")
-	typeJSON = []byte("application/json; charset=utf-8")
+	keyContentType = []byte(fasthttp.HeaderContentType)
 )
+
+// contentTypes are the values of Content-Type.
+var contentTypes = [formatCount][]byte{
+	formatPNG: []byte("image/png"), formatWebP: []byte("image/webp"), formatJSON: []byte("application/json; charset=utf-8"),
+}
 
 // every is what every answer has.
 var every = [...]struct{ key, value []byte }{
@@ -126,12 +129,12 @@ func (t *Tags) UnmarshalText(text []byte) error {
 
 // set sets the headers to tags that are separated by spaces. It leaves them
 // separated by commas.
-func (t Tags) set(header *fasthttp.ResponseHeader, tags []byte) {
+func (t Tags) set(to fields, tags []byte) {
 	if len(tags) == 0 {
 		return
 	}
 	if t&SurrogateKey != 0 {
-		header.SetCanonical(keySurrogateKey, tags)
+		to.SetCanonical(keySurrogateKey, tags)
 	}
 	if t&CacheTag != 0 {
 		for i, c := range tags {
@@ -139,7 +142,7 @@ func (t Tags) set(header *fasthttp.ResponseHeader, tags []byte) {
 				tags[i] = ','
 			}
 		}
-		header.SetCanonical(keyCacheTag, tags)
+		to.SetCanonical(keyCacheTag, tags)
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 //
 // It looks through the header as it came: most have no condition, and asking for each
 // by its name would take longer.
-func held(rc *fasthttp.RequestCtx, etag edge.ETag) (bool, error) {
+func held(fields []byte, etag *edge.ETag) (bool, error) {
 	wanted, matches, has := false, false, false
-	for header := rc.Request.Header.RawHeaders(); len(header) > 0; {
+	for len(fields) > 0 {
 		var line []byte
-		line, header, _ = bytes.Cut(header, []byte("\n"))
+		line, fields, _ = bytes.Cut(fields, []byte("\n"))
 		if len(line) < 3 || line[0]|0x20 != 'i' || line[1]|0x20 != 'f' || line[2] != '-' {
 			continue
 		}
@@ -41,7 +41,7 @@ func held(rc *fasthttp.RequestCtx, etag edge.ETag) (bool, error) {
 
 // names reports whether an entity tag is among those of a header. Only the weak
 // comparison takes a weak tag for a strong one.
-func names(list []byte, etag edge.ETag, weak bool) bool {
+func names(list []byte, etag *edge.ETag, weak bool) bool {
 	for len(list) > 0 {
 		var candidate []byte
 		candidate, list, _ = bytes.Cut(list, []byte(","))

@@ -3,9 +3,11 @@
 package api_test
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,8 +50,28 @@ func (w *wire) ask(request []byte) {
 	<-w.idle
 }
 
+// exchange is a client on a socket that makes nothing new, either.
+type exchange struct {
+	net.Conn
+	answer []byte
+	buffer [64 << 10]byte
+}
+
+// ask sends a request and takes an answer of a length, if that is known.
+func (e *exchange) ask(tb testing.TB, request []byte, length int) {
+	tb.Helper()
+	_, err := e.Write(request)
+	must(tb, err)
+	for n := 0; n == 0 || n < length; {
+		read, err := e.Read(e.buffer[n:])
+		must(tb, err)
+		n += read
+		e.answer = e.buffer[:n]
+	}
+}
+
 // What is in memory is answered without allocations, from the first byte that is read
-// to the last one that is written.
+// to the last one that is written: by the shortcut, and by the server behind it.
 func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the process
 	w := openTown(t)
 	w.set(t, map[mapping.Key]mapping.Mapping{
@@ -63,6 +85,12 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		close(through.requests)
 		must(t, <-served)
 	}()
+
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	short := &exchange{Conn: conn}
+	short.ask(t, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0)
 
 	hash := w.robot.Hash.String()
 	for _, path := range []string{
@@ -102,6 +130,18 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			}
 			if allocations != 0 {
 				t.Errorf("%s, answered %q: %v allocations; want none", path, want, allocations)
+			}
+			if strings.Contains(path, "%53") { // not for the shortcut
+				continue
+			}
+			length, handled := len(through.answer), w.handled.Load()
+			short.ask(t, request, length)
+			allocations = testing.AllocsPerRun(100, func() { short.ask(t, request, length) })
+			if !bytes.HasPrefix(short.answer, []byte(want)) || w.handled.Load() != handled {
+				t.Errorf("%s: the shortcut answers %q; want %q", path, short.answer[:min(60, len(short.answer))], want)
+			}
+			if allocations != 0 {
+				t.Errorf("%s, answered %q by the shortcut: %v allocations; want none", path, want, allocations)
 			}
 		}
 	}

@@ -3,22 +3,24 @@ package api
 import (
 	"context"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
-	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// scratch is the memory in which a request's texts are put together.
+// scratch is the memory in which a request is understood and answered.
 type scratch struct {
-	key  [maxKey]byte
-	view [edge.ViewNameBytes]byte
-	tags []byte
-	body []byte
+	found shown
+	key   [maxKey]byte
+	view  [edge.ViewNameBytes]byte
+	tags  []byte
+	body  []byte
 }
 
 // maxKey is the length of the longest key, save for names that grow when they are
@@ -27,41 +29,95 @@ const maxKey = len(mapping.HashPrefix) + maxName
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// image answers a request for what is drawn or kept by way of textures. What is in
-// memory is answered here, from bytes that were made before and without allocations
-// of its own; fetch does the rest.
+// plain answers a request for what is in memory, from bytes that were made before and
+// without allocations.
+func (s *Server) plain(p *serve.Plain) bool {
+	about, isHere := subjectOf(borrowed(p.Path))
+	if !isHere {
+		return false
+	}
+	memory, _ := p.Scratch.(*scratch)
+	if memory == nil {
+		memory = new(scratch)
+		p.Scratch = memory
+	}
+	found, err := memory.read(about, borrowed(p.Query))
+	if err != nil {
+		return false
+	}
+	if known, err := s.recall(found, memory, p.At); !known || err != nil {
+		return false
+	}
+	if p.Conditional {
+		if found.unchanged, err = held(p.Fields, &found.etag); err != nil {
+			return false
+		}
+	}
+	p.Status, p.Body = fasthttp.StatusNotModified, nil
+	if !found.unchanged {
+		p.Status, p.Body = fasthttp.StatusOK, found.body
+	}
+	for _, line := range every {
+		p.SetCanonical(line.key, line.value)
+	}
+	p.Route = s.show(p, found, memory)
+	return true
+}
+
+// image answers a request for what is drawn or kept by way of textures, as plain does
+// if all is in memory.
 func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 	memory, _ := scratches.Get().(*scratch)
 	defer scratches.Put(memory)
-	want, err := wantOf(about, borrowed(rc.URI().QueryString()), memory.key[:0])
+	found, err := memory.read(about, borrowed(rc.URI().QueryString()))
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
 			rc.Response.Header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
 		}
 		return err
 	}
-
-	found := shown{about: about, want: want}
-	var known bool
-	if found.led, known = s.pictures.Recall(want.Key, rc.Time()); !known {
-		return s.fetch(rc, found, memory)
-	}
-	if about.route == profile {
-		return s.profile(rc, found, memory)
-	}
-	if found.view, err = s.pictures.View(want, found.led); err != nil {
+	known, err := s.recall(found, memory, rc.Time())
+	switch {
+	case err != nil:
 		return s.absent(rc, found, err)
-	}
-	picture, finished := s.pictures.Finished(found.view, memory.view[:0])
-	if !finished {
+	case !known:
 		return s.fetch(rc, found, memory)
 	}
-	if found.unchanged, err = held(rc, picture.ETag); err != nil {
+	if found.unchanged, err = held(rc.Request.Header.RawHeaders(), &found.etag); err != nil {
 		return err
 	}
-	found.etag, found.body = picture.ETag, picture.Body
-	s.show(rc, found, memory)
+	s.answerWith(rc, found, memory)
 	return nil
+}
+
+// read understands a request.
+func (memory *scratch) read(about subject, query string) (found *shown, err error) {
+	found = &memory.found
+	*found = shown{about: about}
+	found.want, err = wantOf(about, query, memory.key[:0])
+	return found, err
+}
+
+// recall finds what is asked for in memory, and reports whether all of it is there.
+func (s *Server) recall(found *shown, memory *scratch, at time.Time) (known bool, err error) {
+	if found.led, known = s.pictures.Recall(found.want.Key, at); !known {
+		return false, nil
+	}
+	if err := s.locate(found, memory); err != nil || found.about.route == profile {
+		return true, err
+	}
+	picture, finished := s.pictures.Finished(found.view, memory.view[:0])
+	found.etag, found.body = picture.ETag, picture.Body
+	return finished, nil
+}
+
+// locate finds out which view, or which profile, is to be shown.
+func (s *Server) locate(found *shown, memory *scratch) (err error) {
+	if found.about.route == profile {
+		return found.profile(memory)
+	}
+	found.view, err = s.pictures.View(found.want, found.led)
+	return err
 }
 
 // maxTries is how often an answer is looked for because another one has become
@@ -69,7 +125,7 @@ func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 const maxTries = 3
 
 // fetch answers what image could not: it asks core, fetches and has drawn.
-func (s *Server) fetch(rc *fasthttp.RequestCtx, found shown, memory *scratch) error {
+func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) error {
 	ctx, cancel := s.door.Bound()
 	defer cancel()
 	rc.Response.Header.Set(headerCacheStatus, statusFailed)
@@ -79,12 +135,9 @@ func (s *Server) fetch(rc *fasthttp.RequestCtx, found shown, memory *scratch) er
 		if found.led, found.source, err = s.pictures.Lookup(ctx, found.want.Key); err != nil {
 			return err
 		}
-		absence = nil
-		if found.about.route != profile {
-			if found.view, absence = s.pictures.View(found.want, found.led); absence == nil {
-				if err := s.prepare(ctx, rc, &found); err != nil {
-					return err
-				}
+		if absence = s.locate(found, memory); absence == nil {
+			if err := s.prepare(ctx, rc, found); err != nil {
+				return err
 			}
 		}
 		// Caches outside may have been told of a change meanwhile, and must not be
@@ -94,21 +147,21 @@ func (s *Server) fetch(rc *fasthttp.RequestCtx, found shown, memory *scratch) er
 			break
 		}
 	}
-	switch {
-	case absence != nil:
+	if absence != nil {
 		return s.absent(rc, found, absence)
-	case found.about.route == profile:
-		return s.profile(rc, found, memory)
 	}
-	s.show(rc, found, memory)
+	s.answerWith(rc, found, memory)
 	return nil
 }
 
 // prepare finds out what there is to be shown of a view.
 func (s *Server) prepare(ctx context.Context, rc *fasthttp.RequestCtx, found *shown) (err error) {
-	found.etag = s.pictures.ETag(found.view)
+	isProfile := found.about.route == profile
+	if !isProfile {
+		found.etag = s.pictures.ETag(found.view)
+	}
 	// Nothing needs to be fetched or drawn to know that a visitor has it.
-	if found.unchanged, err = held(rc, found.etag); err != nil || found.unchanged {
+	if found.unchanged, err = held(rc.Request.Header.RawHeaders(), &found.etag); err != nil || found.unchanged || isProfile {
 		return err
 	}
 	picture, how, err := s.pictures.Picture(ctx, found.view)
@@ -131,7 +184,7 @@ type shown struct {
 	etag     edge.ETag
 	// unchanged says that the visitor has it. There is no body then.
 	unchanged bool
-	body      []byte
+	body      []byte // a profile's is in scratch
 }
 
 // outcome returns how the request ended, as metrics tell it.
@@ -146,29 +199,48 @@ func (found *shown) outcome() outcome {
 	}
 }
 
-// show answers with a picture or a file, or that the visitor has it already.
-func (s *Server) show(rc *fasthttp.RequestCtx, found shown, memory *scratch) {
-	header := &rc.Response.Header
-	if found.unchanged {
+// answerWith answers with a picture, a file or a profile, or that the visitor has it
+// already.
+func (s *Server) answerWith(rc *fasthttp.RequestCtx, found *shown, memory *scratch) {
+	switch {
+	case found.unchanged:
 		rc.SetStatusCode(fasthttp.StatusNotModified)
-	} else {
-		header.SetContentTypeBytes(contentType(found.view))
+	case found.about.route == profile:
+		rc.Response.SetBody(found.body)
+	default:
 		// The bytes are everybody's, and never change.
 		rc.Response.SetBodyRaw(found.body)
 	}
-	header.SetCanonical(keyETag, found.etag[:])
-	header.SetCanonical(keyCacheControl, s.cacheControl(&found))
-	header.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
+	s.show(&rc.Response.Header, found, memory).Claim(rc)
+}
+
+// fields are what an answer says besides its body.
+type fields interface{ SetCanonical(name, value []byte) }
+
+// show sets what is said of what was found, and returns what that is counted under.
+func (s *Server) show(to fields, found *shown, memory *scratch) *serve.Route {
+	in := found.format()
+	if !found.unchanged {
+		to.SetCanonical(keyContentType, contentTypes[in])
+	}
+	to.SetCanonical(keyETag, found.etag[:])
+	to.SetCanonical(keyCacheControl, s.cacheControl(found))
+	to.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
 	memory.tags = appendTags(memory.tags[:0], found.want, found.led)
-	if !found.view.File {
+	switch {
+	case found.about.route == profile:
+		if cape := found.led.Player.Cape; cape != nil {
+			memory.tags = appendTagID(memory.tags, "texture-", cape.TID)
+		}
+	case !found.view.File:
 		memory.tags = appendTag(memory.tags, "render-", s.pictures.Revision())
 	}
-	s.tags.set(header, memory.tags)
-	s.routes.claim(rc, found.about.route, formatOf(found.view), found.outcome())
+	s.tags.set(to, memory.tags)
+	return s.routes.own[found.about.route][in][found.outcome()]
 }
 
 // absent answers that there is nothing to be seen, unless err says otherwise.
-func (s *Server) absent(rc *fasthttp.RequestCtx, found shown, err error) error {
+func (s *Server) absent(rc *fasthttp.RequestCtx, found *shown, err error) error {
 	if fault.KindOf(err) == fault.NotFound {
 		header := &rc.Response.Header
 		header.SetCanonical(keyCacheStatus, cacheStatus(found.source, edge.Hit))
@@ -179,13 +251,6 @@ func (s *Server) absent(rc *fasthttp.RequestCtx, found shown, err error) error {
 		s.tags.set(header, absenceTags(found.want, found.led))
 	}
 	return err
-}
-
-func contentType(view edge.View) []byte {
-	if view.Format == render.WebP {
-		return typeWebP
-	}
-	return typePNG
 }
 
 // borrowed returns bytes as a text without copying them. Neither it nor parts of

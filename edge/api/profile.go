@@ -4,43 +4,21 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// profile answers what a player wears, in the form of CustomSkinAPI: skins by
+// profile puts together what a player wears, in the form of CustomSkinAPI: skins by
 // model and a cape, each by the hash of its file.
-func (s *Server) profile(rc *fasthttp.RequestCtx, found shown, memory *scratch) (err error) {
+func (found *shown) profile(memory *scratch) error {
 	player := found.led.Player
 	if player == nil {
-		return s.absent(rc, found, fault.New(fault.NotFound, "There is no such player."))
+		return fault.New(fault.NotFound, "There is no such player.")
 	}
 	memory.body = appendProfile(memory.body[:0], player)
-	found.etag = edge.ETagOf(memory.body)
-	if found.unchanged, err = held(rc, found.etag); err != nil {
-		return err
-	}
-
-	header := &rc.Response.Header
-	if found.unchanged {
-		rc.SetStatusCode(fasthttp.StatusNotModified)
-	} else {
-		header.SetContentTypeBytes(typeJSON)
-		rc.Response.SetBody(memory.body)
-	}
-	header.SetCanonical(keyETag, found.etag[:])
-	header.SetCanonical(keyCacheControl, s.cacheControl(&found))
-	header.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
-	memory.tags = appendTags(memory.tags[:0], found.want, found.led)
-	if cape := player.Cape; cape != nil {
-		memory.tags = appendTagID(memory.tags, "texture-", cape.TID)
-	}
-	s.tags.set(header, memory.tags)
-	s.routes.claim(rc, profile, formatJSON, found.outcome())
+	found.body, found.etag = memory.body, edge.ETagOf(memory.body)
 	return nil
 }
 

@@ -24,12 +24,16 @@ const (
 
 var formatNames = [formatCount]string{noFormat: "none", formatPNG: "png", formatWebP: "webp", formatJSON: "json"}
 
-// formatOf returns the format of a view.
-func formatOf(view edge.View) format {
-	if view.Format == render.WebP {
+// format returns what is shown in.
+func (found *shown) format() format {
+	switch {
+	case found.about.route == profile:
+		return formatJSON
+	case found.view.Format == render.WebP:
 		return formatWebP
+	default:
+		return formatPNG
 	}
-	return formatPNG
 }
 
 // outcome is how a request ended, as metrics tell it.

@@ -47,7 +47,9 @@ func TestMain(m *testing.M) {
 // site is a whole edge on a real socket, with a core and a store of its own.
 type site struct {
 	url       string
-	server    *fasthttp.Server
+	longURL   string           // of a server without the shortcut
+	server    *fasthttp.Server // that one
+	handled   atomic.Int64     // requests that did not take the shortcut
 	core      *origintest.Core
 	store     *objects.Store
 	directory string
@@ -146,7 +148,14 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
 	must(tb, err)
 	s.server = server.HTTP()
-	s.url = listen(tb, s.server)
+	s.longURL = listen(tb, serve.Listener{Server: s.server})
+	behind := server.HTTP()
+	handle := behind.Handler
+	behind.Handler = func(rc *fasthttp.RequestCtx) {
+		s.handled.Add(1)
+		handle(rc)
+	}
+	s.url = listen(tb, serve.Listener{Server: behind, Shortcut: server.Shortcut()})
 	tb.Cleanup(func() {
 		cancel()
 		background.Wait()
@@ -157,14 +166,14 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 }
 
 // listen serves on a socket of its own until the test ends, and returns the URL.
-func listen(tb testing.TB, server *fasthttp.Server) string {
+func listen(tb testing.TB, with serve.Listener) string {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	must(tb, err)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- with.Server.Serve(with.Keep(listener)) }()
 	tb.Cleanup(func() {
-		must(tb, server.Shutdown())
+		must(tb, with.Server.Shutdown())
 		must(tb, <-served)
 	})
 	return "http://" + listener.Addr().String()

@@ -211,7 +211,7 @@ func TestOneIDInBothLogs(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
 	door := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10}}
-	core := listen(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) }, 1024))
+	core := listen(t, serve.Listener{Server: door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) }, 1024)})
 	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })
 
 	f := func(header http.Header) {

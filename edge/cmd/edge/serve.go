@@ -96,7 +96,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
 	)
 	return serve.Run(ctx, log, health, config.Drain, nil,
-		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers()},
+		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), Shortcut: public.Shortcut()},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
 }

@@ -1,0 +1,85 @@
+package api_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The shortcut answers word for word as the server behind it, and is taken for
+// everything in memory. All else it leaves to the server.
+func TestShortcut(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	dial := func(url string) (ask func(request string) reply) {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		reader := bufio.NewReader(conn)
+		return func(request string) reply {
+			_, err := io.WriteString(conn, request)
+			must(t, err)
+			response, err := http.ReadResponse(reader, nil)
+			must(t, err)
+			body, err := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			must(t, err)
+			response.Header.Del("Date")
+			return reply{response.StatusCode, response.Header, string(body)}
+		}
+	}
+	short, long := dial(w.url), dial(w.longURL)
+	f := func(target, fields string, wantStatus int, wantShort bool) {
+		t.Helper()
+		request := "GET " + target + " HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n"
+		want := long(request)
+		if want.header.Get("Cache-Status") != "veneer; hit" { // the first answer
+			eventually(t, "the picture is in its place", func() bool {
+				want = long(request)
+				return want.header.Get("Cache-Status") != "veneer; fwd=miss; stored"
+			})
+		}
+		before := w.handled.Load()
+		got := short(request)
+		if got.status != wantStatus {
+			t.Errorf("%s, %q: %d; want %d", target, fields, got.status, wantStatus)
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(reply{})); diff != "" {
+			t.Errorf("%s, %q is answered differently (-server +shortcut):\n%s", target, fields, diff)
+		}
+		if took := w.handled.Load() == before; took != wantShort {
+			t.Errorf("%s, %q: the shortcut is taken: %t; want %t", target, fields, took, wantShort)
+		}
+	}
+
+	f("/", "", http.StatusNotFound, false) // a connection's first request is the server's
+	hash := w.robot.Hash.String()
+	for _, target := range []string{
+		"/avatar/player/Steve", "/avatar/player/STEVE.png?size=64", "/avatar/player/Steve?3d&size=64&png", "/avatar/player/Steve?s%69ze=64&x",
+		"/avatar/user/1?3d", "/avatar/user/2", "/avatar/user/777.png?size=512", "/avatar/user/0", "/avatar/11", "/avatar/12.webp?3d&png",
+		"/avatar/hash/" + hash + "?size=128", "/preview/12", "/preview/13.png", "/preview/hash/" + hash + "?height=1000&png",
+		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash, "/skin/Steve.png", "/cape/steve.png", "/csl/Steve.json", "/csl/Naked.json",
+	} {
+		f(target, "", http.StatusOK, true)
+		f(target, "Accept: image/webp,*/*\r\nConnection: keep-alive\r\nIf-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n", http.StatusOK, true)
+		f(target, "If-None-Match: *\r\n", http.StatusNotModified, true)
+		f(target, "If-Match: *\r\nIf-None-Match: \"other\"\r\n", http.StatusOK, true)
+		f(target, "If-Match: \"other\"\r\n", http.StatusPreconditionFailed, false)
+	}
+	for _, target := range []string{
+		"/avatar/player/Naked", "/avatar/player/Nobody", "/avatar/user/3", "/avatar/13", "/avatar/99", "/cape/Alex.png", "/csl/Nobody.json", "/skin/Steve", "/nothing", "/api/players/1", "/avatar/11/12",
+	} {
+		status := long("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n").status
+		f(target, "", status, false)
+		if status < http.StatusBadRequest {
+			t.Errorf("%s: %d; want a refusal", target, status)
+		}
+	}
+	f("/avatar/11?size=big", "", http.StatusUnprocessableEntity, false)
+	f("/avatar/player/%53teve", "", http.StatusOK, false)
+}
