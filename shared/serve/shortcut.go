@@ -16,7 +16,8 @@ import (
 // does, and whatever it leaves alone the server gets as it came.
 type Shortcut struct {
 	answer func(*Plain) bool
-	sample float64
+	most   int     // bytes of a request
+	sample float64 // share of requests that are left to the server, and logged
 }
 
 // Shortcut returns a shortcut that has requests answered out of memory. answer reports
@@ -29,7 +30,7 @@ func (d Door) Shortcut(answer func(*Plain) bool) *Shortcut {
 	if d.Limits.AddressRequests > 0 {
 		return nil
 	}
-	return &Shortcut{answer: answer, sample: d.Sample}
+	return &Shortcut{answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample}
 }
 
 // try has a request answered. Should that panic, so will the server, which says so.
@@ -151,7 +152,7 @@ func (c *conn) answerWhatCame(fd uintptr) (done bool) {
 // answerAll reads and answers until nothing more is there, or something for the server.
 func (c *conn) answerAll(b *batch, fd int) (done bool, err error) {
 	for {
-		n, more, err := b.receive(fd)
+		n, more, err := b.receive(fd, c.express.shortcut.most)
 		switch {
 		case err == syscall.EINTR: //nolint:errorlint // it is none but this one
 			continue
@@ -176,11 +177,11 @@ func (c *conn) answerAll(b *batch, fd int) (done bool, err error) {
 	}
 }
 
-// receive reads what there is, and tells whether there is more. The system tells of a
+// receive reads what there is, up to a size, and tells whether there is more. The system tells of a
 // connection only when something arrives; whoever stops reading too early is not told
 // again.
-func (b *batch) receive(fd int) (n int, more bool, err error) {
-	n, size, _, _, err := syscall.Recvmsg(fd, b.in[:], b.control[:], 0)
+func (b *batch) receive(fd, most int) (n int, more bool, err error) {
+	n, size, _, _, err := syscall.Recvmsg(fd, b.in[:most], b.control[:], 0)
 	start := syscall.CmsgLen(0)
 	more = size < start+4 || binary.NativeEndian.Uint32(b.control[start:]) != 0
 	return n, more, err

@@ -23,7 +23,7 @@ func shortcutConn(t *testing.T, answer func(*Plain) bool) (*conn, net.Conn) {
 		t.Fatal(err)
 	}
 	server := &fasthttp.Server{ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
-	listener := Listener{Server: server, Shortcut: Door{}.Shortcut(answer)}.Keep(opened)
+	listener := Listener{Server: server, Shortcut: Door{Limits: Limits{HeaderBytes: batchBytes}}.Shortcut(answer)}.Keep(opened)
 	accepted, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)

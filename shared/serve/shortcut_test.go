@@ -291,6 +291,18 @@ func TestShortcutKeepsLimits(t *testing.T) {
 	arriving := newEcho(short(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }))
 	expect(t, receive(t, send(t, arriving.listen(t, true), get+get+"GET /a HT")), "HTTP/1.1 200 ", "HTTP/1.1 408 ")
 
+	small := newEcho(short(func(l *serve.Limits) { l.HeaderBytes = 1024 }))
+	for _, length := range []int{900, 2000} {
+		long := "GET /a HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("x", length) + "\r\n\r\n"
+		want := fasthttp.StatusOK
+		if length > 1024 {
+			want = fasthttp.StatusRequestHeaderFieldsTooLarge
+		}
+		if got := talk(t, small.listen(t, true), []byte(long)); len(got) != 1 || got[0].Status != want {
+			t.Errorf("a header of %d bytes is answered %v; want %d", length, got, want)
+		}
+	}
+
 	taking := newEcho(short(func(l *serve.Limits) { l.WriteTimeout = 100 * time.Millisecond }))
 	greedy := send(t, taking.listen(t, true), "")
 	for err := error(nil); err == nil; { // until it is cut off
