@@ -32,7 +32,7 @@ type Limits struct {
 	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
 	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
-	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"16384" help:"most connections that are open at once on a listener; each takes about 20 KiB, and an idle one of the edge 3"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"16384" help:"most connections that are open at once on a listener; each takes up to 20 KiB"`
 
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`
 	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered 429; 0, the faster, for any number"`

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,15 +64,17 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 
 	status, took := rc.Response.StatusCode(), time.Since(arrived)
 	r.route.counts.count(r.shard, status, took)
-	chosen := false
+	lot := undrawn
 	if c := connOf(rc.Conn()); c != nil {
 		if c.answer(rc, arrived.Add(took)) {
 			rc.SetConnectionClose()
 		}
-		chosen = c.isChosen()
+		lot = c.takeLot()
 	}
-	//nolint:gosec // who guesses which requests are logged has won nothing
-	if o.isNews(status) || chosen || rand.Float64() < o.Sample {
+	if lot == undrawn {
+		lot = draw(o.Sample)
+	}
+	if o.isNews(status) || lot == prize {
 		o.log(rc, r, took)
 	}
 	clear(r.notes)

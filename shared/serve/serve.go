@@ -33,20 +33,24 @@ func (d Drain) Check() error {
 
 // Listener is an address with the server behind it.
 type Listener struct {
-	Name    string // in the log: public, edges, operators
-	Address string
-	Server  *fasthttp.Server // its timeouts are taken over by Run
-	TLS     *tls.Config      // nil: plain HTTP
-	Peers   *Peers           // nil: any number of connections of one peer
-	// Shortcut answers plain requests before the server does; nil: none does. With TLS
-	// there is none.
-	Shortcut *Shortcut
+	Name     string // in the log: public, edges, operators
+	Address  string
+	Server   *fasthttp.Server // its timeouts are taken over by Run
+	TLS      *tls.Config      // nil: plain HTTP
+	Peers    *Peers           // nil: any number of connections of one peer
+	Shortcut *Shortcut        // answers plain requests before the server does; nil, or with TLS: none does
 }
 
 // Keep returns a listener that keeps the server's limits of time in its place, and takes
 // the shortcut. It is for one that is open already; Run opens its own.
-func (l Listener) Keep(opened net.Listener) net.Listener {
-	return keep(l.Server, opened, l.Peers, l.Shortcut)
+func (l Listener) Keep(opened net.Listener) net.Listener { return l.keep(opened) }
+
+func (l Listener) keep(opened net.Listener) *keeper {
+	shortcut := l.Shortcut
+	if l.TLS != nil { // nothing is answered in clear
+		shortcut = nil
+	}
+	return keep(l.Server, opened, l.Peers, shortcut)
 }
 
 // open opens the addresses of listeners: all, or none.
@@ -88,7 +92,7 @@ func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, sto
 	failed := make(chan struct{}, len(listeners))
 	keepers := make([]*keeper, len(listeners))
 	for i, l := range listeners {
-		keepers[i] = keep(l.Server, opened[i], l.Peers, l.Shortcut)
+		keepers[i] = l.keep(opened[i])
 		listener := net.Listener(keepers[i])
 		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
 		if l.TLS != nil {

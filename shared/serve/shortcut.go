@@ -2,13 +2,18 @@ package serve
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/limit"
 )
 
 // Shortcut answers plain requests in the place of a server, for half of what the server
@@ -17,7 +22,9 @@ import (
 type Shortcut struct {
 	answer func(*Plain) bool
 	most   int     // bytes of a request
-	sample float64 // share of requests that are left to the server, and logged
+	sample float64 // share of requests that are logged, and so left to the server
+	log    *slog.Logger
+	panics *limit.Limiter[struct{}] // of the lines about them
 }
 
 // Shortcut returns a shortcut that has requests answered out of memory. answer reports
@@ -30,14 +37,20 @@ func (d Door) Shortcut(answer func(*Plain) bool) *Shortcut {
 	if d.Limits.AddressRequests > 0 {
 		return nil
 	}
-	return &Shortcut{answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample}
+	return &Shortcut{
+		answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample,
+		log: d.Log, panics: limit.New[struct{}](1, time.Minute, 1),
+	}
 }
 
-// try has a request answered. Should that panic, so will the server, which says so.
+// try has a request answered. Should that panic, the server answers instead.
 func (s *Shortcut) try(p *Plain) (answered bool) {
 	defer func() {
-		if recover() != nil {
+		if caught := recover(); caught != nil {
 			answered = false
+			if s.panics.Take(struct{}{}, p.At).Wait == 0 {
+				s.log.Error("panic on the shortcut", "panic", fmt.Sprint(caught), "stack", string(debug.Stack()))
+			}
 		}
 	}()
 	return s.answer(p)
@@ -69,10 +82,27 @@ type express struct {
 	raw      syscall.RawConn
 	ready    func(fd uintptr) (done bool)
 	state    atomic.Int32
-	chosen   bool   // whether the next answer is one of those that are logged by chance
+	lot      lot    // of the request that is left to the server
 	batch    *batch // has left, nil if nothing is
 	left     []byte // for the server
 	err      error
+}
+
+// lot says whether chance wants a request logged.
+type lot uint8
+
+const (
+	undrawn lot = iota
+	blank
+	prize
+)
+
+// draw draws the lot of a request.
+func draw(sample float64) lot {
+	if sample > 0 && rand.Float64() < sample { //nolint:gosec // who guesses which requests are logged has won nothing
+		return prize
+	}
+	return blank
 }
 
 // What a connection is doing, as whoever closes it from outside has to know: an answer
@@ -163,7 +193,7 @@ func (c *conn) answerAll(b *batch, fd int) (done bool, err error) {
 		case n == 0:
 			return true, io.EOF
 		}
-		taken, err := c.answerPlain(b, b.in[:n])
+		taken, err := c.answerPlain(b, fd, b.in[:n])
 		if err != nil {
 			return true, err
 		}
@@ -189,19 +219,20 @@ func (b *batch) receive(fd, most int) (n int, more bool, err error) {
 
 // answerPlain answers requests until one is not for the shortcut, and returns how many
 // bytes it has answered. They are not counted as in flight: nobody could see it.
-func (c *conn) answerPlain(b *batch, in []byte) (taken int, err error) {
+func (c *conn) answerPlain(b *batch, fd int, in []byte) (taken int, err error) {
 	s, p := c.express.shortcut, &b.Plain
 	p.At = time.Now()
-	b.out = b.out[:0]
+	b.out, c.express.lot = b.out[:0], undrawn
 	for taken < len(in) && !c.keeper.draining.Load() {
 		size := p.read(in[taken:])
-		if size == 0 || !s.try(p) {
+		if size == 0 {
 			break
 		}
-		if s.sample > 0 && rand.Float64() < s.sample { //nolint:gosec // who guesses which requests are logged has won nothing
-			c.express.chosen = true
+		// Lines of the log are the server's.
+		if c.express.lot = draw(s.sample); c.express.lot == prize || !s.try(p) {
 			break
 		}
+		c.express.lot = undrawn
 		taken += size
 		took := time.Since(p.At)
 		p.Route.counts.count(b.shard, p.Status, took)
@@ -209,12 +240,12 @@ func (c *conn) answerPlain(b *batch, in []byte) (taken int, err error) {
 		p.At = p.At.Add(took) // so long the next one has waited
 		if len(b.out)+len(p.Body) <= batchBytes {
 			b.out = append(b.out, p.Body...)
-		} else if err = c.send(b, p.Body); err != nil {
+		} else if err = c.send(b, fd, p.Body); err != nil {
 			break
 		}
 	}
 	if err == nil && len(b.out) > 0 {
-		err = c.send(b, nil)
+		err = c.send(b, fd, nil)
 	}
 	p.Body = nil
 	if err == nil {
@@ -224,30 +255,40 @@ func (c *conn) answerPlain(b *batch, in []byte) (taken int, err error) {
 	return taken, err
 }
 
-// send sends what is to be sent, and a body behind it.
-func (c *conn) send(b *batch, body []byte) (err error) {
+// send sends what is to be sent, and a body behind it. If that takes long, At is when it
+// has ended.
+func (c *conn) send(b *batch, fd int, body []byte) error {
+	out := b.out
+	b.out = b.out[:0]
+	if len(body) == 0 {
+		n, err := syscall.Write(fd, out)
+		switch {
+		case n == len(out):
+			return nil
+		case n > 0:
+			out = out[n:]
+		case err != syscall.EAGAIN && err != syscall.EINTR:
+			return err
+		}
+	}
 	c.writes.begin()
 	if err := c.writes.bound(c.opened, b.At.Sub(c.opened), c.keeper.write); err != nil {
 		return err
 	}
-	if len(body) == 0 {
-		_, err = c.Conn.Write(b.out)
-	} else {
-		b.parts = [2][]byte{b.out, body}
-		c.parts = b.parts[:]
-		_, err = c.parts.WriteTo(c.Conn)
-		b.parts = [2][]byte{}
-	}
-	b.out = b.out[:0]
+	b.parts = [2][]byte{out, body}
+	c.parts = b.parts[:]
+	_, err := c.parts.WriteTo(c.Conn)
+	b.parts = [2][]byte{}
+	b.At = time.Now()
 	return err
 }
 
-// isChosen reports, once, whether chance wants the request logged.
-func (c *conn) isChosen() bool {
+// takeLot returns, once, the lot of a request that was left to the server.
+func (c *conn) takeLot() lot {
 	if c.express == nil {
-		return false
+		return undrawn
 	}
-	chosen := c.express.chosen
-	c.express.chosen = false
-	return chosen
+	drawn := c.express.lot
+	c.express.lot = undrawn
+	return drawn
 }

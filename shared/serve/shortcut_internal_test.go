@@ -123,3 +123,36 @@ func TestWhatTheShortcutLeaves(t *testing.T) {
 		t.Errorf("what is left is %q; want %q", got.String(), plainGet)
 	}
 }
+
+// A request that had to wait until an answer before it was taken is answered as from
+// then: what was known before may no longer hold.
+func TestTimePassesWhileAnAnswerIsTaken(t *testing.T) {
+	t.Parallel()
+
+	route := Door{Listener: "taken"}.Route("short")
+	body := make([]byte, 64<<20) // more than the system's buffers hold
+	begun, second := make(chan struct{}), make(chan time.Time, 1)
+	var answered int
+	c, client := shortcutConn(t, func(p *Plain) bool {
+		p.Route, p.Status, p.Body = route, fasthttp.StatusOK, nil
+		if answered++; answered == 1 {
+			close(begun)
+			p.Body = body
+		} else {
+			second <- p.At
+		}
+		return true
+	})
+	go func() { _, _ = c.Read(make([]byte, 1)) }()
+	if _, err := io.WriteString(client, plainGet+plainGet); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	begins := time.Now()
+	if _, err := io.CopyN(io.Discard, client, int64(len(body))); err != nil {
+		t.Fatal(err)
+	}
+	if at := <-second; at.Before(begins) {
+		t.Errorf("the second request is answered as %v before the first answer was taken", begins.Sub(at))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	crand "crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -320,5 +322,59 @@ func TestNoShortcutPastLimitsOfAddresses(t *testing.T) {
 	e := newEcho(short(func(l *serve.Limits) { l.AddressRequests = 1 }))
 	if e.door.Shortcut(e.plain) != nil {
 		t.Error("there is a shortcut")
+	}
+}
+
+// Nothing is answered in clear where there is TLS.
+func TestNoShortcutPastTLS(t *testing.T) {
+	t.Parallel()
+
+	e := newEcho(limits())
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lender := httptest.NewTLSServer(nil) // of a certificate
+	t.Cleanup(lender.Close)
+	server := e.door.Server(e.handle, 1024)
+	config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	run(t, server, tls.NewListener(serve.Listener{Server: server, TLS: config, Shortcut: e.door.Shortcut(e.plain)}.Keep(opened), config))
+	conn := tls.Client(send(t, opened.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})
+	reader := bufio.NewReader(conn)
+	for range 3 {
+		if _, err := io.WriteString(conn, get); err != nil {
+			t.Fatal(err)
+		}
+		var response fasthttp.Response
+		if err := response.Read(reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(conn.NetConn(), get); err != nil {
+		t.Fatal(err)
+	}
+	if rest, _ := io.ReadAll(conn.NetConn()); bytes.Contains(rest, []byte("HTTP/1.1")) {
+		t.Errorf("a request in clear is answered %q", rest)
+	}
+	if n := e.taken.Load(); n != 0 {
+		t.Errorf("the shortcut is taken %d times", n)
+	}
+}
+
+// A panic on the shortcut is told, but not for every request.
+func TestPanicsOnTheShortcutAreLogged(t *testing.T) {
+	t.Parallel()
+
+	var log bytes.Buffer
+	e := newEcho(limits())
+	e.door.Log = slog.New(slog.NewTextHandler(&log, nil))
+	address := e.listen(t, true)
+	for range 3 {
+		if got := talk(t, address, []byte("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")); len(got) != 1 || got[0].Status != fasthttp.StatusOK {
+			t.Errorf("the server behind it answers %v; want 200", got)
+		}
+	}
+	if n := strings.Count(log.String(), "within a shortcut"); n != 1 || !strings.Contains(log.String(), "shortcut_test.go") {
+		t.Errorf("three panics are logged %d times:\n%s", n, log.String())
 	}
 }
