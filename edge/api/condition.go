@@ -42,16 +42,24 @@ func held(fields []byte, etag *edge.ETag) (bool, error) {
 // names reports whether an entity tag is among those of a header. Only the weak
 // comparison takes a weak tag for a strong one.
 func names(list []byte, etag *edge.ETag, weak bool) bool {
+	list = bytes.TrimSpace(list)
+	if string(list) == "*" {
+		return true
+	}
 	for len(list) > 0 {
-		var candidate []byte
-		candidate, list, _ = bytes.Cut(list, []byte(","))
-		candidate = bytes.TrimSpace(candidate)
-		if weak {
-			candidate = bytes.TrimPrefix(candidate, []byte("W/"))
+		tag, isWeak := bytes.CutPrefix(list, []byte("W/"))
+		if len(tag) == 0 || tag[0] != '"' {
+			list = list[1:] // a comma, space, or nothing that makes sense
+			continue
 		}
-		if string(candidate) == "*" || bytes.Equal(candidate, etag[:]) {
+		end := bytes.IndexByte(tag[1:], '"') + 2 // a tag may hold commas
+		if end < 2 {
+			return false
+		}
+		if bytes.Equal(tag[:end], etag[:]) && (weak || !isWeak) {
 			return true
 		}
+		list = tag[end:]
 	}
 	return false
 }

@@ -332,7 +332,7 @@ func TestNotModified(t *testing.T) {
 	// An edge that has nothing in memory need not fetch or draw.
 	other := openTown(t)
 	for _, ask := range [][]string{
-		{etag}, {"*"}, {"W/" + etag}, {`"other", ` + etag}, {`"other"`, `W/"another",` + etag}, {` "x" ,W/` + etag + ` `},
+		{etag}, {"*"}, {"W/" + etag}, {`"other", ` + etag}, {`"other"`, `W/"another",` + etag}, {` "x" ,W/` + etag + ` `}, {`"a,b",,` + etag},
 	} {
 		got := other.do(t, http.MethodGet, path, http.Header{"If-None-Match": ask}, "")
 		if got.status != http.StatusNotModified || got.body != "" {
@@ -373,7 +373,7 @@ func TestNotModified(t *testing.T) {
 	if got := w.do(t, http.MethodHead, path, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusNotModified {
 		t.Errorf("HEAD with If-None-Match: %d; want 304", got.status)
 	}
-	for _, ask := range []string{`"other"`, strings.Trim(etag, `"`), etag[:20]} {
+	for _, ask := range []string{`"other"`, strings.Trim(etag, `"`), etag[:20], `"a,*,b"`, `"a", *`, "W/*", "W/", `"x` + etag[1:], `x` + etag[:23]} {
 		if got := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {ask}}, ""); got.status != http.StatusOK {
 			t.Errorf("If-None-Match: %s: %d; want 200", ask, got.status)
 		}
