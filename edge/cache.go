@@ -61,7 +61,10 @@ type cache[V any] struct {
 	// store is never closed: it holds nothing but memory, and a load that ends
 	// late may still bring something.
 	store *ristretto.Cache[uint64, *entry[V]]
-	hits  atomic.Uint64
+	hits  [16]struct { // by the name's hash, or cores would wait for each other
+		n atomic.Uint64
+		_ [56]byte // to the end of a cache line
+	}
 
 	mu                sync.Mutex // of what follows
 	loads             map[string]*load[V]
@@ -147,13 +150,16 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 // get returns the value if it is in memory.
 func (c *cache[V]) get(name []byte) (V, bool) {
 	if e := c.find(name); e != nil {
-		c.hits.Add(1)
+		c.hit(e)
 		e.use()
 		return e.value, true
 	}
 	var none V
 	return none, false
 }
+
+// hit counts a hit.
+func (c *cache[V]) hit(e *entry[V]) { c.hits[e.key%uint64(len(c.hits))].n.Add(1) }
 
 // find returns what the store has by a name, nil if nothing.
 func (c *cache[V]) find(name []byte) *entry[V] {
@@ -196,7 +202,7 @@ func (c *cache[V]) join(ctx context.Context, name []byte, fetch func(ctx context
 	defer c.mu.Unlock()
 	if l, ok := c.loads[string(name)]; ok {
 		if l.brought() {
-			c.hits.Add(1)
+			c.hit(l.entry)
 			return l, Hit, nil
 		}
 		c.coalesced++
@@ -205,7 +211,7 @@ func (c *cache[V]) join(ctx context.Context, name []byte, fetch func(ctx context
 	// A load may have ended since the caller looked: then the store has it by now,
 	// or it is not to be kept.
 	if e := c.find(name); e != nil {
-		c.hits.Add(1)
+		c.hit(e)
 		l := &load[V]{done: make(chan struct{}), entry: e}
 		close(l.done)
 		return l, Hit, nil
@@ -302,6 +308,13 @@ func (c *cache[V]) note(name string, err error) {
 	c.failures[name] = failure{err: err, wait: wait, until: now.Add(wait)}
 }
 
+func (c *cache[V]) hitCount() (n uint64) {
+	for i := range c.hits {
+		n += c.hits[i].n.Load()
+	}
+	return n
+}
+
 // expose adds what is known about the cache to a set of metrics.
 func (c *cache[V]) expose(set *metrics.Set) {
 	of := func(lock sync.Locker, value func() float64) func() float64 {
@@ -312,7 +325,7 @@ func (c *cache[V]) expose(set *metrics.Set) {
 		}
 	}
 	for name, value := range map[string]func() float64{
-		"hits_total":          func() float64 { return float64(c.hits.Load()) },
+		"hits_total":          func() float64 { return float64(c.hitCount()) },
 		"misses_total":        of(&c.mu, func() float64 { return float64(c.misses) }),
 		"coalesced_total":     of(&c.mu, func() float64 { return float64(c.coalesced) }),
 		"failures":            of(&c.mu, func() float64 { return float64(len(c.failures)) }),

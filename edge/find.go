@@ -61,8 +61,11 @@ func (p *Pictures) Lookup(ctx context.Context, key []byte) (mapping.Mapping, Sou
 
 // StillLeads reports whether a key leads where a look-up just said.
 func (p *Pictures) StillLeads(key []byte, led mapping.Mapping) bool {
-	now, known := p.Recall(key, time.Now())
-	return known && now == led
+	if len(key) == 0 {
+		return led == (mapping.Mapping{})
+	}
+	known, ok := p.mappings.shard(mapping.Key(key)).find(mapping.Key(key))
+	return ok && p.mappings.age(known) < doubt && known.mapping == led
 }
 
 // View returns the view that a Want leads to by what its key leads to. The format

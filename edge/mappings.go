@@ -58,8 +58,10 @@ const (
 )
 
 var (
+	// A request that is no hit makes several. Those that Recall finds are counted in
+	// shards, and exposed as kept with the others.
 	lookups = [...]*metrics.Counter{
-		Kept:  metrics.NewCounter(`veneer_edge_lookups_total{source="kept"}`),
+		Kept:  new(metrics.Counter),
 		Asked: metrics.NewCounter(`veneer_edge_lookups_total{source="asked"}`),
 		Stale: metrics.NewCounter(`veneer_edge_lookups_total{source="stale"}`),
 	}
@@ -144,7 +146,7 @@ func (m *Mappings) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
 	if !ok || at.Sub(m.born)-m.confirmed(known) >= doubt {
 		return mapping.Mapping{}, false
 	}
-	lookups[Kept].Inc()
+	s.recalled.Add(1)
 	return known.mapping, true
 }
 
@@ -372,6 +374,13 @@ func (m *Mappings) Expose(set *metrics.Set) {
 	set.NewGauge("veneer_edge_stream_lag_seconds", func() float64 {
 		// As long as there was no beat, it is how long one has been waited for.
 		return (m.now() - max(0, time.Duration(m.vouched.Load()))).Seconds()
+	})
+	set.NewGauge(`veneer_edge_lookups_total{source="kept"}`, func() float64 {
+		kept := lookups[Kept].Get()
+		for i := range m.shards {
+			kept += m.shards[i].recalled.Load()
+		}
+		return float64(kept)
 	})
 	set.NewGauge("veneer_edge_revision", func() float64 { return float64(m.Position().Revision) })
 	for name, part := range map[string]func(*shard) *line{

@@ -38,9 +38,12 @@ type flight struct {
 // anybody can make up any number of names, which must not cost the memory of
 // those that exist.
 type shard struct {
-	mu    sync.RWMutex
-	seed  maphash.Seed
-	nodes map[uint64]*node // by the hash of their key
+	mu sync.RWMutex
+	// recalled is how often something was found. Whoever counts here has had to come
+	// by anyway.
+	recalled atomic.Uint64
+	seed     maphash.Seed
+	nodes    map[uint64]*node // by the hash of their key
 	// flights are few, and nobody who finds what they want looks there.
 	flights map[mapping.Key]*flight
 
