@@ -1,3 +1,5 @@
+//go:build !race
+
 package png_test
 
 import (
