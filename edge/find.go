@@ -59,6 +59,15 @@ func (p *Pictures) Lookup(ctx context.Context, key []byte) (mapping.Mapping, Sou
 	return p.mappings.Lookup(ctx, mapping.Key(key))
 }
 
+// Refusal returns the fault that Lookup would return at once for a key of which nothing
+// is remembered, if it would, and nil otherwise.
+func (p *Pictures) Refusal(key []byte) error {
+	if len(key) == 0 {
+		return nil
+	}
+	return p.mappings.Refusal(key)
+}
+
 // StillLeads reports whether a key leads where a look-up just said.
 func (p *Pictures) StillLeads(key []byte, led mapping.Mapping) bool {
 	if len(key) == 0 {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -177,6 +178,23 @@ func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping
 	lookups[source].Inc()
 	return answer, source, nil
 }
+
+// Refusal returns the fault that Lookup would return at once for a key of which nothing
+// is remembered, if it would, and nil otherwise.
+func (m *Mappings) Refusal(key []byte) error {
+	if m.shard(mapping.Key(borrowed(key))).concerns(mapping.Key(borrowed(key))) {
+		return nil
+	}
+	err := m.core.Refusal(mapping.Key(borrowed(key)))
+	if err != nil {
+		m.heard(err)
+		lookupsFailed.Inc()
+	}
+	return err
+}
+
+// borrowed returns a key as a text without copying it. It may not be kept.
+func borrowed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
 // renew returns core's answer about a memory that nobody vouches for any more, and
 // the memory if core does not answer soon.

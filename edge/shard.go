@@ -93,6 +93,13 @@ func (s *shard) find(key mapping.Key) (memory, bool) {
 	return s.node(key).look()
 }
 
+// concerns reports whether something is remembered of a key, or being asked.
+func (s *shard) concerns(key mapping.Key) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.node(key) != nil || s.flights[key] != nil
+}
+
 // node returns the node of a key, nil if there is none. The caller holds mu.
 func (s *shard) node(key mapping.Key) *node {
 	if n := s.nodes[maphash.String(s.seed, string(key))]; n != nil && n.key == key {
@@ -105,7 +112,7 @@ func (s *shard) node(key mapping.Key) *node {
 func (s *shard) recall(key []byte) (memory, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.node(mapping.Key(unsafe.String(unsafe.SliceData(key), len(key)))).look()
+	return s.node(mapping.Key(borrowed(key))).look()
 }
 
 // look returns the memory of a node and notes that somebody wanted it. There is

@@ -72,12 +72,10 @@ func (s *Server) cacheControl(found *shown) []byte {
 }
 
 // The values of Cache-Status (RFC 9211).
-const (
-	statusAside  = "veneer; fwd=bypass" // memory has nothing to do with it
-	statusFailed = "veneer; fwd=miss"   // asked for elsewhere, but not got
-)
+const statusAside = "veneer; fwd=bypass" // memory has nothing to do with it
 
 var (
+	statusFailed = []byte("veneer; fwd=miss") // asked for elsewhere, but not got
 	statusHit    = []byte("veneer; hit")
 	statusStale  = []byte("veneer; fwd=stale")
 	statusStored = []byte("veneer; fwd=miss; stored")

@@ -45,22 +45,37 @@ func (s *Server) plain(p *serve.Plain) bool {
 	if err != nil {
 		return false
 	}
-	if known, err := s.recall(found, memory, p.At); !known || err != nil {
+	known, err := s.recall(found, memory, p.At)
+	if err != nil {
 		return false
 	}
-	if p.Conditional {
-		if found.unchanged, err = held(p.Fields, &found.etag); err != nil {
-			return false
-		}
+	for _, line := range every {
+		p.SetCanonical(line.key, line.value)
+	}
+	if !known {
+		return s.refusePlain(p, found)
+	}
+	if found.unchanged, err = held(p.Conditions, &found.etag); err != nil {
+		return false
 	}
 	p.Status, p.Body = fasthttp.StatusNotModified, nil
 	if !found.unchanged {
 		p.Status, p.Body = fasthttp.StatusOK, found.body
 	}
-	for _, line := range every {
-		p.SetCanonical(line.key, line.value)
-	}
 	p.Route = s.show(p, found, memory)
+	return true
+}
+
+// refusePlain answers a request that fetch would refuse without a try, as there are very
+// many when somebody makes names up, or core is away.
+func (s *Server) refusePlain(p *serve.Plain, found *shown) bool {
+	err := s.pictures.Refusal(found.want.Key)
+	if err == nil {
+		return false
+	}
+	p.SetCanonical(keyCacheStatus, statusFailed)
+	p.Refuse(err)
+	p.Route = s.routes.own[found.about.route][noFormat][outcomeOf(err)]
 	return true
 }
 
@@ -128,7 +143,7 @@ const maxTries = 3
 func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) error {
 	ctx, cancel := s.door.Bound()
 	defer cancel()
-	rc.Response.Header.Set(headerCacheStatus, statusFailed)
+	rc.Response.Header.SetCanonical(keyCacheStatus, statusFailed)
 	var absence error
 	for try := 1; ; try++ {
 		var err error

@@ -30,10 +30,17 @@ func TestShortcut(t *testing.T) {
 			_ = response.Body.Close()
 			must(t, err)
 			response.Header.Del("Date")
+			response.Header.Del("X-Request-Id") // of those that are logged
 			return reply{response.StatusCode, response.Header, string(body)}
 		}
 	}
 	short, long := dial(w.url), dial(w.longURL)
+	same := func(request string, want, got reply) {
+		t.Helper()
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(reply{})); diff != "" {
+			t.Errorf("%q is answered differently (-server +shortcut):\n%s", request, diff)
+		}
+	}
 	f := func(target, fields string, wantStatus int, wantShort bool) {
 		t.Helper()
 		request := "GET " + target + " HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n"
@@ -49,9 +56,7 @@ func TestShortcut(t *testing.T) {
 		if got.status != wantStatus {
 			t.Errorf("%s, %q: %d; want %d", target, fields, got.status, wantStatus)
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(reply{})); diff != "" {
-			t.Errorf("%s, %q is answered differently (-server +shortcut):\n%s", target, fields, diff)
-		}
+		same(request, want, got)
 		if took := w.handled.Load() == before; took != wantShort {
 			t.Errorf("%s, %q: the shortcut is taken: %t; want %t", target, fields, took, wantShort)
 		}
@@ -82,4 +87,22 @@ func TestShortcut(t *testing.T) {
 	}
 	f("/avatar/11?size=big", "", http.StatusUnprocessableEntity, false)
 	f("/avatar/player/%53teve", "", http.StatusOK, false)
+
+	// What would be refused without a try is refused on the shortcut, but for the few
+	// that are logged.
+	w.core.SetAway(true)
+	const request = "GET /avatar/player/Herobrine HTTP/1.1\r\nHost: x\r\n\r\n"
+	var want reply
+	eventually(t, "core is known to be away", func() bool {
+		want = long(request)
+		return want.status == http.StatusServiceUnavailable
+	})
+	eventually(t, "the shortcut refuses", func() bool {
+		before := w.handled.Load()
+		same(request, want, short(request))
+		return w.handled.Load() == before
+	})
+	if want.status != http.StatusServiceUnavailable || want.header.Get("Retry-After") != "1" {
+		t.Errorf("a player nobody remembers, of a core that is away: %v", want)
+	}
 }

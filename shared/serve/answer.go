@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync"
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
@@ -56,41 +57,90 @@ type problem struct {
 // JSON answers with a status and a body. Texts are written as they are: HTML in
 // them is no HTML in JSON. It sets no caching headers.
 func JSON(rc *fasthttp.RequestCtx, status int, body any) error {
+	encoded, err := encode(body)
+	if err != nil {
+		return err
+	}
+	rc.SetStatusCode(status)
+	rc.Response.Header.SetContentTypeBytes(typeJSON)
+	rc.SetBody(encoded)
+	return nil
+}
+
+var contentType, typeJSON = []byte(fasthttp.HeaderContentType), []byte("application/json; charset=utf-8")
+
+func encode(body any) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(body); err != nil {
-		return err
+		return nil, err
 	}
-	rc.SetStatusCode(status)
-	rc.SetContentType("application/json; charset=utf-8")
-	rc.SetBody(bytes.TrimSuffix(encoded.Bytes(), []byte("\n")))
-	return nil
+	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n")), nil
 }
 
 // Refuse answers a request that failed, and has its cause logged if an operator
 // must look into it. Headers that were set before stay, but what is not
 // cacheable by an earlier word is no-store.
 func Refuse(rc *fasthttp.RequestCtx, err error) {
+	header := &rc.Response.Header
+	isOpen := len(header.Peek(fasthttp.HeaderCacheControl)) == 0
+	status, body, err := refuse(header, isOpen, err)
+	rc.SetStatusCode(status)
+	rc.SetBody(body)
+	if kind := fault.KindOf(err); kind == fault.Internal || kind == fault.Unavailable {
+		if r := recordOf(rc); r != nil {
+			r.cause = err
+		}
+	}
+}
+
+// Refuse answers a request that failed, as the server's Refuse does.
+func (p *Plain) Refuse(err error) { p.Status, p.Body, _ = refuse(p, true, err) }
+
+// fields are what an answer says besides its body.
+type fields interface{ SetCanonical(name, value []byte) }
+
+// refuse sets what is said of a failure, counts it, and returns how to answer it, and
+// what has failed in the end.
+func refuse(to fields, noStore bool, err error) (status int, body []byte, failed error) {
 	f := fault.Of(err)
 	answer := answers[f.Kind]
-	if err := JSON(rc, answer.status, problem{answer.code, f.Message, f.Fields, f.Data}); err != nil {
-		Refuse(rc, fmt.Errorf("encode the answer %q: %w", f.Message, err))
-		return
+	body, unfit := bodyOf(f)
+	if unfit != nil {
+		return refuse(to, noStore, fmt.Errorf("encode the answer %q: %w", f.Message, unfit))
 	}
 	refused[f.Kind].Inc()
-	if r := recordOf(rc); r != nil && (f.Kind == fault.Internal || f.Kind == fault.Unavailable) {
-		r.cause = err
-	}
-
-	header := &rc.Response.Header
+	to.SetCanonical(contentType, typeJSON)
 	if f.RetryAfter > 0 {
-		header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
+		to.SetCanonical([]byte(fasthttp.HeaderRetryAfter), strconv.AppendInt(nil, int64(math.Ceil(f.RetryAfter.Seconds())), 10))
 	}
 	if f.Kind == fault.Unauthenticated {
-		header.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
+		to.SetCanonical([]byte("Www-Authenticate"), []byte("Bearer"))
 	}
-	if len(header.Peek(fasthttp.HeaderCacheControl)) == 0 {
-		header.Set(fasthttp.HeaderCacheControl, "no-store")
+	if noStore {
+		to.SetCanonical([]byte(fasthttp.HeaderCacheControl), []byte("no-store"))
 	}
+	return answer.status, body, err
+}
+
+// bodies are those of answers that say a dependency is busy or away, of which there
+// may be very many. There are few different ones.
+var bodies sync.Map // of []byte by the message
+
+// bodyOf returns the body that says what a fault does.
+func bodyOf(f *fault.Error) ([]byte, error) {
+	isOften := f.Kind == fault.Unavailable && f.Fields == nil && f.Data == nil
+	if isOften {
+		if kept, ok := bodies.Load(f.Message); ok {
+			if body, ok := kept.([]byte); ok {
+				return body, nil
+			}
+		}
+	}
+	body, err := encode(problem{answers[f.Kind].code, f.Message, f.Fields, f.Data})
+	if isOften && err == nil {
+		bodies.Store(f.Message, body)
+	}
+	return body, err
 }

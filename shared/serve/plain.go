@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -13,13 +14,13 @@ import (
 // Plain is a GET request of HTTP/1.1 without a body, in which nothing is said that
 // takes an HTTP server to understand, and the answer to it.
 type Plain struct {
-	Path        []byte // nothing in it is escaped, and no segment is empty or begins with a dot
-	Query       []byte // as it came
-	Fields      []byte // the field lines, each with its CRLF
-	Conditional bool   // whether there is one among them that begins with If-
-	At          time.Time
+	Path       []byte // nothing in it is escaped, and no segment is empty or begins with a dot
+	Query      []byte // as it came
+	Fields     []byte // the field lines, each with its CRLF
+	Conditions []byte // those of them from the first to the last one that begins with If-
+	At         time.Time
 
-	Status int // 200 or 304
+	Status int // of answers that have a body, or 304
 	Body   []byte
 	Route  *Route // what it is counted under
 
@@ -32,18 +33,29 @@ type Plain struct {
 // SetCanonical adds a field to the answer. Date and Content-Length come by
 // themselves.
 func (p *Plain) SetCanonical(name, value []byte) {
-	p.fields = append(append(p.fields, name...), ": "...)
-	p.fields = append(append(p.fields, value...), "\r\n"...)
+	before, size := len(p.fields), len(name)+len(": ")+len(value)+len("\r\n")
+	p.fields = slices.Grow(p.fields, size)[:before+size]
+	line := p.fields[before:]
+	line = line[copy(line, name):]
+	line[0], line[1] = ':', ' '
+	line = line[2:]
+	line = line[copy(line, value):]
+	line[0], line[1] = '\r', '\n'
 }
 
 // appendHead appends all of the answer but its body.
 func (p *Plain) appendHead(dst []byte) []byte {
-	if p.Status == fasthttp.StatusNotModified {
-		dst = append(dst, "HTTP/1.1 304 Not Modified\r\nDate: "...)
-		dst = append(dst, dateOf(p.At)...)
-	} else {
+	switch p.Status {
+	case fasthttp.StatusOK:
 		dst = append(dst, "HTTP/1.1 200 OK\r\nDate: "...)
-		dst = append(dst, dateOf(p.At)...)
+	case fasthttp.StatusNotModified:
+		dst = append(dst, "HTTP/1.1 304 Not Modified\r\nDate: "...)
+	default:
+		dst = strconv.AppendInt(append(dst, "HTTP/1.1 "...), int64(p.Status), 10)
+		dst = append(append(append(dst, ' '), fasthttp.StatusMessage(p.Status)...), "\r\nDate: "...)
+	}
+	dst = append(dst, dateOf(p.At)...)
+	if p.Status != fasthttp.StatusNotModified {
 		dst = append(dst, "\r\nContent-Length: "...)
 		dst = strconv.AppendInt(dst, int64(len(p.Body)), 10)
 	}
@@ -74,25 +86,32 @@ func dateOf(at time.Time) []byte {
 // if it is not all there, or not a plain one. Of what RFC 9112 allows it takes only
 // what programs send; all else is for the server to judge.
 func (p *Plain) read(in []byte) int {
-	p.fields, p.Conditional = p.fields[:0], false
+	p.fields, p.Conditions = p.fields[:0], nil
 	rest, ok := p.readTarget(in)
 	if !ok {
 		return 0
 	}
-	before, hosts := len(in)-len(rest), 0
+	before, hosts, condition := len(in)-len(rest), 0, -1
 	for {
-		end := bytes.IndexByte(rest, '\n')
-		if end < 1 || rest[end-1] != '\r' {
+		from := len(in) - len(rest)
+		var line []byte
+		if line, rest, ok = cutLine(rest); !ok {
 			return 0
 		}
-		line := rest[:end-1]
-		rest = rest[end+1:]
 		if len(line) == 0 {
 			break
 		}
 		name, value, ok := cutField(line)
-		if !ok || !p.readField(name, value, &hosts) {
+		switch {
+		case !ok || !isPlain(name, value):
 			return 0
+		case named(name, "host"):
+			hosts++
+		case len(name) > 3 && named(name[:3], "if-"):
+			if condition < 0 {
+				condition = from
+			}
+			p.Conditions = in[condition : len(in)-len(rest)]
 		}
 	}
 	if hosts != 1 {
@@ -103,25 +122,20 @@ func (p *Plain) read(in []byte) int {
 	return size
 }
 
-// readField notes what a field means, and reports whether a plain request can have it.
-// hosts counts those that name the host.
-func (p *Plain) readField(name, value []byte, hosts *int) bool {
+// isPlain reports whether a plain request can have a field.
+func isPlain(name, value []byte) bool {
 	switch name[0] | 0x20 {
 	case 'h':
-		if named(name, "host") {
-			*hosts++
-			return isHost(value)
-		}
+		return !named(name, "host") || isHost(value)
 	case 'c':
 		return !named(name, "content-length") && (!named(name, "connection") || named(value, "keep-alive"))
 	case 't':
 		return !named(name, "transfer-encoding") && !named(name, "trailer")
 	case 'e':
 		return !named(name, "expect")
-	case 'i':
-		p.Conditional = p.Conditional || len(name) > 3 && named(name[:3], "if-")
+	default:
+		return true
 	}
-	return true
 }
 
 // readTarget reads the request line and returns what follows it.
@@ -191,6 +205,15 @@ var inNames = func() (is [256]bool) {
 	}
 	return is
 }()
+
+// cutLine cuts off the first line of a header.
+func cutLine(in []byte) (line, rest []byte, ok bool) {
+	end := bytes.IndexByte(in, '\n')
+	if end < 1 || in[end-1] != '\r' {
+		return nil, nil, false
+	}
+	return in[:end-1], in[end+1:], true
+}
 
 // cutField cuts a field line into a name and the value without the space around it.
 func cutField(line []byte) (name, value []byte, ok bool) {

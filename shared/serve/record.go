@@ -74,7 +74,7 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	if lot == undrawn {
 		lot = draw(o.Sample)
 	}
-	if o.isNews(status) || lot == prize {
+	if o.isNews(status, lot) {
 		o.log(rc, r, took)
 	}
 	clear(r.notes)
@@ -82,14 +82,14 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	records.Put(r)
 }
 
-// isNews reports whether a request with this status is logged in any case. When a
-// dependency is away, or more is asked for than can be done, nearly all have the
-// same status, and a few lines tell as much as all.
-func (d Door) isNews(status int) bool {
+// isNews reports whether a request with this status is logged. When a dependency is
+// away, or more is asked for than can be done, nearly all have the same status, and a
+// few lines tell as much as all.
+func (d Door) isNews(status int, lot lot) bool {
 	if status == fasthttp.StatusServiceUnavailable {
 		return d.refusals.Take(struct{}{}, time.Now()).Wait == 0
 	}
-	return status >= fasthttp.StatusInternalServerError
+	return status >= fasthttp.StatusInternalServerError || lot == prize
 }
 
 // log writes the one line about a request. It never holds a header, a query or a

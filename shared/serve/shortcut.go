@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/veneer-skins/veneer/shared/limit"
 )
 
@@ -24,7 +26,9 @@ type Shortcut struct {
 	most   int     // bytes of a request
 	sample float64 // share of requests that are logged, and so left to the server
 	log    *slog.Logger
-	panics *limit.Limiter[struct{}] // of the lines about them
+	// panics bounds the lines about them, and refusals how many are left to the server
+	// to be logged.
+	panics, refusals *limit.Limiter[struct{}]
 }
 
 // Shortcut returns a shortcut that has requests answered out of memory. answer reports
@@ -39,7 +43,7 @@ func (d Door) Shortcut(answer func(*Plain) bool) *Shortcut {
 	}
 	return &Shortcut{
 		answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample,
-		log: d.Log, panics: limit.New[struct{}](1, time.Minute, 1),
+		log: d.Log, panics: limit.New[struct{}](1, time.Minute, 1), refusals: limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged),
 	}
 }
 
@@ -54,6 +58,11 @@ func (s *Shortcut) try(p *Plain) (answered bool) {
 		}
 	}()
 	return s.answer(p)
+}
+
+// isNews reports whether an answer is one that the server may want to log.
+func (s *Shortcut) isNews(p *Plain) bool {
+	return p.Status >= fasthttp.StatusInternalServerError && s.refusals.Take(struct{}{}, p.At).Wait == 0
 }
 
 // batch is what it takes to answer plain requests that have arrived together.
@@ -83,8 +92,9 @@ type express struct {
 	ready    func(fd uintptr) (done bool)
 	state    atomic.Int32
 	lot      lot    // of the request that is left to the server
-	batch    *batch // has left, nil if nothing is
+	batch    *batch // has left and rest, nil if there is neither
 	left     []byte // for the server
+	rest     []byte // comes behind that, and is looked at when the server is done
 	err      error
 }
 
@@ -152,10 +162,18 @@ func (c *conn) readLeft(p []byte) int {
 	x := c.express
 	n := copy(p, x.left)
 	if x.left = x.left[n:]; len(x.left) == 0 {
-		batches.Put(x.batch)
-		x.batch, x.left = nil, nil
+		x.left = nil
+		x.release()
 	}
 	return n
+}
+
+// release puts the batch back unless something is in it.
+func (x *express) release() {
+	if x.batch != nil && x.left == nil && x.rest == nil {
+		batches.Put(x.batch)
+		x.batch = nil
+	}
 }
 
 // answerWhatCame is called when something may have arrived, until it reports that it
@@ -166,13 +184,11 @@ func (c *conn) answerWhatCame(fd uintptr) (done bool) {
 		x.err = net.ErrClosed
 		return true
 	}
-	b, _ := batches.Get().(*batch)
-	done, x.err = c.answerAll(b, int(fd))
-	if x.left != nil {
-		x.batch = b
-	} else {
-		batches.Put(b)
+	if x.batch == nil {
+		x.batch, _ = batches.Get().(*batch)
 	}
+	done, x.err = c.answerAll(x.batch, int(fd))
+	x.release()
 	if !x.state.CompareAndSwap(answering, waiting) && x.err == nil {
 		x.err = net.ErrClosed
 	}
@@ -181,24 +197,35 @@ func (c *conn) answerWhatCame(fd uintptr) (done bool) {
 
 // answerAll reads and answers until nothing more is there, or something for the server.
 func (c *conn) answerAll(b *batch, fd int) (done bool, err error) {
+	x := c.express
+	in, more := x.rest, true
+	x.rest = nil
 	for {
-		n, more, err := b.receive(fd, c.express.shortcut.most)
-		switch {
-		case err == syscall.EINTR: //nolint:errorlint // it is none but this one
-			continue
-		case err == syscall.EAGAIN: //nolint:errorlint // it is none but this one
-			return false, nil
-		case err != nil:
-			return true, err
-		case n == 0:
-			return true, io.EOF
+		if len(in) == 0 {
+			var n int
+			n, more, err = b.receive(fd, x.shortcut.most)
+			switch {
+			case err == syscall.EINTR: //nolint:errorlint // it is none but this one
+				continue
+			case err == syscall.EAGAIN: //nolint:errorlint // it is none but this one
+				return false, nil
+			case err != nil:
+				return true, err
+			case n == 0:
+				return true, io.EOF
+			}
+			in = b.in[:n]
 		}
-		taken, err := c.answerPlain(b, fd, b.in[:n])
+		taken, next, err := c.answerPlain(b, fd, in)
 		if err != nil {
 			return true, err
 		}
-		if taken < n {
-			c.express.left = b.in[taken:n]
+		if in = in[taken:]; len(in) > 0 {
+			if next == 0 || next == len(in) {
+				x.left = in
+			} else {
+				x.left, x.rest = in[:next], in[next:]
+			}
 			return true, nil
 		}
 		if !more {
@@ -218,22 +245,22 @@ func (b *batch) receive(fd, most int) (n int, more bool, err error) {
 }
 
 // answerPlain answers requests until one is not for the shortcut, and returns how many
-// bytes it has answered. They are not counted as in flight: nobody could see it.
-func (c *conn) answerPlain(b *batch, fd int, in []byte) (taken int, err error) {
+// bytes it has answered, and how many that one has, 0 if nobody knows. They are not
+// counted as in flight: nobody could see it.
+func (c *conn) answerPlain(b *batch, fd int, in []byte) (taken, next int, err error) {
 	s, p := c.express.shortcut, &b.Plain
 	p.At = time.Now()
 	b.out, c.express.lot = b.out[:0], undrawn
 	for taken < len(in) && !c.keeper.draining.Load() {
-		size := p.read(in[taken:])
-		if size == 0 {
+		if next = p.read(in[taken:]); next == 0 {
 			break
 		}
 		// Lines of the log are the server's.
-		if c.express.lot = draw(s.sample); c.express.lot == prize || !s.try(p) {
+		if c.express.lot = draw(s.sample); c.express.lot == prize || !s.try(p) || s.isNews(p) {
 			break
 		}
 		c.express.lot = undrawn
-		taken += size
+		taken, next = taken+next, 0
 		took := time.Since(p.At)
 		p.Route.counts.count(b.shard, p.Status, took)
 		b.out = p.appendHead(b.out)
@@ -252,7 +279,7 @@ func (c *conn) answerPlain(b *batch, fd int, in []byte) (taken int, err error) {
 		c.reads.begin()
 		err = c.reads.bound(c.opened, p.At.Sub(c.opened), c.keeper.idle)
 	}
-	return taken, err
+	return taken, next, err
 }
 
 // send sends what is to be sent, and a body behind it. If that takes long, At is when it

@@ -73,7 +73,7 @@ func (e *echo) plain(p *serve.Plain) bool {
 	p.Route = e.short
 	p.SetCanonical([]byte("Etag"), []byte(`"tag"`))
 	p.SetCanonical([]byte("X-Named"), []byte("Veneer"))
-	if p.Status, p.Body = fasthttp.StatusOK, nil; isUnchanged(p.Fields) {
+	if p.Status, p.Body = fasthttp.StatusOK, nil; isUnchanged(p.Conditions) {
 		p.Status = fasthttp.StatusNotModified
 	} else {
 		p.Body = bodyOf(p.Path, p.Query, p.Fields)
@@ -176,7 +176,7 @@ func TestShortcutAnswersAsTheServer(t *testing.T) {
 	}
 	f(line("/a b"), 0)
 	f(line("/a")+line("/b")+line("/large?1")+line("/c")+line("/large?2"), 5)
-	f(line("/a")+line("/long")+line("/b"), 1)
+	f(line("/a")+line("/long")+line("/b")+line("/long")+line("/long")+line("/c"), 3)
 	f(line("/a")+"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"+line("/c"), -1)
 	f(line("/a")+"GET /b HTT", 1)
 	f("\r\n"+line("/a"), 0)
