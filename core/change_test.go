@@ -374,14 +374,18 @@ func (f *faulty) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 // stalling is a database whose answers can be held back.
 type stalling struct {
 	core.ChangeStore
-	hold chan chan struct{} // receives, for each round, what ends its wait
+	hold chan chan struct{} // of one: the next round sends on it, and waits until it is closed
 }
 
 func (s *stalling) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 	head, err := s.ChangeStore.NumberChanges(ctx)
 	select {
-	case release := <-s.hold:
-		<-release
+	case held := <-s.hold:
+		select {
+		case held <- struct{}{}:
+			<-held
+		case <-ctx.Done():
+		}
 	default:
 	}
 	return head, err
@@ -391,7 +395,7 @@ func (s *stalling) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 // committed since may be missing.
 func TestBeatsTellTheirMoment(t *testing.T) {
 	t.Parallel()
-	store := &stalling{ChangeStore: postgrestest.Open(t), hold: make(chan chan struct{})}
+	store := &stalling{ChangeStore: postgrestest.Open(t), hold: make(chan chan struct{}, 1)}
 	n := node{Feed: core.NewFeed(store, quiet)}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -405,8 +409,9 @@ func TestBeatsTellTheirMoment(t *testing.T) {
 		t.Errorf("the first beat is as of %v after the request; want between %v and %v", beat.AsOf, least, most)
 	}
 
-	release := make(chan struct{})
-	store.hold <- release // the round that takes it has read the database by then
+	held := make(chan struct{})
+	store.hold <- held
+	<-held // the round has read the database by then
 	read := time.Since(before)
 	<-time.After(200 * time.Millisecond)
 	for drained := false; !drained; { // what earlier rounds had to say
@@ -416,7 +421,8 @@ func TestBeatsTellTheirMoment(t *testing.T) {
 			drained = true
 		}
 	}
-	close(release)
+	store.hold <- make(chan struct{}) // or the next round might be the first to be heard of
+	close(held)
 	if beat := next(t, events, mapping.Event.IsBeat); beat.AsOf >= read {
 		t.Errorf("a beat is as of %v after the request, though its round had read the database by %v", beat.AsOf, read)
 	}
