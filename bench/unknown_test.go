@@ -73,12 +73,6 @@ func BenchmarkUnknownNames(b *testing.B) {
 		})
 		work.Go(func() { read = ahead(b, api, reads)[0] })
 		work.Wait()
-		statuses := map[int]int64{}
-		for _, unknown := range seen[1:] {
-			for status, latencies := range unknown.Latencies {
-				statuses[status] = latencies.TotalCount()
-			}
-		}
 		hits50, hits99, api50, api99 := percentile(b, seen[0], 50), percentile(b, seen[0], 99), percentile(b, read, 50), percentile(b, read, 99)
 		spent := m.read().since(before)
 		for list, value := range map[*[]float64]float64{
@@ -87,8 +81,6 @@ func BenchmarkUnknownNames(b *testing.B) {
 		} {
 			*list = append(*list, value)
 		}
-		b.Logf("%5.0f/s: hits p50 %v p99 %v, API p50 %v p99 %v; %s; answers %v", rate,
-			hits50, hits99, api50, api99, spent, statuses)
 	}
 
 	b.ResetTimer()
