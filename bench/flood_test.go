@@ -44,7 +44,7 @@ const (
 // draw them, in turns.
 func BenchmarkFlood(b *testing.B) {
 	if runtime.NumCPU() < 2 {
-		b.Skip("the edge and the load need a processor each")
+		b.Fatal("the edge and the load need a processor each")
 	}
 	b.Run("of=heads", func(b *testing.B) { flood(b, heads) })
 	b.Run("of=all", func(b *testing.B) { flood(b, func(tid int) []string { return append(heads(tid), figures(tid)...) }) })

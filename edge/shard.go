@@ -64,8 +64,8 @@ type line struct {
 
 type node struct {
 	key mapping.Key
-	// near is where the key stands if it fits: at most keys it would otherwise be
-	// another place to wait for.
+	// near is where the key stands if it fits, as most do: elsewhere it would be one
+	// more piece of memory to wait for.
 	near [nearBytes]byte
 	memory
 	bytes        int64

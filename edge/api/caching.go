@@ -10,6 +10,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/serve"
 )
 
 const headerCacheStatus = "Cache-Status"
@@ -127,7 +128,7 @@ func (t *Tags) UnmarshalText(text []byte) error {
 
 // set sets the headers to tags that are separated by spaces. It leaves them
 // separated by commas.
-func (t Tags) set(to fields, tags []byte) {
+func (t Tags) set(to serve.Fields, tags []byte) {
 	if len(tags) == 0 {
 		return
 	}

@@ -229,11 +229,8 @@ func (s *Server) answerWith(rc *fasthttp.RequestCtx, found *shown, memory *scrat
 	s.show(&rc.Response.Header, found, memory).Claim(rc)
 }
 
-// fields are what an answer says besides its body.
-type fields interface{ SetCanonical(name, value []byte) }
-
 // show sets what is said of what was found, and returns what that is counted under.
-func (s *Server) show(to fields, found *shown, memory *scratch) *serve.Route {
+func (s *Server) show(to serve.Fields, found *shown, memory *scratch) *serve.Route {
 	in := found.format()
 	if !found.unchanged {
 		to.SetCanonical(keyContentType, contentTypes[in])

@@ -98,12 +98,13 @@ func Refuse(rc *fasthttp.RequestCtx, err error) {
 // Refuse answers a request that failed, as the server's Refuse does.
 func (p *Plain) Refuse(err error) { p.Status, p.Body, _ = refuse(p, true, err) }
 
-// fields are what an answer says besides its body.
-type fields interface{ SetCanonical(name, value []byte) }
+// Fields are what an answer says besides its body, whether the server or a shortcut
+// gives it. Names are in their canonical form.
+type Fields interface{ SetCanonical(name, value []byte) }
 
 // refuse sets what is said of a failure, counts it, and returns how to answer it, and
 // what has failed in the end.
-func refuse(to fields, noStore bool, err error) (status int, body []byte, failed error) {
+func refuse(to Fields, noStore bool, err error) (status int, body []byte, failed error) {
 	f := fault.Of(err)
 	answer := answers[f.Kind]
 	body, unfit := bodyOf(f)

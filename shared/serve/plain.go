@@ -16,8 +16,7 @@ import (
 type Plain struct {
 	Path       []byte // nothing in it is escaped, and no segment is empty or begins with a dot
 	Query      []byte // as it came
-	Fields     []byte // the field lines, each with its CRLF
-	Conditions []byte // those of them from the first to the last one that begins with If-
+	Conditions []byte // the field lines from the first to the last one that begins with If-, each with its CRLF
 	At         time.Time
 
 	Status int // of answers that have a body, or 304
@@ -91,7 +90,7 @@ func (p *Plain) read(in []byte) int {
 	if !ok {
 		return 0
 	}
-	before, hosts, condition := len(in)-len(rest), 0, -1
+	hosts, condition := 0, -1
 	for {
 		from := len(in) - len(rest)
 		var line []byte
@@ -117,9 +116,7 @@ func (p *Plain) read(in []byte) int {
 	if hosts != 1 {
 		return 0
 	}
-	size := len(in) - len(rest)
-	p.Fields = in[before : size-len("\r\n")]
-	return size
+	return len(in) - len(rest)
 }
 
 // isPlain reports whether a plain request can have a field.

@@ -18,9 +18,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/limit"
 )
 
-// Shortcut answers plain requests in the place of a server, for half of what the server
-// takes for it beside the system's own work. It sees each request before the server
-// does, and whatever it leaves alone the server gets as it came.
+// Shortcut answers plain requests in the place of a server, and spares them the server's
+// work. It sees each request before the server does, and whatever it leaves alone the
+// server gets as it came.
 type Shortcut struct {
 	answer func(*Plain) bool
 	most   int     // bytes of a request
@@ -234,9 +234,9 @@ func (c *conn) answerAll(b *batch, fd int) (done bool, err error) {
 	}
 }
 
-// receive reads what there is, up to a size, and tells whether there is more. The system tells of a
-// connection only when something arrives; whoever stops reading too early is not told
-// again.
+// receive reads what there is, up to a size, and tells whether there is more. The system
+// tells of a connection only when something arrives; whoever stops reading too early is
+// not told again.
 func (b *batch) receive(fd, most int) (n int, more bool, err error) {
 	n, size, _, _, err := syscall.Recvmsg(fd, b.in[:most], b.control[:], 0)
 	start := syscall.CmsgLen(0)
