@@ -27,8 +27,6 @@ type MappingsConfig struct {
 const (
 	// doubt is how long a mapping is believed without a word from core.
 	doubt = time.Second
-	// askPatience bounds one question to core, the waiting in line included.
-	askPatience = 5 * time.Second
 	// shortPatience bounds the waiting of somebody who could have a memory instead.
 	shortPatience = 250 * time.Millisecond
 	// retryEvery is how often a core that did not answer is asked about memories.
@@ -39,12 +37,14 @@ const (
 
 // Core answers what keys lead to.
 type Core interface {
-	// Lookup returns what a key leads to, and the position of the snapshot in
-	// which that was read. It returns an Unavailable fault when core is away, with
-	// ErrShed in its chain if core was not even asked.
-	Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error)
-	// Refusal returns the fault that Lookup would return at once for a key, if it
-	// would, and nil otherwise.
+	// Ask asks what a key leads to and returns at once. It returns an Unavailable
+	// fault when core is away, with ErrShed in its chain if core is asked too much;
+	// answer is never called then. Otherwise another goroutine calls answer once,
+	// before long, with what the key leads to and the position of the snapshot in
+	// which that was read, or with an Unavailable fault.
+	Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
+	// Refusal returns the fault that Ask would return for a key, if it would, and nil
+	// otherwise.
 	Refusal(key mapping.Key) error
 }
 
@@ -318,22 +318,20 @@ func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
 		// Its answer may be from so long ago that nobody who comes now should get it.
 		f.outdated = true
 	}
-	if err := m.core.Refusal(key); err != nil {
-		// A flood is turned away here, for a fraction of what flights cost.
+	f := &flight{revision: m.position.Revision, asked: m.now(), landed: make(chan struct{})}
+	err := m.core.Ask(key, func(answer mapping.Mapping, position mapping.Position, err error) {
+		m.land(key, f, answer, position, err)
+	})
+	if err != nil {
 		m.heard(err)
 		return memory{}, &flight{landed: landedAlready, err: err}
 	}
-	f := &flight{revision: m.position.Revision, asked: m.now(), landed: make(chan struct{})}
 	s.flights[key] = f
-	go m.fly(key, f)
 	return memory{}, f
 }
 
-// fly asks core on behalf of everybody who waits, and so has a context of nobody.
-func (m *Mappings) fly(key mapping.Key, f *flight) {
-	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
-	defer cancel()
-	answer, position, err := m.core.Lookup(ctx, key)
+// land takes an answer in, on behalf of everybody who waits.
+func (m *Mappings) land(key mapping.Key, f *flight, answer mapping.Mapping, position mapping.Position, err error) {
 	m.heard(err)
 
 	m.mu.RLock()

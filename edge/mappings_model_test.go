@@ -67,9 +67,14 @@ func (w *world) draw(n int) int {
 // dawdle waits for a random time of the bubble.
 func (w *world) dawdle(most time.Duration) { <-time.After(time.Duration(w.draw(int(most)))) }
 
-// Lookup answers as core does: with the truth of some moment after the question
+// Ask has look answer.
+func (w *world) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+	return aside(w.look, key, answer)
+}
+
+// look answers as core does: with the truth of some moment after the question
 // and before the answer. Now and then the answer is long on its way.
-func (w *world) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+func (w *world) look(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
 	w.dawdle(30 * time.Millisecond)
 	w.mu.Lock()
 	away, leads, position := w.away, texture(w.truth[key]), w.position

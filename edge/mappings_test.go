@@ -31,7 +31,30 @@ type answered struct {
 	err      error
 }
 
-func (d desk) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+func (d desk) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+	if err := d.refuses[key]; err != nil {
+		return err
+	}
+	return aside(d.look, key, answer)
+}
+
+// askPatience is how long answers are waited for at most.
+const askPatience = 5 * time.Second
+
+// aside has a question answered by what may wait.
+func aside(
+	look func(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error),
+	key mapping.Key, answer func(mapping.Mapping, mapping.Position, error),
+) error {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+		defer cancel()
+		answer(look(ctx, key))
+	}()
+	return nil
+}
+
+func (d desk) look(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
 	q := &asked{key: key, answer: make(chan answered)}
 	select {
 	case d.questions <- q:
@@ -702,8 +725,9 @@ func TestNewMappingsRefuses(t *testing.T) {
 // instant is a core that knows every key and answers at once.
 type instant struct{}
 
-func (instant) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
-	return mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil
+func (instant) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+	go answer(mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil)
+	return nil
 }
 
 func (instant) Refusal(mapping.Key) error { return nil }
@@ -791,11 +815,12 @@ func (m *Mappings) checkLines(t *testing.T) {
 // half is a core that knows every name that begins with a "y", and no other.
 type half struct{}
 
-func (half) Lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+func (half) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	if key[len(mapping.NamePrefix)] == 'y' {
-		return mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil
+		return instant{}.Ask(key, answer)
 	}
-	return mapping.Mapping{}, at(10), nil
+	go answer(mapping.Mapping{}, at(10), nil)
+	return nil
 }
 
 func (half) Refusal(mapping.Key) error { return nil }

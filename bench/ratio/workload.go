@@ -130,9 +130,9 @@ func (pretence) Revision() string { return "pretence" }
 // CanWebP returns true.
 func (pretence) CanWebP() bool { return true }
 
-// Lookup is asked for nothing.
-func (pretence) Lookup(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error) {
-	return mapping.Mapping{}, mapping.Position{}, errors.New("views need no look-up")
+// Ask is asked for nothing.
+func (pretence) Ask(mapping.Key, func(mapping.Mapping, mapping.Position, error)) error {
+	return errors.New("views need no look-up")
 }
 
 // Refusal refuses nothing.

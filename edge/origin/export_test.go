@@ -4,7 +4,27 @@ import (
 	"context"
 	"net"
 	"net/http"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
 )
+
+// Lookup asks what a key leads to and waits for the answer.
+func (c *Core) Lookup(ctx context.Context, key mapping.Key) (leads mapping.Mapping, position mapping.Position, err error) {
+	answered := make(chan struct{})
+	refusal := c.Ask(key, func(m mapping.Mapping, p mapping.Position, e error) {
+		leads, position, err = m, p, e
+		close(answered)
+	})
+	if refusal != nil {
+		return mapping.Mapping{}, mapping.Position{}, refusal
+	}
+	select {
+	case <-answered:
+		return leads, position, err
+	case <-ctx.Done():
+		return mapping.Mapping{}, mapping.Position{}, ctx.Err()
+	}
+}
 
 // DialBy has connections to core made by a function.
 func (c *Core) DialBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,17 +26,17 @@ var _ edge.Core = (*Core)(nil)
 // question is a look-up that waits for its turn.
 type question struct {
 	key    mapping.Key
-	answer chan<- answer // has room for one: nobody may wait for it any more
+	asked  time.Time
+	answer func(mapping.Mapping, mapping.Position, error)
 }
 
-type answer struct {
-	mapping  mapping.Mapping
-	position mapping.Position
-	err      error
-}
+func (q question) fail(err error) { q.answer(mapping.Mapping{}, mapping.Position{}, err) }
 
-// Refusal returns what Lookup would refuse a key with at this moment, and nil if it
-// would ask.
+// patience bounds how long a question waits for its turn.
+const patience = 5 * time.Second
+
+// Refusal returns what Ask would refuse a key with at this moment, and nil if it would
+// ask.
 func (c *Core) Refusal(key mapping.Key) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
@@ -47,33 +48,29 @@ func (c *Core) Refusal(key mapping.Key) error {
 	return nil
 }
 
-// Lookup asks core what a key leads to. It returns an Unavailable fault when core
-// does not answer in time; at once when it is known to be away, and, with
-// edge.ErrShed in its chain, when too many others ask.
-func (c *Core) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+// Ask has core asked what a key leads to, and answer called with it, or with an
+// Unavailable fault when core does not answer in time. It returns such a fault, and
+// never calls answer, when core is known to be away, and, with edge.ErrShed in its
+// chain, when too many others ask. Answer must be running.
+func (c *Core) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	if err := c.breaker.Refusal(); err != nil {
-		return mapping.Mapping{}, mapping.Position{}, err
+		return err
 	}
+	now := time.Now()
 	queue := c.acquaintances
 	if !c.met.has(key) {
-		if c.limit != nil && c.limit.Take(struct{}{}, time.Now()).Wait > 0 {
+		if c.limit != nil && c.limit.Take(struct{}{}, now).Wait > 0 {
 			strangersRefused.Inc()
-			return mapping.Mapping{}, mapping.Position{}, busy()
+			return busy()
 		}
 		queue = c.strangers
 	}
-	reply := make(chan answer, 1)
 	select {
-	case queue <- question{key: key, answer: reply}:
+	case queue <- question{key: key, asked: now, answer: answer}:
+		return nil
 	default:
 		queueFull.Inc()
-		return mapping.Mapping{}, mapping.Position{}, busy()
-	}
-	select {
-	case a := <-reply:
-		return a.mapping, a.position, a.err
-	case <-ctx.Done():
-		return mapping.Mapping{}, mapping.Position{}, fault.Down(dependency, ctx.Err())
+		return busy()
 	}
 }
 
@@ -86,7 +83,8 @@ func busy() error {
 	}
 }
 
-// Answer sends the look-ups to core, many at a time, until ctx ends.
+// Answer sends the look-ups to core, many at a time, until ctx ends. What is asked
+// for later is never answered.
 func (c *Core) Answer(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range inFlight - strangersInFlight {
@@ -96,6 +94,11 @@ func (c *Core) Answer(ctx context.Context) {
 		workers.Go(func() { c.work(ctx, c.strangers, strangersRest) })
 	}
 	workers.Wait()
+	for _, queue := range []chan question{c.acquaintances, c.strangers} {
+		for _, q := range join(nil, queue, cap(queue)) {
+			q.fail(fault.Down(dependency, ctx.Err()))
+		}
+	}
 }
 
 // work sends what waits in a queue, and rests after each batch.
@@ -106,8 +109,8 @@ func (c *Core) work(ctx context.Context, queue <-chan question, rest time.Durati
 		case <-ctx.Done():
 			return
 		case first := <-queue:
-			batch = join(append(batch[:0], first), queue)
-			c.ask(ctx, batch)
+			batch = join(append(batch[:0], first), queue, mapping.MaxKeys)
+			c.ask(ctx, inTime(batch))
 		}
 		if rest > 0 {
 			select {
@@ -119,10 +122,10 @@ func (c *Core) work(ctx context.Context, queue <-chan question, rest time.Durati
 	}
 }
 
-// join adds to a batch what waits already. It waits for nothing: under load the
-// requests in flight give the batches time to grow.
-func join(batch []question, queue <-chan question) []question {
-	for len(batch) < mapping.MaxKeys {
+// join adds to a batch what waits already, up to so many in all. It waits for nothing:
+// under load the requests in flight give the batches time to grow.
+func join(batch []question, queue <-chan question, most int) []question {
+	for len(batch) < most {
 		select {
 		case next := <-queue:
 			batch = append(batch, next)
@@ -133,8 +136,24 @@ func join(batch []question, queue <-chan question) []question {
 	return batch
 }
 
+// inTime returns those of a batch that have not waited for too long, and tells the
+// others.
+func inTime(batch []question) []question {
+	oldest := time.Now().Add(-patience)
+	return slices.DeleteFunc(batch, func(q question) bool {
+		isLate := q.asked.Before(oldest)
+		if isLate {
+			q.fail(fault.Down(dependency, context.DeadlineExceeded))
+		}
+		return isLate
+	})
+}
+
 // ask sends one batch and hands everybody their answer.
 func (c *Core) ask(ctx context.Context, batch []question) {
+	if len(batch) == 0 {
+		return
+	}
 	keys := make([]mapping.Key, len(batch))
 	for i, q := range batch {
 		keys[i] = q.key
@@ -143,13 +162,13 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 	all, err := c.insist(ctx, keys)
 	for i, q := range batch {
 		if err != nil {
-			q.answer <- answer{err: err}
+			q.fail(err)
 			continue
 		}
 		if all.Mappings[i] != (mapping.Mapping{}) {
 			c.met.add(q.key)
 		}
-		q.answer <- answer{mapping: all.Mappings[i], position: all.Position}
+		q.answer(all.Mappings[i], all.Position, nil)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -391,14 +392,48 @@ func TestBrokenCoreIsLeftAlone(t *testing.T) {
 	eventually(t, "core is asked again", func() bool { return ask() == nil })
 }
 
-func TestLookupHonoursItsContext(t *testing.T) {
+func TestQuestionsDoNotWaitForEver(t *testing.T) {
 	t.Parallel()
-	core := connect(t, origin.Config{URL: "http://127.0.0.1:1"}, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := core.Lookup(ctx, "tid:1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Lookup() = %v; want it cancelled", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		core, err := origin.NewCore(origin.Config{URL: "http://127.0.0.1:1", Secrets: []string{origintest.Secret}, Queue: 10, Timeout: time.Second}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		dialled := make(chan struct{}, 1)
+		core.DialBy(func(context.Context, string, string) (net.Conn, error) {
+			dialled <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		answers := make(chan error, 3)
+		ask := func(key mapping.Key) {
+			t.Helper()
+			err := core.Ask(key, func(_ mapping.Mapping, _ mapping.Position, err error) { answers <- err })
+			if err != nil {
+				t.Errorf("Ask(%s) = %v", key, err)
+			}
+		}
+		ask("tid:1")
+		<-time.After(6 * time.Second) // too long, while nobody sends it
+		stopped := make(chan struct{})
+		go func() { core.Answer(ctx); close(stopped) }()
+		if err := <-answers; !errors.Is(err, context.DeadlineExceeded) || fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("a question that has waited for six seconds: %v", err)
+		}
+		ask("tid:2")
+		<-dialled
+		end()
+		if err := <-answers; fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("a question under way when the end comes: %v", err)
+		}
+		<-stopped
+		ask("tid:3")
+		core.Answer(ctx)
+		if err := <-answers; !errors.Is(err, context.Canceled) || fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("a question that nobody has sent when the end comes: %v", err)
+		}
+	})
 }
 
 // lines collects what is logged.
