@@ -119,7 +119,7 @@ func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
 		return fault.New(fault.NotFound, "There is no API here.")
 	}
 	mark(rc)
-	rc.Response.Header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
+	rc.Response.Header.SetCanonical(keyCacheControl, cacheNotFound)
 	return notFound()
 }
 

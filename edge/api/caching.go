@@ -42,9 +42,8 @@ var every = [...]struct{ key, value []byte }{
 // Cache-Control, by what may change behind an address. A file with a hash never
 // does; a tid or a hash leads elsewhere only when a texture is deleted; a name
 // whenever its player likes.
-const cacheNotFound = "public, max-age=15"
-
 var (
+	cacheNotFound  = []byte("public, max-age=15")
 	cacheFile      = []byte("public, max-age=31536000, immutable")
 	cacheByTexture = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
 	// Long enough for a crowd to share, too short to outlive a purge that came first.

@@ -46,13 +46,19 @@ func (s *Server) plain(p *serve.Plain) bool {
 		return false
 	}
 	known, err := s.recall(found, memory, p.At)
-	if err != nil {
+	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return false
 	}
 	for _, line := range every {
 		p.SetCanonical(line.key, line.value)
 	}
-	if !known {
+	switch {
+	case err != nil:
+		s.absent(p, found)
+		p.Refuse(err)
+		p.Route = s.routes.own[about.route][noFormat][missing]
+		return true
+	case !known:
 		return s.refusePlain(p, found)
 	}
 	if found.unchanged, err = held(p.Conditions, &found.etag); err != nil {
@@ -87,14 +93,14 @@ func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 	found, err := memory.read(about, borrowed(rc.URI().QueryString()))
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
-			rc.Response.Header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
+			rc.Response.Header.SetCanonical(keyCacheControl, cacheNotFound)
 		}
 		return err
 	}
 	known, err := s.recall(found, memory, rc.Time())
 	switch {
 	case err != nil:
-		return s.absent(rc, found, err)
+		return s.refuseAbsent(rc, found, err)
 	case !known:
 		return s.fetch(rc, found, memory)
 	}
@@ -163,7 +169,7 @@ func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) e
 		}
 	}
 	if absence != nil {
-		return s.absent(rc, found, absence)
+		return s.refuseAbsent(rc, found, absence)
 	}
 	s.answerWith(rc, found, memory)
 	return nil
@@ -251,18 +257,23 @@ func (s *Server) show(to serve.Fields, found *shown, memory *scratch) *serve.Rou
 	return s.routes.own[found.about.route][in][found.outcome()]
 }
 
-// absent answers that there is nothing to be seen, unless err says otherwise.
-func (s *Server) absent(rc *fasthttp.RequestCtx, found *shown, err error) error {
+// refuseAbsent refuses with a fault of locate.
+func (s *Server) refuseAbsent(rc *fasthttp.RequestCtx, found *shown, err error) error {
 	if fault.KindOf(err) == fault.NotFound {
-		header := &rc.Response.Header
-		header.SetCanonical(keyCacheStatus, cacheStatus(found.source, edge.Hit))
-		header.Set(fasthttp.HeaderCacheControl, cacheNotFound)
-		if found.doubtful {
-			header.SetCanonical(keyCacheControl, cacheDoubtful)
-		}
-		s.tags.set(header, absenceTags(found.want, found.led))
+		s.absent(&rc.Response.Header, found)
 	}
 	return err
+}
+
+// absent sets what is said where there is nothing to be seen.
+func (s *Server) absent(to serve.Fields, found *shown) {
+	control := cacheNotFound
+	if found.doubtful {
+		control = cacheDoubtful
+	}
+	to.SetCanonical(keyCacheControl, control)
+	to.SetCanonical(keyCacheStatus, cacheStatus(found.source, edge.Hit))
+	s.tags.set(to, absenceTags(found.want, found.led))
 }
 
 // borrowed returns bytes as a text without copying them. Neither it nor parts of

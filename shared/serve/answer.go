@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
@@ -96,7 +97,10 @@ func Refuse(rc *fasthttp.RequestCtx, err error) {
 }
 
 // Refuse answers a request that failed, as the server's Refuse does.
-func (p *Plain) Refuse(err error) { p.Status, p.Body, _ = refuse(p, true, err) }
+func (p *Plain) Refuse(err error) {
+	isOpen := !bytes.Contains(p.fields, []byte(fasthttp.HeaderCacheControl+":"))
+	p.Status, p.Body, _ = refuse(p, isOpen, err)
+}
 
 // Fields are what an answer says besides its body, whether the server or a shortcut
 // gives it. Names are in their canonical form.
@@ -125,23 +129,35 @@ func refuse(to Fields, noStore bool, err error) (status int, body []byte, failed
 	return answer.status, body, err
 }
 
-// bodies are those of answers that say a dependency is busy or away, of which there
-// may be very many. There are few different ones.
-var bodies sync.Map // of []byte by the message
+// bodies are those of answers of which there may be very many: that something does not
+// exist, or that a dependency is busy or away. There are few different ones, or the
+// first mostBodies of them are kept.
+var (
+	bodies     sync.Map // of []byte by the message and the kind
+	bodiesKept atomic.Int64
+)
+
+const mostBodies = 64
 
 // bodyOf returns the body that says what a fault does.
 func bodyOf(f *fault.Error) ([]byte, error) {
-	isOften := f.Kind == fault.Unavailable && f.Fields == nil && f.Data == nil
+	type sentence struct {
+		kind    fault.Kind
+		message string
+	}
+	isOften := (f.Kind == fault.Unavailable || f.Kind == fault.NotFound) && f.Fields == nil && f.Data == nil
+	said := sentence{f.Kind, f.Message}
 	if isOften {
-		if kept, ok := bodies.Load(f.Message); ok {
+		if kept, ok := bodies.Load(said); ok {
 			if body, ok := kept.([]byte); ok {
 				return body, nil
 			}
 		}
 	}
 	body, err := encode(problem{answers[f.Kind].code, f.Message, f.Fields, f.Data})
-	if isOften && err == nil {
-		bodies.Store(f.Message, body)
+	if isOften && err == nil && bodiesKept.Load() < mostBodies {
+		bodies.Store(said, body)
+		bodiesKept.Add(1)
 	}
 	return body, err
 }
