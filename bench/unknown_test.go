@@ -28,7 +28,7 @@ const (
 )
 
 // unknownRates are how many unknown names are asked for a second; 0 is idle.
-var unknownRates = [...]float64{0, 10_000, 25_000, 50_000}
+var unknownRates = [...]float64{0, 5_000, 25_000, 50_000}
 
 // BenchmarkUnknownNames asks an edge for pictures that it has, and core for who is
 // signed in, at modest rates: alone, and while the edge is asked for 50,000 names a
