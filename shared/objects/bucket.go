@@ -121,6 +121,9 @@ func (b *bucket) page(ctx context.Context, after string) ([]entry, error) {
 	return page, ctx.Err()
 }
 
+// leftovers finds nothing, since a file is put in one request.
+func (b *bucket) leftovers(context.Context, bool) ([]entry, error) { return nil, nil }
+
 func contentType(name string) string {
 	if name == marker {
 		return "text/plain; charset=utf-8"

@@ -73,6 +73,58 @@ func TestBucketRequests(t *testing.T) {
 	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
 }
 
+// Every request is sent again when its connection breaks, but once.
+func TestBucketTriesTwice(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Bucket(t).Config
+	upstream, err := url.Parse(config.Endpoint)
+	must(t, err)
+	var breaks, requests atomic.Int32 // how many requests are still to break; how many came
+	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(upstream)
+		r.Out.Host = r.In.Host // which the client has signed
+	}}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if breaks.Add(-1) >= 0 {
+			panic(http.ErrAbortHandler)
+		}
+		way.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	must(t, objectstest.Open(t, config).Prepare(t.Context()))
+	config.Endpoint = proxy.URL
+
+	file := []byte("at the second attempt")
+	hash := skin.HashOf(file)
+	f := func(attempt string, do func(*objects.Store) error) {
+		t.Helper()
+		for _, broken := range []int32{1, 2} {
+			breaks.Store(broken)
+			requests.Store(0)
+			err := do(objectstest.Open(t, config))
+			if (err == nil) != (broken == 1) {
+				t.Errorf("%s with %d broken connections: %v", attempt, broken, err)
+			}
+			if got := requests.Load(); broken == 2 && got != 2 {
+				t.Errorf("%s was tried %d times; want 2", attempt, got)
+			}
+		}
+	}
+	f("put", func(store *objects.Store) error { return store.Put(t.Context(), hash, file) })
+	f("get", func(store *objects.Store) error { _, err := store.Get(t.Context(), hash); return err })
+	f("check", func(store *objects.Store) error { return store.Check(t.Context()) })
+	f("list", func(store *objects.Store) error {
+		for _, err := range store.List(t.Context()) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	f("delete", func(store *objects.Store) error { return store.Delete(t.Context(), hash) })
+}
+
 func TestBucketPages(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, objectstest.Bucket(t).Config)
@@ -293,6 +345,7 @@ func everyCallFails(t *testing.T, config objects.Config, want error) {
 		}
 		return last
 	})
+	f(func(store *objects.Store) error { _, _, err := store.Tidy(t.Context(), true); return err })
 }
 
 // stub returns a configuration with S3 at an address.

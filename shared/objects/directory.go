@@ -18,8 +18,8 @@ const (
 
 	// Files are written under a name with this prefix, then renamed.
 	unfinished = ".unfinished-"
-	// abandoned is the age at which nobody can still be writing an unfinished file.
-	abandoned = time.Hour
+	// longestWrite is the age at which nobody can still be writing an unfinished file.
+	longestWrite = time.Hour
 )
 
 // directory is a place on a disk.
@@ -91,7 +91,8 @@ func (d *directory) prepare(ctx context.Context) error {
 		if err := d.syncDirectory(d.root); err != nil {
 			return err
 		}
-		return d.removeAbandoned()
+		_, err := d.abandoned(true)
+		return err
 	})
 }
 
@@ -160,6 +161,9 @@ func (d *directory) group(name string) ([]entry, error) {
 	}
 	page := make([]entry, 0, len(files))
 	for _, file := range files {
+		if !file.Type().IsRegular() {
+			continue // none of ours, whatever its name
+		}
 		info, err := file.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted meanwhile
@@ -172,25 +176,37 @@ func (d *directory) group(name string) ([]entry, error) {
 	return page, nil
 }
 
-// removeAbandoned removes what crashed programs have left unfinished.
-func (d *directory) removeAbandoned() error {
+func (d *directory) leftovers(ctx context.Context, remove bool) ([]entry, error) {
+	return wait(ctx, d, func() ([]entry, error) { return d.abandoned(remove) })
+}
+
+// abandoned returns what crashed programs have left unfinished, and removes it if
+// told to.
+func (d *directory) abandoned(remove bool) ([]entry, error) {
 	files, err := os.ReadDir(d.root)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var found []entry
 	for _, file := range files {
-		if !strings.HasPrefix(file.Name(), unfinished) {
+		if !strings.HasPrefix(file.Name(), unfinished) || !file.Type().IsRegular() {
 			continue
 		}
 		info, err := file.Info()
-		if err == nil && time.Since(info.ModTime()) > abandoned {
+		if err == nil && time.Since(info.ModTime()) < longestWrite {
+			continue
+		}
+		if err == nil && remove {
 			err = os.Remove(d.path(file.Name()))
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		switch {
+		case err == nil:
+			found = append(found, entry{name: file.Name(), size: info.Size(), modified: info.ModTime()})
+		case !errors.Is(err, fs.ErrNotExist): // it was finished, or another program removed it
+			return found, err
 		}
 	}
-	return nil
+	return found, nil
 }
 
 func groupName(group int) string { return fmt.Sprintf("%02x", group) }

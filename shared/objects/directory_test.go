@@ -73,6 +73,50 @@ func TestDirectoryFiles(t *testing.T) {
 	}
 }
 
+// Only files are listed and tidied up: a directory may have any name, and what a
+// link leads to is not in this place.
+func TestDirectoryLeavesOtherThingsAlone(t *testing.T) {
+	t.Parallel()
+	config := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(config.URL, "file://")
+	store := objectstest.Open(t, config)
+	must(t, store.Prepare(t.Context()))
+	file, long := []byte("cut off"), time.Now().Add(-2*time.Hour)
+	name := func(content string) string {
+		hash := skin.HashOf([]byte(content)).String()
+		return filepath.Join(root, hash[:2], hash+".png")
+	}
+	must(t, os.Mkdir(name("directory"), 0o700))
+	must(t, os.Symlink(filepath.Join(root, ".veneer"), name("link")))
+	must(t, os.Mkdir(filepath.Join(root, ".unfinished-directory"), 0o700))
+	must(t, os.Chtimes(filepath.Join(root, ".unfinished-directory"), time.Time{}, long))
+	for _, name := range []string{".unfinished-1", ".unfinished-2", "unfinished", name("put")} {
+		path := filepath.Join(root, filepath.Base(name))
+		must(t, os.WriteFile(path, file, 0o600))
+		must(t, os.Chtimes(path, time.Time{}, long))
+	}
+
+	for object, err := range store.List(t.Context()) {
+		must(t, err)
+		t.Errorf("listed %s", object.Hash)
+	}
+	before, err := os.ReadDir(root)
+	must(t, err)
+	for _, remove := range []bool{false, true} {
+		if files, size, err := store.Tidy(t.Context(), remove); files != 2 || size != 14 || err != nil {
+			t.Errorf("tidied up %d files of %d bytes, %v; want 2 of 14", files, size, err)
+		}
+		after, err := os.ReadDir(root)
+		must(t, err)
+		if gone := len(before) - len(after); gone != map[bool]int{true: 2}[remove] {
+			t.Errorf("told to remove %t, it removed %d", remove, gone)
+		}
+	}
+	if files, _, err := store.Tidy(t.Context(), true); files != 0 || err != nil {
+		t.Errorf("tidied up %d files again, %v", files, err)
+	}
+}
+
 func TestDirectoryRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
 	store := objectstest.Open(t, objects.Config{URL: "file://dev/textures", Timeout: time.Minute})

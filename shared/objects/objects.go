@@ -87,6 +87,9 @@ type place interface {
 	// page returns some of the files whose names follow after, in the order of
 	// their names, and none at the end.
 	page(ctx context.Context, after string) ([]entry, error)
+	// leftovers returns what writes that were cut off have left behind, and removes
+	// it if told to.
+	leftovers(ctx context.Context, remove bool) ([]entry, error)
 }
 
 // entry is what a place says of one file.
@@ -201,6 +204,26 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Object, error] {
 			}
 		}
 	}
+}
+
+// Tidy counts the unfinished files that puts have left behind which were cut off
+// long ago, and their size, and removes them if told to. Only a directory has any:
+// S3 keeps the whole of a file or nothing.
+func (s *Store) Tidy(ctx context.Context, remove bool) (files int, size int64, err error) {
+	if remove && s.readOnly {
+		return 0, 0, fmt.Errorf("tidy up: %w", ErrReadOnly)
+	}
+	if err := s.Check(ctx); err != nil {
+		return 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var found []entry
+	err = s.try(ctx, "tidy up", func() (err error) { found, err = s.place.leftovers(ctx, remove); return err })
+	for _, e := range found {
+		size += e.size
+	}
+	return len(found), size, err
 }
 
 func (s *Store) page(ctx context.Context, after string) (page []entry, err error) {

@@ -30,15 +30,15 @@ type Place struct {
 
 // Prepared returns a store in a directory that ends with the test, ready for
 // use. Other packages test with it.
-func Prepared(t *testing.T) *objects.Store {
-	t.Helper()
-	return prepare(t, Directory(t).Config)
+func Prepared(tb testing.TB) *objects.Store {
+	tb.Helper()
+	return prepare(tb, Directory(tb).Config)
 }
 
 // Directory returns a place on the disk that ends with the test.
-func Directory(t *testing.T) Place {
-	t.Helper()
-	root := filepath.Join(t.TempDir(), "textures")
+func Directory(tb testing.TB) Place {
+	tb.Helper()
+	root := filepath.Join(tb.TempDir(), "textures")
 	return Place{
 		Config: objects.Config{URL: "file://" + root, Timeout: time.Minute},
 		Write: func(t *testing.T, name string, content []byte) {
@@ -57,34 +57,34 @@ func Directory(t *testing.T) Place {
 // Bucket returns a place in the S3 store that TEST_S3_ENDPOINT (host:port, plain
 // HTTP), TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY name. It ends with the test.
 // Without such a store the test is skipped, unless CI is set.
-func Bucket(t *testing.T) Place {
-	t.Helper()
+func Bucket(tb testing.TB) Place {
+	tb.Helper()
 	endpoint, accessKey, secretKey := os.Getenv("TEST_S3_ENDPOINT"), os.Getenv("TEST_S3_ACCESS_KEY"), os.Getenv("TEST_S3_SECRET_KEY")
 	switch {
 	case endpoint != "":
 	case os.Getenv("CI") != "":
-		t.Fatal("TEST_S3_ENDPOINT is not set")
+		tb.Fatal("TEST_S3_ENDPOINT is not set")
 	default:
-		t.Skip("TEST_S3_ENDPOINT is not set")
+		tb.Skip("TEST_S3_ENDPOINT is not set")
 	}
 	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(accessKey, secretKey, "")})
-	must(t, err)
+	must(tb, err)
 
 	name := "test-" + strings.ToLower(rand.Text())
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context()) // which has ended by now
+	tb.Cleanup(func() {
+		ctx := context.WithoutCancel(tb.Context()) // which has ended by now
 		exists, err := client.BucketExists(ctx, name)
 		if err != nil {
-			t.Errorf("look for bucket %s: %v", name, err)
+			tb.Errorf("look for bucket %s: %v", name, err)
 		}
 		if !exists {
 			return
 		}
 		for err := range client.RemoveObjects(ctx, name, client.ListObjects(ctx, name, minio.ListObjectsOptions{Recursive: true}), minio.RemoveObjectsOptions{}) {
-			t.Errorf("empty bucket %s: %v", name, err.Err)
+			tb.Errorf("empty bucket %s: %v", name, err.Err)
 		}
 		if err := client.RemoveBucket(ctx, name); err != nil {
-			t.Errorf("remove bucket %s: %v", name, err)
+			tb.Errorf("remove bucket %s: %v", name, err)
 		}
 	})
 	return Place{
@@ -105,23 +105,23 @@ func Bucket(t *testing.T) Place {
 }
 
 // Open returns the store that a configuration describes, unprepared.
-func Open(t *testing.T, config objects.Config) *objects.Store {
-	t.Helper()
+func Open(tb testing.TB, config objects.Config) *objects.Store {
+	tb.Helper()
 	store, err := objects.New(config)
-	must(t, err)
+	must(tb, err)
 	return store
 }
 
-func prepare(t *testing.T, config objects.Config) *objects.Store {
-	t.Helper()
-	store := Open(t, config)
-	must(t, store.Prepare(t.Context()))
+func prepare(tb testing.TB, config objects.Config) *objects.Store {
+	tb.Helper()
+	store := Open(tb, config)
+	must(tb, store.Prepare(tb.Context()))
 	return store
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -25,7 +25,7 @@ const marker = ".veneer"
 func nameOf(hash skin.Hash) string { return fmt.Sprintf("%.2s/%[1]s.png", hash) }
 
 // Run tests one kind of place, which empty makes.
-func Run(t *testing.T, empty func(t *testing.T) Place) {
+func Run(t *testing.T, empty func(tb testing.TB) Place) {
 	t.Helper()
 	s := suite{empty}
 	t.Run("keeps files", s.keepsFiles)
@@ -38,12 +38,13 @@ func Run(t *testing.T, empty func(t *testing.T) Place) {
 	t.Run("deletes", s.deletes)
 	t.Run("lists files and nothing else", s.lists)
 	t.Run("lists nothing of a bad place", s.listsBadPlace)
+	t.Run("tidies up nothing that is in use", s.tidies)
 	t.Run("is prepared as often as one likes", s.preparedTwice)
 	t.Run("ends with its context", s.ends)
 }
 
 type suite struct {
-	empty func(t *testing.T) Place
+	empty func(tb testing.TB) Place
 }
 
 func (s suite) keepsFiles(t *testing.T) {
@@ -194,6 +195,12 @@ func (s suite) readOnly(t *testing.T) {
 	if err := reader.Delete(t.Context(), skin.HashOf(file)); !errors.Is(err, objects.ErrReadOnly) {
 		t.Errorf("delete: %v", err)
 	}
+	if _, _, err := reader.Tidy(t.Context(), true); !errors.Is(err, objects.ErrReadOnly) {
+		t.Errorf("tidy up: %v", err)
+	}
+	if _, _, err := reader.Tidy(t.Context(), false); err != nil {
+		t.Errorf("count what is to be tidied up: %v", err)
+	}
 	must(t, reader.Check(t.Context()))
 	if got, err := reader.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
 		t.Errorf("get: %q, %v", got, err)
@@ -289,6 +296,28 @@ func (s suite) listsBadPlace(t *testing.T) {
 	}
 }
 
+func (s suite) tidies(t *testing.T) {
+	t.Parallel()
+	p := s.empty(t)
+	_, _, err := Open(t, p.Config).Tidy(t.Context(), true)
+	wantUnavailable(t, "tidy up before the place is prepared", err)
+
+	store := prepare(t, p.Config)
+	file := []byte("in use")
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	p.Write(t, ".unfinished-1", []byte("being written"))
+	for _, remove := range []bool{false, true} {
+		if files, size, err := store.Tidy(t.Context(), remove); files != 0 || size != 0 || err != nil {
+			t.Errorf("tidied up %d files of %d bytes, %v", files, size, err)
+		}
+	}
+	p.Remove(t, ".unfinished-1") // which is still there
+	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
+		t.Error(err)
+	}
+	must(t, store.Check(t.Context()))
+}
+
 func (s suite) preparedTwice(t *testing.T) {
 	t.Parallel()
 	p := s.empty(t)
@@ -331,6 +360,7 @@ func (s suite) ends(t *testing.T) {
 			"get":     func() error { _, err := store.Get(ctx, skin.HashOf(file)); return err }(),
 			"delete":  store.Delete(ctx, skin.HashOf(file)),
 			"list":    listErr(ctx, store),
+			"tidy up": func() error { _, _, err := store.Tidy(ctx, true); return err }(),
 		} {
 			wantUnavailable(t, name, err)
 			if !errors.Is(err, ctx.Err()) {
