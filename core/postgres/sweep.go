@@ -1,0 +1,156 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+var _ core.SweepStore = (*DB)(nil)
+
+const (
+	// sweepTimeout bounds a query of a sweep.
+	sweepTimeout = 30 * time.Second
+	// hashesAtOnce is how many hashes are read at a time.
+	hashesAtOnce = 10_000
+)
+
+const selectNewestTextures = `SELECT hash FROM textures ORDER BY tid DESC LIMIT $1`
+
+const selectTexturesEver = `SELECT pg_sequence_last_value(pg_get_serial_sequence('textures', 'tid')::regclass) IS NOT NULL`
+
+// NewestTextures returns the files of the newest textures, and whether there ever
+// was one.
+func (db *DB) NewestTextures(ctx context.Context, limit int) (hashes []skin.Hash, ever bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	if hashes, err = db.hashes(ctx, selectNewestTextures, limit); err == nil {
+		err = db.pool.QueryRow(ctx, selectTexturesEver).Scan(&ever)
+	}
+	return hashes, ever, failure("read the newest textures", err)
+}
+
+// selectTextureHashes reads the index on hashes and nothing else.
+const selectTextureHashes = `SELECT DISTINCT hash FROM textures WHERE hash > $1 ORDER BY hash LIMIT $2`
+
+// TextureHashes goes through the hashes of all textures, a page at a time: no
+// transaction stays open while the sweep works on what it has got.
+func (db *DB) TextureHashes(ctx context.Context) iter.Seq2[skin.Hash, error] {
+	return func(yield func(skin.Hash, error) bool) {
+		for after := []byte{}; ; {
+			page, err := db.hashesAfter(ctx, after)
+			if err != nil {
+				yield(skin.Hash{}, failure("read the hashes of textures", err))
+				return
+			}
+			for _, hash := range page {
+				if !yield(hash, nil) {
+					return
+				}
+			}
+			if len(page) < hashesAtOnce {
+				return
+			}
+			after = page[len(page)-1][:]
+		}
+	}
+}
+
+func (db *DB) hashesAfter(ctx context.Context, after []byte) ([]skin.Hash, error) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	return db.hashes(ctx, selectTextureHashes, after, hashesAtOnce)
+}
+
+func (db *DB) hashes(ctx context.Context, sql string, args ...any) ([]skin.Hash, error) {
+	rows, _ := db.pool.Query(ctx, sql, args...) // CollectRows reports the error
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (skin.Hash, error) {
+		var digest []byte
+		if err := row.Scan(&digest); err != nil {
+			return skin.Hash{}, err
+		}
+		if len(digest) != len(skin.Hash{}) {
+			return skin.Hash{}, fmt.Errorf("a texture has a hash of %d bytes", len(digest))
+		}
+		return skin.Hash(digest), nil
+	})
+}
+
+// A sweep's transaction is one of a server that can write, since the locks of a
+// standby are not those that uploads take; and each of its statements sees what
+// is committed by then, whatever the database's default is.
+const beginSweep = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+
+// keepLocks lifts the limits after which the server would end the transaction,
+// and with it the locks, while a slow store still removes files. Not every server
+// has both.
+const keepLocks = `
+	SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
+	WHERE current_setting(name, true) IS NOT NULL`
+
+// tryHashes and selectNamed are two statements, as the second must not see less
+// than what was committed when the first had the locks.
+const tryHashes = `
+	SELECT w.hash FROM unnest($1::bytea[], $2::bigint[]) AS w (hash, lock)
+	WHERE pg_try_advisory_xact_lock(w.lock)`
+
+const selectNamed = `SELECT hash, tid FROM textures WHERE hash = ANY ($1::bytea[]) ORDER BY hash, tid`
+
+// LockHashes calls do while it holds the locks on hashes. Nothing is written, so
+// that how the transaction ends matters only to the locks.
+func (db *DB) LockHashes(ctx context.Context, hashes []skin.Hash, do func(map[skin.Hash][]core.TextureID) error) error {
+	digests, locks := make([][]byte, len(hashes)), make([]int64, len(hashes))
+	for i, hash := range hashes {
+		digests[i], locks[i] = hash[:], hashLock(hash)
+	}
+	return db.hold(ctx, func(conn *pgxpool.Conn) error {
+		textures, err := lockHashes(ctx, conn, digests, locks)
+		if err != nil {
+			return failure("lock the hashes of textures", err)
+		}
+		if err := do(textures); err != nil {
+			return err
+		}
+		// A connection that was lost took the locks with it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
+		defer cancel()
+		_, err = conn.Exec(ctx, "COMMIT")
+		return failure("keep the locks on the hashes of textures", err)
+	})
+}
+
+func lockHashes(ctx context.Context, conn *pgxpool.Conn, digests [][]byte, locks []int64) (map[skin.Hash][]core.TextureID, error) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	var locked []struct{ Hash []byte }
+	var named []struct {
+		Hash []byte
+		TID  core.TextureID
+	}
+	var batch pgx.Batch
+	batch.Queue(beginSweep)
+	batch.Queue(keepLocks)
+	batch.Queue(tryHashes, digests, locks).Query(into(&locked))
+	batch.Queue(selectNamed, digests).Query(into(&named))
+	if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	textures := make(map[skin.Hash][]core.TextureID, len(locked))
+	for _, row := range locked {
+		textures[skin.Hash(row.Hash)] = nil
+	}
+	for _, row := range named {
+		hash := skin.Hash(row.Hash)
+		if tids, ok := textures[hash]; ok {
+			textures[hash] = append(tids, row.TID)
+		}
+	}
+	return textures, nil
+}

@@ -1,0 +1,585 @@
+package core_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// library is textures in a database and their files in a store.
+type library struct {
+	address  string
+	db       *postgres.DB
+	conn     *pgx.Conn
+	place    objectstest.Place
+	files    *objects.Store
+	uploader core.UserID
+	// salt makes the files those of this test: tests share the locks on hashes.
+	salt string
+}
+
+// places are where files may be.
+var places = map[string]func(testing.TB) objectstest.Place{"directory": objectstest.Directory, "bucket": objectstest.Bucket}
+
+func newLibrary(t *testing.T, place objectstest.Place) *library {
+	t.Helper()
+	s := &library{address: postgrestest.URL(t), place: place, files: objectstest.Open(t, place.Config), salt: uuid.NewString()}
+	s.db, s.conn = postgrestest.Connect(t, s.address), postgrestest.Conn(t, s.address)
+	if err := s.files.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "a@example.com", EmailKey: fold.Key("a@example.com"), Nickname: "a", PasswordHash: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.uploader = user.ID
+	return s
+}
+
+// file returns a file of the test's own, which is the same for the same word, and
+// its hash.
+func (s *library) file(word string) ([]byte, skin.Hash) {
+	file := []byte(s.salt + word)
+	return file, skin.HashOf(file)
+}
+
+// put stores a file that no texture names.
+func (s *library) put(t *testing.T, word string) skin.Hash {
+	t.Helper()
+	file, hash := s.file(word)
+	if err := s.files.Put(t.Context(), hash, file); err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+// upload stores a file and adds its texture, as an upload does.
+func (s *library) upload(ctx context.Context, db *postgres.DB, word string, between func()) (core.TextureID, error) {
+	file, hash := s.file(word)
+	texture, err := db.AddTexture(ctx, core.NewTexture{
+		Name: word, Type: skin.Steve, Hash: hash, Pixels: hash, Bytes: len(file), Uploader: s.uploader, Public: true,
+	}, core.Terms{}, func(ctx context.Context) error {
+		defer between()
+		return s.files.Put(ctx, hash, file)
+	})
+	return texture.ID, err
+}
+
+func (s *library) mustUpload(t *testing.T, word string) core.TextureID {
+	t.Helper()
+	tid, err := s.upload(t.Context(), s.db, word, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tid
+}
+
+// remove deletes textures with the files that have the words.
+func (s *library) remove(ctx context.Context, conn *pgx.Conn, word string) error {
+	_, hash := s.file(word)
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, "SELECT tid FROM textures WHERE hash = $1 FOR UPDATE", hash[:]) // CollectRows reports the error
+		tids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM closet_items WHERE tid = ANY ($1)", tids)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM textures WHERE tid = ANY ($1)", tids)
+		}
+		return err
+	})
+}
+
+// terms are those of a sweep for which every file is old enough, and which
+// nothing should be missing for.
+func terms(t *testing.T) core.SweepTerms {
+	t.Helper()
+	return core.SweepTerms{
+		Before:  time.Now().Add(time.Hour),
+		Missing: func(tid core.TextureID, hash skin.Hash) { t.Errorf("texture %d has no file %s", tid, hash) },
+	}
+}
+
+// sweep sweeps once and returns what it has come across.
+func (s *library) sweep(t *testing.T, files core.SweepFiles, terms core.SweepTerms) core.SweepReport {
+	t.Helper()
+	sweep := core.NewSweep(s.db, files, terms)
+	if err := sweep.Run(t.Context()); err != nil {
+		t.Errorf("sweep: %v", err)
+	}
+	return sweep.Report()
+}
+
+// has reports whether the store has a file.
+func (s *library) has(t *testing.T, hash skin.Hash) bool {
+	t.Helper()
+	_, err := s.files.Get(t.Context(), hash)
+	if err != nil && !errors.Is(err, objects.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLibrary(t, place(t))
+			_, kept := s.file("kept")
+			s.mustUpload(t, "kept")
+			s.mustUpload(t, "deleted")
+			if err := s.remove(t.Context(), s.conn, "deleted"); err != nil {
+				t.Fatal(err)
+			}
+			orphan, size := s.put(t, "orphan"), int64(len(s.salt)+len("orphan"))
+			_, deleted := s.file("deleted")
+			s.place.Write(t, "notes.txt", []byte("somebody's"))
+			s.place.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("somebody's"))
+
+			f := func(change func(*core.SweepTerms), want core.SweepReport) {
+				t.Helper()
+				terms := terms(t)
+				change(&terms)
+				if diff := cmp.Diff(want, s.sweep(t, s.files, terms)); diff != "" {
+					t.Errorf("report (-want +got):\n%s", diff)
+				}
+			}
+			f(func(terms *core.SweepTerms) { terms.Before = time.Now().Add(-time.Hour) }, core.SweepReport{Seen: 3, Young: 2})
+			f(func(terms *core.SweepTerms) { terms.Dry = true }, core.SweepReport{Seen: 3, Orphans: 2, OrphanBytes: 2*size + 1})
+			if !s.has(t, orphan) || !s.has(t, deleted) {
+				t.Error("files are gone that were young, or of a dry run")
+			}
+			f(func(*core.SweepTerms) {}, core.SweepReport{Seen: 3, Orphans: 2, OrphanBytes: 2*size + 1, Removed: 2, Freed: 2*size + 1})
+			if s.has(t, orphan) || s.has(t, deleted) || !s.has(t, kept) {
+				t.Error("want the one file that a texture names, and no other")
+			}
+			f(func(*core.SweepTerms) {}, core.SweepReport{Seen: 1})
+
+			// The last texture may go, too.
+			if err := s.remove(t.Context(), s.conn, "kept"); err != nil {
+				t.Fatal(err)
+			}
+			if r := s.sweep(t, s.files, terms(t)); r.Removed != 1 || s.has(t, kept) {
+				t.Errorf("after the last texture is deleted: %+v", r)
+			}
+			s.place.Remove(t, "notes.txt") // which is still there
+		})
+	}
+}
+
+func TestSweepFindsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLibrary(t, place(t))
+			want, there := map[core.TextureID]skin.Hash{}, []string{"a", "b", "c", "d", "e", "f"}
+			for i, word := range there {
+				tid := s.mustUpload(t, word)
+				if _, hash := s.file(word); i%3 == 0 {
+					want[tid] = hash
+					if err := s.files.Delete(t.Context(), hash); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			orphan := s.put(t, "orphan")
+
+			got, mu := map[core.TextureID]skin.Hash{}, sync.Mutex{}
+			terms := terms(t)
+			terms.Missing = func(tid core.TextureID, hash skin.Hash) {
+				mu.Lock()
+				defer mu.Unlock()
+				got[tid] = hash
+			}
+			sweep := core.NewSweep(s.db, s.files, terms)
+			if err := sweep.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "without a file: 2") {
+				t.Errorf("got %v; want that 2 textures have no file", err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+			if r := sweep.Report(); r.Missing != 2 || r.Removed != 1 || s.has(t, orphan) {
+				t.Errorf("report: %+v", r)
+			}
+		})
+	}
+}
+
+// From another database, every file looks like an orphan.
+func TestSweepDoubtsTheWrongDatabase(t *testing.T) {
+	t.Parallel()
+	ours := newLibrary(t, objectstest.Directory(t))
+	ours.mustUpload(t, "ours")
+	_, hash := ours.file("ours")
+	f := func(other *library, want string) {
+		t.Helper()
+		terms := terms(t)
+		terms.Missing = func(core.TextureID, skin.Hash) {}
+		sweep := core.NewSweep(other.db, ours.files, terms)
+		if err := sweep.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nothing was removed") {
+			t.Errorf("got %v; want %q", err, want)
+		}
+		if r := sweep.Report(); r.Orphans != 1 || r.Removed != 0 || !ours.has(t, hash) {
+			t.Errorf("report: %+v", r)
+		}
+	}
+	other := newLibrary(t, objectstest.Directory(t))
+	f(other, "never had a texture")
+	for _, word := range []string{"a", "b", "c", "d"} {
+		other.mustUpload(t, word)
+	}
+	f(other, "of the 4 newest textures 4 have no file")
+}
+
+// hooked is a store that tells when a sweep has come to a certain point.
+type hooked struct {
+	*objects.Store
+	listed   func(skin.Hash) // before the sweep hears of the file
+	removing func(skin.Hash) // once it is decided
+}
+
+func (h hooked) List(ctx context.Context) iter.Seq2[objects.Object, error] {
+	return func(yield func(objects.Object, error) bool) {
+		for object, err := range h.Store.List(ctx) {
+			if h.listed != nil && err == nil {
+				h.listed(object.Hash)
+			}
+			if !yield(object, err) {
+				return
+			}
+		}
+	}
+}
+
+func (h hooked) Delete(ctx context.Context, hash skin.Hash) error {
+	if h.removing != nil {
+		h.removing(hash)
+	}
+	return h.Store.Delete(ctx, hash)
+}
+
+// A file is stored, and its row is not written yet.
+func TestSweepDuringAnUpload(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLibrary(t, place(t))
+			s.mustUpload(t, "other")
+			var r core.SweepReport
+			if _, err := s.upload(t.Context(), s.db, "new", func() { r = s.sweep(t, s.files, terms(t)) }); err != nil {
+				t.Fatal(err)
+			}
+			if want := (core.SweepReport{Seen: 2, Busy: 1}); r != want {
+				t.Errorf("report %+v; want %+v", r, want)
+			}
+			if _, hash := s.file("new"); !s.has(t, hash) {
+				t.Error("the sweep removed a file that was being uploaded")
+			}
+			if r := s.sweep(t, s.files, terms(t)); r.Seen != 2 || r.Orphans != 0 {
+				t.Errorf("afterwards: %+v", r)
+			}
+		})
+	}
+}
+
+// A file without a texture is listed, and then its pixels are uploaded again.
+func TestSweepLooksAgain(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLibrary(t, place(t))
+			s.mustUpload(t, "other")
+			orphan := s.put(t, "again")
+			files := hooked{Store: s.files, listed: func(hash skin.Hash) {
+				if hash == orphan {
+					s.mustUpload(t, "again")
+				}
+			}}
+			if r := s.sweep(t, files, terms(t)); r.Removed != 0 || !s.has(t, orphan) {
+				t.Errorf("the sweep removed a file that was uploaded again: %+v", r)
+			}
+		})
+	}
+}
+
+// The sweep has made sure that no texture names a file, and is about to remove it
+// when the same pixels are uploaded again: the upload has to wait.
+func TestSweepHoldsUploadsOff(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLibrary(t, place(t))
+			s.mustUpload(t, "other")
+			orphan := s.put(t, "again")
+			uploaded := make(chan error, 1)
+			files := hooked{Store: s.files, removing: func(hash skin.Hash) {
+				go func() {
+					_, err := s.upload(t.Context(), s.db, "again", func() {})
+					uploaded <- err
+				}()
+				s.awaitUpload(t, hash, uploaded)
+			}}
+			if r := s.sweep(t, files, terms(t)); r.Removed != 1 {
+				t.Errorf("report: %+v", r)
+			}
+			if err := <-uploaded; err != nil {
+				t.Error(err)
+			}
+			if !s.has(t, orphan) {
+				t.Error("the sweep removed a file that was uploaded again")
+			}
+		})
+	}
+}
+
+// awaitUpload waits until an upload waits for the lock on a hash.
+func (s *library) awaitUpload(t *testing.T, hash skin.Hash, ended chan error) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(20 * time.Second); ; {
+		var waits bool
+		if err := s.conn.QueryRow(t.Context(),
+			"SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid::bigint << 32 | objid::bigint = $1)",
+			int64(binary.BigEndian.Uint64(hash[:]))).Scan(&waits); err != nil {
+			t.Error(err)
+			return
+		}
+		if waits {
+			return
+		}
+		select {
+		case <-tick.C:
+		case err := <-ended:
+			t.Errorf("the upload does not wait: %v", err)
+			ended <- err
+			return
+		case <-deadline:
+			t.Error("the upload does not come as far as the lock")
+			return
+		}
+	}
+}
+
+// A sweep that is told to stop ends with what it has begun, and the next one does
+// the rest.
+func TestSweepStops(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLibrary(t, place(t))
+			const orphans = 50
+			s.mustUpload(t, "other")
+			for i := range orphans {
+				s.put(t, fmt.Sprint(i))
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			sweep := core.NewSweep(s.db, hooked{Store: s.files, removing: func(skin.Hash) { stop() }}, terms(t))
+			if err := sweep.Run(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v; want %v", err, context.Canceled)
+			}
+			removed := sweep.Report().Removed
+			if removed == 0 || removed > 20 {
+				t.Errorf("removed %d of %d; want those that were under way", removed, orphans)
+			}
+			if r := s.sweep(t, s.files, terms(t)); r.Seen != orphans+1-removed || r.Removed != orphans-removed {
+				t.Errorf("the first sweep removed %d, the next one: %+v", removed, r)
+			}
+		})
+	}
+}
+
+// Uploads, deletions and sweeps of the same few files at once, at two cores: every
+// texture's file is there for as long as the texture is.
+func TestSweepBesideUploadsAndDeletions(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLibrary(t, place(t))
+			const words, rounds, enough = 8, 200, 20
+			cores := []*postgres.DB{s.db, postgrestest.Connect(t, s.address)}
+			var work, sweeps sync.WaitGroup
+			var removed atomic.Int64
+			workers := uint64(0)
+			worker := func(do func(conn *pgx.Conn, word string) error) {
+				conn, dice := postgrestest.Conn(t, s.address), rand.New(rand.NewPCG(1, workers))
+				workers++
+				work.Go(func() {
+					for round := 0; round < rounds || removed.Load() < enough && !t.Failed(); round++ {
+						if err := do(conn, strconv.Itoa(dice.IntN(words))); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			for i := range 4 {
+				worker(func(_ *pgx.Conn, word string) error {
+					_, err := s.upload(t.Context(), cores[i%2], word, func() {})
+					if fault.KindOf(err) == fault.Duplicate || err != nil && strings.Contains(err.Error(), "at this moment, and deleted it") {
+						return nil
+					}
+					return err
+				})
+			}
+			for range 2 {
+				worker(func(conn *pgx.Conn, word string) error { return s.remove(t.Context(), conn, word) })
+			}
+			worker(func(conn *pgx.Conn, word string) error { return s.read(t, conn, word) })
+
+			done := make(chan struct{})
+			for i := range 2 {
+				sweeps.Go(func() {
+					for {
+						sweep := core.NewSweep(cores[i], s.files, terms(t))
+						if err := sweep.Run(t.Context()); err != nil {
+							t.Error(err)
+							return
+						}
+						removed.Add(int64(sweep.Report().Removed))
+						select {
+						case <-done:
+							return
+						default:
+						}
+					}
+				})
+			}
+			work.Wait()
+			close(done)
+			sweeps.Wait()
+			s.sweep(t, s.files, terms(t))
+			if diff := cmp.Diff(s.hashes(t, s.db.TextureHashes(t.Context())), s.listed(t)); diff != "" {
+				t.Errorf("textures and files at the end (-textures +files):\n%s", diff)
+			}
+		})
+	}
+}
+
+// read checks that a file is there if a texture names it before and after.
+func (s *library) read(t *testing.T, conn *pgx.Conn, word string) error {
+	t.Helper()
+	_, hash := s.file(word)
+	tid := func() (tid core.TextureID, err error) {
+		err = conn.QueryRow(t.Context(), "SELECT coalesce(min(tid), 0) FROM textures WHERE hash = $1", hash[:]).Scan(&tid)
+		return tid, err
+	}
+	before, err := tid()
+	if before == 0 || err != nil {
+		return err
+	}
+	_, readErr := s.files.Get(t.Context(), hash)
+	after, err := tid()
+	if err == nil && after == before && readErr != nil {
+		return fmt.Errorf("texture %d is there, its file is not: %w", before, readErr)
+	}
+	return err
+}
+
+// refusing is a store that has the one file that no texture names, and does not
+// remove it.
+type refusing struct {
+	hooked
+	hash skin.Hash
+}
+
+var errRefused = errors.New("not now")
+
+func (r refusing) List(context.Context) iter.Seq2[objects.Object, error] {
+	return func(yield func(objects.Object, error) bool) { yield(objects.Object{Hash: r.hash}, nil) }
+}
+
+func (r refusing) Tidy(context.Context, bool) (int, int64, error) { return 0, 0, nil }
+
+func (r refusing) Delete(context.Context, skin.Hash) error { return errRefused }
+
+// locked is a database without textures, which notes how long locks are held.
+type locked struct{ held time.Duration }
+
+func (l *locked) NewestTextures(context.Context, int) ([]skin.Hash, bool, error) {
+	return nil, true, nil
+}
+
+func (l *locked) TextureHashes(context.Context) iter.Seq2[skin.Hash, error] {
+	return func(func(skin.Hash, error) bool) {}
+}
+
+func (l *locked) LockHashes(_ context.Context, hashes []skin.Hash, do func(map[skin.Hash][]core.TextureID) error) error {
+	began, textures := time.Now(), map[skin.Hash][]core.TextureID{}
+	for _, hash := range hashes {
+		textures[hash] = nil
+	}
+	defer func() { l.held = time.Since(began) }()
+	return do(textures)
+}
+
+// What the store was told to remove, and did not, it may remove later: uploads of
+// the same pixels have to wait a little longer.
+func TestSweepHoldsUploadsOffAfterAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var store locked
+		sweep := core.NewSweep(&store, refusing{hash: skin.HashOf(nil)}, core.SweepTerms{Before: time.Now()})
+		if err := sweep.Run(t.Context()); !errors.Is(err, errRefused) {
+			t.Errorf("got %v; want %v", err, errRefused)
+		}
+		if store.held != 10*time.Second || sweep.Report().Removed != 0 {
+			t.Errorf("the lock was held for %v, and %d files removed; want 10 s, and none", store.held, sweep.Report().Removed)
+		}
+	})
+}
+
+func (s *library) hashes(t *testing.T, all iter.Seq2[skin.Hash, error]) []string {
+	t.Helper()
+	var hashes []string
+	for hash, err := range all {
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes = append(hashes, hash.String())
+	}
+	return hashes
+}
+
+func (s *library) listed(t *testing.T) []string {
+	t.Helper()
+	var hashes []string
+	for object, err := range s.files.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes = append(hashes, object.Hash.String())
+	}
+	return hashes
+}
