@@ -20,6 +20,7 @@ func program() command.Program {
 		command.Command{Name: "user permission", Operand: "EMAIL", Help: "ban a user, let one in again, or make one an administrator", Run: userPermissionCommand},
 		command.Command{Name: "texture add", Operand: "FILE", Help: "add a texture to a user's closet", Run: textureAddCommand},
 		command.Command{Name: "notify", Operand: "TITLE", Help: "send a notification, whose Markdown is read from standard input", Run: notifyCommand},
+		command.Command{Name: "sweep", Help: "remove texture files that no texture names, and tell which textures have no file", Run: sweepCommand},
 		command.Command{Name: "health", Help: "ask the running core whether it is ready", Run: healthCommand},
 	)
 }

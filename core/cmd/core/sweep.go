@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// sweepCommand removes texture files that no texture names. That textures miss
+// their files is an error: somebody must look after them.
+func sweepCommand(ctx context.Context, i command.Invocation) error {
+	flags := command.Flags("core sweep")
+	age := flags.Duration("age", 24*time.Hour, "keep files that were stored more lately than that")
+	dry := flags.Bool("dry-run", false, "remove nothing, only say what there is")
+	progress := flags.Duration("progress", 10*time.Second, "time between two lines that say how far it is")
+	if _, err := i.Operand(flags, ""); err != nil {
+		return err
+	}
+	switch {
+	case *age < 0:
+		return fmt.Errorf("-age is %s, but must not be negative", *age)
+	case *progress <= 0:
+		return fmt.Errorf("-progress is %s, but must be longer than 0", *progress)
+	}
+	config, err := settings.Read[struct {
+		postgres.Config
+		Objects objects.Config `envPrefix:"OBJECTS_"`
+	}](prefix, i.Environ)
+	if err != nil {
+		return err
+	}
+	config.Objects.ReadOnly = *dry
+	files, err := objectStore(config.Objects)
+	if err != nil {
+		return err
+	}
+	db, err := postgres.Open(ctx, config.Config)
+	if err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	defer db.Close()
+
+	began := time.Now()
+	missing := make(chan string)
+	sweep := core.NewSweep(db, files, core.SweepTerms{
+		Before: began.Add(-*age), Dry: *dry,
+		Missing: func(tid core.TextureID, hash skin.Hash) {
+			missing <- fmt.Sprintf("texture %d has no file: %s", tid, hash)
+		},
+	})
+	ended := make(chan error)
+	go func() { ended <- sweep.Run(ctx) }()
+	ticker := time.NewTicker(*progress)
+	defer ticker.Stop()
+	for {
+		select {
+		case line := <-missing:
+			fmt.Fprintln(i.Stdout, line)
+		case <-ticker.C:
+			tellSweep(i.Stdout, "so far", sweep.Report(), time.Since(began))
+		case err := <-ended:
+			tellSweep(i.Stdout, "in all", sweep.Report(), time.Since(began))
+			return err
+		}
+	}
+}
+
+// tellSweep writes a line on what a sweep has come across.
+func tellSweep(out io.Writer, when string, r core.SweepReport, took time.Duration) {
+	const mebi = 1 << 20
+	fmt.Fprintf(out, "%s: %d files seen, %d named by no texture (%.1f MiB), %d removed, %d too young, %d in use, %d leftovers of uploads, %.1f MiB freed, "+
+		"%d textures without a file; %s, %.0f files a second\n",
+		when, r.Seen, r.Orphans, float64(r.OrphanBytes)/mebi, r.Removed, r.Young, r.Busy, r.Leftovers, float64(r.Freed)/mebi,
+		r.Missing, took.Round(time.Millisecond), float64(r.Seen)/took.Seconds())
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	environ, conn := environment(t, database), postgrestest.Conn(t, database)
+	root := strings.TrimPrefix(environ[1], "CORE_OBJECTS_URL=file://")
+	if out := succeed(t, nil, "", "help"); !strings.Contains(out, "core sweep ") {
+		t.Errorf("help lacks core sweep:\n%s", out)
+	}
+	fails(t, "-age", environ, "", "sweep", "-age", "-1s")
+	fails(t, "-progress", environ, "", "sweep", "-progress", "0s")
+	fails(t, "takes no argument", environ, "", "sweep", "all")
+	fails(t, "CORE_OBJECTS_URL", but(environ, "CORE_OBJECTS_URL", ""), "", "sweep")
+	fails(t, "CORE_DATABASE_URL", but(environ, "CORE_DATABASE_URL", ""), "", "sweep")
+
+	succeed(t, environ, "", "migrate")
+	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
+	sheet := paint.Explorer()
+	copy(sheet.Pix, uuid.NewString()) // tests share the locks on hashes
+	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", paintedFile(t, "Skin.png", sheet))
+	var hash string
+	row(t, conn, "SELECT encode(hash, 'hex') FROM textures", &hash)
+	texture := filepath.Join(root, hash[:2], hash+".png")
+
+	// Files of some age.
+	put := func(path string, age time.Duration) string {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	orphan := func(age time.Duration) string {
+		t.Helper()
+		name := skin.HashOf([]byte(root + age.String())).String()
+		return put(filepath.Join(root, name[:2], name+".png"), age)
+	}
+	old, middle, young := orphan(25*time.Hour), orphan(23*time.Hour), orphan(0)
+	leftover, foreign := put(filepath.Join(root, ".unfinished-1"), 2*time.Hour), put(filepath.Join(root, "notes.txt"), 48*time.Hour)
+	there := func(want bool, paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			if _, err := os.Stat(path); want != (err == nil) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is there: %v; want %t", path, err, want)
+			}
+		}
+	}
+	says := func(want string, args ...string) {
+		t.Helper()
+		if out := succeed(t, environ, "", append([]string{"sweep"}, args...)...); !strings.Contains(out, "in all: "+want) {
+			t.Errorf("it says %q; want %q", out, want)
+		}
+	}
+
+	says("4 files seen, 1 named by no texture (0.0 MiB), 0 removed, 2 too young, 0 in use, 1 leftovers of uploads, 0.0 MiB freed, 0 textures without a file; ", "-dry-run")
+	there(true, texture, old, middle, young, leftover, foreign, filepath.Join(root, ".veneer"))
+	says("4 files seen, 1 named by no texture (0.0 MiB), 1 removed, 2 too young, 0 in use, 1 leftovers")
+	there(false, old, leftover)
+	says("3 files seen, 1 named by no texture (0.0 MiB), 1 removed, 1 too young", "-age", "22h30m")
+	there(false, middle)
+	there(true, texture, young, foreign, filepath.Join(root, ".veneer"))
+	if out := succeed(t, environ, "", "sweep", "-age", "0s", "-progress", "1ns"); !strings.HasPrefix(out, "so far: ") {
+		t.Errorf("it says %q; want how far it is", out)
+	}
+	there(false, young)
+
+	if err := os.Remove(texture); err != nil {
+		t.Fatal(err)
+	}
+	out, err := invoke(t, environ, "", "sweep")
+	if err == nil || !strings.Contains(err.Error(), "textures without a file: 1") ||
+		!strings.HasPrefix(out, "texture 1 has no file: "+hash+"\nin all: 0 files seen, ") {
+		t.Errorf("it says %q and %v", out, err)
+	}
+}
