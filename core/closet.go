@@ -58,7 +58,9 @@ type Closets struct {
 
 // NewClosets returns the closets kept in a store.
 func NewClosets(store ClosetStore, quotas Quotas, scores Scores) *Closets {
-	return &Closets{store: store, terms: Terms{Quotas: quotas, Cost: scores.ClosetItem}}
+	return &Closets{store: store, terms: Terms{
+		Quotas: quotas, Cost: scores.ClosetItem, Refund: scores.RefundClosetItem, Reward: scores.LikeReward,
+	}}
 }
 
 // Bounds of a page.
@@ -69,16 +71,21 @@ const (
 	maxPage = 1 << 31
 )
 
+// addPage takes note of a page that nobody can have.
+func (f *fieldFaults) addPage(page, perPage int) {
+	if page < 1 || page > maxPage {
+		f.add(fault.Field("page", "The page must be at least 1, and no more than %d.", maxPage))
+	}
+	if perPage < 1 || perPage > maxPerPage {
+		f.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
+	}
+}
+
 // List returns a page of the closet of a ticket's user. A page past the end is
 // empty.
 func (c *Closets) List(ctx context.Context, ticket Ticket, query ClosetQuery) (ClosetPage, error) {
 	var wrong fieldFaults
-	if query.Page < 1 || query.Page > maxPage {
-		wrong.add(fault.Field("page", "The page must be at least 1, and no more than %d.", maxPage))
-	}
-	if query.PerPage < 1 || query.PerPage > maxPerPage {
-		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
-	}
+	wrong.addPage(query.Page, query.PerPage)
 	query.Name = strings.TrimSpace(query.Name)
 	if !plain(query.Name) || utf8.RuneCountInString(query.Name) > maxName {
 		wrong.add(fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName))

@@ -117,7 +117,7 @@ type Players struct {
 
 // NewPlayers returns the players kept in a store.
 func NewPlayers(store PlayerStore, names *PlayerNames, quotas Quotas, scores Scores) *Players {
-	return &Players{store: store, names: names, terms: Terms{Quotas: quotas, Cost: scores.Player}}
+	return &Players{store: store, names: names, terms: Terms{Quotas: quotas, Cost: scores.Player, Refund: scores.RefundPlayer}}
 }
 
 // List returns the players of a ticket's user by pid.

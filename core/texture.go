@@ -78,14 +78,14 @@ type Textures struct {
 	files  FileStore
 	limits skin.Limits
 	quotas Quotas
-	cost   int64         // for each KiB
+	scores Scores
 	slots  chan struct{} // a token is an upload being worked on
 }
 
 // NewTextures returns the textures kept in a store, their files in another.
 func NewTextures(store TextureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
 	return &Textures{
-		store: store, files: files, limits: limits.Limits, quotas: quotas, cost: scores.TextureKiB,
+		store: store, files: files, limits: limits.Limits, quotas: quotas, scores: scores,
 		slots: make(chan struct{}, limits.AtOnce),
 	}
 }
@@ -122,12 +122,19 @@ func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (
 
 	return t.store.AddTexture(ctx, NewTexture{
 		Name: title, Type: read.Type, Hash: read.Hash, Pixels: read.Pixels, Bytes: len(read.File), Uploader: uploader, Public: upload.Public,
-	}, Terms{Quotas: t.quotas, Cost: t.cost * int64(kib(len(read.File)))}, func(ctx context.Context) error {
+	}, t.terms(len(read.File), upload.Public), func(ctx context.Context) error {
 		if err := t.files.Put(ctx, read.Hash, read.File); err != nil {
 			return fmt.Errorf("store texture file %s: %w", read.Hash, err)
 		}
 		return nil
 	})
+}
+
+// terms returns the terms of an upload.
+func (t *Textures) terms(bytes int, public bool) Terms {
+	return Terms{
+		Quotas: t.quotas, Cost: t.scores.TextureRate(public) * int64(kib(bytes)), Refund: t.scores.RefundTexture, Reward: t.scores.UploadReward,
+	}
 }
 
 // Exists returns the Duplicate fault of an upload whose pixels are known

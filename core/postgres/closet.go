@@ -74,10 +74,17 @@ func (db *DB) Closet(ctx context.Context, ticket core.Ticket, query core.ClosetQ
 }
 
 // Who changes a closet locks its user, whose items are counted, and then the
-// texture, whose likes are.
-const lockTexture = `SELECT tid FROM textures WHERE tid = $1 FOR NO KEY UPDATE`
+// texture, whose likes are. Where likes are rewarded, the uploader is locked with
+// the user.
+const (
+	lockTexture = `SELECT tid FROM textures WHERE tid = $1 FOR NO KEY UPDATE`
 
-const insertClosetItem = `
+	lockUserAndUploader = `
+	SELECT uid FROM users WHERE uid IN ($1, (SELECT uploader FROM textures WHERE tid = $2)) ORDER BY uid FOR NO KEY UPDATE`
+)
+
+const (
+	addedClosetItem = `
 	WITH verdict AS (
 		SELECT u.uid, t.type = 'cape' AS cape, CASE
 			WHEN t.tid IS NULL THEN 'missing'
@@ -89,22 +96,42 @@ const insertClosetItem = `
 		END AS flaw
 		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
 	), added AS (
-		INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $2, cape, $3 FROM verdict WHERE flaw = ''
+		INSERT INTO closet_items (uid, tid, cape, item_name, refund)
+		SELECT uid, $2, cape, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM verdict WHERE flaw = ''
 		RETURNING uid, tid
-	), liked AS (
+	)`
+
+	likedTexture = `, liked AS (
 		UPDATE textures t SET likes = likes + 1 FROM added a WHERE t.tid = a.tid
-	), charged AS (
-		UPDATE users u SET score = score - $5 FROM added a WHERE u.uid = a.uid AND $5 > 0
-	)
+	)`
+
+	// Only others are fans, and only one more of them than there ever were earns.
+	rewardedTexture = `, fans AS (
+		SELECT t.tid, t.uploader, t.rewarded_likes, t.likes + 1 - (SELECT count(*) FROM closet_items c WHERE c.uid = t.uploader AND c.tid = t.tid) AS number
+		FROM added a JOIN textures t USING (tid) WHERE $7::bigint > 0 AND t.uploader <> a.uid
+	), liked AS (
+		UPDATE textures t SET likes = likes + 1, rewarded_likes = greatest(rewarded_likes, (SELECT number FROM fans)) FROM added a WHERE t.tid = a.tid
+	), due AS (
+		SELECT 1 AS n, uid, -$5 AS amount, 'closet_item' AS reason, 'texture:' || tid AS subject FROM added WHERE $5 > 0
+		UNION ALL
+		SELECT 2, uploader, $7, 'like', 'texture:' || tid FROM fans WHERE number > rewarded_likes
+	)` + charged
+
+	selectVerdict = `
 	SELECT flaw FROM verdict`
+)
 
 // AddClosetItem adds a texture to a closet.
 func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
-	verdicts, err := collect[struct{ Flaw string }](ctx, db.pool,
-		statement{lockUser, []any{user}},
-		statement{lockTexture, []any{texture}},
-		statement{insertClosetItem, []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost}},
-	)
+	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund}
+	lock, add := statement{lockUser, []any{user}}, statement{addedClosetItem + likedTexture + selectVerdict, args}
+	if terms.Reward > 0 {
+		lock = statement{lockUserAndUploader, []any{user, texture}}
+	}
+	if !terms.Free() {
+		add = statement{addedClosetItem + rewardedTexture + selectVerdict, append(args, terms.Reward)}
+	}
+	verdicts, err := collect[struct{ Flaw string }](ctx, db.pool, lock, statement{lockTexture, []any{texture}}, add)
 	switch {
 	case err != nil:
 		return failure("add a closet item", err)
@@ -158,7 +185,7 @@ const lockOwnWearers = `
 const deleteClosetItem = `
 	WITH removed AS (
 		DELETE FROM closet_items WHERE uid = $1 AND tid = $2
-		RETURNING uid, tid
+		RETURNING uid, tid, refund
 	), unliked AS (
 		UPDATE textures t SET likes = likes - 1 FROM removed r WHERE t.tid = r.tid
 		RETURNING t.tid, NOT t.public AND t.uploader IS DISTINCT FROM $1 AS lost
@@ -169,7 +196,8 @@ const deleteClosetItem = `
 		RETURNING p.pid, p.name_key, p.uuid
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM undressed
-	)
+	), due AS (` + refundedItems + `
+	)` + charged + `
 	SELECT tid FROM removed`
 
 // RemoveClosetItem removes an item.

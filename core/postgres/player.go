@@ -22,23 +22,33 @@ func (db *DB) Players(ctx context.Context, ticket core.Ticket) ([]core.Player, e
 	return readFor[core.Player](ctx, db, ticket, statement{selectPlayers, []any{ticket.Token.User}})
 }
 
-const insertPlayer = `
+const (
+	addedPlayer = `
 	WITH added AS (
-		INSERT INTO players (uid, name, name_key)
-		SELECT uid, $2, $3 FROM users
+		INSERT INTO players (uid, name, name_key, refund)
+		SELECT uid, $2, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM users
 		WHERE uid = $1 AND score >= $5 AND ($4 = 0 OR (SELECT count(*) FROM players WHERE uid = $1) < $4)
 		RETURNING *
-	), charged AS (
-		UPDATE users u SET score = score - $5 FROM added a WHERE u.uid = a.uid AND $5 > 0
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM added
-	)
+	)`
+
+	boughtPlayer = addedPlayer + `, due AS (
+		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM added
+	)` + charged
+
+	selectAddedPlayer = `
 	SELECT ` + playerColumns + ` FROM added`
+)
 
 // CreatePlayer adds a player.
 func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, terms core.Terms) (core.Player, error) {
 	most := terms.Quotas.Players
-	scores, players, err := grant[core.Player](ctx, db, owner, statement{insertPlayer, []any{owner, player.Name, player.Key, most, terms.Cost}})
+	sql := boughtPlayer + selectAddedPlayer
+	if terms.Free() {
+		sql = addedPlayer + selectAddedPlayer
+	}
+	scores, players, err := grant[core.Player](ctx, db, owner, statement{sql, []any{owner, player.Name, player.Key, most, terms.Cost, terms.Refund}})
 	switch {
 	case err != nil:
 		return core.Player{}, playerFailure("add a player", err)
@@ -113,12 +123,25 @@ const deletePlayer = withTarget + `changed AS (
 		RETURNING p.*
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
-	)` + selectChanged
+	), due AS (
+		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed WHERE refund > 0
+	)` + charged + selectChanged
 
-// DeletePlayer removes a player.
+// DeletePlayer removes a player. The owner, who may get score back, is locked first.
 func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.PlayerID) error {
-	_, err := db.changePlayer(ctx, "delete a player", deletePlayer, owner, player)
-	return err
+	players, err := collect[core.Player](ctx, db.pool,
+		statement{lockUser, []any{owner}},
+		statement{lockPlayer, []any{player}},
+		statement{deletePlayer, []any{owner, player}},
+	)
+	if err != nil {
+		return failure("delete a player", err)
+	}
+	if err := owned(players, owner); err != nil {
+		return err
+	}
+	db.ring()
+	return nil
 }
 
 const renamePlayer = withTarget + `changed AS (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,21 +42,34 @@ const selectRoom = `
 
 // insertTexture adds nothing when another upload of the same pixels has won: it
 // waits for that one to commit, and the duplicate is there to be seen then.
-const insertTexture = `
+const (
+	addedTexture = `
 	WITH room AS (` + selectRoom + `
 	), added AS (
-		INSERT INTO textures (name, type, hash, pixels, bytes, uploader, public, likes)
-		SELECT $7, $8, $9, $10, $2, uid, $11, 1 FROM room WHERE flaw = ''
+		INSERT INTO textures (name, type, hash, pixels, bytes, uploader, public, likes, paid, refundable)
+		SELECT $7, $8, $9, $10, $2, uid, $11, 1, nullif($3::bigint, 0), $12 FROM room WHERE flaw = ''
 		ON CONFLICT DO NOTHING
 		RETURNING *
 	), kept AS (
 		INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uploader, tid, type = 'cape', name FROM added
-	), charged AS (
-		UPDATE users u SET score = score - $3 FROM added a WHERE u.uid = a.uploader AND $3 > 0
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM added
-	)
+	)`
+
+	boughtTexture = addedTexture + `, due AS (
+		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM added WHERE $3 > 0
+		UNION ALL
+		SELECT 2, uploader, $13::bigint, 'upload_reward', 'texture:' || tid FROM added JOIN users u ON u.uid = uploader
+		WHERE $13 > 0 AND u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = $1)
+	)` + charged
+
+	selectAddedTexture = `
 	SELECT r.flaw, a.tid, a.upload_at FROM room r LEFT JOIN added a ON true`
+
+	updateRewardedTextures = `
+	UPDATE users SET rewarded_textures = t.number
+	FROM (SELECT count(*) AS number FROM textures WHERE uploader = $1) t WHERE uid = $1 AND rewarded_textures < t.number`
+)
 
 // AddTexture records a texture whose file put stores. It takes two round trips,
 // one before put and one after, and the transaction begins and ends in them.
@@ -100,8 +114,15 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		var won []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
-		statement{insertTexture, append(room, texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public)}.
-			queue(&batch).Query(into(&after))
+		args := slices.Concat(room, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund})
+		if terms.Free() {
+			batch.Queue(addedTexture+selectAddedTexture, args...).Query(into(&after))
+		} else {
+			batch.Queue(boughtTexture+selectAddedTexture, append(args, terms.Reward)...).Query(into(&after))
+		}
+		if terms.Reward > 0 {
+			batch.Queue(updateRewardedTextures, texture.Uploader)
+		}
 		duplicate.queue(&batch).Query(into(&won))
 		batch.Queue("COMMIT")
 		if err := conn.SendBatch(ctx, &batch).Close(); err != nil {

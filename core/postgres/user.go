@@ -21,6 +21,8 @@ const insertUser = `
 		INSERT INTO players (uid, name, name_key)
 		SELECT uid, $7, $8 FROM u WHERE $8::text <> ''
 		RETURNING *
+	), booked AS (
+		INSERT INTO score_changes (uid, amount, balance, reason) SELECT uid, score, score, 'registration' FROM u WHERE score > 0
 	), noted AS (
 		INSERT INTO changes (keys)
 		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ` + playerKeys + ` END

@@ -1,0 +1,243 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+var _ core.ScoreStore = (*DB)(nil)
+
+// charged is the one place where scores change. It books what a CTE named due
+// holds, negative amounts for charges: of one user in the order of n. The users
+// must be locked, by uid where they are several, before the statement begins, which
+// also sees to it that a charge is covered; the table's checks are the last resort.
+//
+// A statement in which nobody's score changes does without it: even if there is
+// nothing due it takes longer to begin.
+const charged = `, charged AS (
+		UPDATE users u SET score = u.score + d.total
+		FROM (SELECT uid, sum(amount)::bigint AS total FROM due GROUP BY uid) d WHERE u.uid = d.uid
+		RETURNING u.uid, u.score - d.total AS before
+	), booked AS (
+		INSERT INTO score_changes (uid, amount, balance, reason, subject)
+		SELECT uid, amount, before + sum(amount) OVER (PARTITION BY uid ORDER BY n), reason, subject
+		FROM due JOIN charged USING (uid) ORDER BY uid, n
+	)`
+
+const chargeUser = `
+	WITH due AS (
+		SELECT 1 AS n, uid, -$2::bigint AS amount, $3::text AS reason, $4::text AS subject
+		FROM users WHERE uid = $1 AND score >= $2
+	)` + charged + `
+	SELECT uid FROM charged`
+
+// charge takes an amount from a user's score, or adds to it if the amount is
+// negative. It locks the user, so a transaction that charges several goes by uid,
+// and before it locks any texture or player. It returns ErrSignedOut when there is
+// no such user and ErrScore when the score does not cover the amount, and has
+// changed nothing then.
+func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reason, subject string) error {
+	if amount == 0 {
+		return nil
+	}
+	var scores []struct{ Score int64 }
+	var paid []struct{ UID core.UserID }
+	var batch pgx.Batch
+	batch.Queue(lockUser, user).Query(into(&scores))
+	batch.Queue(chargeUser, user, amount, reason, subject).Query(into(&paid))
+	switch err := tx.SendBatch(ctx, &batch).Close(); {
+	case err != nil:
+		return err
+	case len(scores) == 0:
+		return core.ErrSignedOut
+	case len(paid) == 0:
+		return core.ErrScore(amount)
+	default:
+		return nil
+	}
+}
+
+const lockScores = `
+	SELECT uid FROM users WHERE uid IN (
+		SELECT uploader FROM textures WHERE tid = $1
+		UNION
+		SELECT uid FROM closet_items WHERE tid = $1 AND refund > 0
+	)
+	ORDER BY uid FOR NO KEY UPDATE`
+
+// lockScoresOf locks those whose score changes when a texture goes, or its
+// visibility does. It comes before the texture is locked. Should somebody come to
+// keep the texture in between, two may wait for each other, and one tries again.
+func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
+	_, err := tx.Exec(ctx, lockScores, texture)
+	return err
+}
+
+// refundedItems is what is due for closet items that a CTE named removed holds.
+const refundedItems = `
+		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject
+		FROM removed WHERE refund > 0`
+
+const refundTextureAndItems = `
+	WITH removed AS (
+		SELECT uid, tid, refund FROM closet_items WHERE tid = $1
+	), due AS (` + refundedItems + `
+		UNION ALL
+		SELECT 0, uploader, paid, 'texture_refund', 'texture:' || tid
+		FROM textures WHERE tid = $1 AND refundable AND paid > 0 AND uploader > 0
+	)` + charged + `
+	SELECT FROM charged`
+
+// refundTexture gives back what a texture and its closet items cost. It comes
+// after lockScoresOf, once the texture is locked, and before it and its items are
+// deleted.
+func refundTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
+	_, err := tx.Exec(ctx, refundTextureAndItems, texture)
+	return err
+}
+
+const movePaid = `
+	WITH moved AS (
+		SELECT tid, uploader AS uid, greatest((bytes + 1023) / 1024 * $3::bigint, -coalesce(paid, 0)) AS cost
+		FROM textures WHERE tid = $1 AND public <> $2
+	), covered AS (
+		SELECT m.* FROM moved m JOIN users USING (uid) WHERE cost <> 0 AND score >= cost
+	), kept AS (
+		UPDATE textures t SET paid = nullif(coalesce(t.paid, 0) + c.cost, 0) FROM covered c WHERE t.tid = c.tid
+	), due AS (
+		SELECT 1 AS n, uid, -cost AS amount, 'visibility' AS reason, 'texture:' || tid AS subject FROM covered
+	)` + charged + `
+	SELECT cost, EXISTS (SELECT FROM covered) AS covered FROM moved WHERE uid > 0`
+
+// moveCost charges the uploader of a texture that becomes public, or private, for
+// the difference between the two prices of today, or gives it back, but never more
+// than was paid. It comes after lockScoresOf, once the texture is locked, and before
+// the texture changes. It returns ErrScore, and has changed nothing, when the
+// uploader's score does not cover the difference. What administrators do to others'
+// textures costs nobody anything: they do without it.
+func moveCost(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
+	rows, _ := tx.Query(ctx, movePaid, texture, public, scores.TextureRate(public)-scores.TextureRate(!public)) // CollectRows reports the error
+	moves, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
+		Cost    int64
+		Covered bool
+	}])
+	if err == nil && len(moves) > 0 && moves[0].Cost != 0 && !moves[0].Covered {
+		return core.ErrScore(moves[0].Cost)
+	}
+	return err
+}
+
+const selectScoreChanges = `
+	WITH page AS (
+		SELECT * FROM score_changes WHERE uid = $1 ORDER BY id DESC LIMIT $2 OFFSET ($3::bigint - 1) * $2
+	), counted AS (
+		SELECT count(*) AS total FROM score_changes WHERE uid = $1
+	)
+	SELECT c.total, p.changed_at AS at, coalesce(p.amount, 0) AS amount, coalesce(p.balance, 0) AS balance,
+		coalesce(p.reason, '') AS reason, coalesce(p.subject, '') AS subject
+	FROM counted c LEFT JOIN page p ON true
+	ORDER BY p.id DESC`
+
+// ScoreChanges lists changes of a score.
+func (db *DB) ScoreChanges(ctx context.Context, ticket core.Ticket, query core.ScoreQuery) (core.ScorePage, error) {
+	rows, err := readFor[struct {
+		Total           int
+		At              *time.Time
+		Amount, Balance int64
+		Reason, Subject string
+	}](ctx, db, ticket, statement{selectScoreChanges, []any{ticket.Token.User, query.PerPage, query.Page}})
+	if err != nil {
+		return core.ScorePage{}, err
+	}
+	page := core.ScorePage{Total: rows[0].Total}
+	for _, row := range rows {
+		if row.At == nil {
+			break // the page is empty
+		}
+		page.Changes = append(page.Changes, core.ScoreChange{
+			At: *row.At, Amount: row.Amount, Balance: row.Balance, Reason: row.Reason, Subject: row.Subject,
+		})
+	}
+	return page, nil
+}
+
+// The reward comes before the day is noted, since it asks whether that is still to
+// be done.
+const (
+	unsigned = `uid = $1 AND (signed_on IS NULL OR signed_on < $2::date)`
+
+	rewardSign = `
+	WITH due AS (
+		SELECT 1 AS n, uid, $3::bigint AS amount, 'sign' AS reason, '' AS subject FROM users WHERE ` + unsigned + `
+	)` + charged + `
+	SELECT FROM charged`
+
+	updateSigned = `
+	WITH signed AS (
+		UPDATE users SET signed_on = $2, last_sign_at = $3 WHERE ` + unsigned + `
+		RETURNING score, signed_on
+	)
+	SELECT score, signed_on, true AS fresh FROM signed
+	UNION ALL
+	SELECT score, signed_on, false FROM users WHERE uid = $1 AND NOT EXISTS (SELECT FROM signed)`
+)
+
+// Sign notes that a user signs in for the day.
+func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward int64) (core.SignIn, error) {
+	statements := []statement{{lockUser, []any{user}}}
+	if reward > 0 {
+		statements = append(statements, statement{rewardSign, []any{user, now, reward}})
+	}
+	rows, err := collect[struct {
+		Score    int64
+		SignedOn time.Time
+		Fresh    bool
+	}](ctx, db.pool, append(statements, statement{updateSigned, []any{user, now, now}})...)
+	row, err := only(rows, failure("sign in for the day", err), core.ErrSignedOut)
+	if err != nil {
+		return core.SignIn{}, err
+	}
+	next := row.SignedOn.AddDate(0, 0, 1)
+	if !row.Fresh {
+		return core.SignIn{}, core.ErrSigned(next)
+	}
+	return core.SignIn{Gained: reward, Score: row.Score, Next: next}, nil
+}
+
+// trimmedScoreChanges bounds a trimming transaction.
+const trimmedScoreChanges = 1000
+
+// trimScoreChanges makes the last of a user's old changes stand for all up to it:
+// their sum is the balance after it. Where that is 0, nothing need stand for them.
+const trimScoreChanges = `
+	WITH old AS (
+		SELECT uid, id FROM score_changes WHERE changed_at < $1 AND reason <> 'carried' ORDER BY changed_at LIMIT $2
+	), last AS (
+		SELECT uid, max(id) AS id FROM old GROUP BY uid
+	), gone AS (
+		DELETE FROM score_changes c USING last l WHERE c.uid = l.uid AND (c.id < l.id OR c.id = l.id AND c.balance = 0)
+		RETURNING c.id
+	), carried AS (
+		UPDATE score_changes c SET amount = c.balance, reason = 'carried', subject = '' FROM last l
+		WHERE c.uid = l.uid AND c.id = l.id AND c.balance > 0
+	)
+	SELECT (SELECT count(*) FROM old) AS old, (SELECT count(*) FROM gone) AS gone`
+
+// TrimScoreChanges puts one change in the place of each user's old ones.
+func (db *DB) TrimScoreChanges(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for {
+		rows, err := collect[struct{ Old, Gone int }](ctx, db.pool, statement{trimScoreChanges, []any{before, trimmedScoreChanges}})
+		if err != nil {
+			return total, failure("trim changes of scores", err)
+		}
+		total += rows[0].Gone
+		if rows[0].Old < trimmedScoreChanges {
+			return total, nil
+		}
+	}
+}
