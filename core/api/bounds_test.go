@@ -209,6 +209,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"fields of a form | 64 | 400 |", // which is no setting
 		fmt.Sprintf("header block | %s | 431 |", kibibytes(site.Limits.HeaderBytes)),
 		"notifications | kept for a year | |", // which the program sees to
+		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", site.Scores.Kept.Hours()/24),
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)

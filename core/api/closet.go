@@ -20,29 +20,22 @@ type pivotBody struct {
 	ItemName string `json:"item_name"`
 }
 
-// closetPageBody is a page of a closet as the API writes it.
-type closetPageBody struct {
-	PerPage     int              `json:"per_page"`
-	From        int              `json:"from"` // number of the first item, 0 on an empty page
-	To          int              `json:"to"`   // number of the last item, 0 on an empty page
-	Total       int              `json:"total"`
-	CurrentPage int              `json:"current_page"`
-	LastPage    int              `json:"last_page"`
-	Data        []closetItemBody `json:"data"`
+// pageBody is a page of something as the API writes it.
+type pageBody[T any] struct {
+	PerPage     int `json:"per_page"`
+	From        int `json:"from"` // number of the first item, 0 on an empty page
+	To          int `json:"to"`   // number of the last item, 0 on an empty page
+	Total       int `json:"total"`
+	CurrentPage int `json:"current_page"`
+	LastPage    int `json:"last_page"`
+	Data        []T `json:"data"`
 }
 
-func toClosetPageBody(query core.ClosetQuery, page core.ClosetPage) closetPageBody {
-	body := closetPageBody{
-		PerPage: query.PerPage, Total: page.Total, CurrentPage: query.Page,
-		LastPage: max(1, (page.Total+query.PerPage-1)/query.PerPage),
-		Data:     make([]closetItemBody, len(page.Items)),
-	}
-	for i, item := range page.Items {
-		body.Data[i] = closetItemBody{toTextureBody(item.Texture), pivotBody{item.ItemName}}
-	}
-	if len(page.Items) > 0 {
-		body.From = (query.Page-1)*query.PerPage + 1
-		body.To = body.From + len(page.Items) - 1
+func toPageBody[T any](page, perPage, total int, items []T) pageBody[T] {
+	body := pageBody[T]{PerPage: perPage, Total: total, CurrentPage: page, LastPage: max(1, (total+perPage-1)/perPage), Data: items}
+	if len(items) > 0 {
+		body.From = (page-1)*perPage + 1
+		body.To = body.From + len(items) - 1
 	}
 	return body
 }
@@ -68,7 +61,11 @@ func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket cor
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageBody(query, page))
+	items := make([]closetItemBody, len(page.Items))
+	for i, item := range page.Items {
+		items[i] = closetItemBody{toTextureBody(item.Texture), pivotBody{item.ItemName}}
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, toPageBody(query.Page, query.PerPage, page.Total, items))
 }
 
 // addClosetItem handles POST /api/closet.

@@ -335,6 +335,8 @@ func forTheRest(t *testing.T, s *site, said hearing) {
 		c.read(t, "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"),
 	)
 
+	said.hear(t, c.sign(t), c.sign(t), c.get(t, "/api/user/score"), c.get(t, "/api/user/score?perPage=101"))
+
 	classic := stranger.texture(t, "name=A&type=skin", skinFile(t, 1))
 	private := stranger.texture(t, "name=B&type=skin&public=false", skinFile(t, 2))
 	const missing = "999999"

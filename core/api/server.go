@@ -39,6 +39,7 @@ type Parts struct {
 	Closets       *core.Closets
 	Textures      *core.Textures
 	Notifications *core.Notifications
+	Ledger        *core.Ledger
 }
 
 // Server answers /api.
@@ -143,6 +144,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/user/password", s.signedIn(s.changePassword))
 	handle(fasthttp.MethodGet, "/api/user/notifications", s.ticketed(s.notifications))
 	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.signedIn(s.readNotification))
+
+	handle(fasthttp.MethodGet, "/api/user/score", s.ticketed(s.scoreChanges))
+	handle(fasthttp.MethodPost, "/api/user/sign", s.signedIn(s.sign))
 
 	handle(fasthttp.MethodGet, "/api/players", s.ticketed(s.players))
 	handle(fasthttp.MethodPost, "/api/players", s.signedIn(s.createPlayer))

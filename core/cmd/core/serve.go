@@ -110,6 +110,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	}
 	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
 	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
+	background.Go(func() { trim(work, log, "changes of scores", parts.Ledger.Trim) })
 
 	known := metrics.NewSet()
 	db.Expose(known)
@@ -145,6 +146,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Closets:       core.NewClosets(db, c.Quotas, c.Scores),
 		Textures:      core.NewTextures(db, files, c.Textures, c.Quotas, c.Scores),
 		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
+		Ledger:        core.NewLedger(db, c.Scores, time.Now),
 	}, nil
 }
 
