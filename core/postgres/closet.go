@@ -112,7 +112,7 @@ const (
 	), liked AS (
 		UPDATE textures t SET likes = likes + 1, rewarded_likes = greatest(rewarded_likes, (SELECT number FROM fans)) FROM added a WHERE t.tid = a.tid
 	), due AS (
-		SELECT 1 AS n, uid, -$5 AS amount, 'closet_item' AS reason, 'texture:' || tid AS subject FROM added WHERE $5 > 0
+		SELECT 1 AS n, uid, -$5 AS amount, 'closet_item' AS reason, 'texture:' || tid AS subject FROM added
 		UNION ALL
 		SELECT 2, uploader, $7, 'like', 'texture:' || tid FROM fans WHERE number > rewarded_likes
 	)` + charged

@@ -1,5 +1,11 @@
 package postgres
 
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
 // What other parts of the package do within their transactions.
 var (
 	Charge        = charge
@@ -7,3 +13,17 @@ var (
 	MoveCost      = moveCost
 	RefundTexture = refundTexture
 )
+
+// MigrateTo brings the schema to a version, up or down.
+func (db *DB) MigrateTo(ctx context.Context, version int32) error {
+	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	m, err := migrator(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return m.MigrateTo(ctx, version)
+}

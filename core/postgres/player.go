@@ -124,7 +124,7 @@ const deletePlayer = withTarget + `changed AS (
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	), due AS (
-		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed WHERE refund > 0
+		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed
 	)` + charged + selectChanged
 
 // DeletePlayer removes a player. The owner, who may get score back, is locked first.

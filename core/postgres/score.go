@@ -12,20 +12,21 @@ import (
 var _ core.ScoreStore = (*DB)(nil)
 
 // charged is the one place where scores change. It books what a CTE named due
-// holds, negative amounts for charges: of one user in the order of n. The users
-// must be locked, by uid where they are several, before the statement begins, which
-// also sees to it that a charge is covered; the table's checks are the last resort.
+// holds, negative amounts for charges, and nothing for those of 0 or NULL: of one
+// user in the order of n. The users must be locked, by uid where they are several,
+// before the statement begins, which also sees to it that a charge is covered; the
+// tables' checks are the last resort.
 //
 // A statement in which nobody's score changes does without it: even if there is
 // nothing due it takes longer to begin.
 const charged = `, charged AS (
 		UPDATE users u SET score = u.score + d.total
-		FROM (SELECT uid, sum(amount)::bigint AS total FROM due GROUP BY uid) d WHERE u.uid = d.uid
+		FROM (SELECT uid, sum(amount)::bigint AS total FROM due WHERE amount <> 0 GROUP BY uid) d WHERE u.uid = d.uid
 		RETURNING u.uid, u.score - d.total AS before
 	), booked AS (
 		INSERT INTO score_changes (uid, amount, balance, reason, subject)
 		SELECT uid, amount, before + sum(amount) OVER (PARTITION BY uid ORDER BY n), reason, subject
-		FROM due JOIN charged USING (uid) ORDER BY uid, n
+		FROM due JOIN charged USING (uid) WHERE amount <> 0 ORDER BY uid, n
 	)`
 
 const chargeUser = `
@@ -79,8 +80,7 @@ func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID) error 
 
 // refundedItems is what is due for closet items that a CTE named removed holds.
 const refundedItems = `
-		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject
-		FROM removed WHERE refund > 0`
+		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject FROM removed`
 
 const refundTextureAndItems = `
 	WITH removed AS (
@@ -88,7 +88,7 @@ const refundTextureAndItems = `
 	), due AS (` + refundedItems + `
 		UNION ALL
 		SELECT 0, uploader, paid, 'texture_refund', 'texture:' || tid
-		FROM textures WHERE tid = $1 AND refundable AND paid > 0 AND uploader > 0
+		FROM textures WHERE tid = $1 AND refundable
 	)` + charged + `
 	SELECT FROM charged`
 

@@ -57,10 +57,10 @@ const (
 	)`
 
 	boughtTexture = addedTexture + `, due AS (
-		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM added WHERE $3 > 0
+		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM added
 		UNION ALL
 		SELECT 2, uploader, $13::bigint, 'upload_reward', 'texture:' || tid FROM added JOIN users u ON u.uid = uploader
-		WHERE $13 > 0 AND u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = $1)
+		WHERE u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = $1)
 	)` + charged
 
 	selectAddedTexture = `

@@ -1,0 +1,462 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// event is something that may change scores, at the prices of the moment.
+type event struct {
+	what    string
+	word    string // a name that nobody has
+	user    core.UserID
+	texture core.TextureID
+	player  core.PlayerID
+	terms   core.Terms
+	scores  core.Scores // prices of visibility
+	amount  int64
+	day     int
+	public  bool
+}
+
+// cast is who and what takes part in a history.
+type cast struct {
+	mu       sync.Mutex
+	words    int
+	users    []core.UserID
+	textures []core.TextureID
+	players  []core.PlayerID
+}
+
+// pick returns any of some, or none where there is none.
+func pick[T any](random *rand.Rand, some []T) (one T) {
+	if len(some) > 0 {
+		one = some[random.IntN(len(some))]
+	}
+	return one
+}
+
+// happening returns a random event.
+func (c *cast) happening(random *rand.Rand) event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.words++
+	amount := func(most int64) int64 { return max(0, random.Int64N(2*most)-most+1) } // often 0
+	return event{
+		what: pick(random, []string{
+			"register", "upload", "upload", "upload", "like", "like", "like", "like", "like", "unlike", "unlike", "unlike", "add player", "add player",
+			"delete player", "sign", "charge", "charge", "move", "move", "delete texture", "delete user", "trim",
+		}),
+		word: fmt.Sprintf("w%d", c.words),
+		user: pick(random, c.users), texture: pick(random, c.textures), player: pick(random, c.players),
+		terms:  core.Terms{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
+		scores: core.Scores{TextureKiB: amount(10), PrivateTextureKiB: amount(20)},
+		amount: random.Int64N(60) - 40, day: random.IntN(10), public: random.IntN(3) > 0,
+	}
+}
+
+// kibs is the size of all textures here.
+const kibs = 3
+
+// stage is where a history happens.
+type stage struct {
+	*postgres.DB
+	pool *pgxpool.Pool
+	cast *cast
+}
+
+func newStage(t *testing.T) (stage, ledger) {
+	t.Helper()
+	address := postgrestest.URL(t)
+	pool, err := pgxpool.New(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return stage{postgrestest.Connect(t, address), pool, new(cast)}, ledger{postgrestest.Conn(t, address)}
+}
+
+// perform makes an event happen, and returns the number of what it brought into
+// the world.
+func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
+	c := s.cast
+	tx := func(do func(pgx.Tx) error) error { return inTx(ctx, s.pool, do) }
+	switch e.what {
+	case "register":
+		user, err := s.CreateUser(ctx, core.NewUser{Email: e.word, EmailKey: e.word, Nickname: e.word, PasswordHash: "x", Score: e.terms.Cost})
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.users = append(c.users, user.ID)
+		}
+		return int64(user.ID), err
+	case "upload":
+		fresh := texture(e.user, skin.Steve, e.word, e.public)
+		fresh.Bytes = kibs << 10
+		added, err := s.AddTexture(ctx, fresh, e.terms, stored)
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.textures = append(c.textures, added.ID)
+		}
+		return int64(added.ID), err
+	case "add player":
+		added, err := s.CreatePlayer(ctx, e.user, player(e.word), e.terms)
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.players = append(c.players, added.ID)
+		}
+		return int64(added.ID), err
+	case "like":
+		return 0, s.AddClosetItem(ctx, e.user, e.texture, "N", e.terms)
+	case "unlike":
+		return 0, s.RemoveClosetItem(ctx, e.user, e.texture)
+	case "delete player":
+		return 0, s.DeletePlayer(ctx, e.user, e.player)
+	case "sign":
+		_, err := s.Sign(ctx, e.user, time.Date(2031, 1, 1+e.day, e.day, 0, 0, 0, time.UTC), e.terms.Reward)
+		return 0, err
+	case "charge":
+		return 0, tx(func(tx pgx.Tx) error { return postgres.Charge(ctx, tx, e.user, e.amount, "administrator", "") })
+	case "move":
+		return 0, tx(func(tx pgx.Tx) error { return moveTexture(ctx, tx, e.texture, e.public, e.scores) })
+	case "delete texture":
+		return 0, tx(func(tx pgx.Tx) error { return deleteTexture(ctx, tx, e.texture) })
+	case "delete user":
+		return 0, s.DeleteUser(ctx, proofOf(core.User{ID: e.user}))
+	default: // trim
+		_, err := s.TrimScoreChanges(ctx, time.Now().Add(time.Hour))
+		return 0, err
+	}
+}
+
+// model is what a history should come to.
+type model struct {
+	users    map[core.UserID]*modelUser
+	players  map[core.PlayerID]modelPlayer
+	textures map[core.TextureID]*modelTexture
+}
+
+type modelUser struct {
+	score    int64
+	rewarded int // the most textures while uploads were rewarded
+	signed   int // the day after the last that was signed
+}
+
+type modelPlayer struct {
+	owner  core.UserID
+	refund int64
+}
+
+type modelTexture struct {
+	uploader   core.UserID
+	public     bool
+	paid       int64
+	refundable bool
+	rewarded   int                   // the most fans while likes were rewarded
+	closets    map[core.UserID]int64 // what each gives back
+}
+
+// refund returns what a thing gives back that was bought under some terms.
+func refund(terms core.Terms) int64 {
+	if terms.Refund {
+		return terms.Cost
+	}
+	return 0
+}
+
+// earn adds to the score of a user, unless they are gone.
+func (m model) earn(user core.UserID, amount int64) {
+	if u := m.users[user]; u != nil {
+		u.score += amount
+	}
+}
+
+// foresee returns the kind of fault that an event should meet with, nil for none,
+// and otherwise what should come of it.
+func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
+	switch e.what {
+	case "register":
+		return nil, func(id int64) { m.users[core.UserID(id)] = &modelUser{score: e.terms.Cost} }
+	case "unlike":
+		return m.unlike(e)
+	case "delete player":
+		return m.deletePlayer(e)
+	case "move":
+		return m.move(e)
+	case "delete texture":
+		return nil, func(int64) { m.deleteTexture(e.texture) }
+	case "trim":
+		return nil, func(int64) {}
+	}
+	user := m.users[e.user]
+	switch {
+	case e.what == "charge" && e.amount == 0:
+		return nil, func(int64) {}
+	case user == nil:
+		return fault.Unauthenticated, nil
+	}
+	switch e.what {
+	case "delete user":
+		return nil, func(int64) { m.deleteUser(e.user) }
+	case "charge":
+		if user.score < e.amount {
+			return fault.ScoreTooLow, nil
+		}
+		return nil, func(int64) { user.score -= e.amount }
+	case "sign":
+		if e.day < user.signed {
+			return fault.Refused, nil
+		}
+		return nil, func(int64) { user.score, user.signed = user.score+e.terms.Reward, e.day+1 }
+	case "like":
+		return m.like(e)
+	}
+	if user.score < e.terms.Cost {
+		return fault.ScoreTooLow, nil
+	}
+	if e.what == "upload" {
+		return nil, func(id int64) { m.upload(e, core.TextureID(id)) }
+	}
+	return nil, func(id int64) {
+		user.score -= e.terms.Cost
+		m.players[core.PlayerID(id)] = modelPlayer{e.user, refund(e.terms)}
+	}
+}
+
+func (m model) upload(e event, id core.TextureID) {
+	user, number := m.users[e.user], 1
+	for _, x := range m.textures {
+		if x.uploader == e.user {
+			number++
+		}
+	}
+	user.score -= e.terms.Cost
+	if e.terms.Reward > 0 && number > user.rewarded {
+		user.score, user.rewarded = user.score+e.terms.Reward, number
+	}
+	m.textures[id] = &modelTexture{
+		uploader: e.user, public: e.public, paid: e.terms.Cost, refundable: e.terms.Refund, closets: map[core.UserID]int64{e.user: 0},
+	}
+}
+
+func (m model) like(e event) (refusal any, consequence func(id int64)) {
+	user, x := m.users[e.user], m.textures[e.texture]
+	if x == nil {
+		return fault.NotFound, nil
+	}
+	_, kept := x.closets[e.user]
+	switch {
+	case !x.public && x.uploader != e.user:
+		return fault.Forbidden, nil
+	case kept:
+		return fault.Duplicate, nil
+	case user.score < e.terms.Cost:
+		return fault.ScoreTooLow, nil
+	}
+	return nil, func(int64) {
+		user.score -= e.terms.Cost
+		x.closets[e.user] = refund(e.terms)
+		fans := len(x.closets)
+		if _, own := x.closets[x.uploader]; own {
+			fans--
+		}
+		if e.terms.Reward > 0 && x.uploader != 0 && x.uploader != e.user && fans > x.rewarded {
+			x.rewarded = fans
+			m.earn(x.uploader, e.terms.Reward)
+		}
+	}
+}
+
+func (m model) unlike(e event) (refusal any, consequence func(id int64)) {
+	x := m.textures[e.texture]
+	if x == nil {
+		return fault.NotFound, nil
+	}
+	back, kept := x.closets[e.user]
+	if !kept {
+		return fault.NotFound, nil
+	}
+	return nil, func(int64) {
+		delete(x.closets, e.user)
+		m.earn(e.user, back)
+	}
+}
+
+func (m model) deletePlayer(e event) (refusal any, consequence func(id int64)) {
+	switch p, ok := m.players[e.player]; {
+	case !ok:
+		return fault.NotFound, nil
+	case p.owner != e.user:
+		return fault.Forbidden, nil
+	default:
+		return nil, func(int64) {
+			delete(m.players, e.player)
+			m.earn(e.user, p.refund)
+		}
+	}
+}
+
+func (m model) move(e event) (refusal any, consequence func(id int64)) {
+	x := m.textures[e.texture]
+	if x == nil || x.public == e.public {
+		return nil, func(int64) {}
+	}
+	cost := max(kibs*(e.scores.TextureRate(e.public)-e.scores.TextureRate(!e.public)), -x.paid)
+	uploader := m.users[x.uploader]
+	if uploader != nil && uploader.score < cost {
+		return fault.ScoreTooLow, nil
+	}
+	return nil, func(int64) {
+		x.public = e.public
+		if uploader != nil {
+			x.paid += cost
+			uploader.score -= cost
+		}
+	}
+}
+
+func (m model) deleteTexture(tid core.TextureID) {
+	x := m.textures[tid]
+	if x == nil {
+		return
+	}
+	if x.refundable {
+		m.earn(x.uploader, x.paid)
+	}
+	for user, back := range x.closets {
+		m.earn(user, back)
+	}
+	delete(m.textures, tid)
+}
+
+func (m model) deleteUser(user core.UserID) {
+	delete(m.users, user)
+	for pid, p := range m.players {
+		if p.owner == user {
+			delete(m.players, pid)
+		}
+	}
+	for tid, x := range m.textures {
+		delete(x.closets, user)
+		switch {
+		case x.uploader != user:
+		case x.public:
+			x.uploader = 0
+		default:
+			delete(m.textures, tid)
+		}
+	}
+}
+
+// scores returns the score of every user.
+func (m model) scores() map[core.UserID]int64 {
+	scores := map[core.UserID]int64{}
+	for id, user := range m.users {
+		scores[id] = user.score
+	}
+	return scores
+}
+
+// scores returns the score of every user.
+func (l ledger) scores(t *testing.T) map[core.UserID]int64 {
+	t.Helper()
+	scores := map[core.UserID]int64{}
+	rows, _ := l.Query(t.Context(), "SELECT uid, score FROM users") // ForEachRow reports the error
+	var user core.UserID
+	var score int64
+	if _, err := pgx.ForEachRow(rows, []any{&user, &score}, func() error {
+		scores[user] = score
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return scores
+}
+
+// Whatever happens, one thing after another, scores are what they should be, and the
+// sum of their changes.
+func TestScoresInHistories(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			s, l := newStage(t)
+			random := rand.New(rand.NewPCG(seed, 0))
+			m := model{map[core.UserID]*modelUser{}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
+			for i := range 400 {
+				e := s.cast.happening(random)
+				want, consequence := m.foresee(e)
+				id, err := s.perform(t.Context(), e)
+				var got any
+				if err != nil {
+					got = fault.KindOf(err)
+				}
+				if got != want {
+					t.Fatalf("event %d, %+v: %v; want the fault %v", i, e, err, want)
+				}
+				if want == nil {
+					consequence(id)
+				}
+				if diff := cmp.Diff(m.scores(), l.scores(t)); diff != "" {
+					t.Fatalf("event %d, %+v: scores (-want +got):\n%s", i, e, diff)
+				}
+				l.adds(t, fmt.Sprintf("event %d, %+v", i, e))
+			}
+		})
+	}
+}
+
+// Whatever happens at once, every score is the sum of its changes at any moment, and
+// nobody fails for the others.
+func TestScoresInHistoriesAtOnce(t *testing.T) {
+	t.Parallel()
+	s, l := newStage(t)
+	for range 4 {
+		if _, err := s.perform(t.Context(), event{what: "register", word: fmt.Sprint(len(s.cast.users)), terms: core.Terms{Cost: 100}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var actors sync.WaitGroup
+	for seed := range uint64(8) {
+		actors.Go(func() {
+			random := rand.New(rand.NewPCG(seed, 1))
+			for range 150 {
+				e := s.cast.happening(random)
+				_, err := s.perform(t.Context(), e)
+				if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable) {
+					t.Errorf("%+v: %v", e, err)
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		actors.Wait()
+		close(ended)
+	}()
+	for {
+		l.adds(t, "at some moment")
+		select {
+		case <-ended:
+			l.adds(t, "in the end")
+			return
+		default:
+		}
+	}
+}

@@ -1,0 +1,465 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// ledger reads what a test wants to know of scores.
+type ledger struct{ *pgx.Conn }
+
+// of returns what changed a user's score, the oldest first, as in "-5 95 player".
+func (l ledger) of(t *testing.T, user core.UserID) []string {
+	t.Helper()
+	rows, _ := l.Query(t.Context(), // CollectRows reports the error
+		"SELECT amount || ' ' || balance || ' ' || reason FROM score_changes WHERE uid = $1 ORDER BY id", user)
+	return must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
+}
+
+// is checks what changed a user's score, and that nothing else is wrong.
+func (l ledger) is(t *testing.T, user core.UserID, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, l.of(t, user), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("what changed the score of user %d (-want +got):\n%s", user, diff)
+	}
+	l.adds(t, "")
+}
+
+// adds checks that every score is the sum of its changes, and was after each of
+// them what the row says.
+func (l ledger) adds(t *testing.T, after string) {
+	t.Helper()
+	var sums, balances int
+	if err := l.QueryRow(t.Context(), `
+		SELECT
+			(SELECT count(*) FROM users u WHERE score <> (SELECT coalesce(sum(amount), 0) FROM score_changes c WHERE c.uid = u.uid)),
+			(SELECT count(*) FROM (SELECT balance, sum(amount) OVER (PARTITION BY uid ORDER BY id) FROM score_changes) c WHERE balance <> sum)`,
+	).Scan(&sums, &balances); err != nil {
+		t.Fatal(err)
+	}
+	if sums != 0 || balances != 0 {
+		t.Errorf("%s: %d users have another score than the sum of its changes, and %d changes another balance", after, sums, balances)
+	}
+}
+
+// inTx does something in a transaction, and again if it loses against another.
+func inTx(ctx context.Context, beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}, do func(pgx.Tx) error,
+) error {
+	for {
+		err := pgx.BeginFunc(ctx, beginner, do)
+		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "40P01" {
+			return err
+		}
+	}
+}
+
+// deleteTexture deletes a texture and all that hangs on it, and gives back what was
+// paid.
+func deleteTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
+	if err := postgres.LockScoresOf(ctx, tx, texture); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "SELECT FROM textures WHERE tid = $1 FOR UPDATE", texture); err != nil {
+		return err
+	}
+	if err := postgres.RefundTexture(ctx, tx, texture); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "DELETE FROM closet_items WHERE tid = $1", texture); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "DELETE FROM textures WHERE tid = $1", texture)
+	return err
+}
+
+// moveTexture makes a texture public or private, and moves its cost.
+func moveTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
+	if err := postgres.LockScoresOf(ctx, tx, texture); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "SELECT FROM textures WHERE tid = $1 FOR NO KEY UPDATE", texture); err != nil {
+		return err
+	}
+	if err := postgres.MoveCost(ctx, tx, texture, public, scores); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "UPDATE textures SET public = $2 WHERE tid = $1", texture, public)
+	return err
+}
+
+// scoreTest is a database in which scores change.
+type scoreTest struct {
+	*postgres.DB
+	ledger
+}
+
+func newScoreTest(t *testing.T) scoreTest {
+	t.Helper()
+	address := postgrestest.URL(t)
+	return scoreTest{postgrestest.Connect(t, address), ledger{postgrestest.Conn(t, address)}}
+}
+
+// user adds a user with a score.
+func (s scoreTest) user(t *testing.T, name string, score int64) core.UserID {
+	t.Helper()
+	email := name + "@example.com"
+	return must(s.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "x", Score: score}))(t).ID
+}
+
+func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, terms core.Terms) core.TextureID {
+	t.Helper()
+	return must(s.AddTexture(t.Context(), texture(user, skin.Steve, word, public), terms, stored))(t).ID
+}
+
+func (s scoreTest) charge(t *testing.T, user core.UserID, amount int64) error {
+	t.Helper()
+	return inTx(t.Context(), s.Conn, func(tx pgx.Tx) error {
+		return postgres.Charge(t.Context(), tx, user, amount, "administrator", "")
+	})
+}
+
+// do fails the test on an error.
+func do(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who has a score already finds it in the ledger.
+func TestMigrationOpensTheLedger(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("migrations/*_score.sql")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v; want one migration", files, err)
+	}
+	number, err := strconv.Atoi(filepath.Base(files[0])[:3])
+	do(t, err)
+
+	address := postgrestest.Empty(t)
+	db, conn := postgrestest.Connect(t, address), ledger{postgrestest.Conn(t, address)}
+	do(t, db.MigrateTo(t.Context(), int32(number-1)))
+	if _, err := conn.Exec(t.Context(), `
+		INSERT INTO users (email, email_key, nickname, password_hash, score) VALUES ('a', 'a', 'a', 'x', 0), ('b', 'b', 'b', 'x', 70), ('c', 'c', 'c', 'x', 1)`,
+	); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // there, back, and there again
+		do(t, db.MigrateTo(t.Context(), int32(number)))
+		conn.is(t, 1)
+		conn.is(t, 2, "70 70 opening")
+		conn.is(t, 3, "1 1 opening")
+		do(t, db.MigrateTo(t.Context(), int32(number-1)))
+	}
+}
+
+// A charge takes what is there, and nothing else.
+func TestCharge(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann := s.user(t, "ann", 10)
+
+	do(t, s.charge(t, ann, 4))
+	do(t, s.charge(t, ann, 0))
+	wantKind(t, s.charge(t, ann, 7), fault.ScoreTooLow)
+	do(t, s.charge(t, ann, -3))
+	do(t, s.charge(t, ann, 9))
+	wantKind(t, s.charge(t, ann, 1), fault.ScoreTooLow)
+	wantKind(t, s.charge(t, ann+100, 1), fault.Unauthenticated)
+	s.is(t, ann, "10 10 registration", "-4 6 administrator", "3 9 administrator", "-9 0 administrator")
+}
+
+// Of many charges at once no more succeed than the score pays for.
+func TestChargesAtOnce(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	s := scoreTest{db, ledger{postgrestest.Conn(t, address)}}
+	ann := s.user(t, "ann", 20)
+	outcomes := make(chan error, 10)
+	for range cap(outcomes) {
+		conn := postgrestest.Conn(t, address)
+		go func() {
+			outcomes <- inTx(t.Context(), conn, func(tx pgx.Tx) error {
+				return postgres.Charge(t.Context(), tx, ann, 5, "administrator", "")
+			})
+		}()
+	}
+	if got := tally(t, outcomes); got[nil] != 4 || got[fault.ScoreTooLow] != 6 {
+		t.Errorf("10 charges with a score for 4: %v; want 4 successes and 6 refusals", got)
+	}
+	s.adds(t, "charges at once")
+}
+
+// What costs is paid for, what was paid under a promise comes back, and where there
+// is no price nothing is recorded.
+func TestPaidThings(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	bob := s.user(t, "bob", 0)
+	public := s.upload(t, bob, "public", true, core.Terms{})
+	f := func(bought, back string, add func(user core.UserID, terms core.Terms) (remove func() error)) {
+		t.Helper()
+		user := s.user(t, bought, 100)
+		do(t, add(user, core.Terms{})())
+		do(t, add(user, core.Terms{Refund: true})())
+		s.is(t, user, "100 100 registration")
+		do(t, add(user, core.Terms{Cost: 5})())
+		do(t, add(user, core.Terms{Cost: 5, Refund: true})())
+		s.is(t, user, "100 100 registration", "-5 95 "+bought, "-5 90 "+bought, "5 95 "+back)
+	}
+
+	f("player", "player_refund", func(user core.UserID, terms core.Terms) func() error {
+		added := must(s.CreatePlayer(t.Context(), user, player("Steve"), terms))(t).ID
+		return func() error { return s.DeletePlayer(t.Context(), user, added) }
+	})
+	f("closet_item", "closet_item_refund", func(user core.UserID, terms core.Terms) func() error {
+		do(t, s.AddClosetItem(t.Context(), user, public, "N", terms))
+		return func() error { return s.RemoveClosetItem(t.Context(), user, public) }
+	})
+	f("upload", "texture_refund", func(user core.UserID, terms core.Terms) func() error {
+		added := s.upload(t, user, "own", false, terms)
+		return func() error {
+			return inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, added) })
+		}
+	})
+	s.is(t, bob)
+}
+
+// Whose item goes since its texture does gets back what it cost.
+func TestRefundOfLostItems(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann, bob, zoe := s.user(t, "ann", 10), s.user(t, "bob", 10), s.user(t, "zoe", 10)
+	tid := s.upload(t, bob, "a", true, core.Terms{Cost: 4, Refund: true})
+	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
+	do(t, s.AddClosetItem(t.Context(), zoe, tid, "N", core.Terms{Cost: 3}))
+	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, tid) }))
+	s.is(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
+	s.is(t, bob, "10 10 registration", "-4 6 upload", "4 10 texture_refund")
+	s.is(t, zoe, "10 10 registration", "-3 7 closet_item")
+}
+
+// A cost is charged before the reward for the same thing comes, and is not paid
+// with it.
+func TestUploadRewards(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann := s.user(t, "ann", 6)
+	terms := core.Terms{Cost: 4, Reward: 3}
+	s.upload(t, ann, "a", true, terms)
+	s.upload(t, ann, "b", false, terms)
+	history := []string{"6 6 registration", "-4 2 upload", "3 5 upload_reward", "-4 1 upload", "3 4 upload_reward"}
+	s.is(t, ann, history...)
+	_, err := s.AddTexture(t.Context(), texture(ann, skin.Steve, "c", true), core.Terms{Cost: 5, Reward: 5}, stored)
+	wantKind(t, err, fault.ScoreTooLow)
+	_, err = s.AddTexture(t.Context(), texture(ann, skin.Steve, "b", true), terms, stored)
+	wantKind(t, err, fault.Duplicate)
+	s.is(t, ann, history...)
+}
+
+// Nobody earns by doing again what was undone.
+func TestNobodyEarnsTwice(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann, bob, zoe := s.user(t, "ann", 0), s.user(t, "bob", 0), s.user(t, "zoe", 0)
+	reward := core.Terms{Reward: 3}
+	like := func(user core.UserID, tid core.TextureID) {
+		t.Helper()
+		do(t, s.AddClosetItem(t.Context(), user, tid, "N", reward))
+	}
+	unlike := func(user core.UserID, tid core.TextureID) {
+		t.Helper()
+		do(t, s.RemoveClosetItem(t.Context(), user, tid))
+	}
+
+	first := s.upload(t, ann, "a", true, reward)
+	second := s.upload(t, ann, "b", true, reward)
+	earned := []string{"3 3 upload_reward", "3 6 upload_reward"}
+	s.is(t, ann, earned...)
+	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, second) }))
+	s.upload(t, ann, "c", true, reward)
+	s.is(t, ann, earned...)
+	s.upload(t, ann, "d", true, reward)
+	earned = append(earned, "3 9 upload_reward")
+	s.is(t, ann, earned...)
+
+	unlike(ann, first) // one's own likes count for nothing, there or not
+	like(bob, first)
+	earned = append(earned, "3 12 like")
+	s.is(t, ann, earned...)
+	unlike(bob, first)
+	like(bob, first)
+	unlike(bob, first)
+	like(zoe, first)
+	like(ann, first)
+	s.is(t, ann, earned...)
+	like(bob, first)
+	earned = append(earned, "3 15 like")
+	s.is(t, ann, earned...)
+	s.is(t, bob)
+	s.is(t, zoe)
+}
+
+// A like pays the uploader while the fan pays for the item.
+func TestLikeOfAPayingFan(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann, bob := s.user(t, "ann", 0), s.user(t, "bob", 8)
+	tid := s.upload(t, ann, "a", true, core.Terms{})
+	terms := core.Terms{Cost: 5, Reward: 3}
+	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms))
+	wantKind(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms), fault.Duplicate)
+	wantKind(t, s.AddClosetItem(t.Context(), bob, s.upload(t, ann, "b", true, core.Terms{}), "N", terms), fault.ScoreTooLow)
+	s.is(t, ann, "3 3 like")
+	s.is(t, bob, "8 8 registration", "-5 3 closet_item")
+
+	// Whose uploader is gone is liked for nothing.
+	tid = s.upload(t, ann, "c", true, core.Terms{})
+	user := core.User{ID: ann}
+	do(t, s.DeleteUser(t.Context(), proofOf(user)))
+	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", core.Terms{Cost: 1, Reward: 3}))
+	s.is(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
+}
+
+// What a texture costs follows its visibility, at the prices of the day, and never
+// gives back more than was paid.
+func TestMoveCost(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann := s.user(t, "ann", 20)
+	move := func(tid core.TextureID, public bool, price, private int64) error {
+		return inTx(t.Context(), s.Conn, func(tx pgx.Tx) error {
+			return moveTexture(t.Context(), tx, tid, public, core.Scores{TextureKiB: price, PrivateTextureKiB: private})
+		})
+	}
+	tid := s.upload(t, ann, "a", true, core.Terms{Cost: 2, Refund: true}) // of 1 KiB
+	history := []string{"20 20 registration", "-2 18 upload"}
+	f := func(public bool, price, private int64, change ...string) {
+		t.Helper()
+		do(t, move(tid, public, price, private))
+		history = append(history, change...)
+		s.is(t, ann, history...)
+	}
+	f(true, 2, 5) // it is public
+	f(false, 2, 5, "-3 15 visibility")
+	f(true, 2, 5, "3 18 visibility")
+	f(false, 3, 3)
+	f(true, 2, 9, "2 20 visibility") // 7 less, but only 2 were paid
+	f(false, 2, 9, "-7 13 visibility")
+	wantKind(t, move(tid, true, 15, 1), fault.ScoreTooLow)
+	f(true, 0, 0)
+	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, tid) }))
+	s.is(t, ann, append(history, "7 20 texture_refund")...)
+
+	// Whose uploader is gone costs nobody anything.
+	tid = s.upload(t, ann, "b", true, core.Terms{Cost: 1})
+	do(t, s.DeleteUser(t.Context(), proofOf(core.User{ID: ann})))
+	do(t, move(tid, false, 0, 9))
+}
+
+// Old changes become one of each user's, and the sum stays.
+func TestTrimScoreChanges(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann, bob, zoe := s.user(t, "ann", 10), s.user(t, "bob", 10), s.user(t, "zoe", 10)
+	do(t, s.charge(t, ann, 4))
+	do(t, s.charge(t, bob, 10))
+	if _, err := s.Exec(t.Context(), "UPDATE score_changes SET changed_at = changed_at - interval '1 hour'"); err != nil {
+		t.Fatal(err)
+	}
+	do(t, s.charge(t, ann, -1))
+	do(t, s.charge(t, bob, -2))
+	f := func(age time.Duration, gone int, anns, bobs, zoes []string) {
+		t.Helper()
+		if got := must(s.TrimScoreChanges(t.Context(), time.Now().Add(-age)))(t); got != gone {
+			t.Errorf("%d changes went; want %d", got, gone)
+		}
+		s.is(t, ann, anns...)
+		s.is(t, bob, bobs...)
+		s.is(t, zoe, zoes...)
+	}
+	all := func(changes ...string) []string { return changes }
+
+	f(2*time.Hour, 0, all("10 10 registration", "-4 6 administrator", "1 7 administrator"),
+		all("10 10 registration", "-10 0 administrator", "2 2 administrator"), all("10 10 registration"))
+	f(time.Minute, 3, all("6 6 carried", "1 7 administrator"), all("2 2 administrator"), all("10 10 carried"))
+	f(time.Minute, 0, all("6 6 carried", "1 7 administrator"), all("2 2 administrator"), all("10 10 carried"))
+	f(-time.Minute, 1, all("7 7 carried"), all("2 2 carried"), all("10 10 carried"))
+}
+
+// Two who like each other's textures lock each other in one order, so that neither
+// waits for the other.
+func TestLikesLockUsersInOrder(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	anns, bobs := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true)).ID, addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)).ID
+	f := func(fan core.UserID, tid core.TextureID) {
+		t.Helper()
+		other := hold(t, address)
+		other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+		liked := make(chan error, 1)
+		go func() { liked <- db.AddClosetItem(t.Context(), fan, tid, "N", core.Terms{Reward: 1}) }()
+		other.awaitWaiting(t, 1)
+		other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE NOWAIT", bob.ID)
+		other.releaseOnceWaitedFor(t, 1)
+		do(t, <-liked)
+	}
+	f(ann.ID, bobs)
+	f(bob.ID, anns)
+}
+
+// Where likes are not rewarded, nobody who likes a texture waits for its uploader.
+func TestLikesLockNoUploaderForNothing(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	tid := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true)).ID
+	other := hold(t, address)
+	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	do(t, db.AddClosetItem(ctx, bob.ID, tid, "N", core.Terms{}))
+	other.releaseOnceWaitedFor(t, 0)
+}
+
+// Of many sign-ins for a day at once, one is rewarded.
+func TestSignsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann := s.user(t, "ann", 0)
+	now := time.Date(2031, 2, 3, 23, 59, 59, 0, time.UTC)
+	for day := range 2 {
+		outcomes := make(chan error, 10)
+		for range cap(outcomes) {
+			go func() {
+				_, err := s.Sign(t.Context(), ann, now.AddDate(0, 0, day), 5)
+				outcomes <- err
+			}()
+		}
+		if got := tally(t, outcomes); got[nil] != 1 || got[fault.Refused] != 9 {
+			t.Errorf("10 sign-ins on day %d: %v; want 1 success and 9 refusals", day, got)
+		}
+	}
+	s.is(t, ann, "5 5 sign", "5 10 sign")
+	_, err := s.Sign(t.Context(), ann+100, now, 5)
+	wantKind(t, err, fault.Unauthenticated)
+}
