@@ -251,13 +251,20 @@ func into[T any](rows *[]T) func(pgx.Rows) error {
 	}
 }
 
+// asker is what statements are sent to: a pool, or a transaction under way.
+type asker interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
 // collect runs statements as one transaction in one round trip, and returns the
-// rows of the last one.
-func collect[T any](ctx context.Context, pool *pgxpool.Pool, statements ...statement) ([]T, error) {
+// rows of the last one. Where a transaction is under way they are a part of it, and
+// whoever began it tries all of it again.
+func collect[T any](ctx context.Context, on asker, statements ...statement) ([]T, error) {
 	var rows []T
-	err := retry(func() (err error) {
+	once := func() (err error) {
 		if len(statements) == 1 { // a pipeline for one would take longer
-			result, _ := pool.Query(ctx, statements[0].sql, statements[0].args...) // CollectRows reports the error
+			result, _ := on.Query(ctx, statements[0].sql, statements[0].args...) // CollectRows reports the error
 			rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
 			return err
 		}
@@ -267,8 +274,13 @@ func collect[T any](ctx context.Context, pool *pgxpool.Pool, statements ...state
 				queued.Query(into(&rows))
 			}
 		}
-		return pool.SendBatch(ctx, &batch).Close()
-	})
+		return on.SendBatch(ctx, &batch).Close()
+	}
+	if _, within := on.(pgx.Tx); within {
+		err := once()
+		return rows, err
+	}
+	err := retry(once)
 	return rows, err
 }
 
