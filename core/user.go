@@ -66,7 +66,7 @@ type UserStore interface {
 	UserByEmail(ctx context.Context, emailKey string) (Credentials, error)
 
 	// SetPermission changes what a user may do; without such a user it returns a
-	// NotFound fault.
+	// NotFound fault. When it lifts a ban it ends the user's sessions.
 	SetPermission(ctx context.Context, user UserID, permission Permission) error
 }
 
@@ -128,7 +128,7 @@ func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
 }
 
 // SetPermission changes what a user may do. A banned user is refused from the next
-// request on.
+// request on, and told why; with the ban end the sessions that they had.
 func (u *Users) SetPermission(ctx context.Context, user UserID, permission Permission) error {
 	if permission < Banned || permission > SuperAdministrator {
 		return fault.Field("permission", "The permission is %d, but must be -1 to 2.", permission)

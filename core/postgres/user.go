@@ -68,17 +68,30 @@ func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credential
 	}
 }
 
-const updatePermission = `UPDATE users SET permission = $2 WHERE uid = $1`
+// updatePermission ends the sessions of a user whose ban it lifts. Until then they
+// only tell the user of the ban, which a token of no session would not.
+const updatePermission = `
+	WITH before AS (
+		SELECT uid FROM users WHERE uid = $1 AND permission = -1 AND $2 <> -1
+	), ended AS (
+		DELETE FROM sessions s USING before b WHERE s.uid = b.uid
+	)
+	UPDATE users u SET permission = $2 WHERE uid = $1
+	RETURNING ` + userColumns
 
 // SetPermission changes what a user may do.
 func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission core.Permission) error {
-	tag, err := db.pool.Exec(ctx, updatePermission, user, permission)
-	switch {
-	case err != nil:
-		return failure("change a permission", err)
-	case tag.RowsAffected() == 0:
-		return fault.New(fault.NotFound, "There is no user %d.", user)
-	default:
-		return nil
-	}
+	_, err := setPermission(ctx, db.pool, user, permission)
+	return err
 }
+
+func setPermission(ctx context.Context, on asker, user core.UserID, permission core.Permission) (core.User, error) {
+	users, err := collect[core.User](ctx, on,
+		// A log-in that is under way ends first, and its session is seen.
+		statement{lockUser, []any{user}},
+		statement{updatePermission, []any{user, permission}},
+	)
+	return only(users, failure("change a permission", err), noUser(user))
+}
+
+func noUser(user core.UserID) error { return fault.New(fault.NotFound, "There is no user %d.", user) }
