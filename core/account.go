@@ -49,15 +49,22 @@ type AccountStore interface {
 	DeleteUser(ctx context.Context, proof Proof) error
 }
 
-// Accounts are what users change of their own accounts.
+// accountStore is all that is needed to change accounts.
+type accountStore interface {
+	AccountStore
+	UserAdminStore
+}
+
+// Accounts are what users change of their own accounts, and administrators of
+// others'.
 type Accounts struct {
-	store     AccountStore
+	store     accountStore
 	logins    *Logins
 	passwords *Passwords
 }
 
 // NewAccounts returns the accounts kept in a store.
-func NewAccounts(store AccountStore, logins *Logins, passwords *Passwords) *Accounts {
+func NewAccounts(store accountStore, logins *Logins, passwords *Passwords) *Accounts {
 	return &Accounts{store: store, logins: logins, passwords: passwords}
 }
 

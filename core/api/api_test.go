@@ -149,6 +149,8 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 		Textures:      core.NewTextures(db, s.files, s.setup.Textures, s.setup.Quotas, s.setup.Scores),
 		Notifications: core.NewNotifications(db, 0, s.clock),
 		Ledger:        core.NewLedger(db, s.setup.Scores, s.clock),
+
+		Audit: core.NewAudit(db),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
@@ -113,6 +114,7 @@ func TestDocumentedBounds(t *testing.T) {
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
 	c.withPassword(t, "demo-password") // as in the document's examples
+	c.permit(t, core.SuperAdministrator)
 	player := c.player(t, "Demo")
 	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // lest texture 1 be there, and no cape
 	for _, e := range theContract(t).endpoints() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
@@ -34,7 +35,7 @@ type endpoint struct {
 // endpoints returns core's operations, always in the same order.
 func (c contract) endpoints() []endpoint {
 	var all []endpoint
-	values := strings.NewReplacer("{pid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js")
+	values := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js")
 	for path, item := range c.Paths.Map() {
 		for method, operation := range item.Operations() {
 			if isCores(path) {
@@ -160,6 +161,7 @@ func TestDocumentedAnswersAreGiven(t *testing.T) {
 	everywhere(t, s, said)
 	forAccounts(t, s, said)
 	forTheRest(t, s, said)
+	forAdministrators(t, s, said)
 
 	document := theContract(t)
 	for _, e := range document.endpoints() {
@@ -190,6 +192,7 @@ func everywhere(t *testing.T, s *site, said hearing) {
 	document := theContract(t)
 	configured := s.setup
 	c := s.serve(t).signUp(t)
+	c.permit(t, core.SuperAdministrator) // whom nothing is forbidden before it is read
 	banned := c.signUp(t)
 	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", banned.uid)
 

@@ -40,6 +40,8 @@ type Parts struct {
 	Textures      *core.Textures
 	Notifications *core.Notifications
 	Ledger        *core.Ledger
+
+	Audit *core.Audit
 }
 
 // Server answers /api.
@@ -161,6 +163,10 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.signedIn(s.removeClosetItem))
 
 	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload))
+
+	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
+
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/permission", s.actOnUser("The permission is changed.", s.setPermission))
 
 	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))
 	handle(fasthttp.MethodGet, "/api/docs", s.open(s.document))

@@ -147,6 +147,8 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Textures:      core.NewTextures(db, files, c.Textures, c.Quotas, c.Scores),
 		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
 		Ledger:        core.NewLedger(db, c.Scores, time.Now),
+
+		Audit: core.NewAudit(db),
 	}, nil
 }
 

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// auditEntryBody is an act of an administrator as the API writes it.
+type auditEntryBody struct {
+	ID         int64           `json:"id"`
+	Time       timestamp       `json:"time"`
+	Actor      core.UserID     `json:"actor"`
+	ActorEmail string          `json:"actor_email"`
+	Address    netip.Addr      `json:"address"`
+	Action     string          `json:"action"`
+	Subject    string          `json:"subject"`
+	Details    json.RawMessage `json:"details"`
+}
+
+// auditPageBody is a page of the audit log as the API writes it. Pages are not
+// numbered: acts come in at the front all the time.
+type auditPageBody struct {
+	PerPage int              `json:"per_page"`
+	Next    int64            `json:"next"` // what before is for the next page, 0 on the last one
+	Data    []auditEntryBody `json:"data"`
+}
+
+// defaultAuditPerPage is how many acts a page shows.
+const defaultAuditPerPage = 50
+
+// audit handles GET /api/admin/audit.
+func (s *Server) audit(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Authority) error {
+	f := readQuery(rc)
+	query := core.AuditQuery{
+		Actor: core.UserID(f.id("actor")), Action: f.optionalText("action", ""), Subject: f.optionalText("subject", ""),
+		Before: f.id("before"), Limit: int(f.integer("perPage", defaultAuditPerPage)),
+	}
+	if err := f.fault(); err != nil {
+		return err
+	}
+	entries, more, err := s.Audit.List(ctx, query)
+	if err != nil {
+		return err
+	}
+	body := auditPageBody{PerPage: query.Limit, Data: make([]auditEntryBody, len(entries))}
+	for i, e := range entries {
+		body.Data[i] = auditEntryBody{e.ID, timestamp(e.ActedAt), e.Actor, e.ActorEmail, e.Address, e.Action, e.Subject, e.Details}
+		if more {
+			body.Next = e.ID
+		}
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, body)
+}

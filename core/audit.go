@@ -1,0 +1,78 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// AuditEntry is one act of an administrator.
+type AuditEntry struct {
+	ID         int64
+	ActedAt    time.Time
+	Actor      UserID
+	ActorEmail string // as it was then
+	Address    netip.Addr
+	Action     string          // as user.permission
+	Subject    string          // as user:12
+	Details    json.RawMessage // an object: what the subject was called, and what changed
+}
+
+// AuditQuery says which acts are wanted. What is zero or empty asks for any.
+type AuditQuery struct {
+	Actor           UserID
+	Action, Subject string
+	Before          int64 // only entries with a lower id
+	Limit           int
+}
+
+// AuditStore keeps what administrators did. Entries are written by the acts
+// themselves, in their transactions, and never change.
+type AuditStore interface {
+	// AuditLog lists acts, the latest first.
+	AuditLog(ctx context.Context, query AuditQuery) ([]AuditEntry, error)
+}
+
+// Audit is the log of what administrators did.
+type Audit struct {
+	store AuditStore
+}
+
+// NewAudit returns the log kept in a store.
+func NewAudit(store AuditStore) *Audit { return &Audit{store: store} }
+
+// maxAuditWord is the most characters of an action or a subject that is looked
+// for, more than any has.
+const maxAuditWord = 100
+
+// List returns acts, the latest first, and whether there are earlier ones.
+func (a *Audit) List(ctx context.Context, query AuditQuery) (entries []AuditEntry, more bool, err error) {
+	var wrong fieldFaults
+	word := func(field string, text *string) {
+		*text = strings.TrimSpace(*text)
+		if !plain(*text) || utf8.RuneCountInString(*text) > maxAuditWord {
+			wrong.add(fault.Field(field, "Look for text of no more than %d characters, without control characters.", maxAuditWord))
+		}
+	}
+	word("action", &query.Action)
+	word("subject", &query.Subject)
+	if query.Limit < 1 || query.Limit > maxPerPage {
+		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
+	}
+	if err := wrong.fault(); err != nil {
+		return nil, false, err
+	}
+
+	page := query.Limit
+	query.Limit++
+	entries, err = a.store.AuditLog(ctx, query)
+	if len(entries) > page {
+		entries, more = entries[:page], true
+	}
+	return entries, more, err
+}

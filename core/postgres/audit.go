@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+var _ core.AuditStore = (*DB)(nil)
+
+// act does what an administrator does as one transaction, and rings after it. The
+// work authorises it, and notes it.
+func (db *DB) act(ctx context.Context, attempt string, work func(pgx.Tx) error) error {
+	err := retry(func() error { return pgx.BeginFunc(ctx, db.pool, work) })
+	if err != nil {
+		return failure(attempt, err)
+	}
+	db.ring()
+	return nil
+}
+
+// lockParties comes before all other locks of an act, as users do everywhere. In
+// one order, lest two who act on each other's things stop each other.
+const lockParties = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid FOR NO KEY UPDATE`
+
+// authorise locks an actor, and users whom an act is about, until the commit. It
+// returns the authority that the actor has now, and those users who exist. What
+// the actor may do to whom is left to the act.
+func authorise(ctx context.Context, tx pgx.Tx, by core.Authority, about ...core.UserID) (core.Authority, map[core.UserID]core.User, error) {
+	locked, err := collect[core.User](ctx, tx, statement{lockParties, []any{append([]core.UserID{by.Actor}, about...)}})
+	if err != nil {
+		return core.Authority{}, nil, err
+	}
+	users := make(map[core.UserID]core.User, len(locked))
+	for _, user := range locked {
+		users[user.ID] = user
+	}
+	actor, ok := users[by.Actor]
+	if !ok {
+		return core.Authority{}, nil, core.ErrSignedOut
+	}
+	by, err = core.NewAuthority(actor, by.From)
+	return by, users, err
+}
+
+const insertAudit = `
+	INSERT INTO audit_log (actor, actor_email, address, action, subject, details)
+	SELECT uid, email, $2, $3, $4, coalesce(nullif($5::jsonb, 'null'), '{}') FROM users WHERE uid = $1`
+
+// note writes what was done to the audit log, in the transaction that does it. The
+// subject is named by its kind and its id, as user:12; the details are what makes
+// a JSON object, or nil, and hold no secret.
+func note(ctx context.Context, tx pgx.Tx, by core.Authority, action, subject string, details any) error {
+	encoded, err := json.Marshal(details)
+	if err != nil {
+		return fmt.Errorf("encode the details of %s: %w", action, err)
+	}
+	tag, err := tx.Exec(ctx, insertAudit, by.Actor, by.From, action, subject, encoded)
+	if err == nil && tag.RowsAffected() == 0 {
+		return core.ErrSignedOut
+	}
+	return err
+}
+
+// AuditLog lists acts, the latest first.
+func (db *DB) AuditLog(ctx context.Context, query core.AuditQuery) ([]core.AuditEntry, error) {
+	var f filter
+	if query.Actor != 0 {
+		f.add("actor = $%d", query.Actor)
+	}
+	if query.Action != "" {
+		f.add("action = $%d", query.Action)
+	}
+	if query.Subject != "" {
+		f.add("subject = $%d", query.Subject)
+	}
+	if query.Before != 0 {
+		f.add("id < $%d", query.Before)
+	}
+	sql := `SELECT id, acted_at, actor, actor_email, address, action, subject, details FROM audit_log` + f.where() + ` ORDER BY id DESC LIMIT ` + f.argument(query.Limit)
+	entries, err := collect[core.AuditEntry](ctx, db.pool, statement{sql, f.args})
+	return entries, failure("list the audit log", err)
+}

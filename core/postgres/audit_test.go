@@ -1,0 +1,276 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+var desk = netip.MustParseAddr("2001:db8::1")
+
+// addAdministrator adds a user with a permission, and returns their authority.
+func addAdministrator(t *testing.T, db *postgres.DB, name string, permission core.Permission) core.Authority {
+	t.Helper()
+	user := addUser(t, db, name)
+	if err := db.SetPermission(t.Context(), user.ID, permission); err != nil {
+		t.Fatal(err)
+	}
+	return core.Authority{Actor: user.ID, Permission: permission, From: desk}
+}
+
+// auditLog returns the whole audit log, the latest act first.
+func auditLog(t *testing.T, db *postgres.DB) []core.AuditEntry {
+	t.Helper()
+	return must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 1000}))(t)
+}
+
+// logged returns acts in few words, the latest first.
+func logged(entries []core.AuditEntry) []string {
+	var acts []string
+	for _, e := range entries {
+		acts = append(acts, fmt.Sprintf("%s %s %s", e.Action, e.Subject, e.Details))
+	}
+	return acts
+}
+
+// An entry keeps who acted on whom when both are gone.
+func TestAuditLogOutlivesThoseItNames(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	ann := addAdministrator(t, db, "ann", core.Administrator)
+	bob := addUser(t, db, "bob")
+	must(db.SetPermissionBy(t.Context(), ann, bob.ID, core.Banned))(t)
+	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "DELETE FROM users"); err != nil {
+		t.Fatal(err)
+	}
+
+	entries := auditLog(t, db)
+	if len(entries) != 1 {
+		t.Fatalf("there are %d entries; want 1", len(entries))
+	}
+	got := entries[0]
+	if got.ActedAt.IsZero() || got.ID < 1 {
+		t.Errorf("the entry is %d, of %s", got.ID, got.ActedAt)
+	}
+	want := core.AuditEntry{
+		ID: got.ID, ActedAt: got.ActedAt,
+		Actor: ann.Actor, ActorEmail: "ann@example.com", Address: desk, Action: "user.permission", Subject: fmt.Sprintf("user:%d", bob.ID),
+		Details: []byte(`{"to": -1, "from": 0, "email": "bob@example.com", "nickname": "bob"}`),
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+		t.Errorf("the entry (-want +got):\n%s", diff)
+	}
+}
+
+// No statement changes the past, not even one that would find nothing to change.
+func TestAuditLogIsAppendOnly(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	ann := addAdministrator(t, db, "ann", core.Administrator)
+	must(db.SetPermissionBy(t.Context(), ann, addUser(t, db, "bob").ID, core.Banned))(t)
+	want := auditLog(t, db)
+
+	conn := postgrestest.Conn(t, address)
+	for _, role := range []string{"origin", "replica"} { // in which ordinary triggers sleep
+		if _, err := conn.Exec(t.Context(), "SET session_replication_role = "+role); err != nil {
+			t.Fatal(err)
+		}
+		for _, sql := range []string{
+			"UPDATE audit_log SET action = 'nothing'",
+			"UPDATE audit_log SET action = 'nothing' WHERE false",
+			"DELETE FROM audit_log",
+			"DELETE FROM audit_log WHERE id = 1",
+			"TRUNCATE audit_log",
+			"INSERT INTO audit_log OVERRIDING SYSTEM VALUE SELECT * FROM audit_log ON CONFLICT (id) DO UPDATE SET action = 'nothing'",
+		} {
+			_, err := conn.Exec(t.Context(), sql)
+			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(refused.Message, "only be added to") {
+				t.Errorf("%s as %s: %v; want it refused", sql, role, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(logged(want), logged(auditLog(t, db))); diff != "" {
+		t.Errorf("the log (-before +after):\n%s", diff)
+	}
+}
+
+func TestAuditLogIsFiltered(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann, root := addAdministrator(t, db, "ann", core.Administrator), addAdministrator(t, db, "root", core.SuperAdministrator)
+	bob, eve := addUser(t, db, "bob"), addUser(t, db, "eve")
+	for _, act := range []struct {
+		by         core.Authority
+		user       core.UserID
+		permission core.Permission
+	}{{ann, bob.ID, -1}, {ann, eve.ID, -1}, {root, bob.ID, 0}, {root, bob.ID, 1}, {ann, eve.ID, 0}} {
+		must(db.SetPermissionBy(t.Context(), act.by, act.user, act.permission))(t)
+	}
+	all := auditLog(t, db)
+	if len(all) != 5 {
+		t.Fatalf("there are %d entries; want 5", len(all))
+	}
+	bobs := fmt.Sprintf("user:%d", bob.ID)
+	f := func(query core.AuditQuery, want ...int) {
+		t.Helper()
+		query.Limit = max(query.Limit, 1)
+		var wanted []core.AuditEntry
+		for _, i := range want {
+			wanted = append(wanted, all[i])
+		}
+		if diff := cmp.Diff(logged(wanted), logged(must(db.AuditLog(t.Context(), query))(t))); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", query, diff)
+		}
+	}
+
+	f(core.AuditQuery{}, 0)
+	f(core.AuditQuery{Limit: 9}, 0, 1, 2, 3, 4)
+	f(core.AuditQuery{Limit: 2, Before: all[1].ID}, 2, 3)
+	f(core.AuditQuery{Limit: 9, Before: all[4].ID})
+	f(core.AuditQuery{Limit: 9, Actor: ann.Actor}, 0, 3, 4)
+	f(core.AuditQuery{Limit: 9, Subject: bobs}, 1, 2, 4)
+	f(core.AuditQuery{Limit: 9, Subject: bobs, Actor: ann.Actor}, 4)
+	f(core.AuditQuery{Limit: 9, Action: "user.permission", Before: all[0].ID}, 1, 2, 3, 4)
+	f(core.AuditQuery{Limit: 9, Action: "user"})
+	f(core.AuditQuery{Limit: 9, Subject: "user:"})
+}
+
+// Who waits for the locks judges by what those did for whom it waited.
+func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, meanwhile string
+		want            fault.Kind
+	}{
+		{"the subject rises", "UPDATE users SET permission = 1 WHERE nickname = 'bob'", fault.Forbidden},
+		{"the subject goes", "DELETE FROM users WHERE nickname = 'bob'", fault.NotFound},
+		{"the actor falls", "UPDATE users SET permission = 0 WHERE nickname = 'ann'", fault.Forbidden},
+		{"the actor is banned", "UPDATE users SET permission = -1 WHERE nickname = 'ann'", fault.Banned},
+		{"the actor goes", "DELETE FROM users WHERE nickname = 'ann'", fault.Unauthenticated},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db, address := named(t)
+			bob := addUser(t, db, "bob") // who is locked before the actor
+			ann := addAdministrator(t, db, "ann", core.Administrator)
+			eve := addUser(t, db, "eve") // who is locked after the actor
+			other := hold(t, address)
+			other.do(t, test.meanwhile)
+
+			acted := make(chan error, 2)
+			subjects := []core.UserID{bob.ID}
+			if strings.Contains(test.name, "actor") {
+				subjects = append(subjects, eve.ID)
+			}
+			for _, subject := range subjects {
+				go func() {
+					_, err := db.SetPermissionBy(t.Context(), ann, subject, core.Banned)
+					acted <- err
+				}()
+			}
+			other.releaseOnceWaitedFor(t, len(subjects))
+			for range subjects {
+				wantKind(t, <-acted, test.want)
+			}
+			if entries := auditLog(t, db); len(entries) > 0 {
+				t.Errorf("an act that failed is logged: %q", logged(entries))
+			}
+		})
+	}
+}
+
+// Actor and subject stay locked until the act is committed.
+func TestActsHoldActorAndSubject(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
+	other := hold(t, address)
+	other.do(t, "LOCK TABLE audit_log IN SHARE MODE") // the last thing that an act writes
+
+	acted := make(chan error, 1)
+	go func() {
+		_, err := db.SetPermissionBy(t.Context(), ann, bob.ID, core.Banned)
+		acted <- err
+	}()
+	other.awaitWaiting(t, 1)
+	var free int
+	if err := postgrestest.Conn(t, address).QueryRow(t.Context(),
+		"SELECT count(*) FROM (SELECT FROM users FOR NO KEY UPDATE SKIP LOCKED) free",
+	).Scan(&free); err != nil {
+		t.Fatal(err)
+	}
+	if free != 0 {
+		t.Errorf("%d of actor and subject can be changed before the act is committed", free)
+	}
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-acted; err != nil {
+		t.Error(err)
+	}
+}
+
+// What many do to each other at once is what they might have done one after
+// another: every entry of the log was allowed by those before it.
+func TestRacesCannotBeatTheRule(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	permissions := map[string]core.Permission{} // by subject
+	var everybody []core.Authority
+	for i, permission := range []core.Permission{2, 1, 1, 1, 1, 0, 0, 0} {
+		a := addAdministrator(t, db, fmt.Sprintf("user%d", i), permission)
+		everybody = append(everybody, a)
+		permissions[fmt.Sprintf("user:%d", a.Actor)] = permission
+	}
+
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			for range 60 {
+				actor, subject := everybody[rand.IntN(len(everybody))], everybody[rand.IntN(len(everybody))]
+				actor.Permission = core.SuperAdministrator // as if nobody had looked before
+				_, err := db.SetPermissionBy(t.Context(), actor, subject.Actor, core.Permission(rand.IntN(3)-1))
+				if kind := fault.KindOf(err); err != nil && kind != fault.Forbidden && kind != fault.Banned {
+					t.Errorf("user %d on user %d: %v", actor.Actor, subject.Actor, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+
+	entries := auditLog(t, db)
+	if len(entries) < 10 {
+		t.Errorf("only %d acts were allowed", len(entries))
+	}
+	for _, e := range slices.Backward(entries) {
+		var changed struct{ From, To core.Permission }
+		if err := json.Unmarshal(e.Details, &changed); err != nil {
+			t.Fatal(err)
+		}
+		actor := permissions[fmt.Sprintf("user:%d", e.Actor)]
+		if was := permissions[e.Subject]; was != changed.From || actor < 1 || was >= actor || changed.To >= actor {
+			t.Errorf("an actor of permission %d gave %d to somebody of %d; noted is %s", actor, changed.To, was, e.Details)
+		}
+		permissions[e.Subject] = changed.To
+	}
+	for i, a := range everybody {
+		got := must(db.UserByEmail(t.Context(), fmt.Sprintf("user%d@example.com", i)))(t)
+		if want := permissions[fmt.Sprintf("user:%d", a.Actor)]; got.Permission != want {
+			t.Errorf("user %d has permission %d; the log says %d", a.Actor, got.Permission, want)
+		}
+	}
+}
