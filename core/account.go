@@ -53,6 +53,7 @@ type AccountStore interface {
 type accountStore interface {
 	AccountStore
 	UserAdminStore
+	UserDirectoryStore
 }
 
 // Accounts are what users change of their own accounts, and administrators of
@@ -119,14 +120,19 @@ func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, f
 
 // ResetPassword gives a user another password and ends all their sessions.
 func (a *Accounts) ResetPassword(ctx context.Context, user UserID, fresh string) error {
-	if err := checkPassword("password", fresh); err != nil {
-		return err
-	}
-	hash, err := a.passwords.Hash(ctx, fresh)
+	hash, err := a.hash(ctx, fresh)
 	if err != nil {
 		return err
 	}
 	return a.store.SetPassword(ctx, PasswordChange{User: user, Fresh: hash})
+}
+
+// hash returns the hash of a password that is fit to be one.
+func (a *Accounts) hash(ctx context.Context, password string) (string, error) {
+	if err := checkPassword("password", password); err != nil {
+		return "", err
+	}
+	return a.passwords.Hash(ctx, password)
 }
 
 // Delete deletes the caller's account. It returns an Invalid fault about the field

@@ -136,12 +136,15 @@ func (u *Users) SetPermission(ctx context.Context, user UserID, permission Permi
 	return u.store.SetPermission(ctx, user, permission)
 }
 
+// maxEmail is the most bytes of an address that SMTP can carry (RFC 5321, section
+// 4.5.3.1.3).
+const maxEmail = 254
+
 // email checks an e-mail address and returns it trimmed.
 func email(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	parsed, err := mail.ParseAddress(text)
-	// 254 is the longest address that SMTP can carry (RFC 5321, section 4.5.3.1.3).
-	if err != nil || parsed.Address != text || len(text) > 254 || !plain(text) {
+	if err != nil || parsed.Address != text || len(text) > maxEmail || !plain(text) {
 		return "", fault.Field("email", "This is no e-mail address.")
 	}
 	return text, nil

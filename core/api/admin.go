@@ -20,6 +20,39 @@ func (s *Server) administrators(h func(context.Context, *fasthttp.RequestCtx, co
 	})
 }
 
+// foundBody is a page of what a search has found as the API writes it.
+type foundBody[T any] struct {
+	PerPage           int  `json:"per_page"`
+	From              int  `json:"from"` // number of the first item, 0 on an empty page
+	To                int  `json:"to"`   // number of the last item, 0 on an empty page
+	Total             int  `json:"total"`
+	TotalIsLowerBound bool `json:"total_is_lower_bound"`
+	CurrentPage       int  `json:"current_page"`
+	LastPage          int  `json:"last_page"`
+	Data              []T  `json:"data"`
+}
+
+func toFoundBody[T, B any](found core.Found[T], page, perPage int, toBody func(T) B) foundBody[B] {
+	body := foundBody[B]{
+		PerPage: perPage, Total: found.Total, TotalIsLowerBound: found.More, CurrentPage: page,
+		LastPage: max(1, (found.Total+perPage-1)/perPage),
+		Data:     make([]B, len(found.Items)),
+	}
+	for i, item := range found.Items {
+		body.Data[i] = toBody(item)
+	}
+	if len(found.Items) > 0 {
+		body.From = (page-1)*perPage + 1
+		body.To = body.From + len(found.Items) - 1
+	}
+	return body
+}
+
+// foundPage reads which page of a search is wanted.
+func (f *fields) foundPage() (page, perPage int) {
+	return int(f.integer("page", 1)), int(f.integer("perPage", core.DefaultFoundPerPage))
+}
+
 // id returns the id in a field, 0 when the field is absent.
 func (f *fields) id(name string) int64 {
 	n := f.optionalInteger(name)

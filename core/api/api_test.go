@@ -491,6 +491,14 @@ func (a answer) field(t *testing.T, path ...string) string {
 	return fmt.Sprint(value)
 }
 
+// decode reads an answer's body into a value.
+func (a answer) decode(t *testing.T, value any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // player adds a player and returns its path.
 func (c client) player(t *testing.T, name string) string {
 	t.Helper()

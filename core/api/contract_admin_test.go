@@ -24,6 +24,29 @@ func forAdministrators(t *testing.T, s *site, said hearing) {
 	permission(admin, user.user(), `{"permission":2}`)
 	permission(admin, user.user(), `{"permission":0}`)
 
+	for _, act := range []struct{ name, right, wrong string }{
+		{"nickname", `{"nickname":"Zoë"}`, `{}`},
+		{"email", `{"email":"zoe9@example.com"}`, `{"email":"nobody"}`},
+		{"password", `{"password":"correct horse"}`, `{"password":"1234567"}`},
+		{"verified", `{"verified":true}`, `{}`},
+		{"score", `{"score":100}`, `{"score":-1}`},
+	} {
+		said.hear(t,
+			normal.put(t, user.user()+"/"+act.name, act.right),
+			admin.put(t, root.user()+"/"+act.name, act.right),
+			admin.put(t, "/api/admin/users/999999/"+act.name, act.right),
+			admin.put(t, user.user()+"/"+act.name, act.wrong),
+			admin.put(t, user.user()+"/"+act.name, act.right),
+		)
+	}
+	other := c.signUp(t)
+	const users = "/api/admin/users"
+	said.hear(t,
+		admin.put(t, other.user()+"/email", `{"email":"zoe9@example.com"}`),
+		normal.delete(t, user.user()), admin.delete(t, root.user()), admin.delete(t, users+"/999999"), admin.delete(t, user.user()),
+		normal.get(t, users), admin.get(t, users), admin.get(t, users+"?perPage=101"),
+	)
+
 	const audit = "/api/admin/audit"
 	said.hear(t, normal.get(t, audit), admin.get(t, audit), admin.get(t, audit+"?perPage=101"))
 }

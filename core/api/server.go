@@ -166,6 +166,13 @@ func (s *Server) routes() *router.Router {
 
 	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
 
+	handle(fasthttp.MethodGet, "/api/admin/users", s.administrators(s.findUsers))
+	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}", s.administrators(s.deleteUserBy))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/nickname", s.actOnUser("The nickname is changed.", s.setNickname))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/email", s.actOnUser("The e-mail address is changed.", s.setEmail))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/password", s.actOnUser("The password is changed. The user's sessions have ended.", s.setPassword))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/verified", s.actOnUser("The verification is changed.", s.setVerified))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/score", s.actOnUser("The score is set.", s.setScore))
 	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/permission", s.actOnUser("The permission is changed.", s.setPermission))
 
 	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))

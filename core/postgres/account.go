@@ -12,7 +12,11 @@ const updateNickname = `UPDATE users u SET nickname = $2 WHERE uid = $1 RETURNIN
 
 // SetNickname gives a user another nickname.
 func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string) (core.User, error) {
-	users, err := collect[core.User](ctx, db.pool, statement{updateNickname, []any{user, nickname}})
+	return setNickname(ctx, db.pool, user, nickname)
+}
+
+func setNickname(ctx context.Context, on asker, user core.UserID, nickname string) (core.User, error) {
+	users, err := collect[core.User](ctx, on, statement{updateNickname, []any{user, nickname}})
 	return only(users, failure("change a nickname", err), core.ErrSignedOut)
 }
 
@@ -75,14 +79,20 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	return row.User, nil
 }
 
+// Without a password's hash it need not be the same, here and below: that is for
+// administrators.
 const updateEmail = `
 	UPDATE users u SET email = $3, email_key = $4, verified = verified AND email = $3
-	WHERE uid = $1 AND password_hash = $2
+	WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
 	RETURNING ` + userColumns
 
 // SetEmail gives a user another e-mail address.
 func (db *DB) SetEmail(ctx context.Context, proof core.Proof, email, emailKey string) (core.User, error) {
-	users, err := collect[core.User](ctx, db.pool,
+	return setEmail(ctx, db.pool, proof, email, emailKey)
+}
+
+func setEmail(ctx context.Context, on asker, proof core.Proof, email, emailKey string) (core.User, error) {
+	users, err := collect[core.User](ctx, on,
 		statement{deleteAttempt, []any{proof.Attempt}},
 		statement{updateEmail, []any{proof.ID, proof.PasswordHash, email, emailKey}},
 	)
@@ -103,7 +113,11 @@ const updatePassword = `
 
 // SetPassword replaces a password's hash and ends sessions.
 func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
-	changed, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+	return setPassword(ctx, db.pool, c)
+}
+
+func setPassword(ctx context.Context, on asker, c core.PasswordChange) error {
+	changed, err := collect[struct{ UID core.UserID }](ctx, on,
 		statement{deleteAttempt, []any{c.Attempt}},
 		// A log-in with the old password that is under way ends first, and its session
 		// is seen.
@@ -153,7 +167,7 @@ const wearers = `wearers AS (
 // closet. What nobody else was told goes too.
 const deleteUser = `
 	WITH doomed AS (
-		SELECT uid FROM users WHERE uid = $1 AND password_hash = $2
+		SELECT uid FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
 	), private AS (
 		SELECT t.tid, t.hash FROM textures t JOIN doomed d ON t.uploader = d.uid WHERE NOT t.public
 	), ` + wearers + `, unliked AS (
@@ -194,16 +208,21 @@ const deleteUser = `
 
 // DeleteUser deletes a user with all that is theirs alone.
 func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
-	deleted, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+	if err := deleteUserOf(ctx, db.pool, proof); err != nil {
+		return err
+	}
+	db.ring()
+	return nil
+}
+
+func deleteUserOf(ctx context.Context, on asker, proof core.Proof) error {
+	deleted, err := collect[struct{ UID core.UserID }](ctx, on,
 		statement{deleteAttempt, []any{proof.Attempt}},
 		statement{lockUserToDelete, []any{proof.ID}},
 		statement{lockTexturesOfUser, []any{proof.ID}},
 		statement{lockPlayersOfUser, []any{proof.ID}},
 		statement{deleteUser, []any{proof.ID, proof.PasswordHash}},
 	)
-	if _, err := only(deleted, failure("delete a user", err), core.ErrPasswordChanged); err != nil {
-		return err
-	}
-	db.ring()
-	return nil
+	_, err = only(deleted, failure("delete a user", err), core.ErrPasswordChanged)
+	return err
 }

@@ -7,9 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fold"
 )
 
-var _ core.UserAdminStore = (*DB)(nil)
+var (
+	_ core.UserAdminStore     = (*DB)(nil)
+	_ core.UserDirectoryStore = (*DB)(nil)
+)
 
 // userNote is what the audit log says of an act on a user: what they were called
 // before, and what changed.
@@ -54,6 +58,72 @@ func (db *DB) actOnUser(ctx context.Context, by core.Authority, user core.UserID
 	return now, err
 }
 
+// SetNicknameBy gives a user another nickname.
+func (db *DB) SetNicknameBy(ctx context.Context, by core.Authority, user core.UserID, nickname string) (core.User, error) {
+	return db.actOnUser(ctx, by, user, userAct{
+		"user.nickname",
+		func(u core.User) any { return u.Nickname },
+		func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
+			return setNickname(ctx, tx, user, nickname)
+		},
+	})
+}
+
+// SetEmailBy gives a user another e-mail address.
+func (db *DB) SetEmailBy(ctx context.Context, by core.Authority, user core.UserID, email, emailKey string) (core.User, error) {
+	return db.actOnUser(ctx, by, user, userAct{
+		"user.email",
+		func(u core.User) any { return u.Email },
+		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+			return setEmail(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}}, email, emailKey)
+		},
+	})
+}
+
+// SetPasswordBy replaces the hash of a user's password.
+func (db *DB) SetPasswordBy(ctx context.Context, by core.Authority, user core.UserID, hash string) (core.User, error) {
+	return db.actOnUser(ctx, by, user, userAct{
+		"user.password",
+		nil,
+		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+			return was, setPassword(ctx, tx, core.PasswordChange{User: user, Fresh: hash})
+		},
+	})
+}
+
+const updateVerified = `UPDATE users u SET verified = $2 WHERE uid = $1 RETURNING ` + userColumns
+
+// SetVerifiedBy says whether a user's e-mail address is verified.
+func (db *DB) SetVerifiedBy(ctx context.Context, by core.Authority, user core.UserID, verified bool) (core.User, error) {
+	return db.actOnUser(ctx, by, user, userAct{
+		"user.verified",
+		func(u core.User) any { return u.Verified },
+		func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
+			users, err := collect[core.User](ctx, tx, statement{updateVerified, []any{user, verified}})
+			return only(users, err, noUser(user))
+		},
+	})
+}
+
+// SetScoreBy sets a user's score.
+func (db *DB) SetScoreBy(ctx context.Context, by core.Authority, user core.UserID, score int64) (core.User, error) {
+	return db.actOnUser(ctx, by, user, userAct{
+		"user.score",
+		func(u core.User) any { return u.Score },
+		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+			return setScore(ctx, tx, was, score)
+		},
+	})
+}
+
+const updateScore = `UPDATE users u SET score = $2 WHERE uid = $1 RETURNING ` + userColumns
+
+// setScore sets the score of a user who is locked.
+func setScore(ctx context.Context, tx pgx.Tx, was core.User, score int64) (core.User, error) {
+	users, err := collect[core.User](ctx, tx, statement{updateScore, []any{was.ID, score}})
+	return only(users, err, noUser(was.ID))
+}
+
 // SetPermissionBy changes what a user may do.
 func (db *DB) SetPermissionBy(ctx context.Context, by core.Authority, user core.UserID, permission core.Permission) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
@@ -66,4 +136,61 @@ func (db *DB) SetPermissionBy(ctx context.Context, by core.Authority, user core.
 			return setPermission(ctx, tx, user, permission)
 		},
 	})
+}
+
+// DeleteUserBy deletes a user with all that is theirs alone.
+func (db *DB) DeleteUserBy(ctx context.Context, by core.Authority, user core.UserID) error {
+	_, err := db.actOnUser(ctx, by, user, userAct{
+		"user.delete",
+		nil,
+		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+			return was, deleteUserOf(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}})
+		},
+	})
+	return err
+}
+
+// find runs a search for ids, the highest first. It looks at no more rows than it
+// needs to tell whether there are more than core.MostFound, and returns the ids of
+// a page of those.
+func (db *DB) find(ctx context.Context, id, table string, f filter, page, perPage int) (total int, more bool, ids []int64, err error) {
+	sql := `
+	WITH found AS MATERIALIZED (
+		SELECT ` + id + ` AS id FROM ` + table + f.where() + ` ORDER BY ` + id + ` DESC LIMIT ` + f.argument(core.MostFound+1) + `
+	), page AS (
+		SELECT id FROM found ORDER BY id DESC LIMIT ` + f.argument(max(0, min(perPage, core.MostFound-(page-1)*perPage))) + ` OFFSET ` + f.argument((page-1)*perPage) + `
+	)
+	SELECT (SELECT count(*) FROM found) AS total, ARRAY(SELECT id FROM page) AS ids`
+	rows, err := collect[struct {
+		Total int
+		IDs   []int64
+	}](ctx, db.pool, statement{sql, f.args})
+	if err != nil {
+		return 0, false, nil, err
+	}
+	return min(rows[0].Total, core.MostFound), rows[0].Total > core.MostFound, rows[0].IDs, nil
+}
+
+const selectUsers = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid DESC`
+
+// FindUsers lists users, those who registered last first. Parts of texts are no
+// patterns, and found as in a closet.
+func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[core.User], error) {
+	var f filter
+	if query.ID != 0 {
+		f.add("u.uid = $%d", query.ID)
+	}
+	if query.Email != "" {
+		f.add("strpos(u.email_key, $%d) > 0", fold.Key(query.Email))
+	}
+	if query.Nickname != "" {
+		f.add(`strpos(upper(u.nickname COLLATE "und-x-icu"), upper($%d COLLATE "und-x-icu")) > 0`, query.Nickname)
+	}
+	found := core.Found[core.User]{}
+	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)
+	if err == nil {
+		found.Total, found.More = total, more
+		found.Items, err = collect[core.User](ctx, db.pool, statement{selectUsers, []any{ids}})
+	}
+	return found, failure("find users", err)
 }

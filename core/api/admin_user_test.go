@@ -1,0 +1,236 @@
+package api_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// userJSON is the client's user as the API writes it.
+func (c client) userJSON(email, nickname, score string, permission core.Permission, verified bool) string {
+	return fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":0,"score":%s,"permission":%d,"last_sign_at":"<time>","register_at":"<time>","verified":%t}`,
+		c.uid, email, nickname, score, permission, verified)
+}
+
+// Every act on a user that is granted changes what it says and writes one entry;
+// every one that is refused changes nothing and writes none.
+func TestActsOnUsers(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin, root := c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator)
+	user, peer := c.signUp(t), c.signUpAs(t, core.Administrator)
+	user.withPassword(t, "first horse")
+	user = user.as(user.logIn(t, "user3@example.com", "first horse").field(t, "token"))
+	for _, test := range []struct {
+		act         string
+		object      string
+		want        string // user
+		said        string // details
+		invalid     []string
+		field       string
+		keepsTokens bool
+	}{
+		{
+			"nickname", `{"nickname":" Zoë <b> "}`, user.userJSON("user3@example.com", "Zoë <b>", "0", 0, false),
+			`{"to": "Zoë <b>", "from": "Somebody", "email": "user3@example.com", "nickname": "Somebody"}`,
+			[]string{`{}`, `{"nickname":""}`, `{"nickname":5}`, `{"nickname":"a\nb"}`, `{"nickname":"` + strings.Repeat("x", 65) + `"}`},
+			"nickname", true,
+		},
+		{
+			"verified", `{"verified":true}`, user.userJSON("user3@example.com", "Zoë <b>", "0", 0, true),
+			`{"to": true, "from": false, "email": "user3@example.com", "nickname": "Zoë <b>"}`,
+			[]string{`{}`, `{"verified":null}`, `{"verified":5}`, `{"verified":"x"}`},
+			"verified", true,
+		},
+		{
+			"email", `{"email":" Zoe@Example.com "}`, user.userJSON("Zoe@Example.com", "Zoë <b>", "0", 0, false),
+			`{"to": "Zoe@Example.com", "from": "user3@example.com", "email": "user3@example.com", "nickname": "Zoë <b>"}`,
+			[]string{`{}`, `{"email":""}`, `{"email":"nobody"}`, `{"email":5}`},
+			"email", true,
+		},
+		{
+			"score", `{"score":` + fmt.Sprint(math.MaxInt64) + `}`, user.userJSON("Zoe@Example.com", "Zoë <b>", fmt.Sprint(math.MaxInt64), 0, false),
+			`{"to": 9223372036854775807, "from": 0, "email": "Zoe@Example.com", "nickname": "Zoë <b>"}`,
+			[]string{`{}`, `{"score":-1}`, `{"score":1.5}`, `{"score":9223372036854775808}`, `{"score":"x"}`},
+			"score", true,
+		},
+		{
+			"password", `{"password":" second horse "}`, user.userJSON("Zoe@Example.com", "Zoë <b>", fmt.Sprint(math.MaxInt64), 0, false),
+			`{"email": "Zoe@Example.com", "nickname": "Zoë <b>"}`,
+			[]string{`{}`, `{"password":"1234567"}`, `{"password":"` + strings.Repeat("x", 129) + `"}`, `{"password":5}`},
+			"password", false,
+		},
+	} {
+		path := user.user() + "/" + test.act
+		before := len(c.site.acts(t))
+		for _, object := range test.invalid {
+			root.put(t, path, object).refuses(t, 422, 4, test.field)
+		}
+		root.put(t, "/api/admin/users/999999/"+test.act, test.object).refuses(t, 404, 3)
+		for _, of := range []client{admin, peer, root} {
+			admin.put(t, of.user()+"/"+test.act, test.object).refuses(t, 403, 6)
+		}
+		root.put(t, root.user()+"/"+test.act, test.object).refuses(t, 403, 6)
+		root.logs(t, before)
+		user.works(t, true)
+
+		admin.put(t, path, test.object).is(t, 200, done(test.want))
+		admin.logs(t, before, fmt.Sprintf("user.%s user:%d %s", test.act, user.uid, test.said))
+		user.works(t, test.keepsTokens)
+	}
+
+	// What is the same already is an act as well.
+	before := len(c.site.acts(t))
+	admin.put(t, user.user()+"/nickname", `{"nickname":"Zoë <b>"}`)
+	root.put(t, peer.user()+"/verified", `{"verified":false}`)
+	if n := len(c.site.acts(t)) - before; n != 2 {
+		t.Errorf("two acts that change nothing are %d entries", n)
+	}
+
+	// The fresh address and the fresh password sign in, and no secret is in the log.
+	user.logIn(t, "zoe@example.com", "first horse").refuses(t, 401, 5)
+	if a := user.logIn(t, "zoe@example.com", " second horse "); a.status != 200 {
+		t.Errorf("the fresh password is answered with %d %s", a.status, a.body)
+	}
+	if log := strings.Join(c.site.acts(t), "\n"); strings.Contains(log, "horse") || strings.Contains(log, "argon2") {
+		t.Errorf("a password is in the log:\n%s", log)
+	}
+	admin.put(t, user.user()+"/email", `{"email":"USER1@example.com"}`).refuses(t, 409, 2, "email")
+	admin.put(t, user.user()+"/verified", `{"verified":true}`)
+	if got := admin.put(t, user.user()+"/email", `{"email":"Zoe@Example.com"}`).field(t, "data", "verified"); got != "true" {
+		t.Errorf("after a change to the same address verified is %s", got)
+	}
+}
+
+func TestDeleteUserAsAdministrator(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin, root := c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator)
+	user, peer := c.signUp(t), c.signUpAs(t, core.Administrator)
+	user.player(t, "Steve")
+	user.texture(t, "name=Private&type=steve&public=false", skinFile(t, 1))
+	user.texture(t, "name=Public&type=steve", skinFile(t, 2))
+
+	for _, of := range []client{admin, peer, root} {
+		admin.delete(t, of.user()).refuses(t, 403, 6)
+	}
+	root.delete(t, root.user()).refuses(t, 403, 6)
+	root.delete(t, "/api/admin/users/999999").refuses(t, 404, 3)
+	admin.logs(t, 0)
+
+	admin.delete(t, user.user()).is(t, 200, `{"code":0,"message":"<text>"}`)
+	admin.logs(t, 0, fmt.Sprintf(`user.delete user:%d {"email": "user3@example.com", "nickname": "Somebody"}`, user.uid))
+	user.works(t, false)
+	admin.delete(t, user.user()).refuses(t, 404, 3)
+	if n := c.site.count(t, "SELECT count(*) FROM players"); n != 0 {
+		t.Errorf("%d players are left", n)
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM textures WHERE uploader IS NULL AND name = 'Public'"); n != 1 || c.site.count(t, "SELECT count(*) FROM textures") != 1 {
+		t.Error("not just the public texture is left, without an uploader")
+	}
+	root.delete(t, admin.user()).is(t, 200, `{"code":0,"message":"<text>"}`)
+	root.get(t, "/api/admin/audit").is(t, 200, fmt.Sprintf(`{"per_page":50,"next":0,"data":[
+		{"id":"<integer>","time":"<time>","actor":%d,"actor_email":"user2@example.com","address":"0.0.0.0","action":"user.delete","subject":"user:%d",
+			"details":{"email":"user1@example.com","nickname":"Somebody"}},
+		{"id":"<integer>","time":"<time>","actor":%d,"actor_email":"user1@example.com","address":"0.0.0.0","action":"user.delete","subject":"user:%d",
+			"details":{"email":"user3@example.com","nickname":"Somebody"}}]}`, root.uid, admin.uid, admin.uid, user.uid))
+}
+
+func TestFindUsers(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin := c.signUpAs(t, core.Administrator)
+	c.site.exec(t, "UPDATE users SET nickname = 'Zoë'")
+	c.site.exec(t, `
+		INSERT INTO users (email, email_key, nickname, password_hash)
+		SELECT 'Name' || n || '@' || d, 'name' || n || '@' || d, CASE WHEN n % 2 = 0 THEN 'STRASSE ' ELSE '100%_' END || n, 'x'
+		FROM generate_series(1, 20) n, (VALUES ('example.com')) domain (d)`)
+	find := func(query string) answer {
+		t.Helper()
+		return admin.get(t, "/api/admin/users?"+query)
+	}
+	// finds checks which users are found, by the numbers in their addresses.
+	finds := func(query string, total int, want ...int) {
+		t.Helper()
+		a := find(query)
+		var page struct {
+			Total int
+			Data  []struct{ Email string }
+		}
+		a.decode(t, &page)
+		var got []string
+		for _, user := range page.Data {
+			got = append(got, user.Email)
+		}
+		var wanted []string
+		for _, n := range want {
+			wanted = append(wanted, fmt.Sprintf("Name%d@example.com", n))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(wanted) || page.Total != total {
+			t.Errorf("%s: %v, of %d; want %v, of %d", query, got, page.Total, wanted, total)
+		}
+	}
+
+	me := admin.userJSON("user1@example.com", "Zoë", "0", 1, false)
+	find(fmt.Sprintf("uid=%d", admin.uid)).is(t, 200,
+		`{"per_page":20,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,"data":[`+me+`]}`)
+	find("uid=999999").is(t, 200, `{"per_page":20,"from":0,"to":0,"total":0,"total_is_lower_bound":false,"current_page":1,"last_page":1,"data":[]}`)
+	find("page=2").is(t, 200, `{"per_page":20,"from":21,"to":21,"total":21,"total_is_lower_bound":false,"current_page":2,"last_page":2,"data":[`+me+`]}`)
+	find("page=3").is(t, 200, `{"per_page":20,"from":0,"to":0,"total":21,"total_is_lower_bound":false,"current_page":3,"last_page":2,"data":[]}`)
+	finds("perPage=2", 21, 20, 19)
+	finds("perPage=2&page=10", 21, 2, 1)
+	finds("email=AME1", 11, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 1)
+	finds("email=+name20%40&perPage=1", 1, 20)
+	finds("email=%25", 0)
+	finds("nickname=strasse&perPage=3", 10, 20, 18, 16)
+	finds("nickname=100%25_1&perPage=3", 6, 19, 17, 15)
+	finds("nickname=strasse&email=name1", 5, 18, 16, 14, 12, 10)
+	finds("email=&nickname=&perPage=1", 21, 20)
+	if got := find("nickname=ZOË").field(t, "total"); got != "1" {
+		t.Errorf("in another case %s users are found; want 1", got)
+	}
+
+	for query, field := range map[string]string{
+		"page=0": "page", "page=1001": "page", "page=x": "page", "perPage=0": "perPage", "perPage=101": "perPage", "uid=0": "uid", "uid=x": "uid",
+		"nickname=" + strings.Repeat("x", 65): "nickname", "email=" + strings.Repeat("x", 255): "email", "email=%00": "email", "nickname=%ff": "nickname",
+	} {
+		find(query).refuses(t, 422, 4, field)
+	}
+	if acts := c.site.acts(t); len(acts) > 0 {
+		t.Errorf("searches are in the audit log: %q", acts)
+	}
+}
+
+// Only so many are counted, and shown.
+func TestFindManyUsers(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin := c.signUpAs(t, core.Administrator)
+	c.site.exec(t, `
+		INSERT INTO users (email, email_key, nickname, password_hash)
+		SELECT n || '@example.com', n || '@example.com', 'N', 'x' FROM generate_series(1, $1) n`, core.MostFound-1)
+	f := func(query, from, to, total, more, last string) {
+		t.Helper()
+		a := admin.get(t, "/api/admin/users?"+query)
+		for field, want := range map[string]string{"from": from, "to": to, "total": total, "total_is_lower_bound": more, "last_page": last} {
+			if got := a.field(t, field); got != want {
+				t.Errorf("%s: %s is %s; want %s", query, field, got, want)
+			}
+		}
+	}
+	f("perPage=100", "1", "100", "10000", "false", "100")
+	c.site.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('x@example.com', 'x@example.com', 'x', 'x')")
+	f("perPage=100", "1", "100", "10000", "true", "100")
+	f("perPage=100&page=100", "9901", "10000", "10000", "true", "100")
+	f("perPage=100&page=101", "0", "0", "10000", "true", "100")
+	f("perPage=3&page=1000", "2998", "3000", "10000", "true", "3334")
+	f("perPage=99&page=102", "10000", "10000", "10000", "true", "102")
+	f("nickname=n", "1", "20", "9999", "false", "500")
+}

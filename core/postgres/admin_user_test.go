@@ -1,0 +1,130 @@
+package postgres_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// usersActs are all acts on users.
+var usersActs = map[string]func(context.Context, core.UserAdminStore, core.Authority, core.UserID) error{
+	"user.nickname": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
+		_, err := db.SetNicknameBy(ctx, by, user, "Zoë")
+		return err
+	},
+	"user.email": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
+		_, err := db.SetEmailBy(ctx, by, user, "zoe@example.com", "zoe@example.com")
+		return err
+	},
+	"user.password": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
+		_, err := db.SetPasswordBy(ctx, by, user, "fresh")
+		return err
+	},
+	"user.verified": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
+		_, err := db.SetVerifiedBy(ctx, by, user, true)
+		return err
+	},
+	"user.score": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
+		_, err := db.SetScoreBy(ctx, by, user, 100)
+		return err
+	},
+	"user.permission": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
+		_, err := db.SetPermissionBy(ctx, by, user, core.Banned)
+		return err
+	},
+	"user.delete": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
+		return db.(core.UserDirectoryStore).DeleteUserBy(ctx, by, user) //nolint:errcheck,forcetypeassert // it is both
+	},
+}
+
+// An act that cannot be logged does not take place; one that loses against others
+// is tried again, and is logged once.
+func TestActsAndTheirEntriesAreOne(t *testing.T) {
+	t.Parallel()
+	for action, act := range usersActs {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			address := postgrestest.URL(t)
+			db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+			s := &sessionTest{db: db, user: addUser(t, db, "bob"), now: time.Now().UTC().Truncate(time.Second)}
+			ann := addAdministrator(t, db, "ann", core.Administrator)
+			token := s.open(t)
+			before := must(db.UserByEmail(t.Context(), "bob@example.com"))(t)
+			exec := func(sql string) {
+				t.Helper()
+				if _, err := conn.Exec(t.Context(), sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			exec(`
+				CREATE SEQUENCE luck MINVALUE -100; -- which no rollback sets back
+				CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$
+					BEGIN
+						IF nextval('luck') <= 0 THEN
+							RAISE EXCEPTION 'somebody else has won' USING ERRCODE = '40P01';
+						END IF;
+						RETURN new;
+					END
+				$$;
+				CREATE TRIGGER lose BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION lose()`)
+
+			exec("SELECT setval('luck', -4)")
+			wantKind(t, act(t.Context(), db, ann, s.user.ID), fault.Unavailable)
+			if diff := cmp.Diff(before, must(db.UserByEmail(t.Context(), "bob@example.com"))(t)); diff != "" {
+				t.Errorf("an act that is not logged changes the user (-before +after):\n%s", diff)
+			}
+			if !s.works(t, token) {
+				t.Error("an act that is not logged ends a session")
+			}
+			exec("SELECT setval('luck', -3)")
+			if err := act(t.Context(), db, ann, s.user.ID); err != nil {
+				t.Fatalf("after three losses: %v", err)
+			}
+			if entries := auditLog(t, db); len(entries) != 1 || entries[0].Action != action {
+				t.Errorf("the log holds %q; want one entry, of %s", logged(entries), action)
+			}
+			if action == "user.permission" {
+				return // which the banned are told of
+			}
+			if ends := action == "user.password" || action == "user.delete"; s.works(t, token) == ends {
+				t.Errorf("the session has ended: %t; want %t", !ends, ends)
+			}
+		})
+	}
+}
+
+// Edges hear of users whom administrators delete as of those who delete themselves.
+func TestUsersDeletedByAdministratorsAreNamed(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
+	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false))
+	addTexture(t, db, texture(bob.ID, skin.Steve, "public", true))
+	own, anns := addPlayer(t, db, bob.ID, "Own"), addPlayer(t, db, ann.Actor, "Anns")
+	if err := db.AddClosetItem(t.Context(), ann.Actor, private.ID, "gift", core.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	must(db.DressPlayer(t.Context(), ann.Actor, anns.ID, core.Slots{Skin: &private.ID}))(t)
+	rings := 0
+	db.OnChange(func() { rings++ })
+	names := watch(t, db)
+
+	wantKind(t, db.DeleteUserBy(t.Context(), ann, ann.Actor), fault.Forbidden)
+	names("a deletion that is refused")
+	if err := db.DeleteUserBy(t.Context(), ann, bob.ID); err != nil {
+		t.Fatal(err)
+	}
+	names("a deleted user", slices.Concat([]mapping.Key{mapping.UID(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
+	if rings != 1 {
+		t.Errorf("it rang %d times; want once", rings)
+	}
+}
