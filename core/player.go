@@ -108,15 +108,21 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	}
 }
 
+// playerStore is all that is needed to keep players.
+type playerStore interface {
+	PlayerStore
+	PlayerAdminStore
+}
+
 // Players are the characters that users own.
 type Players struct {
-	store PlayerStore
+	store playerStore
 	names *PlayerNames
 	terms Terms
 }
 
 // NewPlayers returns the players kept in a store.
-func NewPlayers(store PlayerStore, names *PlayerNames, quotas Quotas, scores Scores) *Players {
+func NewPlayers(store playerStore, names *PlayerNames, quotas Quotas, scores Scores) *Players {
 	return &Players{store: store, names: names, terms: Terms{Quotas: quotas, Cost: scores.Player, Refund: scores.RefundPlayer}}
 }
 
@@ -151,8 +157,16 @@ func (p *Players) Rename(ctx context.Context, caller Caller, player PlayerID, na
 // Dress applies textures to one of the caller's players: all that are given, or
 // none.
 func (p *Players) Dress(ctx context.Context, caller Caller, player PlayerID, slots Slots) (Player, error) {
-	if slots.Skin == nil && slots.Cape == nil {
-		return Player{}, &fault.Error{Kind: fault.Invalid, Message: "Give a skin, a cape, or both.", Fields: map[string][]string{
+	if err := slots.check(); err != nil {
+		return Player{}, err
+	}
+	return p.store.DressPlayer(ctx, caller.ID, player, slots)
+}
+
+// check returns a fault unless there is something to apply.
+func (s Slots) check() error {
+	if s.Skin == nil && s.Cape == nil {
+		return &fault.Error{Kind: fault.Invalid, Message: "Give a skin, a cape, or both.", Fields: map[string][]string{
 			"skin": {"Give a skin, a cape, or both."}, "cape": {"Give a skin, a cape, or both."},
 		}}
 	}
@@ -162,18 +176,17 @@ func (p *Players) Dress(ctx context.Context, caller Caller, player PlayerID, slo
 			wrong.add(fault.Field(field, "A TID is at least 1; to take the %s off, use DELETE.", field))
 		}
 	}
-	check("skin", slots.Skin)
-	check("cape", slots.Cape)
-	if err := wrong.fault(); err != nil {
-		return Player{}, err
-	}
-	return p.store.DressPlayer(ctx, caller.ID, player, slots)
+	check("skin", s.Skin)
+	check("cape", s.Cape)
+	return wrong.fault()
 }
+
+var errNoSlot = fault.Field("type", "Say what to take off: skin, cape, or both.")
 
 // Undress empties slots of one of the caller's players.
 func (p *Players) Undress(ctx context.Context, caller Caller, player PlayerID, skin, cape bool) (Player, error) {
 	if !skin && !cape {
-		return Player{}, fault.Field("type", "Say what to take off: skin, cape, or both.")
+		return Player{}, errNoSlot
 	}
 	return p.store.UndressPlayer(ctx, caller.ID, player, skin, cape)
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/veneer-skins/veneer/core"
@@ -47,6 +48,45 @@ func forAdministrators(t *testing.T, s *site, said hearing) {
 		normal.get(t, users), admin.get(t, users), admin.get(t, users+"?perPage=101"),
 	)
 
+	forPlayers(t, s, said)
+
 	const audit = "/api/admin/audit"
 	said.hear(t, normal.get(t, audit), admin.get(t, audit), admin.get(t, audit+"?perPage=101"))
+}
+
+// forPlayers tries what becomes of acts of administrators on players.
+func forPlayers(t *testing.T, s *site, said hearing) {
+	t.Helper()
+	configured := s.setup
+	c := s.serve(t)
+	normal, admin, root, user := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator), c.signUp(t)
+	const players, missing = "/api/admin/players", "/api/admin/players/999999"
+	own, roots := administered(user.player(t, "Own")), administered(root.player(t, "Roots"))
+	tid := user.texture(t, "name=G&type=skin", skinFile(t, 7))
+	private := root.texture(t, "name=H&type=skin&public=false", skinFile(t, 8))
+	owner := func(c client) string { return fmt.Sprintf(`{"uid":%d}`, c.uid) }
+
+	for by, player := range map[*client]string{&normal: own, &root: missing, &admin: roots, &user: own} {
+		said.hear(t,
+			by.put(t, player+"/name", `{"name":"Hacker"}`),
+			by.put(t, player+"/owner", owner(user)),
+			by.put(t, player+"/textures", `{"skin":`+tid+`}`),
+			by.delete(t, player+"/textures?skin"),
+			by.delete(t, player),
+		)
+	}
+	said.hear(t,
+		admin.put(t, own+"/name", `{"name":"Named"}`), admin.put(t, own+"/name", `{"name":"Roots"}`), admin.put(t, own+"/name", `{}`),
+		admin.put(t, own+"/textures", `{"skin":`+tid+`}`), admin.put(t, own+"/textures", `{"skin":`+private+`}`),
+		admin.put(t, own+"/textures", `{"skin":999999}`), admin.put(t, own+"/textures", `{"cape":`+tid+`}`),
+		admin.delete(t, own+"/textures?skin"), admin.delete(t, own+"/textures"),
+		admin.put(t, own+"/owner", owner(normal)), admin.put(t, own+"/owner", `{"uid":999999}`), admin.put(t, own+"/owner", `{}`),
+		normal.get(t, players), admin.get(t, players), admin.get(t, players+"?perPage=101"),
+	)
+	s.setup.Quotas.Players = 1
+	full := s.serve(t).as(admin.token)
+	user.player(t, "Another")
+	said.hear(t, full.put(t, own+"/owner", owner(user)))
+	s.setup = configured
+	said.hear(t, admin.delete(t, own))
 }

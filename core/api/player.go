@@ -94,7 +94,7 @@ func (s *Server) dressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, calle
 	if err != nil {
 		return err
 	}
-	slots := core.Slots{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
+	slots := f.slots()
 	if err := f.fault(); err != nil {
 		return err
 	}
@@ -105,25 +105,35 @@ func (s *Server) dressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, calle
 	return done(rc, "The player is dressed.", toPlayerBody(player))
 }
 
-// undressPlayer handles DELETE /api/players/{pid}/textures: either type lists
-// the slots, or the presence of skin and cape names them.
+// slots returns what is to be put on.
+func (f *fields) slots() core.Slots {
+	return core.Slots{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
+}
+
+// takenOff returns which slots are to be emptied: either type lists them, or the
+// presence of skin and cape names them.
+func (f *fields) takenOff() (skin, cape bool) {
+	if f.null("type") {
+		return f.has("skin"), f.has("cape")
+	}
+	slots := f.texts("type")
+	for i, slot := range slots {
+		slots[i] = strings.TrimSpace(slot)
+	}
+	wrong := slices.ContainsFunc(slots, func(slot string) bool { return slot != "skin" && slot != "cape" })
+	if len(slots) < 1 || len(slots) > 2 || wrong {
+		f.flaw("type", "The field type must hold one or two of skin and cape.")
+	}
+	return slices.Contains(slots, "skin"), slices.Contains(slots, "cape")
+}
+
+// undressPlayer handles DELETE /api/players/{pid}/textures.
 func (s *Server) undressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	pid, f, err := playerAndFields(rc)
 	if err != nil {
 		return err
 	}
-	skin, cape := f.has("skin"), f.has("cape")
-	if !f.null("type") {
-		slots := f.texts("type")
-		for i, slot := range slots {
-			slots[i] = strings.TrimSpace(slot)
-		}
-		skin, cape = slices.Contains(slots, "skin"), slices.Contains(slots, "cape")
-		wrong := slices.ContainsFunc(slots, func(slot string) bool { return slot != "skin" && slot != "cape" })
-		if len(slots) < 1 || len(slots) > 2 || wrong {
-			f.flaw("type", "The field type must hold one or two of skin and cape.")
-		}
-	}
+	skin, cape := f.takenOff()
 	if err := f.fault(); err != nil {
 		return err
 	}

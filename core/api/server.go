@@ -175,6 +175,13 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/score", s.actOnUser("The score is set.", s.setScore))
 	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/permission", s.actOnUser("The permission is changed.", s.setPermission))
 
+	handle(fasthttp.MethodGet, "/api/admin/players", s.administrators(s.findPlayers))
+	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}", s.administrators(s.deletePlayerBy))
+	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/name", s.actOnPlayer("The player is renamed.", s.renamePlayerBy))
+	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.actOnPlayer("The player is moved.", s.movePlayerBy))
+	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/textures", s.actOnPlayer("The player is dressed.", s.dressPlayerBy))
+	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.actOnPlayer("The textures are taken off.", s.undressPlayerBy))
+
 	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))
 	handle(fasthttp.MethodGet, "/api/docs", s.open(s.document))
 	handle(fasthttp.MethodGet, "/api/docs/{file}", s.open(s.document))

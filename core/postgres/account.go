@@ -72,7 +72,7 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	if err != nil {
 		return core.User{}, err
 	}
-	if err := flaw("tid", row.Flaw, &texture, "a skin, whose face could be an avatar"); err != nil {
+	if err := flaw("tid", row.Flaw, &texture, "a skin, whose face could be an avatar", "your closet"); err != nil {
 		return core.User{}, err
 	}
 	db.ring()

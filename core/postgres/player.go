@@ -93,7 +93,15 @@ const (
 // selectChanged, and says whether the player was the owner's to change. The
 // owner and the player are its first two arguments.
 func (db *DB) changePlayer(ctx context.Context, attempt, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
-	players, err := collect[core.Player](ctx, db.pool,
+	changed, err := changePlayer(ctx, db.pool, attempt, sql, owner, player, args...)
+	if err == nil {
+		db.ring()
+	}
+	return changed, err
+}
+
+func changePlayer(ctx context.Context, on asker, attempt, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
+	players, err := collect[core.Player](ctx, on,
 		statement{lockPlayer, []any{player}},
 		statement{sql, append([]any{owner, player}, args...)},
 	)
@@ -103,14 +111,15 @@ func (db *DB) changePlayer(ctx context.Context, attempt, sql string, owner core.
 	if err := owned(players, owner); err != nil {
 		return core.Player{}, err
 	}
-	db.ring()
 	return players[0], nil
 }
+
+var errNoPlayer = fault.New(fault.NotFound, "There is no such player.")
 
 func owned(players []core.Player, owner core.UserID) error {
 	switch {
 	case len(players) == 0:
-		return fault.New(fault.NotFound, "There is no such player.")
+		return errNoPlayer
 	case players[0].Owner != owner:
 		return fault.New(fault.Forbidden, "This player is somebody else's.")
 	default:
@@ -217,10 +226,19 @@ const dressPlayer = withTarget + `given AS (
 
 // DressPlayer applies textures.
 func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.Slots) (core.Player, error) {
+	dressed, err := dress(ctx, db.pool, owner, player, slots, "your closet")
+	if err == nil {
+		db.ring()
+	}
+	return dressed, err
+}
+
+// dress names the owner's closet as whoever dresses the player knows it.
+func dress(ctx context.Context, on asker, owner core.UserID, player core.PlayerID, slots core.Slots, closet string) (core.Player, error) {
 	rows, err := collect[struct {
 		core.Player
 		SkinFlaw, CapeFlaw string
-	}](ctx, db.pool,
+	}](ctx, on,
 		statement{lockTextures, []any{slots.Skin, slots.Cape}},
 		statement{lockPlayer, []any{player}},
 		statement{dressPlayer, []any{owner, player, slots.Skin, slots.Cape}},
@@ -235,25 +253,24 @@ func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.Pl
 	if err := owned(players, owner); err != nil {
 		return core.Player{}, err
 	}
-	if err := flaw("skin", rows[0].SkinFlaw, slots.Skin, "a skin, of type steve or alex"); err != nil {
+	if err := flaw("skin", rows[0].SkinFlaw, slots.Skin, "a skin, of type steve or alex", closet); err != nil {
 		return core.Player{}, err
 	}
-	if err := flaw("cape", rows[0].CapeFlaw, slots.Cape, "a cape"); err != nil {
+	if err := flaw("cape", rows[0].CapeFlaw, slots.Cape, "a cape", closet); err != nil {
 		return core.Player{}, err
 	}
-	db.ring()
 	return players[0], nil
 }
 
 // flaw returns the fault of a texture that cannot be put into a slot.
-func flaw(slot, flaw string, tid *core.TextureID, wanted string) error {
+func flaw(slot, flaw string, tid *core.TextureID, wanted, closet string) error {
 	switch flaw {
 	case "missing":
 		return noTexture(*tid)
 	case "unfit":
 		return fault.Field(slot, "Texture %d is not %s.", *tid, wanted)
 	case "private":
-		return fault.New(fault.Forbidden, "Texture %d is private, and not in your closet.", *tid)
+		return fault.New(fault.Forbidden, "Texture %d is private, and not in %s.", *tid, closet)
 	default:
 		return nil
 	}

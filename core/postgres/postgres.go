@@ -223,12 +223,14 @@ func violates(err error) (constraint string) {
 // retries is how often a transaction is tried that lost against another one.
 const retries = 4
 
-// retry calls work again while the database made it the victim of a deadlock.
+// retry calls work again while the database made it the victim of a deadlock, or
+// somebody else was ahead of it.
 func retry(work func() error) error {
 	var err error
 	for range retries {
 		err = work()
-		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || (refused.Code != "40P01" && refused.Code != "40001") {
+		refused, ok := errors.AsType[*pgconn.PgError](err)
+		if lost := ok && (refused.Code == "40P01" || refused.Code == "40001"); !lost && !errors.Is(err, errOvertaken) {
 			return err
 		}
 	}

@@ -1,0 +1,215 @@
+package postgres_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Edges hear of what administrators do to players as of what owners do.
+func TestActsOnPlayersAreNamed(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	root := addAdministrator(t, db, "root", core.SuperAdministrator)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
+	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", false))
+	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false))
+	rings := 0
+	db.OnChange(func() { rings++ })
+	names := watch(t, db)
+	renamed := steve
+	renamed.Name = "Alex"
+
+	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
+	names("a rename", append(playerKeys(renamed), mapping.Name("Steve"))...)
+	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
+	names("a rename to the same name")
+	_, err := db.DressPlayerBy(t.Context(), root, steve.ID, core.Slots{Skin: &bobs.ID})
+	wantKind(t, err, fault.Forbidden)
+	names("an outfit that is refused")
+	must(db.DressPlayerBy(t.Context(), root, steve.ID, core.Slots{Skin: &public.ID, Cape: &cape.ID}))(t)
+	names("an outfit", playerKeys(renamed)...)
+
+	moved := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
+	names("a player who takes something off for a new owner", playerKeys(renamed)...)
+	if moved.Owner != bob.ID || moved.Skin != public.ID || moved.Cape != 0 || moved.UUID != steve.UUID {
+		t.Errorf("the moved player is %+v; want it bob's, with the public skin and no cape", moved)
+	}
+	back := must(db.MovePlayerBy(t.Context(), root, steve.ID, ann.ID, core.Quotas{}))(t)
+	names("a player who keeps everything on")
+	if !back.LastModified.Equal(moved.LastModified) {
+		t.Errorf("a new owner alone changes last_modified from %s to %s", moved.LastModified, back.LastModified)
+	}
+
+	must(db.UndressPlayerBy(t.Context(), root, steve.ID, true, true))(t)
+	names("no outfit", playerKeys(renamed)...)
+	if err := db.DeletePlayerBy(t.Context(), root, steve.ID); err != nil {
+		t.Fatal(err)
+	}
+	names("a deletion", playerKeys(renamed)...)
+	if rings != 7 {
+		t.Errorf("it rang %d times; want it after each of 7 acts", rings)
+	}
+}
+
+// A new owner keeps on the player what they may wear: their own, and what lies in
+// their closet.
+func TestMovedPlayersWearWhatTheirOwnerMay(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	root := addAdministrator(t, db, "root", core.SuperAdministrator)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	gift := addTexture(t, db, texture(ann.ID, skin.Steve, "gift", false))
+	bobs := addTexture(t, db, texture(bob.ID, skin.Cape, "bobs", false))
+	conn := postgrestest.Conn(t, address)
+	for uid, tid := range map[core.UserID]core.TextureID{bob.ID: gift.ID, ann.ID: bobs.ID} {
+		if _, err := conn.Exec(t.Context(), "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, $3, 'gift')", uid, tid, tid == bobs.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &gift.ID, Cape: &bobs.ID}))(t)
+	if got := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t); got.Skin != gift.ID || got.Cape != bobs.ID {
+		t.Errorf("the player wears %d and %d; want %d and %d", got.Skin, got.Cape, gift.ID, bobs.ID)
+	}
+}
+
+// An act on a player that changes while it waits begins again, and finds the
+// player as it is then.
+func TestActsOnPlayersBeginAgain(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, meanwhile string
+		want            fault.Kind
+		entry           string
+	}{
+		{"renamed", "UPDATE players SET name = 'Between', name_key = 'between'", 0, `{"to": "Last", "uid": 1, "from": "Between", "name": "Between"}`},
+		{"moved", "UPDATE players SET uid = 2", 0, `{"to": "Last", "uid": 2, "from": "Steve", "name": "Steve"}`},
+		{"moved to a peer", "UPDATE players SET uid = 3", fault.Forbidden, ""},
+		{"deleted", "DELETE FROM players", fault.NotFound, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db, address := named(t)
+			ann := addUser(t, db, "ann")
+			addUser(t, db, "bob")
+			addAdministrator(t, db, "peer", core.Administrator)
+			admin := addAdministrator(t, db, "admin", core.Administrator)
+			steve := addPlayer(t, db, ann.ID, "Steve")
+			other := hold(t, address)
+			other.do(t, test.meanwhile)
+
+			renamed := make(chan error, 1)
+			go func() {
+				_, err := db.RenamePlayerBy(t.Context(), admin, steve.ID, player("Last"))
+				renamed <- err
+			}()
+			other.releaseOnceWaitedFor(t, 1)
+			err := <-renamed
+			var want []string
+			if test.entry == "" {
+				wantKind(t, err, test.want)
+			} else if want = []string{"player.rename player:1 " + test.entry}; err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, logged(auditLog(t, db))); diff != "" {
+				t.Errorf("the log (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Owners, and administrators who act on what is theirs, do all at once: nobody has
+// too many players, and no player wears what its owner may not. Nothing fails for
+// it, but an act on a player who changes all the time.
+func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db := postgrestest.Connect(t, address)
+	const most = 3
+	quotas := core.Quotas{Players: most}
+	admins := []core.Authority{addAdministrator(t, db, "root", core.SuperAdministrator), addAdministrator(t, db, "admin", core.Administrator)}
+	var owners []core.UserID
+	var tids []core.TextureID
+	var pids []core.PlayerID
+	for i := range 4 {
+		owner := addUser(t, db, fmt.Sprintf("user%d", i)).ID
+		owners = append(owners, owner)
+		for j := range 2 {
+			word := fmt.Sprintf("texture%d%d", i, j)
+			tids = append(tids, addTexture(t, db, texture(owner, skin.Steve, word, j == 0)).ID)
+			pids = append(pids, addPlayer(t, db, owner, word).ID)
+		}
+	}
+
+	ctx := t.Context()
+	acts := []func(owner core.UserID, by core.Authority, pid core.PlayerID, tid core.TextureID) error{
+		func(owner core.UserID, by core.Authority, pid core.PlayerID, _ core.TextureID) error {
+			_, err := db.MovePlayerBy(ctx, by, pid, owner, quotas)
+			return err
+		},
+		func(_ core.UserID, by core.Authority, pid core.PlayerID, tid core.TextureID) error {
+			_, err := db.DressPlayerBy(ctx, by, pid, core.Slots{Skin: &tid})
+			return err
+		},
+		func(owner core.UserID, _ core.Authority, pid core.PlayerID, tid core.TextureID) error {
+			_, err := db.DressPlayer(ctx, owner, pid, core.Slots{Skin: &tid})
+			return err
+		},
+		func(owner core.UserID, _ core.Authority, _ core.PlayerID, tid core.TextureID) error {
+			return db.AddClosetItem(ctx, owner, tid, "gift", core.Terms{})
+		},
+		func(owner core.UserID, _ core.Authority, _ core.PlayerID, tid core.TextureID) error {
+			return db.RemoveClosetItem(ctx, owner, tid)
+		},
+		func(owner core.UserID, by core.Authority, _ core.PlayerID, _ core.TextureID) error {
+			_, err := db.SetPermissionBy(ctx, by, owner, core.Permission(-rand.IntN(2)))
+			return err
+		},
+		func(owner core.UserID, _ core.Authority, _ core.PlayerID, _ core.TextureID) error {
+			_, err := db.CreatePlayer(ctx, owner, player(fmt.Sprintf("p%d", rand.Uint64())), core.Terms{Quotas: quotas})
+			return err
+		},
+	}
+	var group sync.WaitGroup
+	for range 6 {
+		group.Go(func() {
+			for range 60 {
+				act := acts[rand.IntN(len(acts))]
+				err := act(owners[rand.IntN(len(owners))], admins[rand.IntN(len(admins))], pids[rand.IntN(len(pids))], tids[rand.IntN(len(tids))])
+				if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable && !strings.Contains(err.Error(), "Somebody else")) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+
+	conn := postgrestest.Conn(t, address)
+	for what, sql := range map[string]string{
+		"users with too many players": fmt.Sprintf("SELECT count(*) FROM (SELECT uid FROM players GROUP BY uid HAVING count(*) > %d) u", most),
+		"players who wear what their owner may not": `
+			SELECT count(*) FROM players p JOIN textures t ON t.tid IN (p.tid_skin, p.tid_cape)
+			WHERE NOT t.public AND t.uploader <> p.uid AND NOT EXISTS (SELECT FROM closet_items c WHERE c.uid = p.uid AND c.tid = t.tid)`,
+	} {
+		var n int
+		if err := conn.QueryRow(ctx, sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			t.Errorf("there are %d %s", n, what)
+		}
+	}
+}
