@@ -12,6 +12,7 @@ var (
 	LockScoresOf  = lockScoresOf
 	MoveCost      = moveCost
 	RefundTexture = refundTexture
+	RefundClosets = refundClosets
 )
 
 // MigrateTo brings the schema to a version, up or down.

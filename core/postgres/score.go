@@ -62,13 +62,36 @@ func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reas
 	}
 }
 
-const lockScores = `
-	SELECT uid FROM users WHERE uid IN (
-		SELECT uploader FROM textures WHERE tid = $1
-		UNION
-		SELECT uid FROM closet_items WHERE tid = $1 AND refund > 0
-	)
-	ORDER BY uid FOR NO KEY UPDATE`
+// Many may keep a texture, so these statements take and return no list of users.
+const (
+	lockScores = `
+	SELECT count(*) FROM (
+		SELECT FROM users WHERE uid IN (
+			SELECT uploader FROM textures WHERE tid = $1
+			UNION
+			SELECT uid FROM closet_items WHERE tid = $1 AND refund > 0
+		)
+		ORDER BY uid FOR NO KEY UPDATE
+	) locked`
+
+	refundPaid = `
+	WITH due AS (
+		SELECT 1 AS n, uploader AS uid, paid AS amount, 'texture_refund' AS reason, 'texture:' || tid AS subject
+		FROM textures WHERE tid = $1 AND refundable
+	)` + charged + `
+	SELECT count(*) FROM charged`
+
+	refundItems = `
+	WITH removed AS (
+		SELECT uid, tid, refund FROM closet_items WHERE tid = $1 AND uid IS DISTINCT FROM $2::bigint
+	), due AS (` + refundedItems + `
+	)` + charged + `
+	SELECT count(*) FROM charged`
+
+	// refundedItems is what is due for closet items that a CTE named removed holds.
+	refundedItems = `
+		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject FROM removed`
+)
 
 // lockScoresOf locks those whose score changes when a texture goes, or its
 // visibility does. It comes before the texture is locked. Should somebody come to
@@ -78,25 +101,18 @@ func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID) error 
 	return err
 }
 
-// refundedItems is what is due for closet items that a CTE named removed holds.
-const refundedItems = `
-		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject FROM removed`
-
-const refundTextureAndItems = `
-	WITH removed AS (
-		SELECT uid, tid, refund FROM closet_items WHERE tid = $1
-	), due AS (` + refundedItems + `
-		UNION ALL
-		SELECT 0, uploader, paid, 'texture_refund', 'texture:' || tid
-		FROM textures WHERE tid = $1 AND refundable
-	)` + charged + `
-	SELECT FROM charged`
-
-// refundTexture gives back what a texture and its closet items cost. It comes
-// after lockScoresOf, once the texture is locked, and before it and its items are
-// deleted.
+// refundTexture gives back what a texture cost. It comes after lockScoresOf, once
+// the texture is locked, and before it is deleted.
 func refundTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
-	_, err := tx.Exec(ctx, refundTextureAndItems, texture)
+	_, err := tx.Exec(ctx, refundPaid, texture)
+	return err
+}
+
+// refundClosets gives back what the closet items of a texture cost, but for that of
+// one user, if any, who keeps theirs. It comes after lockScoresOf, once the texture
+// is locked, and before the items are deleted.
+func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, keeper *core.UserID) error {
+	_, err := tx.Exec(ctx, refundItems, texture, keeper)
 	return err
 }
 

@@ -82,6 +82,9 @@ func deleteTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error
 	if err := postgres.RefundTexture(ctx, tx, texture); err != nil {
 		return err
 	}
+	if err := postgres.RefundClosets(ctx, tx, texture, nil); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, "DELETE FROM closet_items WHERE tid = $1", texture); err != nil {
 		return err
 	}
@@ -251,6 +254,8 @@ func TestRefundOfLostItems(t *testing.T) {
 	tid := s.upload(t, bob, "a", true, core.Terms{Cost: 4, Refund: true})
 	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
 	do(t, s.AddClosetItem(t.Context(), zoe, tid, "N", core.Terms{Cost: 3}))
+	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return postgres.RefundClosets(t.Context(), tx, tid, &ann) }))
+	s.is(t, ann, "10 10 registration", "-3 7 closet_item")
 	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, tid) }))
 	s.is(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 	s.is(t, bob, "10 10 registration", "-4 6 upload", "4 10 texture_refund")
