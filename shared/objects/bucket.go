@@ -22,7 +22,7 @@ const (
 	attempts = 2
 	// idle is how long an unused connection is kept.
 	idle = 30 * time.Second
-	// pageSize is the most names that S3 returns at once.
+	// pageSize is the most names that are listed at once, as S3 has it.
 	pageSize = 1000
 )
 

@@ -137,15 +137,15 @@ func (d *directory) remove(ctx context.Context, name string) error {
 	})
 }
 
-// page returns the files of the next directory that has any.
+// page returns files of the next directory that has any.
 func (d *directory) page(ctx context.Context, after string) ([]entry, error) {
 	return wait(ctx, d, func() ([]entry, error) {
-		done, _, _ := strings.Cut(after, "/")
+		begun, _, _ := strings.Cut(after, "/")
 		for group := range 256 {
-			if groupName(group) <= done {
+			if groupName(group) < begun {
 				continue
 			}
-			page, err := d.group(groupName(group))
+			page, err := d.group(groupName(group), after)
 			if err != nil || len(page) > 0 {
 				return page, err
 			}
@@ -154,15 +154,17 @@ func (d *directory) page(ctx context.Context, after string) ([]entry, error) {
 	})
 }
 
-func (d *directory) group(name string) ([]entry, error) {
+// group returns no more files than a disk tells about in good time.
+func (d *directory) group(name, after string) ([]entry, error) {
 	files, err := os.ReadDir(d.path(name))
 	if err != nil {
 		return nil, err
 	}
-	page := make([]entry, 0, len(files))
+	var page []entry
 	for _, file := range files {
-		if !file.Type().IsRegular() {
-			continue // none of ours, whatever its name
+		path := name + "/" + file.Name()
+		if path <= after || !file.Type().IsRegular() {
+			continue // listed already, or none of ours, whatever its name
 		}
 		info, err := file.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -171,7 +173,9 @@ func (d *directory) group(name string) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		page = append(page, entry{name: name + "/" + file.Name(), size: info.Size(), modified: info.ModTime()})
+		if page = append(page, entry{name: path, size: info.Size(), modified: info.ModTime()}); len(page) == pageSize {
+			break
+		}
 	}
 	return page, nil
 }

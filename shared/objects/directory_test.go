@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
@@ -114,6 +116,32 @@ func TestDirectoryLeavesOtherThingsAlone(t *testing.T) {
 	}
 	if files, _, err := store.Tidy(t.Context(), true); files != 0 || err != nil {
 		t.Errorf("tidied up %d files again, %v", files, err)
+	}
+}
+
+// More files in one directory than are listed at once.
+func TestDirectoryPages(t *testing.T) {
+	t.Parallel()
+	place := objectstest.Directory(t)
+	store := objectstest.Open(t, place.Config)
+	must(t, store.Prepare(t.Context()))
+	const files = 2345
+	var want []string
+	for n := range files {
+		hash := fmt.Sprintf("ab%062x", n)
+		place.Write(t, "ab/"+hash+".png", nil)
+		want = append(want, hash)
+	}
+	last := strings.Repeat("f", 64)
+	place.Write(t, "ff/"+last+".png", nil)
+
+	var got []string
+	for object, err := range store.List(t.Context()) {
+		must(t, err)
+		got = append(got, object.Hash.String())
+	}
+	if diff := cmp.Diff(append(want, last), got); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
 	}
 }
 
