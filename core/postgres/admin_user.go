@@ -116,12 +116,11 @@ func (db *DB) SetScoreBy(ctx context.Context, by core.Authority, user core.UserI
 	})
 }
 
-const updateScore = `UPDATE users u SET score = $2 WHERE uid = $1 RETURNING ` + userColumns
-
 // setScore sets the score of a user who is locked.
 func setScore(ctx context.Context, tx pgx.Tx, was core.User, score int64) (core.User, error) {
-	users, err := collect[core.User](ctx, tx, statement{updateScore, []any{was.ID, score}})
-	return only(users, err, noUser(was.ID))
+	err := charge(ctx, tx, was.ID, was.Score-score, "administrator", "")
+	was.Score = score
+	return was, err
 }
 
 // SetPermissionBy changes what a user may do.

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -244,6 +245,21 @@ func TestPaidThings(t *testing.T) {
 		}
 	})
 	s.is(t, bob)
+}
+
+// What an administrator makes of a score is in the ledger, too.
+func TestAdministratorSetsScore(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	chief, ann := s.user(t, "chief", 0), s.user(t, "ann", 10)
+	do(t, s.SetPermission(t.Context(), chief, core.SuperAdministrator))
+	by := core.Authority{Actor: chief, From: netip.MustParseAddr("192.0.2.1")}
+	for _, score := range []int64{25, 3, 3, 0} {
+		if user := must(s.SetScoreBy(t.Context(), by, ann, score))(t); user.Score != score {
+			t.Errorf("the score is %d; want %d", user.Score, score)
+		}
+	}
+	s.is(t, ann, "10 10 registration", "15 25 administrator", "-22 3 administrator", "-3 0 administrator")
 }
 
 // Whose item goes since its texture does gets back what it cost.
