@@ -50,12 +50,36 @@ type TextureStore interface {
 	// leaves no room for the texture or the closet item, and a ScoreTooLow one when
 	// the uploader cannot pay; put may not have been called then.
 	AddTexture(ctx context.Context, texture NewTexture, terms Terms, put func(context.Context) error) (Texture, error)
+
+	// Texture returns a texture, or a NotFound fault.
+	Texture(ctx context.Context, texture TextureID) (Texture, error)
+
+	// ChangeTexture changes a texture. It returns a NotFound fault when there is none,
+	// and a Duplicate one, whose data holds the tid, when another texture of the same
+	// pixels has that type. One that becomes private leaves all closets but its
+	// uploader's, and everybody else's players take it off.
+	ChangeTexture(ctx context.Context, texture TextureID, change TextureChange) (Texture, error)
+
+	// DeleteTexture deletes a texture, or returns a NotFound fault: it leaves all
+	// closets, and all players take it off. It stays the avatar of users, which is not
+	// found from then on. Its file stays for the sweep.
+	DeleteTexture(ctx context.Context, texture TextureID) error
+}
+
+// TextureChange is what becomes different of a texture; what is nil stays as it
+// is.
+type TextureChange struct {
+	Name   *string
+	Type   *skin.Type
+	Public *bool
 }
 
 // FileStore keeps texture files by hash.
 type FileStore interface {
 	// Put stores a file; it is durable when Put returns.
 	Put(ctx context.Context, hash skin.Hash, file []byte) error
+	// Get returns a file.
+	Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 }
 
 // TextureLimits bounds what is uploaded.
@@ -137,6 +161,114 @@ func (t *Textures) terms(bytes int, public bool) Terms {
 	}
 }
 
+// visible reports whether a user, whose zero value is somebody not signed in, may
+// look at the texture and have it listed.
+func (t Texture) visible(to User) bool { return t.Public || t.belongs(to) }
+
+// belongs reports whether a user may do with the texture as they like.
+func (t Texture) belongs(to User) bool {
+	return to.ID != 0 && (t.Uploader == to.ID || to.Permission >= Administrator)
+}
+
+// Find returns a texture that a user, whose zero value is somebody not signed in,
+// may see. It returns a NotFound fault when there is none, and a Forbidden one when
+// it is private and somebody else's.
+func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (Texture, error) {
+	texture, err := t.store.Texture(ctx, tid)
+	switch {
+	case err != nil:
+		return Texture{}, err
+	case !texture.visible(user):
+		return Texture{}, fault.New(fault.Forbidden, "Texture %d is private.", tid)
+	default:
+		return texture, nil
+	}
+}
+
+// consequences is how long a change may take that a request has begun: a texture
+// may lie in a million closets, and be worn by a million players.
+const consequences = 10 * time.Minute
+
+// Delete deletes a texture, with all that follows, for its uploader or an
+// administrator. It returns a NotFound fault when there is none, and a Forbidden
+// one to everybody else.
+func (t *Textures) Delete(ctx context.Context, caller Caller, tid TextureID) error {
+	if _, err := t.own(ctx, caller, tid); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
+	defer cancel()
+	return t.store.DeleteTexture(ctx, tid)
+}
+
+// own returns a texture that is the caller's to change. It is that until it is
+// gone: it never gets another uploader.
+func (t *Textures) own(ctx context.Context, caller Caller, tid TextureID) (Texture, error) {
+	texture, err := t.store.Texture(ctx, tid)
+	switch {
+	case err != nil:
+		return Texture{}, err
+	case !texture.belongs(caller.User):
+		return Texture{}, fault.New(fault.Forbidden, "Texture %d is somebody else's.", tid)
+	default:
+		return texture, nil
+	}
+}
+
+// Change changes a texture, with all that follows, for its uploader or an
+// administrator; to others it returns a Forbidden fault. A skin may be of either
+// type if its sheet is square, else the other type is an Invalid fault.
+func (t *Textures) Change(ctx context.Context, caller Caller, tid TextureID, change TextureChange) (Texture, error) {
+	if change == (TextureChange{}) {
+		return Texture{}, &fault.Error{Kind: fault.Invalid, Message: "Give a name, a type, or whether it is public.", Fields: map[string][]string{
+			"name": {"Give a name, a type, or whether it is public."},
+		}}
+	}
+	if change.Name != nil {
+		title, err := name("name", *change.Name)
+		if err != nil {
+			return Texture{}, err
+		}
+		change.Name = &title
+	}
+	texture, err := t.own(ctx, caller, tid)
+	if err != nil {
+		return Texture{}, err
+	}
+	if change.Type != nil {
+		if err := t.mayBe(ctx, texture, *change.Type); err != nil {
+			return Texture{}, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
+	defer cancel()
+	return t.store.ChangeTexture(ctx, tid, change)
+}
+
+// mayBe returns an Invalid fault unless a texture may be of a type: a skin of
+// either model, but slim arms want a square sheet. What is slim has one.
+func (t *Textures) mayBe(ctx context.Context, texture Texture, wanted skin.Type) error {
+	switch {
+	case wanted == texture.Type || wanted == skin.Steve && texture.Type == skin.Alex:
+		return nil
+	case !wanted.IsSkin() || !texture.Type.IsSkin():
+		return fault.Field("type", "A %s cannot become a %s.", texture.Type, wanted)
+	}
+	// The row does not say of what shape the sheet is. The file does, and few ask.
+	file, err := t.files.Get(ctx, texture.Hash)
+	if err != nil {
+		return fmt.Errorf("read texture file %s: %w", texture.Hash, err)
+	}
+	sheet, err := skin.Decode(file)
+	if err != nil {
+		return fmt.Errorf("texture %d: %w", texture.ID, err)
+	}
+	if sheet.Width != sheet.Height {
+		return fault.Field("type", "A skin with slim arms has as many rows as columns of pixels; this one has %d × %d.", sheet.Width, sheet.Height)
+	}
+	return nil
+}
+
 // Exists returns the Duplicate fault of an upload whose pixels are known
 // already.
 func Exists(tid TextureID) error {
@@ -144,5 +276,13 @@ func Exists(tid TextureID) error {
 		Kind: fault.Duplicate, Message: "This texture exists already.",
 		Fields: map[string][]string{"file": {"This texture exists already."}},
 		Data:   map[string]TextureID{"tid": tid},
+	}
+}
+
+// Collides returns the Duplicate fault of a change after which a texture would be
+// the same as another one.
+func Collides(tid TextureID) error {
+	return &fault.Error{
+		Kind: fault.Duplicate, Message: "Another texture has the same pixels, and the same type, already.", Data: map[string]TextureID{"tid": tid},
 	}
 }

@@ -183,6 +183,49 @@ func noRoom(flaw string, terms core.Terms) error {
 	}
 }
 
+// textureColumns are the columns of a textureRow of the table textures, as t.
+const textureColumns = `t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes`
+
+type textureRow struct {
+	TID      core.TextureID
+	Name     string
+	Type     string
+	Hash     []byte
+	Bytes    int
+	Uploader core.UserID
+	Public   bool
+	UploadAt time.Time
+	Likes    int64
+}
+
+func (r textureRow) texture() (core.Texture, error) {
+	kind, err := skin.ParseType(r.Type)
+	if err != nil {
+		return core.Texture{}, fmt.Errorf("texture %d: %w", r.TID, err)
+	}
+	return core.Texture{
+		ID: r.TID, Name: r.Name, Type: kind, Hash: skin.Hash(r.Hash), Bytes: r.Bytes, Uploader: r.Uploader,
+		Public: r.Public, UploadAt: r.UploadAt, Likes: r.Likes,
+	}, nil
+}
+
+// onlyTexture returns the texture of the one row there is, or a NotFound fault.
+func onlyTexture(tid core.TextureID, rows []textureRow, err error) (core.Texture, error) {
+	row, err := only(rows, err, noTexture(tid))
+	if err != nil {
+		return core.Texture{}, err
+	}
+	return row.texture()
+}
+
+const selectTexture = `SELECT ` + textureColumns + ` FROM textures t WHERE tid = $1`
+
+// Texture returns a texture.
+func (db *DB) Texture(ctx context.Context, tid core.TextureID) (core.Texture, error) {
+	rows, err := collect[textureRow](ctx, db.pool, statement{selectTexture, []any{tid}})
+	return onlyTexture(tid, rows, failure("read a texture", err))
+}
+
 const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures)`
 
 // HasTextures reports whether there is any texture.

@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// A texture may lie in a million closets and be worn by a million players, so what
+// follows from a change of it is left to the database as a whole: none of the
+// statements below takes or returns more than a row, and what the database cannot
+// hold in memory it puts on disk.
+//
+// They lock in the order in which everybody does: the texture, then players by pid.
+// Users and closets need no lock of their own: who changes either for the sake of a
+// texture locks the texture first.
+
+// lockWholeTexture waits for everybody who is about to keep the texture or to put
+// it on, and then they wait.
+const lockWholeTexture = `SELECT ` + textureColumns + ` FROM textures t WHERE tid = $1 FOR UPDATE`
+
+// lockWearers has players keep their names, too, until those are noted.
+const lockWearers = `
+	SELECT count(*) FROM (
+		SELECT FROM players WHERE tid_skin = $1 OR tid_cape = $1 ORDER BY pid FOR UPDATE
+	) locked`
+
+// noteMany notes the keys of rows, those of some rows in one change: a change costs
+// far more than a key. No line of the stream of changes gets long by that.
+func noteMany(rows, keys string) string {
+	return `
+	INSERT INTO changes (keys)
+	SELECT array_agg(key)
+	FROM (SELECT *, (row_number() OVER () - 1) / 20 AS part FROM ` + rows + `) parted, unnest(` + keys + `) AS key
+	GROUP BY part`
+}
+
+// undressWearers spares the players of one user, if any.
+var undressWearers = `
+	WITH undressed AS (
+		UPDATE players SET tid_skin = nullif(tid_skin, $1), tid_cape = nullif(tid_cape, $1), last_modified = now()
+		WHERE (tid_skin = $1 OR tid_cape = $1) AND uid IS DISTINCT FROM $2::bigint
+		RETURNING pid, name_key, uuid
+	)` + noteMany("undressed", playerKeys)
+
+var noteWearers = noteMany("(SELECT pid, name_key, uuid FROM players WHERE tid_skin = $1 OR tid_cape = $1) wearing", playerKeys)
+
+// noteFaces notes the users whose avatar the texture is.
+var noteFaces = noteMany("(SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0) faces", "ARRAY['uid:' || uid]")
+
+const (
+	noteTexture = `
+	INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM textures WHERE tid = $1`
+
+	// emptyClosets spares the closet of one user, if any.
+	emptyClosets = `DELETE FROM closet_items WHERE tid = $1 AND uid IS DISTINCT FROM $2::bigint`
+
+	deleteTextureRow = `DELETE FROM textures WHERE tid = $1`
+)
+
+// deleteTexture deletes a texture with all that follows, or returns a NotFound
+// fault. A transaction that locks users does so before it calls this, and players
+// after it. Its caller rings after the commit.
+func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) error {
+	if _, err := lockTextureIn(ctx, tx, tid); err != nil {
+		return err
+	}
+	var batch pgx.Batch
+	batch.Queue(lockWearers, tid)
+	batch.Queue(undressWearers, tid, nil)
+	batch.Queue(noteFaces, tid)
+	batch.Queue(noteTexture, tid)
+	batch.Queue(emptyClosets, tid, nil)
+	batch.Queue(deleteTextureRow, tid)
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// lockTextureIn locks a texture until the transaction ends, and returns it as it is
+// then, or a NotFound fault.
+func lockTextureIn(ctx context.Context, tx pgx.Tx, tid core.TextureID) (core.Texture, error) {
+	rows, _ := tx.Query(ctx, lockWholeTexture, tid) // CollectRows reports the error
+	locked, err := pgx.CollectRows(rows, pgx.RowToStructByName[textureRow])
+	return onlyTexture(tid, locked, err)
+}
+
+// DeleteTexture deletes a texture with all that follows.
+func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
+	err := retry(func() error {
+		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return deleteTexture(ctx, tx, tid) })
+	})
+	if err != nil {
+		return failure("delete a texture", err)
+	}
+	db.ring()
+	return nil
+}
+
+// updateTexture counts the closets anew when those of others were emptied.
+const updateTexture = `
+	UPDATE textures t SET
+		name = coalesce($2, name), type = coalesce($3, type), public = coalesce($4, public),
+		likes = CASE WHEN $5 THEN (SELECT count(*) FROM closet_items c WHERE c.tid = t.tid) ELSE likes END
+	WHERE tid = $1
+	RETURNING ` + textureColumns
+
+// ChangeTexture changes a texture with all that follows.
+func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange) (core.Texture, error) {
+	var changed []textureRow
+	err := retry(func() error {
+		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+			before, err := lockTextureIn(ctx, tx, tid)
+			if err != nil {
+				return err
+			}
+			hides := change.Public != nil && !*change.Public && before.Public
+			retypes := change.Type != nil && *change.Type != before.Type
+			var kind *string
+			var batch pgx.Batch
+			if hides || retypes {
+				batch.Queue(lockWearers, tid)
+			}
+			if hides {
+				// Nobody has uid 0, as whose the textures of the deleted are shown.
+				batch.Queue(undressWearers, tid, before.Uploader)
+				batch.Queue(emptyClosets, tid, before.Uploader)
+			}
+			if retypes {
+				kind = new(change.Type.String())
+				batch.Queue(noteTexture, tid)
+				batch.Queue(noteWearers, tid)
+				batch.Queue(noteFaces, tid)
+			}
+			statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides}}.queue(&batch).Query(into(&changed))
+			return tx.SendBatch(ctx, &batch).Close()
+		})
+	})
+	if constraint := violates(err); constraint == "textures_public_pixels" || constraint == "textures_uploader_pixels" {
+		return core.Texture{}, db.collision(ctx, tid, change)
+	}
+	if err != nil {
+		return core.Texture{}, failure("change a texture", err)
+	}
+	db.ring()
+	return onlyTexture(tid, changed, nil)
+}
+
+// selectCollision finds who is in the way of a change.
+const selectCollision = `
+	SELECT o.tid FROM textures t JOIN textures o ON o.pixels = t.pixels AND o.tid <> t.tid
+	WHERE t.tid = $1 AND o.type = coalesce($2, t.type) AND (o.public AND coalesce($3, t.public) OR o.uploader = t.uploader)
+	ORDER BY o.tid LIMIT 1`
+
+// collision returns the Duplicate fault of a change that another texture is in the
+// way of.
+func (db *DB) collision(ctx context.Context, tid core.TextureID, change core.TextureChange) error {
+	var kind *string
+	if change.Type != nil {
+		kind = new(change.Type.String())
+	}
+	others, err := collect[struct{ TID core.TextureID }](ctx, db.pool, statement{selectCollision, []any{tid, kind, change.Public}})
+	other, err := only(others, failure("look for the same pixels", err), errGone)
+	if err != nil {
+		return err
+	}
+	return core.Collides(other.TID)
+}
