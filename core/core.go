@@ -18,6 +18,10 @@
 // upload does. Duplicates are told by pixels, since two encoders write the same
 // pixels as different files.
 //
+// The list of all textures is found in memory, by Library: every core keeps what
+// lists are filtered and ordered by, and before each list it asks the store what has
+// changed since the last one.
+//
 // # Changes
 //
 // Edges remember what keys lead to (a name, a uid, a uuid, a tid, a hash), so

@@ -279,10 +279,11 @@ func Exists(tid TextureID) error {
 	}
 }
 
-// Collides returns the Duplicate fault of a change after which a texture would be
-// the same as another one.
-func Collides(tid TextureID) error {
+// Collides returns the Duplicate fault of a change, by a field, after which a
+// texture would be the same as another one.
+func Collides(field string, tid TextureID) error {
+	const sentence = "Another texture has the same pixels and the same type."
 	return &fault.Error{
-		Kind: fault.Duplicate, Message: "Another texture has the same pixels, and the same type, already.", Data: map[string]TextureID{"tid": tid},
+		Kind: fault.Duplicate, Message: sentence, Fields: map[string][]string{field: {sentence}}, Data: map[string]TextureID{"tid": tid},
 	}
 }

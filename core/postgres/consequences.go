@@ -156,13 +156,14 @@ const selectCollision = `
 // way of.
 func (db *DB) collision(ctx context.Context, tid core.TextureID, change core.TextureChange) error {
 	var kind *string
+	field := "public"
 	if change.Type != nil {
-		kind = new(change.Type.String())
+		kind, field = new(change.Type.String()), "type"
 	}
 	others, err := collect[struct{ TID core.TextureID }](ctx, db.pool, statement{selectCollision, []any{tid, kind, change.Public}})
 	other, err := only(others, failure("look for the same pixels", err), errGone)
 	if err != nil {
 		return err
 	}
-	return core.Collides(other.TID)
+	return core.Collides(field, other.TID)
 }

@@ -28,3 +28,9 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 	}
 	return m.MigrateTo(ctx, version)
 }
+
+// Queries whose plans tests look at.
+const (
+	SelectLibraryChanges = selectLibraryChanges
+	SelectTextures       = selectTextures
+)

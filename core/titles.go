@@ -1,0 +1,89 @@
+package core
+
+import (
+	"bytes"
+	"iter"
+	"slices"
+)
+
+// titles are the names of a row of textures, as keys, with an index that says in
+// which of them three bytes stand next to each other. Three bytes share a slot with
+// others, so that a name which the index gives must still be looked at.
+type titles struct {
+	keys []byte   // one after another
+	ends []uint32 // of the keys
+
+	slots  [slots + 1]uint32 // where in places those of a slot begin; at the last one none do
+	places []uint16          // names, by slot
+}
+
+// slots is the number of slots. There are about ten names in one that do not belong
+// there, which takes no time; and where it begins takes 8 bytes a texture.
+const slots = 2048
+
+// slot returns the slot of the first three bytes.
+func slot(text []byte) int {
+	three := uint32(text[0]) | uint32(text[1])<<8 | uint32(text[2])<<16
+	return int(three * 2654435769 >> 21) // by the golden ratio; 11 bits are left
+}
+
+// newTitles returns the titles of volumes: the former ones, if they are the same.
+func newTitles(volumes []volume, former *titles) *titles {
+	t := &titles{ends: make([]uint32, len(volumes))}
+	for i, v := range volumes {
+		t.keys = append(t.keys, v.key...)
+		t.ends[i] = uint32(len(t.keys))
+	}
+	if former != nil && bytes.Equal(former.keys, t.keys) && slices.Equal(former.ends, t.ends) {
+		return former
+	}
+	t.keys = slices.Clip(t.keys)
+	for i := range t.ends {
+		for key := t.key(i); len(key) >= 3; key = key[1:] {
+			t.slots[slot(key)+1]++
+		}
+	}
+	for i := range slots {
+		t.slots[i+1] += t.slots[i]
+	}
+	t.places = make([]uint16, t.slots[slots])
+	next := t.slots
+	for i := range t.ends {
+		for key := t.key(i); len(key) >= 3; key = key[1:] {
+			s := slot(key)
+			t.places[next[s]] = uint16(i)
+			next[s]++
+		}
+	}
+	return t
+}
+
+// key returns the key of a name.
+func (t *titles) key(i int) []byte {
+	begin := uint32(0)
+	if i > 0 {
+		begin = t.ends[i-1]
+	}
+	return t.keys[begin:t.ends[i]:t.ends[i]]
+}
+
+// titled yields the names that contain a text of at least three bytes, some of them
+// several times.
+func (t *titles) titled(text []byte) iter.Seq[int] {
+	// All of its threes stand in such a name. Those of the one that fewest have are
+	// looked at.
+	var fewest []uint16
+	for i := range len(text) - 2 {
+		s := slot(text[i:])
+		if places := t.places[t.slots[s]:t.slots[s+1]]; i == 0 || len(places) < len(fewest) {
+			fewest = places
+		}
+	}
+	return func(yield func(int) bool) {
+		for _, i := range fewest {
+			if bytes.Contains(t.key(int(i)), text) && !yield(int(i)) {
+				return
+			}
+		}
+	}
+}
