@@ -147,6 +147,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 		Players:       core.NewPlayers(db, names, s.setup.Quotas, s.setup.Scores),
 		Closets:       core.NewClosets(db, s.setup.Quotas, s.setup.Scores),
 		Textures:      core.NewTextures(db, s.files, s.setup.Textures, s.setup.Quotas, s.setup.Scores),
+		Library:       core.NewLibrary(db),
 		Notifications: core.NewNotifications(db, 0, s.clock),
 		Ledger:        core.NewLedger(db, s.setup.Scores, s.clock),
 

@@ -38,6 +38,7 @@ type Parts struct {
 	Players       *core.Players
 	Closets       *core.Closets
 	Textures      *core.Textures
+	Library       *core.Library
 	Notifications *core.Notifications
 	Ledger        *core.Ledger
 
@@ -163,6 +164,10 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.signedIn(s.removeClosetItem))
 
 	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload))
+	handle(fasthttp.MethodGet, "/api/textures", s.visited(s.textures))
+	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.visited(s.texture))
+	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.signedIn(s.changeTexture))
+	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.signedIn(s.deleteTexture))
 
 	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
 
@@ -283,6 +288,22 @@ func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Cal
 		}
 		return h(ctx, rc, caller)
 	})
+}
+
+// visited is a route for everybody, which shows more to those who are signed in.
+// The zero user is not. Who shows a token must show one that works.
+func (s *Server) visited(h func(context.Context, *fasthttp.RequestCtx, core.User) error) fasthttp.RequestHandler {
+	anybody := s.open(func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, core.User{}) })
+	somebody := s.signedIn(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+		return h(ctx, rc, caller.User)
+	})
+	return func(rc *fasthttp.RequestCtx) {
+		if len(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 {
+			anybody(rc)
+		} else {
+			somebody(rc)
+		}
+	}
 }
 
 // ticket returns what the request's bearer token stands for.

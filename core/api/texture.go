@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -51,4 +52,125 @@ func (s *Server) upload(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 		return err
 	}
 	return done(rc, "The texture is uploaded.", toTextureBody(texture))
+}
+
+// libraryPageBody is a page of the library as the API writes it.
+type libraryPageBody struct {
+	PerPage      int           `json:"per_page"`
+	From         int           `json:"from"` // number of the first texture, 0 on an empty page
+	To           int           `json:"to"`   // number of the last texture, 0 on an empty page
+	Total        int           `json:"total"`
+	TotalIsLower bool          `json:"total_is_lower_bound"`
+	CurrentPage  int           `json:"current_page"`
+	LastPage     int           `json:"last_page"`
+	Data         []textureBody `json:"data"`
+}
+
+func toLibraryPageBody(query core.LibraryQuery, page core.LibraryPage) libraryPageBody {
+	body := libraryPageBody{
+		PerPage: query.PerPage, Total: page.Total, TotalIsLower: page.More, CurrentPage: query.Page,
+		LastPage: min(core.MaxLibraryPage, max(1, (page.Total+query.PerPage-1)/query.PerPage)),
+		Data:     make([]textureBody, len(page.Textures)),
+	}
+	for i, texture := range page.Textures {
+		body.Data[i] = toTextureBody(texture)
+	}
+	if len(page.Textures) > 0 {
+		body.From = (query.Page-1)*query.PerPage + 1
+		body.To = body.From + len(page.Textures) - 1
+	}
+	return body
+}
+
+// textures handles GET /api/textures.
+func (s *Server) textures(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
+	f := readQuery(rc)
+	query := core.LibraryQuery{
+		Name: f.optionalText("q", ""),
+		Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultPerPage)),
+		Uploader: (*core.UserID)(f.optionalInteger("uploader")),
+	}
+	if text := strings.TrimSpace(f.optionalText("type", "")); text == "skin" {
+		query.Types = []skin.Type{skin.Steve, skin.Alex}
+	} else if !f.null("type") {
+		wanted, err := skin.ParseType(text)
+		if err != nil {
+			f.flaw("type", "The type must be skin, steve, alex or cape.")
+		}
+		query.Types = []skin.Type{wanted}
+	}
+	switch strings.TrimSpace(f.optionalText("sort", "newest")) {
+	case "newest":
+	case "likes":
+		query.Liked = true
+	default:
+		f.flaw("sort", "The order must be newest or likes.")
+	}
+	if err := f.fault(); err != nil {
+		return err
+	}
+	page, err := s.Library.List(ctx, user, query)
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, toLibraryPageBody(query, page))
+}
+
+// texture handles GET /api/textures/{tid}.
+func (s *Server) texture(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
+	tid, err := number(rc, "tid")
+	if err != nil {
+		return err
+	}
+	texture, err := s.Textures.Find(ctx, user, core.TextureID(tid))
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, toTextureBody(texture))
+}
+
+// changeTexture handles PUT /api/textures/{tid}.
+func (s *Server) changeTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	tid, err := number(rc, "tid")
+	if err != nil {
+		return err
+	}
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	var change core.TextureChange
+	if !f.null("name") {
+		change.Name = new(f.text("name"))
+	}
+	if !f.null("type") {
+		wanted, err := skin.ParseType(strings.TrimSpace(f.text("type")))
+		if err != nil || wanted == skin.Cape {
+			f.flaw("type", "The type must be steve or alex.")
+		}
+		change.Type = &wanted
+	}
+	if !f.null("public") {
+		change.Public = new(f.optionalBool("public", false))
+	}
+	if err := f.fault(); err != nil {
+		return err
+	}
+	texture, err := s.Textures.Change(ctx, caller, core.TextureID(tid), change)
+	if err != nil {
+		return err
+	}
+	return done(rc, "The texture is changed.", toTextureBody(texture))
+}
+
+// deleteTexture handles DELETE /api/textures/{tid}.
+func (s *Server) deleteTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	tid, err := number(rc, "tid")
+	if err != nil {
+		return err
+	}
+	if err := s.Textures.Delete(ctx, caller, core.TextureID(tid)); err != nil {
+		return err
+	}
+	return done(rc, "The texture is deleted.", nil)
 }

@@ -111,6 +111,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
 	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
 	background.Go(func() { trim(work, log, "changes of scores", parts.Ledger.Trim) })
+	background.Go(func() { parts.Library.Run(work, log) })
+	background.Go(func() { trim(work, log, "changes of textures", parts.Library.Trim) })
 
 	known := metrics.NewSet()
 	db.Expose(known)
@@ -145,6 +147,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Players:       core.NewPlayers(db, names, c.Quotas, c.Scores),
 		Closets:       core.NewClosets(db, c.Quotas, c.Scores),
 		Textures:      core.NewTextures(db, files, c.Textures, c.Quotas, c.Scores),
+		Library:       core.NewLibrary(db),
 		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
 		Ledger:        core.NewLedger(db, c.Scores, time.Now),
 

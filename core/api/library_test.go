@@ -1,0 +1,284 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// shelve puts public textures of a type straight into the library, one after
+// another, under names. Nobody has uploaded them.
+func (c client) shelve(t *testing.T, kind string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		c.site.exec(t, `
+			INSERT INTO textures (bytes, public, type, hash, pixels, name)
+			SELECT 100, true, $1, sha256(n::text::bytea), sha256(n::text::bytea), $2 FROM (SELECT coalesce(max(tid), 0) AS n FROM textures) counted`, kind, name)
+	}
+}
+
+// finds checks the names of the textures on a page, and how many there are in all.
+func (a answer) finds(t *testing.T, total int, names ...string) {
+	t.Helper()
+	var page struct {
+		From, Total int
+		Data        []struct{ Name string }
+	}
+	if err := json.Unmarshal(a.body, &page); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{}
+	for _, texture := range page.Data {
+		got = append(got, texture.Name)
+	}
+	if a.status != 200 || page.Total != total || !slices.Equal(got, names) || (page.From == 0) != (len(names) == 0) {
+		t.Errorf("%s is answered with %d, %q of %d; want %q of %d", a.request, a.status, got, page.Total, names, total)
+	}
+}
+
+func TestLibrary(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	c.get(t, "/api/textures").is(t, 200,
+		`{"per_page":6,"from":0,"to":0,"total":0,"total_is_lower_bound":false,"current_page":1,"last_page":1,"data":[]}`)
+	ann, bob := c.signUp(t), c.signUp(t)
+	tid := ann.texture(t, "name=Steve&type=steve", skinFile(t, 1))
+	c.get(t, "/api/textures").is(t, 200, fmt.Sprintf(`{"per_page":6,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,
+		"data":[{"tid":%s,"name":"Steve","type":"steve","hash":"<hash>","size":"<integer>","uploader":%d,"public":true,"upload_at":"<time>","likes":1}]}`, tid, ann.uid))
+
+	// The list shows what has just happened, whichever core was told of it.
+	other := c.site.serve(t)
+	other.get(t, "/api/textures").finds(t, 1, "Steve")
+	bobs := bob.texture(t, "name=Bobs+cape&type=cape", capeFile(t))
+	ann.texture(t, "name=Ann+alone&type=alex&public=false", skinFile(t, 2))
+	bob.texture(t, "name=Bob+alone&type=steve&public=false", skinFile(t, 3))
+	bob.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
+	f := func(query string, names ...string) {
+		t.Helper()
+		for _, who := range []client{c, other} {
+			who.get(t, "/api/textures?"+query).finds(t, len(names), names...)
+		}
+	}
+	f("", "Bobs cape", "Steve")
+	f("sort=newest", "Bobs cape", "Steve")
+	f("sort=likes", "Steve", "Bobs cape")
+	f("type=cape", "Bobs cape")
+	f("type=skin", "Steve")
+	f("type=alex")
+	f("q=BOB", "Bobs cape")
+	f("q=steve&type=steve", "Steve")
+	f("q=steve&type=cape")
+	f("q=alone")
+	f("uploader="+fmt.Sprint(ann.uid), "Steve")
+	f("uploader=0")
+	f("uploader=999999")
+
+	// Who is signed in sees their own private ones, too, and administrators all.
+	ann.get(t, "/api/textures").finds(t, 3, "Ann alone", "Bobs cape", "Steve")
+	ann.get(t, "/api/textures?uploader="+fmt.Sprint(bob.uid)).finds(t, 1, "Bobs cape")
+	ann.get(t, "/api/textures?type=alex&q=alone").finds(t, 1, "Ann alone")
+	c.site.exec(t, "UPDATE users SET permission = 1 WHERE uid = $1", bob.uid)
+	bob.get(t, "/api/textures?q=alone&sort=likes").finds(t, 2, "Bob alone", "Ann alone")
+	c.as("none that works").get(t, "/api/textures").refuses(t, 401, 5)
+	c.site.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", bob.uid)
+	bob.get(t, "/api/textures").refuses(t, 403, -1)
+
+	c.site.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", bob.uid)
+	bob.put(t, "/api/textures/"+bobs, `{"name":"Dusk"}`)
+	f("q=dus", "Dusk")
+	f("q=bob")
+	ann.put(t, "/api/textures/"+tid, `{"public":false}`)
+	f("", "Dusk")
+	bob.delete(t, "/api/textures/"+bobs)
+	f("")
+	ann.put(t, "/api/textures/"+tid, `{"public":true}`)
+	c.site.exec(t, "DELETE FROM users WHERE uid = $1", ann.uid)
+	f("uploader=0", "Steve")
+}
+
+func TestLibraryPages(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	c.shelve(t, "steve", numbered(7)...)
+	f := func(query string, perPage, from, to, page, lastPage int) {
+		t.Helper()
+		a := c.get(t, "/api/textures?"+query)
+		for field, want := range map[string]int{"per_page": perPage, "from": from, "to": to, "total": 7, "current_page": page, "last_page": lastPage} {
+			if got := a.field(t, field); got != fmt.Sprint(want) {
+				t.Errorf("%s: %s is %s; want %d", query, field, got, want)
+			}
+		}
+	}
+
+	f("", 6, 1, 6, 1, 2)
+	f("page=2", 6, 7, 7, 2, 2)
+	f("page=3", 6, 0, 0, 3, 2)
+	f("page=1000&perPage=100", 100, 0, 0, 1000, 1)
+	f("perPage=1&page=7&sort=likes", 1, 7, 7, 7, 7)
+	f("perPage=7", 7, 1, 7, 1, 1)
+	c.get(t, "/api/textures?perPage=2&page=2").finds(t, 7, "Item 5", "Item 4")
+	c.get(t, "/api/textures?perPage=2&page=2&sort=likes").finds(t, 7, "Item 5", "Item 4") // of equals the newest first
+
+	for _, query := range []string{"page=0", "page=1001", "page=x", "perPage=0", "perPage=101", "type=hat", "type=", "sort=oldest", "uploader=-1", "uploader=me", "q=ab", "q=%00abc"} {
+		field, _, _ := strings.Cut(query, "=")
+		c.get(t, "/api/textures?"+query).refuses(t, 422, 4, field)
+	}
+
+	// More than are counted.
+	c.site.exec(t, `
+		INSERT INTO textures (bytes, public, type, hash, pixels, name)
+		SELECT 100, true, 'cape', sha256(n::text::bytea), sha256(n::text::bytea), 'Many' FROM generate_series(1, 10000) n`)
+	a := c.get(t, "/api/textures?type=cape&perPage=100&page=100")
+	if got := a.field(t, "total_is_lower_bound") + " " + a.field(t, "total") + " " + a.field(t, "to"); got != "false 10000 10000" {
+		t.Errorf("of 10,000 a page says %s", got)
+	}
+	for _, sort := range []string{"newest", "likes"} {
+		a = c.get(t, "/api/textures?perPage=100&page=101&sort="+sort)
+		if got := a.field(t, "total_is_lower_bound") + " " + a.field(t, "total") + " " + a.field(t, "to") + " " + a.field(t, "last_page"); got != "true 10000 10007 100" {
+			t.Errorf("of 10,007 a page says %s", got)
+		}
+	}
+	if got := c.get(t, "/api/textures").field(t, "last_page"); got != "1000" {
+		t.Errorf("of 10,007 the last page is %s", got)
+	}
+}
+
+func TestLibrarySearch(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	c.shelve(t, "steve", "Red Fox", "100% wool", "a_b_c", `back\slash`, "Zoë", "ÉCLAIR", "ΣΟΦΙΑΣΜΑ", "ЁЖИК", "红狐狸", "キツネ", "여우비", "no")
+	f := func(q string, names ...string) {
+		t.Helper()
+		c.get(t, "/api/textures?q="+url.QueryEscape(q)).finds(t, len(names), names...)
+	}
+
+	f("fox", "Red Fox")
+	f("  D F ", "Red Fox")
+	f("00%", "100% wool")
+	f("%%%")
+	f("a_b", "a_b_c")
+	f("a_c")
+	f("___")
+	f(`k\s`, `back\slash`)
+	f(`\\\`)
+	f("zoË", "Zoë")
+	f("zoe\u0308", "Zoë") // composed in another way
+	f("écl", "ÉCLAIR")
+	f("σοφιασ", "ΣΟΦΙΑΣΜΑ")
+	f("ёжи", "ЁЖИК")
+	f("狐狸", "红狐狸")
+	f("キツ", "キツネ")
+	f("여우", "여우비")
+	c.get(t, "/api/textures?q=+").finds(t, 12, "no", "여우비", "キツネ", "红狐狸", "ЁЖИК", "ΣΟΦΙΑΣΜΑ")
+	c.get(t, "/api/textures?q="+url.QueryEscape("狐")).refuses(t, 422, 4, "q")
+	c.get(t, "/api/textures?q="+url.QueryEscape("a狐")).refuses(t, 422, 4, "q")
+	c.get(t, "/api/textures?q=no").refuses(t, 422, 4, "q")
+}
+
+func TestTexture(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	ann, bob, admin := c.signUp(t), c.signUp(t), c.signUp(t)
+	c.site.exec(t, "UPDATE users SET permission = 1 WHERE uid = $1", admin.uid)
+	public := ann.texture(t, "name=A&type=steve", skinFile(t, 1))
+	private := ann.texture(t, "name=B&type=cape&public=false", capeFile(t))
+	want := func(tid, name, kind string, public bool) string {
+		return fmt.Sprintf(`{"tid":%s,"name":%q,"type":%q,"hash":"<hash>","size":"<integer>","uploader":%d,"public":%t,"upload_at":"<time>","likes":1}`,
+			tid, name, kind, ann.uid, public)
+	}
+
+	for _, who := range []client{c, ann, bob, admin} {
+		who.get(t, "/api/textures/"+public).is(t, 200, want(public, "A", "steve", true))
+		who.get(t, "/api/textures/999999").refuses(t, 404, 3)
+		who.get(t, "/api/textures/x").refuses(t, 404, 3)
+	}
+	for _, who := range []client{ann, admin} {
+		who.get(t, "/api/textures/"+private).is(t, 200, want(private, "B", "cape", false))
+	}
+	for _, who := range []client{c, bob} {
+		who.get(t, "/api/textures/"+private).refuses(t, 403, 6)
+	}
+
+	bob.put(t, "/api/textures/"+public, `{"name":"C"}`).refuses(t, 403, 6)
+	bob.delete(t, "/api/textures/"+public).refuses(t, 403, 6)
+	c.put(t, "/api/textures/"+public, `{"name":"C"}`).refuses(t, 401, 5)
+	c.delete(t, "/api/textures/"+public).refuses(t, 401, 5)
+	ann.put(t, "/api/textures/"+public, `{"name":" C "}`).is(t, 200, done(want(public, "C", "steve", true)))
+	admin.put(t, "/api/textures/"+public, `{"name":"D","type":"alex"}`).is(t, 200, done(want(public, "D", "alex", true)))
+	ann.send(t, "PUT", "/api/textures/"+public, encodeForm("type=steve&public=0")).is(t, 200, done(want(public, "D", "steve", false)))
+
+	f := func(tid, change, field string) {
+		t.Helper()
+		ann.put(t, "/api/textures/"+tid, change).refuses(t, 422, 4, field)
+	}
+	f(public, `{}`, "name")
+	f(public, `{"name":null}`, "name")
+	f(public, `{"name":""}`, "name")
+	f(public, `{"type":"cape"}`, "type")
+	f(public, `{"type":"skin"}`, "type")
+	f(public, `{"public":"maybe"}`, "public")
+	f(private, `{"type":"steve"}`, "type")
+	flat := ann.texture(t, "name=Flat&type=steve", capeFile(t))
+	f(flat, `{"type":"alex"}`, "type")
+	ann.put(t, "/api/textures/"+flat, `{"type":"steve","name":"Even"}`).is(t, 200, done(want(flat, "Even", "steve", true)))
+
+	twin := ann.texture(t, "name=Twin&type=alex", skinFile(t, 1))
+	ann.put(t, "/api/textures/"+public, `{"type":"alex"}`).is(t, 409,
+		`{"code":2,"message":"<text>","errors":{"type":["<text>"]},"data":{"tid":`+twin+`}}`)
+	theirs := bob.texture(t, "name=Theirs&type=steve", skinFile(t, 1))
+	ann.put(t, "/api/textures/"+public, `{"public":true}`).is(t, 409,
+		`{"code":2,"message":"<text>","errors":{"public":["<text>"]},"data":{"tid":`+theirs+`}}`)
+
+	admin.delete(t, "/api/textures/"+public).is(t, 200, `{"code":0,"message":"<text>"}`)
+	ann.delete(t, "/api/textures/"+public).refuses(t, 404, 3)
+	ann.delete(t, "/api/textures/"+private).is(t, 200, `{"code":0,"message":"<text>"}`)
+	ann.get(t, "/api/textures/"+private).refuses(t, 404, 3)
+}
+
+// The file stays when a texture goes: the sweep sees to it.
+func TestDeletedTextureLeavesItsFile(t *testing.T) {
+	t.Parallel()
+
+	c := start(t).signUp(t)
+	tid := c.texture(t, "name=A&type=steve", skinFile(t, 1))
+	hash, err := skin.ParseHash(c.get(t, "/api/textures/"+tid).field(t, "hash"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.delete(t, "/api/textures/"+tid)
+	if _, err := c.site.files.Get(t.Context(), hash); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whether a sheet is square only its file tells.
+func TestChangeTypeNeedsTheFile(t *testing.T) {
+	t.Parallel()
+
+	s := newSite(t)
+	empty, err := objects.New(objects.Config{URL: "file://" + t.TempDir(), Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.serve(t).signUp(t)
+	slim, classic := c.texture(t, "name=A&type=alex", skinFile(t, 1)), c.texture(t, "name=B&type=steve", skinFile(t, 2))
+	_, parts := s.domain(t)
+	db := c.db
+	parts.Textures = core.NewTextures(db, empty, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
+	away := client{site: s, db: db, parts: parts, server: s.door(t, parts)}.at(t, "0.0.0.0").as(c.token)
+	away.put(t, "/api/textures/"+slim, `{"type":"steve"}`).is(t, 200, done(`{"tid":"<integer>","name":"A","type":"steve","hash":"<hash>","size":"<integer>",
+		"uploader":"<integer>","public":true,"upload_at":"<time>","likes":1}`)) // what is slim has a square sheet
+	away.put(t, "/api/textures/"+classic, `{"type":"alex"}`).refuses(t, 503, 9)
+}
