@@ -149,27 +149,6 @@ func (db *DB) DeleteUserBy(ctx context.Context, by core.Authority, user core.Use
 	return err
 }
 
-// find runs a search for ids, the highest first. It looks at no more rows than it
-// needs to tell whether there are more than core.MostFound, and returns the ids of
-// a page of those.
-func (db *DB) find(ctx context.Context, id, table string, f filter, page, perPage int) (total int, more bool, ids []int64, err error) {
-	sql := `
-	WITH found AS MATERIALIZED (
-		SELECT ` + id + ` AS id FROM ` + table + f.where() + ` ORDER BY ` + id + ` DESC LIMIT ` + f.argument(core.MostFound+1) + `
-	), page AS (
-		SELECT id FROM found ORDER BY id DESC LIMIT ` + f.argument(max(0, min(perPage, core.MostFound-(page-1)*perPage))) + ` OFFSET ` + f.argument((page-1)*perPage) + `
-	)
-	SELECT (SELECT count(*) FROM found) AS total, ARRAY(SELECT id FROM page) AS ids`
-	rows, err := collect[struct {
-		Total int
-		IDs   []int64
-	}](ctx, db.pool, statement{sql, f.args})
-	if err != nil {
-		return 0, false, nil, err
-	}
-	return min(rows[0].Total, core.MostFound), rows[0].Total > core.MostFound, rows[0].IDs, nil
-}
-
 const selectUsers = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid DESC`
 
 // FindUsers lists users, those who registered last first. Parts of texts are no
