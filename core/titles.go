@@ -29,7 +29,11 @@ func slot(text []byte) int {
 
 // newTitles returns the titles of volumes: the former ones, if they are the same.
 func newTitles(volumes []volume, former *titles) *titles {
-	t := &titles{ends: make([]uint32, len(volumes))}
+	length := 0
+	for _, v := range volumes {
+		length += len(v.key)
+	}
+	t := &titles{keys: make([]byte, 0, length), ends: make([]uint32, len(volumes))}
 	for i, v := range volumes {
 		t.keys = append(t.keys, v.key...)
 		t.ends[i] = uint32(len(t.keys))
@@ -37,7 +41,6 @@ func newTitles(volumes []volume, former *titles) *titles {
 	if former != nil && bytes.Equal(former.keys, t.keys) && slices.Equal(former.ends, t.ends) {
 		return former
 	}
-	t.keys = slices.Clip(t.keys)
 	for i := range t.ends {
 		for key := t.key(i); len(key) >= 3; key = key[1:] {
 			t.slots[slot(key)+1]++

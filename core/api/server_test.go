@@ -63,7 +63,8 @@ func TestWrongMethods(t *testing.T) {
 	f("GET", "/api/players/1", "DELETE, OPTIONS")
 	f("POST", "/api/players/1/name", "OPTIONS, PUT")
 	f("GET", "/api/players/1/textures", "DELETE, OPTIONS, PUT")
-	f("PUT", "/api/textures", "OPTIONS, POST")
+	f("PUT", "/api/textures", "GET, OPTIONS, POST")
+	f("POST", "/api/textures/1", "DELETE, GET, OPTIONS, PUT")
 }
 
 // protected are the routes for those who are signed in.
@@ -88,6 +89,8 @@ var protected = []struct{ method, path string }{
 	{"PUT", "/api/players/1/textures"},
 	{"DELETE", "/api/players/1/textures"},
 	{"POST", "/api/textures"},
+	{"PUT", "/api/textures/1"},
+	{"DELETE", "/api/textures/1"},
 }
 
 func TestSignedOut(t *testing.T) {

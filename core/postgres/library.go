@@ -48,9 +48,9 @@ const (
 )
 
 // selectLibraryChanges takes what was written by transactions that a snapshot did
-// not see, and that its own sees, as it sees their rows. The limit has the planner
-// use the index, whatever it believes of the numbers. The row of the moment comes
-// even when nothing has changed.
+// not see, and that its own sees, as it sees their rows. The limit, and the offset,
+// have the planner use indexes, whatever it believes of the numbers. The row of the
+// moment comes even when nothing has changed.
 const selectLibraryChanges = `
 	WITH logged AS (
 		SELECT xid, tid FROM texture_changes WHERE xid >= pg_snapshot_xmin($1::text::pg_snapshot) ORDER BY xid LIMIT $2
@@ -60,7 +60,7 @@ const selectLibraryChanges = `
 	SELECT
 		feed.epoch::text, pg_current_snapshot()::text AS snapshot, now() AS at, (SELECT count(*) FROM logged) AS logged,
 		c.tid, coalesce(t.uploader, 0) AS uploader, t.likes, t.type, t.public, t.name
-	FROM feed LEFT JOIN changed c ON true LEFT JOIN textures t USING (tid)
+	FROM feed LEFT JOIN changed c ON true LEFT JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = c.tid OFFSET 0) t ON true
 	ORDER BY c.tid`
 
 type libraryRow struct {
