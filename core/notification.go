@@ -48,6 +48,16 @@ var (
 	sanitise = bluemonday.UGCPolicy()
 )
 
+// Audience is a group of users who are told something together.
+type Audience string
+
+// The audiences. A notification is for those who have an account when it is sent,
+// and of NormalUsers for those who are normal when they look.
+const (
+	Everybody   Audience = "all"
+	NormalUsers Audience = "normal"
+)
+
 // NotificationStore keeps what users are told.
 type NotificationStore interface {
 	// Unread lists the unread notifications of a ticket's user, the newest first.
@@ -61,8 +71,9 @@ type NotificationStore interface {
 	// not exist are left out.
 	Notify(ctx context.Context, users []UserID, title, content string) (int, error)
 
-	// NotifyAll gives all users an unread notification and returns how many.
-	NotifyAll(ctx context.Context, title, content string) (int, error)
+	// Broadcast gives all users of an audience an unread notification and returns how
+	// many they are at the moment.
+	Broadcast(ctx context.Context, audience Audience, title, content string) (int, error)
 
 	// Notified reports whether a user has any notification, read or not.
 	Notified(ctx context.Context, user UserID) (bool, error)
@@ -127,7 +138,7 @@ func (n *Notifications) SendAll(ctx context.Context, title, content string) (int
 	if err != nil {
 		return 0, err
 	}
-	return n.store.NotifyAll(ctx, title, content)
+	return n.store.Broadcast(ctx, Everybody, title, content)
 }
 
 // checkMessage checks what a notification says, and returns its title trimmed.

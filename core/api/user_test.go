@@ -276,12 +276,13 @@ func TestDeleteUserConsequences(t *testing.T) {
 	if _, err := c.parts.Notifications.SendAll(t.Context(), "All", "X"); err != nil {
 		t.Fatal(err)
 	}
+	c.read(t, c.unread(t)[0])
 	c.site.exec(t, "UPDATE players SET last_modified = '2024-05-06 07:08:09+00'")
 
 	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)).is(t, 200, `{"code":0,"message":"<text>"}`)
 
 	// Of the user, nothing is left.
-	for _, table := range []string{"users", "sessions", "players", "closet_items", "notifications", "login_addresses"} {
+	for _, table := range []string{"users", "sessions", "players", "closet_items", "notifications", "broadcast_reads", "login_addresses"} {
 		if n := c.site.count(t, "SELECT count(*) FROM "+table+" WHERE uid = $1", c.uid); n != 0 {
 			t.Errorf("%d rows of %s are the deleted user's", n, table)
 		}

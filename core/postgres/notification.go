@@ -12,22 +12,41 @@ import (
 
 var _ core.NotificationStore = (*DB)(nil)
 
+// addressed tells of a broadcast b whether it is for a user u.
+const addressed = `u.uid <= b.newest AND (b.audience = 'all' OR u.permission = 0)`
+
 const selectUnread = `
-	SELECT n.id, m.title FROM notifications n JOIN messages m USING (mid)
-	WHERE n.uid = $1 AND n.read_at IS NULL
-	ORDER BY n.mid DESC`
+	WITH unread AS (
+		SELECT id, mid FROM notifications WHERE uid = $1 AND read_at IS NULL
+		UNION ALL
+		SELECT b.id, b.mid FROM broadcasts b JOIN users u ON u.uid = $1
+		WHERE ` + addressed + ` AND NOT EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid)
+	)
+	SELECT unread.id, m.title FROM unread JOIN messages m USING (mid)
+	ORDER BY mid DESC`
 
 // Unread lists unread notifications.
 func (db *DB) Unread(ctx context.Context, ticket core.Ticket) ([]core.UnreadNotification, error) {
 	return readFor[core.UnreadNotification](ctx, db, ticket, statement{selectUnread, []any{ticket.Token.User}})
 }
 
+// readNotification finds what a user has read even when it is no longer addressed
+// to them. It keeps a user, and a broadcast, from being deleted while it notes that
+// the one has read the other.
 const readNotification = `
-	WITH marked AS (
+	WITH own AS (
+		SELECT mid FROM notifications WHERE id = $2 AND uid = $1
+	), shared AS (
+		SELECT u.uid, b.mid FROM broadcasts b JOIN users u ON u.uid = $1
+		WHERE b.id = $2 AND (` + addressed + ` OR EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid))
+		FOR KEY SHARE OF u, b
+	), marked AS (
 		UPDATE notifications SET read_at = now() WHERE id = $2 AND uid = $1 AND read_at IS NULL
+	), noted AS (
+		INSERT INTO broadcast_reads (uid, mid) SELECT uid, mid FROM shared ON CONFLICT DO NOTHING
 	)
-	SELECT m.title, m.content, m.sent_at FROM notifications n JOIN messages m USING (mid)
-	WHERE n.id = $2 AND n.uid = $1`
+	SELECT m.title, m.content, m.sent_at FROM messages m
+	WHERE m.mid = (SELECT mid FROM own UNION ALL SELECT mid FROM shared)`
 
 // ReadNotification returns a notification and marks it read.
 func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UUID) (core.Notification, error) {
@@ -39,7 +58,7 @@ func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UU
 // leaves out those who are. A message for nobody is not kept.
 const insertNotifications = `
 	WITH receivers AS (
-		SELECT uid FROM users WHERE $3 OR uid = ANY ($4) FOR KEY SHARE
+		SELECT uid FROM users WHERE uid = ANY ($3) FOR KEY SHARE
 	), message AS (
 		INSERT INTO messages (title, content) SELECT $1, $2 WHERE EXISTS (SELECT FROM receivers)
 		RETURNING mid
@@ -48,17 +67,32 @@ const insertNotifications = `
 
 // Notify gives users an unread notification.
 func (db *DB) Notify(ctx context.Context, users []core.UserID, title, content string) (int, error) {
-	tag, err := db.pool.Exec(ctx, insertNotifications, title, content, false, users)
+	tag, err := db.pool.Exec(ctx, insertNotifications, title, content, users)
 	return int(tag.RowsAffected()), failure("notify users", err)
 }
 
-// NotifyAll gives all users an unread notification.
-func (db *DB) NotifyAll(ctx context.Context, title, content string) (int, error) {
-	tag, err := db.pool.Exec(ctx, insertNotifications, title, content, true, nil)
-	return int(tag.RowsAffected()), failure("notify all users", err)
+// insertBroadcast writes as much for a million users as for one, and locks none of
+// them.
+const insertBroadcast = `
+	WITH audience AS (
+		SELECT count(*) FILTER (WHERE $3 = 'all' OR permission = 0) AS users, max(uid) AS newest FROM users
+	), message AS (
+		INSERT INTO messages (title, content) SELECT $1, $2 FROM audience WHERE users > 0
+		RETURNING mid
+	), sent AS (
+		INSERT INTO broadcasts (mid, newest, audience) SELECT mid, newest, $3 FROM message, audience
+	)
+	SELECT users FROM audience`
+
+// Broadcast gives all users of an audience an unread notification.
+func (db *DB) Broadcast(ctx context.Context, audience core.Audience, title, content string) (users int, err error) {
+	err = db.pool.QueryRow(ctx, insertBroadcast, title, content, audience).Scan(&users)
+	return users, failure("notify all users", err)
 }
 
-const selectNotified = `SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)`
+const selectNotified = `
+	SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)
+		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + addressed + `)`
 
 // Notified reports whether a user has any notification.
 func (db *DB) Notified(ctx context.Context, user core.UserID) (notified bool, err error) {

@@ -364,9 +364,10 @@ func TestNotify(t *testing.T) {
 	if out := succeed(t, environ, "Hear!", "notify", "-all", "For all"); out != "users notified: 2\n" {
 		t.Errorf("it says %q", out)
 	}
-	row(t, conn, latest, &title, &content, &receivers)
-	if title != "For all" || content != "Hear!" || !slices.Equal(receivers, []int{1, 2}) {
-		t.Errorf("%q, %q is for the users %v", title, content, receivers)
+	var audience string
+	row(t, conn, "SELECT title, content, audience FROM broadcasts JOIN messages USING (mid)", &title, &content, &audience)
+	if title != "For all" || content != "Hear!" || audience != "all" {
+		t.Errorf("%q, %q is for %s", title, content, audience)
 	}
 
 	fails(t, "-all", environ, "Text", "notify", "Title")
