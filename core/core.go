@@ -73,6 +73,22 @@ func name(field, text string) (string, error) {
 	}
 }
 
+// prose checks a text of several lines, which has 1 to so many characters, and
+// returns it with line feeds alone between them: forms of browsers send more.
+func prose(field, text string, most int) (string, error) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	switch n := utf8.RuneCountInString(text); {
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
+		return "", fault.Field(field, "The %s must be text without control characters but line feeds and tabs.", field)
+	case strings.TrimSpace(text) == "":
+		return "", fault.Field(field, "The %s must not be empty.", field)
+	case n > most:
+		return "", fault.Field(field, "The %s has %d characters, but may have no more than %d.", field, n, most)
+	default:
+		return text, nil
+	}
+}
+
 // plain reports whether a text is valid UTF-8 without control characters.
 func plain(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)

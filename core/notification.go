@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/microcosm-cc/bluemonday"
@@ -15,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // UnreadNotification is what a list of notifications shows.
@@ -58,6 +58,14 @@ const (
 	NormalUsers Audience = "normal"
 )
 
+// Recipients is whom a notification is for: an audience, or users by their uids or
+// by the comparison key of an e-mail address.
+type Recipients struct {
+	Audience Audience // empty for single users
+	Users    []UserID
+	EmailKey string
+}
+
 // NotificationStore keeps what users are told.
 type NotificationStore interface {
 	// Unread lists the unread notifications of a ticket's user, the newest first.
@@ -67,13 +75,13 @@ type NotificationStore interface {
 	// returns a NotFound fault when there is none, or it is somebody else's.
 	ReadNotification(ctx context.Context, user UserID, id uuid.UUID) (Notification, error)
 
-	// Notify gives users an unread notification and returns how many. Users that do
-	// not exist are left out.
-	Notify(ctx context.Context, users []UserID, title, content string) (int, error)
+	// Notify gives users an unread notification and returns how many, of an audience
+	// those who belong to it at the moment. Users that do not exist are left out.
+	Notify(ctx context.Context, to Recipients, title, content string) (int, error)
 
-	// Broadcast gives all users of an audience an unread notification and returns how
-	// many they are at the moment.
-	Broadcast(ctx context.Context, audience Audience, title, content string) (int, error)
+	// Announce does what Notify does as an act of an administrator. It returns a
+	// NotFound fault when there is no such single user.
+	Announce(ctx context.Context, by Authority, to Recipients, title, content string) (int, error)
 
 	// Notified reports whether a user has any notification, read or not.
 	Notified(ctx context.Context, user UserID) (bool, error)
@@ -125,34 +133,59 @@ const maxContent = 20_000
 
 // Send gives users a notification, and returns how many. Its content is Markdown.
 func (n *Notifications) Send(ctx context.Context, users []UserID, title, content string) (int, error) {
-	title, err := checkMessage(title, content)
-	if err != nil {
-		return 0, err
-	}
-	return n.store.Notify(ctx, users, title, content)
+	return n.send(ctx, Recipients{Users: users}, title, content)
 }
 
 // SendAll gives all users a notification, and returns how many.
 func (n *Notifications) SendAll(ctx context.Context, title, content string) (int, error) {
-	title, err := checkMessage(title, content)
-	if err != nil {
-		return 0, err
-	}
-	return n.store.Broadcast(ctx, Everybody, title, content)
+	return n.send(ctx, Recipients{Audience: Everybody}, title, content)
 }
 
-// checkMessage checks what a notification says, and returns its title trimmed.
-func checkMessage(title, content string) (string, error) {
+func (n *Notifications) send(ctx context.Context, to Recipients, title, content string) (int, error) {
 	var wrong fieldFaults
-	title, err := name("title", title)
-	wrong.add(err)
-	switch length := utf8.RuneCountInString(content); {
-	case strings.TrimSpace(content) == "":
-		wrong.add(fault.Field("content", "The content must not be empty."))
-	case !utf8.ValidString(content) || strings.ContainsFunc(content, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
-		wrong.add(fault.Field("content", "The content must be text without control characters but line feeds and tabs."))
-	case length > maxContent:
-		wrong.add(fault.Field("content", "The content has %d characters, but may have no more than %d.", length, maxContent))
+	title, content = wrong.addMessage(title, content)
+	if err := wrong.fault(); err != nil {
+		return 0, err
 	}
-	return title, wrong.fault()
+	return n.store.Notify(ctx, to, title, content)
+}
+
+// Announce gives users a notification on an administrator's authority, and returns
+// how many. It is for all, for normal users, or for one, by uid or by e-mail
+// address; without such a user it returns a NotFound fault.
+func (n *Notifications) Announce(ctx context.Context, by Authority, to, title, content string) (int, error) {
+	var wrong fieldFaults
+	recipients, err := parseRecipients(to)
+	wrong.add(err)
+	title, content = wrong.addMessage(title, content)
+	if err := wrong.fault(); err != nil {
+		return 0, err
+	}
+	return n.store.Announce(ctx, by, recipients, title, content)
+}
+
+// parseRecipients reads whom a notification is for.
+func parseRecipients(to string) (Recipients, error) {
+	to = strings.TrimSpace(to)
+	uid, err := strconv.ParseInt(to, 10, 64)
+	switch {
+	case to == string(Everybody) || to == string(NormalUsers):
+		return Recipients{Audience: Audience(to)}, nil
+	case err == nil:
+		return Recipients{Users: []UserID{UserID(uid)}}, nil
+	case to == "" || !plain(to):
+		return Recipients{}, fault.Field("to", "Say whom it is for: all, normal, a uid or an e-mail address.")
+	default:
+		return Recipients{EmailKey: fold.Key(to)}, nil
+	}
+}
+
+// addMessage takes note of what a notification must not say, and returns it as it
+// is kept.
+func (f *fieldFaults) addMessage(title, content string) (keptTitle, keptContent string) {
+	title, err := name("title", title)
+	f.add(err)
+	content, err = prose("content", content, maxContent)
+	f.add(err)
+	return title, content
 }

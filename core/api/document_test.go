@@ -162,6 +162,7 @@ func TestDocumentedAnswersAreGiven(t *testing.T) {
 	forAccounts(t, s, said)
 	forTheRest(t, s, said)
 	forAdministrators(t, s, said)
+	forAnnouncements(t, s, said)
 
 	document := theContract(t)
 	for _, e := range document.endpoints() {

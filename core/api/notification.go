@@ -54,3 +54,25 @@ func (s *Server) readNotification(ctx context.Context, rc *fasthttp.RequestCtx, 
 	}
 	return serve.JSON(rc, fasthttp.StatusOK, notificationBody{notification.Title, content, timestamp(notification.SentAt)})
 }
+
+// announcedBody says how many users were told something.
+type announcedBody struct {
+	Users int `json:"users"`
+}
+
+// announce handles POST /api/admin/notifications.
+func (s *Server) announce(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	to, title, content := f.text("to"), f.text("title"), f.text("content")
+	if err := f.fault(); err != nil {
+		return err
+	}
+	users, err := s.Notifications.Announce(ctx, by, to, title, content)
+	if err != nil {
+		return err
+	}
+	return done(rc, "The notification is sent.", announcedBody{users})
+}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -83,6 +84,76 @@ func TestReadNotificationRefuses(t *testing.T) {
 	if got := stranger.unread(t); len(got) != 1 {
 		t.Errorf("%d of the stranger's notifications are unread; want 1", len(got))
 	}
+}
+
+// What administrators announce is for all, for normal users, or for one.
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin, ann, bob := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
+	send := func(to string) answer {
+		t.Helper()
+		return admin.post(t, "/api/admin/notifications", `{"to":"`+to+`","title":" To `+to+` ","content":"A **word**\r\nand more"}`)
+	}
+	sent := func(to, users string) {
+		t.Helper()
+		send(to).is(t, 200, `{"code":0,"message":"<text>","data":{"users":`+users+`}}`)
+	}
+	unread := func(c client, titles ...string) {
+		t.Helper()
+		want := make([]string, len(titles))
+		for i, title := range titles {
+			want[i] = `{"id":"<uuid>","title":"` + title + `"}`
+		}
+		c.get(t, "/api/user/notifications").is(t, 200, "["+strings.Join(want, ",")+"]")
+	}
+
+	sent("all", "3")
+	sent(" normal ", "2")
+	sent(fmt.Sprint(ann.uid), "1")
+	sent("USER3@example.com", "1")
+	late := c.signUp(t)
+	unread(admin, "To all")
+	unread(ann, fmt.Sprintf("To %d", ann.uid), "To  normal", "To all")
+	unread(bob, "To USER3@example.com", "To  normal", "To all")
+	unread(late)
+	admin.logs(t, 0,
+		fmt.Sprintf(`notification.send user:%d {"title": "To USER3@example.com", "users": 1}`, bob.uid),
+		fmt.Sprintf(`notification.send user:%d {"title": "To %d", "users": 1}`, ann.uid, ann.uid),
+		`notification.send users:normal {"title": "To  normal", "users": 2}`,
+		`notification.send users:all {"title": "To all", "users": 3}`,
+	)
+
+	// Each reads it for themself.
+	ids := ann.unread(t)
+	ann.read(t, ids[2]).is(t, 200, `{"title":"To all","content":"<p>A <strong>word</strong>\nand more</p>\n","time":"<time>"}`)
+	ann.read(t, ids[2]).is(t, 200, `{"title":"To all","content":"<p>A <strong>word</strong>\nand more</p>\n","time":"<time>"}`)
+	unread(ann, fmt.Sprintf("To %d", ann.uid), "To  normal")
+	unread(bob, "To USER3@example.com", "To  normal", "To all")
+	for _, id := range ids {
+		late.read(t, id).refuses(t, 404, 3)
+	}
+	admin.read(t, ids[1]).refuses(t, 404, 3)
+
+	for _, nobody := range []string{"999999", "0", "-1", "nobody@example.com", "x"} {
+		send(nobody).refuses(t, 404, 3)
+	}
+	for object, fields := range map[string][]string{
+		`{}`:                                  {"content", "title", "to"},
+		`{"to":" ","title":"","content":" "}`: {"content", "title", "to"},
+		`{"to":7,"title":"T","content":"C"}`:  {"to"},
+		`{"to":"a\u0000","title":"a\nb","content":"a\rb"}`:                                    {"content", "title", "to"},
+		`{"to":"all","title":"T","content":"` + strings.Repeat("ä", 20_001) + `"}`:            {"content"},
+		`{"to":"all","title":"` + strings.Repeat("ä", 65) + `","content":"C"}`:                {"title"},
+		`{"to":"nobody@example.com","title":"` + strings.Repeat("ä", 65) + `","content":"C"}`: {"title"},
+	} {
+		admin.post(t, "/api/admin/notifications", object).refuses(t, 422, 4, fields...)
+	}
+	if n := len(c.site.acts(t)); n != 4 {
+		t.Errorf("%d acts are noted; want the 4 that were granted", n)
+	}
+	admin.send(t, "POST", "/api/admin/notifications", encodeForm("to=all&title=T&content=a%0D%0Ab")).is(t, 200, `{"code":0,"message":"<text>","data":{"users":4}}`)
 }
 
 // Whoever writes a notification, in the reader's browser it runs nothing and

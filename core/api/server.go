@@ -186,6 +186,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.actOnPlayer("The player is moved.", s.movePlayerBy))
 	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/textures", s.actOnPlayer("The player is dressed.", s.dressPlayerBy))
 	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.actOnPlayer("The textures are taken off.", s.undressPlayerBy))
+	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce))
 
 	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))
 	handle(fasthttp.MethodGet, "/api/docs", s.open(s.document))

@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -58,18 +60,13 @@ func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UU
 // leaves out those who are. A message for nobody is not kept.
 const insertNotifications = `
 	WITH receivers AS (
-		SELECT uid FROM users WHERE uid = ANY ($3) FOR KEY SHARE
+		SELECT uid FROM users WHERE uid = ANY ($3) OR email_key = $4 FOR KEY SHARE
 	), message AS (
 		INSERT INTO messages (title, content) SELECT $1, $2 WHERE EXISTS (SELECT FROM receivers)
 		RETURNING mid
 	)
-	INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message`
-
-// Notify gives users an unread notification.
-func (db *DB) Notify(ctx context.Context, users []core.UserID, title, content string) (int, error) {
-	tag, err := db.pool.Exec(ctx, insertNotifications, title, content, users)
-	return int(tag.RowsAffected()), failure("notify users", err)
-}
+	INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message
+	RETURNING uid`
 
 // insertBroadcast writes as much for a million users as for one, and locks none of
 // them.
@@ -84,10 +81,50 @@ const insertBroadcast = `
 	)
 	SELECT users FROM audience`
 
-// Broadcast gives all users of an audience an unread notification.
-func (db *DB) Broadcast(ctx context.Context, audience core.Audience, title, content string) (users int, err error) {
-	err = db.pool.QueryRow(ctx, insertBroadcast, title, content, audience).Scan(&users)
-	return users, failure("notify all users", err)
+// Notify gives users an unread notification.
+func (db *DB) Notify(ctx context.Context, to core.Recipients, title, content string) (int, error) {
+	count, _, err := notify(ctx, db.pool, to, title, content)
+	return count, failure("notify users", err)
+}
+
+// notify gives users an unread notification. It returns how many, and, unless they
+// are an audience, who.
+func notify(ctx context.Context, on asker, to core.Recipients, title, content string) (count int, users []core.UserID, err error) {
+	if to.Audience != "" {
+		counts, err := collect[struct{ Users int }](ctx, on, statement{insertBroadcast, []any{title, content, to.Audience}})
+		if err != nil {
+			return 0, nil, err
+		}
+		return counts[0].Users, nil, nil
+	}
+	told, err := collect[struct{ UID core.UserID }](ctx, on, statement{insertNotifications, []any{title, content, to.Users, to.EmailKey}})
+	for _, user := range told {
+		users = append(users, user.UID)
+	}
+	return len(users), users, err
+}
+
+// Announce gives users an unread notification as an act of an administrator.
+func (db *DB) Announce(ctx context.Context, by core.Authority, to core.Recipients, title, content string) (count int, err error) {
+	err = db.act(ctx, "announce", func(tx pgx.Tx) error {
+		by, _, err := authorise(ctx, tx, by)
+		if err != nil {
+			return err
+		}
+		var users []core.UserID
+		if count, users, err = notify(ctx, tx, to, title, content); err != nil {
+			return err
+		}
+		subject := "users:" + string(to.Audience)
+		switch {
+		case len(users) > 0:
+			subject = fmt.Sprintf("user:%d", users[0])
+		case to.Audience == "":
+			return fault.New(fault.NotFound, "There is no such user.")
+		}
+		return note(ctx, tx, by, "notification.send", subject, map[string]any{"title": title, "users": count})
+	})
+	return count, err
 }
 
 const selectNotified = `

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
+
+var everybody, normal = core.Recipients{Audience: core.Everybody}, core.Recipients{Audience: core.NormalUsers}
+
+func these(users ...core.UserID) core.Recipients { return core.Recipients{Users: users} }
 
 func TestNotify(t *testing.T) {
 	t.Parallel()
@@ -30,15 +35,15 @@ func TestNotify(t *testing.T) {
 		}
 	}
 
-	if n := must(db.Notify(t.Context(), []core.UserID{ann.ID, ann.ID, ann.ID + 100}, "Title", ""))(t); n != 1 {
+	if n := must(db.Notify(t.Context(), these(ann.ID, ann.ID, ann.ID+100), "Title", ""))(t); n != 1 {
 		t.Errorf("%d users were told; want 1", n)
 	}
 	expect(1, 1)
-	if n := must(db.Notify(t.Context(), []core.UserID{ann.ID + 100}, "Title", ""))(t); n != 0 {
+	if n := must(db.Notify(t.Context(), these(ann.ID+100), "Title", ""))(t); n != 0 {
 		t.Errorf("%d users were told; want none", n)
 	}
 	expect(1, 1) // what is said to nobody is not kept
-	if n := must(db.Broadcast(t.Context(), core.Everybody, "Title", ""))(t); n != 2 {
+	if n := must(db.Notify(t.Context(), everybody, "Title", ""))(t); n != 2 {
 		t.Errorf("%d users were told; want 2", n)
 	}
 	expect(2, 1) // what all are told is one row
@@ -77,7 +82,7 @@ func unread(t *testing.T, db *postgres.DB, user core.UserID) []core.UnreadNotifi
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
-	if n := must(db.Broadcast(t.Context(), core.NormalUsers, "Nobody", ""))(t); n != 0 {
+	if n := must(db.Notify(t.Context(), normal, "Nobody", ""))(t); n != 0 {
 		t.Errorf("%d users were told; want none", n)
 	}
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -95,11 +100,11 @@ func TestBroadcast(t *testing.T) {
 	}
 	permit(bob, core.Administrator)
 
-	if n := must(db.Broadcast(t.Context(), core.Everybody, "All", "Hear!"))(t); n != 2 {
+	if n := must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t); n != 2 {
 		t.Errorf("%d users were told; want 2", n)
 	}
-	must(db.Notify(t.Context(), []core.UserID{ann.ID, bob.ID}, "Two", ""))(t)
-	if n := must(db.Broadcast(t.Context(), core.NormalUsers, "Normal", "Hear!"))(t); n != 1 {
+	must(db.Notify(t.Context(), these(ann.ID, bob.ID), "Two", ""))(t)
+	if n := must(db.Notify(t.Context(), normal, "Normal", "Hear!"))(t); n != 1 {
 		t.Errorf("%d users were told; want the one who is normal", n)
 	}
 	late := addUser(t, db, "late")
@@ -108,9 +113,9 @@ func TestBroadcast(t *testing.T) {
 	f(late)
 
 	// Who has read it has, and nobody else.
-	normal := unread(t, db, ann.ID)[0].ID
+	forNormal := unread(t, db, ann.ID)[0].ID
 	for range 2 {
-		if got := must(db.ReadNotification(t.Context(), ann.ID, normal))(t); got.Title != "Normal" || got.Content != "Hear!" || got.SentAt.IsZero() {
+		if got := must(db.ReadNotification(t.Context(), ann.ID, forNormal))(t); got.Title != "Normal" || got.Content != "Hear!" || got.SentAt.IsZero() {
 			t.Errorf("it says %+v", got)
 		}
 	}
@@ -119,14 +124,14 @@ func TestBroadcast(t *testing.T) {
 	for _, no := range []struct {
 		user core.User
 		id   uuid.UUID
-	}{{bob, normal}, {late, normal}, {late, all}, {core.User{ID: late.ID + 100}, all}} {
+	}{{bob, forNormal}, {late, forNormal}, {late, all}, {core.User{ID: late.ID + 100}, all}} {
 		_, err := db.ReadNotification(t.Context(), no.user.ID, no.id)
 		wantKind(t, err, fault.NotFound)
 	}
 
 	permit(ann, core.Administrator)
 	f(ann, "Two", "All")
-	must(db.ReadNotification(t.Context(), ann.ID, normal))(t) // again
+	must(db.ReadNotification(t.Context(), ann.ID, forNormal))(t) // again
 	permit(bob, core.Normal)
 	f(bob, "Normal", "Two", "All")
 
@@ -143,7 +148,7 @@ func TestReadABroadcastWhileDeleted(t *testing.T) {
 	t.Parallel()
 	db, address := named(t)
 	ann := addUser(t, db, "ann")
-	must(db.Broadcast(t.Context(), core.Everybody, "All", "Hear!"))(t)
+	must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t)
 	id := unread(t, db, ann.ID)[0].ID
 	other := hold(t, address)
 	other.do(t, "DELETE FROM users WHERE uid = $1", ann.ID)
@@ -163,7 +168,7 @@ func TestReadABroadcastInParallel(t *testing.T) {
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann := addUser(t, db, "ann")
-	must(db.Broadcast(t.Context(), core.Everybody, "All", "Hear!"))(t)
+	must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t)
 	id := unread(t, db, ann.ID)[0].ID
 	outcomes := make(chan error, 20)
 	for range cap(outcomes) {
@@ -198,7 +203,7 @@ func TestBroadcastToMany(t *testing.T) {
 	}
 	other := hold(t, address)
 	other.do(t, "SELECT FROM users ORDER BY uid LIMIT 1 FOR UPDATE") // for which nobody waits
-	if n := must(db.Broadcast(t.Context(), core.Everybody, "All", "Hear!"))(t); n != users {
+	if n := must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t); n != users {
 		t.Errorf("%d users were told; want %d", n, users)
 	}
 	var rows int
@@ -223,7 +228,7 @@ func TestTrimNotifications(t *testing.T) {
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann := addUser(t, db, "ann")
 	for range 2 {
-		must(db.Broadcast(t.Context(), core.Everybody, "Old", ""))(t)
+		must(db.Notify(t.Context(), everybody, "Old", ""))(t)
 	}
 	year := 365 * 24 * time.Hour
 	now := time.Now()
@@ -235,7 +240,7 @@ func TestTrimNotifications(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "UPDATE messages SET sent_at = $1", now.Add(-year-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	must(db.Notify(t.Context(), []core.UserID{ann.ID}, "New", ""))(t)
+	must(db.Notify(t.Context(), these(ann.ID), "New", ""))(t)
 	if n := must(core.NewNotifications(db, 0, time.Now).Trim(t.Context()))(t); n != 0 {
 		t.Errorf("%d messages were trimmed although they are kept for ever", n)
 	}
@@ -248,5 +253,45 @@ func TestTrimNotifications(t *testing.T) {
 	}
 	if left != 1 {
 		t.Errorf("%d notifications are left; want the fresh one", left)
+	}
+}
+
+// What an administrator announces is one act, whoever hears it.
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	boss := addAdministrator(t, db, "boss", core.Administrator)
+	ann, bob, cid := addUser(t, db, "ann"), addUser(t, db, "bob"), addUser(t, db, "cid")
+	f := func(to core.Recipients, want int) {
+		t.Helper()
+		if got := must(db.Announce(t.Context(), boss, to, "Title", "Content"))(t); got != want {
+			t.Errorf("%d users are told; want %d", got, want)
+		}
+	}
+	f(everybody, 4)
+	f(normal, 3)
+	f(these(bob.ID), 1)
+	f(core.Recipients{EmailKey: "cid@example.com"}, 1)
+	for user, want := range map[core.UserID]int{boss.Actor: 1, ann.ID: 2, bob.ID: 3, cid.ID: 3} {
+		if got := len(unread(t, db, user)); got != want {
+			t.Errorf("user %d has %d notifications; want %d", user, got, want)
+		}
+	}
+	for _, nobody := range []core.Recipients{these(cid.ID + 100), these(0), {EmailKey: "dan@example.com"}} {
+		_, err := db.Announce(t.Context(), boss, nobody, "Title", "Content")
+		wantKind(t, err, fault.NotFound)
+	}
+	if err := db.SetPermission(t.Context(), boss.Actor, core.Normal); err != nil {
+		t.Fatal(err)
+	}
+	_, err := db.Announce(t.Context(), boss, everybody, "Title", "Content")
+	wantKind(t, err, fault.Forbidden)
+	if diff := cmp.Diff([]string{
+		fmt.Sprintf(`notification.send user:%d {"title": "Title", "users": 1}`, cid.ID),
+		fmt.Sprintf(`notification.send user:%d {"title": "Title", "users": 1}`, bob.ID),
+		`notification.send users:normal {"title": "Title", "users": 3}`,
+		`notification.send users:all {"title": "Title", "users": 4}`,
+	}, logged(auditLog(t, db))); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 }

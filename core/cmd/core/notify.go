@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
@@ -33,14 +32,13 @@ func notifyCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("read the content from standard input: %w", err)
 	}
-	text := strings.ReplaceAll(string(content), "\r\n", "\n")
 
 	db, err := openDatabase(ctx, i)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	count, err := notify(ctx, db, *email, title, text)
+	count, err := notify(ctx, db, *email, title, string(content))
 	if err != nil {
 		return err
 	}
