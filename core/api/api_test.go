@@ -150,6 +150,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 		Library:       core.NewLibrary(db),
 		Notifications: core.NewNotifications(db, 0, s.clock),
 		Ledger:        core.NewLedger(db, s.setup.Scores, s.clock),
+		Reports:       core.NewReports(db),
 
 		Audit: core.NewAudit(db),
 	}

@@ -111,7 +111,7 @@ func (a answer) grants(t *testing.T, field string, value any, granted bool) {
 func TestDocumentedBounds(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0",
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_REPORTS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
 	c.withPassword(t, "demo-password") // as in the document's examples
 	c.permit(t, core.SuperAdministrator)
@@ -203,6 +203,7 @@ func TestDocumentedLimits(t *testing.T) {
 			"%d an hour from anywhere, then a growing delay where its user never signed in before | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount),
 		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
 		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
+		fmt.Sprintf("reports of textures | %d an hour for each user, whatever comes of them | 429 |", rates.Reports),
 		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),
 		fmt.Sprintf("players | %d for each user | 403, code 1 |", quotas.Players),
 		fmt.Sprintf("closet items | %s for each user | 403, code 1 |", thousands(quotas.ClosetItems)),
@@ -238,6 +239,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("tell of once the request counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("limit once it counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("tell of: %d a minute", rates.Uploads),
+		fmt.Sprintf("tell of: %d an hour for each user, whatever comes of them", rates.Reports),
 		fmt.Sprintf("A player's name: %d to %d letters", site.Players.NameMin, site.Players.NameMax),
 	} {
 		if !strings.Contains(prose, sentence) {

@@ -40,6 +40,14 @@ func toPageBody[T any](page, perPage, total int, items []T) pageBody[T] {
 	return body
 }
 
+func toClosetPageBody(query core.ClosetQuery, page core.ClosetPage) pageBody[closetItemBody] {
+	bodies := make([]closetItemBody, len(page.Items))
+	for i, item := range page.Items {
+		bodies[i] = closetItemBody{toTextureBody(item.Texture), pivotBody{item.ItemName}}
+	}
+	return toPageBody(query.Page, query.PerPage, page.Total, bodies)
+}
+
 // closet handles GET /api/closet.
 func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
 	f := readQuery(rc)
@@ -61,11 +69,7 @@ func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket cor
 	if err != nil {
 		return err
 	}
-	items := make([]closetItemBody, len(page.Items))
-	for i, item := range page.Items {
-		items[i] = closetItemBody{toTextureBody(item.Texture), pivotBody{item.ItemName}}
-	}
-	return serve.JSON(rc, fasthttp.StatusOK, toPageBody(query.Page, query.PerPage, page.Total, items))
+	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageBody(query, page))
 }
 
 // addClosetItem handles POST /api/closet.

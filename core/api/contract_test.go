@@ -463,7 +463,7 @@ func TestPadlocks(t *testing.T) {
 			if operation.Security != nil {
 				security = *operation.Security
 			}
-			concrete := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js").Replace(path)
+			concrete := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js").Replace(path)
 			if a := c.send(t, method, concrete, body{}); (a.status == http.StatusUnauthorized) != (len(security) > 0 && !isOptional(security)) {
 				t.Errorf("%s: without a token the status is %d, but the document asks for %v", a.request, a.status, security)
 			}

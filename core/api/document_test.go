@@ -35,7 +35,7 @@ type endpoint struct {
 // endpoints returns core's operations, always in the same order.
 func (c contract) endpoints() []endpoint {
 	var all []endpoint
-	values := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js")
+	values := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js")
 	for path, item := range c.Paths.Map() {
 		for method, operation := range item.Operations() {
 			if isCores(path) {
@@ -163,6 +163,7 @@ func TestDocumentedAnswersAreGiven(t *testing.T) {
 	forTheRest(t, s, said)
 	forAdministrators(t, s, said)
 	forAnnouncements(t, s, said)
+	forReports(t, s, said)
 
 	document := theContract(t)
 	for _, e := range document.endpoints() {

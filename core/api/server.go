@@ -41,6 +41,7 @@ type Parts struct {
 	Library       *core.Library
 	Notifications *core.Notifications
 	Ledger        *core.Ledger
+	Reports       *core.Reports
 
 	Audit *core.Audit
 }
@@ -53,6 +54,7 @@ type Server struct {
 	fileBytes int
 
 	requests, registrations, uploads *limiter
+	reports                          *limiter
 	// ended counts requests with tokens that work no longer.
 	ended *limiter
 }
@@ -82,6 +84,7 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 		ended:         newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
+		reports:       newLimiter("reports", limits.Reports, time.Hour, limits.Reports, now),
 	}, nil
 }
 
@@ -186,6 +189,10 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.actOnPlayer("The player is moved.", s.movePlayerBy))
 	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/textures", s.actOnPlayer("The player is dressed.", s.dressPlayerBy))
 	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.actOnPlayer("The textures are taken off.", s.undressPlayerBy))
+	handle(fasthttp.MethodPost, "/api/reports", s.signedIn(s.report))
+
+	handle(fasthttp.MethodGet, "/api/admin/reports", s.administrators(s.listReports))
+	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.administrators(s.settleReport))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce))
 
 	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))

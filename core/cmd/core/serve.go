@@ -150,6 +150,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Library:       core.NewLibrary(db),
 		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
 		Ledger:        core.NewLedger(db, c.Scores, time.Now),
+		Reports:       core.NewReports(db),
 
 		Audit: core.NewAudit(db),
 	}, nil

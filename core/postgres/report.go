@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+var _ core.ReportStore = (*DB)(nil)
+
+// Who reports a texture locks those whom the report will name, and then the
+// texture, so that it comes either before a deletion, or after.
+const lockNamed = `
+	SELECT uid FROM users WHERE uid = $1 OR uid = (SELECT uploader FROM textures WHERE tid = $2)
+	ORDER BY uid FOR KEY SHARE`
+
+const insertReport = `
+	WITH verdict AS (
+		SELECT t.tid, t.uploader, CASE
+			WHEN t.tid IS NULL THEN 'missing'
+			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND u.permission < 1 AND NOT EXISTS (
+				SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = t.tid
+			) THEN 'private'
+			ELSE ''
+		END AS flaw
+		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
+	), added AS (
+		INSERT INTO reports (tid, uploader, reporter, reason) SELECT tid, uploader, $1, $3 FROM verdict WHERE flaw = ''
+		ON CONFLICT (reporter, tid) WHERE state = 'open' DO NOTHING
+		RETURNING rid
+	)
+	SELECT flaw, EXISTS (SELECT FROM added) AS added FROM verdict`
+
+// AddReport adds a report.
+func (db *DB) AddReport(ctx context.Context, reporter core.UserID, texture core.TextureID, reason string) error {
+	verdicts, err := collect[struct {
+		Flaw  string
+		Added bool
+	}](ctx, db.pool,
+		statement{lockNamed, []any{reporter, texture}},
+		statement{lockTextures, []any{texture, nil}},
+		statement{insertReport, []any{reporter, texture, reason}},
+	)
+	verdict, err := only(verdicts, failure("report a texture", err), core.ErrSignedOut)
+	if err != nil {
+		return err
+	}
+	if err := flaw("tid", verdict.Flaw, &texture, "", "your closet"); err != nil {
+		return err
+	}
+	if !verdict.Added {
+		return taken("tid", "You have reported this texture already.")
+	}
+	return nil
+}
+
+// reportColumns are the columns of a core.Report.
+const reportColumns = `rid AS id, tid AS texture, coalesce(uploader, 0) AS uploader, coalesce(reporter, 0) AS reporter, state, reason, reported_at, settled_at`
+
+// Reports lists reports.
+func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportPage, error) {
+	var f filter
+	if query.State != "" {
+		f.add("state = $%d", query.State)
+	}
+	where := f.where()
+	count := statement{`SELECT count(*) AS total FROM reports` + where, f.args}
+	list := `SELECT ` + reportColumns + ` FROM reports` + where + ` ORDER BY rid DESC LIMIT ` + f.argument(query.PerPage) +
+		` OFFSET ` + f.argument((query.Page-1)*query.PerPage)
+	var counts []struct{ Total int }
+	var page core.ReportPage
+	err := retry(func() error {
+		var batch pgx.Batch
+		count.queue(&batch).Query(into(&counts))
+		statement{list, f.args}.queue(&batch).Query(into(&page.Reports))
+		return db.pool.SendBatch(ctx, &batch).Close()
+	})
+	if err != nil {
+		return core.ReportPage{}, failure("list reports", err)
+	}
+	page.Total = counts[0].Total
+	return page, nil
+}
+
+const selectReport = `SELECT ` + reportColumns + ` FROM reports WHERE rid = $1`
+
+// settleReports settles a report, if it is open, and where the texture is deleted all
+// others about it. Reporters who are being deleted at the moment are not told: who
+// deletes them may wait for the reports.
+const settleReports = `
+	WITH open AS (
+		SELECT rid FROM reports WHERE state = 'open' AND (rid = $1 OR $3 = 'deleted' AND tid = $2)
+		ORDER BY rid FOR UPDATE
+	), settled AS (
+		UPDATE reports r SET state = $3, settled_at = now() FROM open o WHERE r.rid = o.rid
+		RETURNING r.*
+	), receivers AS (
+		SELECT uid FROM users WHERE uid IN (SELECT reporter FROM settled) FOR KEY SHARE SKIP LOCKED
+	), message AS (
+		INSERT INTO messages (title, content) SELECT $4, $5 WHERE EXISTS (SELECT FROM receivers)
+		RETURNING mid
+	), told AS (
+		INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message
+	)
+	SELECT ` + reportColumns + ` FROM settled ORDER BY rid = $1 DESC, rid`
+
+// SettleReport settles a report, with all that follows.
+func (db *DB) SettleReport(ctx context.Context, by core.Authority, id core.ReportID, state core.ReportState) (core.Report, error) {
+	var settled []core.Report
+	err := db.act(ctx, "settle a report", func(tx pgx.Tx) error {
+		reports, err := collect[core.Report](ctx, tx, statement{selectReport, []any{id}})
+		report, err := only(reports, err, fault.New(fault.NotFound, "There is no report %d.", id))
+		if err != nil {
+			return err
+		}
+		by, users, err := authorise(ctx, tx, by, report.Uploader)
+		switch {
+		case err != nil:
+			return err
+		case report.State != core.ReportOpen:
+			return errSettled
+		}
+		if err := execute(ctx, tx, by, report.Texture, users[report.Uploader], state); err != nil {
+			return err
+		}
+		settled, err = settleAbout(ctx, tx, report.Texture, id, state)
+		switch {
+		case err != nil:
+			return err
+		case len(settled) == 0 || settled[0].ID != id: // by somebody else, a moment ago
+			return errSettled
+		}
+		said := reportNote{State: state, TID: report.Texture, Uploader: report.Uploader}
+		for _, other := range settled[1:] {
+			said.Others = append(said.Others, other.ID)
+		}
+		return note(ctx, tx, by, "report.settle", fmt.Sprintf("report:%d", id), said)
+	})
+	if err != nil {
+		return core.Report{}, err
+	}
+	return settled[0], nil
+}
+
+var errSettled = fault.New(fault.Duplicate, "This report is settled already.")
+
+// reportNote is what the audit log says of a report that is settled.
+type reportNote struct {
+	State    core.ReportState `json:"state"`
+	TID      core.TextureID   `json:"tid"`
+	Uploader core.UserID      `json:"uploader"`
+	Others   []core.ReportID  `json:"others,omitempty"` // settled by the same deletion
+}
+
+// execute does to a texture, or to its uploader, what a report that is settled says.
+// Either may be gone: a texture that is has the fate that it was to have.
+func execute(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.TextureID, uploader core.User, state core.ReportState) error {
+	switch state {
+	case core.ReportDeleted:
+		if uploader.ID != 0 {
+			if err := by.OverThingsOf(uploader); err != nil {
+				return err
+			}
+		}
+		if err := deleteTexture(ctx, tx, tid); fault.KindOf(err) != fault.NotFound {
+			return err
+		}
+		return nil
+	case core.ReportBanned:
+		if uploader.ID == 0 {
+			return fault.New(fault.NotFound, "The uploader's account is deleted.")
+		}
+		if err := by.Over(uploader); err != nil {
+			return err
+		}
+		_, err := setPermission(ctx, tx, uploader.ID, core.Banned)
+		return err
+	default:
+		return nil
+	}
+}
+
+// settleAbout settles an open report about a texture, and tells who made it; with a
+// deletion all that are open. It returns them, the one with the id first.
+func settleAbout(ctx context.Context, tx pgx.Tx, tid core.TextureID, id core.ReportID, state core.ReportState) ([]core.Report, error) {
+	title, content := core.Report{Texture: tid, State: state}.Answer()
+	return collect[core.Report](ctx, tx, statement{settleReports, []any{id, tid, state, title, content}})
+}

@@ -1,0 +1,420 @@
+package postgres_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// reportTest is a site with an administrator and people who report each other.
+type reportTest struct {
+	db      *postgres.DB
+	address string
+	boss    core.User
+	by      core.Authority // the boss's
+	ann     core.User      // uploads
+	bob     core.User
+	cid     core.User
+}
+
+func newReportTest(t *testing.T) *reportTest {
+	t.Helper()
+	db, address := named(t)
+	r := &reportTest{db: db, address: address, boss: addUser(t, db, "boss"), ann: addUser(t, db, "ann"), bob: addUser(t, db, "bob"), cid: addUser(t, db, "cid")}
+	r.permit(t, r.boss, core.Administrator)
+	r.by = core.Authority{Actor: r.boss.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.7")}
+	return r
+}
+
+func (r *reportTest) permit(t *testing.T, user core.User, permission core.Permission) {
+	t.Helper()
+	if err := r.db.SetPermission(t.Context(), user.ID, permission); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *reportTest) texture(t *testing.T, word string, public bool) core.Texture {
+	t.Helper()
+	return addTexture(t, r.db, texture(r.ann.ID, skin.Steve, word, public))
+}
+
+// report adds a report and returns its id.
+func (r *reportTest) report(t *testing.T, reporter core.User, texture core.Texture) core.ReportID {
+	t.Helper()
+	if err := r.db.AddReport(t.Context(), reporter.ID, texture.ID, "because"); err != nil {
+		t.Fatal(err)
+	}
+	return r.list(t, core.ReportOpen)[0].ID
+}
+
+func (r *reportTest) list(t *testing.T, state core.ReportState) []core.Report {
+	t.Helper()
+	return must(r.db.Reports(t.Context(), core.ReportQuery{State: state, Page: 1, PerPage: 100}))(t).Reports
+}
+
+func (r *reportTest) settle(t *testing.T, report core.ReportID, state core.ReportState) core.Report {
+	t.Helper()
+	return must(r.db.SettleReport(t.Context(), r.by, report, state))(t)
+}
+
+// refuses checks that a report cannot be settled, and that nothing has come of it.
+func (r *reportTest) refuses(t *testing.T, report core.ReportID, state core.ReportState, want fault.Kind) {
+	t.Helper()
+	before := r.acts(t)
+	_, err := r.db.SettleReport(t.Context(), r.by, report, state)
+	wantKind(t, err, want)
+	if diff := cmp.Diff(before, r.acts(t)); diff != "" {
+		t.Errorf("what is refused is in the audit log (-before +after):\n%s", diff)
+	}
+}
+
+// acts returns what is in the audit log.
+func (r *reportTest) acts(t *testing.T) []string {
+	t.Helper()
+	var acts []string
+	if err := postgrestest.Conn(t, r.address).QueryRow(t.Context(),
+		"SELECT coalesce(array_agg(actor || ' ' || action || ' ' || subject || ' ' || details::text ORDER BY id), '{}') FROM audit_log").Scan(&acts); err != nil {
+		t.Fatal(err)
+	}
+	return acts
+}
+
+func (r *reportTest) wantActs(t *testing.T, want ...string) {
+	t.Helper()
+	for i := range want {
+		want[i] = fmt.Sprintf("%d %s", r.boss.ID, want[i])
+	}
+	if diff := cmp.Diff(want, r.acts(t), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
+}
+
+func TestAddReport(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	public, private := r.texture(t, "public", true), r.texture(t, "private", false)
+	f := func(reporter core.User, tid core.TextureID, want fault.Kind) {
+		t.Helper()
+		wantKind(t, r.db.AddReport(t.Context(), reporter.ID, tid, "because"), want)
+	}
+
+	first := r.report(t, r.bob, public)
+	want := core.Report{ID: first, Texture: public.ID, Uploader: r.ann.ID, Reporter: r.bob.ID, State: core.ReportOpen, Reason: "because"}
+	got := r.list(t, "")
+	if diff := cmp.Diff([]core.Report{want}, got, cmpopts.IgnoreFields(core.Report{}, "ReportedAt")); diff != "" || got[0].ReportedAt.IsZero() {
+		t.Errorf("the reports (-want +got):\n%s", diff)
+	}
+	f(r.bob, public.ID, fault.Duplicate)
+	r.report(t, r.cid, public)
+	f(r.bob, public.ID+100, fault.NotFound)
+	f(core.User{ID: r.cid.ID + 100}, public.ID, fault.Unauthenticated)
+
+	// What is private is seen by its uploader, by those who keep it, and by
+	// administrators.
+	f(r.bob, private.ID, fault.Forbidden)
+	r.report(t, r.ann, private)
+	r.report(t, r.boss, private)
+	r.permit(t, r.bob, core.Administrator)
+	keeps(t, r.db, r.bob, private.ID)
+	r.permit(t, r.bob, core.Normal)
+	r.report(t, r.bob, private)
+
+	// Once a report is settled there may be another.
+	r.settle(t, first, core.ReportRejected)
+	r.report(t, r.bob, public)
+	f(r.bob, public.ID, fault.Duplicate)
+}
+
+// Of many reports of one user about one texture at once, one is made.
+func TestAddReportInParallel(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	tid := r.texture(t, "public", true).ID
+	outcomes := make(chan error, 20)
+	for range cap(outcomes) {
+		go func() { outcomes <- r.db.AddReport(t.Context(), r.bob.ID, tid, "because") }()
+	}
+	if got := tally(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 19 {
+		t.Errorf("outcomes %v; want one success and duplicates", got)
+	}
+}
+
+func TestReports(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	var ids []core.ReportID
+	for i := range 5 {
+		ids = append(ids, r.report(t, r.bob, r.texture(t, fmt.Sprint(i), true)))
+	}
+	r.settle(t, ids[1], core.ReportRejected)
+	r.settle(t, ids[3], core.ReportDeleted)
+	f := func(state core.ReportState, page, perPage, total int, want ...core.ReportID) {
+		t.Helper()
+		got := must(r.db.Reports(t.Context(), core.ReportQuery{State: state, Page: page, PerPage: perPage}))(t)
+		var listed []core.ReportID
+		for _, report := range got.Reports {
+			listed = append(listed, report.ID)
+		}
+		if !slices.Equal(listed, want) || got.Total != total {
+			t.Errorf("page %d of the reports in state %q is %v of %d; want %v of %d", page, state, listed, got.Total, want, total)
+		}
+	}
+	f("", 1, 10, 5, ids[4], ids[3], ids[2], ids[1], ids[0])
+	f("", 2, 2, 5, ids[2], ids[1])
+	f(core.ReportOpen, 1, 2, 3, ids[4], ids[2])
+	f(core.ReportOpen, 2, 2, 3, ids[0])
+	f(core.ReportOpen, 3, 2, 3)
+	f(core.ReportRejected, 1, 10, 1, ids[1])
+	f(core.ReportDeleted, 1, 10, 1, ids[3])
+	f(core.ReportBanned, 1, 10, 0)
+}
+
+func TestRejectAReport(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	tid := r.texture(t, "public", true)
+	bobs, cids := r.report(t, r.bob, tid), r.report(t, r.cid, tid)
+	if got := r.settle(t, bobs, core.ReportRejected); got.ID != bobs || got.State != core.ReportRejected || got.SettledAt == nil {
+		t.Errorf("settled, it is %+v", got)
+	}
+	r.wantActs(t, fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "rejected", "uploader": %d}`, bobs, tid.ID, r.ann.ID))
+	must(r.db.Texture(t.Context(), tid.ID))(t)
+	if got := r.list(t, core.ReportOpen); len(got) != 1 || got[0].ID != cids {
+		t.Errorf("open are %+v; want the other report", got)
+	}
+	for _, user := range []core.User{r.ann, r.bob, r.cid} {
+		if told := len(unread(t, r.db, user.ID)); (told == 1) != (user == r.bob) {
+			t.Errorf("%s is told %d times; want the reporter once, and nobody else", user.Nickname, told)
+		}
+	}
+
+	for _, state := range []core.ReportState{core.ReportRejected, core.ReportDeleted, core.ReportBanned} {
+		r.refuses(t, bobs, state, fault.Duplicate)
+	}
+	r.refuses(t, cids+100, core.ReportRejected, fault.NotFound)
+	r.permit(t, r.boss, core.Normal)
+	r.refuses(t, cids, core.ReportRejected, fault.Forbidden)
+	r.permit(t, r.boss, core.Banned)
+	r.refuses(t, cids, core.ReportRejected, fault.Banned)
+}
+
+// A deletion takes the texture off everybody, settles all that was reported about
+// it, and tells who reported it.
+func TestSettleByDeletion(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	doomed, other := r.texture(t, "doomed", true), r.texture(t, "other", true)
+	wearer := wears(t, r.db, r.cid, "Wearer", doomed.ID)
+	bobs, cids, others := r.report(t, r.bob, doomed), r.report(t, r.cid, doomed), r.report(t, r.bob, other)
+	names := watch(t, r.db)
+	rings := 0
+	r.db.OnChange(func() { rings++ })
+
+	if got := r.settle(t, cids, core.ReportDeleted); got.ID != cids || got.State != core.ReportDeleted {
+		t.Errorf("settled, it is %+v", got)
+	}
+	names("the settlement", slices.Concat(textureKeys(doomed), playerKeys(wearer))...)
+	if rings == 0 {
+		t.Error("nobody rang")
+	}
+	_, err := r.db.Texture(t.Context(), doomed.ID)
+	wantKind(t, err, fault.NotFound)
+	if got := r.list(t, core.ReportOpen); len(got) != 1 || got[0].ID != others {
+		t.Errorf("open are %+v; want the report about another texture", got)
+	}
+	for _, user := range []core.User{r.bob, r.cid} {
+		if got := titles(t, r.db, user.ID); len(got) != 1 {
+			t.Errorf("%s is told %q; want to be told once", user.Nickname, got)
+		}
+	}
+	r.wantActs(t, fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "deleted", "others": [%d], "uploader": %d}`, cids, doomed.ID, bobs, r.ann.ID))
+	r.refuses(t, bobs, core.ReportDeleted, fault.Duplicate)
+}
+
+func TestSettleByBan(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	tid := r.texture(t, "public", true)
+	first, second, third := r.report(t, r.bob, tid), r.report(t, r.cid, tid), r.report(t, r.boss, tid)
+
+	// The uploader's permission must be lower than the actor's.
+	r.permit(t, r.ann, core.Administrator)
+	r.refuses(t, first, core.ReportBanned, fault.Forbidden)
+	r.refuses(t, first, core.ReportDeleted, fault.Forbidden)
+	r.permit(t, r.ann, core.Normal)
+	names := watch(t, r.db)
+	r.settle(t, first, core.ReportBanned)
+	names("a ban")
+	r.wantActs(t, fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "banned", "uploader": %d}`, first, tid.ID, r.ann.ID))
+	banned := must(r.db.UserByEmail(t.Context(), "ann@example.com"))(t)
+	if banned.Permission != core.Banned {
+		t.Errorf("the uploader's permission is %d", banned.Permission)
+	}
+	must(r.db.Texture(t.Context(), tid.ID))(t)
+	if got := r.list(t, core.ReportOpen); len(got) != 2 {
+		t.Errorf("%d reports are open; want the other two", len(got))
+	}
+
+	// Who is banned already stays banned; whose account is gone cannot be.
+	r.settle(t, second, core.ReportBanned)
+	if err := r.db.DeleteUser(t.Context(), proofOf(r.ann)); err != nil {
+		t.Fatal(err)
+	}
+	r.refuses(t, third, core.ReportBanned, fault.NotFound)
+	r.settle(t, third, core.ReportDeleted)
+}
+
+// Nobody bans themself by a report about a texture of their own, but who uploaded a
+// texture may delete it that way.
+func TestSettleAboutOneself(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	own := addTexture(t, r.db, texture(r.boss.ID, skin.Steve, "own", true))
+	report := r.report(t, r.bob, own)
+	r.refuses(t, report, core.ReportBanned, fault.Forbidden)
+	r.settle(t, report, core.ReportDeleted)
+}
+
+// A report outlives all whom it is about.
+func TestReportsOutlive(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	private, public := r.texture(t, "private", true), r.texture(t, "public", true)
+	bobs, cids, boss := r.report(t, r.bob, private), r.report(t, r.cid, private), r.report(t, r.boss, public)
+	must(r.db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Public: new(false)}))(t)
+	f := func(id core.ReportID, texture core.TextureID, uploader, reporter core.UserID) {
+		t.Helper()
+		i := slices.IndexFunc(r.list(t, ""), func(report core.Report) bool { return report.ID == id })
+		if got := r.list(t, "")[i]; got.Texture != texture || got.Uploader != uploader || got.Reporter != reporter || got.State != core.ReportOpen {
+			t.Errorf("the report is %+v; want texture %d of %d, reported by %d, open", got, texture, uploader, reporter)
+		}
+	}
+
+	// The reporter goes.
+	if err := r.db.DeleteUser(t.Context(), proofOf(r.cid)); err != nil {
+		t.Fatal(err)
+	}
+	f(cids, private.ID, r.ann.ID, 0)
+	// The uploader deletes a texture. They can be banned for it all the same.
+	if err := r.db.DeleteTexture(t.Context(), public.ID); err != nil {
+		t.Fatal(err)
+	}
+	f(boss, public.ID, r.ann.ID, r.boss.ID)
+	r.settle(t, boss, core.ReportBanned)
+	// The uploader goes, and with them what is private.
+	if err := r.db.DeleteUser(t.Context(), proofOf(r.ann)); err != nil {
+		t.Fatal(err)
+	}
+	f(bobs, private.ID, 0, r.bob.ID)
+
+	// What is gone counts as deleted, and nobody is told who is not there.
+	names := watch(t, r.db)
+	r.settle(t, cids, core.ReportDeleted)
+	names("the deletion of nothing")
+	if got := r.list(t, core.ReportOpen); len(got) != 0 {
+		t.Errorf("open are %+v", got)
+	}
+	if got := titles(t, r.db, r.bob.ID); len(got) != 1 {
+		t.Errorf("the reporter who is left is told %q; want to be told once", got)
+	}
+}
+
+// Of many administrators who settle a report at once, one does, with one entry in
+// the audit log.
+func TestSettleInParallel(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	states := []core.ReportState{core.ReportRejected, core.ReportDeleted, core.ReportBanned}
+	for round := range 4 {
+		report := r.report(t, r.bob, r.texture(t, fmt.Sprint(round), true))
+		before := len(r.acts(t))
+		outcomes := make(chan error, 12)
+		for i := range cap(outcomes) {
+			go func() {
+				_, err := r.db.SettleReport(t.Context(), r.by, report, states[i%3])
+				outcomes <- err
+			}()
+		}
+		if got := tally(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 11 {
+			t.Errorf("outcomes %v; want one success and duplicates", got)
+		}
+		if n := len(r.acts(t)) - before; n != 1 {
+			t.Errorf("%d acts are noted; want one", n)
+		}
+		if n := len(unread(t, r.db, r.bob.ID)); n != round+1 {
+			t.Errorf("the reporter is told %d times; want %d", n, round+1)
+		}
+		r.permit(t, r.ann, core.Normal)
+	}
+}
+
+// A report that was about to be made when its texture was deleted is not made.
+func TestReportAfterWaitingForADeletion(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	tid := r.texture(t, "public", true).ID
+	other := hold(t, r.address)
+	other.do(t, "DELETE FROM closet_items WHERE tid = $1", tid)
+	other.do(t, "DELETE FROM textures WHERE tid = $1", tid)
+	reported := make(chan error, 1)
+	go func() { reported <- r.db.AddReport(t.Context(), r.bob.ID, tid, "because") }()
+	other.releaseOnceWaitedFor(t, 1)
+	wantKind(t, <-reported, fault.NotFound)
+}
+
+// Who reports a texture waits for its uploader before the texture, as who deletes a
+// user does.
+func TestReportLocksUsersFirst(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	tid := r.texture(t, "public", true).ID
+	other := hold(t, r.address)
+	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", r.ann.ID)
+	reported := make(chan error, 1)
+	go func() { reported <- r.db.AddReport(t.Context(), r.bob.ID, tid, "because") }()
+	other.awaitWaiting(t, 1)
+	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE NOWAIT", tid)
+	other.do(t, "UPDATE textures SET uploader = NULL WHERE tid = $1", tid)
+	other.do(t, "DELETE FROM users WHERE uid = $1", r.ann.ID)
+	other.releaseOnceWaitedFor(t, 1)
+	if err := <-reported; err != nil {
+		t.Fatal(err)
+	}
+	if got := r.list(t, "")[0]; got.Uploader != 0 {
+		t.Errorf("the uploader is %d; want none", got.Uploader)
+	}
+}
+
+// A reporter who is being deleted is not waited for, and not told.
+func TestSettleWhileTheReporterIsDeleted(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	report := r.report(t, r.bob, r.texture(t, "public", true))
+	other := hold(t, r.address)
+	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", r.bob.ID)
+	r.settle(t, report, core.ReportDeleted)
+	other.do(t, "DELETE FROM users WHERE uid = $1", r.bob.ID)
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.list(t, "")[0]; got.Reporter != 0 || got.State != core.ReportDeleted {
+		t.Errorf("the report is %+v", got)
+	}
+	var messages int
+	if err := postgrestest.Conn(t, r.address).QueryRow(t.Context(), "SELECT count(*) FROM messages").Scan(&messages); err != nil {
+		t.Fatal(err)
+	}
+	if messages != 0 {
+		t.Errorf("%d messages are for nobody", messages)
+	}
+}
