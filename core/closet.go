@@ -50,14 +50,20 @@ type ClosetStore interface {
 	RemoveClosetItem(ctx context.Context, user UserID, texture TextureID) error
 }
 
+// closetStore is all that is needed of a store of closets.
+type closetStore interface {
+	ClosetStore
+	ClosetAdminStore
+}
+
 // Closets are the textures that users keep.
 type Closets struct {
-	store ClosetStore
+	store closetStore
 	terms Terms
 }
 
 // NewClosets returns the closets kept in a store.
-func NewClosets(store ClosetStore, quotas Quotas, scores Scores) *Closets {
+func NewClosets(store closetStore, quotas Quotas, scores Scores) *Closets {
 	return &Closets{store: store, terms: Terms{
 		Quotas: quotas, Cost: scores.ClosetItem, Refund: scores.RefundClosetItem, Reward: scores.LikeReward,
 	}}
@@ -81,16 +87,22 @@ func (f *fieldFaults) addPage(page, perPage int) {
 	}
 }
 
+// check returns an Invalid fault for what no closet can be asked, and trims the
+// name.
+func (q *ClosetQuery) check() error {
+	var wrong fieldFaults
+	wrong.addPage(q.Page, q.PerPage)
+	q.Name = strings.TrimSpace(q.Name)
+	if !plain(q.Name) || utf8.RuneCountInString(q.Name) > maxName {
+		wrong.add(fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName))
+	}
+	return wrong.fault()
+}
+
 // List returns a page of the closet of a ticket's user. A page past the end is
 // empty.
 func (c *Closets) List(ctx context.Context, ticket Ticket, query ClosetQuery) (ClosetPage, error) {
-	var wrong fieldFaults
-	wrong.addPage(query.Page, query.PerPage)
-	query.Name = strings.TrimSpace(query.Name)
-	if !plain(query.Name) || utf8.RuneCountInString(query.Name) > maxName {
-		wrong.add(fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName))
-	}
-	if err := wrong.fault(); err != nil {
+	if err := query.check(); err != nil {
 		return ClosetPage{}, err
 	}
 	return c.store.Closet(ctx, ticket, query)
@@ -98,16 +110,22 @@ func (c *Closets) List(ctx context.Context, ticket Ticket, query ClosetQuery) (C
 
 // Add puts a texture into the caller's closet under a name.
 func (c *Closets) Add(ctx context.Context, caller Caller, texture TextureID, itemName string) error {
+	itemName, err := checkItem(texture, itemName)
+	if err != nil {
+		return err
+	}
+	return c.store.AddClosetItem(ctx, caller.ID, texture, itemName, c.terms)
+}
+
+// checkItem checks an item to be, and returns its name trimmed.
+func checkItem(texture TextureID, itemName string) (string, error) {
 	var wrong fieldFaults
 	itemName, err := name("name", itemName)
 	wrong.add(err)
 	if texture < 1 {
 		wrong.add(fault.Field("tid", "A TID is at least 1."))
 	}
-	if err := wrong.fault(); err != nil {
-		return err
-	}
-	return c.store.AddClosetItem(ctx, caller.ID, texture, itemName, c.terms)
+	return itemName, wrong.fault()
 }
 
 // Rename gives an item of the caller's closet another name.

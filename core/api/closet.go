@@ -50,6 +50,19 @@ func toClosetPageBody(query core.ClosetQuery, page core.ClosetPage) pageBody[clo
 
 // closet handles GET /api/closet.
 func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+	query, err := closetQuery(rc)
+	if err != nil {
+		return err
+	}
+	page, err := s.Closets.List(ctx, ticket, query)
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageBody(query, page))
+}
+
+// closetQuery reads which items of a closet are wanted.
+func closetQuery(rc *fasthttp.RequestCtx) (core.ClosetQuery, error) {
 	f := readQuery(rc)
 	query := core.ClosetQuery{
 		Name: f.optionalText("q", ""),
@@ -62,14 +75,7 @@ func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket cor
 	default:
 		f.flaw("category", "The category must be skin or cape.")
 	}
-	if err := f.fault(); err != nil {
-		return err
-	}
-	page, err := s.Closets.List(ctx, ticket, query)
-	if err != nil {
-		return err
-	}
-	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageBody(query, page))
+	return query, f.fault()
 }
 
 // addClosetItem handles POST /api/closet.

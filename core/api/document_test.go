@@ -164,6 +164,7 @@ func TestDocumentedAnswersAreGiven(t *testing.T) {
 	forAdministrators(t, s, said)
 	forAnnouncements(t, s, said)
 	forReports(t, s, said)
+	forClosets(t, s, said)
 
 	document := theContract(t)
 	for _, e := range document.endpoints() {

@@ -194,6 +194,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/api/admin/reports", s.administrators(s.listReports))
 	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.administrators(s.settleReport))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce))
+	handle(fasthttp.MethodGet, "/api/admin/users/{uid}/closet", s.administrators(s.closetOf))
+	handle(fasthttp.MethodPost, "/api/admin/users/{uid}/closet", s.administrators(s.addItemOf))
+	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}/closet/{tid}", s.administrators(s.removeItemOf))
 
 	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))
 	handle(fasthttp.MethodGet, "/api/docs", s.open(s.document))

@@ -53,6 +53,10 @@ func (db *DB) Closet(ctx context.Context, ticket core.Ticket, query core.ClosetQ
 	if err != nil {
 		return core.ClosetPage{}, err
 	}
+	return closetPage(rows)
+}
+
+func closetPage(rows []closetRow) (core.ClosetPage, error) {
 	page := core.ClosetPage{Total: rows[0].Total}
 	for _, row := range rows {
 		if row.TID == nil {
@@ -123,6 +127,10 @@ const (
 
 // AddClosetItem adds a texture to a closet.
 func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
+	return addClosetItem(ctx, db.pool, user, texture, name, terms)
+}
+
+func addClosetItem(ctx context.Context, on asker, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
 	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund}
 	lock, add := statement{lockUser, []any{user}}, statement{addedClosetItem + likedTexture + selectVerdict, args}
 	if terms.Reward > 0 {
@@ -131,7 +139,7 @@ func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.
 	if !terms.Free() {
 		add = statement{addedClosetItem + rewardedTexture + selectVerdict, append(args, terms.Reward)}
 	}
-	verdicts, err := collect[struct{ Flaw string }](ctx, db.pool, lock, statement{lockTexture, []any{texture}}, add)
+	verdicts, err := collect[struct{ Flaw string }](ctx, on, lock, statement{lockTexture, []any{texture}}, add)
 	switch {
 	case err != nil:
 		return failure("add a closet item", err)
@@ -142,9 +150,9 @@ func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.
 	case "missing":
 		return noTexture(texture)
 	case "private":
-		return fault.New(fault.Forbidden, "Texture %d is private, and not yours.", texture)
+		return fault.New(fault.Forbidden, "Texture %d is private, and somebody else's.", texture)
 	case "there":
-		return taken("tid", "This texture is in your closet already.")
+		return taken("tid", "This texture is in the closet already.")
 	case "full":
 		return closetFull(terms)
 	case "poor":
@@ -155,14 +163,14 @@ func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.
 }
 
 func closetFull(terms core.Terms) error {
-	return fault.New(fault.Refused, "Your closet has %d items already, and may have no more.", terms.Quotas.ClosetItems)
+	return fault.New(fault.Refused, "The closet has %d items already, and may have no more.", terms.Quotas.ClosetItems)
 }
 
 func noTexture(tid core.TextureID) error {
 	return fault.New(fault.NotFound, "There is no texture %d.", tid)
 }
 
-var errNoItem = fault.New(fault.NotFound, "This texture is not in your closet.")
+var errNoItem = fault.New(fault.NotFound, "This texture is not in the closet.")
 
 const updateClosetItem = `UPDATE closet_items SET item_name = $3 WHERE uid = $1 AND tid = $2`
 
@@ -202,7 +210,15 @@ const deleteClosetItem = `
 
 // RemoveClosetItem removes an item.
 func (db *DB) RemoveClosetItem(ctx context.Context, user core.UserID, texture core.TextureID) error {
-	removed, err := collect[struct{ TID core.TextureID }](ctx, db.pool,
+	if err := removeClosetItem(ctx, db.pool, user, texture); err != nil {
+		return err
+	}
+	db.ring()
+	return nil
+}
+
+func removeClosetItem(ctx context.Context, on asker, user core.UserID, texture core.TextureID) error {
+	removed, err := collect[struct{ TID core.TextureID }](ctx, on,
 		statement{lockUser, []any{user}},
 		statement{lockTexture, []any{texture}},
 		statement{lockOwnWearers, []any{user, texture}},
@@ -214,7 +230,6 @@ func (db *DB) RemoveClosetItem(ctx context.Context, user core.UserID, texture co
 	case len(removed) == 0:
 		return errNoItem
 	default:
-		db.ring()
 		return nil
 	}
 }

@@ -1,0 +1,80 @@
+package api_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// An administrator sees a user's closet as the user does, and changes it by the
+// user's rules.
+func TestClosetsOfOthers(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_CLOSET_ITEMS=2")
+	admin, user, stranger := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
+	public := stranger.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	private := stranger.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
+	cape := user.texture(t, "name=Dawn&type=cape&public=false", capeFile(t))
+	closet := user.user() + "/closet"
+	add := func(tid, name string) answer {
+		t.Helper()
+		return admin.post(t, closet, `{"tid":`+tid+`,"name":"`+name+`"}`)
+	}
+
+	add(public, " Gift ").is(t, 200, `{"code":0,"message":"<text>"}`)
+	for _, query := range []string{"", "?category=cape", "?q=gift", "?q=x", "?page=2", "?perPage=1"} {
+		want := user.get(t, "/api/closet"+query)
+		admin.get(t, closet+query).is(t, want.status, string(want.body))
+	}
+	add(public, "N").refuses(t, 409, 2, "tid")
+	other := admin.texture(t, "name=Other&type=steve", skinFile(t, 3))
+	add(other, "N").refuses(t, 403, 1) // the closet is full
+	admin.delete(t, closet+"/"+cape).is(t, 200, `{"code":0,"message":"<text>"}`)
+	admin.delete(t, closet+"/"+cape).refuses(t, 404, 3)
+	add(private, "N").refuses(t, 403, 6)
+	add(cape, "N").is(t, 200, `{"code":0,"message":"<text>"}`) // the user's own
+	add("999999", "N").refuses(t, 404, 3)
+	admin.post(t, closet, `{}`).refuses(t, 422, 4, "name", "tid")
+	admin.post(t, closet, `{"tid":0,"name":" "}`).refuses(t, 422, 4, "name", "tid")
+	admin.get(t, closet+"?category=hat").refuses(t, 422, 4, "category")
+	admin.get(t, closet+"?page=0").refuses(t, 422, 4, "page")
+	for _, uid := range []string{"999999", "0", "-1", "x", "01"} {
+		path := "/api/admin/users/" + uid + "/closet"
+		admin.get(t, path).refuses(t, 404, 3)
+		admin.post(t, path, `{"tid":`+public+`,"name":"N"}`).refuses(t, 404, 3)
+		admin.delete(t, path+"/"+public).refuses(t, 404, 3)
+	}
+	for _, tid := range []string{"999999", "0", "x"} {
+		admin.delete(t, closet+"/"+tid).refuses(t, 404, 3)
+	}
+	user.permit(t, core.Administrator)
+	add(private, "N").refuses(t, 403, 6)
+	admin.delete(t, closet+"/"+public).refuses(t, 403, 6)
+	if got := user.get(t, "/api/closet").field(t, "total"); got != "1" {
+		t.Errorf("the closet holds %s skins; want the one that was given", got)
+	}
+	admin.logs(t, 0,
+		fmt.Sprintf(`closet.add user:%d {"tid": %s, "name": "N", "email": "user2@example.com"}`, user.uid, cape),
+		fmt.Sprintf(`closet.remove user:%d {"tid": %s, "email": "user2@example.com"}`, user.uid, cape),
+		fmt.Sprintf(`closet.add user:%d {"tid": %s, "name": "Gift", "email": "user2@example.com"}`, user.uid, public),
+	)
+	c.site.checkLikes(t)
+}
+
+// A gift costs the user what it would cost them.
+func TestClosetsOfOthersCharge(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "SCORE_CLOSET_ITEM=5")
+	admin, user := c.signUpAs(t, core.Administrator), c.signUp(t)
+	public := admin.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	item := `{"tid":` + public + `,"name":"N"}`
+	admin.post(t, user.user()+"/closet", item).refuses(t, 403, 7)
+	c.site.exec(t, "UPDATE users SET score = 7 WHERE uid = $1", user.uid)
+	admin.post(t, user.user()+"/closet", item).is(t, 200, `{"code":0,"message":"<text>"}`)
+	if got := user.get(t, "/api/user").field(t, "score"); got != "2" {
+		t.Errorf("the user's score is %s; want 2", got)
+	}
+}

@@ -1,0 +1,84 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// An administrator changes closets by the rules of their users.
+func TestClosetsOfOthers(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	public, private := r.texture(t, "public", true), r.texture(t, "private", false)
+	add := func(user core.UserID, tid core.TextureID, terms core.Terms) error {
+		return r.db.AddClosetItemBy(t.Context(), r.by, user, tid, "N", terms)
+	}
+	remove := func(user core.UserID, tid core.TextureID) error {
+		return r.db.RemoveClosetItemBy(t.Context(), r.by, user, tid)
+	}
+	wantKind(t, add(r.bob.ID+100, public.ID, core.Terms{}), fault.NotFound)
+	wantKind(t, add(r.bob.ID, public.ID+100, core.Terms{}), fault.NotFound)
+	wantKind(t, add(r.bob.ID, private.ID, core.Terms{}), fault.Forbidden)
+	wantKind(t, add(r.ann.ID, public.ID, core.Terms{}), fault.Duplicate)
+	wantKind(t, add(r.ann.ID, public.ID, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}), fault.Duplicate)
+	keeps(t, r.db, r.cid, public.ID)
+	other := r.texture(t, "other", true)
+	wantKind(t, add(r.cid.ID, other.ID, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}), fault.Refused)
+	wantKind(t, remove(r.bob.ID, public.ID), fault.NotFound)
+	wantKind(t, remove(r.bob.ID+100, public.ID), fault.NotFound)
+	r.permit(t, r.cid, core.Administrator)
+	wantKind(t, add(r.cid.ID, other.ID, core.Terms{}), fault.Forbidden)
+	wantKind(t, remove(r.cid.ID, public.ID), fault.Forbidden)
+	r.wantActs(t)
+
+	if err := add(r.bob.ID, public.ID, core.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	page := must(r.db.ClosetOf(t.Context(), r.bob.ID, core.ClosetQuery{Page: 1, PerPage: 10}))(t)
+	if page.Total != 1 || page.Items[0].ID != public.ID || page.Items[0].ItemName != "N" || page.Items[0].Likes != 3 {
+		t.Errorf("the closet is %+v", page)
+	}
+	if err := remove(r.bob.ID, public.ID); err != nil {
+		t.Fatal(err)
+	}
+	page = must(r.db.ClosetOf(t.Context(), r.bob.ID, core.ClosetQuery{Page: 1, PerPage: 10}))(t)
+	if page.Total != 0 || len(page.Items) != 0 {
+		t.Errorf("the closet is %+v; want it empty", page)
+	}
+	_, err := r.db.ClosetOf(t.Context(), r.bob.ID+100, core.ClosetQuery{Page: 1, PerPage: 10})
+	wantKind(t, err, fault.NotFound)
+	// The actor's own is theirs to change.
+	if err := add(r.boss.ID, public.ID, core.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	r.wantActs(t,
+		fmt.Sprintf(`closet.add user:%d {"tid": %d, "name": "N", "email": "bob@example.com"}`, r.bob.ID, public.ID),
+		fmt.Sprintf(`closet.remove user:%d {"tid": %d, "email": "bob@example.com"}`, r.bob.ID, public.ID),
+		fmt.Sprintf(`closet.add user:%d {"tid": %d, "name": "N", "email": "boss@example.com"}`, r.boss.ID, public.ID),
+	)
+}
+
+// Who takes somebody else's private texture out of a closet undresses the user's
+// players, of which edges hear.
+func TestRemoveByUndresses(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	private := r.texture(t, "private", false)
+	r.permit(t, r.bob, core.Administrator)
+	keeps(t, r.db, r.bob, private.ID)
+	wearer := wears(t, r.db, r.bob, "Wearer", private.ID)
+	r.permit(t, r.bob, core.Normal)
+	names := watch(t, r.db)
+	if err := r.db.RemoveClosetItemBy(t.Context(), r.by, r.bob.ID, private.ID); err != nil {
+		t.Fatal(err)
+	}
+	names("the removal", playerKeys(wearer)...)
+	answer := must(r.db.Mappings(t.Context(), []mapping.Key{mapping.Name("wearer")}))(t)
+	if got := answer.Mappings[0].Player.Skin; got != nil {
+		t.Errorf("edges are told of %+v", got)
+	}
+}
