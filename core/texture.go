@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -96,9 +97,15 @@ func (l TextureLimits) Check() error {
 	return l.Limits.Check()
 }
 
+// textureStore is all that is needed of a store of textures.
+type textureStore interface {
+	TextureStore
+	TextureAdminStore
+}
+
 // Textures are the skins and capes that people share.
 type Textures struct {
-	store  TextureStore
+	store  textureStore
 	files  FileStore
 	limits skin.Limits
 	quotas Quotas
@@ -107,7 +114,7 @@ type Textures struct {
 }
 
 // NewTextures returns the textures kept in a store, their files in another.
-func NewTextures(store TextureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
+func NewTextures(store textureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
 	return &Textures{
 		store: store, files: files, limits: limits.Limits, quotas: quotas, scores: scores,
 		slots: make(chan struct{}, limits.AtOnce),
@@ -189,12 +196,15 @@ func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (Texture,
 // may lie in a million closets, and be worn by a million players.
 const consequences = 10 * time.Minute
 
-// Delete deletes a texture, with all that follows, for its uploader or an
-// administrator. It returns a NotFound fault when there is none, and a Forbidden
-// one to everybody else.
-func (t *Textures) Delete(ctx context.Context, caller Caller, tid TextureID) error {
-	if _, err := t.own(ctx, caller, tid); err != nil {
+// Delete deletes a texture, with all that follows, for its uploader or, as DeleteBy
+// does, an administrator at an address. It returns a NotFound fault when there is
+// none, and a Forbidden one to everybody else.
+func (t *Textures) Delete(ctx context.Context, caller Caller, from netip.Addr, tid TextureID) error {
+	switch texture, err := t.own(ctx, caller, tid); {
+	case err != nil:
 		return err
+	case texture.Uploader != caller.ID:
+		return t.DeleteBy(ctx, Authority{Actor: caller.ID, Permission: caller.Permission, From: from}, tid)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
 	defer cancel()
@@ -215,25 +225,20 @@ func (t *Textures) own(ctx context.Context, caller Caller, tid TextureID) (Textu
 	}
 }
 
-// Change changes a texture, with all that follows, for its uploader or an
-// administrator; to others it returns a Forbidden fault. A skin may be of either
-// type if its sheet is square, else the other type is an Invalid fault.
-func (t *Textures) Change(ctx context.Context, caller Caller, tid TextureID, change TextureChange) (Texture, error) {
-	if change == (TextureChange{}) {
-		return Texture{}, &fault.Error{Kind: fault.Invalid, Message: "Give a name, a type, or whether it is public.", Fields: map[string][]string{
-			"name": {"Give a name, a type, or whether it is public."},
-		}}
-	}
-	if change.Name != nil {
-		title, err := name("name", *change.Name)
-		if err != nil {
-			return Texture{}, err
-		}
-		change.Name = &title
+// Change changes a texture, with all that follows, for its uploader or, as ChangeBy
+// does, an administrator at an address; to others it returns a Forbidden fault. A
+// skin may be of either type if its sheet is square, else the other type is an
+// Invalid fault.
+func (t *Textures) Change(ctx context.Context, caller Caller, from netip.Addr, tid TextureID, change TextureChange) (Texture, error) {
+	if err := change.check(); err != nil {
+		return Texture{}, err
 	}
 	texture, err := t.own(ctx, caller, tid)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Texture{}, err
+	case texture.Uploader != caller.ID:
+		return t.ChangeBy(ctx, Authority{Actor: caller.ID, Permission: caller.Permission, From: from}, tid, change)
 	}
 	if change.Type != nil {
 		if err := t.mayBe(ctx, texture, *change.Type); err != nil {
@@ -243,6 +248,22 @@ func (t *Textures) Change(ctx context.Context, caller Caller, tid TextureID, cha
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
 	defer cancel()
 	return t.store.ChangeTexture(ctx, tid, change)
+}
+
+// check returns an Invalid fault for what no texture can become, and trims the
+// name.
+func (c *TextureChange) check() error {
+	if *c == (TextureChange{}) {
+		return &fault.Error{Kind: fault.Invalid, Message: "Give a name, a type, or whether it is public.", Fields: map[string][]string{
+			"name": {"Give a name, a type, or whether it is public."},
+		}}
+	}
+	if c.Name == nil {
+		return nil
+	}
+	title, err := name("name", *c.Name)
+	c.Name = &title
+	return err
 }
 
 // mayBe returns an Invalid fault unless a texture may be of a type: a skin of

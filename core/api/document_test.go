@@ -165,6 +165,7 @@ func TestDocumentedAnswersAreGiven(t *testing.T) {
 	forAnnouncements(t, s, said)
 	forReports(t, s, said)
 	forClosets(t, s, said)
+	forTextures(t, s, said)
 
 	document := theContract(t)
 	for _, e := range document.endpoints() {

@@ -191,6 +191,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.actOnPlayer("The textures are taken off.", s.undressPlayerBy))
 	handle(fasthttp.MethodPost, "/api/reports", s.signedIn(s.report))
 
+	handle(fasthttp.MethodGet, "/api/admin/textures", s.administrators(s.allTextures))
+	handle(fasthttp.MethodPut, "/api/admin/textures/{tid}", s.administrators(s.changeTextureBy))
+	handle(fasthttp.MethodDelete, "/api/admin/textures/{tid}", s.administrators(s.deleteTextureBy))
 	handle(fasthttp.MethodGet, "/api/admin/reports", s.administrators(s.listReports))
 	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.administrators(s.settleReport))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce))

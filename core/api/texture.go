@@ -129,17 +129,13 @@ func (s *Server) texture(ctx context.Context, rc *fasthttp.RequestCtx, user core
 	return serve.JSON(rc, fasthttp.StatusOK, toTextureBody(texture))
 }
 
-// changeTexture handles PUT /api/textures/{tid}.
-func (s *Server) changeTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	tid, err := number(rc, "tid")
-	if err != nil {
-		return err
-	}
+// textureChange reads what is to become different of a texture.
+func textureChange(rc *fasthttp.RequestCtx) (core.TextureChange, error) {
+	var change core.TextureChange
 	f, err := read(rc)
 	if err != nil {
-		return err
+		return change, err
 	}
-	var change core.TextureChange
 	if !f.null("name") {
 		change.Name = new(f.text("name"))
 	}
@@ -153,10 +149,20 @@ func (s *Server) changeTexture(ctx context.Context, rc *fasthttp.RequestCtx, cal
 	if !f.null("public") {
 		change.Public = new(f.optionalBool("public", false))
 	}
-	if err := f.fault(); err != nil {
+	return change, f.fault()
+}
+
+// changeTexture handles PUT /api/textures/{tid}.
+func (s *Server) changeTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	tid, err := number(rc, "tid")
+	if err != nil {
 		return err
 	}
-	texture, err := s.Textures.Change(ctx, caller, core.TextureID(tid), change)
+	change, err := textureChange(rc)
+	if err != nil {
+		return err
+	}
+	texture, err := s.Textures.Change(ctx, caller, s.door.Proxies.Client(rc), core.TextureID(tid), change)
 	if err != nil {
 		return err
 	}
@@ -169,7 +175,7 @@ func (s *Server) deleteTexture(ctx context.Context, rc *fasthttp.RequestCtx, cal
 	if err != nil {
 		return err
 	}
-	if err := s.Textures.Delete(ctx, caller, core.TextureID(tid)); err != nil {
+	if err := s.Textures.Delete(ctx, caller, s.door.Proxies.Client(rc), core.TextureID(tid)); err != nil {
 		return err
 	}
 	return done(rc, "The texture is deleted.", nil)

@@ -105,45 +105,59 @@ const updateTexture = `
 	WHERE tid = $1
 	RETURNING ` + textureColumns
 
-// ChangeTexture changes a texture with all that follows.
-func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange) (core.Texture, error) {
+// changeTexture changes a texture with all that follows, or returns a NotFound
+// fault. It locks as deleteTexture does, and its caller rings after the commit.
+func changeTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange) (core.Texture, error) {
+	before, err := lockTextureIn(ctx, tx, tid)
+	if err != nil {
+		return core.Texture{}, err
+	}
+	hides := change.Public != nil && !*change.Public && before.Public
+	retypes := change.Type != nil && *change.Type != before.Type
+	var kind *string
 	var changed []textureRow
-	err := retry(func() error {
-		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-			before, err := lockTextureIn(ctx, tx, tid)
-			if err != nil {
-				return err
-			}
-			hides := change.Public != nil && !*change.Public && before.Public
-			retypes := change.Type != nil && *change.Type != before.Type
-			var kind *string
-			var batch pgx.Batch
-			if hides || retypes {
-				batch.Queue(lockWearers, tid)
-			}
-			if hides {
-				// Nobody has uid 0, as whose the textures of the deleted are shown.
-				batch.Queue(undressWearers, tid, before.Uploader)
-				batch.Queue(emptyClosets, tid, before.Uploader)
-			}
-			if retypes {
-				kind = new(change.Type.String())
-				batch.Queue(noteTexture, tid)
-				batch.Queue(noteWearers, tid)
-				batch.Queue(noteFaces, tid)
-			}
-			statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides}}.queue(&batch).Query(into(&changed))
-			return tx.SendBatch(ctx, &batch).Close()
+	var batch pgx.Batch
+	if hides || retypes {
+		batch.Queue(lockWearers, tid)
+	}
+	if hides {
+		// Nobody has uid 0, as whose the textures of the deleted are shown.
+		batch.Queue(undressWearers, tid, before.Uploader)
+		batch.Queue(emptyClosets, tid, before.Uploader)
+	}
+	if retypes {
+		kind = new(change.Type.String())
+		batch.Queue(noteTexture, tid)
+		batch.Queue(noteWearers, tid)
+		batch.Queue(noteFaces, tid)
+	}
+	statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides}}.queue(&batch).Query(into(&changed))
+	err = tx.SendBatch(ctx, &batch).Close()
+	return onlyTexture(tid, changed, err)
+}
+
+// ChangeTexture changes a texture with all that follows.
+func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange) (changed core.Texture, err error) {
+	err = retry(func() error {
+		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
+			changed, err = changeTexture(ctx, tx, tid, change)
+			return err
 		})
 	})
-	if constraint := violates(err); constraint == "textures_public_pixels" || constraint == "textures_uploader_pixels" {
+	if collides(err) {
 		return core.Texture{}, db.collision(ctx, tid, change)
 	}
 	if err != nil {
 		return core.Texture{}, failure("change a texture", err)
 	}
 	db.ring()
-	return onlyTexture(tid, changed, nil)
+	return changed, nil
+}
+
+// collides reports whether a change has failed since there is such a texture.
+func collides(err error) bool {
+	constraint := violates(err)
+	return constraint == "textures_public_pixels" || constraint == "textures_uploader_pixels"
 }
 
 // selectCollision finds who is in the way of a change.

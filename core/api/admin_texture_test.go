@@ -1,0 +1,91 @@
+package api_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// What an administrator does to somebody's texture is one act in the log, whichever
+// way they come; what is their own they change like anybody.
+func TestTexturesOfOthers(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin, root, ann := c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator), c.signUp(t)
+	private := ann.texture(t, "name=Private&type=steve&public=false", skinFile(t, 1))
+	public := ann.texture(t, "name=Public&type=steve", skinFile(t, 2))
+	own := admin.texture(t, "name=Own&type=steve", skinFile(t, 3))
+	roots := root.texture(t, "name=Roots&type=steve", skinFile(t, 4))
+	const yes = `{"code":0,"message":"<text>"}`
+
+	admin.get(t, "/api/admin/textures").finds(t, 4, "Roots", "Own", "Public", "Private")
+	admin.get(t, fmt.Sprintf("/api/admin/textures?q=priv&uploader=%d&type=skin&sort=likes", ann.uid)).finds(t, 1, "Private")
+	admin.get(t, "/api/admin/textures?q=x").refuses(t, 422, 4, "q")
+
+	for _, path := range []string{"/api/admin/textures/", "/api/textures/"} {
+		before := len(c.site.acts(t))
+		a := admin.put(t, path+private, `{"name":" N ","type":"alex"}`)
+		if a.status != 200 || a.field(t, "data", "name") != "N" || a.field(t, "data", "type") != "alex" || a.field(t, "data", "public") != "false" {
+			t.Errorf("%s: %d %s", a.request, a.status, a.body)
+		}
+		admin.logs(t, before, fmt.Sprintf(`texture.change texture:%s {"to": {"name": "N", "type": "alex", "public": false}, `+
+			`"from": {"name": "Private", "type": "steve", "public": false}, "name": "Private", "uploader": %d}`, private, ann.uid))
+		ann.put(t, "/api/textures/"+private, `{"name":"Private","type":"steve"}`)
+
+		// Nobody's who stands no lower.
+		admin.put(t, path+roots, `{"name":"N"}`).refuses(t, 403, 6)
+		admin.delete(t, path+roots).refuses(t, 403, 6)
+		admin.put(t, path+private, `{}`).refuses(t, 422, 4, "name")
+		admin.put(t, path+private, `{"type":"cape"}`).refuses(t, 422, 4, "type")
+		for _, tid := range []string{"999999", "0", "-1", "x"} {
+			admin.put(t, path+tid, `{"name":"N"}`).refuses(t, 404, 3)
+			admin.delete(t, path+tid).refuses(t, 404, 3)
+		}
+	}
+
+	// One's own is an act only where administrators act.
+	before := len(c.site.acts(t))
+	admin.put(t, "/api/textures/"+own, `{"name":"Mine"}`)
+	admin.logs(t, before)
+	admin.put(t, "/api/admin/textures/"+own, `{"name":"Own"}`)
+	admin.logs(t, before, fmt.Sprintf(`texture.change texture:%s {"to": {"name": "Own", "type": "steve", "public": true}, `+
+		`"from": {"name": "Mine", "type": "steve", "public": true}, "name": "Mine", "uploader": %d}`, own, admin.uid))
+
+	// A deletion settles what was reported.
+	before = len(c.site.acts(t))
+	for _, tid := range []string{private, public} {
+		admin.reports(t, tid)
+	}
+	first := c.site.count(t, "SELECT min(rid) FROM reports")
+	admin.delete(t, "/api/admin/textures/"+private).is(t, 200, yes)
+	admin.delete(t, "/api/textures/"+public).is(t, 200, yes)
+	admin.logs(t, before,
+		fmt.Sprintf(`texture.delete texture:%s {"name": "Public", "reports": [%s], "uploader": %d}`, public, c.latest(t), ann.uid),
+		fmt.Sprintf(`texture.delete texture:%s {"name": "Private", "reports": [%d], "uploader": %d}`, private, first, ann.uid),
+	)
+	if got := admin.get(t, "/api/admin/reports?state=deleted").field(t, "total"); got != "2" {
+		t.Errorf("%s reports are settled; want both", got)
+	}
+	if got := len(admin.unread(t)); got != 2 {
+		t.Errorf("who reported is told %d times; want 2", got)
+	}
+	ann.delete(t, "/api/textures/"+public).refuses(t, 404, 3)
+}
+
+// Who deletes what is reported about themself has the report stay open.
+func TestDeletionByTheUploaderSettlesNothing(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin, ann := c.signUpAs(t, core.Administrator), c.signUp(t)
+	tid := ann.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	admin.reports(t, tid)
+	ann.delete(t, "/api/textures/"+tid)
+	if got := admin.get(t, "/api/admin/reports?state=open").field(t, "total"); got != "1" {
+		t.Errorf("%s reports are open; want 1", got)
+	}
+	admin.settles(t, c.latest(t), "ban")
+	ann.get(t, "/api/user").refuses(t, 403, -1)
+}

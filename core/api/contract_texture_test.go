@@ -1,0 +1,34 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// forTextures tries what becomes of textures that administrators change.
+func forTextures(t *testing.T, s *site, said hearing) {
+	t.Helper()
+	c := s.serve(t)
+	normal, admin, user := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUp(t)
+	skin := user.texture(t, "name=A&type=skin", skinFile(t, 41))
+	cape := user.texture(t, "name=A&type=cape", fileOf(t, paint.Sunrise(), 41))
+	flat := user.texture(t, "name=A&type=steve", fileOf(t, paint.Sunrise(), 42))
+	user.texture(t, "name=A&type=alex", skinFile(t, 41))
+	const textures, missing = "/api/admin/textures", "999999"
+	change := func(by client, tid, object string) answer {
+		t.Helper()
+		return by.put(t, textures+"/"+tid, object)
+	}
+
+	user.permit(t, core.Administrator)
+	said.hear(t, change(admin, skin, `{"name":"B"}`), admin.delete(t, textures+"/"+skin))
+	user.permit(t, core.Normal)
+	said.hear(t,
+		normal.get(t, textures), admin.get(t, textures), admin.get(t, textures+"?q=ab"),
+		change(normal, skin, `{"name":"B"}`), change(admin, skin, `{"name":"B"}`), change(admin, missing, `{"name":"B"}`),
+		change(admin, skin, `{}`), change(admin, flat, `{"type":"alex"}`), change(admin, cape, `{"type":"steve"}`), change(admin, skin, `{"type":"alex"}`),
+		normal.delete(t, textures+"/"+skin), admin.delete(t, textures+"/"+skin), admin.delete(t, textures+"/"+skin),
+	)
+}

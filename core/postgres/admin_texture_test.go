@@ -1,0 +1,85 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// An administrator deletes a texture: with it go the reports about it, and that is
+// one act.
+func TestDeleteTextureBy(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	doomed := r.texture(t, "doomed", true)
+	report := r.report(t, r.bob, doomed)
+	f := func(tid core.TextureID, want fault.Kind) {
+		t.Helper()
+		wantKind(t, r.db.DeleteTextureBy(t.Context(), r.by, tid), want)
+	}
+	r.permit(t, r.ann, core.SuperAdministrator)
+	f(doomed.ID, fault.Forbidden)
+	r.permit(t, r.ann, core.Normal)
+	f(doomed.ID+100, fault.NotFound)
+	names := watch(t, r.db)
+	if err := r.db.DeleteTextureBy(t.Context(), r.by, doomed.ID); err != nil {
+		t.Fatal(err)
+	}
+	names("the deletion", textureKeys(doomed)...)
+	f(doomed.ID, fault.NotFound)
+	if got := r.list(t, ""); got[0].State != core.ReportDeleted || len(unread(t, r.db, r.bob.ID)) != 1 {
+		t.Errorf("the reports are %+v; want it settled, and the reporter told", got)
+	}
+	r.wantActs(t, fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, report, r.ann.ID))
+
+	// Nobody's texture, and the actor's own.
+	orphan := addTexture(t, r.db, texture(r.cid.ID, skin.Steve, "orphan", true))
+	if err := r.db.DeleteUser(t.Context(), proofOf(r.cid)); err != nil {
+		t.Fatal(err)
+	}
+	own := addTexture(t, r.db, texture(r.boss.ID, skin.Steve, "own", true))
+	for _, tid := range []core.TextureID{orphan.ID, own.ID} {
+		if err := r.db.DeleteTextureBy(t.Context(), r.by, tid); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(r.acts(t)); n != 3 {
+		t.Errorf("%d acts are noted; want 3", n)
+	}
+}
+
+func TestChangeTextureBy(t *testing.T) {
+	t.Parallel()
+	r := newReportTest(t)
+	tid := r.texture(t, "x", true)
+	keeps(t, r.db, r.bob, tid.ID)
+	r.permit(t, r.ann, core.Administrator)
+	_, err := r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N")})
+	wantKind(t, err, fault.Forbidden)
+	r.permit(t, r.ann, core.Normal)
+	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID+100, core.TextureChange{Name: new("N")})
+	wantKind(t, err, fault.NotFound)
+	twin := r.texture(t, "x2", true)
+	if _, err := postgrestest.Conn(t, r.address).Exec(t.Context(), "UPDATE textures SET type = 'alex', pixels = (SELECT pixels FROM textures WHERE tid = $1) WHERE tid = $2", tid.ID, twin.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Type: new(skin.Alex)})
+	wantKind(t, err, fault.Duplicate)
+	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != twin.ID {
+		t.Errorf("data %v; want tid %d", fault.Of(err).Data, twin.ID)
+	}
+	r.wantActs(t)
+
+	names := watch(t, r.db)
+	got := must(r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N"), Public: new(false)}))(t)
+	if got.Name != "N" || got.Public || got.Likes != 1 {
+		t.Errorf("changed, it is %+v; want it named N, and only in its uploader's closet", got)
+	}
+	names("what nobody wears")
+	r.wantActs(t, fmt.Sprintf(`texture.change texture:%d {"to": {"name": "N", "type": "steve", "public": false}, `+
+		`"from": {"name": "x", "type": "steve", "public": true}, "name": "x", "uploader": %d}`, tid.ID, r.ann.ID))
+}
