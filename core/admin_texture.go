@@ -7,7 +7,7 @@ import "context"
 // nobody's, else it returns a Forbidden fault; NotFound without such a texture. With
 // the change it writes one entry of the audit log, and with a failure none.
 type TextureAdminStore interface {
-	// ChangeTextureBy changes a texture, as ChangeTexture does.
+	// ChangeTextureBy changes a texture, as ChangeTexture does, but moves no cost.
 	ChangeTextureBy(ctx context.Context, by Authority, texture TextureID, change TextureChange) (Texture, error)
 
 	// DeleteTextureBy deletes a texture, as DeleteTexture does. Open reports about it

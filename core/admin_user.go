@@ -138,10 +138,13 @@ func (a *Accounts) SetVerifiedBy(ctx context.Context, by Authority, user UserID,
 	return a.store.SetVerifiedBy(ctx, by, user, verified)
 }
 
+// maxScore leaves room for all rewards that a user may ever earn beside it.
+const maxScore = 1_000_000_000_000
+
 // SetScoreBy has an administrator set a user's score.
 func (a *Accounts) SetScoreBy(ctx context.Context, by Authority, user UserID, score int64) (User, error) {
-	if score < 0 {
-		return User{}, fault.Field("score", "The score is %d, but must be at least 0.", score)
+	if score < 0 || score > maxScore {
+		return User{}, fault.Field("score", "The score is %d, but must be 0 to %d.", score, maxScore)
 	}
 	return a.store.SetScoreBy(ctx, by, user, score)
 }

@@ -58,8 +58,10 @@ type TextureStore interface {
 	// ChangeTexture changes a texture. It returns a NotFound fault when there is none,
 	// and a Duplicate one, whose data holds the tid, when another texture of the same
 	// pixels has that type. One that becomes private leaves all closets but its
-	// uploader's, and everybody else's players take it off.
-	ChangeTexture(ctx context.Context, texture TextureID, change TextureChange) (Texture, error)
+	// uploader's, and everybody else's players take it off. Its uploader is charged for
+	// what it costs more as a public, or a private one: a ScoreTooLow fault if they
+	// cannot pay.
+	ChangeTexture(ctx context.Context, texture TextureID, change TextureChange, scores Scores) (Texture, error)
 
 	// DeleteTexture deletes a texture, or returns a NotFound fault: it leaves all
 	// closets, and all players take it off. It stays the avatar of users, which is not
@@ -247,7 +249,7 @@ func (t *Textures) Change(ctx context.Context, caller Caller, from netip.Addr, t
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
 	defer cancel()
-	return t.store.ChangeTexture(ctx, tid, change)
+	return t.store.ChangeTexture(ctx, tid, change, t.scores)
 }
 
 // check returns an Invalid fault for what no texture can become, and trims the

@@ -58,7 +58,7 @@ func (db *DB) ChangeTextureBy(ctx context.Context, by core.Authority, tid core.T
 		if err != nil {
 			return err
 		}
-		if changed, err = changeTexture(ctx, tx, tid, change); err != nil {
+		if changed, err = changeTexture(ctx, tx, tid, change, core.Scores{}); err != nil {
 			return err
 		}
 		return note(ctx, tx, by, "texture.change", textureSubject(tid), textureNote{

@@ -13,9 +13,9 @@ import (
 // statements below takes or returns more than a row, and what the database cannot
 // hold in memory it puts on disk.
 //
-// They lock in the order in which everybody does: the texture, then players by pid.
-// Users and closets need no lock of their own: who changes either for the sake of a
-// texture locks the texture first.
+// They lock in the order in which everybody does: users whose score changes, by uid,
+// the texture, then players by pid. Closets need no lock of their own: who changes one
+// for the sake of a texture locks the texture first.
 
 // lockWholeTexture waits for everybody who is about to keep the texture or to put
 // it on, and then they wait.
@@ -64,7 +64,16 @@ const (
 // fault. A transaction that locks users does so before it calls this, and players
 // after it. Its caller rings after the commit.
 func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) error {
+	if err := lockScoresOf(ctx, tx, tid); err != nil {
+		return err
+	}
 	if _, err := lockTextureIn(ctx, tx, tid); err != nil {
+		return err
+	}
+	if err := refundTexture(ctx, tx, tid); err != nil {
+		return err
+	}
+	if err := refundClosets(ctx, tx, tid, nil); err != nil {
 		return err
 	}
 	var batch pgx.Batch
@@ -107,12 +116,27 @@ const updateTexture = `
 
 // changeTexture changes a texture with all that follows, or returns a NotFound
 // fault. It locks as deleteTexture does, and its caller rings after the commit.
-func changeTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange) (core.Texture, error) {
+func changeTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, scores core.Scores) (core.Texture, error) {
+	if change.Public != nil {
+		if err := lockScoresOf(ctx, tx, tid); err != nil {
+			return core.Texture{}, err
+		}
+	}
 	before, err := lockTextureIn(ctx, tx, tid)
 	if err != nil {
 		return core.Texture{}, err
 	}
 	hides := change.Public != nil && !*change.Public && before.Public
+	if change.Public != nil {
+		if err := moveCost(ctx, tx, tid, *change.Public, scores); err != nil {
+			return core.Texture{}, err
+		}
+	}
+	if hides {
+		if err := refundClosets(ctx, tx, tid, &before.Uploader); err != nil {
+			return core.Texture{}, err
+		}
+	}
 	retypes := change.Type != nil && *change.Type != before.Type
 	var kind *string
 	var changed []textureRow
@@ -137,10 +161,10 @@ func changeTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID, change co
 }
 
 // ChangeTexture changes a texture with all that follows.
-func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange) (changed core.Texture, err error) {
+func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange, scores core.Scores) (changed core.Texture, err error) {
 	err = retry(func() error {
 		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
-			changed, err = changeTexture(ctx, tx, tid, change)
+			changed, err = changeTexture(ctx, tx, tid, change, scores)
 			return err
 		})
 	})

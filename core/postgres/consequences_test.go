@@ -104,7 +104,7 @@ func TestHideTexture(t *testing.T) {
 	must(db.SetAvatar(t.Context(), bob.ID, hidden.ID))(t)
 	names := watch(t, db)
 
-	got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false)}))(t)
+	got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
 	want := hidden
 	want.Public, want.UploadAt = false, got.UploadAt
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -126,10 +126,10 @@ func TestHideTexture(t *testing.T) {
 		t.Fatal(err)
 	}
 	keeps(t, db, bob, hidden.ID)
-	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false), Name: new("N")}))(t); got.Likes != 2 || got.Name != "N" {
+	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false), Name: new("N")}, core.Scores{}))(t); got.Likes != 2 || got.Name != "N" {
 		t.Errorf("renamed, it is %+v; want 2 likes", got)
 	}
-	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(true)}))(t); got.Likes != 2 || !got.Public {
+	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t); got.Likes != 2 || !got.Public {
 		t.Errorf("public again, it is %+v; want 2 likes", got)
 	}
 	names("what nobody sees")
@@ -138,10 +138,10 @@ func TestHideTexture(t *testing.T) {
 	if err := db.DeleteUser(t.Context(), proofOf(ann)); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false)}))(t); got.Likes != 0 || got.Uploader != 0 {
+	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t); got.Likes != 0 || got.Uploader != 0 {
 		t.Errorf("without an uploader, it is %+v; want no likes", got)
 	}
-	_, err := db.ChangeTexture(t.Context(), hidden.ID+100, core.TextureChange{Public: new(false)})
+	_, err := db.ChangeTexture(t.Context(), hidden.ID+100, core.TextureChange{Public: new(false)}, core.Scores{})
 	wantKind(t, err, fault.NotFound)
 }
 
@@ -157,13 +157,13 @@ func TestRetypeTexture(t *testing.T) {
 	names := watch(t, db)
 	all := slices.Concat(playerKeys(own), playerKeys(theirs), textureKeys(changed), []mapping.Key{mapping.UID(int64(bob.ID))})
 
-	if got := must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)}))(t); got.Type != skin.Alex || got.Likes != 2 {
+	if got := must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{}))(t); got.Type != skin.Alex || got.Likes != 2 {
 		t.Errorf("the texture is %+v", got)
 	}
 	names("another type", all...)
-	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex), Name: new("N")}))(t)
+	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex), Name: new("N")}, core.Scores{}))(t)
 	names("the same type")
-	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Steve), Public: new(false)}))(t)
+	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Steve), Public: new(false)}, core.Scores{}))(t)
 	names("another type, and private", slices.Concat(all)...)
 }
 
@@ -173,7 +173,7 @@ func TestChangeTextureCollides(t *testing.T) {
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	f := func(change core.TextureChange, tid, of core.TextureID) {
 		t.Helper()
-		_, err := db.ChangeTexture(t.Context(), tid, change)
+		_, err := db.ChangeTexture(t.Context(), tid, change, core.Scores{})
 		wantKind(t, err, fault.Duplicate)
 		if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != of {
 			t.Errorf("data %v; want tid %d", fault.Of(err).Data, of)
@@ -187,7 +187,7 @@ func TestChangeTextureCollides(t *testing.T) {
 	f(core.TextureChange{Public: new(true)}, private.ID, public.ID)
 	own := addTexture(t, db, texture(bob.ID, skin.Alex, "b", false))
 	f(core.TextureChange{Type: new(skin.Alex)}, public.ID, own.ID)
-	must(db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Type: new(skin.Alex)}))(t) // nobody else's private one is in the way
+	must(db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{}))(t) // nobody else's private one is in the way
 }
 
 // Who changes or deletes a texture waits for who is about to put it on, and for
@@ -233,7 +233,7 @@ func TestRetypeNamesTheLatestNames(t *testing.T) {
 
 	retyped := make(chan error, 1)
 	go func() {
-		_, err := db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)})
+		_, err := db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{})
 		retyped <- err
 	}()
 	other.releaseOnceWaitedFor(t, 1)
@@ -335,10 +335,10 @@ func TestTexturesAtOnce(t *testing.T) {
 			for j, tid := range slices.Backward(tids) {
 				switch (i + j) % 4 {
 				case 0:
-					_, err := db.ChangeTexture(t.Context(), tid, core.TextureChange{Public: new(i%2 == 0)})
+					_, err := db.ChangeTexture(t.Context(), tid, core.TextureChange{Public: new(i%2 == 0)}, core.Scores{})
 					allow(err)
 				case 1:
-					_, err := db.ChangeTexture(t.Context(), tid, core.TextureChange{Type: new(skin.Alex)})
+					_, err := db.ChangeTexture(t.Context(), tid, core.TextureChange{Type: new(skin.Alex)}, core.Scores{})
 					allow(err)
 				case 2:
 					allow(db.RemoveClosetItem(t.Context(), user.ID, tid))

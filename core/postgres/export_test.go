@@ -6,14 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What other parts of the package do within their transactions.
-var (
-	Charge        = charge
-	LockScoresOf  = lockScoresOf
-	MoveCost      = moveCost
-	RefundTexture = refundTexture
-	RefundClosets = refundClosets
-)
+// Charge is what other parts of the package change scores with.
+var Charge = charge
 
 // MigrateTo brings the schema to a version, up or down.
 func (db *DB) MigrateTo(ctx context.Context, version int32) error {

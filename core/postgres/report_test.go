@@ -291,7 +291,7 @@ func TestReportsOutlive(t *testing.T) {
 	r := newReportTest(t)
 	private, public := r.texture(t, "private", true), r.texture(t, "public", true)
 	bobs, cids, boss := r.report(t, r.bob, private), r.report(t, r.cid, private), r.report(t, r.boss, public)
-	must(r.db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Public: new(false)}))(t)
+	must(r.db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
 	f := func(id core.ReportID, texture core.TextureID, uploader, reporter core.UserID) {
 		t.Helper()
 		i := slices.IndexFunc(r.list(t, ""), func(report core.Report) bool { return report.ID == id })

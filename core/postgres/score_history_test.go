@@ -94,7 +94,6 @@ func newStage(t *testing.T) (stage, ledger) {
 // the world.
 func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 	c := s.cast
-	tx := func(do func(pgx.Tx) error) error { return inTx(ctx, s.pool, do) }
 	switch e.what {
 	case "register":
 		user, err := s.CreateUser(ctx, core.NewUser{Email: e.word, EmailKey: e.word, Nickname: e.word, PasswordHash: "x", Score: e.terms.Cost})
@@ -132,11 +131,12 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 		_, err := s.Sign(ctx, e.user, time.Date(2031, 1, 1+e.day, e.day, 0, 0, 0, time.UTC), e.terms.Reward)
 		return 0, err
 	case "charge":
-		return 0, tx(func(tx pgx.Tx) error { return postgres.Charge(ctx, tx, e.user, e.amount, "administrator", "") })
+		return 0, inTx(ctx, s.pool, func(tx pgx.Tx) error { return postgres.Charge(ctx, tx, e.user, e.amount, "administrator", "") })
 	case "move":
-		return 0, tx(func(tx pgx.Tx) error { return moveTexture(ctx, tx, e.texture, e.public, e.scores) })
+		_, err := s.ChangeTexture(ctx, e.texture, core.TextureChange{Public: &e.public}, e.scores)
+		return 0, err
 	case "delete texture":
-		return 0, tx(func(tx pgx.Tx) error { return deleteTexture(ctx, tx, e.texture) })
+		return 0, s.DeleteTexture(ctx, e.texture)
 	case "delete user":
 		return 0, s.DeleteUser(ctx, proofOf(core.User{ID: e.user}))
 	default: // trim
@@ -200,7 +200,7 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 	case "move":
 		return m.move(e)
 	case "delete texture":
-		return nil, func(int64) { m.deleteTexture(e.texture) }
+		return m.deleteTexture(e.texture)
 	case "trim":
 		return nil, func(int64) {}
 	}
@@ -314,7 +314,10 @@ func (m model) deletePlayer(e event) (refusal any, consequence func(id int64)) {
 
 func (m model) move(e event) (refusal any, consequence func(id int64)) {
 	x := m.textures[e.texture]
-	if x == nil || x.public == e.public {
+	switch {
+	case x == nil:
+		return fault.NotFound, nil
+	case x.public == e.public:
 		return nil, func(int64) {}
 	}
 	cost := max(kibs*(e.scores.TextureRate(e.public)-e.scores.TextureRate(!e.public)), -x.paid)
@@ -328,21 +331,29 @@ func (m model) move(e event) (refusal any, consequence func(id int64)) {
 			x.paid += cost
 			uploader.score -= cost
 		}
+		for user, back := range x.closets {
+			if !x.public && user != x.uploader {
+				m.earn(user, back)
+				delete(x.closets, user)
+			}
+		}
 	}
 }
 
-func (m model) deleteTexture(tid core.TextureID) {
+func (m model) deleteTexture(tid core.TextureID) (refusal any, consequence func(id int64)) {
 	x := m.textures[tid]
 	if x == nil {
-		return
+		return fault.NotFound, nil
 	}
-	if x.refundable {
-		m.earn(x.uploader, x.paid)
+	return nil, func(int64) {
+		if x.refundable {
+			m.earn(x.uploader, x.paid)
+		}
+		for user, back := range x.closets {
+			m.earn(user, back)
+		}
+		delete(m.textures, tid)
 	}
-	for user, back := range x.closets {
-		m.earn(user, back)
-	}
-	delete(m.textures, tid)
 }
 
 func (m model) deleteUser(user core.UserID) {

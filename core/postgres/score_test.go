@@ -71,43 +71,6 @@ func inTx(ctx context.Context, beginner interface {
 	}
 }
 
-// deleteTexture deletes a texture and all that hangs on it, and gives back what was
-// paid.
-func deleteTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
-	if err := postgres.LockScoresOf(ctx, tx, texture); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "SELECT FROM textures WHERE tid = $1 FOR UPDATE", texture); err != nil {
-		return err
-	}
-	if err := postgres.RefundTexture(ctx, tx, texture); err != nil {
-		return err
-	}
-	if err := postgres.RefundClosets(ctx, tx, texture, nil); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "DELETE FROM closet_items WHERE tid = $1", texture); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, "DELETE FROM textures WHERE tid = $1", texture)
-	return err
-}
-
-// moveTexture makes a texture public or private, and moves its cost.
-func moveTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
-	if err := postgres.LockScoresOf(ctx, tx, texture); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "SELECT FROM textures WHERE tid = $1 FOR NO KEY UPDATE", texture); err != nil {
-		return err
-	}
-	if err := postgres.MoveCost(ctx, tx, texture, public, scores); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, "UPDATE textures SET public = $2 WHERE tid = $1", texture, public)
-	return err
-}
-
 // scoreTest is a database in which scores change.
 type scoreTest struct {
 	*postgres.DB
@@ -241,7 +204,7 @@ func TestPaidThings(t *testing.T) {
 	f("upload", "texture_refund", func(user core.UserID, terms core.Terms) func() error {
 		added := s.upload(t, user, "own", false, terms)
 		return func() error {
-			return inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, added) })
+			return s.DeleteTexture(t.Context(), added)
 		}
 	})
 	s.is(t, bob)
@@ -270,10 +233,9 @@ func TestRefundOfLostItems(t *testing.T) {
 	tid := s.upload(t, bob, "a", true, core.Terms{Cost: 4, Refund: true})
 	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
 	do(t, s.AddClosetItem(t.Context(), zoe, tid, "N", core.Terms{Cost: 3}))
-	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return postgres.RefundClosets(t.Context(), tx, tid, &ann) }))
-	s.is(t, ann, "10 10 registration", "-3 7 closet_item")
-	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, tid) }))
+	must(s.ChangeTexture(t.Context(), tid, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
 	s.is(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
+	do(t, s.DeleteTexture(t.Context(), tid))
 	s.is(t, bob, "10 10 registration", "-4 6 upload", "4 10 texture_refund")
 	s.is(t, zoe, "10 10 registration", "-3 7 closet_item")
 }
@@ -315,7 +277,7 @@ func TestNobodyEarnsTwice(t *testing.T) {
 	second := s.upload(t, ann, "b", true, reward)
 	earned := []string{"3 3 upload_reward", "3 6 upload_reward"}
 	s.is(t, ann, earned...)
-	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, second) }))
+	do(t, s.DeleteTexture(t.Context(), second))
 	s.upload(t, ann, "c", true, reward)
 	s.is(t, ann, earned...)
 	s.upload(t, ann, "d", true, reward)
@@ -367,9 +329,8 @@ func TestMoveCost(t *testing.T) {
 	s := newScoreTest(t)
 	ann := s.user(t, "ann", 20)
 	move := func(tid core.TextureID, public bool, price, private int64) error {
-		return inTx(t.Context(), s.Conn, func(tx pgx.Tx) error {
-			return moveTexture(t.Context(), tx, tid, public, core.Scores{TextureKiB: price, PrivateTextureKiB: private})
-		})
+		_, err := s.ChangeTexture(t.Context(), tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: price, PrivateTextureKiB: private})
+		return err
 	}
 	tid := s.upload(t, ann, "a", true, core.Terms{Cost: 2, Refund: true}) // of 1 KiB
 	history := []string{"20 20 registration", "-2 18 upload"}
@@ -387,7 +348,7 @@ func TestMoveCost(t *testing.T) {
 	f(false, 2, 9, "-7 13 visibility")
 	wantKind(t, move(tid, true, 15, 1), fault.ScoreTooLow)
 	f(true, 0, 0)
-	do(t, inTx(t.Context(), s.Conn, func(tx pgx.Tx) error { return deleteTexture(t.Context(), tx, tid) }))
+	do(t, s.DeleteTexture(t.Context(), tid))
 	s.is(t, ann, append(history, "7 20 texture_refund")...)
 
 	// Whose uploader is gone costs nobody anything.
