@@ -14,9 +14,11 @@ import (
 
 const signature = "\x89PNG\r\n\x1a\n"
 
-// grey is the colour type of a PNG that stores one sample a pixel and no
-// palette.
-const grey = 0
+// Colour types of PNGs that store one sample a pixel.
+const (
+	grey    = 0
+	palette = 3
+)
 
 // header is what a PNG says about its raster before the raster begins.
 type header struct {
@@ -91,11 +93,16 @@ func readHeader(file []byte) (header, error) {
 func strip(file []byte, head header) ([]byte, error) {
 	bare := append(make([]byte, 0, len(file)), signature...)
 	rest := file[len(signature):]
-	rasters := 0
+	var raster []byte
+	rasters, colours := 0, 0
 	for previous := ""; previous != "IEND"; {
 		next, behind, err := cutChunk(rest)
 		if err != nil {
 			return nil, err
+		}
+		if previous == "IDAT" && next.kind != "IDAT" {
+			// The decoder would take memory for each of very many parts.
+			bare = appendChunk(bare, "IDAT", raster)
 		}
 		switch {
 		case next.kind == "IDAT":
@@ -105,11 +112,17 @@ func strip(file []byte, head header) ([]byte, error) {
 			if rasters > 1 {
 				return nil, errors.New("its pixel data is interrupted by other data")
 			}
-			bare = append(bare, next.raw...)
+			raster = append(raster, next.data...)
 		case next.kind == "tRNS" && head.colour == grey && len(next.data) == 2:
 			// Only as many bits count as a sample has, and the decoder counts all.
 			bare = appendChunk(bare, "tRNS", []byte{0, next.data[1] & (1<<head.depth - 1)})
-		case next.kind == "IHDR" || next.kind == "PLTE" || next.kind == "tRNS" || next.kind == "IEND":
+		case next.kind == "tRNS" && head.colour == palette && colours > 0 && len(next.data) > colours:
+			// Some decoders would give the pixels these alphas, others none.
+			return nil, errors.New("it has more alphas than colours")
+		case next.kind == "PLTE":
+			colours = len(next.data) / 3
+			bare = append(bare, next.raw...)
+		case next.kind == "IHDR" || next.kind == "tRNS" || next.kind == "IEND":
 			bare = append(bare, next.raw...)
 		case next.kind == "acTL":
 			return nil, errors.New("it is animated, which no texture is")

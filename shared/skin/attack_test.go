@@ -1,0 +1,129 @@
+//go:build !race
+
+package skin_test
+
+import (
+	"bytes"
+	"runtime/metrics"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
+)
+
+// mostAllocated is how many bytes may ever be allocated on the way from a file to a
+// texture: more than are in use at any moment.
+const mostAllocated = 64 << 20
+
+// Files of every harmful kind are refused, or their pixels are kept and nothing else:
+// the same ones in the same file, whatever came with them. Neither takes much memory.
+// The test counts the bytes of the whole program, so no
+// other runs beside it.
+func TestReadUnderAttack(t *testing.T) {
+	var largest, slowest string
+	var most uint64
+	var longest time.Duration
+	corpus := skintest.Corpus()
+	stored := map[[32]byte]skin.Hash{} // by the pixels
+	for _, file := range corpus {
+		t.Run(file.Name, func(t *testing.T) {
+			before, began := allocated(), worked(t)
+			texture, err := skin.Read(file.Data, file.As, skin.DefaultLimits())
+			took, used := worked(t)-began, allocated()-before
+			if took > longest {
+				longest, slowest = took, file.Name
+			}
+			if used > most {
+				most, largest = used, file.Name
+			}
+			if used > mostAllocated {
+				t.Errorf("%d bytes were allocated; want %d at most", used, mostAllocated)
+			}
+			if file.Refusal != "" {
+				checkRefusal(t, file.As, err, file.Refusal)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !same(texture.Sheet, file.Sheet) {
+				t.Error("the pixels are not the ones uploaded")
+			}
+			if file.Payload != "" && bytes.Contains(texture.File, []byte(file.Payload)) {
+				t.Errorf("the stored file holds %q", file.Payload)
+			}
+			if known, ok := stored[texture.Pixels]; ok && known != texture.Hash {
+				t.Error("of other files with the same pixels another one is kept")
+			}
+			stored[texture.Pixels] = texture.Hash
+			checkTexture(t, texture)
+		})
+	}
+	t.Logf("%d files; the most memory, %.1f MiB ever allocated, takes %s; the longest, %v, takes %s",
+		len(corpus), float64(most)/(1<<20), largest, longest.Round(time.Millisecond), slowest)
+}
+
+// allocated returns how many bytes the program has ever allocated.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// worked returns how much of the processors' time the program has taken.
+func worked(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// A file that has not arrived whole is no texture, wherever it ends.
+func TestReadRefusesWhatIsCutOff(t *testing.T) {
+	t.Parallel()
+
+	whole := skintest.Of(paint.Explorer()).File()
+	for n := range whole {
+		_, err := skin.Read(whole[:n], "steve", skin.DefaultLimits())
+		checkRefusal(t, "a file cut off", err, "it ")
+	}
+}
+
+// Whatever a file holds: it is refused, or only its pixels are kept, and these are
+// read as the same texture again.
+func FuzzRead(f *testing.F) {
+	for _, painting := range append(paint.Skins(), paint.Capes()...) {
+		f.Add(skintest.Of(painting.Sheet).File(), painting.Type.String(), true)
+	}
+	for _, file := range skintest.Corpus() {
+		if len(file.Data) < 8<<10 { // large ones are slow to vary
+			f.Add(file.Data, file.As, !strings.Contains(file.Refusal, "checksum"))
+		}
+	}
+
+	f.Fuzz(func(t *testing.T, file []byte, as string, mended bool) {
+		if mended {
+			file = bytes.Clone(file)
+			skintest.Mend(file)
+		}
+		before := allocated()
+		texture, err := skin.Read(file, as, skin.DefaultLimits())
+		if used := allocated() - before; used > mostAllocated {
+			t.Errorf("%d bytes were allocated", used)
+		}
+		if err != nil {
+			if kind := fault.KindOf(err); kind != fault.Invalid && kind != fault.TooLarge {
+				t.Fatalf("kind %d: %v", kind, err)
+			}
+			return
+		}
+		checkTexture(t, texture)
+	})
+}

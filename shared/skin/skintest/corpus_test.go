@@ -1,0 +1,92 @@
+package skintest_test
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
+)
+
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+
+	corpus, names, refused := skintest.Corpus(), map[string]bool{}, 0
+	for _, file := range corpus {
+		if names[file.Name] {
+			t.Errorf("two files are %s", file.Name)
+		}
+		names[file.Name] = true
+		if file.Refusal != "" {
+			refused++
+		}
+		if size := len(file.Data); size > skin.DefaultLimits().Bytes {
+			t.Errorf("%s: %d bytes are refused for their number alone", file.Name, size)
+		}
+		// A payload that is compressed, or not there at all, would prove nothing.
+		if !bytes.Contains(file.Data, []byte(file.Payload)) {
+			t.Errorf("%s: the file does not hold %q", file.Name, file.Payload)
+		}
+	}
+	if kept := len(corpus) - refused; refused < 60 || kept < 60 {
+		t.Errorf("%d files are refused, of %d something is kept; want 60 of each", refused, kept)
+	}
+}
+
+// A bomb that does not go off would prove nothing.
+func TestBombsGoOff(t *testing.T) {
+	t.Parallel()
+
+	for _, file := range skintest.Corpus() {
+		if file.Name != "a raster of a GiB that is sound" {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(file.Data), "IDAT")
+		length := binary.BigEndian.Uint32(file.Data[len(file.Data)-len(rest)-8:])
+		inflated, err := zlib.NewReader(strings.NewReader(rest[:length]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, inflated)
+		if err != nil || n < 1<<30 {
+			t.Errorf("a bomb of %d bytes becomes %d, %v", len(file.Data), n, err)
+		}
+		return
+	}
+	t.Error("there is no bomb")
+}
+
+func TestReadRefuses(t *testing.T) {
+	t.Parallel()
+
+	sheet := skin.NewSheet(64, 64)
+	sound := skintest.Of(sheet).File()
+	if got, err := skintest.Read(sound); err != nil || !bytes.Equal(got.Pix, sheet.Pix) {
+		t.Fatalf("a sound file: other pixels, or %v", err)
+	}
+	with := func(change func(*skintest.PNG)) []byte {
+		p := skintest.Of(sheet)
+		change(&p)
+		return p.File()
+	}
+	for name, file := range map[string][]byte{
+		"no file":                nil,
+		"a text before":          with(func(p *skintest.PNG) { p.Before = skintest.Chunk("tEXt", nil) }),
+		"a text behind":          with(func(p *skintest.PNG) { p.After = skintest.Chunk("tEXt", nil) }),
+		"an interlaced file":     with(func(p *skintest.PNG) { p.Interlaced = true }),
+		"a byte behind the end":  append(bytes.Clone(sound), 0),
+		"a byte less":            sound[:len(sound)-1],
+		"a wrong checksum":       append(bytes.Clone(sound[:len(sound)-1]), 0),
+		"a byte in the raster":   skintest.Join(sound[8:33], skintest.Chunk("IDAT", append(skintest.Deflate(make([]byte, 257*64)), 0)), skintest.Chunk("IEND", nil)),
+		"a row too many":         skintest.Join(sound[8:33], skintest.Chunk("IDAT", skintest.Deflate(make([]byte, 257*65))), skintest.Chunk("IEND", nil)),
+		"a filter that is wrong": skintest.Join(sound[8:33], skintest.Chunk("IDAT", skintest.Deflate(bytes.Repeat([]byte{5}, 257*64))), skintest.Chunk("IEND", nil)),
+	} {
+		if _, err := skintest.Read(file); err == nil {
+			t.Errorf("%s is read", name)
+		}
+	}
+}

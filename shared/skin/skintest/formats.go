@@ -1,0 +1,316 @@
+package skintest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// format is a way of storing pixels.
+type format struct {
+	name          string
+	colour, depth byte
+	before        []byte // the palette and what is transparent
+	// texel returns what a pixel's samples stand for.
+	texel func(s []byte) [4]byte
+}
+
+// formats are pictures of every colour type and depth of at most 8 bits, with and
+// without transparency, plain and interlaced.
+func formats() []File {
+	var files []File
+	for _, f := range append(greys(), append(colours(), palettes256()...)...) {
+		for _, interlaced := range []bool{false, true} {
+			p := PNG{
+				Width: 64, Height: 64, Depth: f.depth, Colour: f.colour, Interlaced: interlaced, Before: f.before, Samples: f.samples,
+			}
+			name := f.name
+			if interlaced {
+				name += ", interlaced"
+			}
+			files = append(files, File{Name: name, As: "steve", Data: p.File(), Sheet: sheetOf(64, 64, func(x, y int) [4]byte {
+				return f.texel(f.samples(x, y))
+			})})
+		}
+	}
+	// Of the smallest picture, some of the passes of an interlaced raster are narrow.
+	cape := paint.Noise(5, 22, 17)
+	p := Of(cape)
+	p.Interlaced = true
+	return append(files, File{Name: "an interlaced cape of the old size", As: "cape", Data: p.File(), Sheet: sheetOf(64, 32, func(x, y int) [4]byte {
+		if x >= 22 || y >= 17 {
+			return [4]byte{}
+		}
+		return [4]byte(cape.Pix[cape.At(x, y):])
+	})})
+}
+
+// samples returns the samples of a pixel of a small picture. Of true colours there are
+// few different ones, so that the transparent one is met.
+func (f format) samples(x, y int) []byte {
+	s := bytes.Clone(noise[4*(y*64+x):][:channels[f.colour]])
+	for i := range s {
+		if f.colour == TrueColour {
+			s[i] %= 4
+		}
+		s[i] &= 1<<f.depth - 1
+	}
+	return s
+}
+
+func greys() []format {
+	var all []format
+	for _, depth := range []byte{1, 2, 4, 8} {
+		most := byte(1<<depth - 1)
+		texel := func(s []byte) [4]byte { v := s[0] * (255 / most); return [4]byte{v, v, v, 255} }
+		key := most - most/3
+		keyed := func(s []byte) [4]byte { // the key's colour stays
+			t := texel(s)
+			if s[0] == key {
+				t[3] = 0
+			}
+			return t
+		}
+		name := fmt.Sprintf("grey of %d bits", depth)
+		all = append(all,
+			format{name, Grey, depth, nil, texel},
+			format{name + " with a transparent one", Grey, depth, Chunk("tRNS", []byte{0, key}), keyed},
+			format{name + " with a transparent one of 16 bits", Grey, depth, Chunk("tRNS", []byte{3, key | ^most}), keyed},
+		)
+	}
+	return append(all, format{"grey with alpha", GreyAlpha, 8, nil, func(s []byte) [4]byte { return [4]byte{s[0], s[0], s[0], s[1]} }})
+}
+
+func colours() []format {
+	texel := func(s []byte) [4]byte { return [4]byte{s[0], s[1], s[2], 255} }
+	keyed := func(s []byte) [4]byte {
+		if bytes.Equal(s, []byte{3, 1, 2}) {
+			return [4]byte{3, 1, 2, 0}
+		}
+		return texel(s)
+	}
+	return []format{
+		{"true colour", TrueColour, 8, nil, texel},
+		{"true colour with a transparent one", TrueColour, 8, Chunk("tRNS", []byte{0, 3, 0, 1, 0, 2}), keyed},
+		{"true colour with a transparent one of 16 bits", TrueColour, 8, Chunk("tRNS", []byte{9, 3, 8, 1, 7, 2}), keyed},
+		{"true colour with a palette", TrueColour, 8, paletteOf(256), texel},
+		{"true colour with alpha", TrueColourAlpha, 8, nil, func(s []byte) [4]byte { return [4]byte(s) }},
+		{"true colour with alpha and a palette", TrueColourAlpha, 8, paletteOf(1), func(s []byte) [4]byte { return [4]byte(s) }},
+	}
+}
+
+func palettes256() []format {
+	var all []format
+	for _, depth := range []byte{1, 2, 4, 8} {
+		entries := 1 << depth
+		name := fmt.Sprintf("a palette of %d", entries)
+		all = append(all, format{name, Palette, depth, paletteOf(entries), paletteTexel(entries, 0)})
+		for _, alphas := range slices.Compact([]int{1, entries/2 + 1, entries}) {
+			all = append(all, format{
+				fmt.Sprintf("%s with %d alphas", name, alphas), Palette, depth, slices.Concat(paletteOf(entries), alphasOf(alphas)), paletteTexel(entries, alphas),
+			})
+		}
+	}
+	return append(all,
+		// Who draws a pixel of a colour that is not there, draws black, as most programs do.
+		format{"a palette of 3 where 256 are used", Palette, 8, paletteOf(3), paletteTexel(3, 0)},
+		format{"a palette of 3, 2 with alpha, where 16 are used", Palette, 4, slices.Concat(paletteOf(3), alphasOf(2)), paletteTexel(3, 2)},
+		format{"a palette of 1 where 2 are used", Palette, 1, paletteOf(1), paletteTexel(1, 0)},
+		format{"a palette with an empty list of alphas", Palette, 8, slices.Concat(paletteOf(256), alphasOf(0)), paletteTexel(256, 0)},
+	)
+}
+
+// paletteOf returns a palette of so many colours.
+func paletteOf(entries int) []byte {
+	var data []byte
+	for i := range entries {
+		data = append(data, noise[4*(i%256):][:3]...)
+	}
+	return Chunk("PLTE", data)
+}
+
+// alphaOf is the alpha of a palette's entry: transparent, see-through and opaque
+// in turn.
+func alphaOf(entry int) byte { return []byte{0, 100, 255}[entry%3] }
+
+// alphasOf returns the alphas of a palette's first entries.
+func alphasOf(entries int) []byte {
+	var data []byte
+	for i := range entries {
+		data = append(data, alphaOf(i))
+	}
+	return Chunk("tRNS", data)
+}
+
+// paletteTexel looks up an entry: those past the last alpha are opaque, those past
+// the last entry black.
+func paletteTexel(entries, alphas int) func([]byte) [4]byte {
+	return func(s []byte) [4]byte {
+		i := int(s[0])
+		if i >= entries {
+			return [4]byte{0, 0, 0, 255}
+		}
+		t := [4]byte{noise[4*i], noise[4*i+1], noise[4*i+2], 255}
+		if i < alphas {
+			t[3] = alphaOf(i)
+		}
+		return t
+	}
+}
+
+// indexed returns a picture with a palette.
+func indexed(depth byte, entries int) PNG {
+	f := format{colour: Palette, depth: depth}
+	return PNG{Width: 64, Height: 64, Depth: depth, Colour: Palette, Before: paletteOf(entries), Samples: f.samples}
+}
+
+// wrongFormats are pictures of 16 bits, and of colour types and depths that do not
+// exist.
+func wrongFormats() []File {
+	var files []File
+	for _, colour := range []byte{Grey, TrueColour, GreyAlpha, TrueColourAlpha, Palette} {
+		for _, interlaced := range []bool{false, true} {
+			p := PNG{Width: 64, Height: 64, Depth: 16, Colour: colour, Interlaced: interlaced}
+			data := p.with(Chunk("IDAT", Deflate(make([]byte, (1+8*64)*64))))
+			files = append(files, refused(fmt.Sprintf("colour type %d of 16 bits, interlaced %t", colour, interlaced), "16 bits a channel", data))
+		}
+	}
+	for _, wrong := range []struct{ colour, depth byte }{
+		{Grey, 0},
+		{Grey, 3},
+		{Grey, 5},
+		{Grey, 32},
+		{Grey, 255},
+		{TrueColour, 1},
+		{TrueColour, 2},
+		{TrueColour, 4},
+		{TrueColour, 7},
+		{Palette, 0},
+		{Palette, 3},
+		{Palette, 9},
+		{GreyAlpha, 1},
+		{GreyAlpha, 4},
+		{TrueColourAlpha, 2},
+		{TrueColourAlpha, 4},
+		{TrueColourAlpha, 24},
+		{1, 8},
+		{5, 8},
+		{7, 8},
+		{8, 8},
+		{255, 8},
+	} {
+		p := Of(sample())
+		p.Colour, p.Depth = wrong.colour, wrong.depth
+		data := p.with(Chunk("IDAT", Deflate(Of(sample()).Raster())))
+		files = append(files, refused(fmt.Sprintf("colour type %d of %d bits", wrong.colour, wrong.depth), fmt.Sprintf("bit depth %d, color type %d", wrong.depth, wrong.colour), data))
+	}
+	return files
+}
+
+// palettes are wrong palettes.
+func palettes() []File {
+	with := func(before, after []byte) []byte {
+		p := indexed(8, 256)
+		p.Before, p.After = before, after
+		return p.File()
+	}
+	small := indexed(2, 5)
+	grey := PNG{Width: 64, Height: 64, Depth: 8, Colour: Grey, Before: paletteOf(2), Samples: func(x, y int) []byte { return []byte{byte(x ^ y)} }}
+	alpha := grey
+	alpha.Colour, alpha.Samples = GreyAlpha, func(x, y int) []byte { return []byte{byte(x), byte(y)} }
+	colour := Of(sample())
+	colour.After = paletteOf(2)
+	return []File{
+		refused("no palette", "out of order", with(nil, nil)),
+		refused("an empty palette", "bad PLTE length", with(Chunk("PLTE", nil), nil)),
+		refused("a palette of 4 bytes", "bad PLTE length", with(Chunk("PLTE", make([]byte, 4)), nil)),
+		refused("a palette of 257 colours", "bad PLTE length", with(paletteOf(257), nil)),
+		refused("a palette of 300,000 colours", "bad PLTE length", with(paletteOf(300_000), nil)),
+		refused("a palette of more colours than 2 bits can tell apart", "bad PLTE length", small.File()),
+		refused("two palettes", "out of order", with(slices.Concat(paletteOf(256), paletteOf(256)), nil)),
+		refused("a palette behind the raster", "out of order", with(nil, paletteOf(256))),
+		refused("a palette behind the raster of true colours", "out of order", colour.File()),
+		refused("a palette of grey", "PLTE, color type mismatch", grey.File()),
+		refused("a palette of grey with alpha", "PLTE, color type mismatch", alpha.File()),
+	}
+}
+
+// transparencies are wrong ways to say what is transparent.
+func transparencies() []File {
+	var files []File
+	for _, wrong := range []struct {
+		colour byte
+		length int
+	}{{Grey, 0}, {Grey, 1}, {Grey, 3}, {Grey, 6}, {TrueColour, 0}, {TrueColour, 2}, {TrueColour, 5}, {TrueColour, 7}, {TrueColour, 1000}} {
+		p := PNG{Width: 64, Height: 64, Depth: 8, Colour: wrong.colour, Before: Chunk("tRNS", make([]byte, wrong.length))}
+		p.Samples = format{colour: wrong.colour, depth: 8}.samples
+		files = append(files, refused(fmt.Sprintf("transparency of %d bytes of colour type %d", wrong.length, wrong.colour), "bad tRNS length", p.File()))
+	}
+	with := func(p PNG, before, after []byte) []byte {
+		p.Before, p.After = before, after
+		return p.File()
+	}
+	grey := PNG{Width: 64, Height: 64, Depth: 8, Colour: Grey, Samples: format{colour: Grey, depth: 8}.samples}
+	greyAlpha := PNG{Width: 64, Height: 64, Depth: 8, Colour: GreyAlpha, Samples: format{colour: GreyAlpha, depth: 8}.samples}
+	key := Chunk("tRNS", []byte{0, 9})
+	return append(files,
+		refused("more alphas than colours", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(3), alphasOf(4)), nil)),
+		refused("256 alphas of two colours", "more alphas than colours", with(indexed(1, 0), slices.Concat(paletteOf(2), alphasOf(256)), nil)),
+		refused("257 alphas", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(257)), nil)),
+		refused("alphas before their palette", "out of order", with(indexed(8, 0), slices.Concat(alphasOf(3), paletteOf(256)), nil)),
+		refused("alphas without a palette", "out of order", with(indexed(8, 0), alphasOf(3), nil)),
+		refused("alphas twice", "out of order", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(3), alphasOf(3)), nil)),
+		refused("alphas behind the raster", "out of order", with(indexed(8, 0), paletteOf(256), alphasOf(3))),
+		refused("a transparent grey twice", "out of order", with(grey, slices.Concat(key, key), nil)),
+		refused("a transparent grey behind the raster", "out of order", with(grey, nil, key)),
+		refused("a transparent colour beside alpha", "tRNS, color type mismatch", with(Of(sample()), Chunk("tRNS", make([]byte, 6)), nil)),
+		refused("a transparent grey beside alpha", "tRNS, color type mismatch", with(greyAlpha, key, nil)),
+	)
+}
+
+// dimensions are headers of sizes that no texture has, over a raster that is small.
+func dimensions() []File {
+	var files []File
+	for _, size := range [][2]uint32{
+		{1<<31 - 1, 1<<31 - 1},
+		{1<<31 - 1, 64},
+		{64, 1<<31 - 1},
+		{1 << 31, 1 << 31},
+		{1<<32 - 1, 1<<32 - 1},
+		{1<<32 - 64, 1<<32 - 64},
+		{1 << 16, 1 << 16},
+		{64 << 20, 64 << 20},
+		{576, 576},
+		{1088, 1088},
+		{64, 64 << 10},
+		{0, 0},
+		{0, 64},
+		{64, 0},
+		{1, 1},
+		{1, 64},
+		{64, 1},
+		{63, 63},
+		{64, 63},
+		{65, 65},
+		{32, 64},
+		{96, 96},
+	} {
+		p := Of(sample())
+		header := p.Header()
+		binary.BigEndian.PutUint32(header[8:], size[0])
+		binary.BigEndian.PutUint32(header[12:], size[1])
+		data := Join(header, Chunk("IDAT", Deflate(p.Raster())), Chunk("IEND", nil))
+		Mend(data)
+		files = append(files, refused(fmt.Sprintf("%d × %d pixels", size[0], size[1]), fmt.Sprintf("it is %d × %d pixels; a skin has", size[0], size[1]), data))
+	}
+	// The size fits, but not the raster.
+	small, large := Of(sample()), Of(paint.Noise(1, 64, 32))
+	small.Height, large.Height = 32, 64
+	return append(files,
+		refused("a raster of twice the rows", "too much pixel data", small.with(Chunk("IDAT", Deflate(Of(sample()).Raster())))),
+		refused("a raster of half the rows", "not enough pixel data", large.with(Chunk("IDAT", Deflate(Of(paint.Noise(1, 64, 32)).Raster())))),
+	)
+}

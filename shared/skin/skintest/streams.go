@@ -1,0 +1,278 @@
+package skintest
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/zlib"
+	"encoding/binary"
+	"fmt"
+	"hash/adler32"
+	"slices"
+	"strings"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// streams are rasters that are no zlib stream, or a wrong one.
+func streams() []File {
+	p := Of(sample())
+	raster := p.Raster()
+	stream := Deflate(raster)
+	with := func(stream []byte) []byte { return p.with(Chunk("IDAT", stream)) }
+	changed := func(at int, bits byte) []byte {
+		stream := bytes.Clone(stream)
+		stream[(at+len(stream))%len(stream)] ^= bits
+		return with(stream)
+	}
+	// raw is a stream of deflate's own blocks.
+	raw := func(blocks ...byte) []byte {
+		return with(binary.BigEndian.AppendUint32(append([]byte("\x78\x9c"), blocks...), adler32.Checksum(raster)))
+	}
+	const refusal = "cannot be decoded"
+	return []File{
+		refused("a raster that is a text", refusal, with([]byte("<script>alert(1)</script>"))),
+		refused("an empty raster", refusal, with(nil)),
+		refused("a raster that is not compressed", refusal, with(raster)),
+		refused("a raster compressed by gzip", refusal, with(gzipFile(raster))),
+		refused("a raster compressed without a frame", refusal, with(stream[2:len(stream)-4])),
+		refused("an empty stream", "not enough pixel data", with(Deflate(nil))),
+		refused("a wrong sum of the raster", "zlib: invalid checksum", changed(-1, 1)),
+		refused("a wrong sum of the stream's header", "zlib: invalid header", changed(1, 1)),
+		refused("a stream by an unknown method", "zlib: invalid header", with(append([]byte("\x79\x1a"), stream[2:]...))),
+		refused("a window of 64 KiB", "zlib: invalid header", with(append([]byte("\x88\x1c"), stream[2:]...))),
+		refused("a dictionary that nobody has", "zlib: invalid dictionary", with(withDictionary(raster))),
+		refused("a stream cut off in its header", refusal, with(stream[:1])),
+		refused("a stream without its sum", refusal, with(stream[:len(stream)-4])),
+		refused("a stream cut off in the middle", "not enough pixel data", with(stream[:len(stream)/2])),
+		refused("a block of a kind that does not exist", "corrupt input", raw(0b111)),
+		refused("a plain block whose length is wrong", "corrupt input", raw(1, 4, 0, 0, 0, 'a', 'b', 'c', 'd')),
+		refused("a plain block that is not there", refusal, raw(1, 0xff, 0xff, 0, 0)),
+		refused("a copy from before the beginning", "corrupt input", raw(0x4b, 0x04, 0x12, 0x00)),
+		refused("a code that means more than one thing", "corrupt input", raw(0x05, 0x00, 0x92, 0x04)),
+		refused("a row too few", "not enough pixel data", with(Deflate(raster[1+4*64:]))),
+		refused("a byte too few", "not enough pixel data", with(Deflate(raster[:len(raster)-1]))),
+		refused("a byte too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), 0)))),
+		refused("a row too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), raster[:1+4*64]...)))),
+		refused("a raster that is there twice", "too much pixel data", with(Deflate(slices.Concat(raster, raster)))),
+		// What follows the stream is read along with its end, or not at all.
+		refused("a page of 64 KiB behind the stream", "too much pixel data", with(append(bytes.Clone(stream), bytes.Repeat([]byte("<script>"), 8192)...))),
+		kept("a page behind the stream", with(append(bytes.Clone(stream), "<script>alert(1)</script>"...)), "<script>"),
+		kept("a raster in plain blocks", with(deflateAt(flate.NoCompression, raster)), ""),
+		kept("a raster without copies", with(deflateAt(flate.HuffmanOnly, raster)), ""),
+		kept("a raster compressed as far as it goes", with(deflateAt(flate.BestCompression, raster)), ""),
+		kept("a raster of which each byte is a chunk", p.with(split(stream, 1)...), ""),
+		kept("a raster with empty chunks in between", p.with(Chunk("IDAT", nil), Chunk("IDAT", stream[:9]), Chunk("IDAT", nil), Chunk("IDAT", stream[9:]), Chunk("IDAT", nil)), ""),
+	}
+}
+
+// deflateAt returns the zlib stream of some data at a level.
+func deflateAt(level int, data []byte) []byte {
+	var stream bytes.Buffer
+	writer, _ := zlib.NewWriterLevel(&stream, level) // which all exist
+	_, _ = writer.Write(data)                        // a buffer takes everything
+	_ = writer.Close()
+	return stream.Bytes()
+}
+
+// withDictionary returns a zlib stream that begins with what its reader should know
+// already.
+func withDictionary(data []byte) []byte {
+	var stream bytes.Buffer
+	writer, _ := zlib.NewWriterLevelDict(&stream, zlib.DefaultCompression, data[:100])
+	_, _ = writer.Write(data)
+	_ = writer.Close()
+	return stream.Bytes()
+}
+
+// split returns a stream in chunks of so many bytes.
+func split(stream []byte, size int) [][]byte {
+	var chunks [][]byte
+	for part := range slices.Chunk(stream, size) {
+		chunks = append(chunks, Chunk("IDAT", part))
+	}
+	return chunks
+}
+
+// filters are rasters whose rows are filtered, in ways that exist or not.
+func filters() []File {
+	var files []File
+	p := Of(sample())
+	for _, wrong := range []struct {
+		filter byte
+		row    int
+	}{{5, 0}, {9, 31}, {'<', 63}, {255, 0}} {
+		raster := p.Raster()
+		raster[wrong.row*(1+4*64)] = wrong.filter
+		files = append(files, refused(fmt.Sprintf("filter %d in row %d", wrong.filter, wrong.row), "bad filter type", p.with(Chunk("IDAT", Deflate(raster)))))
+	}
+	mixed := filtered(sample(), func(y int) byte { return byte(y % 5) })
+	files = append(files, kept("rows of every filter in turn", p.with(Chunk("IDAT", Deflate(mixed))), ""))
+	for filter := range byte(5) {
+		raster := filtered(sample(), func(int) byte { return filter })
+		files = append(files, kept(fmt.Sprintf("rows of filter %d", filter), p.with(Chunk("IDAT", Deflate(raster))), ""))
+	}
+	return files
+}
+
+// filtered returns the raster of a sheet whose rows have the filters that a function
+// says.
+func filtered(sheet skin.Sheet, filter func(y int) byte) []byte {
+	var raster []byte
+	length := 4 * sheet.Width
+	for y := range sheet.Height {
+		row, above := sheet.Pix[y*length:][:length], make([]byte, length)
+		if y > 0 {
+			above = sheet.Pix[(y-1)*length:][:length]
+		}
+		raster = append(raster, filter(y))
+		for i, value := range row {
+			var left, corner byte
+			if i >= 4 {
+				left, corner = row[i-4], above[i-4]
+			}
+			raster = append(raster, value-predict(filter(y), left, above[i], corner))
+		}
+	}
+	return raster
+}
+
+// bombs are small files that would become large.
+func bombs() []File {
+	const gibibyte = 1 << 30
+	p := Of(sample())
+	idat := Chunk("IDAT", Deflate(p.Raster()))
+	bomb, smaller := zeros(gibibyte), zeros(1000<<20) // which leaves room for a raster
+	before := func(chunk []byte) PNG {
+		p := p
+		p.Before = chunk
+		return p
+	}
+	interlaced, giant, tiny := p, p, p
+	interlaced.Interlaced = true
+	giant.Width, giant.Height = 16<<10, 16<<10
+	tiny.Width, tiny.Height, tiny.Depth, tiny.Colour = 64, 64, 1, Grey
+	largest := p
+	largest.Width, largest.Height = 512, 512
+	return []File{
+		refused("a raster of a GiB", "too much pixel data", p.with(Chunk("IDAT", bomb))),
+		refused("a raster of half a GiB in small chunks", "too much pixel data", p.with(split(zeros(gibibyte/2), 64)...)),
+		refused("a raster of a GiB, interlaced", "too much pixel data", interlaced.with(Chunk("IDAT", bomb))),
+		refused("a raster of a GiB in the largest sheet", "too much pixel data", largest.with(Chunk("IDAT", bomb))),
+		refused("a raster of a GiB of one bit", "too much pixel data", tiny.with(Chunk("IDAT", bomb))),
+		refused("a raster of a GiB that is sound", "it is 16384 × 16384 pixels", giant.with(Chunk("IDAT", bomb))),
+		refused("a raster of half a GiB behind the true one", "too much pixel data", p.with(idat, Chunk("IDAT", zeros(gibibyte/2)))),
+		kept("a text of 1,000 MiB", before(Chunk("zTXt", append([]byte("Title\x00\x00"), smaller...))).with(idat), ""),
+		kept("an international text of 1,000 MiB", before(Chunk("iTXt", append([]byte("Title\x00\x01\x00en\x00Title\x00"), smaller...))).with(idat), ""),
+		kept("a profile of 1,000 MiB", before(Chunk("iCCP", append([]byte("icc\x00\x00"), smaller...))).with(idat), ""),
+		kept("a picture of half a GiB behind the end", slices.Concat(p.with(idat), giant.with(Chunk("IDAT", zeros(gibibyte/2)))), ""),
+	}
+}
+
+// zeros returns a zlib stream of about so many zeros. None can be shorter: two bits stand for 258 of them, the longest copy there is.
+func zeros(n int) []byte {
+	stream := []byte("\x78\xda" + "\x00\x01\x00\xfe\xff\x00") // a zero in a plain block, for the first copy
+	bits := "1" + "01" +                                      // the last block, with codes of its own:
+		"10111" + "00000" + "0111" + // 286 for lengths, 1 for distances, 18 for these lists
+		"000" + "000" + "100" + strings.Repeat("000", 14) + "100" + // 0 is the code of 1, 1 that of 18
+		"1" + "1111111" + "1" + "1101011" + // 138 and 118 that do not occur: all bytes
+		"0" + // 0 is the code of the end
+		"1" + "1000100" + // 28 that do not occur
+		"0" + // 1 is the code of a copy of 258
+		"0" + // 0 is that of the distance 1
+		"10" + "10" + "10" // the first copies
+	for i := 0; i < len(bits); i += 8 {
+		var value byte
+		for j := range 8 {
+			value |= (bits[i+j] - '0') << j
+		}
+		stream = append(stream, value)
+	}
+	copies := 3 + 4*(n/(4*258))
+	stream = append(stream, bytes.Repeat([]byte{0b01010101}, copies/4)...)
+	stream = append(stream, 0) // the end
+	return binary.BigEndian.AppendUint32(stream, uint32((1+258*copies)%65521)<<16|1)
+}
+
+// crowds are files of very many parts.
+func crowds() []File {
+	p := Of(sample())
+	idat := Chunk("IDAT", Deflate(p.Raster()))
+	const most = 80_000 // of which each takes 12 bytes
+	with := func(chunk []byte) []byte {
+		p := p
+		p.Before = bytes.Repeat(chunk, most)
+		return p.with(idat)
+	}
+	var texts []byte
+	for i := range 40_000 {
+		texts = append(texts, Chunk("tEXt", fmt.Appendf(nil, "%d\x00x", i))...)
+	}
+	named := p
+	named.Before = texts
+	return []File{
+		kept("80,000 empty texts", with(Chunk("tEXt", nil)), ""),
+		kept("80,000 empty chunks that nobody knows", with(Chunk("veNr", nil)), ""),
+		kept("40,000 texts with different names", named.with(idat), ""),
+		refused("40,000 headers", "out of order", Join(bytes.Repeat(p.Header(), 40_000), idat, Chunk("IEND", nil))),
+		refused("a raster of 80,000 empty chunks", "cannot be decoded", p.with(bytes.Repeat(Chunk("IDAT", nil), most))),
+		refused("a raster of 75,000 chunks of one byte", "cannot be decoded", p.with(bytes.Repeat(Chunk("IDAT", []byte{0}), 75_000))),
+		kept("a raster before and behind 80,000 empty chunks", p.with(bytes.Repeat(Chunk("IDAT", nil), most/2), idat, bytes.Repeat(Chunk("IDAT", nil), most/2)), ""),
+		refused("80,000 palettes", "bad PLTE length", with(Chunk("PLTE", nil))),
+		refused("80,000 ends of the raster", "interrupted by other data", p.with(bytes.Repeat(slices.Concat(Chunk("IDAT", nil), Chunk("tEXt", nil)), most/2))),
+	}
+}
+
+// heavies are sound files that take as long to be read and written, and as much
+// memory, as any.
+func heavies() []File {
+	sheets := []struct {
+		name  string
+		sheet skin.Sheet
+	}{
+		{"the largest sheet of one colour", skin.NewSheet(512, 512)},
+		{"the largest sheet of noise that the file has room for", halfNoise(512)},
+		{"the largest sheet of rows that hardly differ", wavering(512)},
+	}
+	var files []File
+	large := paint.Noise(3, 512, 512)
+	for _, s := range sheets {
+		p := Of(s.sheet)
+		files = append(files, File{Name: s.name, As: "steve", Data: p.File(), Sheet: s.sheet})
+		p.Interlaced = true
+		files = append(files, File{Name: s.name + ", interlaced", As: "steve", Data: p.File(), Sheet: s.sheet})
+	}
+	for _, f := range []format{
+		{"the largest sheet of a palette", Palette, 8, slices.Concat(paletteOf(256), alphasOf(256)), paletteTexel(256, 256)},
+		{"the largest sheet of grey", Grey, 8, nil, func(s []byte) [4]byte { return [4]byte{s[0], s[0], s[0], 255} }},
+	} {
+		samples := func(x, y int) []byte { return large.Pix[large.At(x, y):][:1] }
+		p := PNG{Width: 512, Height: 512, Depth: f.depth, Colour: f.colour, Interlaced: true, Before: f.before, Samples: samples}
+		files = append(files, File{Name: f.name, As: "steve", Data: p.File(), Sheet: sheetOf(512, 512, func(x, y int) [4]byte { return f.texel(samples(x, y)) })})
+	}
+	return files
+}
+
+// halfNoise returns a square sheet of which as much is noise as fits into a file
+// that is accepted: the blue and the alpha are the same everywhere.
+func halfNoise(side int) skin.Sheet {
+	sheet := paint.Noise(3, side, side)
+	for i := range side * side {
+		sheet.Pix[4*i+2], sheet.Pix[4*i+3] = 0, 255
+	}
+	return sheet
+}
+
+// wavering returns a square sheet of which each row is the one above plus a random
+// bit in every byte: it is much like itself everywhere, and nowhere for long, so that
+// nothing takes longer to compress.
+func wavering(side int) skin.Sheet {
+	sheet := skin.NewSheet(side, side)
+	random, row := paint.Noise(7, side, side).Pix, 4*side
+	for i := range sheet.Pix {
+		if sheet.Pix[i] = random[i] & 1; i >= row {
+			sheet.Pix[i] += sheet.Pix[i-row]
+		}
+	}
+	return sheet
+}
