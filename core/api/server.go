@@ -112,7 +112,7 @@ func (s *Server) HTTP() *fasthttp.Server {
 	door.Mark = s.mark
 	server := door.Server(door.LimitAddresses(s.answered(s.routes().Handler)), s.config.BodyBytes)
 	largest := 0
-	if s.config.BodyBytes > 0 {
+	if s.config.BodyBytes > 0 && s.fileBytes > 0 {
 		largest = s.fileBytes + s.config.BodyBytes
 	}
 	door.TakeUploads(server, uploadPath, largest)

@@ -222,6 +222,17 @@ func TestUploadTooLarge(t *testing.T) {
 	f(1<<20, 200)
 }
 
+// Where files may have any size, their bodies may too.
+func TestUploadOfAnySize(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "TEXTURE_BYTES=0").signUp(t)
+	a := c.upload(t, "name=N&type=steve", append(skinFile(t, 1), make([]byte, 2<<20)...))
+	if a.status != 200 {
+		t.Errorf("a file of 2 MiB is answered with %d %s", a.status, a.body)
+	}
+}
+
 // A texture whose file cannot be kept is not kept either.
 func TestUploadWhileTheStoreIsDown(t *testing.T) {
 	t.Parallel()
