@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint build bench bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-sizes bench-speed gallery clean
+.PHONY: help run test lint fuzz build bench bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-sizes bench-speed gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -14,6 +14,9 @@ test: ## Run every test; ARGS='-run Closet ./core/...' for some of them
 
 lint: ## Run the linters; ARGS=--fix mends what they can
 	@deploy/dev/lint $(ARGS)
+
+fuzz: ## Fuzz uploads for a minute; ARGS='-fuzztime 1h' for longer
+	@deploy/dev/fuzz $(ARGS)
 
 build: ## Build core and edge into .dev/bin
 	@deploy/dev/build
