@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
 )
 
 // null in a body leaves a field to the query, but its presence is still seen.
@@ -31,4 +33,47 @@ func TestNullSaysNothing(t *testing.T) {
 	if got := f.optionalText("name", "otherwise"); got != "otherwise" {
 		t.Errorf("the name is %q", got)
 	}
+}
+
+// Whatever the body of an upload is: it is refused as what it is, or no more is made
+// of it than there is.
+func FuzzReadUpload(f *testing.F) {
+	const kind = "multipart/form-data; boundary=b"
+	for _, body := range []string{
+		"", "--b", "--b--", "--b\r\n\r\n\r\n--b--\r\n", "x\r\n--b\nA: b\n\nc\n--b--",
+		"--b\r\nContent-Disposition: form-data; name=name\r\n\r\nN\r\n--b\r\nContent-Disposition: form-data; name=file; filename=a.png\r\n\r\n\x89PNG\r\n--b--\r\n",
+		"--b\r\nContent-Disposition: form-data; name=\"file[]\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=89PNG=\r\n--b--\r\n",
+		"--b\r\nContent-Disposition: form-data; name*=UTF-8''file; name*0=a\r\n folded\r\n\r\n\r\n--b\t\r\n\r\n--b--",
+	} {
+		f.Add(kind, []byte(body))
+	}
+	f.Add("multipart/form-data", []byte("--"))
+	f.Add(`Multipart/Form-Data; boundary="a \" b"; boundary*=c`, []byte("--a"))
+	f.Add("text/plain", []byte("x"))
+
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		var rc fasthttp.RequestCtx
+		rc.Request.Header.SetMethod(fasthttp.MethodPost)
+		rc.Request.Header.SetContentType(kind)
+		rc.Request.SetBody(body)
+		f, err := readUpload(&rc)
+		if err != nil {
+			if kind := fault.KindOf(err); kind != fault.Malformed && kind != fault.UnsupportedMedia {
+				t.Fatalf("kind %d: %v", kind, err)
+			}
+			return
+		}
+		size, values := len(f.file), 0
+		for name, all := range f.form {
+			for _, value := range all {
+				size += len(value)
+				values++
+			}
+			f.optionalText(name, "")
+			f.optionalBool(name, true)
+		}
+		if size > len(body) || values > maxFields {
+			t.Errorf("of %d bytes %d become %d fields", len(body), size, values)
+		}
+	})
 }
