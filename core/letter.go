@@ -1,0 +1,62 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Letter is an e-mail as it goes out, in plain text. Nothing in it was written by
+// whoever had it sent: strangers must not speak through it.
+type Letter struct {
+	// ID names the mail, and is the same at every attempt to send it.
+	ID      uuid.UUID
+	To      string
+	Subject string
+	Text    string
+}
+
+// letter writes a mail. Where it carries a token, that works until a time.
+func (c MailConfig) letter(id uuid.UUID, mail OpenedMail, token string, expires time.Time) Letter {
+	link := func(page string) string { return strings.TrimSuffix(c.URL, "/") + page + "#token=" + token }
+	until := "The link works once, until " + expires.UTC().Format("2006-01-02 15:04") + " UTC."
+	var subject string
+	var paragraphs []string
+	switch mail.Purpose {
+	case ForVerification:
+		subject = "Verify your e-mail address"
+		paragraphs = []string{
+			"Please verify that this e-mail address of your account at " + c.Site + " is yours. To do so, open this link:",
+			link("/verify"),
+			until + " If you have no account there, you need do nothing.",
+		}
+	case ForReset:
+		subject = "Choose a new password"
+		paragraphs = []string{
+			"Somebody, most likely you, has asked for a new password for your account at " + c.Site + ". To choose one, open this link:",
+			link("/reset"),
+			until + " If it was not you who asked, you need do nothing: your password stays as it is. Do not pass the link on.",
+		}
+	case ForRegistration:
+		subject = "Confirm your registration"
+		paragraphs = []string{
+			"Somebody, most likely you, wants an account at " + c.Site + " with this e-mail address. To make it, open this link:",
+			link("/verify"),
+			until + " Then sign in with the password that you chose. If it was not you who asked, you need do nothing, and there will be no account.",
+		}
+	case ForOwner:
+		subject = "You have an account already"
+		paragraphs = []string{
+			"Somebody, perhaps you, has tried to make an account at " + c.Site + " with this e-mail address. There is one already, and nothing was changed.",
+			"If it was you, sign in; if you have forgotten your password, ask for a new one there. If it was not you, you need do nothing.",
+		}
+	case ForChange:
+		subject = "Your e-mail address was changed"
+		paragraphs = []string{
+			"An account at " + c.Site + " had this e-mail address, and now has another one. From here on this address does not sign in to it.",
+			"If you did not change it, somebody else did who is signed in as you, or an administrator. Please tell those who run " + c.Site + " at once.",
+		}
+	}
+	return Letter{ID: id, To: mail.Email, Subject: c.Site + ": " + subject, Text: strings.Join(paragraphs, "\n\n") + "\n\n" + c.Site + "\n" + c.URL + "\n"}
+}

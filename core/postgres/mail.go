@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+var _ core.OutboxStore = (*DB)(nil)
+
+// claimMails passes over what other cores claim at the moment.
+const claimMails = `
+	WITH due AS (
+		SELECT id FROM mails WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+	)
+	UPDATE mails m SET due_at = now() + $2::interval FROM due WHERE m.id = due.id
+	RETURNING m.id, m.purpose, m.email_key, now() - m.queued_at AS age`
+
+// ClaimMails returns mails that are due.
+func (db *DB) ClaimMails(ctx context.Context, limit int, lease time.Duration) ([]core.QueuedMail, error) {
+	mails, err := collect[core.QueuedMail](ctx, db.pool, statement{claimMails, []any{limit, lease}})
+	return mails, failure("claim mails", err)
+}
+
+// lockAccountMail makes mails to an address be counted one after another. The lock
+// bears the name of the index that is counted in.
+const lockAccountMail = `SELECT pg_advisory_xact_lock('mails_sent_account'::regclass::int, $1)`
+
+// openMail runs after lockAccountMail has waited, and so sees what was counted
+// before. It writes to the address that the account has, which need be the one that
+// was typed only by its key. A mail that is tried again counts once.
+const openMail = `
+	WITH opened AS (
+		SELECT m.id, m.purpose, m.registration, u.uid, sha256(convert_to(u.password_hash, 'UTF8')) AS password,
+			CASE WHEN m.purpose = 'registration' AND u.uid IS NOT NULL THEN 'owner' ELSE m.purpose END AS does,
+			CASE WHEN m.purpose <> 'change' THEN coalesce(u.email, m.email) ELSE m.email END AS email
+		FROM mails m LEFT JOIN users u USING (email_key)
+		WHERE m.id = $1
+			AND CASE m.purpose
+				WHEN 'verification' THEN u.email = m.email AND NOT u.verified
+				WHEN 'reset' THEN u.uid IS NOT NULL
+				ELSE true
+			END
+			AND coalesce((
+				SELECT count(*) < nullif($6, 0) FROM mails_sent s
+				WHERE s.account = $2 AND s.purpose = m.purpose AND s.sent_at > $4::timestamptz - interval '1 hour' AND s.id <> m.id
+			), true)
+	), counted AS (
+		INSERT INTO mails_sent (id, account, purpose, sent_at) SELECT id, $2, purpose, $4 FROM opened
+		ON CONFLICT (id) DO NOTHING
+	), issued AS (
+		INSERT INTO mail_tokens (hash, expires_at, purpose, email, uid, password, registration)
+		SELECT $3, $5, does, email, uid, password, registration FROM opened WHERE does IN ('verification', 'reset', 'registration')
+	)
+	SELECT does AS purpose, email FROM opened`
+
+// OpenMail finds out who is to have a mail, and remembers its token.
+func (db *DB) OpenMail(ctx context.Context, o core.Opening) (core.OpenedMail, error) {
+	opened, err := collect[core.OpenedMail](ctx, db.pool,
+		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.Account[:]))}},
+		statement{openMail, []any{o.Mail.ID, o.Account[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
+	)
+	return only(opened, failure("open a mail", err), fault.New(fault.NotFound, "Nobody is to have this mail."))
+}
+
+const deleteMail = `DELETE FROM mails WHERE id = $1`
+
+// DropMail takes a mail out of the outbox.
+func (db *DB) DropMail(ctx context.Context, id uuid.UUID) error {
+	_, err := db.pool.Exec(ctx, deleteMail, id)
+	return failure("drop a mail", err)
+}
+
+const deferMail = `UPDATE mails SET due_at = now() + $2::interval WHERE id = $1`
+
+// DeferMail lets a mail be due again after a while.
+func (db *DB) DeferMail(ctx context.Context, id uuid.UUID, delay time.Duration) error {
+	_, err := db.pool.Exec(ctx, deferMail, id, delay)
+	return failure("defer a mail", err)
+}
+
+const selectBacklog = `SELECT count(*) AS count, coalesce(now() - min(queued_at), interval '0') AS oldest FROM mails`
+
+// MailBacklog returns what waits in the outbox.
+func (db *DB) MailBacklog(ctx context.Context) (core.MailBacklog, error) {
+	rows, err := collect[core.MailBacklog](ctx, db.pool, statement{selectBacklog, nil})
+	return only(rows, failure("count mails", err), nil)
+}
+
+const (
+	deleteSentBefore = `DELETE FROM mails_sent WHERE sent_at <= $1::timestamptz - interval '1 hour'`
+
+	deleteExpiredTokens = `DELETE FROM mail_tokens WHERE expires_at <= $1`
+
+	// A registration has its mail from the beginning, and its token from before the
+	// mail goes.
+	deleteRegistrationsOver = `
+	DELETE FROM registrations r
+	WHERE NOT EXISTS (SELECT FROM mails m WHERE m.registration = r.rid)
+		AND NOT EXISTS (SELECT FROM mail_tokens t WHERE t.registration = r.rid)`
+)
+
+// TrimMails deletes what mails have left behind.
+func (db *DB) TrimMails(ctx context.Context, now time.Time) (int, error) {
+	if _, err := db.pool.Exec(ctx, deleteSentBefore, now); err != nil {
+		return 0, failure("trim the count of mails", err)
+	}
+	tokens, err := db.pool.Exec(ctx, deleteExpiredTokens, now)
+	if err != nil {
+		return 0, failure("trim tokens of mails", err)
+	}
+	registrations, err := db.pool.Exec(ctx, deleteRegistrationsOver)
+	return int(tokens.RowsAffected() + registrations.RowsAffected()), failure("trim registrations", err)
+}
