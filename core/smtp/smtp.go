@@ -1,0 +1,211 @@
+// Package smtp takes a site's e-mail to a mail server, which sends it on: the
+// operator's own, or a provider's.
+package smtp
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"net/textproto"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Config says where the mail server is. Without a host no e-mail is sent.
+type Config struct {
+	Host     string        `env:"HOST" help:"mail server that sends the site's e-mail, as in smtp.example.org; the same at every core; empty: no e-mail is sent"`
+	Port     int           `env:"PORT" envDefault:"0" help:"its port; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
+	TLS      string        `env:"TLS" envDefault:"starttls" help:"how it is spoken to: starttls or tls, both only with a valid certificate, or none, which sends all in the clear"`
+	CA       string        `env:"CA" help:"path of a PEM file with the authorities that its certificate may come from; empty: the system's"`
+	User     string        `env:"USER" help:"user to sign in as; empty: nobody signs in"`
+	Password string        `env:"PASSWORD" help:"that user's password"`
+	From     string        `env:"FROM" help:"whom e-mail comes from, as in Skins <noreply@example.org>; required with a host"`
+	Timeout  time.Duration `env:"TIMEOUT" envDefault:"30s" help:"longest time that sending one e-mail may take"`
+}
+
+// ports are the usual ones by how a server is spoken to.
+var ports = map[string]int{"starttls": 587, "tls": 465, "none": 25}
+
+// auths are the ways to sign in, the best first. A password in the clear goes only
+// over TLS.
+var auths = []mail.SMTPAuthType{mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthPlain, mail.SMTPAuthLogin, mail.SMTPAuthCramMD5}
+
+// Postman takes e-mails to a mail server.
+type Postman struct {
+	host, address string
+	from          *netmail.Address
+	domain        string // of from: how we call ourselves
+	tls           *tls.Config
+	implicit      bool // TLS from the first byte
+	timeout       time.Duration
+	options       []mail.Option
+}
+
+var _ core.Postman = (*Postman)(nil)
+
+// New returns a postman who goes to a mail server. It reaches nothing yet.
+func New(config Config) (*Postman, error) {
+	usual, known := ports[config.TLS]
+	from, err := netmail.ParseAddress(config.From)
+	switch {
+	case !known:
+		return nil, fmt.Errorf("TLS is %q, but must be starttls, tls or none", config.TLS)
+	case config.Host == "" || strings.ContainsAny(config.Host, " :/\r\n\t") && net.ParseIP(config.Host) == nil:
+		return nil, fmt.Errorf("HOST is %q, but must be a name or an address, without a port", config.Host)
+	case config.Port < 0 || config.Port > 65535:
+		return nil, fmt.Errorf("PORT is %d, but must be 0 to 65535", config.Port)
+	case err != nil || strings.ContainsAny(config.From, "\r\n"):
+		return nil, fmt.Errorf("FROM is %q, but must look like Skins <noreply@example.org>", config.From)
+	case config.User != "" && config.Password == "":
+		return nil, errors.New("USER is set, but PASSWORD is not")
+	case config.User == "" && config.Password != "":
+		return nil, errors.New("PASSWORD is set, but USER is not")
+	case config.User != "" && config.TLS == "none":
+		return nil, errors.New("PASSWORD would go in the clear, since TLS is none")
+	case config.Timeout <= 0:
+		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
+	}
+	authorities, err := authorities(config.CA)
+	if err != nil {
+		return nil, fmt.Errorf("CA: %w", err)
+	}
+	port := config.Port
+	if port == 0 {
+		port = usual
+	}
+	p := &Postman{
+		host: config.Host, address: net.JoinHostPort(config.Host, strconv.Itoa(port)), from: from,
+		domain: from.Address[strings.LastIndexByte(from.Address, '@')+1:],
+		tls:    &tls.Config{ServerName: config.Host, RootCAs: authorities, MinVersion: tls.VersionTLS12}, implicit: config.TLS == "tls", timeout: config.Timeout,
+	}
+	policy := mail.NoTLS
+	if config.TLS == "starttls" {
+		policy = mail.TLSMandatory
+	}
+	p.options = []mail.Option{mail.WithTLSPolicy(policy), mail.WithTLSConfig(p.tls), mail.WithTimeout(p.timeout), mail.WithHELO(p.domain), mail.WithoutNoop(), mail.WithoutRset()}
+	if config.User != "" {
+		p.options = append(p.options, mail.WithOpportunisticSMTPAuth(auths...), mail.WithUsername(config.User), mail.WithPassword(config.Password))
+	}
+	return p, nil
+}
+
+// authorities returns the certificates in a file, nil for none.
+func authorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // stands for the system's
+	}
+	certificates, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(certificates) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", path)
+	}
+	return pool, nil
+}
+
+// Deliver takes a letter to the mail server, on a connection of its own. The
+// context bounds how long that may take.
+func (p *Postman) Deliver(ctx context.Context, letter core.Letter) error {
+	message, err := p.message(letter)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	client, err := mail.NewClient(p.host, append(slices.Clip(p.options),
+		mail.WithDialContextFunc(func(dialling context.Context, network, _ string) (net.Conn, error) {
+			conn, err := p.dial(dialling, network)
+			if err == nil {
+				// Once it is connected the library looks at no context, and it leaves the
+				// connection open when something fails.
+				context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
+		}))...)
+	if err != nil {
+		return fmt.Errorf("prepare to send: %w", err)
+	}
+	session, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return away(err)
+	}
+	err = client.SendWithSMTPClient(session, message)
+	if message.IsDelivered() {
+		_, _ = session.Text.Cmd("QUIT") // for politeness; nobody waits for an answer
+		return nil
+	}
+	return undelivered(err)
+}
+
+// dial connects to the server.
+func (p *Postman) dial(ctx context.Context, network string) (net.Conn, error) {
+	var dialer net.Dialer
+	if p.implicit {
+		secure := tls.Dialer{NetDialer: &dialer, Config: p.tls}
+		return secure.DialContext(ctx, network, p.address)
+	}
+	return dialer.DialContext(ctx, network, p.address)
+}
+
+// message writes a letter as it is sent.
+func (p *Postman) message(letter core.Letter) (*mail.Msg, error) {
+	to, err := netmail.ParseAddress(letter.To)
+	if err != nil || to.Name != "" || strings.ContainsAny(letter.To+letter.Subject, "\r\n") {
+		return nil, fault.New(fault.Refused, "The letter's address or subject is none.")
+	}
+	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
+	m.FromMailAddress(p.from)
+	m.ToMailAddress(to)
+	m.Subject(letter.Subject)
+	m.SetDate()
+	m.SetMessageIDWithValue(letter.ID.String() + "@" + p.domain)
+	// Nobody's out-of-office note is to answer (RFC 3834).
+	m.SetGenHeader("Auto-Submitted", "auto-generated")
+	m.SetGenHeader(mail.HeaderXAutoResponseSuppress, "All")
+	m.SetBodyString(mail.TypeTextPlain, letter.Text)
+	return m, nil
+}
+
+// away returns the fault of a server that takes nothing from us. What it said may
+// hold an address, so only its number is told.
+func away(err error) error {
+	if said, ok := errors.AsType[*textproto.Error](err); ok {
+		err = fmt.Errorf("it answers %d before any e-mail", said.Code)
+	}
+	return fault.Down("mail server", err)
+}
+
+// undelivered returns why a letter was not taken. A server that finds fault with
+// the sender finds it with all letters, and the operator can mend it.
+func undelivered(err error) error {
+	failed, ok := errors.AsType[*mail.SendError](err)
+	if !ok {
+		return fault.Down("mail server", errors.New("it broke off"))
+	}
+	reason, code := failed.Reason, failed.ErrorCode()
+	cause := fmt.Errorf("%s: it answers %d %s", reason, code, failed.EnhancedStatusCode())
+	switch {
+	case code == 0:
+		return fault.Down("mail server", fmt.Errorf("%s: it broke off", reason))
+	case reason != mail.ErrSMTPRcptTo && reason != mail.ErrSMTPData && reason != mail.ErrSMTPDataClose || code == 421:
+		return fault.Down("mail server", cause)
+	case code >= 500:
+		return &fault.Error{Kind: fault.Refused, Message: "The mail server does not take this e-mail.", Cause: cause}
+	default:
+		return cause
+	}
+}
