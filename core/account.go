@@ -22,6 +22,13 @@ type PasswordChange struct {
 	Keep uuid.UUID
 }
 
+// EmailChange is an e-mail address that takes the place of another.
+type EmailChange struct {
+	Email, EmailKey string
+	// Tell has the address before told of it, and the fresh one asked to be verified.
+	Tell bool
+}
+
 // AccountStore changes what users change of their own accounts. Methods that take
 // a proof return ErrPasswordChanged, and change nothing of the account, unless the
 // password is still the one that was shown; methods that take none return
@@ -38,7 +45,7 @@ type AccountStore interface {
 	// SetEmail gives a user another e-mail address, which is not verified then; one
 	// that is the same stays as it is. It returns a Duplicate fault that names the
 	// field email when it is taken.
-	SetEmail(ctx context.Context, proof Proof, email, emailKey string) (User, error)
+	SetEmail(ctx context.Context, proof Proof, change EmailChange) (User, error)
 
 	// SetPassword replaces a password's hash and ends sessions.
 	SetPassword(ctx context.Context, change PasswordChange) error
@@ -62,11 +69,13 @@ type Accounts struct {
 	store     accountStore
 	logins    *Logins
 	passwords *Passwords
+	mail      bool
 }
 
-// NewAccounts returns the accounts kept in a store.
-func NewAccounts(store accountStore, logins *Logins, passwords *Passwords) *Accounts {
-	return &Accounts{store: store, logins: logins, passwords: passwords}
+// NewAccounts returns the accounts kept in a store. With mail, a change of an e-mail
+// address is told by e-mail.
+func NewAccounts(store accountStore, logins *Logins, passwords *Passwords, mail bool) *Accounts {
+	return &Accounts{store: store, logins: logins, passwords: passwords, mail: mail}
 }
 
 // Rename gives the caller another nickname.
@@ -87,7 +96,8 @@ func (a *Accounts) SetAvatar(ctx context.Context, caller Caller, texture Texture
 }
 
 // ChangeEmail gives the caller another e-mail address. It returns an Invalid fault
-// about the field password if that is wrong.
+// about the field password if that is wrong. A site that sends e-mail tells the
+// address before, and asks for the fresh one to be verified.
 func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, password string, from netip.Prefix) (User, error) {
 	address, err := email(address)
 	if err != nil {
@@ -95,7 +105,7 @@ func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, pass
 	}
 	var user User
 	err = a.withPassword(ctx, caller, "password", password, from, func(proof Proof) (err error) {
-		user, err = a.store.SetEmail(ctx, proof, address, fold.Key(address))
+		user, err = a.store.SetEmail(ctx, proof, EmailChange{Email: address, EmailKey: fold.Key(address), Tell: a.mail})
 		return err
 	})
 	return user, err

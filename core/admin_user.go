@@ -18,7 +18,7 @@ type UserAdminStore interface {
 	SetNicknameBy(ctx context.Context, by Authority, user UserID, nickname string) (User, error)
 
 	// SetEmailBy gives a user another e-mail address, as SetEmail does.
-	SetEmailBy(ctx context.Context, by Authority, user UserID, email, emailKey string) (User, error)
+	SetEmailBy(ctx context.Context, by Authority, user UserID, change EmailChange) (User, error)
 
 	// SetPasswordBy replaces the hash of a user's password, and ends all their
 	// sessions.
@@ -113,13 +113,14 @@ func (a *Accounts) RenameBy(ctx context.Context, by Authority, user UserID, nick
 	return a.store.SetNicknameBy(ctx, by, user, nickname)
 }
 
-// ChangeEmailBy has an administrator give a user another e-mail address.
+// ChangeEmailBy has an administrator give a user another e-mail address. A site that
+// sends e-mail tells of it as of a change of the user's own.
 func (a *Accounts) ChangeEmailBy(ctx context.Context, by Authority, user UserID, address string) (User, error) {
 	address, err := email(address)
 	if err != nil {
 		return User{}, err
 	}
-	return a.store.SetEmailBy(ctx, by, user, address, fold.Key(address))
+	return a.store.SetEmailBy(ctx, by, user, EmailChange{Email: address, EmailKey: fold.Key(address), Tell: a.mail})
 }
 
 // ResetPasswordBy has an administrator give a user another password, and ends all

@@ -68,6 +68,11 @@ type UserStore interface {
 	// SetPermission changes what a user may do; without such a user it returns a
 	// NotFound fault. When it lifts a ban it ends the user's sessions.
 	SetPermission(ctx context.Context, user UserID, permission Permission) error
+
+	// QueueRegistration keeps a user who is not added before a link is opened that it
+	// has sent to their address. It does the same whether or not that is taken, and
+	// returns a Duplicate fault that names the field player_name when that is taken.
+	QueueRegistration(ctx context.Context, user NewUser) error
 }
 
 // Users registers people.
@@ -94,6 +99,28 @@ type Registration struct {
 // Register adds a user. It returns an Invalid fault that names every wrong
 // field, or a Duplicate fault when the e-mail or the player's name is taken.
 func (u *Users) Register(ctx context.Context, r Registration) (Credentials, error) {
+	fresh, err := u.newUser(ctx, r)
+	if err != nil {
+		return Credentials{}, err
+	}
+	user, err := u.store.CreateUser(ctx, fresh)
+	return Credentials{User: user, PasswordHash: fresh.PasswordHash}, err
+}
+
+// Apply has a link sent to an address that adds the user. Whether somebody has the
+// address shows neither in what it returns nor in the time it takes; they are told
+// by e-mail. It returns an Invalid fault that names every wrong field, or a
+// Duplicate fault when the player's name is taken.
+func (u *Users) Apply(ctx context.Context, r Registration) error {
+	fresh, err := u.newUser(ctx, r)
+	if err != nil {
+		return err
+	}
+	return u.store.QueueRegistration(ctx, fresh)
+}
+
+// newUser checks what somebody says of themself, and makes a user of it.
+func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	var wrong fieldFaults
 	address, err := email(r.Email)
 	wrong.add(err)
@@ -106,18 +133,14 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 		wrong.add(err)
 	}
 	if err := wrong.fault(); err != nil {
-		return Credentials{}, err
+		return NewUser{}, err
 	}
 
 	hash, err := u.passwords.Hash(ctx, r.Password)
-	if err != nil {
-		return Credentials{}, err
-	}
-	user, err := u.store.CreateUser(ctx, NewUser{
+	return NewUser{
 		Email: address, EmailKey: fold.Key(address), Nickname: nickname, PasswordHash: hash,
 		Permission: r.Permission, Score: u.scores.Registration, Verified: r.Verified, Player: player,
-	})
-	return Credentials{User: user, PasswordHash: hash}, err
+	}, err
 }
 
 // ByEmail returns the user with an e-mail address, in any case, or a NotFound

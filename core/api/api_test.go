@@ -142,7 +142,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 	logins := core.NewLogins(db, passwords, s.setup.Logins, s.clock)
 	return db, api.Parts{
 		Users:         core.NewUsers(db, passwords, names, s.setup.Scores),
-		Accounts:      core.NewAccounts(db, logins, passwords),
+		Accounts:      core.NewAccounts(db, logins, passwords, false),
 		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),
 		Players:       core.NewPlayers(db, names, s.setup.Quotas, s.setup.Scores),
 		Closets:       core.NewClosets(db, s.setup.Quotas, s.setup.Scores),

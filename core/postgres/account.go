@@ -79,22 +79,38 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	return row.User, nil
 }
 
-// Without a password's hash it need not be the same, here and below: that is for
+// updateEmail runs after the user is locked, and so sees the address before. Without
+// a password's hash it need not be the same, here and below: that is for
 // administrators.
 const updateEmail = `
-	UPDATE users u SET email = $3, email_key = $4, verified = verified AND email = $3
-	WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
-	RETURNING ` + userColumns
+	WITH before AS (
+		SELECT uid, email, email_key FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
+	), u AS (
+		UPDATE users u SET email = $3, email_key = $4, verified = verified AND u.email = $3
+		FROM before b WHERE u.uid = b.uid
+		RETURNING u.*
+	), ` + tellOfChange + `
+	SELECT ` + userColumns + ` FROM u`
+
+// tellOfChange queues, if $5 says so, what a change of addresses has mailed: a word
+// to the one before, as in a CTE before, and a link to the one after, as in u.
+const tellOfChange = `told AS (
+		INSERT INTO mails (purpose, email, email_key)
+		SELECT 'change', b.email, b.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email <> b.email
+		UNION ALL
+		SELECT 'verification', u.email, u.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email <> b.email
+	)`
 
 // SetEmail gives a user another e-mail address.
-func (db *DB) SetEmail(ctx context.Context, proof core.Proof, email, emailKey string) (core.User, error) {
-	return setEmail(ctx, db.pool, proof, email, emailKey)
+func (db *DB) SetEmail(ctx context.Context, proof core.Proof, change core.EmailChange) (core.User, error) {
+	return setEmail(ctx, db.pool, proof, change)
 }
 
-func setEmail(ctx context.Context, on asker, proof core.Proof, email, emailKey string) (core.User, error) {
+func setEmail(ctx context.Context, on asker, proof core.Proof, change core.EmailChange) (core.User, error) {
 	users, err := collect[core.User](ctx, on,
 		statement{deleteAttempt, []any{proof.Attempt}},
-		statement{updateEmail, []any{proof.ID, proof.PasswordHash, email, emailKey}},
+		statement{lockUserToDelete, []any{proof.ID}}, // which is what a change of the key locks
+		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Tell}},
 	)
 	if violates(err) == "users_email_key" {
 		return core.User{}, taken("email", "There is an account with this e-mail address already.")

@@ -346,9 +346,9 @@ func TestSetEmailNeedsThePassword(t *testing.T) {
 	ann := addUser(t, db, "ann")
 	stale := proofOf(ann)
 	stale.PasswordHash = "another"
-	_, err := db.SetEmail(t.Context(), stale, "b@example.com", "b@example.com")
+	_, err := db.SetEmail(t.Context(), stale, core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"})
 	wantKind(t, err, fault.Unauthenticated)
-	if got := must(db.SetEmail(t.Context(), proofOf(ann), "b@example.com", "b@example.com"))(t); got.Email != "b@example.com" {
+	if got := must(db.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"}))(t); got.Email != "b@example.com" {
 		t.Errorf("the address is %s", got.Email)
 	}
 }

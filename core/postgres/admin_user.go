@@ -70,12 +70,12 @@ func (db *DB) SetNicknameBy(ctx context.Context, by core.Authority, user core.Us
 }
 
 // SetEmailBy gives a user another e-mail address.
-func (db *DB) SetEmailBy(ctx context.Context, by core.Authority, user core.UserID, email, emailKey string) (core.User, error) {
+func (db *DB) SetEmailBy(ctx context.Context, by core.Authority, user core.UserID, change core.EmailChange) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
 		"user.email",
 		func(u core.User) any { return u.Email },
 		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
-			return setEmail(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}}, email, emailKey)
+			return setEmail(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}}, change)
 		},
 	})
 }

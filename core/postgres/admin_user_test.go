@@ -22,7 +22,7 @@ var usersActs = map[string]func(context.Context, core.UserAdminStore, core.Autho
 		return err
 	},
 	"user.email": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetEmailBy(ctx, by, user, "zoe@example.com", "zoe@example.com")
+		_, err := db.SetEmailBy(ctx, by, user, core.EmailChange{Email: "zoe@example.com", EmailKey: "zoe@example.com"})
 		return err
 	},
 	"user.password": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {

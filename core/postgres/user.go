@@ -30,23 +30,36 @@ const insertUser = `
 	)
 	SELECT ` + userColumns + ` FROM u`
 
+// addition is the statement that adds a user.
+func addition(user core.NewUser) statement {
+	return statement{insertUser, []any{
+		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score,
+	}}
+}
+
 // CreateUser adds a user, with a first player if one is named.
 func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, error) {
-	users, err := collect[core.User](ctx, db.pool, statement{insertUser, []any{
-		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score,
-	}})
-	switch violates(err) {
-	case "users_email_key":
-		return core.User{}, taken("email", "There is an account with this e-mail address already.")
-	case "players_name_key":
-		return core.User{}, taken("player_name", "A player of this name exists already.")
-	}
+	users, err := collect[core.User](ctx, db.pool, addition(user))
 	if err != nil {
-		return core.User{}, failure("add a user", err)
+		return core.User{}, notAdded(err)
 	}
 	db.ring()
 	return users[0], nil
 }
+
+// notAdded returns why a user could not be added.
+func notAdded(err error) error {
+	switch violates(err) {
+	case "users_email_key":
+		return taken("email", "There is an account with this e-mail address already.")
+	case "players_name_key":
+		return errPlayerTaken
+	default:
+		return failure("add a user", err)
+	}
+}
+
+var errPlayerTaken = taken("player_name", "A player of this name exists already.")
 
 // taken returns the Duplicate fault of a field whose value is in use.
 func taken(field, sentence string) error {

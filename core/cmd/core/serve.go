@@ -142,7 +142,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 	tokens := core.NewTokens(c.TokenKeys, c.TokenIssuer, c.TokenTTL, time.Now)
 	return api.Parts{
 		Users:         core.NewUsers(db, passwords, names, c.Scores),
-		Accounts:      core.NewAccounts(db, logins, passwords),
+		Accounts:      core.NewAccounts(db, logins, passwords, false),
 		Sessions:      core.NewSessions(db, logins, tokens, c.SessionLimits, time.Now),
 		Players:       core.NewPlayers(db, names, c.Quotas, c.Scores),
 		Closets:       core.NewClosets(db, c.Quotas, c.Scores),

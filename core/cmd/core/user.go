@@ -87,7 +87,7 @@ func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 	}
 	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
 		passwords := core.NewPasswords()
-		if err := core.NewAccounts(db, nil, passwords).ResetPassword(ctx, user.ID, password); err != nil {
+		if err := core.NewAccounts(db, nil, passwords, false).ResetPassword(ctx, user.ID, password); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)

@@ -1,0 +1,121 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
+)
+
+// LinkStore keeps what links in e-mails stand for, and has them sent. Methods that
+// take the hash of a token return ErrLink, and change nothing, unless it is of that
+// purpose, has not expired, and the user still has the address and the password
+// that they had when it was sent. What a method does makes the token, and all like
+// it, work no longer.
+type LinkStore interface {
+	// QueueReset has a link sent that resets the password of whoever has an e-mail
+	// address, if anybody has. It does the same whether or not.
+	QueueReset(ctx context.Context, email, emailKey string) error
+
+	// QueueVerification has a link sent that verifies the address which a user has,
+	// unless it is verified. It returns a TooMany fault when as many went there in the
+	// last hour as may; 0 stands for any number.
+	QueueVerification(ctx context.Context, user UserID, perHour int, now time.Time) error
+
+	// VerifyEmail marks a user's address as verified.
+	VerifyEmail(ctx context.Context, token LinkHash, now time.Time) error
+
+	// CheckReset changes nothing.
+	CheckReset(ctx context.Context, token LinkHash, now time.Time) error
+
+	// ResetPassword replaces the hash of a user's password, ends all their sessions
+	// and marks the address as verified: they have read its mail.
+	ResetPassword(ctx context.Context, token LinkHash, hash string, now time.Time) error
+
+	// ConfirmRegistration adds the user of a registration, whose address is verified,
+	// with a score. When the player's name is taken by now, it adds no player. It
+	// returns a Duplicate fault when the address is taken by now.
+	ConfirmRegistration(ctx context.Context, token LinkHash, score int64, now time.Time) error
+}
+
+// ErrLink is the fault of a link that does not work, for whatever reason.
+var ErrLink = fault.New(fault.NotFound, "This link does not work: it was used, or has expired, or the e-mail address or the password has changed since. Please ask for another one.")
+
+// ErrNoMail is the fault of whatever needs e-mail, at a site that sends none.
+var ErrNoMail = fault.New(fault.Refused, "This site sends no e-mail.")
+
+// Links let people do by e-mail what takes proof that they read the mail of an
+// address: verify it, get another password, or bring an account to life. A nil
+// *Links is of a site that sends no e-mail: all methods return ErrNoMail.
+type Links struct {
+	store     LinkStore
+	passwords *Passwords
+	config    MailConfig
+	scores    Scores
+	now       Clock
+}
+
+// NewLinks returns the links kept in a store.
+func NewLinks(store LinkStore, passwords *Passwords, config MailConfig, scores Scores, now Clock) *Links {
+	return &Links{store: store, passwords: passwords, config: config, scores: scores, now: now}
+}
+
+// AskVerification has a link sent that verifies the caller's address.
+func (l *Links) AskVerification(ctx context.Context, caller Caller) error {
+	switch {
+	case l == nil:
+		return ErrNoMail
+	case caller.Verified:
+		return fault.New(fault.Refused, "Your e-mail address is verified already.")
+	default:
+		return l.store.QueueVerification(ctx, caller.ID, l.config.PerHour, l.now())
+	}
+}
+
+// Verify does what a link is for that was sent to an address: it verifies the
+// address, or makes the account that was registered with it, and says which.
+func (l *Links) Verify(ctx context.Context, token string) (registered bool, err error) {
+	if l == nil {
+		return false, ErrNoMail
+	}
+	hash := hashOf(token)
+	if err := l.store.VerifyEmail(ctx, hash, l.now()); fault.KindOf(err) != fault.NotFound {
+		return false, err
+	}
+	return true, l.store.ConfirmRegistration(ctx, hash, l.scores.Registration, l.now())
+}
+
+// AskReset has a link sent that resets the password of whoever has an e-mail
+// address. Whether anybody has shows neither in what it returns nor in the time it
+// takes.
+func (l *Links) AskReset(ctx context.Context, address string) error {
+	if l == nil {
+		return ErrNoMail
+	}
+	address, err := email(address)
+	if err != nil {
+		return err
+	}
+	return l.store.QueueReset(ctx, address, fold.Key(address))
+}
+
+// ResetPassword gives whoever has a link another password, and ends all their
+// sessions.
+func (l *Links) ResetPassword(ctx context.Context, token, fresh string) error {
+	if l == nil {
+		return ErrNoMail
+	}
+	if err := checkPassword("password", fresh); err != nil {
+		return err
+	}
+	// A hash takes long, so nobody gets one for a token that was made up.
+	if err := l.store.CheckReset(ctx, hashOf(token), l.now()); err != nil {
+		return err
+	}
+	hash, err := l.passwords.Hash(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	return l.store.ResetPassword(ctx, hashOf(token), hash, l.now())
+}

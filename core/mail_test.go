@@ -1,0 +1,502 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/core/smtp"
+	"github.com/veneer-skins/veneer/core/smtp/smtptest"
+)
+
+// office is a site that sends e-mail, with its mail server.
+type office struct {
+	*smtptest.Server
+	conn   *pgx.Conn
+	db     *postgres.DB
+	now    *atomic.Int64 // Unix time, in seconds
+	config core.MailConfig
+	log    *journal
+}
+
+// journal is a log that several may write.
+type journal struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lines.Write(line)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lines.String()
+}
+
+func newOffice(t *testing.T) office {
+	t.Helper()
+	address := postgrestest.URL(t)
+	o := office{
+		smtptest.Start(t, smtptest.Options{StartTLS: true, User: "operator", Password: "hunter2"}),
+		postgrestest.Conn(t, address), postgrestest.Connect(t, address), new(atomic.Int64),
+		core.MailConfig{Site: "Skins & More", URL: "https://skins.example.org/", Verification: 24 * time.Hour, Reset: time.Hour, PerHour: 5, RetryFor: 24 * time.Hour},
+		&journal{},
+	}
+	o.now.Store(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC).Unix())
+	t.Cleanup(func() {
+		for _, secret := range []string{"@example.com", "token=", "hunter2"} {
+			if strings.Contains(o.log.String(), secret) {
+				t.Errorf("the log tells %q:\n%s", secret, o.log)
+			}
+		}
+	})
+	return o
+}
+
+// core returns the outbox of one more core.
+func (o office) core(t *testing.T) *core.Outbox {
+	t.Helper()
+	const timeout = 10 * time.Second
+	postman, err := smtp.New(smtp.Config{
+		Host: o.Host, Port: o.Port, TLS: "starttls", CA: o.CA, User: "operator", Password: "hunter2", From: "noreply@skins.example.org", Timeout: timeout,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return core.NewOutbox(o.db, postman, o.config, timeout, slog.New(slog.NewTextHandler(o.log, nil)), o.clock)
+}
+
+func (o office) clock() time.Time { return time.Unix(o.now.Load(), 0) }
+
+func (o office) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := o.conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o office) count(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := o.conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (o office) addUser(t *testing.T, name string) core.User {
+	t.Helper()
+	user, err := o.db.CreateUser(t.Context(), core.NewUser{
+		Email: name + "@Example.com", EmailKey: strings.ToLower(name) + "@example.com", Nickname: "<b>Evil", PasswordHash: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+// queue puts a mail into the outbox.
+func (o office) queue(t *testing.T, purpose core.Purpose, email string) {
+	t.Helper()
+	o.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, lower($2))", purpose, email)
+}
+
+// drain sends what is due, and returns what has arrived then, in the order of the
+// addresses.
+func (o office) drain(t *testing.T, outbox *core.Outbox) []smtptest.Mail {
+	t.Helper()
+	before := len(o.Mails())
+	if _, err := outbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	arrived := o.Mails()[before:]
+	slices.SortFunc(arrived, func(a, b smtptest.Mail) int { return strings.Compare(a.To, b.To) })
+	return arrived
+}
+
+var token = regexp.MustCompile(`#token=([\w-]{43})\n`)
+
+// shown returns a mail as a reader sees it, with its token left out, which must be
+// one that the database knows the hash of.
+func (o office) shown(t *testing.T, m smtptest.Mail) string {
+	t.Helper()
+	text := m.Text
+	if found := token.FindStringSubmatch(text); found != nil {
+		text = strings.Replace(text, found[1], "T", 1)
+		hash := sha256.Sum256([]byte(found[1]))
+		if n := o.count(t, "SELECT count(*) FROM mail_tokens WHERE hash = $1", hash[:]); n != 1 {
+			t.Errorf("of the token in the mail to %s there are %d hashes", m.To, n)
+		}
+	}
+	return m.To + "\n" + m.Subject(t) + "\n" + text
+}
+
+func TestLetters(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.addUser(t, "Ann")
+	o.addUser(t, "Ben")
+	o.exec(t, "UPDATE users SET verified = true WHERE email_key = 'ben@example.com'")
+	for _, name := range []string{"ann", "dan"} {
+		if err := o.db.QueueRegistration(t.Context(), core.NewUser{Email: name + "@example.com", EmailKey: name + "@example.com", Nickname: "<b>Evil", PasswordHash: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.queue(t, core.ForVerification, "Ann@Example.com")
+	o.queue(t, core.ForVerification, "Ben@Example.com") // who is verified
+	o.queue(t, core.ForVerification, "ann@example.com") // which is not how she writes it
+	o.queue(t, core.ForReset, "BEN@example.com")
+	o.queue(t, core.ForReset, "nobody@example.com")
+	o.queue(t, core.ForChange, "cat@example.com")
+
+	var got []string
+	for _, m := range o.drain(t, o.core(t)) {
+		got = append(got, o.shown(t, m))
+	}
+	slices.Sort(got)
+	const signature = "\n\nSkins & More\nhttps://skins.example.org/\n"
+	want := []string{
+		"Ann@Example.com\nSkins & More: Verify your e-mail address\nPlease verify that this e-mail address of your account at Skins & More is yours. To do so, open this link:\n\n" +
+			"https://skins.example.org/verify#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. If you have no account there, you need do nothing." + signature,
+		"Ann@Example.com\nSkins & More: You have an account already\nSomebody, perhaps you, has tried to make an account at Skins & More with this e-mail address. " +
+			"There is one already, and nothing was changed.\n\nIf it was you, sign in; if you have forgotten your password, ask for a new one there. If it was not you, you need do nothing." + signature,
+		"Ben@Example.com\nSkins & More: Choose a new password\nSomebody, most likely you, has asked for a new password for your account at Skins & More. To choose one, open this link:\n\n" +
+			"https://skins.example.org/reset#token=T\n\nThe link works once, until 2031-02-03 05:05 UTC. If it was not you who asked, you need do nothing: your password stays as it is. " +
+			"Do not pass the link on." + signature,
+		"cat@example.com\nSkins & More: Your e-mail address was changed\nAn account at Skins & More had this e-mail address, and now has another one. From here on this address does not sign in to it.\n\n" +
+			"If you did not change it, somebody else did who is signed in as you, or an administrator. Please tell those who run Skins & More at once." + signature,
+		"dan@example.com\nSkins & More: Confirm your registration\nSomebody, most likely you, wants an account at Skins & More with this e-mail address. To make it, open this link:\n\n" +
+			"https://skins.example.org/verify#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. Then sign in with the password that you chose. " +
+			"If it was not you who asked, you need do nothing, and there will be no account." + signature,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the mails (-want +got):\n%s", diff)
+	}
+	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
+		t.Errorf("%d mails are left", n)
+	}
+	if n := o.count(t, "SELECT count(*) FROM mail_tokens"); n != 3 {
+		t.Errorf("there are %d tokens; want 3", n)
+	}
+}
+
+// However many cores send at once, each mail comes once.
+func TestSeveralCoresSendEachMailOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	const mails = 60
+	for i := range mails {
+		o.queue(t, core.ForChange, fmt.Sprintf("user%d@example.com", i))
+	}
+	var cores sync.WaitGroup
+	for range 3 {
+		outbox := o.core(t)
+		cores.Go(func() {
+			if _, err := outbox.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	cores.Wait()
+	came := map[string]int{}
+	for _, m := range o.Mails() {
+		came[m.To]++
+	}
+	for to, times := range came {
+		if times != 1 {
+			t.Errorf("to %s it came %d times", to, times)
+		}
+	}
+	if len(came) != mails {
+		t.Errorf("%d mails came; want %d", len(came), mails)
+	}
+}
+
+// A core that dies with a mail in its hands loses none: another one takes over.
+func TestMailsOfADeadCoreAreSent(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.queue(t, core.ForChange, "ann@example.com")
+	if claimed, err := o.db.ClaimMails(t.Context(), 10, time.Minute); err != nil || len(claimed) != 1 {
+		t.Fatalf("claimed %v, %v; want one", claimed, err)
+	}
+	outbox := o.core(t)
+	if came := o.drain(t, outbox); len(came) != 0 {
+		t.Errorf("%d mails came that another core is about to send", len(came))
+	}
+	if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at BETWEEN now() + interval '50 s' AND now() + interval '60 s'"); n != 1 {
+		t.Error("the mail is not held for the lease")
+	}
+	o.exec(t, "UPDATE mails SET due_at = now()")
+	if came := o.drain(t, outbox); len(came) != 1 {
+		t.Errorf("%d mails came; want 1", len(came))
+	}
+}
+
+// Nothing is lost while the mail server is away.
+func TestMailsWaitForTheServer(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for i := range 10 {
+		o.queue(t, core.ForChange, fmt.Sprintf("user%d@example.com", i))
+	}
+	outbox := o.core(t)
+	o.Stop()
+	if dealt, err := outbox.Drain(t.Context()); err == nil || dealt > 4 {
+		t.Errorf("without a server %d mails were tried, %v; want one round, and an error", dealt, err)
+	}
+	if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at <= now() + interval '1 s'"); n != 10 {
+		t.Errorf("%d mails are due soon; want all 10", n)
+	}
+	o.Restart(t)
+	o.exec(t, "UPDATE mails SET due_at = now()")
+	if came := o.drain(t, outbox); len(came) != 10 {
+		t.Errorf("%d mails came; want 10", len(came))
+	}
+}
+
+// failing has the server answer the end of mails to an address.
+func (o office) failing(address, reply string) {
+	o.Reply(func(command string) string {
+		if strings.HasPrefix(command, "RCPT") && strings.Contains(command, address) {
+			return reply
+		}
+		return ""
+	})
+}
+
+// What the server does not take now comes later, and later yet, with the same
+// Message-ID; other mails are not held up.
+func TestMailsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.addUser(t, "ann")
+	o.queue(t, core.ForReset, "ann@example.com")
+	o.queue(t, core.ForChange, "ben@example.com")
+	var id uuid.UUID
+	if err := o.conn.QueryRow(t.Context(), "SELECT id FROM mails WHERE purpose = 'reset'").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	outbox := o.core(t)
+	o.failing("ann@Example.com", "450 4.2.0 ann@example.com is greylisted")
+	if came := o.drain(t, outbox); len(came) != 1 || came[0].To != "ben@example.com" {
+		t.Fatalf("%v came; want the other one", came)
+	}
+	due := func(from, to string) {
+		t.Helper()
+		if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at BETWEEN now() + $1::interval AND now() + $2::interval", from, to); n != 1 {
+			t.Errorf("the mail is not due in %s to %s", from, to)
+		}
+	}
+	due("10 s", "30 s")
+	o.exec(t, "UPDATE mails SET due_at = now(), queued_at = now() - interval '10 min'")
+	o.drain(t, outbox)
+	due("5 min", "10 min")
+	o.exec(t, "UPDATE mails SET due_at = now(), queued_at = now() - interval '10 h'")
+	o.drain(t, outbox)
+	due("29 min", "60 min")
+
+	o.Reply(nil)
+	o.exec(t, "UPDATE mails SET due_at = now()")
+	came := o.drain(t, outbox)
+	if len(came) != 1 || came[0].Header.Get("Message-Id") != "<"+id.String()+"@skins.example.org>" {
+		t.Fatalf("%v came; want the mail %s", came, id)
+	}
+	o.shown(t, came[0])
+	if n := o.count(t, "SELECT count(*) FROM mails_sent WHERE purpose = 'reset'"); n != 1 {
+		t.Errorf("a mail that was tried again counts %d times", n)
+	}
+}
+
+func TestMailsAreGivenUp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	outbox := o.core(t)
+	f := func(what, reply, age string, left int) {
+		t.Helper()
+		o.exec(t, "DELETE FROM mails")
+		o.queue(t, core.ForChange, "ann@example.com")
+		o.exec(t, "UPDATE mails SET queued_at = now() - $1::interval", age)
+		o.failing("ann@example.com", reply)
+		if came := o.drain(t, outbox); len(came) != 0 {
+			t.Errorf("%s: it came", what)
+		}
+		if n := o.count(t, "SELECT count(*) FROM mails"); n != left {
+			t.Errorf("%s: %d mails are left; want %d", what, n, left)
+		}
+	}
+	f("no such user", "550 5.1.1 no ann@example.com", "0", 0)
+	f("young", "450 4.2.0 no ann@example.com", "22 h", 1)
+	f("about to be too old", "450 4.2.0 no ann@example.com", "23 h 59 min 50 s", 0)
+	f("too old", "", "25 h", 0)
+	if n := strings.Count(o.log.String(), "an e-mail is given up"); n != 3 {
+		t.Errorf("the log tells of %d mails given up; want 3:\n%s", n, o.log)
+	}
+}
+
+// Nobody gets more than a few mails of a kind in an hour, whoever asks for them,
+// from however many cores.
+func TestMailsToAnAddressAreLimited(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.addUser(t, "ann")
+	for range 8 {
+		o.queue(t, core.ForReset, "ann@example.com")
+		o.queue(t, core.ForReset, "ANN@example.com")
+	}
+	o.queue(t, core.ForVerification, "ann@Example.com")
+	o.queue(t, core.ForChange, "ann@example.com")
+	var cores sync.WaitGroup
+	for range 2 {
+		outbox := o.core(t)
+		cores.Go(func() {
+			if _, err := outbox.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	cores.Wait()
+	if n := len(o.Mails()); n != 5+2 {
+		t.Errorf("%d mails came; want 5 of a kind, and one each of two others", n)
+	}
+	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
+		t.Errorf("%d mails are left", n)
+	}
+
+	outbox := o.core(t)
+	o.now.Add(59 * 60)
+	o.queue(t, core.ForReset, "ann@example.com")
+	if came := o.drain(t, outbox); len(came) != 0 {
+		t.Error("a sixth mail came within the hour")
+	}
+	o.now.Add(2 * 60)
+	o.queue(t, core.ForReset, "ann@example.com")
+	if came := o.drain(t, outbox); len(came) != 1 {
+		t.Error("after an hour there came no mail")
+	}
+
+	o.config.PerHour = 0
+	unlimited := o.core(t)
+	for range 10 {
+		o.queue(t, core.ForChange, "ann@example.com")
+	}
+	if came := o.drain(t, unlimited); len(came) != 10 {
+		t.Errorf("%d mails came; want 10", len(came))
+	}
+}
+
+// What mails leave behind goes when nobody needs it.
+func TestMailsAreTrimmed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.addUser(t, "ann")
+	outbox := o.core(t)
+	register := func(name string) {
+		t.Helper()
+		if err := o.db.QueueRegistration(t.Context(), core.NewUser{Email: name + "@example.com", EmailKey: name + "@example.com", Nickname: "N", PasswordHash: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register("ann") // who has an account
+	register("ben")
+	o.queue(t, core.ForReset, "ann@example.com")
+	o.drain(t, outbox)
+	register("cat") // whose mail waits
+	trim := func(want, tokens, registrations, sent int) {
+		t.Helper()
+		if n, err := outbox.Trim(t.Context()); n != want || err != nil {
+			t.Errorf("%d trimmed, %v; want %d", n, err, want)
+		}
+		got := [3]int{o.count(t, "SELECT count(*) FROM mail_tokens"), o.count(t, "SELECT count(*) FROM registrations"), o.count(t, "SELECT count(*) FROM mails_sent")}
+		if got != [3]int{tokens, registrations, sent} {
+			t.Errorf("tokens, registrations and counts are %v; want %d, %d, %d", got, tokens, registrations, sent)
+		}
+	}
+	trim(1, 2, 2, 3) // the registration of an address that has an account
+	o.now.Add(3601)
+	trim(1, 1, 2, 0) // the token that resets
+	o.now.Add(23 * 3600)
+	trim(2, 0, 1, 0) // the token that confirms, and its registration
+}
+
+// Run sends what comes, and lets a delivery end when it is told to stop.
+func TestOutboxRuns(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	outbox, ended := o.core(t), make(chan struct{})
+	o.Reply(func(command string) string {
+		if command == "DATA" {
+			stop()
+		}
+		return ""
+	})
+	o.queue(t, core.ForChange, "ann@example.com")
+	go func() {
+		outbox.Run(ctx)
+		close(ended)
+	}()
+	<-ended
+	if n := len(o.Mails()); n != 1 {
+		t.Errorf("%d mails came; want 1", n)
+	}
+	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
+		t.Errorf("%d mails are left, and would come again", n)
+	}
+}
+
+// A server that comes back is told of once, and so is one that goes.
+func TestOutboxTellsOfTheServer(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.Stop()
+	o.queue(t, core.ForChange, "ann@example.com")
+	outbox := o.core(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		outbox.Run(ctx)
+		close(ended)
+	}()
+	await := func(text string) {
+		t.Helper()
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for !strings.Contains(o.log.String(), text) {
+			select {
+			case <-tick.C:
+			case <-ended:
+				t.Fatal("it ended by itself")
+			}
+		}
+	}
+	await("e-mail cannot be sent, it waits")
+	o.Restart(t)
+	await("e-mail is sent again")
+	o.Await(t, 1)
+	stop()
+	<-ended
+	if n := strings.Count(o.log.String(), "\n"); n != 2 {
+		t.Errorf("the log has %d lines; want 2:\n%s", n, o.log)
+	}
+}

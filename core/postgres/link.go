@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+var _ core.LinkStore = (*DB)(nil)
+
+const insertReset = `INSERT INTO mails (purpose, email, email_key) VALUES ('reset', $1, $2)`
+
+// QueueReset has a link sent that resets a password. It looks at no account.
+func (db *DB) QueueReset(ctx context.Context, email, emailKey string) error {
+	_, err := db.pool.Exec(ctx, insertReset, email, emailKey)
+	return failure("queue a reset", err)
+}
+
+const selectUnverified = `SELECT email_key FROM users WHERE uid = $1 AND NOT verified`
+
+// insertVerification counts mails that wait as if they were sent now. Two at once
+// may both find room; the outbox counts again.
+const insertVerification = `
+	WITH recent AS (
+		SELECT sent_at FROM mails_sent WHERE account = $2 AND purpose = 'verification' AND sent_at > $3::timestamptz - interval '1 hour'
+		UNION ALL
+		SELECT $3 FROM mails m JOIN users u USING (email_key)
+		WHERE u.uid = $1 AND m.purpose = 'verification' AND m.id NOT IN (SELECT id FROM mails_sent WHERE account = $2)
+	), queued AS (
+		INSERT INTO mails (purpose, email, email_key)
+		SELECT 'verification', email, email_key FROM users
+		WHERE uid = $1 AND NOT verified AND coalesce((SELECT count(*) < nullif($4, 0) FROM recent), true)
+		RETURNING id
+	)
+	SELECT EXISTS (SELECT FROM queued) AS queued, (SELECT min(sent_at) FROM recent) AS oldest`
+
+// QueueVerification has a link sent that verifies a user's address.
+func (db *DB) QueueVerification(ctx context.Context, user core.UserID, perHour int, now time.Time) error {
+	users, err := collect[struct{ EmailKey string }](ctx, db.pool, statement{selectUnverified, []any{user}})
+	if err != nil || len(users) == 0 {
+		return failure("read an address to verify", err)
+	}
+	account := sha256.Sum256([]byte(users[0].EmailKey))
+	rows, err := collect[struct {
+		Queued bool
+		Oldest *time.Time
+	}](ctx, db.pool, statement{insertVerification, []any{user, account[:], now, perHour}})
+	if err != nil {
+		return failure("queue a verification", err)
+	}
+	if row := rows[0]; !row.Queued && row.Oldest != nil {
+		return &fault.Error{
+			Kind: fault.TooMany, Message: "There were too many e-mails to your address. Please wait before you ask for another one.",
+			RetryAfter: max(time.Second, row.Oldest.Add(time.Hour).Sub(now)),
+		}
+	}
+	return nil
+}
+
+// linkOf finds the link of a purpose, by its token, that works at a moment.
+const linkOf = `
+	mail_tokens t JOIN users u ON u.uid = t.uid AND u.email = t.email AND sha256(convert_to(u.password_hash, 'UTF8')) = t.password
+	WHERE t.hash = $1 AND t.purpose = $2 AND t.expires_at > $3`
+
+// lockUserOfLink makes uses of a user's links come one after another.
+const lockUserOfLink = `
+	SELECT FROM users WHERE uid = (SELECT uid FROM mail_tokens WHERE hash = $1) FOR NO KEY UPDATE`
+
+// Both run after lockUserOfLink has waited, and so find no token that was used.
+const (
+	verifyEmail = `
+	WITH given AS (
+		SELECT u.uid FROM ` + linkOf + `
+	), used AS (
+		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid AND t.purpose = $2
+	)
+	UPDATE users u SET verified = true FROM given g WHERE u.uid = g.uid
+	RETURNING u.uid`
+
+	resetPassword = `
+	WITH given AS (
+		SELECT u.uid FROM ` + linkOf + `
+	), used AS (
+		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid
+	), ended AS (
+		DELETE FROM sessions s USING given g WHERE s.uid = g.uid
+	)
+	UPDATE users u SET password_hash = $4, verified = true FROM given g WHERE u.uid = g.uid
+	RETURNING u.uid`
+)
+
+// VerifyEmail marks an address as verified.
+func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Time) error {
+	users, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+		statement{lockUserOfLink, []any{token[:]}},
+		statement{verifyEmail, []any{token[:], core.ForVerification, now}},
+	)
+	_, err = only(users, failure("verify an address", err), core.ErrLink)
+	return err
+}
+
+const selectReset = `SELECT u.uid FROM ` + linkOf
+
+// CheckReset says whether a token resets a password.
+func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time) error {
+	users, err := collect[struct{ UID core.UserID }](ctx, db.pool, statement{selectReset, []any{token[:], core.ForReset, now}})
+	_, err = only(users, failure("look for a reset", err), core.ErrLink)
+	return err
+}
+
+// ResetPassword replaces a password's hash and ends all sessions.
+func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash string, now time.Time) error {
+	users, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+		statement{lockUserOfLink, []any{token[:]}},
+		statement{resetPassword, []any{token[:], core.ForReset, now, hash}},
+	)
+	_, err = only(users, failure("reset a password", err), core.ErrLink)
+	return err
+}
+
+// insertRegistration looks at no account.
+const insertRegistration = `
+	WITH kept AS (
+		INSERT INTO registrations (email, email_key, nickname, password_hash, player, player_key)
+		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $6)
+		RETURNING rid, email, email_key
+	)
+	INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM kept
+	RETURNING registration AS rid`
+
+// QueueRegistration keeps a user until a link is opened that it has sent.
+func (db *DB) QueueRegistration(ctx context.Context, user core.NewUser) error {
+	kept, err := collect[struct{ RID int64 }](ctx, db.pool, statement{insertRegistration, []any{
+		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Player.Name, user.Player.Key,
+	}})
+	_, err = only(kept, failure("keep a registration", err), errPlayerTaken)
+	return err
+}
+
+const (
+	// lockRegistrations locks all of an address, in an order: whoever confirms one of
+	// them deletes the others.
+	lockRegistrations = `
+	SELECT rid FROM registrations
+	WHERE email_key = (SELECT r.email_key FROM registrations r JOIN mail_tokens t ON t.registration = r.rid WHERE t.hash = $1)
+	ORDER BY rid FOR UPDATE`
+
+	selectRegistration = `
+	SELECT r.email, r.email_key, r.nickname, r.password_hash, r.player, r.player_key
+	FROM registrations r JOIN mail_tokens t ON t.registration = r.rid
+	WHERE t.hash = $1 AND t.expires_at > $2`
+
+	deleteRegistrations = `DELETE FROM registrations WHERE email_key = $1`
+)
+
+// ConfirmRegistration adds the user of a registration.
+func (db *DB) ConfirmRegistration(ctx context.Context, token core.LinkHash, score int64, now time.Time) error {
+	err := db.confirm(ctx, token, score, now, true)
+	if errors.Is(err, errPlayerTaken) {
+		err = db.confirm(ctx, token, score, now, false)
+	}
+	if err != nil {
+		return err
+	}
+	db.ring()
+	return nil
+}
+
+// confirm adds the user of a registration, with their player or without.
+func (db *DB) confirm(ctx context.Context, token core.LinkHash, score int64, now time.Time, player bool) error {
+	err := retry(func() error {
+		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+			var found []struct {
+				Email, EmailKey, Nickname, PasswordHash, Player, PlayerKey string
+			}
+			var batch pgx.Batch
+			batch.Queue(lockRegistrations, token[:])
+			statement{selectRegistration, []any{token[:], now}}.queue(&batch).Query(into(&found))
+			if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+				return err
+			}
+			r, err := only(found, nil, core.ErrLink)
+			if err != nil {
+				return err
+			}
+			user := core.NewUser{Email: r.Email, EmailKey: r.EmailKey, Nickname: r.Nickname, PasswordHash: r.PasswordHash, Verified: true, Score: score}
+			if player {
+				user.Player = core.NewPlayer{Name: r.Player, Key: r.PlayerKey}
+			}
+			batch = pgx.Batch{}
+			addition(user).queue(&batch)
+			batch.Queue(deleteRegistrations, r.EmailKey)
+			return tx.SendBatch(ctx, &batch).Close()
+		})
+	})
+	if err != nil {
+		return notAdded(err)
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+package postgres_test
+
+import (
+	"crypto/sha256"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// links is a database in which mails are opened.
+type links struct {
+	*postgres.DB
+	conn *pgx.Conn
+	now  time.Time
+	made byte
+}
+
+func newLinks(t *testing.T) *links {
+	t.Helper()
+	address := postgrestest.URL(t)
+	return &links{DB: postgrestest.Connect(t, address), conn: postgrestest.Conn(t, address), now: time.Now()}
+}
+
+func (l *links) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := l.conn.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *links) count(t *testing.T, sql string, args ...any) (n int) {
+	t.Helper()
+	if err := l.conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// mail queues a mail and opens it, and returns the token that it carries.
+func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkHash {
+	t.Helper()
+	email := name + "@example.com"
+	if purpose == core.ForRegistration {
+		if err := l.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "chosen by " + name, Player: player(name)}); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		l.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, $2)", purpose, email)
+	}
+	queued := must(l.ClaimMails(t.Context(), 10, time.Minute))(t)
+	if len(queued) != 1 {
+		t.Fatalf("%d mails are due; want 1", len(queued))
+	}
+	return l.open(t, queued[0])
+}
+
+func (l *links) open(t *testing.T, queued core.QueuedMail) core.LinkHash {
+	t.Helper()
+	l.made++
+	token := core.LinkHash(sha256.Sum256([]byte{l.made}))
+	must(l.OpenMail(t.Context(), core.Opening{
+		Mail: queued, Account: sha256.Sum256([]byte(queued.EmailKey)), Token: token, Now: l.now, Expires: l.now.Add(time.Hour),
+	}))(t)
+	if err := l.DropMail(t.Context(), queued.ID); err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// uses are all that a token could be used for.
+func (l *links) uses(t *testing.T, token core.LinkHash) map[core.Purpose]func() error {
+	t.Helper()
+	return map[core.Purpose]func() error{
+		core.ForVerification: func() error { return l.VerifyEmail(t.Context(), token, l.now) },
+		core.ForReset:        func() error { return l.ResetPassword(t.Context(), token, "fresh", l.now) },
+		core.ForRegistration: func() error { return l.ConfirmRegistration(t.Context(), token, 7, l.now) },
+	}
+}
+
+// A token does what it was sent for and nothing else, once, and only for a while.
+func TestLinksWorkOnceForTheirPurpose(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	addUser(t, l.DB, "ann")
+	for _, purpose := range []core.Purpose{core.ForVerification, core.ForReset, core.ForRegistration} {
+		name := "ann"
+		if purpose == core.ForRegistration {
+			name = "ben"
+		}
+		l.exec(t, "UPDATE users SET verified = false")
+		token := l.mail(t, purpose, name)
+		for other, use := range l.uses(t, token) {
+			if other != purpose {
+				wantKind(t, use(), fault.NotFound)
+			}
+		}
+		l.now = l.now.Add(time.Hour)
+		wantKind(t, l.uses(t, token)[purpose](), fault.NotFound)
+		l.now = l.now.Add(-time.Second)
+		if err := l.uses(t, token)[purpose](); err != nil {
+			t.Errorf("%s: %v", purpose, err)
+		}
+		wantKind(t, l.uses(t, token)[purpose](), fault.NotFound)
+		if n := l.count(t, "SELECT count(*) FROM mail_tokens"); n != 0 {
+			t.Errorf("%s: %d tokens are left", purpose, n)
+		}
+	}
+	for _, use := range l.uses(t, core.LinkHash{1}) {
+		wantKind(t, use(), fault.NotFound)
+	}
+}
+
+// Of many who use a link at once, one succeeds.
+func TestLinksAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	addUser(t, l.DB, "ann")
+	f := func(purpose core.Purpose, name string) {
+		t.Helper()
+		token := l.mail(t, purpose, name)
+		outcomes := make(chan error, 6)
+		for range cap(outcomes) {
+			go func() { outcomes <- l.uses(t, token)[purpose]() }()
+		}
+		succeeded := 0
+		for range cap(outcomes) {
+			if err := <-outcomes; err == nil {
+				succeeded++
+			} else if fault.KindOf(err) != fault.NotFound {
+				t.Error(err)
+			}
+		}
+		if succeeded != 1 {
+			t.Errorf("%s: %d of those who use it at once succeed; want 1", purpose, succeeded)
+		}
+	}
+	f(core.ForVerification, "ann")
+	f(core.ForReset, "ann")
+	f(core.ForRegistration, "ben")
+}
+
+// A change of the address or of the password voids what was sent before, and the
+// use of one link all that are like it.
+func TestLinksAreVoided(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	ann := addUser(t, l.DB, "ann")
+	f := func(what string, change func() error) {
+		t.Helper()
+		l.exec(t, "UPDATE users SET verified = false, email = 'ann@example.com', email_key = 'ann@example.com', password_hash = 'x'")
+		verification, reset := l.mail(t, core.ForVerification, "ann"), l.mail(t, core.ForReset, "ann")
+		if err := change(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		l.exec(t, "DELETE FROM mails")
+		wantKind(t, l.VerifyEmail(t.Context(), verification, l.now), fault.NotFound)
+		wantKind(t, l.CheckReset(t.Context(), reset, l.now), fault.NotFound)
+		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", l.now), fault.NotFound)
+		if n := l.count(t, "SELECT count(*) FROM users WHERE password_hash = 'stolen'"); n != 0 {
+			t.Errorf("%s: the password is changed all the same", what)
+		}
+	}
+	f("another address", func() error {
+		_, err := l.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: "cat@example.com", EmailKey: "cat@example.com"})
+		return err
+	})
+	f("another case", func() error {
+		_, err := l.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: "Ann@example.com", EmailKey: "ann@example.com"})
+		return err
+	})
+	f("another password", func() error { return l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, Fresh: "y"}) })
+	f("another reset", func() error { return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", l.now) })
+	f("the account is deleted", func() error {
+		if err := l.DeleteUser(t.Context(), proofOf(ann)); err != nil {
+			return err
+		}
+		ann = addUser(t, l.DB, "ann") // somebody else, by the same name
+		return nil
+	})
+}
+
+// A reset ends all sessions of the user, and of nobody else.
+func TestResetEndsSessions(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	s := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ann"), now: time.Now().UTC().Truncate(time.Second)}
+	other := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ben"), now: s.now}
+	first, second, theirs := s.open(t), s.open(t), other.open(t)
+	if err := l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "fresh", l.now); err != nil {
+		t.Fatal(err)
+	}
+	if s.works(t, first) || s.works(t, second) || !other.works(t, theirs) {
+		t.Errorf("sessions of the user live: %t, %t; of another: %t", s.works(t, first), s.works(t, second), other.works(t, theirs))
+	}
+	ann := must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
+	if ann.PasswordHash != "fresh" || !ann.Verified {
+		t.Errorf("the hash is %s, the address verified: %t", ann.PasswordHash, ann.Verified)
+	}
+}
+
+// A registration that is confirmed makes its user, with player and score, and
+// tells edges; others with the address are void.
+func TestConfirmRegistration(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	first, second := l.mail(t, core.ForRegistration, "Ann"), l.mail(t, core.ForRegistration, "Ann")
+	head := must(l.NumberChanges(t.Context()))(t)
+	if err := l.ConfirmRegistration(t.Context(), second, 7, l.now); err != nil {
+		t.Fatal(err)
+	}
+	ann := must(l.UserByEmail(t.Context(), "Ann@example.com"))(t) // which the test takes for a key
+	if ann.Email != "Ann@example.com" || ann.Nickname != "Ann" || ann.Score != 7 || !ann.Verified || ann.PasswordHash != "chosen by Ann" || ann.Permission != core.Normal {
+		t.Errorf("the user is %+v", ann)
+	}
+	if n := l.count(t, "SELECT count(*) FROM players WHERE uid = $1 AND name = 'Ann'", ann.ID); n != 1 {
+		t.Errorf("the user has %d players of the name; want 1", n)
+	}
+	must(l.NumberChanges(t.Context()))(t)
+	if keys := keysAfter(t, l.DB, head.Revision); len(keys) != 1 || !slices.Contains(keys[0], mapping.UID(int64(ann.ID))) || !slices.Contains(keys[0], mapping.Name("Ann")) {
+		t.Errorf("edges are told of %v", keys)
+	}
+	wantKind(t, l.ConfirmRegistration(t.Context(), first, 7, l.now), fault.NotFound)
+	if n := l.count(t, "SELECT count(*) FROM registrations"); n != 0 {
+		t.Errorf("%d registrations are left", n)
+	}
+}
+
+// What was free at the registration may be taken when it is confirmed.
+func TestConfirmRegistrationOfWhatIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	ann, ben := l.mail(t, core.ForRegistration, "ann"), l.mail(t, core.ForRegistration, "ben")
+	cat := addUser(t, l.DB, "cat")
+	addPlayer(t, l.DB, cat.ID, "Ann")
+	if err := l.ConfirmRegistration(t.Context(), ann, 0, l.now); err != nil {
+		t.Fatal(err)
+	}
+	must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
+	if n := l.count(t, "SELECT count(*) FROM players WHERE uid <> $1", cat.ID); n != 0 {
+		t.Errorf("the user has %d players; want none", n)
+	}
+	addUser(t, l.DB, "ben")
+	err := l.ConfirmRegistration(t.Context(), ben, 0, l.now)
+	wantKind(t, err, fault.Duplicate)
+	if fault.Of(err).Fields["email"] == nil {
+		t.Errorf("%v does not name the field", err)
+	}
+	err = l.QueueRegistration(t.Context(), core.NewUser{Email: "d@example.com", EmailKey: "d@example.com", Nickname: "D", PasswordHash: "x", Player: player("aNN")})
+	wantKind(t, err, fault.Duplicate)
+	if fault.Of(err).Fields["player_name"] == nil {
+		t.Errorf("%v does not name the field", err)
+	}
+}
+
+// Several registrations of an address that are confirmed at once make one user.
+func TestConfirmationsAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	var tokens []core.LinkHash
+	for range 5 {
+		tokens = append(tokens, l.mail(t, core.ForRegistration, "ann"))
+	}
+	var group sync.WaitGroup
+	for _, token := range tokens {
+		group.Go(func() {
+			if err := l.ConfirmRegistration(t.Context(), token, 0, l.now); err != nil && fault.KindOf(err) != fault.NotFound {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if users, players := l.count(t, "SELECT count(*) FROM users"), l.count(t, "SELECT count(*) FROM players"); users != 1 || players != 1 {
+		t.Errorf("there are %d users and %d players; want one each", users, players)
+	}
+}
+
+// A change of the address tells the one before and asks the one after, in the
+// transaction of the change.
+func TestSetEmailTells(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	ann := addUser(t, l.DB, "ann")
+	addUser(t, l.DB, "ben")
+	f := func(email string, tell bool, want int) {
+		t.Helper()
+		_, _ = l.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: email, EmailKey: fold.Key(email), Tell: tell})
+		if n := l.count(t, "SELECT count(*) FROM mails"); n != want {
+			t.Errorf("after a change to %s there are %d mails; want %d", email, n, want)
+		}
+	}
+	f("ann@example.com", true, 0) // it is the same
+	f("ben@example.com", true, 0) // it is taken
+	f("cat@example.com", false, 0)
+	f("Dan@example.com", true, 2)
+	if n := l.count(t, "SELECT count(*) FROM mails WHERE (purpose, email, email_key) IN (('change', 'cat@example.com', 'cat@example.com'), ('verification', 'Dan@example.com', 'dan@example.com'))"); n != 2 {
+		t.Error("the mails are others than those to the address before and after")
+	}
+}
+
+func TestQueueVerificationIsLimited(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	ann := addUser(t, l.DB, "ann")
+	ask := func() error { return l.QueueVerification(t.Context(), ann.ID, 3, l.now) }
+	for range 2 {
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, queued := range must(l.ClaimMails(t.Context(), 10, time.Minute))(t) {
+		l.open(t, queued)
+	}
+	l.now = l.now.Add(10 * time.Minute)
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	err := ask()
+	wantKind(t, err, fault.TooMany)
+	if wait := fault.Of(err).RetryAfter; wait < 50*time.Minute-time.Second || wait > 50*time.Minute {
+		t.Errorf("the wait is %s; want 50m", wait)
+	}
+	l.now = l.now.Add(51 * time.Minute)
+	if err := ask(); err != nil {
+		t.Errorf("after the first ones are an hour old: %v", err)
+	}
+	if err := l.QueueVerification(t.Context(), ann.ID, 0, l.now); err != nil {
+		t.Errorf("without a limit: %v", err)
+	}
+	l.exec(t, "UPDATE users SET verified = true")
+	before := l.count(t, "SELECT count(*) FROM mails")
+	if err := ask(); err != nil || l.count(t, "SELECT count(*) FROM mails") != before {
+		t.Errorf("of a verified address: %v, or there is one mail more", err)
+	}
+}
+
+// What people ask for who are not signed in looks at no account, so that neither
+// the answer nor its time tells whether there is one.
+func TestWhatIsQueuedLooksAtNoAccount(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	addUser(t, db, "ann")
+	other := hold(t, address)
+	other.do(t, "LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+	for _, name := range []string{"ann", "nobody"} {
+		email := name + "@example.com"
+		if err := db.QueueReset(t.Context(), email, email); err != nil {
+			t.Error(err)
+		}
+		if err := db.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: "N", PasswordHash: "x", Player: player("P" + name)}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
