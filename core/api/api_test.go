@@ -31,6 +31,7 @@ import (
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/core/smtp"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/settings"
@@ -49,6 +50,8 @@ type setup struct {
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	Limits   serve.Limits
 	Proxies  serve.ProxyConfig
+	SMTP     smtp.Config     `envPrefix:"SMTP_"`
+	Mail     core.MailConfig `envPrefix:"MAIL_"`
 }
 
 // site is what servers stand on.
@@ -62,11 +65,15 @@ type site struct {
 	users *atomic.Int64 // signed up so far
 }
 
+// sendsMail are the settings of a site that sends e-mail, which nobody takes unless
+// the test sees to it.
+var sendsMail = []string{"SMTP_HOST=127.0.0.1", "SMTP_TLS=none", "SMTP_FROM=noreply@skins.example.org", "MAIL_URL=https://skins.example.org"}
+
 // newSite returns a site of its own for a test. The settings are those given, as
-// NAME=value, and else the defaults.
+// NAME=value, and else the defaults; it sends e-mail.
 func newSite(t *testing.T, environ ...string) *site {
 	t.Helper()
-	told, err := settings.Read[setup]("", environ)
+	told, err := settings.Read[setup]("", slices.Concat(sendsMail, environ))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +147,15 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 	}
 	db, passwords := postgrestest.Connect(t, s.url), core.NewPasswords()
 	logins := core.NewLogins(db, passwords, s.setup.Logins, s.clock)
+	mails := s.setup.SMTP.Host != ""
+	var links *core.Links
+	if mails {
+		links = core.NewLinks(db, passwords, s.setup.Mail, s.setup.Scores, s.clock)
+	}
 	return db, api.Parts{
+		Links:         links,
 		Users:         core.NewUsers(db, passwords, names, s.setup.Scores),
-		Accounts:      core.NewAccounts(db, logins, passwords, false),
+		Accounts:      core.NewAccounts(db, logins, passwords, mails),
 		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),
 		Players:       core.NewPlayers(db, names, s.setup.Quotas, s.setup.Scores),
 		Closets:       core.NewClosets(db, s.setup.Quotas, s.setup.Scores),

@@ -89,6 +89,9 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err := f.fault(); err != nil {
 		return err
 	}
+	if s.config.Registration == "confirm" {
+		return s.apply(ctx, rc, registration)
+	}
 	var user core.Credentials
 	err = s.registering(rc, func() (err error) {
 		user, err = s.Users.Register(ctx, registration)
@@ -105,4 +108,14 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		tokenBody
 		User userBody `json:"user"`
 	}{toTokenBody(token), toUserBody(user.User)})
+}
+
+// apply answers a registration that comes to life by a link in an e-mail, the same
+// whether or not there is an account with the address.
+func (s *Server) apply(ctx context.Context, rc *fasthttp.RequestCtx, registration core.Registration) error {
+	err := s.registering(rc, func() error { return s.Users.Apply(ctx, registration) })
+	if err != nil {
+		return err
+	}
+	return serve.JSON(rc, fasthttp.StatusAccepted, envelope{Message: "An e-mail with a link is on its way to you. Open it to make the account."})
 }

@@ -202,6 +202,8 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("failed log-ins | in 15 minutes, %d for an e-mail address from one client address, and %d from one client address; for an e-mail address, "+
 			"%d an hour from anywhere, then a growing delay where its user never signed in before | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount),
 		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
+		fmt.Sprintf("requests for a new password | %d an hour from one client address | 429 |", rates.Resets),
+		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", site.Mail.PerHour),
 		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
 		fmt.Sprintf("reports of textures | %d an hour for each user, whatever comes of them | 429 |", rates.Reports),
 		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),
@@ -240,6 +242,10 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("limit once it counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("tell of: %d a minute", rates.Uploads),
 		fmt.Sprintf("tell of: %d an hour for each user, whatever comes of them", rates.Reports),
+		fmt.Sprintf("headers tell of: %d an hour from one client address", rates.Resets),
+		fmt.Sprintf("marks the address as verified. The link works for %.0f hours unless", site.Mail.Verification.Hours()),
+		fmt.Sprintf("sets a new password. The link works for %.0f hour.", site.Mail.Reset.Hours()),
+		fmt.Sprintf("and then the password signs in. The link works for %.0f hours.", site.Mail.Verification.Hours()),
 		fmt.Sprintf("A player's name: %d to %d letters", site.Players.NameMin, site.Players.NameMax),
 	} {
 		if !strings.Contains(prose, sentence) {

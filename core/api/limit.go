@@ -22,6 +22,7 @@ type Limits struct {
 	Registrations int `env:"REGISTRATIONS" envDefault:"20" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
 	Uploads       int `env:"UPLOADS" envDefault:"30" help:"most uploads a minute of a user, at each core; 0 for any number"`
 	Reports       int `env:"REPORTS" envDefault:"20" help:"most reports of textures an hour of a user, at each core; 0 for any number"`
+	Resets        int `env:"RESETS" envDefault:"20" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
 }
 
 // mostTimes bounds limits, far beyond any that limits: times between requests are
@@ -32,6 +33,7 @@ func (l Limits) check() error {
 	for name, value := range map[string]int{
 		"LIMIT_REQUESTS": l.Requests, "LIMIT_REQUESTS_BURST": l.RequestsBurst, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
 		"LIMIT_REPORTS": l.Reports,
+		"LIMIT_RESETS":  l.Resets,
 	} {
 		if value < 0 || value > mostTimes {
 			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, mostTimes)

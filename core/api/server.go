@@ -25,7 +25,7 @@ import (
 // Config is what the door may be told.
 type Config struct {
 	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" help:"origins whose pages may call /api, comma-separated; * for all"`
-	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, closed for nobody"`
+	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, confirm for whoever opens a link that is mailed to them, closed for nobody"`
 	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for any up to 1 GiB; uploads may carry a texture file besides"`
 	Limits       Limits   `envPrefix:"LIMIT_"`
 }
@@ -44,6 +44,8 @@ type Parts struct {
 	Reports       *core.Reports
 
 	Audit *core.Audit
+
+	Links *core.Links // nil at a site that sends no e-mail
 }
 
 // Server answers /api.
@@ -57,6 +59,8 @@ type Server struct {
 	reports                          *limiter
 	// ended counts requests with tokens that work no longer.
 	ended *limiter
+	// resets counts requests for a link that resets a password.
+	resets *limiter
 }
 
 // New returns a door to the domain. fileBytes is the largest texture file that
@@ -65,8 +69,11 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 	if err := config.Limits.check(); err != nil {
 		return nil, err
 	}
-	if config.Registration != "open" && config.Registration != "closed" {
-		return nil, fmt.Errorf("REGISTRATION is %q, but must be open or closed", config.Registration)
+	switch {
+	case config.Registration == "confirm" && parts.Links == nil:
+		return nil, errors.New("REGISTRATION is confirm, which takes e-mail, but SMTP_HOST is not set")
+	case config.Registration != "open" && config.Registration != "confirm" && config.Registration != "closed":
+		return nil, fmt.Errorf("REGISTRATION is %q, but must be open, confirm or closed", config.Registration)
 	}
 	if config.BodyBytes != 0 && config.BodyBytes < 1024 {
 		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least 1024", config.BodyBytes)
@@ -85,6 +92,7 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
 		reports:       newLimiter("reports", limits.Reports, time.Hour, limits.Reports, now),
+		resets:        newLimiter("requests for a new password", limits.Resets, time.Hour, limits.Resets, now),
 	}, nil
 }
 
@@ -141,6 +149,11 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, "/api/auth/logout", s.signedIn(s.logout))
 	handle(fasthttp.MethodPost, "/api/auth/refresh", s.open(s.refresh))
 	handle(fasthttp.MethodPost, "/api/auth/register", s.open(s.register))
+
+	handle(fasthttp.MethodPost, "/api/auth/verify", s.open(s.verify))
+	handle(fasthttp.MethodPost, "/api/auth/reset", s.open(s.askReset))
+	handle(fasthttp.MethodPost, "/api/auth/password", s.open(s.resetPassword))
+	handle(fasthttp.MethodPost, "/api/user/verification", s.signedIn(s.askVerification))
 
 	handle(fasthttp.MethodGet, "/api/user", s.signedIn(s.user))
 	handle(fasthttp.MethodPut, "/api/user", s.signedIn(s.renameUser))

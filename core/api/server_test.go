@@ -402,4 +402,8 @@ func TestRegistrationIsOpenOrClosed(t *testing.T) {
 		!strings.Contains(err.Error(), "REGISTRATION") {
 		t.Errorf("REGISTRATION=ajar: %v; want an error that names the setting", err)
 	}
+	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, api.Config{Registration: "confirm"}, 0, time.Now); err == nil ||
+		!strings.Contains(err.Error(), "REGISTRATION") || !strings.Contains(err.Error(), "SMTP_HOST") {
+		t.Errorf("REGISTRATION=confirm without e-mail: %v; want an error that names both settings", err)
+	}
 }

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// askVerification handles POST /api/user/verification.
+func (s *Server) askVerification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	if err := s.Links.AskVerification(ctx, caller); err != nil {
+		return err
+	}
+	return done(rc, "An e-mail with a link is on its way to you.", nil)
+}
+
+// verify handles POST /api/auth/verify.
+func (s *Server) verify(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	token := f.text("token")
+	if err := f.fault(); err != nil {
+		return err
+	}
+	registered, err := s.Links.Verify(ctx, token)
+	if err != nil {
+		return err
+	}
+	if registered {
+		return done(rc, "Welcome. Your account is ready; please sign in.", nil)
+	}
+	return done(rc, "Your e-mail address is verified.", nil)
+}
+
+// askReset handles POST /api/auth/reset. It answers the same whether or not there
+// is an account with the address.
+func (s *Server) askReset(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	email := f.text("email")
+	if err := f.fault(); err != nil {
+		return err
+	}
+	if err := s.resets.take(rc, s.address(rc)); err != nil {
+		return err
+	}
+	if err := s.Links.AskReset(ctx, email); err != nil {
+		return err
+	}
+	return done(rc, "If there is an account with this e-mail address, an e-mail with a link is on its way.", nil)
+}
+
+// resetPassword handles POST /api/auth/password.
+func (s *Server) resetPassword(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	f, err := read(rc)
+	if err != nil {
+		return err
+	}
+	token, password := f.text("token"), f.text("password")
+	if err := f.fault(); err != nil {
+		return err
+	}
+	if err := s.Links.ResetPassword(ctx, token, password); err != nil {
+		return err
+	}
+	return done(rc, "The password is changed. Please sign in; all sessions have ended.", nil)
+}

@@ -1,0 +1,342 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/core/smtp"
+	"github.com/veneer-skins/veneer/core/smtp/smtptest"
+)
+
+// newMailSite returns a site of its own, whose e-mail is sent to a server of its
+// own.
+func newMailSite(t *testing.T, environ ...string) (*site, *smtptest.Server) {
+	t.Helper()
+	server := smtptest.Start(t, smtptest.Options{})
+	s := newSite(t, append(environ, fmt.Sprintf("SMTP_PORT=%d", server.Port))...)
+	postman, err := smtp.New(s.setup.SMTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outbox := core.NewOutbox(postgrestest.Connect(t, s.url), postman, s.setup.Mail, s.setup.SMTP.Timeout, slog.New(slog.DiscardHandler), s.clock)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		outbox.Run(ctx)
+		close(ended)
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	return s, server
+}
+
+var linked = regexp.MustCompile(`https://skins\.example\.org/(\w+)#token=([\w-]{43})\n`)
+
+// tokenIn returns the token of the link that a mail has, which leads to a page.
+func tokenIn(t *testing.T, m smtptest.Mail, to, page string) string {
+	t.Helper()
+	found := linked.FindStringSubmatch(m.Text)
+	if m.To != to || found == nil || found[1] != page {
+		t.Fatalf("a mail to %s says %q; want one to %s with a link to /%s", m.To, m.Text, to, page)
+	}
+	return found[2]
+}
+
+const deed = `{"code":0,"message":"<text>"}`
+
+func TestVerification(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t, "MAIL_PER_HOUR=2")
+	c := s.serve(t).signUp(t)
+	c.send(t, "POST", "/api/user/verification", body{}).is(t, 200, deed)
+	token := tokenIn(t, server.Await(t, 1)[0], "user1@example.com", "verify")
+
+	stranger := s.serve(t)
+	for _, wrong := range []string{"", "x", strings.ToUpper(token), token + "=", strings.Repeat("x", 10000)} {
+		stranger.post(t, "/api/auth/verify", `{"token":"`+wrong+`"}`).refuses(t, 404, 3)
+	}
+	stranger.post(t, "/api/auth/verify", `{}`).refuses(t, 422, 4, "token")
+	stranger.post(t, "/api/auth/password", `{"token":"`+token+`","password":"correct horse"}`).refuses(t, 404, 3) // it is for another purpose
+	if got := c.get(t, "/api/user").field(t, "verified"); got != "false" {
+		t.Errorf("after refusals the address is verified: %s", got)
+	}
+	stranger.send(t, "POST", "/api/auth/verify", encodeForm("token="+token)).is(t, 200, deed)
+	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
+		t.Errorf("the address is verified: %s", got)
+	}
+	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3)
+	c.send(t, "POST", "/api/user/verification", body{}).refuses(t, 403, 1)
+
+	// Only so many in an hour, for all cores, and a link works for a day.
+	s.exec(t, "UPDATE users SET verified = false")
+	c.send(t, "POST", "/api/user/verification", body{}).is(t, 200, deed)
+	elsewhere := s.serve(t).as(c.token)
+	a := elsewhere.send(t, "POST", "/api/user/verification", body{})
+	a.refuses(t, 429, 8)
+	if a.head("Retry-After") == "" {
+		t.Error("there is no Retry-After")
+	}
+	token = tokenIn(t, server.Await(t, 2)[1], "user1@example.com", "verify")
+	s.pass(24 * time.Hour)
+	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3)
+	s.pass(-time.Second)
+	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).is(t, 200, deed)
+}
+
+func TestResetPassword(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t)
+	c := s.serve(t).signUp(t)
+	other := s.serve(t).as(c.signIn(t).token)
+	bystander := c.signUp(t)
+	stranger := s.serve(t)
+	stranger.post(t, "/api/auth/reset", `{"email":" USER1@example.com\n"}`).is(t, 200, deed)
+	token := tokenIn(t, server.Await(t, 1)[0], "user1@example.com", "reset")
+
+	reset := func(password string) answer {
+		t.Helper()
+		return stranger.post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`)
+	}
+	reset("short").refuses(t, 422, 4, "password")
+	stranger.post(t, "/api/auth/password", `{"password":"correct horse"}`).refuses(t, 422, 4, "token")
+	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3) // it is for another purpose
+	c.works(t, true)
+	reset(" correct horse ").is(t, 200, deed)
+	for _, session := range []client{c, other} {
+		session.works(t, false)
+		session.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	}
+	bystander.works(t, true)
+	reset("another horse").refuses(t, 404, 3)
+	stranger.logIn(t, "user1@example.com", "another horse").refuses(t, 401, 5)
+	c = c.as(stranger.logIn(t, "user1@example.com", " correct horse ").field(t, "token"))
+	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
+		t.Errorf("who reads the mail of an address has it verified: %s", got)
+	}
+
+	// A link works for an hour, and not when the password is another by then.
+	stranger.send(t, "POST", "/api/auth/reset", encodeForm("email=user1@example.com")).is(t, 200, deed)
+	token = tokenIn(t, server.Await(t, 2)[1], "user1@example.com", "reset")
+	s.pass(time.Hour)
+	reset("another horse").refuses(t, 404, 3)
+	s.pass(-time.Second)
+	c.put(t, "/api/user/password", `{"current_password":" correct horse ","new_password":"third horse"}`).is(t, 200, deed)
+	reset("another horse").refuses(t, 404, 3)
+}
+
+// Nothing that those who are not signed in are told shows whether there is an
+// account, and nothing that they have done depends on it: not even a lock on all
+// accounts holds them up.
+func TestNothingTellsWhetherAnAddressIsRegistered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "LIMIT_REQUESTS=0", "LIMIT_RESETS=0", "LIMIT_REGISTRATIONS=0", "REGISTRATION=confirm")
+	c := s.serve(t).signUp(t).signUp(t).as("")
+	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.uid) // the second one
+	lock, err := postgrestest.Conn(t, s.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(t.Context(), "LOCK TABLE users IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	f := func(path, fields string, status int) {
+		t.Helper()
+		var first answer
+		for i, email := range []string{"nobody@example.com", "user1@example.com", "USER2@example.com"} {
+			a := c.send(t, "POST", path, encodeJSON(`{"email":"`+email+`"`+fields+`}`), "X-Request-ID", "same")
+			a.is(t, status, deed)
+			a.header.Del("Date")
+			if i == 0 {
+				first = a
+			} else if !bytes.Equal(a.body, first.body) || a.header.String() != first.header.String() {
+				t.Errorf("%s tells %s from others: %s %s", path, email, a.header, a.body)
+			}
+		}
+	}
+	f("/api/auth/reset", "", 200)
+	f("/api/auth/register", `,"password":"correct horse","nickname":"A","player_name":"Steve"`, 202)
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, "SELECT count(*) FROM mails"); n != 6 {
+		t.Errorf("there are %d mails; want one of each request", n)
+	}
+}
+
+func TestRegistrationToBeConfirmed(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t, "REGISTRATION=confirm", "SCORE_REGISTRATION=7")
+	c := s.serve(t).signUp(t)
+	c.player(t, "Steve")
+	c = c.as("")
+	register := func(email, password, player string) answer {
+		t.Helper()
+		return c.post(t, "/api/auth/register", `{"email":"`+email+`","password":"`+password+`","nickname":"Zoë","player_name":"`+player+`"}`)
+	}
+	register("zoe@example.com", "short", "Zoe_99").refuses(t, 422, 4, "password")
+	register("zoe@example.com", "correct horse", "STEVE").refuses(t, 409, 2, "player_name")
+	register("user1@example.com", "correct horse", "STEVE").refuses(t, 409, 2, "player_name")
+	register("Zoe@example.com", "correct horse", "Zoe_99").is(t, 202, deed)
+	token := tokenIn(t, server.Await(t, 1)[0], "Zoe@example.com", "verify")
+	if n := s.count(t, "SELECT count(*) FROM users"); n != 1 {
+		t.Errorf("there are %d users before the confirmation; want 1", n)
+	}
+	c.logIn(t, "zoe@example.com", "correct horse").refuses(t, 401, 5)
+
+	c.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).is(t, 200, deed)
+	c.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3)
+	zoe := c.as(c.logIn(t, "zoe@example.com", "correct horse").field(t, "token"))
+	zoe.get(t, "/api/user").is(t, 200, `{"uid":"<integer>","email":"Zoe@example.com","nickname":"Zoë","avatar":0,"score":7,"permission":0,
+		"last_sign_at":"<time>","register_at":"<time>","verified":true}`)
+	if players := zoe.get(t, "/api/players"); !strings.Contains(string(players.body), `"name":"Zoe_99"`) {
+		t.Errorf("the players are %s", players.body)
+	}
+
+	// Who has the address is told, and keeps account and password.
+	register("ZOE@example.com", "another horse", "Other").is(t, 202, deed)
+	told := server.Await(t, 2)[1]
+	if told.To != "Zoe@example.com" || linked.MatchString(told.Text) || !strings.Contains(told.Text, "There is one already") {
+		t.Errorf("a mail to %s says %q", told.To, told.Text)
+	}
+	c.logIn(t, "zoe@example.com", "another horse").refuses(t, 401, 5)
+	zoe.works(t, true)
+}
+
+func TestChangeOfAddressIsTold(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t)
+	c := s.serve(t).signUp(t)
+	c.withPassword(t, "correct horse")
+	c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"correct horse"}`)
+	c.put(t, "/api/user/email", `{"email":"b@example.com","password":"wrong horse"}`)
+	if a := c.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`); a.status != 200 {
+		t.Fatalf("the change is answered with %d %s", a.status, a.body)
+	}
+	mails := server.Await(t, 2)
+	slices.SortFunc(mails, func(a, b smtptest.Mail) int { return strings.Compare(b.To, a.To) })
+	if mails[0].To != "user1@example.com" || !strings.Contains(mails[0].Text, "now has another one") || strings.Contains(mails[0].Raw, "b@example.com") {
+		t.Errorf("a mail to %s says %q", mails[0].To, mails[0].Text)
+	}
+	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, mails[1], "b@example.com", "verify")+`"}`).is(t, 200, deed)
+	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
+		t.Errorf("the address is verified: %s", got)
+	}
+	if n := s.count(t, "SELECT count(*) FROM mails_sent"); n != 2 {
+		t.Errorf("%d mails were sent; want 2", n)
+	}
+}
+
+func TestResetsAreLimited(t *testing.T) {
+	t.Parallel()
+	c := start(t, "LIMIT_RESETS=2")
+	f := func(email string) answer {
+		t.Helper()
+		return c.post(t, "/api/auth/reset", `{"email":"`+email+`"}`)
+	}
+	f("a@example.com").paced(t, 200, pace{"2", "1", "1800", ""})
+	f("b@example.com").paced(t, 200, pace{"2", "0", "3600", ""})
+	f("c@example.com").paced(t, 429, pace{"2", "0", "3600", "1800"})
+	c.at(t, "192.0.2.7").post(t, "/api/auth/reset", `{"email":"d@example.com"}`).is(t, 200, deed)
+	c.site.pass(30 * time.Minute)
+	f("nobody").refuses(t, 422, 4, "email")
+}
+
+func TestWithoutMail(t *testing.T) {
+	t.Parallel()
+	c := start(t, "SMTP_HOST=").signUp(t)
+	c.withPassword(t, "correct horse")
+	c.send(t, "POST", "/api/user/verification", body{}).refuses(t, 403, 1)
+	c.post(t, "/api/auth/verify", `{"token":"x"}`).refuses(t, 403, 1)
+	c.post(t, "/api/auth/reset", `{"email":"user1@example.com"}`).refuses(t, 403, 1)
+	c.post(t, "/api/auth/password", `{"token":"x","password":"correct horse"}`).refuses(t, 403, 1)
+	if a := c.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`); a.status != 200 {
+		t.Errorf("a change of address is answered with %d %s", a.status, a.body)
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM mails"); n != 0 {
+		t.Errorf("%d mails wait that nobody will send", n)
+	}
+}
+
+// link gives the client's user a link of a purpose, as if it was mailed, and
+// returns its token.
+func (c client) link(t *testing.T, purpose core.Purpose) string {
+	t.Helper()
+	token := string(purpose) + " token"
+	hash := sha256.Sum256([]byte(token))
+	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, uid, purpose, email, password)
+		SELECT $1, 'infinity', uid, $2, email, sha256(convert_to(password_hash, 'UTF8')) FROM users WHERE uid = $3`, hash[:], purpose, c.uid)
+	return token
+}
+
+// registrationLink registers somebody as if they had to confirm it, and returns the
+// token of the link.
+func (c client) registrationLink(t *testing.T, name string) string {
+	t.Helper()
+	token, email := name+" token", name+"@example.com"
+	hash := sha256.Sum256([]byte(token))
+	if err := c.parts.Users.Apply(t.Context(), core.Registration{Email: email, Password: "correct horse", Nickname: name}); err != nil {
+		t.Fatal(err)
+	}
+	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email)
+		SELECT $1, 'infinity', rid, 'registration', email FROM registrations WHERE email = $2`, hash[:], email)
+	return token
+}
+
+// forMail tries what becomes of links in e-mails.
+func forMail(t *testing.T, s *site, said hearing) {
+	t.Helper()
+	configured := s.setup
+	c := s.serve(t).signUp(t)
+	email := fmt.Sprintf("user%d@example.com", s.users.Load())
+	ask := func(c client) answer { return c.send(t, "POST", "/api/user/verification", body{}) }
+	verify := func(c client, token string) answer {
+		return c.post(t, "/api/auth/verify", `{"token":"`+token+`"}`)
+	}
+	askReset := func(c client, email string) answer {
+		return c.post(t, "/api/auth/reset", `{"email":"`+email+`"}`)
+	}
+	reset := func(c client, token string) answer {
+		return c.post(t, "/api/auth/password", `{"token":"`+token+`","password":"correct horse"}`)
+	}
+	register := func(c client) answer {
+		return c.post(t, "/api/auth/register", `{"email":"new@example.com","password":"correct horse","nickname":"A"}`)
+	}
+
+	taken := c.registrationLink(t, "taken")
+	s.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'A', 'x')")
+	said.hear(t,
+		ask(c),
+		verify(c, "none"),
+		c.post(t, "/api/auth/verify", `{}`),
+		verify(c, taken),
+		verify(c, c.registrationLink(t, "fresh")),
+		askReset(c, email),
+		askReset(c, "nobody"),
+		c.post(t, "/api/auth/password", `{"password":"correct horse"}`),
+		reset(c, "none"),
+	)
+	resetting := c.link(t, core.ForReset)
+	said.hear(t, verify(c, c.link(t, core.ForVerification)), ask(c), reset(c, resetting))
+
+	other := c.signUp(t)
+	s.setup.Mail.PerHour, s.setup.API.Limits.Resets, s.setup.API.Registration = 1, 1, "confirm"
+	limited := s.serve(t).as(other.token)
+	ask(limited)
+	askReset(limited, email)
+	said.hear(t, ask(limited), askReset(limited, email), register(limited))
+	s.setup = configured
+
+	s.setup.SMTP.Host = ""
+	silent := s.serve(t).as(other.token)
+	said.hear(t, ask(silent), verify(silent, "none"), askReset(silent, email), reset(silent, "none"))
+	s.setup = configured
+}
