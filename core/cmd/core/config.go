@@ -8,6 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/core/hook"
 	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/smtp"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -43,6 +44,9 @@ type config struct {
 
 	Purge hook.Config `envPrefix:"PURGE_"`
 
+	SMTP smtp.Config     `envPrefix:"SMTP_"`
+	Mail core.MailConfig `envPrefix:"MAIL_"`
+
 	Demo    bool `env:"DEMO" envDefault:"false" help:"put a demo user with players and textures in, once"`
 	Limits  serve.Limits
 	Proxies serve.ProxyConfig
@@ -76,6 +80,9 @@ func (c config) check() error {
 	}
 	return nil
 }
+
+// sendsMail reports whether the site sends e-mail.
+func (c config) sendsMail() bool { return c.SMTP.Host != "" }
 
 // Operators is where operators ask.
 type Operators struct {

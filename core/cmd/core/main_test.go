@@ -106,6 +106,8 @@ func TestHelp(t *testing.T) {
 			"CORE_DATABASE_URL", "CORE_LISTEN_DATABASE_URL", "CORE_OBJECTS_URL", "CORE_OBJECTS_SECRET_KEY", "CORE_TOKEN_KEYS", "CORE_TOKEN_TTL",
 			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_LIMIT_PLAYERS", "CORE_LIMIT_REQUESTS", "CORE_LIMIT_LOGIN_FAILURES", "CORE_SCORE_PLAYER", "CORE_SCORE_SIGN_REWARD", "CORE_TEXTURE_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
 			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_EDGES_TLS_CERT", "CORE_PURGE_URL", "CORE_PURGE_SECRET", "CORE_PURGE_TIMEOUT", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_UPLOAD_TIMEOUT", "CORE_TRUSTED_PROXIES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL", "CORE_LOG_REQUESTS",
+			"CORE_REFRESH_GRACE", "CORE_PLAYER_NAME_PATTERN", "CORE_LIMIT_PLAYERS", "CORE_LIMIT_REQUESTS", "CORE_LIMIT_LOGIN_FAILURES", "CORE_SCORE_PLAYER", "CORE_TEXTURE_BYTES", "CORE_CORS_ORIGINS", "CORE_REGISTRATION",
+			"CORE_BODY_BYTES", "CORE_EDGE_SECRETS", "CORE_EDGES_TLS_CERT", "CORE_PURGE_URL", "CORE_PURGE_SECRET", "CORE_PURGE_TIMEOUT", "CORE_SMTP_HOST", "CORE_SMTP_PASSWORD", "CORE_SMTP_FROM", "CORE_MAIL_URL", "CORE_MAIL_RESET_TTL", "CORE_LIMIT_RESETS", "CORE_DEMO", "CORE_HEADER_BYTES", "CORE_UPLOAD_TIMEOUT", "CORE_TRUSTED_PROXIES", "CORE_DRAIN_TIMEOUT", "CORE_LOG_LEVEL", "CORE_LOG_REQUESTS",
 		} {
 			if !strings.Contains(out, want) {
 				t.Errorf("core %s lacks %q:\n%s", strings.Join(args, " "), want, out)
@@ -134,6 +136,19 @@ func TestSettingsAreNamed(t *testing.T) {
 	}
 
 	fails(t, "CORE_PURGE_SECRET", append(environ, "CORE_PURGE_URL=https://hooks.example.org/purge"), "", "serve")
+	mail := slices.Concat(environ, []string{"CORE_SMTP_HOST=smtp.example.org", "CORE_SMTP_FROM=noreply@example.org", "CORE_MAIL_URL=https://skins.example.org"})
+	for name, value := range map[string]string{
+		"CORE_SMTP_HOST": "smtp.example.org:25", "CORE_SMTP_PORT": "65536", "CORE_SMTP_TLS": "maybe", "CORE_SMTP_CA": "/nowhere/ca.pem", "CORE_SMTP_USER": "operator",
+		"CORE_SMTP_PASSWORD": "hunter2", "CORE_SMTP_FROM": "nobody", "CORE_SMTP_TIMEOUT": "0s",
+		"CORE_MAIL_SITE": "A\nB", "CORE_MAIL_URL": "skins.example.org", "CORE_MAIL_VERIFICATION_TTL": "1s", "CORE_MAIL_RESET_TTL": "1s", "CORE_MAIL_PER_HOUR": "-1",
+		"CORE_MAIL_RETRY_FOR": "0s",
+	} {
+		fails(t, name, but(mail, name, value), "", "serve")
+	}
+	fails(t, "CORE_MAIL_URL", but(mail, "CORE_MAIL_URL", ""), "", "serve")
+	f("CORE_REGISTRATION", "confirm", "serve")
+	f("CORE_LIMIT_RESETS", "-1", "serve")
+
 	f("CORE_DATABASE_URL", "", "serve")
 	f("CORE_DATABASE_URL", "", "migrate")
 	f("CORE_DATABASE_URL", "", "user", "add", "a@example.com")

@@ -17,6 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/core/edges"
 	"github.com/veneer-skins/veneer/core/hook"
 	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/core/smtp"
 	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -75,6 +76,10 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
+	outbox, err := outboxOf(config, db, log)
+	if err != nil {
+		return err
+	}
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	mappings := core.NewMappings(db)
@@ -108,6 +113,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		background.Go(func() { purges.Run(work) })
 		background.Go(func() { trim(work, log, "streams to edges", purges.Trim) })
 	}
+	background.Go(func() { outbox.Run(work) })
+	background.Go(func() { trim(work, log, "what e-mails stand for", outbox.Trim) })
 	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
 	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
 	background.Go(func() { trim(work, log, "changes of scores", parts.Ledger.Trim) })
@@ -119,6 +126,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if purges != nil {
 		purges.Expose(known)
 	}
+	outbox.Expose(known)
 	metrics.RegisterSet(known)
 	defer metrics.UnregisterSet(known, true)
 
@@ -140,9 +148,14 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		return api.Parts{}, err
 	}
 	tokens := core.NewTokens(c.TokenKeys, c.TokenIssuer, c.TokenTTL, time.Now)
+	var links *core.Links
+	if c.sendsMail() {
+		links = core.NewLinks(db, passwords, c.Mail, c.Scores, time.Now)
+	}
 	return api.Parts{
+		Links:         links,
 		Users:         core.NewUsers(db, passwords, names, c.Scores),
-		Accounts:      core.NewAccounts(db, logins, passwords, false),
+		Accounts:      core.NewAccounts(db, logins, passwords, c.sendsMail()),
 		Sessions:      core.NewSessions(db, logins, tokens, c.SessionLimits, time.Now),
 		Players:       core.NewPlayers(db, names, c.Quotas, c.Scores),
 		Closets:       core.NewClosets(db, c.Quotas, c.Scores),
@@ -166,6 +179,21 @@ func purgesOf(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*co
 		return nil, fmt.Errorf("%sPURGE_%w", prefix, err)
 	}
 	return core.NewPurges(db, posts, feed, c.Purge.Timeout, log), nil
+}
+
+// outboxOf returns what sends e-mail, nil without a mail server.
+func outboxOf(c config, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
+	if !c.sendsMail() {
+		return nil, nil //nolint:nilnil // stands for a site that sends no e-mail
+	}
+	if err := c.Mail.Check(); err != nil {
+		return nil, fmt.Errorf("%sMAIL_%w", prefix, err)
+	}
+	postman, err := smtp.New(c.SMTP)
+	if err != nil {
+		return nil, fmt.Errorf("%sSMTP_%w", prefix, err)
+	}
+	return core.NewOutbox(db, postman, c.Mail, c.SMTP.Timeout, log, time.Now), nil
 }
 
 // edgesTLS returns the certificate of the edges' listener, nil for plain HTTP.

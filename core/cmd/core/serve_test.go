@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -24,6 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/core/smtp/smtptest"
 	"github.com/veneer-skins/veneer/shared/command"
 )
 
@@ -173,6 +175,58 @@ func TestServe(t *testing.T) {
 	fails(t, s.operators, healthy, "", "health")
 	if s.logged("hunter2") || s.logged(keys()) || s.logged(edgeSecret) {
 		t.Error("the log tells a secret")
+	}
+}
+
+// With a mail server e-mail is sent; neither the log nor the metrics tell whom or
+// what.
+func TestServeMails(t *testing.T) {
+	t.Parallel()
+
+	mails := smtptest.Start(t, smtptest.Options{StartTLS: true, User: "operator", Password: "hunter2"})
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := append(environment(t, postgrestest.URL(t)), "CORE_LOG_REQUESTS=1", "CORE_SMTP_HOST="+mails.Host, fmt.Sprintf("CORE_SMTP_PORT=%d", mails.Port), "CORE_SMTP_CA="+mails.CA,
+		"CORE_SMTP_USER=operator", "CORE_SMTP_PASSWORD_FILE="+file, "CORE_SMTP_FROM=Skins <noreply@skins.example.org>", "CORE_MAIL_URL=https://skins.example.org", "CORE_REGISTRATION=confirm")
+	succeed(t, environ, "", "migrate")
+	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
+	s := startServing(t, environ)
+	post := func(path, body string, status int) {
+		t.Helper()
+		if got, text := ask(t, http.DefaultClient, "POST", "http://"+s.public+path, "", body); got != status {
+			t.Errorf("%s is answered with %d %s; want %d", path, got, text, status)
+		}
+	}
+	post("/api/auth/reset", `{"email":"steve@example.com"}`, 200)
+	post("/api/auth/reset", `{"email":"nobody@example.com"}`, 200)
+	post("/api/auth/register", `{"email":"alex@example.com","password":"correct horse","nickname":"Alex"}`, 202)
+	for _, m := range mails.Await(t, 2) {
+		_, token, _ := strings.Cut(m.Text, "#token=")
+		token, _, _ = strings.Cut(token, "\n")
+		if strings.Contains(m.Text, "/reset#") {
+			post("/api/auth/password", `{"token":"`+token+`","password":"another horse"}`, 200)
+			post("/api/auth/login", `{"email":"steve@example.com","password":"another horse"}`, 200)
+		} else {
+			post("/api/auth/verify", `{"token":"`+token+`"}`, 200)
+			post("/api/auth/login", `{"email":"alex@example.com","password":"correct horse"}`, 200)
+		}
+	}
+	_, metrics := ask(t, http.DefaultClient, "GET", "http://"+s.operators+"/metrics", "", "")
+	for _, want := range []string{
+		"veneer_core_mails_sent_total ", "veneer_core_mails_dropped_total ", "veneer_core_mails_given_up_total ", "veneer_core_mail_failures_total ",
+		"veneer_core_mails_queued ", "veneer_core_mail_lag_seconds ",
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	s.end(t)
+	for _, secret := range []string{"@example.com", "#token=", "hunter2", "horse"} {
+		if s.logged(secret) || strings.Contains(metrics, secret) {
+			t.Errorf("the log or the metrics tell %q", secret)
+		}
 	}
 }
 
