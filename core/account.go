@@ -47,6 +47,10 @@ type AccountStore interface {
 	// field email when it is taken.
 	SetEmail(ctx context.Context, proof Proof, change EmailChange) (User, error)
 
+	// QueueEmail has a link sent to an address that makes it the user's. It does the
+	// same whether or not somebody else has it.
+	QueueEmail(ctx context.Context, proof Proof, email, emailKey string) error
+
 	// SetPassword replaces a password's hash and ends sessions.
 	SetPassword(ctx context.Context, change PasswordChange) error
 
@@ -109,6 +113,19 @@ func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, pass
 		return err
 	})
 	return user, err
+}
+
+// AskEmail has a link sent to an address that makes it the caller's. Whether somebody
+// else has it does not show; they are told by e-mail. It returns an Invalid fault
+// about the field password if that is wrong.
+func (a *Accounts) AskEmail(ctx context.Context, caller Caller, address, password string, from netip.Prefix) error {
+	address, err := email(address)
+	if err != nil {
+		return err
+	}
+	return a.withPassword(ctx, caller, "password", password, from, func(proof Proof) error {
+		return a.store.QueueEmail(ctx, proof, address, fold.Key(address))
+	})
 }
 
 // ChangePassword gives the caller another password and ends their other sessions.

@@ -31,6 +31,13 @@ func (c MailConfig) letter(id uuid.UUID, mail OpenedMail, token string, expires 
 			link("/verify"),
 			until + " If you have no account there, you need do nothing.",
 		}
+	case ForAddress:
+		subject = "Confirm your new e-mail address"
+		paragraphs = []string{
+			"Somebody, most likely you, wants this e-mail address for an account at " + c.Site + " that has another one. To change it, open this link:",
+			link("/verify"),
+			until + " If it was not you who asked, you need do nothing.",
+		}
 	case ForReset:
 		subject = "Choose a new password"
 		paragraphs = []string{
@@ -48,7 +55,7 @@ func (c MailConfig) letter(id uuid.UUID, mail OpenedMail, token string, expires 
 	case ForOwner:
 		subject = "You have an account already"
 		paragraphs = []string{
-			"Somebody, perhaps you, has tried to make an account at " + c.Site + " with this e-mail address. There is one already, and nothing was changed.",
+			"Somebody, perhaps you, has tried to use this e-mail address for another account at " + c.Site + ". There is one with it already, and nothing was changed.",
 			"If it was you, sign in; if you have forgotten your password, ask for a new one there. If it was not you, you need do nothing.",
 		}
 	case ForChange:

@@ -23,7 +23,9 @@ type LinkStore interface {
 	// last hour as may; 0 stands for any number.
 	QueueVerification(ctx context.Context, user UserID, perHour int, now time.Time) error
 
-	// VerifyEmail marks a user's address as verified.
+	// VerifyEmail marks a user's address as verified. One that the user wants to have
+	// becomes theirs, which the one before is told; it returns a Duplicate fault when
+	// somebody else has it by now.
 	VerifyEmail(ctx context.Context, token LinkHash, now time.Time) error
 
 	// CheckReset changes nothing.

@@ -60,10 +60,11 @@ type Purpose string
 // ForChange carry a token.
 const (
 	ForVerification Purpose = "verification" // of the address that a user has
+	ForAddress      Purpose = "address"      // that a user wants to have
 	ForReset        Purpose = "reset"        // of a forgotten password
 	ForRegistration Purpose = "registration" // which comes to life by the link
 	ForChange       Purpose = "change"       // tells the address that a user had before
-	ForOwner        Purpose = "owner"        // tells who has an account that somebody registers anew
+	ForOwner        Purpose = "owner"        // tells who has an address that somebody else wants for an account
 )
 
 // QueuedMail is an e-mail in the outbox, at an attempt to send it.
@@ -111,8 +112,8 @@ type OutboxStore interface {
 	// OpenMail finds out who is to have a mail at this moment, remembers the token
 	// that goes with it, and counts it. It returns a NotFound fault when nobody is to
 	// have it: no account has the address, it is verified by now, or too many such
-	// mails went there. What was somebody's registration is ForOwner when an account
-	// has the address.
+	// mails went there. What was ForRegistration or ForAddress is ForOwner when another
+	// account has the address.
 	OpenMail(ctx context.Context, opening Opening) (OpenedMail, error)
 
 	// DropMail takes a mail out of the outbox.

@@ -120,6 +120,18 @@ func (o office) queue(t *testing.T, purpose core.Purpose, email string) {
 	o.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, lower($2))", purpose, email)
 }
 
+// wants has a user want another address.
+func (o office) wants(t *testing.T, key, email string) {
+	t.Helper()
+	user, err := o.db.UserByEmail(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.db.QueueEmail(t.Context(), core.Proof{Credentials: user}, email, strings.ToLower(email)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // drain sends what is due, and returns what has arrived then, in the order of the
 // addresses.
 func (o office) drain(t *testing.T, outbox *core.Outbox) []smtptest.Mail {
@@ -167,6 +179,9 @@ func TestLetters(t *testing.T) {
 	o.queue(t, core.ForReset, "BEN@example.com")
 	o.queue(t, core.ForReset, "nobody@example.com")
 	o.queue(t, core.ForChange, "cat@example.com")
+	o.wants(t, "ben@example.com", "Eve@example.com")
+	o.wants(t, "ann@example.com", "ANN@Example.com")
+	o.wants(t, "ann@example.com", "ben@example.com")
 
 	var got []string
 	for _, m := range o.drain(t, o.core(t)) {
@@ -174,14 +189,20 @@ func TestLetters(t *testing.T) {
 	}
 	slices.Sort(got)
 	const signature = "\n\nSkins & More\nhttps://skins.example.org/\n"
+	confirm := "\nSkins & More: Confirm your new e-mail address\nSomebody, most likely you, wants this e-mail address for an account at Skins & More that has another one. " +
+		"To change it, open this link:\n\nhttps://skins.example.org/verify#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. If it was not you who asked, you need do nothing." + signature
+	owner := "\nSkins & More: You have an account already\nSomebody, perhaps you, has tried to use this e-mail address for another account at Skins & More. " +
+		"There is one with it already, and nothing was changed.\n\nIf it was you, sign in; if you have forgotten your password, ask for a new one there. If it was not you, you need do nothing." + signature
 	want := []string{
+		"ANN@Example.com" + confirm,
 		"Ann@Example.com\nSkins & More: Verify your e-mail address\nPlease verify that this e-mail address of your account at Skins & More is yours. To do so, open this link:\n\n" +
 			"https://skins.example.org/verify#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. If you have no account there, you need do nothing." + signature,
-		"Ann@Example.com\nSkins & More: You have an account already\nSomebody, perhaps you, has tried to make an account at Skins & More with this e-mail address. " +
-			"There is one already, and nothing was changed.\n\nIf it was you, sign in; if you have forgotten your password, ask for a new one there. If it was not you, you need do nothing." + signature,
+		"Ann@Example.com" + owner,
 		"Ben@Example.com\nSkins & More: Choose a new password\nSomebody, most likely you, has asked for a new password for your account at Skins & More. To choose one, open this link:\n\n" +
 			"https://skins.example.org/reset#token=T\n\nThe link works once, until 2031-02-03 05:05 UTC. If it was not you who asked, you need do nothing: your password stays as it is. " +
 			"Do not pass the link on." + signature,
+		"Ben@Example.com" + owner,
+		"Eve@example.com" + confirm,
 		"cat@example.com\nSkins & More: Your e-mail address was changed\nAn account at Skins & More had this e-mail address, and now has another one. From here on this address does not sign in to it.\n\n" +
 			"If you did not change it, somebody else did who is signed in as you, or an administrator. Please tell those who run Skins & More at once." + signature,
 		"dan@example.com\nSkins & More: Confirm your registration\nSomebody, most likely you, wants an account at Skins & More with this e-mail address. To make it, open this link:\n\n" +
@@ -194,8 +215,8 @@ func TestLetters(t *testing.T) {
 	if n := o.count(t, "SELECT count(*) FROM mails"); n != 0 {
 		t.Errorf("%d mails are left", n)
 	}
-	if n := o.count(t, "SELECT count(*) FROM mail_tokens"); n != 3 {
-		t.Errorf("there are %d tokens; want 3", n)
+	if n := o.count(t, "SELECT count(*) FROM mail_tokens"); n != 5 {
+		t.Errorf("there are %d tokens; want 5", n)
 	}
 }
 

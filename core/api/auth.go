@@ -117,5 +117,5 @@ func (s *Server) apply(ctx context.Context, rc *fasthttp.RequestCtx, registratio
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusAccepted, envelope{Message: "An e-mail with a link is on its way to you. Open it to make the account."})
+	return accepted(rc, "An e-mail with a link is on its way to you. Open it to make the account.")
 }

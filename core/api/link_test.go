@@ -204,7 +204,7 @@ func TestRegistrationToBeConfirmed(t *testing.T) {
 	// Who has the address is told, and keeps account and password.
 	register("ZOE@example.com", "another horse", "Other").is(t, 202, deed)
 	told := server.Await(t, 2)[1]
-	if told.To != "Zoe@example.com" || linked.MatchString(told.Text) || !strings.Contains(told.Text, "There is one already") {
+	if told.To != "Zoe@example.com" || linked.MatchString(told.Text) || !strings.Contains(told.Text, "There is one with it already") {
 		t.Errorf("a mail to %s says %q", told.To, told.Text)
 	}
 	c.logIn(t, "zoe@example.com", "another horse").refuses(t, 401, 5)
@@ -232,6 +232,45 @@ func TestChangeOfAddressIsTold(t *testing.T) {
 	}
 	if n := s.count(t, "SELECT count(*) FROM mails_sent"); n != 2 {
 		t.Errorf("%d mails were sent; want 2", n)
+	}
+}
+
+// Where registrations must be confirmed, so must changes of an address, which then
+// tell nothing either.
+func TestChangeOfAddressToBeConfirmed(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t, "REGISTRATION=confirm", "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0")
+	c := s.serve(t).signUp(t)
+	c.signUp(t) // user2@example.com
+	c.withPassword(t, "correct horse")
+	change := func(email, password string) answer {
+		t.Helper()
+		return c.send(t, "PUT", "/api/user/email", encodeJSON(`{"email":"`+email+`","password":"`+password+`"}`), "X-Request-ID", "same")
+	}
+	change("b@example.com", "wrong horse").refuses(t, 422, 4, "password")
+	change("nobody", "correct horse").refuses(t, 422, 4, "email")
+	known, fresh := change("USER2@example.com", "correct horse"), change("B@example.com", "correct horse")
+	for _, a := range []answer{known, fresh} {
+		a.is(t, 202, deed)
+		a.header.Del("Date")
+	}
+	if !bytes.Equal(known.body, fresh.body) || known.header.String() != fresh.header.String() {
+		t.Errorf("the answers differ: %s %s and %s %s", known.header, known.body, fresh.header, fresh.body)
+	}
+	mails := server.Await(t, 2)
+	slices.SortFunc(mails, func(a, b smtptest.Mail) int { return strings.Compare(a.To, b.To) })
+	if mails[1].To != "user2@example.com" || linked.MatchString(mails[1].Text) || !strings.Contains(mails[1].Text, "There is one with it already") {
+		t.Errorf("a mail to %s says %q", mails[1].To, mails[1].Text)
+	}
+	if got := c.get(t, "/api/user").field(t, "email"); got != "user1@example.com" {
+		t.Errorf("before the confirmation the address is %s", got)
+	}
+	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, mails[0], "B@example.com", "verify")+`"}`).is(t, 200, deed)
+	if a := c.get(t, "/api/user"); a.field(t, "email") != "B@example.com" || a.field(t, "verified") != "true" {
+		t.Errorf("after the confirmation the user is %s", a.body)
+	}
+	if told := server.Await(t, 3)[2]; told.To != "user1@example.com" || !strings.Contains(told.Text, "now has another one") {
+		t.Errorf("a mail to %s says %q", told.To, told.Text)
 	}
 }
 
@@ -272,8 +311,8 @@ func (c client) link(t *testing.T, purpose core.Purpose) string {
 	t.Helper()
 	token := string(purpose) + " token"
 	hash := sha256.Sum256([]byte(token))
-	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, uid, purpose, email, password)
-		SELECT $1, 'infinity', uid, $2, email, sha256(convert_to(password_hash, 'UTF8')) FROM users WHERE uid = $3`, hash[:], purpose, c.uid)
+	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, uid, purpose, email, email_key, bound)
+		SELECT $1, 'infinity', uid, $2, email, email_key, sha256(convert_to(email || chr(10) || password_hash, 'UTF8')) FROM users WHERE uid = $3`, hash[:], purpose, c.uid)
 	return token
 }
 
@@ -286,8 +325,8 @@ func (c client) registrationLink(t *testing.T, name string) string {
 	if err := c.parts.Users.Apply(t.Context(), core.Registration{Email: email, Password: "correct horse", Nickname: name}); err != nil {
 		t.Fatal(err)
 	}
-	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email)
-		SELECT $1, 'infinity', rid, 'registration', email FROM registrations WHERE email = $2`, hash[:], email)
+	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email, email_key)
+		SELECT $1, 'infinity', rid, 'registration', email, email_key FROM registrations WHERE email = $2`, hash[:], email)
 	return token
 }
 
@@ -333,6 +372,8 @@ func forMail(t *testing.T, s *site, said hearing) {
 	ask(limited)
 	askReset(limited, email)
 	said.hear(t, ask(limited), askReset(limited, email), register(limited))
+	other.withPassword(t, right)
+	said.hear(t, s.serve(t).as(other.token).put(t, "/api/user/email", `{"email":"new@example.com","password":"`+right+`"}`))
 	s.setup = configured
 
 	s.setup.SMTP.Host = ""

@@ -382,6 +382,11 @@ func done(rc *fasthttp.RequestCtx, message string, data any) error {
 	return serve.JSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
 }
 
+// accepted answers with an envelope that what was asked for is yet to be confirmed.
+func accepted(rc *fasthttp.RequestCtx, message string) error {
+	return serve.JSON(rc, fasthttp.StatusAccepted, envelope{Message: message})
+}
+
 // timestamp is a time as the API writes it: in UTC, to the second.
 type timestamp time.Time
 

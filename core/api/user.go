@@ -69,7 +69,7 @@ func (s *Server) setAvatar(ctx context.Context, rc *fasthttp.RequestCtx, caller 
 }
 
 // changeEmail handles PUT /api/user/email. Like a registration it tells whether an
-// address is registered, so it counts as one.
+// address is registered, so it counts as one, or else must be confirmed as one.
 func (s *Server) changeEmail(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	f, err := read(rc)
 	if err != nil {
@@ -78,6 +78,13 @@ func (s *Server) changeEmail(ctx context.Context, rc *fasthttp.RequestCtx, calle
 	email, password := f.text("email"), f.text("password")
 	if err := f.fault(); err != nil {
 		return err
+	}
+	if s.config.Registration == "confirm" {
+		err := s.registering(rc, func() error { return s.Accounts.AskEmail(ctx, caller, email, password, s.network(rc)) })
+		if err != nil {
+			return err
+		}
+		return accepted(rc, "An e-mail with a link is on its way to that address. Open it to make the address yours.")
 	}
 	var user core.User
 	err = s.registering(rc, func() (err error) {

@@ -113,9 +113,25 @@ func setEmail(ctx context.Context, on asker, proof core.Proof, change core.Email
 		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Tell}},
 	)
 	if violates(err) == "users_email_key" {
-		return core.User{}, taken("email", "There is an account with this e-mail address already.")
+		return core.User{}, errEmailTaken
 	}
 	return only(users, failure("change an e-mail address", err), core.ErrPasswordChanged)
+}
+
+const insertAddress = `
+	INSERT INTO mails (purpose, uid, bound, email, email_key)
+	SELECT 'address', uid, ` + bound + `, $3, $4 FROM users u WHERE uid = $1 AND password_hash = $2
+	RETURNING uid`
+
+// QueueEmail has a link sent that makes an address the user's. It looks at no other
+// account.
+func (db *DB) QueueEmail(ctx context.Context, proof core.Proof, email, emailKey string) error {
+	queued, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+		statement{deleteAttempt, []any{proof.Attempt}},
+		statement{insertAddress, []any{proof.ID, proof.PasswordHash, email, emailKey}},
+	)
+	_, err = only(queued, failure("queue a change of address", err), core.ErrPasswordChanged)
+	return err
 }
 
 const updatePassword = `

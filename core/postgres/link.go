@@ -63,24 +63,28 @@ func (db *DB) QueueVerification(ctx context.Context, user core.UserID, perHour i
 	return nil
 }
 
-// linkOf finds the link of a purpose, by its token, that works at a moment.
+// linkOf finds a user's link of some purposes, by its token, that works at a moment.
 const linkOf = `
-	mail_tokens t JOIN users u ON u.uid = t.uid AND u.email = t.email AND sha256(convert_to(u.password_hash, 'UTF8')) = t.password
-	WHERE t.hash = $1 AND t.purpose = $2 AND t.expires_at > $3`
+	mail_tokens t JOIN users u ON u.uid = t.uid AND ` + bound + ` = t.bound
+	WHERE t.hash = $1 AND t.purpose = ANY ($2) AND t.expires_at > $3`
 
-// lockUserOfLink makes uses of a user's links come one after another.
+// lockUserOfLink makes uses of a user's links come one after another. One of them
+// changes the user's key.
 const lockUserOfLink = `
-	SELECT FROM users WHERE uid = (SELECT uid FROM mail_tokens WHERE hash = $1) FOR NO KEY UPDATE`
+	SELECT FROM users WHERE uid = (SELECT uid FROM mail_tokens WHERE hash = $1) FOR UPDATE`
 
 // Both run after lockUserOfLink has waited, and so find no token that was used.
 const (
+	// What is verified is the user's address, or becomes it.
 	verifyEmail = `
-	WITH given AS (
-		SELECT u.uid FROM ` + linkOf + `
+	WITH before AS (
+		SELECT u.uid, u.email, u.email_key, t.email AS fresh, t.email_key AS fresh_key FROM ` + linkOf + `
 	), used AS (
-		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid AND t.purpose = $2
+		DELETE FROM mail_tokens t USING before b WHERE t.uid = b.uid AND t.purpose = ANY ($2)
+	), told AS (
+		INSERT INTO mails (purpose, email, email_key) SELECT 'change', email, email_key FROM before WHERE email <> fresh
 	)
-	UPDATE users u SET verified = true FROM given g WHERE u.uid = g.uid
+	UPDATE users u SET email = b.fresh, email_key = b.fresh_key, verified = true FROM before b WHERE u.uid = b.uid
 	RETURNING u.uid`
 
 	resetPassword = `
@@ -95,12 +99,15 @@ const (
 	RETURNING u.uid`
 )
 
-// VerifyEmail marks an address as verified.
+// VerifyEmail marks an address as verified, and makes it the user's.
 func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Time) error {
 	users, err := collect[struct{ UID core.UserID }](ctx, db.pool,
 		statement{lockUserOfLink, []any{token[:]}},
-		statement{verifyEmail, []any{token[:], core.ForVerification, now}},
+		statement{verifyEmail, []any{token[:], []core.Purpose{core.ForVerification, core.ForAddress}, now}},
 	)
+	if violates(err) == "users_email_key" {
+		return errEmailTaken
+	}
 	_, err = only(users, failure("verify an address", err), core.ErrLink)
 	return err
 }
@@ -109,7 +116,7 @@ const selectReset = `SELECT u.uid FROM ` + linkOf
 
 // CheckReset says whether a token resets a password.
 func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time) error {
-	users, err := collect[struct{ UID core.UserID }](ctx, db.pool, statement{selectReset, []any{token[:], core.ForReset, now}})
+	users, err := collect[struct{ UID core.UserID }](ctx, db.pool, statement{selectReset, []any{token[:], []core.Purpose{core.ForReset}, now}})
 	_, err = only(users, failure("look for a reset", err), core.ErrLink)
 	return err
 }
@@ -118,7 +125,7 @@ func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time
 func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash string, now time.Time) error {
 	users, err := collect[struct{ UID core.UserID }](ctx, db.pool,
 		statement{lockUserOfLink, []any{token[:]}},
-		statement{resetPassword, []any{token[:], core.ForReset, now, hash}},
+		statement{resetPassword, []any{token[:], []core.Purpose{core.ForReset}, now, hash}},
 	)
 	_, err = only(users, failure("reset a password", err), core.ErrLink)
 	return err

@@ -50,11 +50,14 @@ func (l *links) count(t *testing.T, sql string, args ...any) (n int) {
 func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkHash {
 	t.Helper()
 	email := name + "@example.com"
-	if purpose == core.ForRegistration {
+	switch purpose {
+	case core.ForRegistration:
 		if err := l.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "chosen by " + name, Player: player(name)}); err != nil {
 			t.Fatal(err)
 		}
-	} else {
+	case core.ForAddress:
+		l.want(t, name)
+	default:
 		l.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, $2)", purpose, email)
 	}
 	queued := must(l.ClaimMails(t.Context(), 10, time.Minute))(t)
@@ -62,6 +65,15 @@ func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkH
 		t.Fatalf("%d mails are due; want 1", len(queued))
 	}
 	return l.open(t, queued[0])
+}
+
+// want has a user want the address New@example.com.
+func (l *links) want(t *testing.T, name string) {
+	t.Helper()
+	user := must(l.UserByEmail(t.Context(), name+"@example.com"))(t)
+	if err := l.QueueEmail(t.Context(), core.Proof{Credentials: user}, "New@example.com", "new@example.com"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (l *links) open(t *testing.T, queued core.QueuedMail) core.LinkHash {
@@ -158,12 +170,13 @@ func TestLinksAreVoided(t *testing.T) {
 	f := func(what string, change func() error) {
 		t.Helper()
 		l.exec(t, "UPDATE users SET verified = false, email = 'ann@example.com', email_key = 'ann@example.com', password_hash = 'x'")
-		verification, reset := l.mail(t, core.ForVerification, "ann"), l.mail(t, core.ForReset, "ann")
+		verification, reset, address := l.mail(t, core.ForVerification, "ann"), l.mail(t, core.ForReset, "ann"), l.mail(t, core.ForAddress, "ann")
 		if err := change(); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		l.exec(t, "DELETE FROM mails")
 		wantKind(t, l.VerifyEmail(t.Context(), verification, l.now), fault.NotFound)
+		wantKind(t, l.VerifyEmail(t.Context(), address, l.now), fault.NotFound)
 		wantKind(t, l.CheckReset(t.Context(), reset, l.now), fault.NotFound)
 		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", l.now), fault.NotFound)
 		if n := l.count(t, "SELECT count(*) FROM users WHERE password_hash = 'stolen'"); n != 0 {
@@ -187,6 +200,43 @@ func TestLinksAreVoided(t *testing.T) {
 		ann = addUser(t, l.DB, "ann") // somebody else, by the same name
 		return nil
 	})
+}
+
+// The link to an address that a user wants makes it theirs, unless somebody else has
+// it by then. What was asked for with another password makes no link.
+func TestLinkToAnotherAddress(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	ann := addUser(t, l.DB, "ann")
+	token := l.mail(t, core.ForAddress, "ann")
+	if err := l.VerifyEmail(t.Context(), token, l.now); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(l.UserByEmail(t.Context(), "new@example.com"))(t); got.ID != ann.ID || got.Email != "New@example.com" || !got.Verified {
+		t.Errorf("the address is that of %+v", got)
+	}
+	if n := l.count(t, "SELECT count(*) FROM mails WHERE purpose = 'change' AND email = 'ann@example.com'"); n != 1 {
+		t.Errorf("the address before is told %d times", n)
+	}
+	l.exec(t, "DELETE FROM mails")
+
+	ben := addUser(t, l.DB, "ben")
+	l.exec(t, "UPDATE users SET email = 'old@example.com', email_key = 'old@example.com' WHERE uid = $1", ann.ID)
+	token = l.mail(t, core.ForAddress, "ben")
+	l.exec(t, "UPDATE users SET email = 'new@example.com', email_key = 'new@example.com' WHERE uid = $1", ann.ID)
+	err := l.VerifyEmail(t.Context(), token, l.now)
+	wantKind(t, err, fault.Duplicate)
+	if fault.Of(err).Fields["email"] == nil {
+		t.Errorf("%v does not name the field", err)
+	}
+
+	l.exec(t, "UPDATE users SET email = 'old@example.com', email_key = 'old@example.com' WHERE uid = $1", ann.ID)
+	l.want(t, "ben")
+	l.exec(t, "UPDATE users SET password_hash = 'y' WHERE uid = $1", ben.ID)
+	queued := must(l.ClaimMails(t.Context(), 10, time.Minute))(t)
+	_, err = l.OpenMail(t.Context(), core.Opening{Mail: queued[0], Account: sha256.Sum256([]byte("new@example.com")), Now: l.now, Expires: l.now.Add(time.Hour)})
+	wantKind(t, err, fault.NotFound)
+	wantKind(t, l.QueueEmail(t.Context(), proofOf(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
 }
 
 // A reset ends all sessions of the user, and of nobody else.

@@ -31,18 +31,24 @@ func (db *DB) ClaimMails(ctx context.Context, limit int, lease time.Duration) ([
 // bears the name of the index that is counted in.
 const lockAccountMail = `SELECT pg_advisory_xact_lock('mails_sent_account'::regclass::int, $1)`
 
+// bound is what links to a user of the table users, as u, are bound to.
+const bound = `sha256(convert_to(u.email || chr(10) || u.password_hash, 'UTF8'))`
+
 // openMail runs after lockAccountMail has waited, and so sees what was counted
-// before. It writes to the address that the account has, which need be the one that
-// was typed only by its key. A mail that is tried again counts once.
+// before. Where there is an account it writes to the address as that has it, not as
+// somebody typed it. A mail that is tried again counts once.
 const openMail = `
-	WITH opened AS (
-		SELECT m.id, m.purpose, m.registration, u.uid, sha256(convert_to(u.password_hash, 'UTF8')) AS password,
-			CASE WHEN m.purpose = 'registration' AND u.uid IS NOT NULL THEN 'owner' ELSE m.purpose END AS does,
-			CASE WHEN m.purpose <> 'change' THEN coalesce(u.email, m.email) ELSE m.email END AS email
-		FROM mails m LEFT JOIN users u USING (email_key)
-		WHERE m.id = $1
-			AND CASE m.purpose
+	WITH mail AS (
+		SELECT m.*, o.uid AS owner, o.email AS owned, o.uid <> coalesce(m.uid, 0) AND m.purpose IN ('registration', 'address') AS taken
+		FROM mails m LEFT JOIN users o USING (email_key) WHERE m.id = $1
+	), opened AS (
+		SELECT m.id, m.purpose, m.registration, m.email_key, u.uid, ` + bound + ` AS bound,
+			CASE WHEN m.taken THEN 'owner' ELSE m.purpose END AS does,
+			CASE WHEN m.taken OR m.purpose = 'reset' THEN m.owned ELSE m.email END AS email
+		FROM mail m LEFT JOIN users u ON u.uid = coalesce(m.uid, m.owner)
+		WHERE CASE m.purpose
 				WHEN 'verification' THEN u.email = m.email AND NOT u.verified
+				WHEN 'address' THEN m.bound = ` + bound + `
 				WHEN 'reset' THEN u.uid IS NOT NULL
 				ELSE true
 			END
@@ -54,8 +60,8 @@ const openMail = `
 		INSERT INTO mails_sent (id, account, purpose, sent_at) SELECT id, $2, purpose, $4 FROM opened
 		ON CONFLICT (id) DO NOTHING
 	), issued AS (
-		INSERT INTO mail_tokens (hash, expires_at, purpose, email, uid, password, registration)
-		SELECT $3, $5, does, email, uid, password, registration FROM opened WHERE does IN ('verification', 'reset', 'registration')
+		INSERT INTO mail_tokens (hash, expires_at, purpose, email, email_key, uid, bound, registration)
+		SELECT $3, $5, does, email, email_key, uid, bound, registration FROM opened WHERE does IN ('verification', 'address', 'reset', 'registration')
 	)
 	SELECT does AS purpose, email FROM opened`
 

@@ -51,7 +51,7 @@ func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, err
 func notAdded(err error) error {
 	switch violates(err) {
 	case "users_email_key":
-		return taken("email", "There is an account with this e-mail address already.")
+		return errEmailTaken
 	case "players_name_key":
 		return errPlayerTaken
 	default:
@@ -59,7 +59,10 @@ func notAdded(err error) error {
 	}
 }
 
-var errPlayerTaken = taken("player_name", "A player of this name exists already.")
+var (
+	errEmailTaken  = taken("email", "There is an account with this e-mail address already.")
+	errPlayerTaken = taken("player_name", "A player of this name exists already.")
+)
 
 // taken returns the Duplicate fault of a field whose value is in use.
 func taken(field, sentence string) error {
