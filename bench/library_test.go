@@ -102,7 +102,7 @@ func BenchmarkLibrary(b *testing.B) {
 		}
 	}
 	b.Logf("%d of %d combinations take more than %v at their p99", over, len(all), libraryGoal)
-	explainLibrary(b, core, conn, all[slices.IndexFunc(all, func(l looked) bool { return l.shown > 0 })])
+	explainLibrary(b, conn, all[slices.IndexFunc(all, func(l looked) bool { return l.shown > 0 })])
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(all[0].p99.Microseconds()), "worst-p99-µs")
 	b.ReportMetric(float64(all[len(all)/2].p99.Microseconds()), "median-p99-µs")
@@ -219,7 +219,7 @@ const selectLibraryQueries = `
 // explainLibrary shows how the database answers what a list asks of it: which
 // textures changed, and, of those on the page, everything. The queries are those
 // that the database has received.
-func explainLibrary(b *testing.B, core *system.Process, conn *pgx.Conn, slowest looked) {
+func explainLibrary(b *testing.B, conn *pgx.Conn, slowest looked) {
 	b.Helper()
 	received := func(part string, ask func()) string {
 		b.Helper()

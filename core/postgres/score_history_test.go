@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,13 +43,19 @@ type cast struct {
 	players  []core.PlayerID
 }
 
-// pick returns any of some, or none where there is none.
+// pick returns one of the last six, so that they meet again and again, or none where
+// there is none.
 func pick[T any](random *rand.Rand, some []T) (one T) {
+	some = some[max(0, len(some)-6):]
 	if len(some) > 0 {
 		one = some[random.IntN(len(some))]
 	}
 	return one
 }
+
+// happenings are what may happen, the more often it is named.
+var happenings = strings.Split("register register upload upload upload like like like like like like like like unlike unlike unlike unlike unlike "+
+	"add-player add-player delete-player sign charge charge move move delete-texture delete-user trim", " ")
 
 // happening returns a random event.
 func (c *cast) happening(random *rand.Rand) event {
@@ -57,10 +64,7 @@ func (c *cast) happening(random *rand.Rand) event {
 	c.words++
 	amount := func(most int64) int64 { return max(0, random.Int64N(2*most)-most+1) } // often 0
 	return event{
-		what: pick(random, []string{
-			"register", "upload", "upload", "upload", "like", "like", "like", "like", "like", "unlike", "unlike", "unlike", "add player", "add player",
-			"delete player", "sign", "charge", "charge", "move", "move", "delete texture", "delete user", "trim",
-		}),
+		what: happenings[random.IntN(len(happenings))],
 		word: fmt.Sprintf("w%d", c.words),
 		user: pick(random, c.users), texture: pick(random, c.textures), player: pick(random, c.players),
 		terms:  core.Terms{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
@@ -113,7 +117,7 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 			c.textures = append(c.textures, added.ID)
 		}
 		return int64(added.ID), err
-	case "add player":
+	case "add-player":
 		added, err := s.CreatePlayer(ctx, e.user, player(e.word), e.terms)
 		if err == nil {
 			c.mu.Lock()
@@ -125,7 +129,7 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 		return 0, s.AddClosetItem(ctx, e.user, e.texture, "N", e.terms)
 	case "unlike":
 		return 0, s.RemoveClosetItem(ctx, e.user, e.texture)
-	case "delete player":
+	case "delete-player":
 		return 0, s.DeletePlayer(ctx, e.user, e.player)
 	case "sign":
 		_, err := s.Sign(ctx, e.user, time.Date(2031, 1, 1+e.day, e.day, 0, 0, 0, time.UTC), e.terms.Reward)
@@ -135,9 +139,9 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 	case "move":
 		_, err := s.ChangeTexture(ctx, e.texture, core.TextureChange{Public: &e.public}, e.scores)
 		return 0, err
-	case "delete texture":
+	case "delete-texture":
 		return 0, s.DeleteTexture(ctx, e.texture)
-	case "delete user":
+	case "delete-user":
 		return 0, s.DeleteUser(ctx, proofOf(core.User{ID: e.user}))
 	default: // trim
 		_, err := s.TrimScoreChanges(ctx, time.Now().Add(time.Hour))
@@ -195,11 +199,11 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 		return nil, func(id int64) { m.users[core.UserID(id)] = &modelUser{score: e.terms.Cost} }
 	case "unlike":
 		return m.unlike(e)
-	case "delete player":
+	case "delete-player":
 		return m.deletePlayer(e)
 	case "move":
 		return m.move(e)
-	case "delete texture":
+	case "delete-texture":
 		return m.deleteTexture(e.texture)
 	case "trim":
 		return nil, func(int64) {}
@@ -212,7 +216,7 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 		return fault.Unauthenticated, nil
 	}
 	switch e.what {
-	case "delete user":
+	case "delete-user":
 		return nil, func(int64) { m.deleteUser(e.user) }
 	case "charge":
 		if user.score < e.amount {
