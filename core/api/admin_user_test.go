@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
@@ -53,13 +52,13 @@ func TestActsOnUsers(t *testing.T) {
 			"email", true,
 		},
 		{
-			"score", `{"score":` + fmt.Sprint(math.MaxInt64) + `}`, user.userJSON("Zoe@Example.com", "Zoë <b>", fmt.Sprint(math.MaxInt64), 0, false),
-			`{"to": 9223372036854775807, "from": 0, "email": "Zoe@Example.com", "nickname": "Zoë <b>"}`,
+			"score", `{"score":` + "1000000000000" + `}`, user.userJSON("Zoe@Example.com", "Zoë <b>", "1000000000000", 0, false),
+			`{"to": 1000000000000, "from": 0, "email": "Zoe@Example.com", "nickname": "Zoë <b>"}`,
 			[]string{`{}`, `{"score":-1}`, `{"score":1.5}`, `{"score":9223372036854775808}`, `{"score":"x"}`},
 			"score", true,
 		},
 		{
-			"password", `{"password":" second horse "}`, user.userJSON("Zoe@Example.com", "Zoë <b>", fmt.Sprint(math.MaxInt64), 0, false),
+			"password", `{"password":" second horse "}`, user.userJSON("Zoe@Example.com", "Zoë <b>", "1000000000000", 0, false),
 			`{"email": "Zoe@Example.com", "nickname": "Zoë <b>"}`,
 			[]string{`{}`, `{"password":"1234567"}`, `{"password":"` + strings.Repeat("x", 129) + `"}`, `{"password":5}`},
 			"password", false,
