@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,18 +64,18 @@ func TestLibraryShowsWhatIsCommitted(t *testing.T) {
 // slowStore is a store without textures that is read as slowly as a test wants.
 type slowStore struct {
 	core.LibraryStore
-	reads, changes int
+	reads, changes atomic.Int32
 	wait           func() error
 	lost           bool // whether changes cannot be told
 }
 
 func (s *slowStore) ReadLibrary(context.Context, func(core.Listing) error) (core.LibraryMoment, error) {
-	s.reads++
+	s.reads.Add(1)
 	return core.LibraryMoment{Epoch: "e"}, s.wait()
 }
 
 func (s *slowStore) LibraryChanges(_ context.Context, since core.LibraryMoment) ([]core.Listing, core.LibraryMoment, bool, error) {
-	s.changes++
+	s.changes.Add(1)
 	return nil, since, !s.lost, s.wait()
 }
 
@@ -101,15 +102,15 @@ func TestLibraryIsReadForAll(t *testing.T) {
 			list()
 		}
 		group.Wait()
-		if store.reads != 1 || store.changes != 1 {
-			t.Errorf("everything is read %d times, and changes are %d times; want once each", store.reads, store.changes)
+		if store.reads.Load() != 1 || store.changes.Load() != 1 {
+			t.Errorf("everything is read %d times, and changes are %d times; want once each", store.reads.Load(), store.changes.Load())
 		}
 
 		store.lost = true
 		list()
 		group.Wait()
-		if store.reads != 2 {
-			t.Errorf("everything is read %d times; want again, as changes are lost", store.reads)
+		if store.reads.Load() != 2 {
+			t.Errorf("everything is read %d times; want again, as changes are lost", store.reads.Load())
 		}
 
 		// Who waits for the others' turn does so no longer than they can.
@@ -128,8 +129,13 @@ func TestLibraryIsReadForAll(t *testing.T) {
 func TestLibraryRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var down error
-		store := &slowStore{wait: func() error { return down }}
+		var down atomic.Bool
+		store := &slowStore{wait: func() error {
+			if down.Load() {
+				return errors.New("away")
+			}
+			return nil
+		}}
 		library := core.NewLibrary(store)
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
@@ -140,12 +146,12 @@ func TestLibraryRun(t *testing.T) {
 			synctest.Wait()
 		}
 		pass(16 * time.Second)
-		if store.reads != 1 || store.changes != 3 {
-			t.Errorf("within 16 s everything is read %d times, and changes are %d times", store.reads, store.changes)
+		if store.reads.Load() != 1 || store.changes.Load() != 3 {
+			t.Errorf("within 16 s everything is read %d times, and changes are %d times", store.reads.Load(), store.changes.Load())
 		}
-		down = errors.New("away")
+		down.Store(true)
 		pass(30 * time.Second)
-		down = nil
+		down.Store(false)
 		pass(30 * time.Second)
 		cancel()
 		group.Wait()
