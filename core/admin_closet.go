@@ -29,13 +29,18 @@ func (c *Closets) Of(ctx context.Context, user UserID, query ClosetQuery) (Close
 }
 
 // AddBy has an administrator put a texture into a user's closet under a name, which
-// costs and earns nobody anything. What the user may not keep they cannot be given.
+// costs and earns nobody anything but in a closet of the administrator's own. What the
+// user may not keep they cannot be given.
 func (c *Closets) AddBy(ctx context.Context, by Authority, user UserID, texture TextureID, itemName string) error {
 	itemName, err := checkItem(texture, itemName)
 	if err != nil {
 		return err
 	}
-	return c.store.AddClosetItemBy(ctx, by, user, texture, itemName, Terms{Quotas: c.terms.Quotas})
+	terms := c.terms
+	if user != by.Actor {
+		terms = Terms{Quotas: c.terms.Quotas}
+	}
+	return c.store.AddClosetItemBy(ctx, by, user, texture, itemName, terms)
 }
 
 // RemoveBy has an administrator take a texture out of a user's closet.

@@ -7,8 +7,9 @@ import "context"
 // nobody's, else it returns a Forbidden fault; NotFound without such a texture. With
 // the change it writes one entry of the audit log, and with a failure none.
 type TextureAdminStore interface {
-	// ChangeTextureBy changes a texture, as ChangeTexture does, but moves no cost.
-	ChangeTextureBy(ctx context.Context, by Authority, texture TextureID, change TextureChange) (Texture, error)
+	// ChangeTextureBy changes a texture, as ChangeTexture does. It moves no cost but
+	// for what is the actor's own.
+	ChangeTextureBy(ctx context.Context, by Authority, texture TextureID, change TextureChange, scores Scores) (Texture, error)
 
 	// DeleteTextureBy deletes a texture, as DeleteTexture does. Open reports about it
 	// are settled, and who made them is notified.
@@ -31,7 +32,7 @@ func (t *Textures) ChangeBy(ctx context.Context, by Authority, tid TextureID, ch
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
 	defer cancel()
-	return t.store.ChangeTextureBy(ctx, by, tid, change)
+	return t.store.ChangeTextureBy(ctx, by, tid, change, t.scores)
 }
 
 // DeleteBy has an administrator delete a texture, with all that follows. What was

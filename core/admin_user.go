@@ -67,16 +67,17 @@ type Found[T any] struct {
 // something else than the last of them.
 const MostFound = 10_000
 
-// Bounds of a page of a search.
+// Bounds of a page of a search, and the last one of the library's; how many items are
+// on one has the bounds of a closet's page.
 const (
 	DefaultFoundPerPage = 20
-	maxFoundPage        = 1000
+	MaxFoundPage        = 1000
 )
 
 // checkFound notes what is wrong with the page that is wanted of a search.
 func (f *fieldFaults) checkFound(page, perPage int) {
-	if page < 1 || page > maxFoundPage {
-		f.add(fault.Field("page", "The page must be at least 1, and no more than %d.", maxFoundPage))
+	if page < 1 || page > MaxFoundPage {
+		f.add(fault.Field("page", "The page must be at least 1, and no more than %d.", MaxFoundPage))
 	}
 	if perPage < 1 || perPage > maxPerPage {
 		f.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))

@@ -103,16 +103,12 @@ func NewLibrary(store LibraryStore) *Library {
 	return &Library{store: store, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), turn: make(chan struct{}, 1)}
 }
 
-// MaxLibraryPage is the last page of the library that may be asked for. How many
-// textures are on one has the bounds of a closet's page.
-const MaxLibraryPage = 1000
-
 // List returns a page of the textures that a user, whose zero value is somebody not
 // signed in, may see. A page past the end is empty.
 func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (LibraryPage, error) {
 	var wrong fieldFaults
-	if query.Page < 1 || query.Page > MaxLibraryPage {
-		wrong.add(fault.Field("page", "The page must be at least 1, and no more than %d.", MaxLibraryPage))
+	if query.Page < 1 || query.Page > MaxFoundPage {
+		wrong.add(fault.Field("page", "The page must be at least 1, and no more than %d.", MaxFoundPage))
 	}
 	if query.PerPage < 1 || query.PerPage > maxPerPage {
 		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))

@@ -35,7 +35,7 @@ type foundBody[T any] struct {
 func toFoundBody[T, B any](found core.Found[T], page, perPage int, toBody func(T) B) foundBody[B] {
 	body := foundBody[B]{
 		PerPage: perPage, Total: found.Total, TotalIsLowerBound: found.More, CurrentPage: page,
-		LastPage: max(1, (found.Total+perPage-1)/perPage),
+		LastPage: min(core.MaxFoundPage, max(1, (found.Total+perPage-1)/perPage)),
 		Data:     make([]B, len(found.Items)),
 	}
 	for i, item := range found.Items {

@@ -54,32 +54,9 @@ func (s *Server) upload(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 	return done(rc, "The texture is uploaded.", toTextureBody(texture))
 }
 
-// libraryPageBody is a page of the library as the API writes it.
-type libraryPageBody struct {
-	PerPage      int           `json:"per_page"`
-	From         int           `json:"from"` // number of the first texture, 0 on an empty page
-	To           int           `json:"to"`   // number of the last texture, 0 on an empty page
-	Total        int           `json:"total"`
-	TotalIsLower bool          `json:"total_is_lower_bound"`
-	CurrentPage  int           `json:"current_page"`
-	LastPage     int           `json:"last_page"`
-	Data         []textureBody `json:"data"`
-}
-
-func toLibraryPageBody(query core.LibraryQuery, page core.LibraryPage) libraryPageBody {
-	body := libraryPageBody{
-		PerPage: query.PerPage, Total: page.Total, TotalIsLower: page.More, CurrentPage: query.Page,
-		LastPage: min(core.MaxLibraryPage, max(1, (page.Total+query.PerPage-1)/query.PerPage)),
-		Data:     make([]textureBody, len(page.Textures)),
-	}
-	for i, texture := range page.Textures {
-		body.Data[i] = toTextureBody(texture)
-	}
-	if len(page.Textures) > 0 {
-		body.From = (query.Page-1)*query.PerPage + 1
-		body.To = body.From + len(page.Textures) - 1
-	}
-	return body
+func toLibraryPageBody(query core.LibraryQuery, page core.LibraryPage) foundBody[textureBody] {
+	found := core.Found[core.Texture]{Items: page.Textures, Total: page.Total, More: page.More}
+	return toFoundBody(found, query.Page, query.PerPage, toTextureBody)
 }
 
 // textures handles GET /api/textures.

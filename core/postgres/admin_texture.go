@@ -52,15 +52,23 @@ func overTexture(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.Tex
 }
 
 // ChangeTextureBy changes a texture with all that follows.
-func (db *DB) ChangeTextureBy(ctx context.Context, by core.Authority, tid core.TextureID, change core.TextureChange) (changed core.Texture, err error) {
+func (db *DB) ChangeTextureBy(
+	ctx context.Context, by core.Authority, tid core.TextureID, change core.TextureChange, scores core.Scores,
+) (changed core.Texture, err error) {
 	err = db.act(ctx, "change a texture", func(tx pgx.Tx) error {
-		by, was, err := overTexture(ctx, tx, by, tid)
+		by, texture, err := overTexture(ctx, tx, by, tid)
 		if err != nil {
 			return err
 		}
-		if changed, err = changeTexture(ctx, tx, tid, change, core.Scores{}); err != nil {
+		prices := core.Scores{}
+		if texture.Uploader == by.Actor {
+			prices = scores
+		}
+		was, now, err := changeTexture(ctx, tx, tid, change, prices)
+		if err != nil {
 			return err
 		}
+		changed = now
 		return note(ctx, tx, by, "texture.change", textureSubject(tid), textureNote{
 			Name: was.Name, Uploader: was.Uploader, From: traits(was), To: traits(changed),
 		})

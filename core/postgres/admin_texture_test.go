@@ -58,16 +58,16 @@ func TestChangeTextureBy(t *testing.T) {
 	tid := r.texture(t, "x", true)
 	keeps(t, r.db, r.bob, tid.ID)
 	r.permit(t, r.ann, core.Administrator)
-	_, err := r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N")})
+	_, err := r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N")}, core.Scores{})
 	wantKind(t, err, fault.Forbidden)
 	r.permit(t, r.ann, core.Normal)
-	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID+100, core.TextureChange{Name: new("N")})
+	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID+100, core.TextureChange{Name: new("N")}, core.Scores{})
 	wantKind(t, err, fault.NotFound)
 	twin := r.texture(t, "x2", true)
 	if _, err := postgrestest.Conn(t, r.address).Exec(t.Context(), "UPDATE textures SET type = 'alex', pixels = (SELECT pixels FROM textures WHERE tid = $1) WHERE tid = $2", tid.ID, twin.ID); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Type: new(skin.Alex)})
+	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{})
 	wantKind(t, err, fault.Duplicate)
 	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != twin.ID {
 		t.Errorf("data %v; want tid %d", fault.Of(err).Data, twin.ID)
@@ -75,7 +75,7 @@ func TestChangeTextureBy(t *testing.T) {
 	r.wantActs(t)
 
 	names := watch(t, r.db)
-	got := must(r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N"), Public: new(false)}))(t)
+	got := must(r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N"), Public: new(false)}, core.Scores{}))(t)
 	if got.Name != "N" || got.Public || got.Likes != 1 {
 		t.Errorf("changed, it is %+v; want it named N, and only in its uploader's closet", got)
 	}

@@ -114,27 +114,29 @@ const updateTexture = `
 	WHERE tid = $1
 	RETURNING ` + textureColumns
 
-// changeTexture changes a texture with all that follows, or returns a NotFound
-// fault. It locks as deleteTexture does, and its caller rings after the commit.
-func changeTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, scores core.Scores) (core.Texture, error) {
+// changeTexture changes a texture with all that follows, and returns it as it was and
+// as it is, or a NotFound fault. It locks as deleteTexture does, and its caller rings
+// after the commit.
+func changeTexture(
+	ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, scores core.Scores,
+) (before, after core.Texture, err error) {
 	if change.Public != nil {
 		if err := lockScoresOf(ctx, tx, tid); err != nil {
-			return core.Texture{}, err
+			return before, after, err
 		}
 	}
-	before, err := lockTextureIn(ctx, tx, tid)
-	if err != nil {
-		return core.Texture{}, err
+	if before, err = lockTextureIn(ctx, tx, tid); err != nil {
+		return before, after, err
 	}
 	hides := change.Public != nil && !*change.Public && before.Public
 	if change.Public != nil {
 		if err := moveCost(ctx, tx, tid, *change.Public, scores); err != nil {
-			return core.Texture{}, err
+			return before, after, err
 		}
 	}
 	if hides {
 		if err := refundClosets(ctx, tx, tid, &before.Uploader); err != nil {
-			return core.Texture{}, err
+			return before, after, err
 		}
 	}
 	retypes := change.Type != nil && *change.Type != before.Type
@@ -157,14 +159,15 @@ func changeTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID, change co
 	}
 	statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides}}.queue(&batch).Query(into(&changed))
 	err = tx.SendBatch(ctx, &batch).Close()
-	return onlyTexture(tid, changed, err)
+	after, err = onlyTexture(tid, changed, err)
+	return before, after, err
 }
 
 // ChangeTexture changes a texture with all that follows.
 func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange, scores core.Scores) (changed core.Texture, err error) {
 	err = retry(func() error {
 		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
-			changed, err = changeTexture(ctx, tx, tid, change, scores)
+			_, changed, err = changeTexture(ctx, tx, tid, change, scores)
 			return err
 		})
 	})
