@@ -87,9 +87,15 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 	want := auditLog(t, db)
 
 	conn := postgrestest.Conn(t, address)
-	for _, role := range []string{"origin", "replica"} { // in which ordinary triggers sleep
-		if _, err := conn.Exec(t.Context(), "SET session_replication_role = "+role); err != nil {
-			t.Fatal(err)
+	for _, sleeping := range []bool{false, true} {
+		if sleeping { // as ordinary triggers do for a superuser who wants it
+			_, err := conn.Exec(t.Context(), "SET session_replication_role = replica")
+			if denied, ok := errors.AsType[*pgconn.PgError](err); ok && denied.Code == "42501" {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, sql := range []string{
 			"UPDATE audit_log SET action = 'nothing'",
@@ -101,7 +107,7 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 		} {
 			_, err := conn.Exec(t.Context(), sql)
 			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(refused.Message, "only be added to") {
-				t.Errorf("%s as %s: %v; want it refused", sql, role, err)
+				t.Errorf("%s, with triggers asleep: %t: %v; want it refused", sql, sleeping, err)
 			}
 		}
 	}
