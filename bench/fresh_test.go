@@ -7,16 +7,13 @@ import (
 	"image"
 	"image/png"
 	"mime/multipart"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
-	"golang.org/x/sys/unix"
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
@@ -46,7 +43,6 @@ const (
 // was, and since the request, which gives no less.
 func BenchmarkFreshness(b *testing.B) {
 	stage := openFreshStage(b)
-	goFirst(b)
 	b.ResetTimer()
 
 	var all sync.WaitGroup
@@ -80,35 +76,6 @@ func BenchmarkFreshness(b *testing.B) {
 	b.ReportMetric(rate, "changes/s")
 	b.ReportMetric(float64(answered.Microseconds()), "p99-µs-since-answer")
 	b.ReportMetric(float64(requested.Microseconds()), "p99-µs-since-request")
-}
-
-// goFirst has the kernel prefer this process to all it times, if it may: how long its
-// own looks wait for a processor is none of their delays.
-func goFirst(b *testing.B) {
-	b.Helper()
-	if err := renice(-10); err != nil {
-		b.Logf("the time is taken by ordinary threads: %v", err)
-	}
-	b.Cleanup(func() { _ = renice(0) })
-}
-
-// renice sets how much all threads of this process, and those that they start, stand
-// back for others.
-func renice(value int) error {
-	threads, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return err
-	}
-	for _, thread := range threads {
-		tid, err := strconv.Atoi(thread.Name())
-		if err != nil {
-			return err
-		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, tid, value); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // delays is how long an edge took to show changes.
@@ -217,7 +184,7 @@ func (s *freshStage) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	for i, edge := range s.edges {
 		all.Go(func() {
 			path := fmt.Sprint("/avatar/player/p", player+1)
-			for shown := false; !shown; shown = look(b, edge, path) == s.tags[skin] {
+			for look(b, edge, path) != s.tags[skin] {
 				if time.Since(answered) > 10*time.Second {
 					b.Errorf("edge %d does not show change %d", i+1, n)
 					return
