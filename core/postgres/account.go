@@ -166,6 +166,13 @@ func setPassword(ctx context.Context, on asker, c core.PasswordChange) error {
 const (
 	lockUserToDelete = `SELECT uid FROM users WHERE uid = $1 FOR UPDATE`
 
+	// Who keeps one of the private textures gets back what that cost.
+	lockUserAndKeepers = `
+	SELECT uid FROM users WHERE uid = $1 OR uid IN (
+		SELECT c.uid FROM closet_items c JOIN textures t USING (tid) WHERE t.uploader = $1 AND NOT t.public AND c.refund > 0
+	)
+	ORDER BY uid FOR UPDATE`
+
 	lockTexturesOfUser = `
 	SELECT tid FROM textures WHERE tid IN (
 		SELECT tid FROM textures WHERE uploader = $1
@@ -208,7 +215,11 @@ const deleteUser = `
 		WHERE t.tid = c.tid AND t.tid NOT IN (SELECT tid FROM private)
 	), emptied AS (
 		DELETE FROM closet_items WHERE tid IN (SELECT tid FROM private)
-	), own AS (
+		RETURNING uid, tid, refund
+	), removed AS (
+		SELECT * FROM emptied WHERE uid <> $1
+	), due AS (` + refundedItems + `
+	)` + charged + `, own AS (
 		DELETE FROM players p USING doomed d WHERE p.uid = d.uid
 		RETURNING p.pid, p.name_key, p.uuid
 	), undressed AS (
@@ -250,7 +261,7 @@ func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
 func deleteUserOf(ctx context.Context, on asker, proof core.Proof) error {
 	deleted, err := collect[struct{ UID core.UserID }](ctx, on,
 		statement{deleteAttempt, []any{proof.Attempt}},
-		statement{lockUserToDelete, []any{proof.ID}},
+		statement{lockUserAndKeepers, []any{proof.ID}},
 		statement{lockTexturesOfUser, []any{proof.ID}},
 		statement{lockPlayersOfUser, []any{proof.ID}},
 		statement{deleteUser, []any{proof.ID, proof.PasswordHash}},

@@ -210,6 +210,18 @@ func TestPaidThings(t *testing.T) {
 	s.is(t, bob)
 }
 
+// So does who kept a private texture, as administrators may, whose uploader is deleted.
+func TestRefundOfItemsOfDeletedUser(t *testing.T) {
+	t.Parallel()
+	s := newScoreTest(t)
+	ann, bob := s.user(t, "ann", 10), s.user(t, "bob", 10)
+	do(t, s.SetPermission(t.Context(), ann, core.Administrator))
+	tid := s.upload(t, bob, "a", false, core.Terms{Cost: 4, Refund: true})
+	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
+	do(t, s.DeleteUser(t.Context(), proofOf(core.User{ID: bob})))
+	s.is(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
+}
+
 // What an administrator makes of a score is in the ledger, too.
 func TestAdministratorSetsScore(t *testing.T) {
 	t.Parallel()
