@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"github.com/veneer-skins/veneer/core"
@@ -82,4 +83,52 @@ func TestChangeTextureBy(t *testing.T) {
 	names("what nobody wears")
 	r.wantActs(t, fmt.Sprintf(`texture.change texture:%d {"to": {"name": "N", "type": "steve", "public": false}, `+
 		`"from": {"name": "x", "type": "steve", "public": true}, "name": "x", "uploader": %d}`, tid.ID, r.ann.ID))
+}
+
+// An act locks all users it concerns in their order, whoever of them acts: who waits
+// for one holds none that come after.
+func TestActsOnTexturesLockUsersInOrder(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	keeper, actor, uploader := addUser(t, db, "keeper"), addUser(t, db, "actor"), addUser(t, db, "uploader")
+	if err := db.SetPermission(t.Context(), actor.ID, core.Administrator); err != nil {
+		t.Fatal(err)
+	}
+	by := core.Authority{Actor: actor.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.1")}
+	act := func(word string, begin func(core.TextureID) error) {
+		t.Helper()
+		tid := must(db.AddTexture(t.Context(), texture(uploader.ID, skin.Steve, word, true), core.Terms{}, stored))(t).ID
+		item := db.AddClosetItem(t.Context(), keeper.ID, tid, "N", core.Terms{Refund: true})
+		if item == nil {
+			_, item = postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE closet_items SET refund = 1 WHERE uid = $1 AND tid = $2", keeper.ID, tid)
+		}
+		if item != nil {
+			t.Fatal(item)
+		}
+		h := hold(t, address)
+		h.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", keeper.ID)
+		done := make(chan error, 1)
+		go func() { done <- begin(tid) }()
+		h.awaitWaiting(t, 1)
+		h.do(t, "SELECT FROM users WHERE uid IN ($1, $2) FOR UPDATE NOWAIT", actor.ID, uploader.ID)
+		h.releaseOnceWaitedFor(t, 1)
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+	act("deleted", func(tid core.TextureID) error { return db.DeleteTextureBy(t.Context(), by, tid) })
+	act("hidden", func(tid core.TextureID) error {
+		_, err := db.ChangeTextureBy(t.Context(), by, tid, core.TextureChange{Public: new(false)}, core.Scores{})
+		return err
+	})
+	act("reported", func(tid core.TextureID) error {
+		if err := db.AddReport(t.Context(), actor.ID, tid, "R"); err != nil {
+			return err
+		}
+		reports, err := db.Reports(t.Context(), core.ReportQuery{State: core.ReportOpen, Page: 1, PerPage: 1})
+		if err == nil {
+			_, err = db.SettleReport(t.Context(), by, reports.Reports[0].ID, core.ReportDeleted)
+		}
+		return err
+	})
 }

@@ -117,6 +117,11 @@ func (db *DB) SettleReport(ctx context.Context, by core.Authority, id core.Repor
 		if err != nil {
 			return err
 		}
+		if state == core.ReportDeleted {
+			if err := lockScoresOf(ctx, tx, report.Texture, by.Actor, report.Uploader); err != nil {
+				return err
+			}
+		}
 		by, users, err := authorise(ctx, tx, by, report.Uploader)
 		switch {
 		case err != nil:

@@ -70,7 +70,7 @@ const (
 			SELECT uploader FROM textures WHERE tid = $1
 			UNION
 			SELECT uid FROM closet_items WHERE tid = $1 AND refund > 0
-		)
+		) OR uid = ANY ($2)
 		ORDER BY uid FOR NO KEY UPDATE
 	) locked`
 
@@ -94,10 +94,11 @@ const (
 )
 
 // lockScoresOf locks those whose score changes when a texture goes, or its
-// visibility does. It comes before the texture is locked. Should somebody come to
+// visibility does, and other users of the transaction with them: users are locked by
+// uid, all at once. It comes before the texture is locked. Should somebody come to
 // keep the texture in between, two may wait for each other, and one tries again.
-func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
-	_, err := tx.Exec(ctx, lockScores, texture)
+func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID, others ...core.UserID) error {
+	_, err := tx.Exec(ctx, lockScores, texture, others)
 	return err
 }
 
