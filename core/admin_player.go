@@ -45,8 +45,8 @@ type PlayerQuery struct {
 // empty.
 func (p *Players) Find(ctx context.Context, query PlayerQuery) (Found[Player], error) {
 	var wrong fieldFaults
-	wrong.checkFound(query.Page, query.PerPage)
-	wrong.checkPart("name", &query.Name, maxName)
+	wrong.addPage(query.Page, query.PerPage, MaxFoundPage)
+	wrong.addPart("name", &query.Name, maxName)
 	if err := wrong.fault(); err != nil {
 		return Found[Player]{}, err
 	}

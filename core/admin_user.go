@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/fold"
@@ -54,51 +52,13 @@ type UserQuery struct {
 	Page, PerPage   int
 }
 
-// Found is a page of what a search has found.
-type Found[T any] struct {
-	Items []T
-	// Total is how many there are on all pages, which reach no further than MostFound;
-	// More, whether there are others.
-	Total int
-	More  bool
-}
-
-// MostFound is how many things a search finds: whoever gets so many looks for
-// something else than the last of them.
-const MostFound = 10_000
-
-// Bounds of a page of a search, and the last one of the library's; how many items are
-// on one has the bounds of a closet's page.
-const (
-	DefaultFoundPerPage = 20
-	MaxFoundPage        = 1000
-)
-
-// checkFound notes what is wrong with the page that is wanted of a search.
-func (f *fieldFaults) checkFound(page, perPage int) {
-	if page < 1 || page > MaxFoundPage {
-		f.add(fault.Field("page", "The page must be at least 1, and no more than %d.", MaxFoundPage))
-	}
-	if perPage < 1 || perPage > maxPerPage {
-		f.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
-	}
-}
-
-// checkPart notes what is wrong with a part of a text to look for, and trims it.
-func (f *fieldFaults) checkPart(field string, part *string, most int) {
-	*part = strings.TrimSpace(*part)
-	if !plain(*part) || utf8.RuneCountInString(*part) > most {
-		f.add(fault.Field(field, "Look for text of no more than %d characters, without control characters.", most))
-	}
-}
-
 // Find returns a page of the users that a query finds. A page past the end is
 // empty.
 func (a *Accounts) Find(ctx context.Context, query UserQuery) (Found[User], error) {
 	var wrong fieldFaults
-	wrong.checkFound(query.Page, query.PerPage)
-	wrong.checkPart("email", &query.Email, maxEmail)
-	wrong.checkPart("nickname", &query.Nickname, maxName)
+	wrong.addPage(query.Page, query.PerPage, MaxFoundPage)
+	wrong.addPart("email", &query.Email, maxEmail)
+	wrong.addPart("nickname", &query.Nickname, maxName)
 	if err := wrong.fault(); err != nil {
 		return Found[User]{}, err
 	}

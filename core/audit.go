@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/netip"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 )
@@ -53,14 +51,8 @@ const maxAuditWord = 100
 // List returns acts, the latest first, and whether there are earlier ones.
 func (a *Audit) List(ctx context.Context, query AuditQuery) (entries []AuditEntry, more bool, err error) {
 	var wrong fieldFaults
-	word := func(field string, text *string) {
-		*text = strings.TrimSpace(*text)
-		if !plain(*text) || utf8.RuneCountInString(*text) > maxAuditWord {
-			wrong.add(fault.Field(field, "Look for text of no more than %d characters, without control characters.", maxAuditWord))
-		}
-	}
-	word("action", &query.Action)
-	word("subject", &query.Subject)
+	wrong.addPart("action", &query.Action, maxAuditWord)
+	wrong.addPart("subject", &query.Subject, maxAuditWord)
 	if query.Limit < 1 || query.Limit > maxPerPage {
 		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
 	}

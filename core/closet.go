@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 )
@@ -69,33 +67,12 @@ func NewClosets(store closetStore, quotas Quotas, scores Scores) *Closets {
 	}}
 }
 
-// Bounds of a page.
-const (
-	DefaultPerPage = 6
-	maxPerPage     = 100
-	// maxPage keeps the number of an item within what the store counts with.
-	maxPage = 1 << 31
-)
-
-// addPage takes note of a page that nobody can have.
-func (f *fieldFaults) addPage(page, perPage int) {
-	if page < 1 || page > maxPage {
-		f.add(fault.Field("page", "The page must be at least 1, and no more than %d.", maxPage))
-	}
-	if perPage < 1 || perPage > maxPerPage {
-		f.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
-	}
-}
-
 // check returns an Invalid fault for what no closet can be asked, and trims the
 // name.
 func (q *ClosetQuery) check() error {
 	var wrong fieldFaults
-	wrong.addPage(q.Page, q.PerPage)
-	q.Name = strings.TrimSpace(q.Name)
-	if !plain(q.Name) || utf8.RuneCountInString(q.Name) > maxName {
-		wrong.add(fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName))
-	}
+	wrong.addPage(q.Page, q.PerPage, maxPage)
+	wrong.addPart("q", &q.Name, maxName)
 	return wrong.fault()
 }
 

@@ -26,17 +26,6 @@ type LibraryQuery struct {
 	PerPage  int
 }
 
-// LibraryPage is some textures, of those that a query finds.
-type LibraryPage struct {
-	Textures []Texture
-	Total    int  // no more than MaxTotal
-	More     bool // whether there are more than Total
-}
-
-// MaxTotal is the most textures that are counted: who finds so many looks for fewer
-// of them, not for their number.
-const MaxTotal = 10_000
-
 // Listing is what the library knows of a texture.
 type Listing struct {
 	ID       TextureID
@@ -105,38 +94,33 @@ func NewLibrary(store LibraryStore) *Library {
 
 // List returns a page of the textures that a user, whose zero value is somebody not
 // signed in, may see. A page past the end is empty.
-func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (LibraryPage, error) {
+func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Found[Texture], error) {
 	var wrong fieldFaults
-	if query.Page < 1 || query.Page > MaxFoundPage {
-		wrong.add(fault.Field("page", "The page must be at least 1, and no more than %d.", MaxFoundPage))
-	}
-	if query.PerPage < 1 || query.PerPage > maxPerPage {
-		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
-	}
+	wrong.addPage(query.Page, query.PerPage, MaxFoundPage)
 	if query.Uploader != nil && *query.Uploader < 0 {
 		wrong.add(fault.Field("uploader", "A uid is at least 1; 0 stands for users who are deleted."))
 	}
 	query.Name = strings.TrimSpace(query.Name)
 	wrong.add(checkSearch(query.Name))
 	if err := wrong.fault(); err != nil {
-		return LibraryPage{}, err
+		return Found[Texture]{}, err
 	}
 
 	shelf, err := l.fresh(ctx)
 	if err != nil {
-		return LibraryPage{}, fmt.Errorf("read which textures changed: %w", err)
+		return Found[Texture]{}, fmt.Errorf("read which textures changed: %w", err)
 	}
 	tids, total, err := l.look(ctx, shelf, newFilter(user, query), query)
 	if err != nil {
-		return LibraryPage{}, err
+		return Found[Texture]{}, err
 	}
-	page := LibraryPage{Total: min(total, MaxTotal), More: total > MaxTotal}
+	page := Found[Texture]{Total: min(total, MostFound), More: total > MostFound}
 	if len(tids) == 0 {
 		return page, nil
 	}
 	textures, err := l.store.TexturesByID(ctx, tids)
 	if err != nil {
-		return LibraryPage{}, err
+		return Found[Texture]{}, err
 	}
 	found := make(map[TextureID]Texture, len(textures))
 	for _, texture := range textures {
@@ -145,7 +129,7 @@ func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Libr
 	for _, tid := range tids {
 		// It may have gone, or become private, a moment ago.
 		if texture, ok := found[tid]; ok && texture.visible(user) {
-			page.Textures = append(page.Textures, texture)
+			page.Items = append(page.Items, texture)
 		}
 	}
 	return page, nil

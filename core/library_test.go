@@ -51,7 +51,7 @@ func TestLibraryShowsWhatIsCommitted(t *testing.T) {
 				}
 				for _, library := range libraries {
 					page, err := library.List(t.Context(), core.User{}, core.LibraryQuery{Name: name, Liked: i%2 == 0, Page: 1, PerPage: 6})
-					if err != nil || page.Total != want || len(page.Textures) != want {
+					if err != nil || page.Total != want || len(page.Items) != want {
 						t.Errorf("%s: %+v, %v; want %d", name, page, err, want)
 					}
 				}

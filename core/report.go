@@ -113,7 +113,7 @@ func (r *Reports) Add(ctx context.Context, caller Caller, texture TextureID, rea
 // List returns a page of reports, the latest first. A page past the end is empty.
 func (r *Reports) List(ctx context.Context, query ReportQuery) (ReportPage, error) {
 	var wrong fieldFaults
-	wrong.addPage(query.Page, query.PerPage)
+	wrong.addPage(query.Page, query.PerPage, maxPage)
 	switch query.State {
 	case "", ReportOpen, ReportRejected, ReportDeleted, ReportBanned:
 	default:

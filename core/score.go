@@ -155,7 +155,7 @@ const DefaultScoreChanges = 20
 // first. A page past the end is empty.
 func (l *Ledger) List(ctx context.Context, ticket Ticket, query ScoreQuery) (ScorePage, error) {
 	var wrong fieldFaults
-	wrong.addPage(query.Page, query.PerPage)
+	wrong.addPage(query.Page, query.PerPage, maxPage)
 	if err := wrong.fault(); err != nil {
 		return ScorePage{}, err
 	}

@@ -204,13 +204,13 @@ func (r *row) mark(f *filter) (m marks) {
 
 // find returns the TIDs of the textures that a filter wants, in an order, of those
 // from and to numbers that count from 0; and how many there are, or, if those are
-// more than MaxTotal, some number above it.
+// more than MostFound, some number above it.
 func (s shelf) find(f *filter, liked bool, from, to int) (found []TextureID, total int) {
 	if liked {
 		return s.mostLiked(f, from, to)
 	}
 	for _, r := range slices.Backward(s) {
-		if total >= to && total > MaxTotal {
+		if total >= to && total > MostFound {
 			break
 		}
 		m := r.mark(f)

@@ -149,18 +149,18 @@ func TestShelfAgainstModel(t *testing.T) {
 func TestShelfStopsCounting(t *testing.T) {
 	t.Parallel()
 	var p packer
-	for tid := range TextureID(3 * MaxTotal) {
+	for tid := range TextureID(3 * MostFound) {
 		p.add(volumeOf(Listing{ID: tid + 1, Type: skin.Steve, Public: true, Name: "N", Likes: int64(tid % 7)}))
 	}
 	s := p.done()
 	for _, liked := range []bool{false, true} {
-		for _, from := range []int{0, 2 * MaxTotal} {
+		for _, from := range []int{0, 2 * MostFound} {
 			found, total := s.find(newFilter(User{}, LibraryQuery{}), liked, from, from+10)
-			if len(found) != 10 || total <= MaxTotal {
+			if len(found) != 10 || total <= MostFound {
 				t.Errorf("from %d, liked %t: %d are found of %d", from, liked, len(found), total)
 			}
 		}
-		if found, total := s.find(newFilter(User{}, LibraryQuery{}), liked, 4*MaxTotal, 4*MaxTotal+10); len(found) != 0 || total != 3*MaxTotal {
+		if found, total := s.find(newFilter(User{}, LibraryQuery{}), liked, 4*MostFound, 4*MostFound+10); len(found) != 0 || total != 3*MostFound {
 			t.Errorf("past the end, liked %t: %d are found of %d", liked, len(found), total)
 		}
 	}

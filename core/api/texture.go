@@ -54,11 +54,6 @@ func (s *Server) upload(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 	return done(rc, "The texture is uploaded.", toTextureBody(texture))
 }
 
-func toLibraryPageBody(query core.LibraryQuery, page core.LibraryPage) foundBody[textureBody] {
-	found := core.Found[core.Texture]{Items: page.Textures, Total: page.Total, More: page.More}
-	return toFoundBody(found, query.Page, query.PerPage, toTextureBody)
-}
-
 // textures handles GET /api/textures.
 func (s *Server) textures(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
 	f := readQuery(rc)
@@ -90,7 +85,7 @@ func (s *Server) textures(ctx context.Context, rc *fasthttp.RequestCtx, user cor
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toLibraryPageBody(query, page))
+	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(page, query.Page, query.PerPage, toTextureBody))
 }
 
 // texture handles GET /api/textures/{tid}.
