@@ -630,7 +630,7 @@ func TestOddRequests(t *testing.T) {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
 		must(t, err)
 		defer func() { _ = connection.Close() }()
-		must(t, connection.SetDeadline(time.Now().Add(10*time.Second)))
+		must(t, connection.SetDeadline(time.Now().Add(time.Minute)))
 		_, err = io.WriteString(connection, line+"\r\nHost: x\r\nConnection: close\r\n\r\n")
 		must(t, err)
 		answer, err := io.ReadAll(connection)

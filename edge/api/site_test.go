@@ -118,7 +118,7 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	tb.Helper()
 	with := setup{
 		api:      api.Config{CacheTags: api.TagsBoth},
-		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderSlots: 2, RenderQueue: 64, RenderWait: 10 * time.Second},
+		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderSlots: 2, RenderQueue: 64, RenderWait: time.Minute},
 		studio:   &studio{},
 	}
 	for _, change := range changes {
@@ -127,7 +127,7 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	s := &site{core: origintest.Start(tb), directory: tb.TempDir(), studio: with.studio, log: &lines{}}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 
-	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: 5 * time.Second})
+	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: time.Minute})
 	must(tb, err)
 	must(tb, store.Prepare(tb.Context()))
 	s.store, s.studio.files = store, origin.NewFiles(store)
@@ -141,9 +141,9 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	var background sync.WaitGroup
 	background.Go(func() { core.Answer(ctx) })
 	background.Go(func() { core.Follow(ctx, s.mappings) })
-	limits := serve.Limits{
-		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 10 * time.Second,
-		WorkTimeout: 10 * time.Second, HeaderBytes: 16 << 10, MaxConnections: 4096,
+	limits := serve.Limits{ // which a busy machine keeps, too
+		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
+		WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 4096,
 	}
 	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
 	must(tb, err)
