@@ -275,8 +275,11 @@ func TestRenderAtOnce(t *testing.T) {
 		want  []byte
 	}
 	var jobs []job
-	for _, sheet := range []skin.Sheet{paint.Noise(7, 64, 32), paint.Noise(8, 512, 256)} {
-		for _, view := range views() {
+	for i, sheet := range []skin.Sheet{paint.Noise(7, 64, 32), paint.Noise(8, 512, 256)} {
+		for j, view := range views() {
+			if i > 0 && j%2 > 0 {
+				continue // larger ones take long
+			}
 			for _, size := range []int{view.Size, view.Size + 176} { // without a plan, of the larger sheet
 				view.Size = size
 				want, err := renderer.Encode(mustDraw(t, sheet, view), view.Format)
@@ -289,7 +292,7 @@ func TestRenderAtOnce(t *testing.T) {
 	}
 
 	var all sync.WaitGroup
-	for worker := range 4 {
+	for worker := range 3 {
 		all.Go(func() {
 			for i := range len(jobs) {
 				job := jobs[(5*i+worker)%len(jobs)] // smaller after larger, and large after small
