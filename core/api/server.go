@@ -149,11 +149,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, "/api/auth/logout", s.signedIn(s.logout))
 	handle(fasthttp.MethodPost, "/api/auth/refresh", s.open(s.refresh))
 	handle(fasthttp.MethodPost, "/api/auth/register", s.open(s.register))
-
 	handle(fasthttp.MethodPost, "/api/auth/verify", s.open(s.verify))
 	handle(fasthttp.MethodPost, "/api/auth/reset", s.open(s.askReset))
 	handle(fasthttp.MethodPost, "/api/auth/password", s.open(s.resetPassword))
-	handle(fasthttp.MethodPost, "/api/user/verification", s.signedIn(s.askVerification))
 
 	handle(fasthttp.MethodGet, "/api/user", s.signedIn(s.user))
 	handle(fasthttp.MethodPut, "/api/user", s.signedIn(s.renameUser))
@@ -161,6 +159,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/user/avatar", s.signedIn(s.setAvatar))
 	handle(fasthttp.MethodPut, "/api/user/email", s.signedIn(s.changeEmail))
 	handle(fasthttp.MethodPut, "/api/user/password", s.signedIn(s.changePassword))
+	handle(fasthttp.MethodPost, "/api/user/verification", s.signedIn(s.askVerification))
 	handle(fasthttp.MethodGet, "/api/user/notifications", s.ticketed(s.notifications))
 	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.signedIn(s.readNotification))
 
@@ -184,8 +183,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.visited(s.texture))
 	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.signedIn(s.changeTexture))
 	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.signedIn(s.deleteTexture))
-
-	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
+	handle(fasthttp.MethodPost, "/api/reports", s.signedIn(s.report))
 
 	handle(fasthttp.MethodGet, "/api/admin/users", s.administrators(s.findUsers))
 	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}", s.administrators(s.deleteUserBy))
@@ -195,6 +193,9 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/verified", s.actOnUser("The verification is changed.", s.setVerified))
 	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/score", s.actOnUser("The score is set.", s.setScore))
 	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/permission", s.actOnUser("The permission is changed.", s.setPermission))
+	handle(fasthttp.MethodGet, "/api/admin/users/{uid}/closet", s.administrators(s.closetOf))
+	handle(fasthttp.MethodPost, "/api/admin/users/{uid}/closet", s.administrators(s.addItemOf))
+	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}/closet/{tid}", s.administrators(s.removeItemOf))
 
 	handle(fasthttp.MethodGet, "/api/admin/players", s.administrators(s.findPlayers))
 	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}", s.administrators(s.deletePlayerBy))
@@ -202,7 +203,6 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.actOnPlayer("The player is moved.", s.movePlayerBy))
 	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/textures", s.actOnPlayer("The player is dressed.", s.dressPlayerBy))
 	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.actOnPlayer("The textures are taken off.", s.undressPlayerBy))
-	handle(fasthttp.MethodPost, "/api/reports", s.signedIn(s.report))
 
 	handle(fasthttp.MethodGet, "/api/admin/textures", s.administrators(s.allTextures))
 	handle(fasthttp.MethodPut, "/api/admin/textures/{tid}", s.administrators(s.changeTextureBy))
@@ -210,9 +210,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/api/admin/reports", s.administrators(s.listReports))
 	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.administrators(s.settleReport))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce))
-	handle(fasthttp.MethodGet, "/api/admin/users/{uid}/closet", s.administrators(s.closetOf))
-	handle(fasthttp.MethodPost, "/api/admin/users/{uid}/closet", s.administrators(s.addItemOf))
-	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}/closet/{tid}", s.administrators(s.removeItemOf))
+	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
 
 	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))
 	handle(fasthttp.MethodGet, "/api/docs", s.open(s.document))
