@@ -118,9 +118,13 @@ func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, keepe
 }
 
 const movePaid = `
-	WITH moved AS (
-		SELECT tid, uploader AS uid, greatest((bytes + 1023) / 1024 * $3::bigint, -coalesce(paid, 0)) AS cost
+	WITH priced AS (
+		SELECT tid, uploader AS uid, coalesce(paid, 0) AS paid, (bytes + 1023) / 1024 * $3::bigint AS before, (bytes + 1023) / 1024 * $4::bigint AS after
 		FROM textures WHERE tid = $1 AND public <> $2
+	), moved AS (
+		SELECT tid, uid, CASE WHEN after > before THEN greatest(least(after - paid, after - before), 0)
+			ELSE least(greatest(after - paid, after - before), 0) END AS cost
+		FROM priced
 	), covered AS (
 		SELECT m.* FROM moved m JOIN users USING (uid) WHERE cost <> 0 AND score >= cost
 	), kept AS (
@@ -130,14 +134,15 @@ const movePaid = `
 	)` + charged + `
 	SELECT cost, EXISTS (SELECT FROM covered) AS covered FROM moved WHERE uid > 0`
 
-// moveCost charges the uploader of a texture that becomes public, or private, for
-// the difference between the two prices of today, or gives it back, but never more
-// than was paid. It comes after lockScoresOf, once the texture is locked, and before
-// the texture changes. It returns ErrScore, and has changed nothing, when the
-// uploader's score does not cover the difference. What administrators do to others'
-// textures costs nobody anything: they do without it.
+// moveCost charges the uploader of a texture that becomes public, or private, or gives
+// back, for what was paid to be the price of today. It never moves more than the
+// difference between the two prices of today: what was cheap once stays so. What
+// administrators do to others' textures costs nobody anything: they do without it, and
+// the uploader who takes it back neither pays nor gains. It comes after lockScoresOf,
+// once the texture is locked, and before the texture changes. It returns ErrScore, and
+// has changed nothing, when the uploader's score does not cover the cost.
 func moveCost(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
-	rows, _ := tx.Query(ctx, movePaid, texture, public, scores.TextureRate(public)-scores.TextureRate(!public)) // CollectRows reports the error
+	rows, _ := tx.Query(ctx, movePaid, texture, public, scores.TextureRate(!public), scores.TextureRate(public)) // CollectRows reports the error
 	moves, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
 		Cost    int64
 		Covered bool

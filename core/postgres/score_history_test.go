@@ -55,7 +55,8 @@ func pick[T any](random *rand.Rand, some []T) (one T) {
 
 // happenings are what may happen, the more often it is named.
 var happenings = strings.Split("register register upload upload upload like like like like like like like like unlike unlike unlike unlike unlike "+
-	"add-player add-player delete-player sign charge charge move move delete-texture delete-user trim", " ")
+	"add-player add-player delete-player sign charge charge move move delete-texture delete-user trim "+
+	"move-by move-by score-by delete-texture-by delete-user-by", " ")
 
 // happening returns a random event.
 func (c *cast) happening(random *rand.Rand) event {
@@ -79,8 +80,9 @@ const kibs = 3
 // stage is where a history happens.
 type stage struct {
 	*postgres.DB
-	pool *pgxpool.Pool
-	cast *cast
+	pool  *pgxpool.Pool
+	cast  *cast
+	chief core.Authority // of an administrator who has nothing
 }
 
 func newStage(t *testing.T) (stage, ledger) {
@@ -91,7 +93,8 @@ func newStage(t *testing.T) (stage, ledger) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return stage{postgrestest.Connect(t, address), pool, new(cast)}, ledger{postgrestest.Conn(t, address)}
+	db := postgrestest.Connect(t, address)
+	return stage{db, pool, new(cast), addAdministrator(t, db, "chief", core.SuperAdministrator)}, ledger{postgrestest.Conn(t, address)}
 }
 
 // perform makes an event happen, and returns the number of what it brought into
@@ -139,8 +142,18 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 	case "move":
 		_, err := s.ChangeTexture(ctx, e.texture, core.TextureChange{Public: &e.public}, e.scores)
 		return 0, err
+	case "move-by":
+		_, err := s.ChangeTextureBy(ctx, s.chief, e.texture, core.TextureChange{Public: &e.public}, e.scores)
+		return 0, err
+	case "score-by":
+		_, err := s.SetScoreBy(ctx, s.chief, e.user, e.terms.Cost)
+		return 0, err
 	case "delete-texture":
 		return 0, s.DeleteTexture(ctx, e.texture)
+	case "delete-texture-by":
+		return 0, s.DeleteTextureBy(ctx, s.chief, e.texture)
+	case "delete-user-by":
+		return 0, s.DeleteUserBy(ctx, s.chief, e.user)
 	case "delete-user":
 		return 0, s.DeleteUser(ctx, proofOf(core.User{ID: e.user}))
 	default: // trim
@@ -203,8 +216,13 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 		return m.deletePlayer(e)
 	case "move":
 		return m.move(e)
-	case "delete-texture":
+	case "move-by":
+		e.scores = core.Scores{}
+		return m.move(e)
+	case "delete-texture", "delete-texture-by":
 		return m.deleteTexture(e.texture)
+	case "score-by", "delete-user-by":
+		return m.byAdministrator(e)
 	case "trim":
 		return nil, func(int64) {}
 	}
@@ -240,6 +258,18 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 	return nil, func(id int64) {
 		user.score -= e.terms.Cost
 		m.players[core.PlayerID(id)] = modelPlayer{e.user, refund(e.terms)}
+	}
+}
+
+func (m model) byAdministrator(e event) (refusal any, consequence func(id int64)) {
+	user := m.users[e.user]
+	switch {
+	case user == nil:
+		return fault.NotFound, nil
+	case e.what == "score-by":
+		return nil, func(int64) { user.score = e.terms.Cost }
+	default:
+		return nil, func(int64) { m.deleteUser(e.user) }
 	}
 }
 
@@ -324,7 +354,11 @@ func (m model) move(e event) (refusal any, consequence func(id int64)) {
 	case x.public == e.public:
 		return nil, func(int64) {}
 	}
-	cost := max(kibs*(e.scores.TextureRate(e.public)-e.scores.TextureRate(!e.public)), -x.paid)
+	after, before := kibs*e.scores.TextureRate(e.public), kibs*e.scores.TextureRate(!e.public)
+	cost := min(max(after-x.paid, after-before), 0)
+	if after > before {
+		cost = max(min(after-x.paid, after-before), 0)
+	}
 	uploader := m.users[x.uploader]
 	if uploader != nil && uploader.score < cost {
 		return fault.ScoreTooLow, nil
@@ -413,7 +447,7 @@ func TestScoresInHistories(t *testing.T) {
 			t.Parallel()
 			s, l := newStage(t)
 			random := rand.New(rand.NewPCG(seed, 0))
-			m := model{map[core.UserID]*modelUser{}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
+			m := model{map[core.UserID]*modelUser{s.chief.Actor: {}}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
 			for i := range 400 {
 				e := s.cast.happening(random)
 				want, consequence := m.foresee(e)

@@ -334,8 +334,8 @@ func TestLikeOfAPayingFan(t *testing.T) {
 	s.is(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
 }
 
-// What a texture costs follows its visibility, at the prices of the day, and never
-// gives back more than was paid.
+// What a texture has cost follows its visibility towards the prices of the day, by no
+// more than the difference between them.
 func TestMoveCost(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
@@ -356,12 +356,31 @@ func TestMoveCost(t *testing.T) {
 	f(false, 2, 5, "-3 15 visibility")
 	f(true, 2, 5, "3 18 visibility")
 	f(false, 3, 3)
-	f(true, 2, 9, "2 20 visibility") // 7 less, but only 2 were paid
-	f(false, 2, 9, "-7 13 visibility")
-	wantKind(t, move(tid, true, 15, 1), fault.ScoreTooLow)
+	f(true, 2, 9) // 7 less, but no more than 2 was paid
+	f(false, 2, 9, "-7 11 visibility")
+	wantKind(t, move(tid, true, 30, 1), fault.ScoreTooLow)
 	f(true, 0, 0)
+	f(false, 20, 30, "-10 1 visibility") // no more than the difference, though it was free
+	f(true, 4, 9, "5 6 visibility")
+	f(false, 4, 9) // more was paid than it costs
+
+	// What an administrator does costs nothing, nor does taking it back.
+	chief := s.user(t, "chief", 0)
+	do(t, s.SetPermission(t.Context(), chief, core.SuperAdministrator))
+	by := func(public bool) {
+		t.Helper()
+		_, err := s.ChangeTextureBy(t.Context(), core.Authority{Actor: chief, From: desk}, tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: 50})
+		do(t, err)
+	}
+	by(true)
+	f(false, 4, 9)
+	f(true, 4, 9, "5 11 visibility")
+	f(false, 4, 9)
+	f(true, 4, 9, "5 16 visibility")
+	by(false)
+	f(true, 4, 9)
 	do(t, s.DeleteTexture(t.Context(), tid))
-	s.is(t, ann, append(history, "7 20 texture_refund")...)
+	s.is(t, ann, append(history, "4 20 texture_refund")...)
 
 	// Whose uploader is gone costs nobody anything.
 	tid = s.upload(t, ann, "b", true, core.Terms{Cost: 1})
