@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -157,7 +158,7 @@ func checkSearch(text string) error {
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.In(r, cjk...) }) {
 		least = 2
 	}
-	switch n := utf8.RuneCountInString(text); {
+	switch n := utf8.RuneCountInString(fold.Key(text)); { // as it is looked for
 	case !plain(text) || n > maxName:
 		return fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName)
 	case n > 0 && n < least:
