@@ -145,15 +145,6 @@ func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, f
 	})
 }
 
-// ResetPassword gives a user another password and ends all their sessions.
-func (a *Accounts) ResetPassword(ctx context.Context, user UserID, fresh string) error {
-	hash, err := a.hash(ctx, fresh)
-	if err != nil {
-		return err
-	}
-	return a.store.SetPassword(ctx, PasswordChange{User: user, Fresh: hash})
-}
-
 // hash returns the hash of a password that is fit to be one.
 func (a *Accounts) hash(ctx context.Context, password string) (string, error) {
 	if err := checkPassword("password", password); err != nil {

@@ -16,6 +16,10 @@ type Authority struct {
 	From       netip.Addr
 }
 
+// Terminal is the authority of whoever runs the program core itself, over everybody. It
+// is nobody's account, and has no address.
+var Terminal = Authority{Permission: SuperAdministrator + 1}
+
 // NewAuthority returns the authority of a user at an address. It returns a
 // Forbidden fault unless they are an administrator.
 func NewAuthority(user User, from netip.Addr) (Authority, error) {

@@ -28,8 +28,8 @@ type UserAdminStore interface {
 	// SetScoreBy sets a user's score.
 	SetScoreBy(ctx context.Context, by Authority, user UserID, score int64) (User, error)
 
-	// SetPermissionBy changes what a user may do, as SetPermission does, to what the
-	// authority grants.
+	// SetPermissionBy changes what a user may do, to what the authority grants. When it
+	// lifts a ban it ends the user's sessions.
 	SetPermissionBy(ctx context.Context, by Authority, user UserID, permission Permission) (User, error)
 }
 
@@ -112,9 +112,11 @@ func (a *Accounts) SetScoreBy(ctx context.Context, by Authority, user UserID, sc
 }
 
 // SetPermissionBy has an administrator ban a user, lift a ban, or make or unmake
-// an administrator. Nobody becomes a super administrator this way.
+// an administrator. A banned user is refused from the next request on, and told why;
+// with the ban end the sessions that they had. Only Terminal makes super
+// administrators.
 func (a *Accounts) SetPermissionBy(ctx context.Context, by Authority, user UserID, permission int64) (User, error) {
-	if permission < int64(Banned) || permission > int64(Administrator) {
+	if permission < int64(Banned) || permission > int64(Administrator) && by != Terminal {
 		return User{}, fault.Field("permission", "The permission is %d, but must be -1, 0 or 1.", permission)
 	}
 	return a.store.SetPermissionBy(ctx, by, user, Permission(permission))

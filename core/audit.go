@@ -13,9 +13,9 @@ import (
 type AuditEntry struct {
 	ID         int64
 	ActedAt    time.Time
-	Actor      UserID
-	ActorEmail string // as it was then
-	Address    netip.Addr
+	Actor      UserID          // 0 for Terminal
+	ActorEmail string          // as it was then; empty for Terminal
+	Address    netip.Addr      // of none for Terminal
 	Action     string          // as user.permission
 	Subject    string          // as user:12
 	Details    json.RawMessage // an object: what the subject was called, and what changed

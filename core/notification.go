@@ -133,21 +133,12 @@ const maxContent = 20_000
 
 // Send gives users a notification, and returns how many. Its content is Markdown.
 func (n *Notifications) Send(ctx context.Context, users []UserID, title, content string) (int, error) {
-	return n.send(ctx, Recipients{Users: users}, title, content)
-}
-
-// SendAll gives all users a notification, and returns how many.
-func (n *Notifications) SendAll(ctx context.Context, title, content string) (int, error) {
-	return n.send(ctx, Recipients{Audience: Everybody}, title, content)
-}
-
-func (n *Notifications) send(ctx context.Context, to Recipients, title, content string) (int, error) {
 	var wrong fieldFaults
 	title, content = wrong.addMessage(title, content)
 	if err := wrong.fault(); err != nil {
 		return 0, err
 	}
-	return n.store.Notify(ctx, to, title, content)
+	return n.store.Notify(ctx, Recipients{Users: users}, title, content)
 }
 
 // Announce gives users a notification on an administrator's authority, and returns

@@ -43,6 +43,7 @@ type NewUser struct {
 	Permission   Permission
 	Score        int64
 	Verified     bool
+	Verify       bool // whether to have a link sent that verifies the address
 	// Player is the name of a first player, made together with the user; empty for
 	// none.
 	Player NewPlayer
@@ -61,13 +62,13 @@ type UserStore interface {
 	// player_name when that is taken.
 	CreateUser(ctx context.Context, user NewUser) (User, error)
 
+	// CreateUserBy does so on an administrator's authority, and writes an entry of the
+	// audit log.
+	CreateUserBy(ctx context.Context, by Authority, user NewUser) (User, error)
+
 	// UserByEmail returns the user with that e-mail's comparison key, or a NotFound
 	// fault.
 	UserByEmail(ctx context.Context, emailKey string) (Credentials, error)
-
-	// SetPermission changes what a user may do; without such a user it returns a
-	// NotFound fault. When it lifts a ban it ends the user's sessions.
-	SetPermission(ctx context.Context, user UserID, permission Permission) error
 
 	// QueueRegistration keeps a user who is not added before a link is opened that it
 	// has sent to their address. It does the same whether or not that is taken, and
@@ -81,18 +82,19 @@ type Users struct {
 	passwords *Passwords
 	names     *PlayerNames
 	scores    Scores
+	mail      bool
 }
 
-// NewUsers returns the users kept in a store.
-func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, scores Scores) *Users {
-	return &Users{store: store, passwords: passwords, names: names, scores: scores}
+// NewUsers returns the users kept in a store. Where the site sends e-mail, those who
+// register are sent a link that verifies their address.
+func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, scores Scores, mail bool) *Users {
+	return &Users{store: store, passwords: passwords, names: names, scores: scores, mail: mail}
 }
 
 // Registration is what somebody says of themself to get an account.
 type Registration struct {
 	Email, Password, Nickname string
 	PlayerName                string // empty for none
-	Permission                Permission
 	Verified                  bool
 }
 
@@ -105,6 +107,20 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 	}
 	user, err := u.store.CreateUser(ctx, fresh)
 	return Credentials{User: user, PasswordHash: fresh.PasswordHash}, err
+}
+
+// RegisterBy has an administrator add a user, as Register does, who may have any
+// permission that the authority grants.
+func (u *Users) RegisterBy(ctx context.Context, by Authority, r Registration, permission Permission) (User, error) {
+	fresh, err := u.newUser(ctx, r)
+	if err != nil {
+		return User{}, err
+	}
+	if err := by.Grants(permission); err != nil {
+		return User{}, err
+	}
+	fresh.Permission = permission
+	return u.store.CreateUserBy(ctx, by, fresh)
 }
 
 // Apply has a link sent to an address that adds the user. Whether somebody has the
@@ -139,7 +155,7 @@ func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	hash, err := u.passwords.Hash(ctx, r.Password)
 	return NewUser{
 		Email: address, EmailKey: fold.Key(address), Nickname: nickname, PasswordHash: hash,
-		Permission: r.Permission, Score: u.scores.Registration, Verified: r.Verified, Player: player,
+		Score: u.scores.Registration, Verified: r.Verified, Verify: u.mail && !r.Verified, Player: player,
 	}, err
 }
 
@@ -148,15 +164,6 @@ func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
 	user, err := u.store.UserByEmail(ctx, fold.Key(strings.TrimSpace(email)))
 	return user.User, err
-}
-
-// SetPermission changes what a user may do. A banned user is refused from the next
-// request on, and told why; with the ban end the sessions that they had.
-func (u *Users) SetPermission(ctx context.Context, user UserID, permission Permission) error {
-	if permission < Banned || permission > SuperAdministrator {
-		return fault.Field("permission", "The permission is %d, but must be -1 to 2.", permission)
-	}
-	return u.store.SetPermission(ctx, user, permission)
 }
 
 // maxEmail is the most bytes of an address that SMTP can carry (RFC 5321, section

@@ -154,7 +154,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 	}
 	return db, api.Parts{
 		Links:         links,
-		Users:         core.NewUsers(db, passwords, names, s.setup.Scores),
+		Users:         core.NewUsers(db, passwords, names, s.setup.Scores, mails),
 		Accounts:      core.NewAccounts(db, logins, passwords, mails),
 		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", s.setup.TokenTTL, s.clock), s.setup.SessionLimits, s.clock),
 		Players:       core.NewPlayers(db, names, s.setup.Quotas, s.setup.Scores),

@@ -92,6 +92,18 @@ func TestVerification(t *testing.T) {
 	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).is(t, 200, deed)
 }
 
+// Who registers is sent a link unasked.
+func TestRegistrationIsToBeVerified(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t)
+	c := s.serve(t)
+	c = c.as(c.post(t, "/api/auth/register", `{"email":"Zoe@Example.com","password":"correct horse","nickname":"Zoe"}`).field(t, "data", "token"))
+	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, server.Await(t, 1)[0], "Zoe@Example.com", "verify")+`"}`).is(t, 200, deed)
+	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
+		t.Errorf("the address is verified: %s", got)
+	}
+}
+
 func TestResetPassword(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t)

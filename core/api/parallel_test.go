@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -388,7 +389,7 @@ func TestAUserIsDeletedDuringRequests(t *testing.T) {
 			at(func(step int) answer { return l.meet(t, c, player, 2*i+step) }, []int{200, 403, 404, 409}, []int{200, 404, 409})
 		}
 		at(func(int) answer {
-			if _, err := servers[1].parts.Notifications.SendAll(t.Context(), "All", "Hear!"); err != nil {
+			if _, err := servers[1].parts.Notifications.Announce(t.Context(), core.Terminal, "all", "All", "Hear!"); err != nil {
 				t.Error(err)
 			}
 			return answer{}

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
 )
 
 // trips counts round trips to PostgreSQL.
@@ -126,7 +128,7 @@ func TestRoundTrips(t *testing.T) {
 		c.withPassword(t, right)
 	}
 	for range 2 {
-		if _, err := c.parts.Notifications.SendAll(t.Context(), "Title", "Content"); err != nil {
+		if _, err := c.parts.Notifications.Announce(t.Context(), core.Terminal, "all", "Title", "Content"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -55,7 +54,7 @@ func (db *DB) actOnCloset(ctx context.Context, by core.Authority, user core.User
 			return err
 		}
 		said.Email = owner.Email
-		return note(ctx, tx, by, action, fmt.Sprintf("user:%d", user), said)
+		return note(ctx, tx, by, action, userSubject(user), said)
 	})
 }
 

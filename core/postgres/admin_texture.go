@@ -19,7 +19,7 @@ type textureNote struct {
 	Uploader core.UserID    `json:"uploader"`
 	From     *textureTraits `json:"from,omitempty"`
 	To       *textureTraits `json:"to,omitempty"`
-	// Reports are those that a deletion has settled.
+	// Reports are those that a deletion has settled, or that it is of.
 	Reports []core.ReportID `json:"reports,omitempty"`
 }
 
@@ -90,7 +90,7 @@ func (db *DB) DeleteTextureBy(ctx context.Context, by core.Authority, tid core.T
 		if err != nil {
 			return err
 		}
-		if err := deleteTexture(ctx, tx, tid); err != nil {
+		if _, err := deleteTexture(ctx, tx, tid); err != nil {
 			return err
 		}
 		settled, err := settleAbout(ctx, tx, tid, 0, core.ReportDeleted)

@@ -22,6 +22,8 @@ type userNote struct {
 	Nickname string `json:"nickname"`
 	From     any    `json:"from,omitempty"`
 	To       any    `json:"to,omitempty"`
+	// Report is that which a ban has settled.
+	Report core.ReportID `json:"report,omitempty"`
 }
 
 // userAct is an act on a user.
@@ -53,10 +55,30 @@ func (db *DB) actOnUser(ctx context.Context, by core.Authority, user core.UserID
 		if a.changed != nil {
 			said.From, said.To = a.changed(was), a.changed(now)
 		}
-		return note(ctx, tx, by, a.action, fmt.Sprintf("user:%d", user), said)
+		return note(ctx, tx, by, a.action, userSubject(user), said)
 	})
 	return now, err
 }
+
+// CreateUserBy adds a user, with a first player if one is named.
+func (db *DB) CreateUserBy(ctx context.Context, by core.Authority, user core.NewUser) (added core.User, err error) {
+	err = db.act(ctx, "user.add", func(tx pgx.Tx) error {
+		by, _, err := authorise(ctx, tx, by)
+		if err != nil {
+			return err
+		}
+		users, err := collect[core.User](ctx, tx, addition(user))
+		if err != nil {
+			return notAdded(err)
+		}
+		added = users[0]
+		return note(ctx, tx, by, "user.add", userSubject(added.ID), userNote{Email: added.Email, Nickname: added.Nickname, To: added.Permission})
+	})
+	return added, err
+}
+
+// userSubject names a user in the audit log.
+func userSubject(user core.UserID) string { return fmt.Sprintf("user:%d", user) }
 
 // SetNicknameBy gives a user another nickname.
 func (db *DB) SetNicknameBy(ctx context.Context, by core.Authority, user core.UserID, nickname string) (core.User, error) {

@@ -60,21 +60,21 @@ const (
 	deleteTextureRow = `DELETE FROM textures WHERE tid = $1`
 )
 
-// deleteTexture deletes a texture with all that follows, or returns a NotFound
-// fault. A transaction that locks users does so before it calls this, and players
+// deleteTexture deletes a texture with all that follows and returns it as it was, or
+// a NotFound fault. A transaction that locks users does so before it calls this, and players
 // after it. Its caller rings after the commit.
-func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) error {
+func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (was core.Texture, err error) {
 	if err := lockScoresOf(ctx, tx, tid); err != nil {
-		return err
+		return was, err
 	}
-	if _, err := lockTextureIn(ctx, tx, tid); err != nil {
-		return err
+	if was, err = lockTextureIn(ctx, tx, tid); err != nil {
+		return was, err
 	}
 	if err := refundTexture(ctx, tx, tid); err != nil {
-		return err
+		return was, err
 	}
 	if err := refundClosets(ctx, tx, tid, nil); err != nil {
-		return err
+		return was, err
 	}
 	var batch pgx.Batch
 	batch.Queue(lockWearers, tid)
@@ -83,7 +83,7 @@ func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) error {
 	batch.Queue(noteTexture, tid)
 	batch.Queue(emptyClosets, tid, nil)
 	batch.Queue(deleteTextureRow, tid)
-	return tx.SendBatch(ctx, &batch).Close()
+	return was, tx.SendBatch(ctx, &batch).Close()
 }
 
 // lockTextureIn locks a texture until the transaction ends, and returns it as it is
@@ -97,7 +97,10 @@ func lockTextureIn(ctx context.Context, tx pgx.Tx, tid core.TextureID) (core.Tex
 // DeleteTexture deletes a texture with all that follows.
 func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
 	err := retry(func() error {
-		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error { return deleteTexture(ctx, tx, tid) })
+		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+			_, err := deleteTexture(ctx, tx, tid)
+			return err
+		})
 	})
 	if err != nil {
 		return failure("delete a texture", err)

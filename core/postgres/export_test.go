@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core"
 )
 
 // Charge is what other parts of the package change scores with.
@@ -21,6 +23,12 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 		return err
 	}
 	return m.MigrateTo(ctx, version)
+}
+
+// SetPermission changes what a user may do on nobody's authority, and no log tells.
+func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission core.Permission) error {
+	_, err := setPermission(ctx, db.pool, user, permission)
+	return err
 }
 
 // Queries whose plans tests look at.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,7 +117,7 @@ func (db *DB) Announce(ctx context.Context, by core.Authority, to core.Recipient
 		subject := "users:" + string(to.Audience)
 		switch {
 		case len(users) > 0:
-			subject = fmt.Sprintf("user:%d", users[0])
+			subject = userSubject(users[0])
 		case to.Audience == "":
 			return fault.New(fault.NotFound, "There is no such user.")
 		}

@@ -129,7 +129,7 @@ func (db *DB) SettleReport(ctx context.Context, by core.Authority, id core.Repor
 		case report.State != core.ReportOpen:
 			return errSettled
 		}
-		if err := execute(ctx, tx, by, report.Texture, users[report.Uploader], state); err != nil {
+		if err := execute(ctx, tx, by, report, users[report.Uploader], state); err != nil {
 			return err
 		}
 		settled, err = settleAbout(ctx, tx, report.Texture, id, state)
@@ -161,9 +161,9 @@ type reportNote struct {
 	Others   []core.ReportID  `json:"others,omitempty"` // settled by the same deletion
 }
 
-// execute does to a texture, or to its uploader, what a report that is settled says.
-// Either may be gone: a texture that is has the fate that it was to have.
-func execute(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.TextureID, uploader core.User, state core.ReportState) error {
+// execute does to a texture, or to its uploader, what a report that is settled says,
+// and notes it. Either may be gone: a texture that is has the fate that it was to have.
+func execute(ctx context.Context, tx pgx.Tx, by core.Authority, report core.Report, uploader core.User, state core.ReportState) error {
 	switch state {
 	case core.ReportDeleted:
 		if uploader.ID != 0 {
@@ -171,10 +171,15 @@ func execute(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.Texture
 				return err
 			}
 		}
-		if err := deleteTexture(ctx, tx, tid); fault.KindOf(err) != fault.NotFound {
+		was, err := deleteTexture(ctx, tx, report.Texture)
+		switch {
+		case fault.KindOf(err) == fault.NotFound:
+			return nil
+		case err != nil:
 			return err
 		}
-		return nil
+		said := textureNote{Name: was.Name, Uploader: was.Uploader, Reports: []core.ReportID{report.ID}}
+		return note(ctx, tx, by, "texture.delete", textureSubject(was.ID), said)
 	case core.ReportBanned:
 		if uploader.ID == 0 {
 			return fault.New(fault.NotFound, "The uploader's account is deleted.")
@@ -182,8 +187,12 @@ func execute(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.Texture
 		if err := by.Over(uploader); err != nil {
 			return err
 		}
-		_, err := setPermission(ctx, tx, uploader.ID, core.Banned)
-		return err
+		now, err := setPermission(ctx, tx, uploader.ID, core.Banned)
+		if err != nil {
+			return err
+		}
+		said := userNote{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: now.Permission, Report: report.ID}
+		return note(ctx, tx, by, "user.permission", userSubject(uploader.ID), said)
 	default:
 		return nil
 	}

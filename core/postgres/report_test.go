@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -237,7 +238,9 @@ func TestSettleByDeletion(t *testing.T) {
 			t.Errorf("%s is told %q; want to be told once", user.Nickname, got)
 		}
 	}
-	r.wantActs(t, fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "deleted", "others": [%d], "uploader": %d}`, cids, doomed.ID, bobs, r.ann.ID))
+	r.wantActs(t,
+		fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, cids, r.ann.ID),
+		fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "deleted", "others": [%d], "uploader": %d}`, cids, doomed.ID, bobs, r.ann.ID))
 	r.refuses(t, bobs, core.ReportDeleted, fault.Duplicate)
 }
 
@@ -255,7 +258,9 @@ func TestSettleByBan(t *testing.T) {
 	names := watch(t, r.db)
 	r.settle(t, first, core.ReportBanned)
 	names("a ban")
-	r.wantActs(t, fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "banned", "uploader": %d}`, first, tid.ID, r.ann.ID))
+	r.wantActs(t,
+		fmt.Sprintf(`user.permission user:%d {"to": -1, "from": 0, "email": "ann@example.com", "report": %d, "nickname": "ann"}`, r.ann.ID, first),
+		fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "banned", "uploader": %d}`, first, tid.ID, r.ann.ID))
 	banned := must(r.db.UserByEmail(t.Context(), "ann@example.com"))(t)
 	if banned.Permission != core.Banned {
 		t.Errorf("the uploader's permission is %d", banned.Permission)
@@ -335,9 +340,13 @@ func TestSettleInParallel(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	states := []core.ReportState{core.ReportRejected, core.ReportDeleted, core.ReportBanned}
+	settlements := func() int {
+		t.Helper()
+		return strings.Count(strings.Join(r.acts(t), "\n"), "report.settle")
+	}
 	for round := range 4 {
 		report := r.report(t, r.bob, r.texture(t, fmt.Sprint(round), true))
-		before := len(r.acts(t))
+		before := settlements()
 		outcomes := make(chan error, 12)
 		for i := range cap(outcomes) {
 			go func() {
@@ -348,8 +357,8 @@ func TestSettleInParallel(t *testing.T) {
 		if got := tally(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 11 {
 			t.Errorf("outcomes %v; want one success and duplicates", got)
 		}
-		if n := len(r.acts(t)) - before; n != 1 {
-			t.Errorf("%d acts are noted; want one", n)
+		if n := settlements() - before; n != 1 {
+			t.Errorf("%d settlements are noted; want one", n)
 		}
 		if n := len(unread(t, r.db, r.bob.ID)); n != round+1 {
 			t.Errorf("the reporter is told %d times; want %d", n, round+1)

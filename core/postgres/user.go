@@ -23,6 +23,8 @@ const insertUser = `
 		RETURNING *
 	), booked AS (
 		INSERT INTO score_changes (uid, amount, balance, reason) SELECT uid, score, score, 'registration' FROM u WHERE score > 0
+	), mailed AS (
+		INSERT INTO mails (purpose, email, email_key) SELECT 'verification', email, email_key FROM u WHERE $10
 	), noted AS (
 		INSERT INTO changes (keys)
 		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ` + playerKeys + ` END
@@ -33,7 +35,7 @@ const insertUser = `
 // addition is the statement that adds a user.
 func addition(user core.NewUser) statement {
 	return statement{insertUser, []any{
-		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score,
+		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score, user.Verify,
 	}}
 }
 
@@ -95,12 +97,7 @@ const updatePermission = `
 	UPDATE users u SET permission = $2 WHERE uid = $1
 	RETURNING ` + userColumns
 
-// SetPermission changes what a user may do.
-func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission core.Permission) error {
-	_, err := setPermission(ctx, db.pool, user, permission)
-	return err
-}
-
+// setPermission changes what a user may do.
 func setPermission(ctx context.Context, on asker, user core.UserID, permission core.Permission) (core.User, error) {
 	users, err := collect[core.User](ctx, on,
 		// A log-in that is under way ends first, and its session is seen.

@@ -260,6 +260,8 @@ func TestUserAdd(t *testing.T) {
 		t.Errorf("the password is another: %t, %v", right, err)
 	}
 
+	wantActs(t, conn, `user.add user:1 {"to": 2, "email": "Steve@Example.com", "nickname": "Steve"}`)
+
 	fails(t, "e-mail", environ, "correct horse\n", "user", "add", "steve@example.com")
 	fails(t, "password", environ, "short\n", "user", "add", "alex@example.com")
 	fails(t, "password", environ, "", "user", "add", "alex@example.com")
@@ -277,6 +279,19 @@ func TestUserAdd(t *testing.T) {
 	row(t, conn, "SELECT nickname, permission, verified FROM users WHERE email = 'alex@example.com'", &nickname, &permission, &verified)
 	if users != 2 || nickname != "Alex the Great" || permission != 0 || verified {
 		t.Errorf("there are %d users; the second is %s, permission %d, verified %t", users, nickname, permission, verified)
+	}
+}
+
+// wantActs checks what was last done at the terminal, as the audit log tells it.
+func wantActs(t *testing.T, conn *pgx.Conn, want ...string) {
+	t.Helper()
+	var acts []string
+	row(t, conn, `
+		SELECT array_agg(concat_ws(' ', action, subject, details) ORDER BY id) FROM (
+			SELECT * FROM audit_log WHERE actor = 0 AND actor_email = '' AND address IS NULL ORDER BY id DESC LIMIT `+strconv.Itoa(len(want))+`
+		) last`, &acts)
+	if !slices.Equal(acts, want) {
+		t.Errorf("the audit log ends with %q; want %q", acts, want)
 	}
 }
 
@@ -317,6 +332,7 @@ func TestUserPasswd(t *testing.T) {
 	if right, _, err := core.NewPasswords().Verify(t.Context(), hash(), " another horse "); !right || err != nil {
 		t.Errorf("the password is another: %t, %v", right, err)
 	}
+	wantActs(t, conn, `user.password user:1 {"email": "steve@example.com", "nickname": "steve"}`)
 	var own int
 	row(t, conn, "SELECT count(*), count(*) FILTER (WHERE uid = 1) FROM sessions", &sessions, &own)
 	if sessions != 2 || own != 0 {
@@ -348,6 +364,8 @@ func TestUserPermission(t *testing.T) {
 		}
 		permissions(permission, 0)
 	}
+	wantActs(t, conn, `user.permission user:1 {"to": 0, "from": 1, "email": "steve@example.com", "nickname": "steve"}`,
+		`user.permission user:1 {"to": 1, "from": 0, "email": "steve@example.com", "nickname": "steve"}`)
 	fails(t, "-set is 3", environ, "", "user", "permission", "-set", "3", "steve@example.com")
 	fails(t, "-set is -2", environ, "", "user", "permission", "-set", "-2", "steve@example.com")
 	fails(t, "-set is 65536", environ, "", "user", "permission", "-set", "65536", "steve@example.com")
@@ -384,10 +402,12 @@ func TestNotify(t *testing.T) {
 	if title != "For all" || content != "Hear!" || audience != "all" {
 		t.Errorf("%q, %q is for %s", title, content, audience)
 	}
+	wantActs(t, conn, `notification.send user:1 {"title": "For you", "users": 1}`, `notification.send users:all {"title": "For all", "users": 2}`)
 
 	fails(t, "-all", environ, "Text", "notify", "Title")
 	fails(t, "-all", environ, "Text", "notify", "-all", "-user", "steve@example.com", "Title")
-	fails(t, "no user", environ, "Text", "notify", "-user", "zombie@example.com", "Title")
+	fails(t, "no such user", environ, "Text", "notify", "-user", "zombie@example.com", "Title")
+	fails(t, "-user", environ, "Text", "notify", "-user", "normal", "Title")
 	fails(t, "TITLE", environ, "Text", "notify", "-all")
 	fails(t, "title", environ, "Text", "notify", "-all", " ")
 	fails(t, "content", environ, "", "notify", "-all", "Title")

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/command"
 )
 
@@ -28,6 +28,9 @@ func notifyCommand(ctx context.Context, i command.Invocation) error {
 	if *all == (*email != "") {
 		return errors.New("give either -user or -all")
 	}
+	if !*all && !strings.Contains(*email, "@") {
+		return fmt.Errorf("-user is %q, but must be an e-mail address", *email)
+	}
 	content, err := io.ReadAll(io.LimitReader(i.Stdin, maxInput))
 	if err != nil {
 		return fmt.Errorf("read the content from standard input: %w", err)
@@ -38,24 +41,14 @@ func notifyCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	defer db.Close()
-	count, err := notify(ctx, db, *email, title, string(content))
+	to := *email
+	if *all {
+		to = "all"
+	}
+	count, err := core.NewNotifications(db, 0, time.Now).Announce(ctx, core.Terminal, to, title, string(content))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(i.Stdout, "users notified: %d\n", count)
 	return nil
-}
-
-// notify sends a notification to the user with an e-mail address, to all if that
-// is empty.
-func notify(ctx context.Context, db *postgres.DB, email, title, content string) (int, error) {
-	notifications := core.NewNotifications(db, 0, time.Now)
-	if email == "" {
-		return notifications.SendAll(ctx, title, content)
-	}
-	user, err := core.NewUsers(db, nil, nil, core.Scores{}).ByEmail(ctx, email)
-	if err != nil {
-		return 0, err
-	}
-	return notifications.Send(ctx, []core.UserID{user.ID}, title, content)
 }

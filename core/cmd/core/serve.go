@@ -154,7 +154,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 	}
 	return api.Parts{
 		Links:         links,
-		Users:         core.NewUsers(db, passwords, names, c.Scores),
+		Users:         core.NewUsers(db, passwords, names, c.Scores, c.sendsMail()),
 		Accounts:      core.NewAccounts(db, logins, passwords, c.sendsMail()),
 		Sessions:      core.NewSessions(db, logins, tokens, c.SessionLimits, time.Now),
 		Players:       core.NewPlayers(db, names, c.Quotas, c.Scores),

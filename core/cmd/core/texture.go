@@ -56,7 +56,7 @@ func textureAddCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, nil, nil, core.Scores{}).ByEmail(ctx, *uploader)
+	user, err := core.NewUsers(db, nil, nil, core.Scores{}, false).ByEmail(ctx, *uploader)
 	if err != nil {
 		return err
 	}

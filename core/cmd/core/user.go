@@ -54,10 +54,9 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, core.NewPasswords(), names, config.Scores).Register(ctx, core.Registration{
-		Email: email, Password: password, Nickname: *nickname, PlayerName: *player,
-		Permission: core.Permission(*permission), Verified: *verified,
-	})
+	user, err := core.NewUsers(db, core.NewPasswords(), names, config.Scores, false).RegisterBy(ctx, core.Terminal, core.Registration{
+		Email: email, Password: password, Nickname: *nickname, PlayerName: *player, Verified: *verified,
+	}, core.Permission(*permission))
 	if err != nil {
 		return err
 	}
@@ -86,8 +85,7 @@ func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
-		passwords := core.NewPasswords()
-		if err := core.NewAccounts(db, nil, passwords, false).ResetPassword(ctx, user.ID, password); err != nil {
+		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), false).ResetPasswordBy(ctx, core.Terminal, user.ID, password); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)
@@ -112,7 +110,7 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("-set is %d, but must be -1, 0, 1 or 2", *permission)
 	}
 	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
-		if err := core.NewUsers(db, nil, nil, core.Scores{}).SetPermission(ctx, user.ID, core.Permission(*permission)); err != nil {
+		if _, err := core.NewAccounts(db, nil, nil, false).SetPermissionBy(ctx, core.Terminal, user.ID, int64(*permission)); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has permission %d: %s\n", user.ID, *permission, user.Email)
@@ -128,7 +126,7 @@ func withUser(ctx context.Context, i command.Invocation, email string, do func(*
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, nil, nil, core.Scores{}).ByEmail(ctx, email)
+	user, err := core.NewUsers(db, nil, nil, core.Scores{}, false).ByEmail(ctx, email)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,66 @@
+package postgres_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+)
+
+// selectSchema describes all that stands in the schema, a line each.
+const selectSchema = `
+	WITH here AS (SELECT oid FROM pg_namespace WHERE nspname = current_schema)
+	SELECT coalesce(array_agg(line ORDER BY line), '{}') FROM (
+		SELECT concat_ws(' ', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, pg_get_expr(d.adbin, d.adrelid))
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid LEFT JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+		WHERE c.relnamespace = (TABLE here) AND c.relkind IN ('r', 'S') AND a.attnum > 0 AND NOT a.attisdropped
+		UNION ALL
+		SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint WHERE connamespace = (TABLE here)
+		UNION ALL
+		SELECT pg_get_indexdef(oid) FROM pg_class WHERE relnamespace = (TABLE here) AND relkind = 'i'
+		UNION ALL
+		SELECT concat_ws(' ', t.tgenabled, pg_get_triggerdef(t.oid)) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+		WHERE c.relnamespace = (TABLE here) AND NOT t.tgisinternal
+		UNION ALL
+		SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = (TABLE here)
+	) lines (line)`
+
+// Each migration can be taken back, which leaves the schema as it was before.
+func TestMigrationsAreTakenBack(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("migrations/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	address := postgrestest.Empty(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	schema := func() (lines []string) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), selectSchema).Scan(&lines); err != nil {
+			t.Fatal(err)
+		}
+		return lines
+	}
+
+	do(t, db.MigrateTo(t.Context(), 0))
+	before := [][]string{schema()}
+	for version := range files {
+		do(t, db.MigrateTo(t.Context(), int32(version+1)))
+		before = append(before, schema())
+	}
+	if len(before[len(files)]) <= len(before[0]) {
+		t.Fatalf("all migrations make %d things of %d", len(before[len(files)]), len(before[0]))
+	}
+	// What no earlier schema could hold.
+	must(db.CreateUserBy(t.Context(), core.Terminal, core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "A", PasswordHash: "x"}))(t)
+	for version, file := range slices.Backward(files) {
+		do(t, db.MigrateTo(t.Context(), int32(version)))
+		if diff := cmp.Diff(before[version], schema()); diff != "" {
+			t.Errorf("%s taken back leaves (-before +after):\n%s", file, diff)
+		}
+	}
+}
