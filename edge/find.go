@@ -73,8 +73,8 @@ func (p *Pictures) StillLeads(key []byte, led mapping.Mapping) bool {
 	if len(key) == 0 {
 		return led == (mapping.Mapping{})
 	}
-	known, ok := p.mappings.shard(mapping.Key(key)).find(mapping.Key(key))
-	return ok && p.mappings.age(known) < doubt && known.mapping == led
+	known, age, ok := p.mappings.remembered(mapping.Key(key))
+	return ok && age < doubt && known.mapping == led
 }
 
 // View returns the view that a Want leads to by what its key leads to. The format

@@ -143,8 +143,9 @@ func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 // and allocates nothing.
 func (m *Mappings) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
 	s := &m.shards[maphash.Bytes(m.seed, key)%shardCount]
+	vouched := m.vouched.Load() // before what is remembered, as in remembered
 	known, ok := s.recall(key)
-	if !ok || at.Sub(m.born)-m.confirmed(known) >= doubt {
+	if !ok || at.Sub(m.born)-known.right(vouched) >= doubt {
 		return mapping.Mapping{}, false
 	}
 	s.recalled.Add(1)
@@ -157,8 +158,8 @@ func (m *Mappings) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
 //
 // What the mapping points to is shared: never change it.
 func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, Source, error) {
-	known, ok := m.shard(key).find(key)
-	if ok && m.age(known) < doubt {
+	known, age, ok := m.remembered(key)
+	if ok && age < doubt {
 		lookups[Kept].Inc()
 		return known.mapping, Kept, nil
 	}
@@ -166,7 +167,7 @@ func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping
 	var answer mapping.Mapping
 	var err error
 	source := Asked
-	if ok && m.age(known) <= m.maxStale {
+	if ok && age <= m.maxStale {
 		answer, source, err = m.renew(ctx, key, known)
 	} else {
 		answer, err = m.ask(ctx, key)
@@ -308,7 +309,7 @@ func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.node(key); n != nil && m.age(n.memory) < doubt {
+	if n := s.node(key); n != nil && m.now()-n.right(m.vouched.Load()) < doubt {
 		return n.memory, nil
 	}
 	if f, ok := s.flights[key]; ok {
@@ -371,13 +372,18 @@ func (m *Mappings) shard(key mapping.Key) *shard {
 
 func (m *Mappings) now() time.Duration { return time.Since(m.born) }
 
-// age returns for how long nobody has vouched for a memory.
-func (m *Mappings) age(known memory) time.Duration { return m.now() - m.confirmed(known) }
-
-// confirmed returns when a memory was known to be right last, since birth.
-func (m *Mappings) confirmed(known memory) time.Duration {
-	return max(known.confirmed, time.Duration(m.vouched.Load()))
+// remembered returns what is remembered of a key, and for how long nobody has vouched
+// for it. When somebody did comes first: all that is still remembered then was right,
+// while what was read before may be what was forgotten meanwhile.
+func (m *Mappings) remembered(key mapping.Key) (known memory, age time.Duration, ok bool) {
+	vouched := m.vouched.Load()
+	known, ok = m.shard(key).find(key)
+	return known, m.now() - known.right(vouched), ok
 }
+
+// right returns when a memory was known to be right last, since birth, if all were at
+// some time.
+func (k memory) right(vouched int64) time.Duration { return max(k.confirmed, time.Duration(vouched)) }
 
 // Expose adds what is known about the mappings to a set of metrics.
 func (m *Mappings) Expose(set *metrics.Set) {

@@ -60,10 +60,10 @@ func cacheByName(shared time.Duration) []byte {
 
 func (s *Server) cacheControl(found *shown) []byte {
 	switch route := found.about.route; {
-	case route == textureFile:
-		return cacheFile
 	case found.doubtful:
 		return cacheDoubtful
+	case route == textureFile:
+		return cacheFile
 	case route == avatarOfTID || route == avatarOfHash || route == previewOfTID || route == previewOfHash:
 		return cacheByTexture
 	default:
