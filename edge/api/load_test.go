@@ -1,0 +1,166 @@
+package api_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { <-let } })
+	lookups := w.core.Lookups.Load()
+
+	const visitors = 1000
+	var arrived, done sync.WaitGroup
+	arrived.Add(visitors)
+	host := strings.TrimPrefix(w.url, "http://")
+	for range visitors {
+		done.Go(func() {
+			defer arrived.Done()
+			connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", host)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done.Go(func() {
+				defer func() { _ = connection.Close() }()
+				_, _ = io.WriteString(connection, "GET /avatar/player/Steve?png&size=512 HTTP/1.1\r\nHost: x\r\n\r\n")
+				response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = response.Body.Close()
+				if response.StatusCode != http.StatusOK {
+					t.Errorf("%s; want 200", response.Status)
+				}
+			})
+		})
+	}
+	arrived.Wait()
+	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() > 0 })
+	close(let)
+	done.Wait()
+	if lookups, fetched, drawn := w.core.Lookups.Load()-lookups, w.studio.fetched.Load(), w.studio.drawn.Load(); lookups != 1 || fetched != 1 || drawn != 1 {
+		t.Errorf("%d look-ups, %d files fetched, %d pictures drawn; want 1 each", lookups, fetched, drawn)
+	}
+}
+
+func TestVisitorWhoHangsUpSpoilsNothing(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { <-let } })
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
+	must(t, err)
+	_, err = io.WriteString(connection, "GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
+	must(t, err)
+	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+	must(t, connection.Close())
+	stayed := make(chan reply, 1)
+	go func() { stayed <- w.get(t, "/avatar/11") }()
+	close(let)
+	if got := <-stayed; got.status != http.StatusOK {
+		t.Errorf("the one who stayed: %d; want 200", got.status)
+	}
+	if drawn := w.studio.drawn.Load(); drawn != 1 {
+		t.Errorf("%d pictures were drawn; want 1", drawn)
+	}
+}
+
+func TestTooManyPicturesAtOnce(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	w := openTown(t, func(s *setup) {
+		s.pictures.RenderSlots, s.pictures.RenderQueue = 1, 0
+		s.studio.onDraw = func() { <-let }
+	})
+	first := make(chan reply, 1)
+	go func() { first <- w.get(t, "/avatar/11") }()
+	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+	got := w.get(t, "/avatar/12")
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %s, Retry-After %q, Cache-Control %q; want 503, code 9", got.status, got.body, got.header.Get("Retry-After"), got.header.Get("Cache-Control"))
+	}
+	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" || got.header.Get("Cache-Status") != "veneer; fwd=miss" {
+		t.Errorf("a refusal has the header of a picture: %v", got.header)
+	}
+	close(let)
+	if got := <-first; got.status != http.StatusOK {
+		t.Errorf("the first: %d; want 200", got.status)
+	}
+	if got := w.get(t, "/avatar/12"); got.status != http.StatusOK {
+		t.Errorf("the second, tried again: %d; want 200", got.status)
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	w.remove(t, w.robot.Hash)
+	got := w.get(t, "/avatar/11")
+	if got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(got.body, `{"code":3,`) {
+		t.Errorf("%d %s, Cache-Control %q; want 404, no-store", got.status, got.body, got.header.Get("Cache-Control"))
+	}
+	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" {
+		t.Errorf("a missing file has the header of a picture: %v", got.header)
+	}
+
+	// A store that cannot be trusted loses nothing: it is down.
+	w.remove(t, w.slim.Hash)
+	w.unmark(t)
+	got = w.get(t, "/avatar/12")
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Cache-Control") != "no-store" || got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.body, `{"code":9,`) {
+		t.Errorf("%d %s; want 503, code 9", got.status, got.body)
+	}
+
+	must(t, w.store.Prepare(t.Context()))
+	w.put(t, 11, paint.Robot(), skin.Steve)
+	// That it was missing is remembered for a moment.
+	eventually(t, "the picture is there once the file is back", func() bool { return w.get(t, "/avatar/11").status == http.StatusOK })
+}
+
+func TestCoreAway(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	const path = "/avatar/player/Steve?png"
+	file := "/textures/" + w.robot.Hash.String()
+	before := w.get(t, path)
+	w.get(t, file)
+	w.core.SetAway(true)
+	var got reply
+	eventually(t, "the edge has doubts", func() bool {
+		got = w.get(t, path)
+		return got.header.Get("Cache-Status") != "veneer; hit"
+	})
+	if got.status != http.StatusOK || got.header.Get("Cache-Status") != "veneer; fwd=stale" || got.body != before.body {
+		t.Errorf("a remembered player: %d, Cache-Status %q; want 200, fwd=stale", got.status, got.header.Get("Cache-Status"))
+	}
+	// A purge that this edge has not heard of may be over.
+	if cache := got.header.Get("Cache-Control"); cache != "public, max-age=1" {
+		t.Errorf("a remembered player: Cache-Control %q; want one that nobody keeps", cache)
+	}
+	// A file never changes, but the texture may be deleted by now.
+	if got := w.get(t, file); got.status != http.StatusOK || got.header.Get("Cache-Control") != "public, max-age=1" {
+		t.Errorf("a remembered file: %d, Cache-Control %q; want one that nobody keeps", got.status, got.header.Get("Cache-Control"))
+	}
+	for _, path := range []string{"/avatar/player/Alex", "/avatar/user/2", "/avatar/user/777"} {
+		got := w.get(t, path)
+		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s, which nobody remembers: %d %s; want 503, code 9", path, got.status, got.body)
+		}
+		if got.header.Get("Cache-Status") != "veneer; fwd=miss" {
+			t.Errorf("%s: Cache-Status %s", path, got.header.Get("Cache-Status"))
+		}
+	}
+	w.core.SetAway(false)
+	eventually(t, "the edge is in touch again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })
+}
