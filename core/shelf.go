@@ -1,11 +1,15 @@
 package core
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"math"
 	"math/bits"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -187,8 +191,8 @@ func (m *marks) count() int {
 // mark marks those textures that a filter wants.
 func (r *row) mark(f *filter) (m marks) {
 	if len(f.key) > 0 {
-		for i := range r.titled(f.key) {
-			if f.wants(r, i) {
+		for _, place := range r.candidates(f.key) {
+			if i := int(place); f.wants(r, i) && bytes.Contains(r.key(i), f.key) {
 				m.set(i)
 			}
 		}
@@ -202,6 +206,34 @@ func (r *row) mark(f *filter) (m marks) {
 	return m
 }
 
+// block is how many rows are looked through before others may come in between.
+const block = 32
+
+// mark marks the textures of each row that a filter wants, with all processors.
+func (s shelf) mark(f *filter) []marks {
+	all := make([]marks, len(s))
+	var taken atomic.Int64
+	look := func() {
+		for {
+			end := int(taken.Add(block))
+			if end-block >= len(s) {
+				return
+			}
+			for i := end - block; i < min(end, len(s)); i++ {
+				all[i] = s[i].mark(f)
+			}
+			runtime.Gosched()
+		}
+	}
+	var helpers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(s)/block) - 1 {
+		helpers.Go(look)
+	}
+	look()
+	helpers.Wait()
+	return all
+}
+
 // find returns the TIDs of the textures that a filter wants, in an order, of those
 // from and to numbers that count from 0; and how many there are, or, if those are
 // more than MostFound, some number above it.
@@ -209,36 +241,43 @@ func (s shelf) find(f *filter, liked bool, from, to int) (found []TextureID, tot
 	if liked {
 		return s.mostLiked(f, from, to)
 	}
-	for _, r := range slices.Backward(s) {
-		if total >= to && total > MostFound {
-			break
-		}
-		m := r.mark(f)
-		if n := m.count(); total+n <= from || total >= to {
-			total += n
-			continue
-		}
-		for w, word := range slices.Backward(m[:]) {
-			for ; word != 0; total++ {
-				i := bits.Len64(word) - 1
-				word &^= 1 << i
-				if total >= from && total < to {
-					found = append(found, r.tids[64*w+i])
-				}
+	// Of what many have the first rows have enough.
+	for rows := block / 2; len(s) > 0 && (total < to || total <= MostFound); rows *= 2 {
+		latest := s[max(0, len(s)-rows):]
+		s = s[:len(s)-len(latest)]
+		for n, m := range slices.Backward(latest.mark(f)) {
+			if count := m.count(); total+count > from && total < to {
+				found = latest[n].newest(m, from-total, to-total, found)
 			}
+			total += m.count()
 		}
 	}
 	return found, total
+}
+
+// newest adds TIDs of what is marked, the newest first: of those from and to numbers
+// that count from 0.
+func (r *row) newest(m marks, from, to int, found []TextureID) []TextureID {
+	n := 0
+	for w, word := range slices.Backward(m[:]) {
+		for ; word != 0 && n < to; n++ {
+			i := bits.Len64(word) - 1
+			word &^= 1 << i
+			if n >= from {
+				found = append(found, r.tids[64*w+i])
+			}
+		}
+	}
+	return found
 }
 
 // mostLiked finds textures by their likes, and of equals the newest first. It puts
 // none in order: it counts how many have how many likes, so that each knows its
 // place.
 func (s shelf) mostLiked(f *filter, from, to int) (found []TextureID, total int) {
-	all := make([]marks, len(s))
+	all := s.mark(f)
 	var places tally
 	for n, r := range s {
-		all[n] = r.mark(f)
 		for w, word := range all[n] {
 			for ; word != 0; word &= word - 1 {
 				*places.of(r.likes[64*w+bits.TrailingZeros64(word)])++

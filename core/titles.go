@@ -2,7 +2,6 @@ package core
 
 import (
 	"bytes"
-	"iter"
 	"slices"
 )
 
@@ -70,23 +69,15 @@ func (t *titles) key(i int) []byte {
 	return t.keys[begin:t.ends[i]:t.ends[i]]
 }
 
-// titled yields the names that contain a text of at least three bytes, some of them
-// several times.
-func (t *titles) titled(text []byte) iter.Seq[int] {
-	// All of its threes stand in such a name. Those of the one that fewest have are
-	// looked at.
-	var fewest []uint16
+// candidates returns the names that may contain a text of at least three bytes, some of
+// them several times: all of its threes stand in a name that does, and these have the
+// one that fewest have.
+func (t *titles) candidates(text []byte) (fewest []uint16) {
 	for i := range len(text) - 2 {
 		s := slot(text[i:])
 		if places := t.places[t.slots[s]:t.slots[s+1]]; i == 0 || len(places) < len(fewest) {
 			fewest = places
 		}
 	}
-	return func(yield func(int) bool) {
-		for _, i := range fewest {
-			if bytes.Contains(t.key(int(i)), text) && !yield(int(i)) {
-				return
-			}
-		}
-	}
+	return fewest
 }
