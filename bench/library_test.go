@@ -248,7 +248,7 @@ func explainLibrary(b *testing.B, conn *pgx.Conn, slowest looked) {
 	}
 
 	nobody := library{address: slowest.address}
-	changes := received("FROM texture_changes", func() { nobody.page(b, "q=nothing+here") })
+	changes := received("pg_snapshot_xmax(", func() { nobody.page(b, "q=nothing+here") })
 	rows := received("FROM textures t WHERE tid = ANY", func() { nobody.page(b, "") })
 	var snapshot string
 	if err := conn.QueryRow(b.Context(), "SELECT pg_current_snapshot()::text").Scan(&snapshot); err != nil {

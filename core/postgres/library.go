@@ -48,14 +48,18 @@ const (
 )
 
 // selectLibraryChanges takes what was written by transactions that a snapshot did
-// not see, and that its own sees, as it sees their rows. The limit, and the offset,
-// have the planner use indexes, whatever it believes of the numbers. The row of the
-// moment comes even when nothing has changed.
+// not see, as they began after it or had not ended, and that its own sees, as it sees
+// their rows. However long another transaction takes, nothing is read twice. The
+// limits, and the offset, have the planner use indexes, whatever it believes of the
+// numbers. The row of the moment comes even when nothing has changed.
 const selectLibraryChanges = `
 	WITH logged AS (
-		SELECT xid, tid FROM texture_changes WHERE xid >= pg_snapshot_xmin($1::text::pg_snapshot) ORDER BY xid LIMIT $2
+		(SELECT tid FROM texture_changes WHERE xid >= pg_snapshot_xmax($1::text::pg_snapshot) ORDER BY xid LIMIT $2)
+		UNION ALL
+		(SELECT l.tid FROM pg_snapshot_xip($1::text::pg_snapshot) AS open (xid)
+			CROSS JOIN LATERAL (SELECT tid FROM texture_changes WHERE xid BETWEEN open.xid AND open.xid ORDER BY xid LIMIT $2) l LIMIT $2)
 	), changed AS (
-		SELECT DISTINCT tid FROM logged WHERE NOT pg_visible_in_snapshot(xid, $1::text::pg_snapshot)
+		SELECT DISTINCT tid FROM logged
 	)
 	SELECT
 		feed.epoch::text, pg_current_snapshot()::text AS snapshot, now() AS at, (SELECT count(*) FROM logged) AS logged,
@@ -86,7 +90,7 @@ func (db *DB) LibraryChanges(ctx context.Context, since core.LibraryMoment) ([]c
 		return none(failure("read which textures changed", err))
 	}
 	now := rows[0].LibraryMoment
-	if now.Epoch != since.Epoch || now.At.Sub(since.At) > oldestListings || rows[0].Logged == mostListings {
+	if now.Epoch != since.Epoch || now.At.Sub(since.At) > oldestListings || rows[0].Logged >= mostListings {
 		return none(nil)
 	}
 	var changed []core.Listing
