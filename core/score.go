@@ -27,7 +27,7 @@ type Scores struct {
 
 	RefundPlayer     bool `env:"REFUND_PLAYER" envDefault:"false" help:"give back what a player cost when it is deleted; holds for players that are added while it is set"`
 	RefundClosetItem bool `env:"REFUND_CLOSET_ITEM" envDefault:"false" help:"give back what a closet item cost when it is removed, or its texture goes; holds for items that are added while it is set"`
-	RefundTexture    bool `env:"REFUND_TEXTURE" envDefault:"false" help:"give back what a texture cost when it is deleted; holds for textures that are uploaded while it is set"`
+	RefundTexture    bool `env:"REFUND_TEXTURE" envDefault:"false" help:"give back what a texture cost when it is deleted, or costs less as a public one; holds for textures that are uploaded while it is set"`
 
 	Kept time.Duration `env:"KEPT" envDefault:"8760h" help:"how long changes of scores are listed one by one; a user's older ones become one; 0s for ever"`
 }

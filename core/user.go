@@ -116,9 +116,6 @@ func (u *Users) RegisterBy(ctx context.Context, by Authority, r Registration, pe
 	if err != nil {
 		return User{}, err
 	}
-	if err := by.Grants(permission); err != nil {
-		return User{}, err
-	}
 	fresh.Permission = permission
 	return u.store.CreateUserBy(ctx, by, fresh)
 }

@@ -166,9 +166,10 @@ func setPassword(ctx context.Context, on asker, c core.PasswordChange) error {
 const (
 	lockUserToDelete = `SELECT uid FROM users WHERE uid = $1 FOR UPDATE`
 
-	// Who keeps one of the private textures gets back what that cost.
+	// Who keeps one of the private textures gets back what that cost. An administrator
+	// who deletes the user is locked with them.
 	lockUserAndKeepers = `
-	SELECT uid FROM users WHERE uid = $1 OR uid IN (
+	SELECT uid FROM users WHERE uid IN ($1, $2) OR uid IN (
 		SELECT c.uid FROM closet_items c JOIN textures t USING (tid) WHERE t.uploader = $1 AND NOT t.public AND c.refund > 0
 	)
 	ORDER BY uid FOR UPDATE`
@@ -261,7 +262,7 @@ func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
 func deleteUserOf(ctx context.Context, on asker, proof core.Proof) error {
 	deleted, err := collect[struct{ UID core.UserID }](ctx, on,
 		statement{deleteAttempt, []any{proof.Attempt}},
-		statement{lockUserAndKeepers, []any{proof.ID}},
+		statement{lockUserAndKeepers, []any{proof.ID, 0}},
 		statement{lockTexturesOfUser, []any{proof.ID}},
 		statement{lockPlayersOfUser, []any{proof.ID}},
 		statement{deleteUser, []any{proof.ID, proof.PasswordHash}},

@@ -39,6 +39,9 @@ type closetNote struct {
 // actor's own, and notes it.
 func (db *DB) actOnCloset(ctx context.Context, by core.Authority, user core.UserID, action string, said closetNote, do func(pgx.Tx) error) error {
 	return db.act(ctx, action, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockUsersAndUploader, []core.UserID{by.Actor, user}, said.TID); err != nil {
+			return err
+		}
 		by, users, err := authorise(ctx, tx, by, user)
 		if err != nil {
 			return err

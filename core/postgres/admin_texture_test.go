@@ -131,4 +131,15 @@ func TestActsOnTexturesLockUsersInOrder(t *testing.T) {
 		}
 		return err
 	})
+	keepers := must(db.AddTexture(t.Context(), texture(keeper.ID, skin.Steve, "keeper's", true), core.Terms{}, stored))(t).ID
+	act("liked", func(core.TextureID) error {
+		return db.AddClosetItemBy(t.Context(), by, actor.ID, keepers, "N", core.Terms{Reward: 1})
+	})
+	act("deleted with the uploader", func(tid core.TextureID) error {
+		conn := postgrestest.Conn(t, address)
+		if _, err := conn.Exec(t.Context(), "UPDATE textures SET public = false WHERE tid = $1", tid); err != nil {
+			return err
+		}
+		return db.DeleteUserBy(t.Context(), by, uploader.ID)
+	})
 }

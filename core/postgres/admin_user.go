@@ -32,11 +32,18 @@ type userAct struct {
 	// changed is what of a user changes; nil where the log must not, or need not, say.
 	changed func(core.User) any
 	do      func(tx pgx.Tx, by core.Authority, was core.User) (core.User, error)
+	// lock, if any, locks the actor, the user and others with them.
+	lock statement
 }
 
 // actOnUser does an act on a user who the actor may act on, and notes it.
 func (db *DB) actOnUser(ctx context.Context, by core.Authority, user core.UserID, a userAct) (now core.User, err error) {
 	err = db.act(ctx, a.action, func(tx pgx.Tx) error {
+		if a.lock.sql != "" {
+			if _, err := tx.Exec(ctx, a.lock.sql, a.lock.args...); err != nil {
+				return err
+			}
+		}
 		by, users, err := authorise(ctx, tx, by, user)
 		if err != nil {
 			return err
@@ -67,6 +74,9 @@ func (db *DB) CreateUserBy(ctx context.Context, by core.Authority, user core.New
 		if err != nil {
 			return err
 		}
+		if err := by.Grants(user.Permission); err != nil {
+			return err
+		}
 		users, err := collect[core.User](ctx, tx, addition(user))
 		if err != nil {
 			return notAdded(err)
@@ -83,9 +93,9 @@ func userSubject(user core.UserID) string { return fmt.Sprintf("user:%d", user) 
 // SetNicknameBy gives a user another nickname.
 func (db *DB) SetNicknameBy(ctx context.Context, by core.Authority, user core.UserID, nickname string) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
-		"user.nickname",
-		func(u core.User) any { return u.Nickname },
-		func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
+		action:  "user.nickname",
+		changed: func(u core.User) any { return u.Nickname },
+		do: func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
 			return setNickname(ctx, tx, user, nickname)
 		},
 	})
@@ -94,9 +104,9 @@ func (db *DB) SetNicknameBy(ctx context.Context, by core.Authority, user core.Us
 // SetEmailBy gives a user another e-mail address.
 func (db *DB) SetEmailBy(ctx context.Context, by core.Authority, user core.UserID, change core.EmailChange) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
-		"user.email",
-		func(u core.User) any { return u.Email },
-		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+		action:  "user.email",
+		changed: func(u core.User) any { return u.Email },
+		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
 			return setEmail(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}}, change)
 		},
 	})
@@ -105,9 +115,8 @@ func (db *DB) SetEmailBy(ctx context.Context, by core.Authority, user core.UserI
 // SetPasswordBy replaces the hash of a user's password.
 func (db *DB) SetPasswordBy(ctx context.Context, by core.Authority, user core.UserID, hash string) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
-		"user.password",
-		nil,
-		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+		action: "user.password",
+		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
 			return was, setPassword(ctx, tx, core.PasswordChange{User: user, Fresh: hash})
 		},
 	})
@@ -118,9 +127,9 @@ const updateVerified = `UPDATE users u SET verified = $2 WHERE uid = $1 RETURNIN
 // SetVerifiedBy says whether a user's e-mail address is verified.
 func (db *DB) SetVerifiedBy(ctx context.Context, by core.Authority, user core.UserID, verified bool) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
-		"user.verified",
-		func(u core.User) any { return u.Verified },
-		func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
+		action:  "user.verified",
+		changed: func(u core.User) any { return u.Verified },
+		do: func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
 			users, err := collect[core.User](ctx, tx, statement{updateVerified, []any{user, verified}})
 			return only(users, err, noUser(user))
 		},
@@ -130,9 +139,9 @@ func (db *DB) SetVerifiedBy(ctx context.Context, by core.Authority, user core.Us
 // SetScoreBy sets a user's score.
 func (db *DB) SetScoreBy(ctx context.Context, by core.Authority, user core.UserID, score int64) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
-		"user.score",
-		func(u core.User) any { return u.Score },
-		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+		action:  "user.score",
+		changed: func(u core.User) any { return u.Score },
+		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
 			return setScore(ctx, tx, was, score)
 		},
 	})
@@ -148,9 +157,9 @@ func setScore(ctx context.Context, tx pgx.Tx, was core.User, score int64) (core.
 // SetPermissionBy changes what a user may do.
 func (db *DB) SetPermissionBy(ctx context.Context, by core.Authority, user core.UserID, permission core.Permission) (core.User, error) {
 	return db.actOnUser(ctx, by, user, userAct{
-		"user.permission",
-		func(u core.User) any { return u.Permission },
-		func(tx pgx.Tx, by core.Authority, _ core.User) (core.User, error) {
+		action:  "user.permission",
+		changed: func(u core.User) any { return u.Permission },
+		do: func(tx pgx.Tx, by core.Authority, _ core.User) (core.User, error) {
 			if err := by.Grants(permission); err != nil {
 				return core.User{}, err
 			}
@@ -162,9 +171,9 @@ func (db *DB) SetPermissionBy(ctx context.Context, by core.Authority, user core.
 // DeleteUserBy deletes a user with all that is theirs alone.
 func (db *DB) DeleteUserBy(ctx context.Context, by core.Authority, user core.UserID) error {
 	_, err := db.actOnUser(ctx, by, user, userAct{
-		"user.delete",
-		nil,
-		func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
+		action: "user.delete",
+		lock:   statement{lockUserAndKeepers, []any{user, by.Actor}},
+		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
 			return was, deleteUserOf(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}})
 		},
 	})

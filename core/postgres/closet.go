@@ -83,8 +83,8 @@ func closetPage(rows []closetRow) (core.ClosetPage, error) {
 const (
 	lockTexture = `SELECT tid FROM textures WHERE tid = $1 FOR NO KEY UPDATE`
 
-	lockUserAndUploader = `
-	SELECT uid FROM users WHERE uid IN ($1, (SELECT uploader FROM textures WHERE tid = $2)) ORDER BY uid FOR NO KEY UPDATE`
+	lockUsersAndUploader = `
+	SELECT uid FROM users WHERE uid = ANY ($1) OR uid = (SELECT uploader FROM textures WHERE tid = $2) ORDER BY uid FOR NO KEY UPDATE`
 )
 
 const (
@@ -134,7 +134,7 @@ func addClosetItem(ctx context.Context, on asker, user core.UserID, texture core
 	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund}
 	lock, add := statement{lockUser, []any{user}}, statement{addedClosetItem + likedTexture + selectVerdict, args}
 	if terms.Reward > 0 {
-		lock = statement{lockUserAndUploader, []any{user, texture}}
+		lock = statement{lockUsersAndUploader, []any{[]core.UserID{user}, texture}}
 	}
 	if !terms.Free() {
 		add = statement{addedClosetItem + rewardedTexture + selectVerdict, append(args, terms.Reward)}

@@ -14,8 +14,8 @@ import (
 // hold in memory it puts on disk.
 //
 // They lock in the order in which everybody does: users whose score changes, and who
-// acts on the texture, by uid, the texture, then players by pid. Closets need no lock of their own: who changes one
-// for the sake of a texture locks the texture first.
+// acts on the texture, by uid, the texture, then players by pid. Closets need no lock
+// of their own: who changes one for the sake of a texture locks the texture first.
 
 // lockWholeTexture waits for everybody who is about to keep the texture or to put
 // it on, and then they wait.

@@ -193,8 +193,12 @@ func execute(ctx context.Context, tx pgx.Tx, by core.Authority, report core.Repo
 		}
 		said := userNote{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: now.Permission, Report: report.ID}
 		return note(ctx, tx, by, "user.permission", userSubject(uploader.ID), said)
-	default:
-		return nil
+	default: // rejected
+		// Nobody clears themself but super administrators, for whom nobody else could.
+		if uploader.ID == 0 || by.Permission >= core.SuperAdministrator {
+			return nil
+		}
+		return by.Over(uploader)
 	}
 }
 

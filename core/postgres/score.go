@@ -119,11 +119,11 @@ func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, keepe
 
 const movePaid = `
 	WITH priced AS (
-		SELECT tid, uploader AS uid, coalesce(paid, 0) AS paid, (bytes + 1023) / 1024 * $3::bigint AS before, (bytes + 1023) / 1024 * $4::bigint AS after
+		SELECT tid, uploader AS uid, coalesce(paid, 0) AS paid, refundable, (bytes + 1023) / 1024 * $3::bigint AS before, (bytes + 1023) / 1024 * $4::bigint AS after
 		FROM textures WHERE tid = $1 AND public <> $2
 	), moved AS (
 		SELECT tid, uid, CASE WHEN after > before THEN greatest(least(after - paid, after - before), 0)
-			ELSE least(greatest(after - paid, after - before), 0) END AS cost
+			WHEN refundable THEN least(greatest(after - paid, after - before), 0) ELSE 0 END AS cost
 		FROM priced
 	), covered AS (
 		SELECT m.* FROM moved m JOIN users USING (uid) WHERE cost <> 0 AND score >= cost
@@ -136,7 +136,8 @@ const movePaid = `
 
 // moveCost charges the uploader of a texture that becomes public, or private, or gives
 // back, for what was paid to be the price of today. It never moves more than the
-// difference between the two prices of today: what was cheap once stays so. What
+// difference between the two prices of today: what was cheap once stays so. And it
+// gives nothing back of what the deletion would not give back either. What
 // administrators do to others' textures costs nobody anything: they do without it, and
 // the uploader who takes it back neither pays nor gains. It comes after lockScoresOf,
 // once the texture is locked, and before the texture changes. It returns ErrScore, and

@@ -56,7 +56,7 @@ func pick[T any](random *rand.Rand, some []T) (one T) {
 // happenings are what may happen, the more often it is named.
 var happenings = strings.Split("register register upload upload upload like like like like like like like like unlike unlike unlike unlike unlike "+
 	"add-player add-player delete-player sign charge charge move move delete-texture delete-user trim "+
-	"move-by move-by score-by delete-texture-by delete-user-by", " ")
+	"move-by move-by score-by like-by unlike-by move-player-by delete-player-by delete-texture-by delete-user-by", " ")
 
 // happening returns a random event.
 func (c *cast) happening(random *rand.Rand) event {
@@ -145,6 +145,15 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 	case "move-by":
 		_, err := s.ChangeTextureBy(ctx, s.chief, e.texture, core.TextureChange{Public: &e.public}, e.scores)
 		return 0, err
+	case "like-by":
+		return 0, s.AddClosetItemBy(ctx, s.chief, e.user, e.texture, "N", e.terms)
+	case "unlike-by":
+		return 0, s.RemoveClosetItemBy(ctx, s.chief, e.user, e.texture)
+	case "move-player-by":
+		_, err := s.MovePlayerBy(ctx, s.chief, e.player, e.user, core.Quotas{})
+		return 0, err
+	case "delete-player-by":
+		return 0, s.DeletePlayerBy(ctx, s.chief, e.player)
 	case "score-by":
 		_, err := s.SetScoreBy(ctx, s.chief, e.user, e.terms.Cost)
 		return 0, err
@@ -221,7 +230,7 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 		return m.move(e)
 	case "delete-texture", "delete-texture-by":
 		return m.deleteTexture(e.texture)
-	case "score-by", "delete-user-by":
+	case "score-by", "delete-user-by", "like-by", "unlike-by", "move-player-by", "delete-player-by":
 		return m.byAdministrator(e)
 	case "trim":
 		return nil, func(int64) {}
@@ -262,11 +271,28 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 }
 
 func (m model) byAdministrator(e event) (refusal any, consequence func(id int64)) {
-	user := m.users[e.user]
+	user, p := m.users[e.user], m.players[e.player]
+	ofPlayer := strings.Contains(e.what, "player")
 	switch {
-	case user == nil:
+	case ofPlayer && p.owner == 0, user == nil && e.what != "delete-player-by":
 		return fault.NotFound, nil
-	case e.what == "score-by":
+	}
+	switch e.what {
+	case "like-by":
+		return m.like(e)
+	case "unlike-by":
+		return m.unlike(e)
+	case "move-player-by":
+		if p.owner == e.user {
+			return nil, func(int64) {}
+		}
+		return nil, func(int64) { m.players[e.player] = modelPlayer{owner: e.user} }
+	case "delete-player-by":
+		return nil, func(int64) {
+			delete(m.players, e.player)
+			m.earn(p.owner, p.refund)
+		}
+	case "score-by":
 		return nil, func(int64) { user.score = e.terms.Cost }
 	default:
 		return nil, func(int64) { m.deleteUser(e.user) }
@@ -355,9 +381,12 @@ func (m model) move(e event) (refusal any, consequence func(id int64)) {
 		return nil, func(int64) {}
 	}
 	after, before := kibs*e.scores.TextureRate(e.public), kibs*e.scores.TextureRate(!e.public)
-	cost := min(max(after-x.paid, after-before), 0)
-	if after > before {
+	var cost int64
+	switch {
+	case after > before:
 		cost = max(min(after-x.paid, after-before), 0)
+	case x.refundable:
+		cost = min(max(after-x.paid, after-before), 0)
 	}
 	uploader := m.users[x.uploader]
 	if uploader != nil && uploader.score < cost {
