@@ -149,16 +149,20 @@ func (l *Library) look(ctx context.Context, all shelf, f *filter, query LibraryQ
 	return tids, total, nil
 }
 
-// cjk are the scripts of which two characters say as much as three of others.
-var cjk = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
+// cjk are the scripts of which two characters say as much as three of others, and the
+// marks of long vowels, which belong to no script.
+var cjk = []*unicode.RangeTable{
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
+	{R16: []unicode.Range16{{Lo: 'ー', Hi: 'ー', Stride: 1}, {Lo: 'ｰ', Hi: 'ｰ', Stride: 1}}},
+}
 
 // checkSearch returns an Invalid fault unless a text may be looked for in names.
 func checkSearch(text string) error {
-	least := 3
-	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.In(r, cjk...) }) {
+	key, least := fold.Key(text), 3 // as it is looked for
+	if !strings.ContainsFunc(key, func(r rune) bool { return !unicode.In(r, cjk...) }) {
 		least = 2
 	}
-	switch n := utf8.RuneCountInString(fold.Key(text)); { // as it is looked for
+	switch n := utf8.RuneCountInString(key); {
 	case !plain(text) || n > maxName:
 		return fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName)
 	case n > 0 && n < least:

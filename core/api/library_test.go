@@ -183,6 +183,9 @@ func TestLibrarySearch(t *testing.T) {
 	c.get(t, "/api/textures?q=+").finds(t, 12, "no", "여우비", "キツネ", "红狐狸", "ЁЖИК", "ΣΟΦΙΑΣΜΑ")
 	c.get(t, "/api/textures?q="+url.QueryEscape("狐")).refuses(t, 422, 4, "q")
 	c.get(t, "/api/textures?q="+url.QueryEscape("a狐")).refuses(t, 422, 4, "q")
+	for _, two := range []string{"スー", "ｽｰ", "か\u3099く", "ㄅㄆ"} {
+		c.get(t, "/api/textures?q="+url.QueryEscape(two)).finds(t, 0)
+	}
 	c.get(t, "/api/textures?q="+url.QueryEscape("ae\u0301")).refuses(t, 422, 4, "q") // two characters, written as three
 	c.get(t, "/api/textures?q=no").refuses(t, 422, 4, "q")
 }
