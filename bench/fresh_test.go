@@ -208,9 +208,7 @@ func look(b *testing.B, edge *fasthttp.HostClient, path string) string {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	request.Header.SetMethod(fasthttp.MethodHead)
 	request.SetRequestURI("http://" + edge.Addr + path)
-	response.SkipBody = true
 	if err := edge.Do(request, response); err != nil {
 		b.Errorf("%s: %v", path, err)
 		return ""

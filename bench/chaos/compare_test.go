@@ -80,16 +80,19 @@ func atOnce(n int, do func(int)) {
 	all.Wait()
 }
 
-// settled returns what an address shows once the edge knows: it may not at first,
-// if it was not asked for that before it was cut off.
+// settled returns what an address shows once the edge knows. It may not at first, if
+// it was not asked for that before it was cut off, or if its core waits for connections
+// to the database that are dead.
 func (s *site) settled(path string) (shows string) {
 	look := s.look
 	if strings.HasSuffix(path, ".json") {
 		look = s.read
 	}
-	for range 11 {
-		var ok bool
-		if shows, _, ok = look(path); ok {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); <-tick.C {
+		var stale, ok bool
+		if shows, stale, ok = look(path); ok && !stale {
 			break
 		}
 	}

@@ -30,7 +30,7 @@ type site struct {
 // poll is what an edge says of itself at some time from one moment to another.
 type poll struct {
 	from, to time.Time
-	live     bool // the stream of changes is
+	lag      time.Duration // since its core last vouched for what it remembers
 }
 
 // pollEvery is the time between two polls.
@@ -51,8 +51,11 @@ func (s *site) watch(ctx context.Context) {
 	client := &fasthttp.HostClient{Addr: s.operators, ReadTimeout: pollEvery * 5}
 	for tick := time.NewTicker(pollEvery); ; {
 		p := poll{from: time.Now()}
-		p.live = metric(client, "veneer_edge_stream_live") == "1"
-		p.to = time.Now()
+		seconds, err := strconv.ParseFloat(metric(client, "veneer_edge_stream_lag_seconds"), 64)
+		p.to, p.lag = time.Now(), time.Duration(seconds*float64(time.Second))
+		if err != nil {
+			p.lag = time.Hour
+		}
 		s.mu.Lock()
 		s.polls = append(s.polls, p)
 		close(s.news)
@@ -83,25 +86,27 @@ func metric(client *fasthttp.HostClient, name string) string {
 	return ""
 }
 
-// connected reports whether the edge said that it was connected all the time
-// between two moments. It waits for a poll that begins after the later one.
+// connected reports whether the edge believed what it remembers all the time between
+// two moments, as what it says of itself proves. It waits for a poll that begins after
+// the later one.
 func (s *site) connected(ctx context.Context, from, to time.Time) bool {
 	for {
 		s.mu.Lock()
 		news := s.news
-		covered, live, before := false, true, time.Time{}
+		covered, sure, next := false, true, time.Time{}
 		for _, p := range slices.Backward(s.polls) {
 			covered = covered || p.from.After(to)
-			// A gap says that the edge, or this test, had no time.
-			live = live && p.live && (before.IsZero() || before.Sub(p.from) < 5*pollEvery)
-			before = p.from
+			// Up to the end of the next poll no more time has passed since core vouched
+			// than between the two, and what had passed before.
+			sure = sure && p.lag < allowance && (next.IsZero() || next.Sub(p.from)+p.lag < allowance)
+			next = p.to
 			if p.to.Before(from) {
 				break
 			}
 		}
 		s.mu.Unlock()
 		if covered {
-			return live
+			return sure
 		}
 		select {
 		case <-news:
@@ -115,23 +120,19 @@ func (s *site) connected(ctx context.Context, from, to time.Time) bool {
 // tag, or missing, or faceless; stale if the answer says that it may be old, not ok
 // if it is none of these.
 func (s *site) look(path string) (shows string, stale, ok bool) {
-	return s.ask(fasthttp.MethodHead, path, func(response *fasthttp.Response) string {
-		return string(response.Header.Peek(fasthttp.HeaderETag))
-	})
+	return s.ask(path, func(response *fasthttp.Response) string { return string(response.Header.Peek(fasthttp.HeaderETag)) })
 }
 
 // read asks for a document and returns it, and the rest as look does.
 func (s *site) read(path string) (shows string, stale, ok bool) {
-	return s.ask(fasthttp.MethodGet, path, func(response *fasthttp.Response) string { return string(response.Body()) })
+	return s.ask(path, func(response *fasthttp.Response) string { return string(response.Body()) })
 }
 
-func (s *site) ask(method, path string, shown func(*fasthttp.Response) string) (shows string, stale, ok bool) {
+func (s *site) ask(path string, shown func(*fasthttp.Response) string) (shows string, stale, ok bool) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	request.Header.SetMethod(method)
 	request.SetRequestURI("http://" + s.address + path)
-	response.SkipBody = method == fasthttp.MethodHead
 	if s.client.Do(request, response) != nil {
 		return "", false, false
 	}
@@ -183,8 +184,7 @@ func (s *site) visit(ctx context.Context, t *testing.T, random *rand.Rand, crowd
 			}
 		default:
 			s.stale.Add(1)
-			// The polls are not all the time.
-			since := asked.Add(-allowance - 2*pollEvery)
+			since := asked.Add(-allowance)
 			if !subject.wasTrue(shows, since, answered) && s.connected(ctx, since, answered) {
 				t.Errorf("%s is connected, and shows %s at %s, asked at %s, which was over a second before: %s",
 					s.name, shows, subject.path, stamp(asked), subject.history())

@@ -148,8 +148,17 @@ func (p *Postgres) Start(tb testing.TB) {
 // Kill ends all the cluster's processes at once, as a crash would.
 func (p *Postgres) Kill(tb testing.TB) {
 	tb.Helper()
-	p.signal(tb, syscall.SIGKILL)
+	doomed := p.signal(tb, syscall.SIGKILL)
 	<-p.ended
+	// Those that are left hold on to memory that the next server must have.
+	for _, pid := range doomed {
+		for {
+			if _, state, err := status(pid); err != nil || state == "Z" {
+				break
+			}
+			<-time.After(time.Millisecond)
+		}
+	}
 }
 
 // Pause stops the cluster's processes in the middle of what they do.
@@ -164,13 +173,13 @@ func (p *Postgres) Resume(tb testing.TB) {
 	p.signal(tb, syscall.SIGCONT)
 }
 
-// signal sends a signal to all of the cluster's processes. The parent is stopped
-// until all have it, so that it starts no others.
-func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) {
+// signal sends a signal to all of the cluster's processes, and returns its children.
+// The parent is stopped until all have it, so that it starts no others.
+func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) (doomed []int) {
 	tb.Helper()
 	select {
 	case <-p.ended:
-		return // its number may be another's by now
+		return nil // its number may be another's by now
 	default:
 	}
 	parent := p.server.Process.Pid
@@ -180,38 +189,52 @@ func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) {
 		}
 	}
 	send(parent, syscall.SIGSTOP)
-	for _, pid := range children(tb, parent) {
+	for { // it takes a moment
+		if _, state, err := status(parent); err != nil || state == "T" || state == "Z" {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
+	doomed = children(tb, parent)
+	for _, pid := range doomed {
 		send(pid, signal)
 	}
 	send(parent, signal)
+	return doomed
+}
+
+// status returns the parent and the state of a process.
+func status(pid int) (parent int, state string, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, "", err
+	}
+	// Its number, its name in brackets, its state, its parent.
+	_, err = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
+	return parent, state, err
 }
 
 // children returns the processes that a process has started.
 func children(tb testing.TB, parent int) []int {
 	tb.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	var found []int
-	for _, path := range stats {
-		stat, err := os.ReadFile(path)
+	for _, path := range processes {
+		pid, err := strconv.Atoi(filepath.Base(path))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		started, _, err := status(pid)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // it has ended since
 		}
 		if err != nil {
 			tb.Fatal(err)
 		}
-		// Its number, its name in brackets, its state, its parent.
-		var pid, ppid int
-		var state string
-		if _, err := fmt.Sscan(string(stat), &pid); err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &ppid); err != nil {
-			tb.Fatal(err)
-		}
-		if ppid == parent {
+		if started == parent {
 			found = append(found, pid)
 		}
 	}
