@@ -21,9 +21,9 @@ type AuditEntry struct {
 	Details    json.RawMessage // an object: what the subject was called, and what changed
 }
 
-// AuditQuery says which acts are wanted. What is zero or empty asks for any.
+// AuditQuery says which acts are wanted. What is nil, zero or empty asks for any.
 type AuditQuery struct {
-	Actor           UserID
+	Actor           *UserID // 0 is Terminal
 	Action, Subject string
 	Before          int64 // only entries with a lower id
 	Limit           int
@@ -53,6 +53,9 @@ func (a *Audit) List(ctx context.Context, query AuditQuery) (entries []AuditEntr
 	var wrong fieldFaults
 	wrong.addPart("action", &query.Action, maxAuditWord)
 	wrong.addPart("subject", &query.Subject, maxAuditWord)
+	if query.Actor != nil && *query.Actor < 0 {
+		wrong.add(fault.Field("actor", "The actor must be at least 1, or 0 for the program core itself."))
+	}
 	if query.Limit < 1 || query.Limit > maxPerPage {
 		wrong.add(fault.Field("perPage", "There may be 1 to %d items on a page.", maxPerPage))
 	}

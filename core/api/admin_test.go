@@ -200,7 +200,7 @@ func TestAuditLog(t *testing.T) {
 		list(nothing).is(t, 200, `{"per_page":50,"next":0,"data":[]}`)
 	}
 	for query, field := range map[string]string{
-		"actor=0": "actor", "actor=x": "actor", "before=0": "before", "before=-1": "before", "perPage=0": "perPage", "perPage=101": "perPage",
+		"actor=-1": "actor", "actor=x": "actor", "before=0": "before", "before=-1": "before", "perPage=0": "perPage", "perPage=101": "perPage",
 		"action=" + strings.Repeat("x", 101): "action", "subject=" + strings.Repeat("x", 101): "subject", "subject=%00": "subject", "action=%ff": "action",
 	} {
 		list(query).refuses(t, 422, 4, field)

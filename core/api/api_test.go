@@ -164,8 +164,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 		Notifications: core.NewNotifications(db, 0, s.clock),
 		Ledger:        core.NewLedger(db, s.setup.Scores, s.clock),
 		Reports:       core.NewReports(db),
-
-		Audit: core.NewAudit(db),
+		Audit:         core.NewAudit(db),
 	}
 }
 

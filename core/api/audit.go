@@ -38,7 +38,7 @@ const defaultAuditPerPage = 50
 func (s *Server) audit(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Authority) error {
 	f := readQuery(rc)
 	query := core.AuditQuery{
-		Actor: core.UserID(f.id("actor")), Action: f.optionalText("action", ""), Subject: f.optionalText("subject", ""),
+		Actor: (*core.UserID)(f.optionalInteger("actor")), Action: f.optionalText("action", ""), Subject: f.optionalText("subject", ""),
 		Before: f.id("before"), Limit: int(f.integer("perPage", defaultAuditPerPage)),
 	}
 	if err := f.fault(); err != nil {

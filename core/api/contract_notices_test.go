@@ -30,7 +30,7 @@ func genuine() map[string]exchange {
 	wrongMethod := answered(405, `{"code":3,"message":"No."}`)
 	wrongMethod.header.Set("Allow", "GET, OPTIONS")
 	ended := answered(204, "")
-	ended.header.Del("body of type")
+	ended.header.Del("Content-Type")
 
 	return map[string]exchange{
 		"user":                asked(answered(200, user), "GET", "/api/user", body{}),
@@ -146,6 +146,7 @@ func TestContractNotices(t *testing.T) {
 	notices("too many", "no hint", func(x *exchange) { x.header.Del("Retry-After") }, "Retry-After is missing")
 	notices("too many", "an odd hint", func(x *exchange) { x.header.Set("Retry-After", "soon") }, "Retry-After")
 	notices("not allowed", "no methods", func(x *exchange) { x.header.Del("Allow") }, "Allow is missing")
+	notices("sign out", "a type", func(x *exchange) { x.header.Set("Content-Type", "text/plain") }, "no body")
 	notices("sign out", "a body", func(x *exchange) { x.answer = []byte("{}") }, "no body")
 	notices("preflight", "a body", func(x *exchange) { x.answer = []byte("{}") }, "preflight")
 	notices("preflight", "another status", func(x *exchange) { x.status = 200 }, "preflight")

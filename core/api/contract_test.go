@@ -229,8 +229,8 @@ func (c contract) checkAnswer(operation *openapi3.Operation, x exchange) error {
 	}
 
 	if len(response.Value.Content) == 0 {
-		if len(x.answer) > 0 {
-			return fmt.Errorf("status %d is documented to have no body, but has %q", x.status, x.answer)
+		if len(x.answer) > 0 || x.header.Get("Content-Type") != "" {
+			return fmt.Errorf("status %d is documented to have no body, but has %q of type %q", x.status, x.answer, x.header.Get("Content-Type"))
 		}
 		return nil
 	}

@@ -32,8 +32,7 @@ const mostTimes = 1_000_000
 func (l Limits) check() error {
 	for name, value := range map[string]int{
 		"LIMIT_REQUESTS": l.Requests, "LIMIT_REQUESTS_BURST": l.RequestsBurst, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
-		"LIMIT_REPORTS": l.Reports,
-		"LIMIT_RESETS":  l.Resets,
+		"LIMIT_REPORTS": l.Reports, "LIMIT_RESETS": l.Resets,
 	} {
 		if value < 0 || value > mostTimes {
 			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, mostTimes)

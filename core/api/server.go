@@ -42,10 +42,8 @@ type Parts struct {
 	Notifications *core.Notifications
 	Ledger        *core.Ledger
 	Reports       *core.Reports
-
-	Audit *core.Audit
-
-	Links *core.Links // nil at a site that sends no e-mail
+	Audit         *core.Audit
+	Links         *core.Links // nil at a site that sends no e-mail
 }
 
 // Server answers /api.

@@ -69,8 +69,8 @@ func note(ctx context.Context, tx pgx.Tx, by core.Authority, action, subject str
 // AuditLog lists acts, the latest first.
 func (db *DB) AuditLog(ctx context.Context, query core.AuditQuery) ([]core.AuditEntry, error) {
 	var f filter
-	if query.Actor != 0 {
-		f.add("actor = $%d", query.Actor)
+	if query.Actor != nil {
+		f.add("actor = $%d", *query.Actor)
 	}
 	if query.Action != "" {
 		f.add("action = $%d", query.Action)

@@ -149,11 +149,18 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	f(core.AuditQuery{Limit: 9}, 0, 1, 2, 3, 4)
 	f(core.AuditQuery{Limit: 2, Before: all[1].ID}, 2, 3)
 	f(core.AuditQuery{Limit: 9, Before: all[4].ID})
-	f(core.AuditQuery{Limit: 9, Actor: ann.Actor}, 0, 3, 4)
+	f(core.AuditQuery{Limit: 9, Actor: &ann.Actor}, 0, 3, 4)
 	f(core.AuditQuery{Limit: 9, Subject: bobs}, 1, 2, 4)
-	f(core.AuditQuery{Limit: 9, Subject: bobs, Actor: ann.Actor}, 4)
+	f(core.AuditQuery{Limit: 9, Subject: bobs, Actor: &ann.Actor}, 4)
 	f(core.AuditQuery{Limit: 9, Action: "user.permission", Before: all[0].ID}, 1, 2, 3, 4)
 	f(core.AuditQuery{Limit: 9, Action: "user"})
+
+	// What is done at the terminal is nobody's.
+	must(db.SetPermissionBy(t.Context(), core.Terminal, root.Actor, core.Normal))(t)
+	latest := must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 9, Actor: new(core.UserID)}))(t)
+	if len(latest) != 1 || latest[0].Actor != 0 || latest[0].ActorEmail != "" || latest[0].Address.IsValid() {
+		t.Errorf("the acts of nobody are %+v", latest)
+	}
 	f(core.AuditQuery{Limit: 9, Subject: "user:"})
 }
 

@@ -26,6 +26,9 @@ const selectSchema = `
 		SELECT concat_ws(' ', t.tgenabled, pg_get_triggerdef(t.oid)) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 		WHERE c.relnamespace = (TABLE here) AND NOT t.tgisinternal
 		UNION ALL
+		SELECT concat_ws(' ', c.relname, d.objsubid, d.description) FROM pg_description d JOIN pg_class c ON (d.classoid, d.objoid) = ('pg_class'::regclass, c.oid)
+		WHERE c.relnamespace = (TABLE here)
+		UNION ALL
 		SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = (TABLE here)
 	) lines (line)`
 

@@ -164,8 +164,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
 		Ledger:        core.NewLedger(db, c.Scores, time.Now),
 		Reports:       core.NewReports(db),
-
-		Audit: core.NewAudit(db),
+		Audit:         core.NewAudit(db),
 	}, nil
 }
 

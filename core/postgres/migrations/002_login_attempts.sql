@@ -16,3 +16,4 @@ CREATE INDEX login_addresses_signed_in ON login_addresses (signed_in);
 
 DROP INDEX login_addresses_signed_in, login_failures_failed_at;
 ALTER TABLE login_failures DROP COLUMN settled, DROP COLUMN id;
+COMMENT ON TABLE login_failures IS 'Failed log-ins of late, counted for all cores.';

@@ -9,3 +9,5 @@ ALTER TABLE audit_log DISABLE TRIGGER audit_log_is_append_only;
 UPDATE audit_log SET address = '::' WHERE address IS NULL;
 ALTER TABLE audit_log ENABLE ALWAYS TRIGGER audit_log_is_append_only;
 ALTER TABLE audit_log ALTER COLUMN address SET NOT NULL;
+COMMENT ON COLUMN audit_log.actor IS NULL;
+COMMENT ON COLUMN audit_log.address IS 'The client''s address.';
