@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"math"
@@ -191,8 +190,10 @@ func (m *marks) count() int {
 // mark marks those textures that a filter wants.
 func (r *row) mark(f *filter) (m marks) {
 	if len(f.key) > 0 {
-		for _, place := range r.candidates(f.key) {
-			if i := int(place); f.wants(r, i) && bytes.Contains(r.key(i), f.key) {
+		found := r.candidates(f.key)
+		within := found.within[:len(found.places)]
+		for n, place := range found.places {
+			if i := int(place); f.wants(r, i) && r.stands(f.key, i, within[n], found.before) {
 				m.set(i)
 			}
 		}

@@ -36,6 +36,9 @@ func model(listings []Listing, user User, query LibraryQuery) []TextureID {
 
 func randomListing(random *rand.Rand, tid TextureID) Listing {
 	words := []string{"Steve", "STEVES", "kÖnig", "狐狸", "a", "%_\\", "es"}
+	if random.IntN(20) == 0 { // longer than any that may be given
+		words[0] = strings.Repeat("long", random.IntN(100)) + "Steve"
+	}
 	listing := Listing{
 		ID: tid, Uploader: UserID(random.IntN(4)), Likes: int64(random.IntN(4)), Type: skin.Type(1 + random.IntN(3)), Public: random.IntN(4) > 0,
 		Name: words[random.IntN(len(words))] + words[random.IntN(len(words))],

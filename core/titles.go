@@ -14,7 +14,11 @@ type titles struct {
 
 	slots  [slots + 1]uint32 // where in places those of a slot begin; at the last one none do
 	places []uint16          // names, by slot
+	within []uint8           // where in its name the three bytes stand that a place is of, if not far behind
 }
+
+// far is where three bytes are said to stand that do so there or further behind.
+const far = 255
 
 // slots is the number of slots. There are about ten names in one that do not belong
 // there, which takes no time; and where it begins takes 8 bytes a texture.
@@ -48,12 +52,13 @@ func newTitles(volumes []volume, former *titles) *titles {
 	for i := range slots {
 		t.slots[i+1] += t.slots[i]
 	}
-	t.places = make([]uint16, t.slots[slots])
+	t.places, t.within = make([]uint16, t.slots[slots]), make([]uint8, t.slots[slots])
 	next := t.slots
 	for i := range t.ends {
-		for key := t.key(i); len(key) >= 3; key = key[1:] {
-			s := slot(key)
-			t.places[next[s]] = uint16(i)
+		key := t.key(i)
+		for at := range max(0, len(key)-2) {
+			s := slot(key[at:])
+			t.places[next[s]], t.within[next[s]] = uint16(i), uint8(min(at, far))
 			next[s]++
 		}
 	}
@@ -69,15 +74,32 @@ func (t *titles) key(i int) []byte {
 	return t.keys[begin:t.ends[i]:t.ends[i]]
 }
 
-// candidates returns the names that may contain a text of at least three bytes, some of
-// them several times: all of its threes stand in a name that does, and these have the
-// one that fewest have.
-func (t *titles) candidates(text []byte) (fewest []uint16) {
+// candidates are names that may contain a text.
+type candidates struct {
+	places []uint16 // some several times
+	within []uint8  // where the text's three bytes stand in each
+	before int      // where they stand in the text
+}
+
+// candidates returns the names that may contain a text of at least three bytes: all of
+// its threes stand in a name that does, and these have the one that fewest have.
+func (t *titles) candidates(text []byte) (fewest candidates) {
 	for i := range len(text) - 2 {
 		s := slot(text[i:])
-		if places := t.places[t.slots[s]:t.slots[s+1]]; i == 0 || len(places) < len(fewest) {
-			fewest = places
+		begin, end := t.slots[s], t.slots[s+1]
+		if i == 0 || int(end-begin) < len(fewest.places) {
+			fewest = candidates{t.places[begin:end], t.within[begin:end], i}
 		}
 	}
 	return fewest
+}
+
+// stands reports whether a text stands in a name, in which bytes of the text stand
+// within, and in the text behind others.
+func (t *titles) stands(text []byte, name int, within uint8, before int) bool {
+	key, at := t.key(name), int(within)-before
+	if within == far {
+		return bytes.Contains(key, text)
+	}
+	return at >= 0 && at+len(text) <= len(key) && string(key[at:at+len(text)]) == string(text)
 }
