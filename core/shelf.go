@@ -35,7 +35,8 @@ type row struct {
 	uploaders []UserID
 	likes     []int64
 	kinds     []kind
-	*titles   // often the same as before a change
+	most      int64 // likes of one of them
+	*titles         // often the same as before a change
 }
 
 // rowLength is the most textures of a row, of which a change makes a copy.
@@ -81,6 +82,7 @@ func (p *packer) pack() {
 	r := &row{tids: make([]TextureID, n), uploaders: make([]UserID, n), likes: make([]int64, n), kinds: make([]kind, n), titles: newTitles(p.volumes, p.former)}
 	for i, v := range p.volumes {
 		r.tids[i], r.uploaders[i], r.likes[i], r.kinds[i] = v.ID, v.Uploader, v.Likes, kindOf(v.Type, v.Public)
+		r.most = max(r.most, v.Likes)
 	}
 	p.shelf, p.volumes = append(p.shelf, r), p.volumes[:0]
 }
@@ -187,20 +189,23 @@ func (m *marks) count() int {
 	return n
 }
 
-// mark marks those textures that a filter wants.
-func (r *row) mark(f *filter) (m marks) {
+// mark marks those textures that a filter wants, of those with at least so many likes.
+func (r *row) mark(f *filter, least int64) (m marks) {
+	if r.most < least {
+		return m
+	}
 	if len(f.key) > 0 {
 		found := r.candidates(f.key)
 		within := found.within[:len(found.places)]
 		for n, place := range found.places {
-			if i := int(place); f.wants(r, i) && r.stands(f.key, i, within[n], found.before) {
+			if i := int(place); r.likes[i] >= least && f.wants(r, i) && r.stands(f.key, i, within[n], found.before) {
 				m.set(i)
 			}
 		}
 		return m
 	}
 	for i := range r.kinds {
-		if f.wants(r, i) {
+		if r.likes[i] >= least && f.wants(r, i) {
 			m.set(i)
 		}
 	}
@@ -210,8 +215,9 @@ func (r *row) mark(f *filter) (m marks) {
 // block is how many rows are looked through before others may come in between.
 const block = 32
 
-// mark marks the textures of each row that a filter wants, with all processors.
-func (s shelf) mark(f *filter) []marks {
+// mark marks the textures of each row that a filter wants, of those with at least so
+// many likes, with all processors.
+func (s shelf) mark(f *filter, least int64) []marks {
 	all := make([]marks, len(s))
 	var taken atomic.Int64
 	look := func() {
@@ -221,7 +227,7 @@ func (s shelf) mark(f *filter) []marks {
 				return
 			}
 			for i := end - block; i < min(end, len(s)); i++ {
-				all[i] = s[i].mark(f)
+				all[i] = s[i].mark(f, least)
 			}
 			runtime.Gosched()
 		}
@@ -246,7 +252,7 @@ func (s shelf) find(f *filter, liked bool, from, to int) (found []TextureID, tot
 	for rows := block / 2; len(s) > 0 && (total < to || total <= MostFound); rows *= 2 {
 		latest := s[max(0, len(s)-rows):]
 		s = s[:len(s)-len(latest)]
-		for n, m := range slices.Backward(latest.mark(f)) {
+		for n, m := range slices.Backward(latest.mark(f, 0)) {
 			if count := m.count(); total+count > from && total < to {
 				found = latest[n].newest(m, from-total, to-total, found)
 			}
@@ -274,15 +280,21 @@ func (r *row) newest(m marks, from, to int, found []TextureID) []TextureID {
 
 // mostLiked finds textures by their likes, and of equals the newest first. It puts
 // none in order: it counts how many have how many likes, so that each knows its
-// place.
+// place. Once there are more than anybody counts, it looks no more for those that have
+// fewer likes than as many as are wanted.
 func (s shelf) mostLiked(f *filter, from, to int) (found []TextureID, total int) {
-	all := s.mark(f)
+	all := make([]marks, 0, len(s))
 	var places tally
-	for n, r := range s {
-		for w, word := range all[n] {
-			for ; word != 0; word &= word - 1 {
-				*places.of(r.likes[64*w+bits.TrailingZeros64(word)])++
-			}
+	least := int64(0)
+	for rows := block / 2; len(all) < len(s); rows = min(2*rows, 8*block) {
+		next := s[len(all):min(len(all)+rows, len(s))]
+		marked := next.mark(f, least)
+		for n, r := range next {
+			total += r.count(marked[n], &places)
+		}
+		all = append(all, marked...)
+		if total > MostFound {
+			least = places.reach(to)
 		}
 	}
 	total = places.pile(from, to)
@@ -304,6 +316,17 @@ func (s shelf) mostLiked(f *filter, from, to int) (found []TextureID, total int)
 		}
 	}
 	return found, total
+}
+
+// count counts what is marked by its likes, and returns how many that are.
+func (r *row) count(m marks, by *tally) (n int) {
+	for w, word := range m {
+		for ; word != 0; word &= word - 1 {
+			*by.of(r.likes[64*w+bits.TrailingZeros64(word)])++
+			n++
+		}
+	}
+	return n
 }
 
 // tally is a number for each number of likes, of which most are small.
@@ -330,6 +353,19 @@ func (t *tally) ofMany(likes int64) *int {
 		t.many[likes] = n
 	}
 	return n
+}
+
+// reach returns a number of likes that so many have, or more, and 0 if there are not
+// so many.
+func (t *tally) reach(n int) int64 {
+	for _, more := range t.many {
+		n -= *more
+	}
+	likes := len(t.few)
+	for ; n > 0 && likes > 0; likes-- {
+		n -= t.few[likes-1]
+	}
+	return int64(likes)
 }
 
 // pile replaces each number by the sum of those of more likes, which is the first

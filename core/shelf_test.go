@@ -169,6 +169,35 @@ func TestShelfStopsCounting(t *testing.T) {
 	}
 }
 
+// Of more than are counted, the most liked are in order, too.
+func TestMostLikedOfMany(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(5, 6)) // the same every time
+	var p packer
+	var listings []Listing
+	for tid := range TextureID(60_000) {
+		listing := randomListing(random, tid+1)
+		listing.Likes = int64(1 / (0.0003 + random.Float64()))
+		listings = append(listings, listing)
+		p.add(volumeOf(listing))
+	}
+	s := p.done()
+	for _, query := range []LibraryQuery{{Liked: true}, {Liked: true, Name: "eve"}, {Liked: true, Uploader: new(UserID(1))}} {
+		user := User{ID: 9, Permission: Administrator}
+		want := model(listings, user, query)
+		if len(want) <= MostFound {
+			t.Fatalf("%+v finds only %d", query, len(want))
+		}
+		for _, from := range []int{0, 6, 600, MostFound, len(want) - 50, len(want)} {
+			to := from + 100
+			found, total := s.find(newFilter(user, query), true, from, to)
+			if diff := gocmp.Diff(want[from:min(to, len(want))], found); diff != "" || total <= MostFound {
+				t.Errorf("%+v from %d finds (-want +got):\n%s", query, from, diff)
+			}
+		}
+	}
+}
+
 // BenchmarkShelf looks through a million textures.
 func BenchmarkShelf(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2)) // the same every time
