@@ -216,20 +216,30 @@ func (r *row) mark(f *filter, least int64) (m marks) {
 const block = 32
 
 // mark marks the textures of each row that a filter wants, of those with at least so
-// many likes, with all processors.
-func (s shelf) mark(f *filter, least int64) []marks {
+// many likes, with all processors. It counts them by their likes, unless that is nil.
+func (s shelf) mark(f *filter, least int64, by *tally) []marks {
 	all := make([]marks, len(s))
 	var taken atomic.Int64
+	var adding sync.Mutex
 	look := func() {
+		var own tally
 		for {
 			end := int(taken.Add(block))
 			if end-block >= len(s) {
-				return
+				break
 			}
 			for i := end - block; i < min(end, len(s)); i++ {
 				all[i] = s[i].mark(f, least)
+				if by != nil {
+					s[i].count(all[i], &own)
+				}
 			}
 			runtime.Gosched()
+		}
+		if by != nil {
+			adding.Lock()
+			defer adding.Unlock()
+			by.add(&own)
 		}
 	}
 	var helpers sync.WaitGroup
@@ -252,7 +262,7 @@ func (s shelf) find(f *filter, liked bool, from, to int) (found []TextureID, tot
 	for rows := block / 2; len(s) > 0 && (total < to || total <= MostFound); rows *= 2 {
 		latest := s[max(0, len(s)-rows):]
 		s = s[:len(s)-len(latest)]
-		for n, m := range slices.Backward(latest.mark(f, 0)) {
+		for n, m := range slices.Backward(latest.mark(f, 0, nil)) {
 			if count := m.count(); total+count > from && total < to {
 				found = latest[n].newest(m, from-total, to-total, found)
 			}
@@ -288,12 +298,8 @@ func (s shelf) mostLiked(f *filter, from, to int) (found []TextureID, total int)
 	least := int64(0)
 	for rows := block / 2; len(all) < len(s); rows = min(2*rows, 8*block) {
 		next := s[len(all):min(len(all)+rows, len(s))]
-		marked := next.mark(f, least)
-		for n, r := range next {
-			total += r.count(marked[n], &places)
-		}
-		all = append(all, marked...)
-		if total > MostFound {
+		all = append(all, next.mark(f, least, &places)...)
+		if places.total > MostFound {
 			least = places.reach(to)
 		}
 	}
@@ -318,22 +324,33 @@ func (s shelf) mostLiked(f *filter, from, to int) (found []TextureID, total int)
 	return found, total
 }
 
-// count counts what is marked by its likes, and returns how many that are.
-func (r *row) count(m marks, by *tally) (n int) {
+// count counts what is marked by its likes.
+func (r *row) count(m marks, by *tally) {
 	for w, word := range m {
+		by.total += bits.OnesCount64(word)
 		for ; word != 0; word &= word - 1 {
 			*by.of(r.likes[64*w+bits.TrailingZeros64(word)])++
-			n++
 		}
 	}
-	return n
 }
 
 // tally is a number for each number of likes, of which most are small.
 type tally struct {
 	few         [1024]int
 	many        map[int64]*int
+	total       int   // of what was counted
 	least, most int64 // likes of those whose places are asked for
+}
+
+// add adds what another one has counted.
+func (t *tally) add(other *tally) {
+	t.total += other.total
+	for likes, n := range other.few {
+		t.few[likes] += n
+	}
+	for likes, n := range other.many {
+		*t.ofMany(likes) += *n
+	}
 }
 
 func (t *tally) of(likes int64) *int {
