@@ -77,7 +77,7 @@ const KeepListings = time.Hour
 // all that have the word must be put in order. And each like would write to it.
 type Library struct {
 	store LibraryStore
-	slots chan struct{} // a token is a list that is being looked for
+	slots chan struct{} // a token is a worker that looks for a list
 	turn  chan struct{} // holds whoever reads the changes
 	begun atomic.Int64  // times that changes were read, or were begun to be
 
@@ -89,8 +89,9 @@ type Library struct {
 
 // NewLibrary returns the library of a store. It is read when it is first needed.
 func NewLibrary(store LibraryStore) *Library {
-	// Whoever asks for many lists must not take the processors from all others.
-	return &Library{store: store, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), turn: make(chan struct{}, 1)}
+	// There are no more workers than processors, and they give way to others all the
+	// time: so many lists take little from those who ask for something else.
+	return &Library{store: store, slots: make(chan struct{}, runtime.GOMAXPROCS(0)), turn: make(chan struct{}, 1)}
 }
 
 // List returns a page of the textures that a user, whose zero value is somebody not
@@ -136,17 +137,35 @@ func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Foun
 	return page, nil
 }
 
-// look finds the textures of a page.
+// look finds the textures of a page, with all workers that are free, or, if none is,
+// the next.
 func (l *Library) look(ctx context.Context, all shelf, f *filter, query LibraryQuery) (tids []TextureID, total int, err error) {
 	select {
 	case l.slots <- struct{}{}:
-		defer func() { <-l.slots }()
 	case <-ctx.Done():
 		return nil, 0, fmt.Errorf("wait for other lists: %w", ctx.Err())
 	}
+	workers := 1 + l.helpers()
+	defer func() {
+		for range workers {
+			<-l.slots
+		}
+	}()
 	from := (query.Page - 1) * query.PerPage
-	tids, total = all.find(f, query.Liked, from, from+query.PerPage)
+	tids, total = all.find(f, query.Liked, from, from+query.PerPage, workers)
 	return tids, total, nil
+}
+
+// helpers takes all workers that are free, and returns how many.
+func (l *Library) helpers() (n int) {
+	for {
+		select {
+		case l.slots <- struct{}{}:
+			n++
+		default:
+			return n
+		}
+	}
 }
 
 // cjk are the scripts of which two characters say as much as three of others, and the

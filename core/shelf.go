@@ -216,8 +216,9 @@ func (r *row) mark(f *filter, least int64) (m marks) {
 const block = 32
 
 // mark marks the textures of each row that a filter wants, of those with at least so
-// many likes, with all processors. It counts them by their likes, unless that is nil.
-func (s shelf) mark(f *filter, least int64, by *tally) []marks {
+// many likes, with so many workers at most. It counts them by their likes, unless that
+// is nil.
+func (s shelf) mark(f *filter, least int64, by *tally, workers int) []marks {
 	all := make([]marks, len(s))
 	var taken atomic.Int64
 	var adding sync.Mutex
@@ -243,7 +244,7 @@ func (s shelf) mark(f *filter, least int64, by *tally) []marks {
 		}
 	}
 	var helpers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(s)/block) - 1 {
+	for range min(workers, len(s)/block) - 1 {
 		helpers.Go(look)
 	}
 	look()
@@ -253,20 +254,21 @@ func (s shelf) mark(f *filter, least int64, by *tally) []marks {
 
 // find returns the TIDs of the textures that a filter wants, in an order, of those
 // from and to numbers that count from 0; and how many there are, or, if those are
-// more than MostFound, some number above it.
-func (s shelf) find(f *filter, liked bool, from, to int) (found []TextureID, total int) {
+// more than MostFound, some number above it. So many workers look at most.
+func (s shelf) find(f *filter, liked bool, from, to, workers int) (found []TextureID, total int) {
 	if liked {
-		return s.mostLiked(f, from, to)
+		return s.mostLiked(f, from, to, workers)
 	}
 	// Of what many have the first rows have enough.
 	for rows := block / 2; len(s) > 0 && (total < to || total <= MostFound); rows *= 2 {
 		latest := s[max(0, len(s)-rows):]
 		s = s[:len(s)-len(latest)]
-		for n, m := range slices.Backward(latest.mark(f, 0, nil)) {
-			if count := m.count(); total+count > from && total < to {
+		for n, m := range slices.Backward(latest.mark(f, 0, nil, workers)) {
+			count := m.count()
+			if total+count > from && total < to {
 				found = latest[n].newest(m, from-total, to-total, found)
 			}
-			total += m.count()
+			total += count
 		}
 	}
 	return found, total
@@ -292,13 +294,13 @@ func (r *row) newest(m marks, from, to int, found []TextureID) []TextureID {
 // none in order: it counts how many have how many likes, so that each knows its
 // place. Once there are more than anybody counts, it looks no more for those that have
 // fewer likes than as many as are wanted.
-func (s shelf) mostLiked(f *filter, from, to int) (found []TextureID, total int) {
+func (s shelf) mostLiked(f *filter, from, to, workers int) (found []TextureID, total int) {
 	all := make([]marks, 0, len(s))
 	var places tally
 	least := int64(0)
 	for rows := block / 2; len(all) < len(s); rows = min(2*rows, 8*block) {
 		next := s[len(all):min(len(all)+rows, len(s))]
-		all = append(all, next.mark(f, least, &places)...)
+		all = append(all, next.mark(f, least, &places, workers)...)
 		if places.total > MostFound {
 			least = places.reach(to)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -81,7 +82,7 @@ func TestShelfAgainstModel(t *testing.T) {
 			to := from + random.IntN(100)
 
 			want := model(listings, user, query)
-			found, total := s.find(newFilter(user, query), query.Liked, from, to)
+			found, total := s.find(newFilter(user, query), query.Liked, from, to, 2)
 			what := fmt.Sprintf("%+v as %+v, %d to %d", query, user, from, to)
 			if total != len(want) {
 				t.Fatalf("%s: there are %d; want %d", what, total, len(want))
@@ -158,12 +159,12 @@ func TestShelfStopsCounting(t *testing.T) {
 	s := p.done()
 	for _, liked := range []bool{false, true} {
 		for _, from := range []int{0, 2 * MostFound} {
-			found, total := s.find(newFilter(User{}, LibraryQuery{}), liked, from, from+10)
+			found, total := s.find(newFilter(User{}, LibraryQuery{}), liked, from, from+10, 2)
 			if len(found) != 10 || total <= MostFound {
 				t.Errorf("from %d, liked %t: %d are found of %d", from, liked, len(found), total)
 			}
 		}
-		if found, total := s.find(newFilter(User{}, LibraryQuery{}), liked, 4*MostFound, 4*MostFound+10); len(found) != 0 || total != 3*MostFound {
+		if found, total := s.find(newFilter(User{}, LibraryQuery{}), liked, 4*MostFound, 4*MostFound+10, 2); len(found) != 0 || total != 3*MostFound {
 			t.Errorf("past the end, liked %t: %d are found of %d", liked, len(found), total)
 		}
 	}
@@ -190,7 +191,7 @@ func TestMostLikedOfMany(t *testing.T) {
 		}
 		for _, from := range []int{0, 6, 600, MostFound, len(want) - 50, len(want)} {
 			to := from + 100
-			found, total := s.find(newFilter(user, query), true, from, to)
+			found, total := s.find(newFilter(user, query), true, from, to, 3)
 			if diff := gocmp.Diff(want[from:min(to, len(want))], found); diff != "" || total <= MostFound {
 				t.Errorf("%+v from %d finds (-want +got):\n%s", query, from, diff)
 			}
@@ -216,7 +217,7 @@ func BenchmarkShelf(b *testing.B) {
 		for _, liked := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/liked=%t", name, liked), func(b *testing.B) {
 				for b.Loop() {
-					s.find(newFilter(User{}, query), liked, 99_900, 100_000)
+					s.find(newFilter(User{}, query), liked, 99_900, 100_000, runtime.GOMAXPROCS(0))
 				}
 			})
 		}
