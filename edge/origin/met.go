@@ -2,33 +2,68 @@ package origin
 
 import (
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// met remembers for ever which keys have led somewhere, in little room: for each
-// it sets two bits of many. A key whose bits are set by others is taken for one of
-// them, which is one in eighty once a million are remembered.
+// met remembers which keys have led somewhere lately, in little room: for each it sets
+// two bits of many. A key whose bits are set by others is taken for one of them.
+//
+// It remembers in two generations. When enough keys are new in the present one, that
+// becomes the former one, and what was the former is forgotten; what is met again lives
+// on. So at least the last metEach keys are remembered, and at most one stranger in
+// forty is taken for one of them.
 type met struct {
-	seed maphash.Seed
-	bits []atomic.Uint64
+	seed        maphash.Seed
+	generations atomic.Pointer[generations]
+
+	mu    sync.Mutex // whoever adds
+	fresh int        // keys that are new in the present generation
 }
 
-// metBits is 2 MiB of them.
-const metBits = 1 << 24
+type generations struct{ present, former *bits }
 
-func newMet() *met { return &met{seed: maphash.MakeSeed(), bits: make([]atomic.Uint64, metBits/64)} }
+type bits [metBits / 64]atomic.Uint64
+
+const (
+	metBits = 1 << 24 // 2 MiB
+	metEach = 1_000_000
+)
+
+func newMet() *met {
+	m := &met{seed: maphash.MakeSeed()}
+	m.generations.Store(&generations{new(bits), new(bits)})
+	return m
+}
 
 func (m *met) add(key mapping.Key) {
-	for _, at := range m.places(key) {
-		m.bits[at/64].Or(1 << (at % 64))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all, places := m.generations.Load(), m.places(key)
+	if all.present.has(places) {
+		return
+	}
+	if m.fresh == metEach {
+		m.fresh = 0
+		all = &generations{new(bits), all.present}
+		m.generations.Store(all)
+	}
+	m.fresh++
+	for _, at := range places {
+		all.present[at/64].Or(1 << (at % 64))
 	}
 }
 
 func (m *met) has(key mapping.Key) bool {
-	for _, at := range m.places(key) {
-		if m.bits[at/64].Load()&(1<<(at%64)) == 0 {
+	all, places := m.generations.Load(), m.places(key)
+	return all.present.has(places) || all.former.has(places)
+}
+
+func (b *bits) has(places [2]uint64) bool {
+	for _, at := range places {
+		if b[at/64].Load()&(1<<(at%64)) == 0 {
 			return false
 		}
 	}

@@ -9,21 +9,35 @@ import (
 func TestMet(t *testing.T) {
 	t.Parallel()
 	m := newMet()
-	const keys = 100_000
+	regular := mapping.UID(-1)
+	// So many that the first ones are forgotten.
+	const keys = 4 * metEach
 	for i := range int64(keys) {
+		if i%(metEach/2) == 0 {
+			m.add(regular)
+		}
 		m.add(mapping.TID(i))
 	}
-	taken := 0
-	for i := range int64(keys) {
-		if !m.has(mapping.TID(i)) {
-			t.Fatalf("%d is forgotten", i)
-		}
-		if m.has(mapping.UID(i)) {
-			taken++
-		}
+	if !m.has(regular) {
+		t.Error("who comes again and again is forgotten")
 	}
-	// One in seven thousand; the seed is another each time.
-	if taken > keys/1000 {
-		t.Errorf("of %d strangers %d are taken for acquaintances", keys, taken)
+	count := func(of func(int64) mapping.Key, from, to int64) (known int) {
+		for i := from; i < to; i++ {
+			if m.has(of(i)) {
+				known++
+			}
+		}
+		return known
+	}
+	if n := count(mapping.TID, keys-metEach, keys); n != metEach {
+		t.Errorf("of the last %d only %d are remembered", metEach, n)
+	}
+	// One in forty, and less before the present generation is full; the seed is another
+	// each time.
+	const strangers = 100_000
+	for whom, n := range map[string]int{"strangers": count(mapping.UID, 0, strangers), "those of long ago": count(mapping.TID, 0, strangers)} {
+		if n > strangers/35 {
+			t.Errorf("of %d %s %d are taken for acquaintances", strangers, whom, n)
+		}
 	}
 }
