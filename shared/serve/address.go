@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -41,7 +40,6 @@ func (d Door) LimitAddresses(h fasthttp.RequestHandler) fasthttp.RequestHandler 
 type Peers struct {
 	most    int
 	proxies *Proxies
-	refused *metrics.Counter
 
 	mu   sync.Mutex
 	open map[netip.Prefix]int
@@ -52,14 +50,11 @@ func (d Door) Peers() *Peers {
 	if d.Limits.AddressConnections == 0 {
 		return nil
 	}
-	return &Peers{
-		most: d.Limits.AddressConnections, proxies: d.Proxies, open: map[netip.Prefix]int{},
-		refused: metrics.GetOrCreateCounter("veneer_connections_refused_total"),
-	}
+	return &Peers{most: d.Limits.AddressConnections, proxies: d.Proxies, open: map[netip.Prefix]int{}}
 }
 
-// admit counts a connection from an address in, and returns what counts it out; nil
-// if it is one too many.
+// admit counts a connection from an address in, and returns what counts it out, once;
+// nil if it is one too many.
 func (p *Peers) admit(from net.Addr) (leave func()) {
 	address := addressOf(from)
 	if p == nil || p.proxies != nil && p.proxies.trusts(address) {
@@ -69,11 +64,10 @@ func (p *Peers) admit(from net.Addr) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open[peer] >= p.most {
-		p.refused.Inc()
 		return nil
 	}
 	p.open[peer]++
-	return sync.OnceFunc(func() { p.leave(peer) })
+	return func() { p.leave(peer) }
 }
 
 func (p *Peers) leave(peer netip.Prefix) {

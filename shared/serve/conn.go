@@ -22,6 +22,7 @@ type keeper struct {
 	shortcut          *Shortcut     // nil: none
 	read, write, idle time.Duration // 0: any time
 	draining          atomic.Bool
+	crowd
 }
 
 // keep takes the limits over from a server, and returns a listener for it to
@@ -30,6 +31,7 @@ func keep(server *fasthttp.Server, listener net.Listener, peers *Peers, shortcut
 	k := &keeper{
 		Listener: listener, peers: peers, shortcut: shortcut,
 		read: server.ReadTimeout, write: server.WriteTimeout, idle: cmp.Or(server.IdleTimeout, server.ReadTimeout),
+		crowd: crowdOf(server),
 	}
 	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = 0, 0, 0
 	// Idle connections need no buffers: what comes first is read by the shortcut.
@@ -54,10 +56,18 @@ func (k *keeper) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if leave := k.peers.admit(accepted.RemoteAddr()); leave != nil {
-			return k.take(accepted, leave), nil
+		if k.isFull() {
+			k.turnAway(accepted)
+			continue
 		}
-		_ = accepted.Close()
+		leavePeers := k.peers.admit(accepted.RemoteAddr())
+		if leavePeers == nil {
+			connectionsRefused.Inc()
+			_ = accepted.Close()
+			continue
+		}
+		k.add(1)
+		return k.take(accepted, sync.OnceFunc(func() { k.add(-1); leavePeers() })), nil
 	}
 }
 

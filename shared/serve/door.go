@@ -32,7 +32,7 @@ type Limits struct {
 	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
 	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
-	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"16384" help:"most connections that are open at once on a listener; each takes up to 20 KiB"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"16384" help:"most connections that are open at once on a listener, each of which takes up to 20 KiB; more are answered with 503"`
 
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`
 	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered 429; 0, the faster, for any number"`
@@ -86,7 +86,7 @@ type Door struct {
 	Limits Limits
 	// Proxies finds the addresses of clients.
 	Proxies *Proxies
-	// Mark, unless nil, sets the headers of answers to requests that cannot be read,
+	// Mark, unless nil, sets the headers of answers to requests that are not read,
 	// which reach no handler.
 	Mark func(*fasthttp.RequestCtx)
 
@@ -99,20 +99,24 @@ type Door struct {
 // and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
 	d.refusals = limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged)
-	other, unreadable := d.Route("other"), d.Route("unreadable")
+	other, unreadable, crowded := d.Route("other"), d.Route("unreadable"), d.Route("crowded")
 	o := &observer{Door: d, inFlight: counted.at(d.Listener)}
 	survived := survive(handler)
 	return &fasthttp.Server{
 		Handler: func(rc *fasthttp.RequestCtx) { o.observe(rc, rc.Time(), other, survived) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
-			o.observe(rc, time.Now(), unreadable, survive(func(rc *fasthttp.RequestCtx) {
+			route := unreadable
+			if errors.Is(err, errCrowded) {
+				route = crowded
+			}
+			o.observe(rc, time.Now(), route, survive(func(rc *fasthttp.RequestCtx) {
 				if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, new(*fasthttp.ErrSmallBuffer)) {
 					d.swallow(rc.Conn())
 				}
 				if d.Mark != nil {
 					d.Mark(rc)
 				}
-				Refuse(rc, d.unreadable(err))
+				Refuse(rc, d.unread(err))
 			}))
 		},
 		Concurrency:           d.Limits.MaxConnections,
@@ -175,10 +179,12 @@ func survive(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// unreadable says why a request could not be read.
-func (d Door) unreadable(err error) error {
+// unread says why a request was not read.
+func (d Door) unread(err error) error {
 	var timeout net.Error
 	switch {
+	case errors.Is(err, errCrowded):
+		return &fault.Error{Kind: fault.Unavailable, Message: "There are too many connections at the moment. Please try again.", RetryAfter: time.Second}
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", d.Limits.HeaderBytes)
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):

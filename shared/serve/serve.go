@@ -50,7 +50,9 @@ func (l Listener) keep(opened net.Listener) *keeper {
 	if l.TLS != nil { // nothing is answered in clear
 		shortcut = nil
 	}
-	return keep(l.Server, opened, l.Peers, shortcut)
+	k := keep(l.Server, opened, l.Peers, shortcut)
+	k.tell = l.TLS == nil
+	return k
 }
 
 // open opens the addresses of listeners: all, or none.

@@ -1,0 +1,85 @@
+package serve_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// crowded returns the address of a server that has a bound of two connections, and both
+// of them open, after an answer each.
+func crowded(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
+	t.Helper()
+	bounds := limits()
+	bounds.MaxConnections = 2
+	door := serve.Door{Log: silent(), Limits: bounds, Mark: mark}
+	address = socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }, 1024))
+	first = send(t, address, get)
+	for _, conn := range []net.Conn{first, send(t, address, get)} {
+		var response fasthttp.Response
+		if err := response.Read(bufio.NewReader(conn)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return address, first
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	address, first := crowded(t, func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") })
+	const tooMany = `{"code":9,"message":"There are too many connections at the moment. Please try again."}`
+	for _, request := range []string{get, "", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n" + strings.Repeat("x", 30000)} {
+		expect(t, receive(t, send(t, address, request)),
+			"HTTP/1.1 503 ", "Retry-After: 1\r\n", "Cache-Control: no-store\r\n", "Connection: close\r\n",
+			"Content-Type: application/json; charset=utf-8\r\n", "X-Content-Type-Options: nosniff\r\n", tooMany)
+	}
+
+	// Whoever leaves makes room.
+	_ = first.Close()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		conn := send(t, address, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		answer := receive(t, conn)
+		if strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+			return
+		}
+		if expect(t, answer, tooMany); time.Now().After(deadline) {
+			t.Fatal("there is no room once a connection is closed")
+		}
+	}
+}
+
+// A crowd that asks for nothing and stays is not waited for.
+func TestManyConnectionsTooMany(t *testing.T) {
+	t.Parallel()
+
+	address, first := crowded(t, nil)
+	var silent sync.WaitGroup
+	for range 600 {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent.Go(func() {
+			_, _ = io.Copy(io.Discard, conn) // a reset, or an answer
+			_ = conn.Close()
+		})
+	}
+	if _, err := io.WriteString(first, get); err != nil {
+		t.Fatal(err)
+	}
+	var response fasthttp.Response
+	if err := response.Read(bufio.NewReader(first)); err != nil || string(response.Body()) != "done" {
+		t.Errorf("who was there first gets %q, %v", response.Body(), err)
+	}
+	silent.Wait()
+}
