@@ -198,6 +198,7 @@ func (c *conn) writeHeld(p []byte) (int, error) {
 	h.parts = [2][]byte{h.bytes[:h.size], p}
 	c.parts = h.parts[:]
 	n, err := c.parts.WriteTo(c.Conn)
+	c.parts = nil // or it would keep h alive
 	written := max(0, int(n)-h.size)
 	h.parts = [2][]byte{}
 	spares.Put(h)

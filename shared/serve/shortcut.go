@@ -305,6 +305,7 @@ func (c *conn) send(b *batch, fd int, body []byte) error {
 	b.parts = [2][]byte{out, body}
 	c.parts = b.parts[:]
 	_, err := c.parts.WriteTo(c.Conn)
+	c.parts = nil // or it would keep b alive
 	b.parts = [2][]byte{}
 	b.At = time.Now()
 	return err
