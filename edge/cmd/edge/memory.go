@@ -5,22 +5,56 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// aside is what the program takes beside its caches: up to 64 MiB of plans, of
-// which usual sizes need few, the pictures being drawn, connections, and the
-// runtime itself. Pages of the program's file, about 30 MiB, do not count here.
-const aside = 80 << 20
+const (
+	// aside is what the program takes beside its caches and connections: up to 64 MiB of
+	// plans, of which usual sizes need few, the pictures being drawn, and the runtime
+	// itself. Pages of the program's file, about 30 MiB, do not count here.
+	aside = 80 << 20
+	// connectionBytes is what a connection takes while a request is slow to arrive.
+	connectionBytes = 20 << 10
+	// connectionsEach is by how many more or fewer connections the limit is set anew,
+	// which stops the program for a moment.
+	connectionsEach = 256
+)
 
 // limitMemory has the garbage collector keep the program near the bytes that its
-// caches are given. Without a limit it would let the heap grow to twice of what is
-// in use before it collects. An eighth of the caches is left to garbage and to
-// gaps between values of different sizes.
+// caches are given, until ctx ends. Without a limit it would let the heap grow to twice
+// of what is in use before it collects. A quarter of the caches is left to garbage and
+// to gaps between values of different sizes. Connections add to the limit while they are
+// open: it would be passed by what is in use otherwise, and the collector would never
+// rest.
 //
 // A limit that whoever started the program has set with GOMEMLIMIT stays.
 func limitMemory(ctx context.Context, log *slog.Logger, caches int64) {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(caches + caches/4 + aside)
+	isOurs := debug.SetMemoryLimit(-1) == math.MaxInt64
+	limit := caches + caches/4 + aside
+	if isOurs {
+		debug.SetMemoryLimit(limit)
 	}
 	log.InfoContext(ctx, "memory", "caches_bytes", caches, "limit_bytes", debug.SetMemoryLimit(-1))
+	if isOurs {
+		go followConnections(ctx, limit)
+	}
+}
+
+// followConnections adds the connections that are open to a limit, until ctx ends.
+func followConnections(ctx context.Context, limit int64) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for counted := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if open := serve.Connections() / connectionsEach * connectionsEach; open != counted {
+			debug.SetMemoryLimit(limit + open*connectionBytes)
+			counted = open
+		}
+	}
 }
