@@ -22,11 +22,12 @@ type Outcome uint8
 const (
 	Hit       Outcome = iota // it was in memory
 	Coalesced                // it was being made for somebody else
-	Rendered                 // it was made for them
+	Rendered                 // it was made for them, and kept
+	Unkept                   // it was made for them, and there is no room to keep it
 )
 
-// String returns hit, coalesced or rendered.
-func (o Outcome) String() string { return [...]string{"hit", "coalesced", "rendered"}[o] }
+// String returns hit, coalesced, rendered or unkept.
+func (o Outcome) String() string { return [...]string{"hit", "coalesced", "rendered", "unkept"}[o] }
 
 const (
 	// placeBytes is what it takes to have an entry in the two maps of the store and
@@ -97,8 +98,9 @@ func (e *entry[V]) isOf(name []byte) bool { return string(e.name[:e.length]) == 
 
 // load is a value on its way.
 type load[V any] struct {
-	done  chan struct{} // closed once entry and err are set
+	done  chan struct{} // closed once all else is set
 	entry *entry[V]
+	kept  bool
 	err   error
 }
 
@@ -186,11 +188,13 @@ func (c *cache[V]) load(ctx context.Context, name []byte, fetch func(ctx context
 		return none, outcome, ctx.Err()
 	case <-l.done:
 	}
-	if l.err != nil {
+	switch {
+	case l.err != nil:
 		return none, outcome, l.err
-	}
-	if outcome != Rendered {
+	case outcome != Rendered:
 		l.entry.use()
+	case !l.kept:
+		outcome = Unkept
 	}
 	return l.entry.value, outcome, nil
 }
@@ -231,16 +235,15 @@ func (c *cache[V]) join(ctx context.Context, name []byte, fetch func(ctx context
 // whoever comes in between still finds the load.
 func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(ctx context.Context) (V, error)) {
 	value, err := try(ctx, fetch)
-	kept := false
 	if err == nil {
 		cost := int64(reflect.TypeFor[entry[V]]().Size()) + placeBytes + int64(c.size(value))
 		l.entry = newEntry(name, value)
 		l.entry.key, l.entry.cost = maphash.String(c.seed, name), cost
-		kept = c.keep(l.entry)
+		l.kept = c.keep(l.entry)
 	}
 	l.err = err
 	close(l.done)
-	if kept {
+	if l.kept {
 		c.store.Wait()
 	}
 	c.mu.Lock()

@@ -228,7 +228,7 @@ func TestValueTooLargeIsServedAllTheSame(t *testing.T) {
 	c := texts(t, 1<<20)
 	for range 2 {
 		text, outcome, err := c.load(t.Context(), []byte("name"), always(string(make([]byte, 1<<20))))
-		if len(text) != 1<<20 || outcome != Rendered || err != nil {
+		if len(text) != 1<<20 || outcome != Unkept || err != nil {
 			t.Errorf("load() = %d bytes, %v, %v", len(text), outcome, err)
 		}
 		await(t, c)
@@ -236,6 +236,6 @@ func TestValueTooLargeIsServedAllTheSame(t *testing.T) {
 }
 
 func ExampleOutcome() {
-	fmt.Println(Hit, Coalesced, Rendered)
-	// Output: hit coalesced rendered
+	fmt.Println(Hit, Coalesced, Rendered, Unkept)
+	// Output: hit coalesced rendered unkept
 }

@@ -136,7 +136,7 @@ func (s *site) ask(path string, shown func(*fasthttp.Response) string) (shows st
 	if s.client.Do(request, response) != nil {
 		return "", false, false
 	}
-	stale = strings.Contains(string(response.Header.Peek("Cache-Status")), "fwd=stale")
+	stale = strings.Contains(string(response.Header.Peek("Cache-Status")), "detail=stale")
 	switch response.StatusCode() {
 	case fasthttp.StatusOK:
 		return shown(response), stale, true

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
@@ -75,25 +76,35 @@ func (s *Server) cacheControl(found *shown) []byte {
 const statusAside = "veneer; fwd=bypass" // memory has nothing to do with it
 
 var (
-	statusFailed = []byte("veneer; fwd=miss") // asked for elsewhere, but not got
-	statusHit    = []byte("veneer; hit")
-	statusStale  = []byte("veneer; fwd=stale")
-	statusStored = []byte("veneer; fwd=miss; stored")
-	statusShared = []byte("veneer; fwd=miss; collapsed")
+	statusMiss        = []byte("veneer; fwd=miss") // asked for elsewhere, and not kept, if it was there at all
+	statusUnavailable = []byte("veneer; detail=unavailable")
+	// By how it was come by, and then by whether core may know better.
+	statuses = [...][2][]byte{
+		edge.Hit:       {[]byte("veneer; hit"), []byte("veneer; hit; detail=stale")},
+		edge.Coalesced: {[]byte("veneer; fwd=miss; collapsed"), []byte("veneer; fwd=miss; collapsed; detail=stale")},
+		edge.Rendered:  {[]byte("veneer; fwd=miss; stored"), []byte("veneer; fwd=miss; stored; detail=stale")},
+		edge.Unkept:    {statusMiss, []byte("veneer; fwd=miss; detail=stale")},
+	}
 )
 
 // cacheStatus says whether an answer came from memory.
 func cacheStatus(source edge.Source, how edge.Outcome) []byte {
 	switch {
 	case source == edge.Stale:
-		return statusStale
-	case how == edge.Coalesced:
-		return statusShared
-	case how == edge.Rendered || source == edge.Asked:
-		return statusStored
+		return statuses[how][1]
+	case source == edge.Asked && how == edge.Hit:
+		return statuses[edge.Rendered][0]
 	default:
-		return statusHit
+		return statuses[how][0]
 	}
+}
+
+// failedStatus says why there is no answer from memory.
+func failedStatus(err error) []byte {
+	if fault.KindOf(err) == fault.Unavailable {
+		return statusUnavailable
+	}
+	return statusMiss
 }
 
 // Tags says in which headers answers name what they depend on, so that CDNs can

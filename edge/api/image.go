@@ -79,7 +79,7 @@ func (s *Server) refusePlain(p *serve.Plain, found *shown) bool {
 	if err == nil {
 		return false
 	}
-	p.SetCanonical(keyCacheStatus, statusFailed)
+	p.SetCanonical(keyCacheStatus, failedStatus(err))
 	p.Refuse(err)
 	p.Route = s.routes.own[found.about.route][noFormat][outcomeOf(err)]
 	return true
@@ -149,16 +149,19 @@ const maxTries = 3
 func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) error {
 	ctx, cancel := s.door.Bound()
 	defer cancel()
-	rc.Response.Header.SetCanonical(keyCacheStatus, statusFailed)
+	failed := func(err error) error {
+		rc.Response.Header.SetCanonical(keyCacheStatus, failedStatus(err))
+		return err
+	}
 	var absence error
 	for try := 1; ; try++ {
 		var err error
 		if found.led, found.source, err = s.pictures.Lookup(ctx, found.want.Key); err != nil {
-			return err
+			return failed(err)
 		}
 		if absence = s.locate(found, memory); absence == nil {
 			if err := s.prepare(ctx, rc, found); err != nil {
-				return err
+				return failed(err)
 			}
 		}
 		// Caches outside may have been told of a change meanwhile, and must not be

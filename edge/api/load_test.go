@@ -90,7 +90,7 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s, Retry-After %q, Cache-Control %q; want 503, code 9", got.status, got.body, got.header.Get("Retry-After"), got.header.Get("Cache-Control"))
 	}
-	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" || got.header.Get("Cache-Status") != "veneer; fwd=miss" {
+	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" || got.header.Get("Cache-Status") != "veneer; detail=unavailable" {
 		t.Errorf("a refusal has the header of a picture: %v", got.header)
 	}
 	close(let)
@@ -141,8 +141,8 @@ func TestCoreAway(t *testing.T) {
 		got = w.get(t, path)
 		return got.header.Get("Cache-Status") != "veneer; hit"
 	})
-	if got.status != http.StatusOK || got.header.Get("Cache-Status") != "veneer; fwd=stale" || got.body != before.body {
-		t.Errorf("a remembered player: %d, Cache-Status %q; want 200, fwd=stale", got.status, got.header.Get("Cache-Status"))
+	if got.status != http.StatusOK || got.header.Get("Cache-Status") != "veneer; hit; detail=stale" || got.body != before.body {
+		t.Errorf("a remembered player: %d, Cache-Status %q; want 200, a stale hit", got.status, got.header.Get("Cache-Status"))
 	}
 	// A purge that this edge has not heard of may be over.
 	if cache := got.header.Get("Cache-Control"); cache != "public, max-age=1" {
@@ -161,7 +161,7 @@ func TestCoreAway(t *testing.T) {
 		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s, which nobody remembers: %d %s; want 503, code 9", path, got.status, got.body)
 		}
-		if got.header.Get("Cache-Status") != "veneer; fwd=miss" {
+		if got.header.Get("Cache-Status") != "veneer; detail=unavailable" {
 			t.Errorf("%s: Cache-Status %s", path, got.header.Get("Cache-Status"))
 		}
 	}

@@ -58,7 +58,7 @@ var outcomeNames = [outcomeCount]string{
 }
 
 // outcomes are those of answers that show something.
-var outcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Rendered: rendered}
+var outcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Rendered: rendered, edge.Unkept: rendered}
 
 // outcomeOf returns how a request ended that failed.
 func outcomeOf(err error) outcome {

@@ -149,7 +149,7 @@ func TestReport(t *testing.T) {
 
 	f(200, Report{Made: 1, There: 1}, "", "veneer; hit")
 	f(200, Report{Made: 1, There: 1}, "", "veneer;hit", "cdn; fwd=miss")
-	f(200, Report{Made: 2}, "", "other; hit, veneer; fwd=stale")
+	f(200, Report{Made: 2}, "", "other; hit, veneer; fwd=miss; collapsed; detail=stale")
 	f(200, Report{Made: 2}, "", "veneer; fwd=miss; stored, cdn; hit")
 	f(200, Report{Made: 1, Failed: 1}, "no edge")
 	f(200, Report{Made: 1, Failed: 1}, "no edge", "other; hit")
