@@ -164,7 +164,7 @@ func (w workload) throughEdge(ctx context.Context, bytes int64) (percentage floa
 			return 0, 0, err
 		case len(picture.Body) != w.size(int(view)):
 			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(picture.Body))
-		case outcome != edge.Rendered:
+		case outcome == edge.Hit:
 			hits++
 		case i == 0:
 			if overhead, err = cached(pictures); err != nil {
