@@ -318,6 +318,13 @@ func (c *cache[V]) hitCount() (n uint64) {
 	return n
 }
 
+// hitRatio returns how many of all requests so far were hits, from 0 to 1. The caller
+// holds mu.
+func (c *cache[V]) hitRatio() float64 {
+	hits := float64(c.hitCount())
+	return hits / max(1, hits+float64(c.misses+c.coalesced))
+}
+
 // expose adds what is known about the cache to a set of metrics.
 func (c *cache[V]) expose(set *metrics.Set) {
 	of := func(lock sync.Locker, value func() float64) func() float64 {
@@ -331,6 +338,7 @@ func (c *cache[V]) expose(set *metrics.Set) {
 		"hits_total":          func() float64 { return float64(c.hitCount()) },
 		"misses_total":        of(&c.mu, func() float64 { return float64(c.misses) }),
 		"coalesced_total":     of(&c.mu, func() float64 { return float64(c.coalesced) }),
+		"hit_ratio":           of(&c.mu, c.hitRatio),
 		"failures":            of(&c.mu, func() float64 { return float64(len(c.failures)) }),
 		"added_total":         of(&c.books, func() float64 { return float64(c.added) }),
 		"evicted_total":       of(&c.books, func() float64 { return float64(c.evicted) }),

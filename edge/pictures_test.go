@@ -238,6 +238,12 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	await(t, pictures.finished)
+	for range 100 {
+		if _, how, err := pictures.Picture(t.Context(), viewOf(0, 8)); how != Hit || err != nil {
+			t.Fatalf("a small picture is not in memory: %v, %v", how, err)
+		}
+	}
 	await(t, pictures.decoded)
 	if spent, evicted := pictures.decoded.ledger.spent, pictures.decoded.evicted+pictures.decoded.rejected; spent > budget || evicted == 0 {
 		t.Errorf("sheets take %d bytes and %d had to go; want at most %d bytes", spent, evicted, budget)
@@ -246,8 +252,10 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	pictures.Expose(set)
 	var text strings.Builder
 	set.WritePrometheus(&text)
-	if !strings.Contains(text.String(), "veneer_edge_sheet_cache_evicted_total") {
-		t.Errorf("the metrics do not tell of evictions:\n%s", text.String())
+	for _, want := range []string{"veneer_edge_sheet_cache_evicted_total ", "veneer_edge_picture_cache_hit_ratio 0.2\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the metrics lack %q:\n%s", want, text.String())
+		}
 	}
 }
 

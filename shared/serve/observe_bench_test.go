@@ -4,11 +4,29 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp"
 )
+
+// BenchmarkCount is what counting costs a request that is answered on the shortcut: with
+// one core, and with all that there are.
+func BenchmarkCount(b *testing.B) {
+	route := Door{Listener: "bench"}.Route("GET /", Label{"outcome", "count"})
+	var at atomic.Int64
+	run := func(more func() bool) {
+		shard, began := int(at.Add(1)%shards), time.Now()
+		for more() {
+			route.counts.count(shard, fasthttp.StatusOK, time.Since(began)%time.Millisecond)
+		}
+	}
+	b.Run("cores=1", func(b *testing.B) { run(b.Loop) })
+	b.Run("cores=all", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) { run(pb.Next) })
+	})
+}
 
 // BenchmarkObserve is what a request costs beside its answer: with one core, and
 // with all that there are, which must not wait for each other.
