@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint fuzz build bench bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-sizes bench-speed gallery clean
+.PHONY: help run test lint fuzz build bench bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-sizes bench-speed bench-scale gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -44,6 +44,9 @@ bench-ratio: ## Simulate the picture cache's hit ratio; ARGS="-only 'Zipf 0.9'" 
 
 bench-memory: ## Watch an edge's memory while it draws two million pictures
 	@deploy/dev/bench-memory $(ARGS)
+
+bench-scale: ## Measure a site of 10 thousand, a million and ten million textures; takes 20 GB
+	@deploy/dev/bench-scale $(ARGS)
 
 gallery: ## Draw the README's picture, docs/gallery.png, anew
 	@deploy/dev/gallery
