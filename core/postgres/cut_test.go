@@ -2,22 +2,27 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// blackHole passes connections on to a server. Those that are open when it is
-// told to swallow stay open, and nothing passes over them any more.
+// blackHole passes connections on to a server. Those that are open when the line is
+// cut stay open, as do those that are made until it is mended, and nothing passes
+// over them any more.
 type blackHole struct {
 	address string
-	age     atomic.Int64 // connections of another age are dead
+	age     atomic.Int64 // connections of another age are dead, and so are all of an odd one
 }
 
 func openBlackHole(t *testing.T, target string) *blackHole {
@@ -52,7 +57,7 @@ func (b *blackHole) pass(to, from net.Conn, age int64) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buffer)
-		if err == nil && b.age.Load() == age {
+		if err == nil && age%2 == 0 && b.age.Load() == age {
 			_, err = io.Writer(to).Write(buffer[:n])
 		}
 		if err != nil {
@@ -61,28 +66,133 @@ func (b *blackHole) pass(to, from net.Conn, age int64) {
 	}
 }
 
-func (b *blackHole) swallow() { b.age.Add(1) }
+func (b *blackHole) cut()  { b.age.Add(1) }
+func (b *blackHole) mend() { b.age.Add(1) }
 
-// Connections that died without a word while nobody used them cost a second, not
-// all the time that a request has.
-func TestDeadConnectionsAreReplaced(t *testing.T) {
-	t.Parallel()
+// beyondBlackHole returns a database that is reached through a black hole.
+func beyondBlackHole(t *testing.T) (*postgres.DB, *blackHole) {
+	t.Helper()
 	address, err := url.Parse(postgrestest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	hole := openBlackHole(t, address.Host)
 	address.Host = hole.address
-	db := postgrestest.Connect(t, address.String())
-	if _, err := db.Mappings(t.Context(), []mapping.Key{"tid:1"}); err != nil {
-		t.Fatal(err)
-	}
+	return postgrestest.Connect(t, address.String()), hole
+}
 
-	hole.swallow()
+// Connections that died without a word while nobody used them cost a moment, not all
+// the time that a look-up has.
+func TestDeadConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
+	db, hole := beyondBlackHole(t)
+	must(db.UseAll(t.Context()))(t)
+
+	hole.cut()
+	hole.mend()
 	<-time.After(1100 * time.Millisecond) // what was used in the last second is not tried first
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if _, err := db.Mappings(ctx, []mapping.Key{"tid:1"}); err != nil {
-		t.Errorf("over a connection that is dead: %v; want another connection", err)
+	if _, err := db.Mappings(t.Context(), []mapping.Key{"tid:1"}); err != nil {
+		t.Errorf("with connections that are dead: %v; want another connection", err)
 	}
+}
+
+// A line that is cut without a word costs what is under way, and what is asked until
+// it is mended, but hardly anything after that: what the dead connections leave to be
+// done is in nobody's way. Those that were used a moment ago are not tried first.
+func TestAllWorksSoonAfterACut(t *testing.T) {
+	t.Parallel()
+	type asker struct {
+		name  string
+		bound time.Duration // look-ups have one of their own, at which the others give up here, too
+		kind  fault.Kind    // of what they end with then
+		ask   func(ctx context.Context, db *postgres.DB) error
+	}
+	askers := []asker{
+		{"look-ups", 10 * time.Second, fault.Unavailable, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.Mappings(ctx, []mapping.Key{"tid:1"})
+			return err
+		}},
+		{"requests", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.MostLiked(ctx, 1)
+			return err
+		}},
+		{"rounds of the feed", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.NumberChanges(ctx)
+			return err
+		}},
+	}
+	for _, test := range []struct {
+		name  string
+		times int // that all ask while it is cut
+	}{
+		{"in which connections die", 1},
+		{"in which new ones die, too", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db, hole := beyondBlackHole(t)
+			connections := must(db.UseAll(t.Context()))(t)
+			ask := func(a asker) (took time.Duration, err error) {
+				ctx, cancel := context.WithTimeout(t.Context(), a.bound)
+				defer cancel()
+				began := time.Now()
+				err = a.ask(ctx, db)
+				return time.Since(began), err
+			}
+
+			hole.cut()
+			for range test.times {
+				var asked sync.WaitGroup
+				for _, a := range askers {
+					for range connections {
+						asked.Go(func() {
+							if took, err := ask(a); err == nil || fault.KindOf(err) != a.kind || took > 3*time.Second {
+								t.Errorf("%s through a cut line: %v, after %v; want %v within two seconds", a.name, err, took, a.kind)
+							}
+						})
+					}
+				}
+				asked.Wait()
+			}
+
+			hole.mend()
+			mended := time.Now()
+			var asked sync.WaitGroup
+			for _, a := range askers {
+				asked.Go(func() {
+					_, err := ask(a)
+					for err != nil && time.Since(mended) < time.Minute {
+						_, err = ask(a)
+					}
+					took := time.Since(mended)
+					if t.Logf("%s work %v after the line was mended", a.name, took); err != nil || took > 4*time.Second {
+						t.Errorf("%s work %v after the line was mended, %v; want them to within two seconds or so", a.name, took, err)
+					}
+				})
+			}
+			asked.Wait()
+		})
+	}
+}
+
+// A statement whose asker has given up goes on at the server no longer than here.
+func TestStatementsAreCancelled(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	must(db.UseAll(t.Context()))(t)
+	other := hold(t, address)
+	other.do(t, "LOCK TABLE textures IN ACCESS EXCLUSIVE MODE")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan error, 1)
+	go func() {
+		_, err := db.MostLiked(ctx, 1)
+		asked <- err
+	}()
+	other.awaitWaiting(t, 1)
+	cancel()
+	if err := <-asked; !errors.Is(err, context.Canceled) {
+		t.Errorf("a statement whose context was canceled: %v; want %v", err, context.Canceled)
+	}
+	other.awaitNoneWaiting(t)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/veneer-skins/veneer/core"
 )
@@ -23,6 +24,21 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 		return err
 	}
 	return m.MigrateTo(ctx, version)
+}
+
+// UseAll uses all connections that there may be at once, and returns how many
+// requests have: no pool has more.
+func (db *DB) UseAll(ctx context.Context) (int, error) {
+	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups, db.pool} {
+		for range pool.Config().MaxConns {
+			conn, err := pool.Acquire(ctx)
+			if err != nil {
+				return 0, err
+			}
+			defer conn.Release()
+		}
+	}
+	return int(db.pool.Config().MaxConns), nil
 }
 
 // SetPermission changes what a user may do on nobody's authority, and no log tells.

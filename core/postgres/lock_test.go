@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,17 @@ func (h holder) releaseOnceWaitedFor(t *testing.T, others int) {
 // awaitWaiting waits until so many others wait for locks.
 func (h holder) awaitWaiting(t *testing.T, others int) {
 	t.Helper()
+	h.await(t, strconv.Itoa(others), func(waiting int) bool { return waiting >= others })
+}
+
+// awaitNoneWaiting waits until nobody waits for locks any more.
+func (h holder) awaitNoneWaiting(t *testing.T) {
+	t.Helper()
+	h.await(t, "none", func(waiting int) bool { return waiting == 0 })
+}
+
+func (h holder) await(t *testing.T, wanted string, enough func(waiting int) bool) {
+	t.Helper()
 	watch := postgrestest.Conn(t, h.address)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -61,13 +73,13 @@ func (h holder) awaitWaiting(t *testing.T, others int) {
 		).Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
-		if waiting >= others {
+		if enough(waiting) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%d wait for the lock; want %d", waiting, others)
+			t.Fatalf("%d wait for the lock; want %s", waiting, wanted)
 		}
 	}
 }

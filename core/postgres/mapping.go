@@ -101,7 +101,7 @@ func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.Answer,
 	for _, key := range keys {
 		w.add(key)
 	}
-	rows, err := collect[mappingRow](ctx, db.lookups, statement{selectMappings, []any{w.names, w.uuids, w.uids, w.tids, w.hashes}})
+	rows, err := lookUp[mappingRow](ctx, db, statement{selectMappings, []any{w.names, w.uuids, w.uids, w.tids, w.hashes}})
 	if err != nil {
 		return mapping.Answer{}, failure("read mappings", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,9 +49,20 @@ type DB struct {
 	ring   func()
 }
 
-// pingTimeout is how long a connection may take that is tried before it is used
-// again. One that was cut off without a word is replaced then.
-const pingTimeout = time.Second
+// Times of connections. A server that was cut off without a word looks like a slow
+// one, so that these are also what it costs.
+const (
+	// connectTimeout bounds making a connection.
+	connectTimeout = 2 * time.Second
+	// patience bounds trying a connection before it is used again, and closing one
+	// that failed: it has a place in its pool meanwhile that others wait for.
+	patience = time.Second
+	// briefPatience is that of pools of which answers are wanted at once: some dead
+	// connections may have to be tried and closed before a new one is made.
+	briefPatience = 300 * time.Millisecond
+	// lookupTimeout bounds a look-up: an edge waits for two seconds.
+	lookupTimeout = 1500 * time.Millisecond
+)
 
 // Open returns a database. It does not wait for a connection, so that a program
 // can start before its database: Check tells.
@@ -62,8 +74,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	if config.Connections < 2 {
 		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
 	}
-	pooled.ConnConfig.ConnectTimeout = 5 * time.Second
-	pooled.PingTimeout = cmp.Or(pooled.PingTimeout, pingTimeout)
+	pooled.ConnConfig.ConnectTimeout = connectTimeout
 	listen := pooled.ConnConfig
 	if config.ListenURL != "" {
 		if listen, err = pgx.ParseConfig(config.ListenURL); err != nil {
@@ -75,19 +86,57 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	for _, p := range []struct {
 		pool        **pgxpool.Pool
 		connections int32
+		patience    time.Duration
 	}{
-		{&db.pool, config.Connections},
-		{&db.lookups, max(2, config.Connections/4)},
-		{&db.feed, 2}, // a round, and a stream that catches up
+		{&db.pool, config.Connections, patience},
+		{&db.lookups, max(2, config.Connections/4), briefPatience},
+		{&db.feed, 2, briefPatience}, // a round, and a stream that catches up
 	} {
 		sized := pooled.Copy()
 		sized.MaxConns = p.connections
+		sized.PingTimeout = cmp.Or(pooled.PingTimeout, p.patience)
+		boundClosing(sized, p.patience)
 		if *p.pool, err = pgxpool.NewWithConfig(ctx, sized); err != nil {
 			return nil, fmt.Errorf("make a connection pool: %w", err)
 		}
 	}
 	db.sessions = &gatherer[core.User]{pool: db.pool}
 	return db, nil
+}
+
+// boundClosing has connections that failed leave their pool by a timeout. When the
+// context of a statement ends, pgx closes its connection in the background: it asks
+// the server over another one to cancel the statement, and waits for the server to
+// hang up. For that it takes up to 15 seconds, in which the connection keeps its
+// place in the pool; and all of them if it was cut off without a word, though the
+// server may be back and others want to ask it.
+func boundClosing(config *pgxpool.Config, timeout time.Duration) {
+	config.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
+		var connected atomic.Bool
+		config.AfterConnect = func(context.Context, *pgconn.PgConn) error {
+			connected.Store(true)
+			return nil
+		}
+		dial := config.DialFunc
+		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if !connected.Load() {
+				return dial(ctx, network, address)
+			}
+			// A connection that was made dials again only to cancel its statement.
+			deadline := time.Now().Add(timeout)
+			ctx, cancel := context.WithDeadline(ctx, deadline)
+			defer cancel()
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return conn, conn.SetDeadline(deadline)
+		}
+		return nil
+	}
+	config.BeforeClose = func(conn *pgx.Conn) {
+		time.AfterFunc(timeout, func() { _ = conn.PgConn().Conn().Close() })
+	}
 }
 
 // Close closes all connections.
@@ -283,6 +332,18 @@ func collect[T any](ctx context.Context, on asker, statements ...statement) ([]T
 		return rows, err
 	}
 	err := retry(once)
+	return rows, err
+}
+
+// lookUp runs a statement over the connections for look-ups, in the time that one
+// may take.
+func lookUp[T any](ctx context.Context, db *DB, s statement) ([]T, error) {
+	bounded, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	rows, err := collect[T](bounded, db.lookups, s)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fault.Down("database", err)
+	}
 	return rows, err
 }
 

@@ -34,7 +34,7 @@ func (db *DB) ShareStreams(ctx context.Context, streams map[uuid.UUID]mapping.Po
 	for name, at := range streams {
 		names, epochs, revisions = append(names, name), append(epochs, at.Epoch), append(revisions, at.Revision)
 	}
-	_, err := db.lookups.Exec(ctx, shareStreams, names, epochs, revisions)
+	_, err := lookUp[struct{}](ctx, db, statement{shareStreams, []any{names, epochs, revisions}})
 	return failure("share the streams to edges", err)
 }
 
@@ -51,7 +51,7 @@ func (db *DB) JoinStream(ctx context.Context, stream, former uuid.UUID) error {
 	if former != uuid.Nil {
 		names = append(names, former)
 	}
-	_, err := db.lookups.Exec(ctx, joinStream, stream, names)
+	_, err := lookUp[struct{}](ctx, db, statement{joinStream, []any{stream, names}})
 	return failure("join the streams to edges", err)
 }
 
@@ -78,12 +78,12 @@ const holdPurges = `
 
 // HoldPurges makes a core the one that purges.
 func (db *DB) HoldPurges(ctx context.Context, holder uuid.UUID, lease time.Duration) (core.PurgeState, bool, error) {
-	rows, err := collect[struct {
+	rows, err := lookUp[struct {
 		DoneEpoch                       string
 		DoneRevision                    int64
 		Epoch                           string
 		Revision, Trimmed, Acknowledged int64
-	}](ctx, db.lookups, statement{holdPurges, []any{holder, lease, core.StreamLife}})
+	}](ctx, db, statement{holdPurges, []any{holder, lease, core.StreamLife}})
 	if err != nil || len(rows) == 0 {
 		return core.PurgeState{}, false, failure("hold purges", err)
 	}
@@ -100,7 +100,7 @@ const selectChangesToPurge = `
 
 // ChangesToPurge returns changes in order.
 func (db *DB) ChangesToPurge(ctx context.Context, revision int64, limit int) ([]core.NumberedChange, error) {
-	changes, err := collect[core.NumberedChange](ctx, db.lookups, statement{selectChangesToPurge, []any{revision, limit}})
+	changes, err := lookUp[core.NumberedChange](ctx, db, statement{selectChangesToPurge, []any{revision, limit}})
 	return changes, failure("read changes to purge", err)
 }
 
@@ -108,6 +108,6 @@ const updatePurged = `UPDATE purges SET epoch = $2::uuid, revision = $3 WHERE ho
 
 // SetPurged notes how far changes are purged.
 func (db *DB) SetPurged(ctx context.Context, holder uuid.UUID, done mapping.Position) error {
-	_, err := db.lookups.Exec(ctx, updatePurged, holder, done.Epoch, done.Revision)
+	_, err := lookUp[struct{}](ctx, db, statement{updatePurged, []any{holder, done.Epoch, done.Revision}})
 	return failure("note what is purged", err)
 }
