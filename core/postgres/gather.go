@@ -27,7 +27,7 @@ type gatherer[T any] struct {
 const (
 	gatherBatches   = 2
 	gatherQuestions = 64
-	gatherTimeout   = 10 * time.Second
+	gatherTimeout   = 3 * time.Second
 )
 
 type question[T any] struct {
