@@ -1,0 +1,107 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Main has a program do what is usually done in a test, with all that this package
+// starts, and cleans up behind it. It returns what the work said when it failed.
+func Main(ctx context.Context, work func(tb testing.TB)) error {
+	p := &program{}
+	var cancel context.CancelFunc
+	p.ctx, cancel = context.WithCancel(ctx)
+	ended := make(chan any)
+	go func() {
+		// A failure ends the goroutine, as in a test; a panic is passed on.
+		defer func() { ended <- recover() }()
+		work(p)
+	}()
+	panicked := <-ended
+	cancel()
+	for _, clean := range slices.Backward(p.cleanups) {
+		clean()
+	}
+	if panicked != nil {
+		panic(panicked)
+	}
+	if p.Failed() {
+		return errors.New(strings.Join(p.said, "\n"))
+	}
+	return ctx.Err()
+}
+
+// program is a testing.TB without a test.
+type program struct {
+	testing.TB // nil: what is not here is for tests only
+
+	ctx      context.Context //nolint:containedctx // as a test's
+	mu       sync.Mutex
+	cleanups []func()
+	failed   bool
+	said     []string
+}
+
+func (p *program) Context() context.Context { return p.ctx }
+
+func (p *program) Helper() {}
+
+func (p *program) Cleanup(clean func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cleanups = append(p.cleanups, clean)
+}
+
+func (p *program) TempDir() string {
+	path, err := os.MkdirTemp("", "veneer-bench-")
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = os.RemoveAll(path) })
+	return path
+}
+
+func (p *program) Failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+func (p *program) Fail() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = true
+}
+
+func (p *program) FailNow() {
+	p.Fail()
+	runtime.Goexit()
+}
+
+func (p *program) Log(values ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = append(p.said, strings.TrimSuffix(fmt.Sprintln(values...), "\n"))
+}
+
+func (p *program) Logf(format string, values ...any) { p.Log(fmt.Sprintf(format, values...)) }
+
+func (p *program) Error(values ...any) { p.Log(values...); p.Fail() }
+
+func (p *program) Errorf(format string, values ...any) { p.Logf(format, values...); p.Fail() }
+
+func (p *program) Fatal(values ...any) { p.Log(values...); p.FailNow() }
+
+func (p *program) Fatalf(format string, values ...any) { p.Logf(format, values...); p.FailNow() }
+
+// Skip fails: a program was asked for what cannot be done here.
+func (p *program) Skip(values ...any) { p.Fatal(values...) }
+
+func (p *program) Skipf(format string, values ...any) { p.Fatalf(format, values...) }

@@ -1,0 +1,66 @@
+package system_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/bench/system"
+)
+
+func TestMainCleansUp(t *testing.T) {
+	t.Parallel()
+	var path, order string
+	err := system.Main(t.Context(), func(tb testing.TB) {
+		tb.Helper()
+		path = tb.TempDir()
+		tb.Cleanup(func() { order += "second" })
+		tb.Cleanup(func() {
+			if tb.Context().Err() == nil {
+				t.Error("the context outlives the work")
+			}
+			order += "first "
+		})
+	})
+	if _, missing := os.Stat(path); err != nil || !errors.Is(missing, os.ErrNotExist) || order != "first second" {
+		t.Errorf("Main() = %v, the directory: %v, cleaned up: %s", err, missing, order)
+	}
+}
+
+func TestMainTellsOfFailures(t *testing.T) {
+	t.Parallel()
+	cleaned := false
+	err := system.Main(t.Context(), func(tb testing.TB) {
+		tb.Helper()
+		tb.Cleanup(func() { cleaned = true })
+		tb.Errorf("the %s", "first")
+		tb.Fatal("the", 2)
+		t.Error("it goes on after that")
+	})
+	if err == nil || !strings.Contains(err.Error(), "the first\nthe 2") || !cleaned {
+		t.Errorf("Main() = %v, cleaned up: %t", err, cleaned)
+	}
+
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := system.Main(cancelled, func(testing.TB) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Main() = %v; want that it was stopped", err)
+	}
+}
+
+func TestMainPassesPanicsOn(t *testing.T) {
+	t.Parallel()
+	cleaned := false
+	defer func() {
+		if caught := recover(); caught != "oh" || !cleaned {
+			t.Errorf("the panic is %v, cleaned up: %t", caught, cleaned)
+		}
+	}()
+	_ = system.Main(t.Context(), func(tb testing.TB) {
+		tb.Helper()
+		tb.Cleanup(func() { cleaned = true })
+		panic("oh")
+	})
+}
