@@ -25,9 +25,10 @@ var _ edge.Core = (*Core)(nil)
 
 // question is a look-up that waits for its turn.
 type question struct {
-	key    mapping.Key
-	asked  time.Time
-	answer func(mapping.Mapping, mapping.Position, error)
+	key       mapping.Key
+	isCounted bool // as a stranger's
+	asked     time.Time
+	answer    func(mapping.Mapping, mapping.Position, error)
 }
 
 func (q question) fail(err error) { q.answer(mapping.Mapping{}, mapping.Position{}, err) }
@@ -56,17 +57,16 @@ func (c *Core) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Positio
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}
-	now := time.Now()
-	queue := c.acquaintances
+	q, queue := question{key: key, asked: time.Now(), answer: answer}, c.acquaintances
 	if !c.met.has(key) {
-		if c.limit != nil && c.limit.Take(struct{}{}, now).Wait > 0 {
+		q.isCounted, queue = c.limit != nil, c.strangers
+		if q.isCounted && c.limit.Take(struct{}{}, q.asked).Wait > 0 {
 			strangersRefused.Inc()
 			return busy()
 		}
-		queue = c.strangers
 	}
 	select {
-	case queue <- question{key: key, asked: now, answer: answer}:
+	case queue <- q:
 		return nil
 	default:
 		queueFull.Inc()
@@ -167,6 +167,9 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 		}
 		if all.Mappings[i] != (mapping.Mapping{}) {
 			c.met.add(q.key)
+			if q.isCounted {
+				c.limit.GiveBack(struct{}{})
+			}
 		}
 		q.answer(all.Mappings[i], all.Position, nil)
 	}

@@ -30,7 +30,7 @@ type Config struct {
 	Secrets []string      `env:"SECRETS,required,notEmpty" help:"secrets shared with core, separated by commas; the first is sent"`
 	CA      string        `env:"CA" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
 	Queue   int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
-	Unknown int           `env:"UNKNOWN_RATE" envDefault:"5000" help:"most look-ups a second of names and numbers that have led nowhere so far; more, but for bursts of twice as many, are answered with 503; 0 limits none"`
+	Unknown int           `env:"UNKNOWN_RATE" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; 0 limits none"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
 }
 
@@ -44,10 +44,11 @@ const (
 	// strangersInFlight is how many of them are for keys that led nowhere so far, and
 	// strangersRest the pause after each. Anybody can make such keys up, as many as
 	// they like; the pause makes batches of them, which are cheaper for core. An edge
-	// that has just started knows none of its keys, and so may ask for more at first.
+	// that has just started knows none of its keys, so those that lead somewhere do not
+	// count in the end.
 	strangersInFlight = 2
 	strangersRest     = 10 * time.Millisecond
-	strangersBurst    = 2 // seconds
+	strangersBurst    = 10 // seconds
 	// mostUnknown is the highest rate of them that can be set, far beyond any that core
 	// could answer.
 	mostUnknown = 1_000_000
