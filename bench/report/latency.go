@@ -1,0 +1,112 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// quantiles are the lines of a curve.
+var quantiles = []struct {
+	name   string
+	of     func(Point) float64
+	width  vg.Length
+	dashes []vg.Length
+}{
+	{"half of the answers are faster", func(p Point) float64 { return p.P50 }, 1.25, []vg.Length{5, 3}},
+	{"99 % are", func(p Point) float64 { return p.P99 }, 2.5, nil},
+	{"99.9 % are", func(p Point) float64 { return p.P999 }, 1.25, []vg.Length{1.5, 2.5}},
+}
+
+// latencyPlot draws latency against rate. There is none without curves.
+func (r *Run) latencyPlot() (picture, bool) {
+	points := 0
+	for _, curve := range r.Latency {
+		points += len(curve.Points)
+	}
+	return picture{
+		name:     "latency",
+		title:    "How long answers take",
+		subtitle: "A mixed day at rising rates, each answer counted from when its request was due",
+		height:   340,
+		draw:     r.drawLatency,
+	}, points > 0
+}
+
+func (r *Run) drawLatency(c draw.Canvas) {
+	row := vg.Point{X: c.Min.X, Y: c.Max.Y - 4}
+	var keys []key
+	for i, curve := range r.Latency {
+		keys = append(keys, key{draw.LineStyle{Color: hue(i), Width: 6}, curve.Name})
+	}
+	writeKeys(&c, row, keys)
+	keys = keys[:0]
+	for _, q := range quantiles {
+		keys = append(keys, key{draw.LineStyle{Color: ink, Width: q.width, Dashes: q.dashes}, q.name})
+	}
+	row.Y -= 18
+	writeKeys(&c, row, keys)
+
+	p := newPlot(logTicks(number), logTicks(func(ms float64) string { return number(ms) + " ms" }))
+	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	p.X.Label.Text = "requests a second"
+	rates, latencies := r.ranges()
+	p.X.Min, p.X.Max = rates[0], rates[1]
+	p.Y.Min, p.Y.Max = latencies[0], latencies[1]
+	p.Add(limitLine{})
+	for i, curve := range r.Latency {
+		for _, q := range quantiles {
+			line := plotter.Line{LineStyle: draw.LineStyle{Color: hue(i), Width: q.width, Dashes: q.dashes}}
+			for _, point := range curve.Points {
+				line.XYs = append(line.XYs, plotter.XY{X: point.Rate, Y: q.of(point)})
+			}
+			p.Add(&line)
+			if q.dashes == nil {
+				p.Add(&plotter.Scatter{XYs: line.XYs, GlyphStyle: draw.GlyphStyle{Color: hue(i), Radius: 3, Shape: draw.CircleGlyph{}}})
+			}
+		}
+	}
+	p.Draw(draw.Crop(c, 0, 0, 0, -48))
+}
+
+// ranges returns from where to where both axes go: latencies to the next 1, 2 or 5.
+func (r *Run) ranges() (rates, latencies [2]float64) {
+	rates = [2]float64{math.Inf(1), 0}
+	latencies = [2]float64{patience, patience}
+	for _, curve := range r.Latency {
+		for _, p := range curve.Points {
+			rates[0], rates[1] = min(rates[0], p.Rate), max(rates[1], p.Rate)
+			latencies[0] = min(latencies[0], p.P50, p.P99, p.P999)
+			latencies[1] = max(latencies[1], p.P50, p.P99, p.P999)
+		}
+	}
+	rates[0], rates[1] = rates[0]/1.1, rates[1]*1.1 // no point is on the edge
+	latencies[0], latencies[1] = 1/roundUp(1/latencies[0]), roundUp(latencies[1]*1.05)
+	return rates, latencies
+}
+
+// roundUp returns the next of 1, 2, 5, 10 and so on.
+func roundUp(x float64) float64 {
+	step := math.Pow(10, math.Floor(math.Log10(x)))
+	for _, digit := range []float64{1, 2, 5} {
+		if x <= digit*step*(1+slack) {
+			return digit * step
+		}
+	}
+	return 10 * step
+}
+
+// limitLine marks how long the p99 may take.
+type limitLine struct{}
+
+// Plot draws the line and says what it is.
+func (limitLine) Plot(c draw.Canvas, p *plot.Plot) {
+	_, y := p.Transforms(&c)
+	at := y(patience)
+	c.StrokeLine2(draw.LineStyle{Color: ink, Width: 1}, c.Min.X, at, c.Max.X, at)
+	write(&c, vg.Point{X: c.Min.X + 4, Y: at + 3}, draw.XLeft, draw.YBottom, plain(10, ink), fmt.Sprintf("%d ms: the limit for 99 %% of the answers", patience))
+}

@@ -1,0 +1,190 @@
+// Package report keeps what a run side by side has measured: it makes medians and
+// their bounds of the rounds, and writes them as a table, as plots, and whole.
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+)
+
+// Run is everything that one run has measured, and on what.
+type Run struct {
+	Date      time.Time  `json:"date"`   // when it began, in UTC
+	Commit    string     `json:"commit"` // of Veneer, abbreviated
+	Quick     bool       `json:"quick"`  // only a check that everything runs: its figures say nothing
+	Machine   Machine    `json:"machine"`
+	Programs  []Program  `json:"programs"` // all that took part
+	Settings  []Setting  `json:"settings"` // all that differ from a program's defaults, raised limits too
+	Scenarios []Scenario `json:"scenarios"`
+	Latency   []Curve    `json:"latency,omitempty"` // of the mixed day, Veneer's first
+	Soak      []Series   `json:"soak,omitempty"`    // one for each program that was watched
+}
+
+// Program is one that took part in a run.
+type Program struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Setting is a setting of one of the programs.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Scenario is one kind of work, done by several subjects in turns.
+type Scenario struct {
+	Name         string    `json:"name"`     // a word or two, as "hot"
+	Measures     string    `json:"measures"` // one sentence: what is measured
+	Unit         string    `json:"unit"`     // of the rounds, as "answers/s" or "ms"
+	MoreIsBetter bool      `json:"more_is_better"`
+	Subjects     []Subject `json:"subjects"` // Veneer first
+}
+
+// Subject is who does the work of a scenario. It either has rounds or says why not.
+type Subject struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version,omitempty"`
+	Rounds  []float64 `json:"rounds,omitempty"`  // one figure of each, above 0; round i is of the same time for all subjects
+	Figures []Figure  `json:"figures,omitempty"` // what else was measured in the same rounds
+	Missing string    `json:"missing,omitempty"` // why it did not take part, and how to install it
+	Cannot  string    `json:"cannot,omitempty"`  // why it cannot do this work
+}
+
+// Figure is a further figure of every round, as the p99 of answers or the processor
+// time of one.
+type Figure struct {
+	Name   string    `json:"name"`
+	Unit   string    `json:"unit"`
+	Rounds []float64 `json:"rounds"`
+}
+
+// Curve is how a subject's latency grows with the rate at which it is asked.
+type Curve struct {
+	Name   string  `json:"name"`
+	Points []Point `json:"points"` // by rising rate
+}
+
+// Point is what a rate comes to. Latencies count from when a request was due.
+type Point struct {
+	Rate float64 `json:"rate"` // requests a second
+	P50  float64 `json:"p50_ms"`
+	P99  float64 `json:"p99_ms"`
+	P999 float64 `json:"p99_9_ms"`
+}
+
+// Series is what a program had in use while it ran for long.
+type Series struct {
+	Program string  `json:"program"`
+	Samples []Usage `json:"samples"` // in their order
+}
+
+// Usage is what a program has in use at a moment.
+type Usage struct {
+	Minutes    float64 `json:"minutes"` // since the load began
+	Resident   int64   `json:"resident_bytes"`
+	Goroutines int     `json:"goroutines"`
+	Files      int     `json:"open_files"`
+	Libvips    int64   `json:"libvips_bytes"` // 0 all along for a program without it
+}
+
+// Ratio returns how many times as good as the subject Veneer was, from the ratios
+// within the rounds: above 1 Veneer is better, whether more or less is.
+func (s *Scenario) Ratio(subject *Subject) Summary {
+	ratios := make([]float64, len(subject.Rounds))
+	for i, theirs := range subject.Rounds {
+		ratios[i] = s.Subjects[0].Rounds[i] / theirs
+		if !s.MoreIsBetter {
+			ratios[i] = 1 / ratios[i]
+		}
+	}
+	return Summarize(ratios)
+}
+
+// Folder returns the name of the folder for the run's files.
+func (r *Run) Folder() string {
+	name := r.Date.UTC().Format(time.DateOnly) + "-" + r.Commit
+	if r.Quick {
+		name += "-quick" // which must not take the place of figures
+	}
+	return name
+}
+
+// A commit is part of a file's name.
+var commitPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+-]*$`)
+
+// check tells what makes a run one that cannot be shown.
+func (r *Run) check() error {
+	if r.Date.IsZero() || !commitPattern.MatchString(r.Commit) {
+		return fmt.Errorf("a run of %v and commit %q has no date or no commit", r.Date, r.Commit)
+	}
+	for i := range r.Scenarios {
+		if err := r.Scenarios[i].check(); err != nil {
+			return fmt.Errorf("scenario %s: %w", r.Scenarios[i].Name, err)
+		}
+	}
+	for _, curve := range r.Latency {
+		if err := curve.check(); err != nil {
+			return fmt.Errorf("latency of %s: %w", curve.Name, err)
+		}
+	}
+	for _, series := range r.Soak {
+		for i, usage := range series.Samples {
+			if math.IsNaN(usage.Minutes) || math.IsInf(usage.Minutes, 0) || i > 0 && usage.Minutes <= series.Samples[i-1].Minutes {
+				return fmt.Errorf("soak of %s: minute %v is out of order", series.Program, usage.Minutes)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Scenario) check() error {
+	if len(s.Subjects) == 0 || len(s.Subjects[0].Rounds) == 0 {
+		return errors.New("there are no rounds of Veneer's, which come first")
+	}
+	for i := range s.Subjects {
+		subject := &s.Subjects[i]
+		if subject.Missing != "" || subject.Cannot != "" {
+			if len(subject.Rounds) > 0 {
+				return fmt.Errorf("%s has both rounds and a reason for having none", subject.Name)
+			}
+			continue
+		}
+		if len(subject.Rounds) != len(s.Subjects[0].Rounds) {
+			return fmt.Errorf("%s has %d rounds and Veneer %d", subject.Name, len(subject.Rounds), len(s.Subjects[0].Rounds))
+		}
+		for _, figure := range subject.Rounds {
+			if !positive(figure) {
+				return fmt.Errorf("%s has a round of %v %s", subject.Name, figure, s.Unit)
+			}
+		}
+		for _, further := range subject.Figures {
+			if len(further.Rounds) != len(subject.Rounds) {
+				return fmt.Errorf("%s has %d rounds, but %d of %s", subject.Name, len(subject.Rounds), len(further.Rounds), further.Name)
+			}
+			for _, figure := range further.Rounds {
+				if math.IsNaN(figure) || math.IsInf(figure, 0) {
+					return fmt.Errorf("%s has %s of %v %s", subject.Name, further.Name, figure, further.Unit)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Curve) check() error {
+	for i, p := range c.Points {
+		if !positive(p.Rate) || !positive(p.P50) || !positive(p.P99) || !positive(p.P999) {
+			return fmt.Errorf("%+v is not all above 0", p)
+		}
+		if i > 0 && p.Rate <= c.Points[i-1].Rate {
+			return fmt.Errorf("the rate of %v is out of order", p.Rate)
+		}
+	}
+	return nil
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }

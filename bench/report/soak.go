@@ -1,0 +1,93 @@
+package report
+
+import (
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// panels are what a soak shows, one below the other.
+var panels = []struct {
+	name string
+	of   func(Usage) float64
+}{
+	{"resident memory, MiB", func(u Usage) float64 { return float64(u.Resident) / (1 << 20) }},
+	{"memory of libvips, MiB", func(u Usage) float64 { return float64(u.Libvips) / (1 << 20) }},
+	{"goroutines", func(u Usage) float64 { return float64(u.Goroutines) }},
+	{"open files", func(u Usage) float64 { return float64(u.Files) }},
+}
+
+const (
+	panelHeight = 118
+	panelHead   = 18 // for its name
+)
+
+// soakPlot draws what programs have in use as time passes. There is none without
+// series.
+func (r *Run) soakPlot() (picture, bool) {
+	samples := 0
+	for _, series := range r.Soak {
+		samples += len(series.Samples)
+	}
+	return picture{
+		name:     "soak",
+		title:    "What the programs have in use as time passes",
+		subtitle: "Under the load of a mixed day; every axis begins at 0",
+		height:   keySpace + panelHeight*vg.Length(len(panels)) + 18,
+		draw:     r.drawSoak,
+	}, samples > 0
+}
+
+func (r *Run) drawSoak(c draw.Canvas) {
+	var keys []key
+	last := 0.0
+	for i, series := range r.Soak {
+		keys = append(keys, key{draw.LineStyle{Color: hue(i), Width: 6}, series.Program})
+		if n := len(series.Samples); n > 0 {
+			last = max(last, series.Samples[n-1].Minutes)
+		}
+	}
+	writeKeys(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 4}, keys)
+
+	plots := make([][]*plot.Plot, len(panels))
+	for i, panel := range panels {
+		minutes := roundTicks(func(float64) string { return " " }) // a line, but no words
+		if i == len(panels)-1 {
+			minutes = number
+		}
+		p := newPlot(minutes, roundTicks(number))
+		if i == len(panels)-1 {
+			p.X.Label.Text = "minutes"
+		}
+		p.X.Min, p.X.Max = 0, max(last, 1)
+		greatest := 0.0
+		for n, series := range r.Soak {
+			line := plotter.Line{LineStyle: draw.LineStyle{Color: hue(n), Width: 1.75}}
+			highest := 0.0
+			for _, usage := range series.Samples {
+				line.XYs = append(line.XYs, plotter.XY{X: usage.Minutes, Y: panel.of(usage)})
+				highest = max(highest, panel.of(usage))
+			}
+			if highest > 0 { // it does have such a thing
+				p.Add(&line)
+			}
+			greatest = max(greatest, highest)
+		}
+		p.Y.Min, p.Y.Max = 0, max(greatest*1.1, 1) // from 0, or a flat line would not look flat
+		p.Add(panelName(panel.name))
+		plots[i] = []*plot.Plot{p}
+	}
+	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadY: panelHead, PadTop: panelHead}
+	for i, row := range plot.Align(plots, tiles, draw.Crop(c, 0, 0, 0, -keySpace)) {
+		plots[i][0].Draw(row[0])
+	}
+}
+
+// panelName is written above a panel.
+type panelName string
+
+// Plot writes the name.
+func (name panelName) Plot(c draw.Canvas, _ *plot.Plot) {
+	write(&c, vg.Point{X: c.Min.X, Y: c.Max.Y + 5}, draw.XLeft, draw.YBottom, bold(10.5, ink), string(name))
+}

@@ -1,0 +1,196 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+)
+
+// WriteTable writes the run as Markdown that can be read as it is, too.
+func (r *Run) WriteTable(out io.Writer) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Veneer side by side\n\nCommit %s, %s, on %s.\n", r.Commit, r.Date.UTC().Format(minute), r.Machine)
+	if r.Quick {
+		fmt.Fprint(&b, "\n**This is a quick check: everything ran, but for too short a time to say how fast it is. It claims no figures.**\n")
+	}
+	r.writeScenarios(&b)
+	r.writeLatency(&b)
+	if len(r.Programs) > 0 {
+		fmt.Fprint(&b, "\nPrograms:\n\n")
+		for _, p := range r.Programs {
+			fmt.Fprintf(&b, "- %s %s\n", p.Name, p.Version)
+		}
+	}
+	fmt.Fprint(&b, "\nSettings that are not the defaults, raised limits among them:\n\n")
+	for _, s := range r.Settings {
+		fmt.Fprintf(&b, "- %s: %s\n", s.Name, s.Value)
+	}
+	if len(r.Settings) == 0 {
+		fmt.Fprint(&b, "- none\n")
+	}
+	_, err := b.WriteTo(out)
+	return err
+}
+
+// minute is how a date is written.
+const minute = "2006-01-02 15:04 UTC"
+
+// writeScenarios writes one table of all scenarios, and what they are.
+func (r *Run) writeScenarios(b *bytes.Buffer) {
+	if len(r.Scenarios) == 0 {
+		return
+	}
+	rows := [][]string{{"scenario", "who", "median", "unit", "Veneer is", "95 % bounds", "and"}}
+	fewest := math.MaxInt
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		fewest = min(fewest, len(s.Subjects[0].Rounds))
+		for j := range s.Subjects {
+			row := append([]string{""}, r.row(s, j)...)
+			if j == 0 {
+				row[0] = s.Name
+			}
+			rows = append(rows, row)
+		}
+	}
+	b.WriteByte('\n')
+	writeRows(b, rows, "llrlrrl")
+	if !r.Quick {
+		fmt.Fprint(b, "\nRounds of all subjects take turns. \"Veneer is\" so many times as good: the median of the ratios within rounds, turned so that above 1 Veneer is better.\nThe bounds are those of that median's 95 % confidence interval, by order statistics; ")
+		fmt.Fprintf(b, "there were at least %d rounds.\n", fewest)
+	}
+	fmt.Fprint(b, "\nWhat is measured:\n\n")
+	for _, s := range r.Scenarios {
+		better := "more"
+		if !s.MoreIsBetter {
+			better = "less"
+		}
+		fmt.Fprintf(b, "- %s: %s In %s; %s is better.\n", s.Name, sentence(s.Measures), s.Unit, better)
+	}
+}
+
+// row returns what is said of a subject.
+func (r *Run) row(s *Scenario, of int) []string {
+	subject := &s.Subjects[of]
+	name := strings.TrimSpace(subject.Name + " " + subject.Version)
+	switch {
+	case subject.Missing != "":
+		return []string{name, "missing", "", "", "", subject.Missing}
+	case subject.Cannot != "":
+		return []string{name, "cannot", "", "", "", subject.Cannot}
+	case r.Quick:
+		return []string{name, "ran", "", "", "", ""}
+	}
+	row := []string{name, number(Summarize(subject.Rounds).Median), s.Unit, "", "", ""}
+	if of > 0 {
+		ratio := s.Ratio(subject)
+		row[3], row[4] = times(ratio.Median), "too few rounds"
+		if ratio.Bounded() {
+			row[4] = times(ratio.Low) + " to " + times(ratio.High)
+		}
+	}
+	further := make([]string, len(subject.Figures))
+	for i, f := range subject.Figures {
+		further[i] = f.Name + " " + number(Summarize(f.Rounds).Median) + " " + f.Unit
+	}
+	row[5] = strings.Join(further, ", ")
+	return row
+}
+
+// writeLatency says in a sentence for each subject what the plot shows.
+func (r *Run) writeLatency(b *bytes.Buffer) {
+	if len(r.Latency) == 0 || r.Quick {
+		return
+	}
+	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), until the p99 is above %d ms:\n\n", patience)
+	for _, curve := range r.Latency {
+		if p, ok := curve.fastest(); ok {
+			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s ms, a p99 of %s ms and a p99.9 of %s ms.\n",
+				curve.Name, number(p.Rate), number(p.P50), number(p.P99), number(p.P999))
+		} else {
+			fmt.Fprintf(b, "- %s: at no rate that was tried.\n", curve.Name)
+		}
+	}
+}
+
+// patience is how many milliseconds the p99 may take.
+const patience = 10
+
+// fastest returns the highest rate before the first one whose p99 is above patience.
+func (c *Curve) fastest() (p Point, ok bool) {
+	for _, next := range c.Points {
+		if next.P99 > patience {
+			break
+		}
+		p, ok = next, true
+	}
+	return p, ok
+}
+
+// writeRows writes rows of a table, the first of them its head, in columns of even
+// width. The last column may be wide and ends as it will. Each column is aligned to
+// its left (l) or right (r).
+func writeRows(b *bytes.Buffer, rows [][]string, align string) {
+	widths := make([]int, len(align))
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = strings.ReplaceAll(strings.Join(strings.Fields(cell), " "), "|", `\|`)
+			widths[i] = max(widths[i], 3, utf8.RuneCountInString(row[i]))
+		}
+	}
+	last := len(align) - 1
+	widths[last] = utf8.RuneCountInString(rows[0][last])
+	for n, row := range rows {
+		for i, cell := range row {
+			space := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
+			if align[i] == 'r' {
+				cell = space + cell
+			} else {
+				cell += space
+			}
+			fmt.Fprintf(b, "| %s ", cell)
+		}
+		b.WriteString("|\n")
+		if n > 0 {
+			continue
+		}
+		for i, width := range widths {
+			rule := strings.Repeat("-", width+1)
+			if align[i] == 'r' {
+				fmt.Fprintf(b, "|%s:", rule)
+			} else {
+				fmt.Fprintf(b, "|%s-", rule)
+			}
+		}
+		b.WriteString("|\n")
+	}
+}
+
+// sentence ends a sentence that has no end.
+func sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }
+
+// number writes a figure with the three digits that count.
+func number(x float64) string {
+	digits := strconv.FormatFloat(x, 'g', 3, 64)
+	if rounded, err := strconv.ParseFloat(digits, 64); err == nil {
+		digits = humanize.Commaf(rounded)
+	}
+	return digits
+}
+
+// times writes a ratio: two places after the point, and fewer of larger ones.
+func times(x float64) string {
+	if x < 10 {
+		return strconv.FormatFloat(x, 'f', 2, 64) + "×"
+	}
+	return number(x) + "×"
+}

@@ -1,0 +1,127 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWriteTable(t *testing.T) {
+	t.Parallel()
+
+	var out strings.Builder
+	if err := example().WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Commit 5f3c41f, 2026-10-02 09:30 UTC, on 2 processors of an AMD EPYC-Genoa Processor, 24.0 GiB of memory, Linux 6.18.5, go1.26.8.",
+		"| hot          | Veneer                          |  79,300 | answers/s  |           |                | p99 0.268 ms, processor 11.4 µs an answer |\n",
+		"|              | bare fasthttp 1.74.0            |  76,700 | answers/s  |     1.03× | 0.99× to 1.08× | p99 0.28 ms,",
+		"|              | sharp behind Node               | missing |            |           |                | Node is not installed: apt-get install nodejs npm |\n",
+		"|              | nginx, a file                   |  cannot |            |           |                | it draws nothing |\n",
+		"|              | nginx with WebDAV 1.22.1        |    6.32 | ms         |     0.73× | 0.64× to 0.88× |     |\n",
+		"at least 15 rounds",
+		"- revalidation: A picture that the client has, answered 304. In answers/s; more is better.\n",
+		"- upload: A texture of 64 by 64, until it is stored. In ms; less is better.\n",
+		"- Veneer: up to 40,000 answers/s, with a p50 of 0.6 ms, a p99 of 9.1 ms and a p99.9 of 24 ms.\n",
+		"- Varnish 7.1.1\n",
+		"- nginx's open_file_cache: max=18976\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if strings.Contains(out.String(), "quick check") {
+		t.Error("it says that it is a quick check")
+	}
+	if t.Failed() {
+		t.Log(out.String())
+	}
+}
+
+// A quick check says who ran, but shows no figure.
+func TestWriteTableOfQuickCheck(t *testing.T) {
+	t.Parallel()
+
+	run := example()
+	run.Quick = true
+	var out strings.Builder
+	if err := run.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"**This is a quick check: everything ran, but for too short a time to say how fast it is. It claims no figures.**",
+		"| hot          | Veneer                          |     ran |      |           |             |     |\n",
+		"missing",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	for _, figure := range []string{"×", "79,300", "p99 0", "95 % confidence"} {
+		if strings.Contains(out.String(), figure) {
+			t.Errorf("it says %q", figure)
+		}
+	}
+	if t.Failed() {
+		t.Log(out.String())
+	}
+	if got, want := run.Folder(), "2026-10-02-5f3c41f-quick"; got != want {
+		t.Errorf("its folder is %s; want %s", got, want)
+	}
+}
+
+// Fewer than 6 rounds have no bounds, and a curve may be too slow from the start.
+func TestWriteTableOfLittle(t *testing.T) {
+	t.Parallel()
+
+	run := example()
+	run.Scenarios = run.Scenarios[:1]
+	for i := range run.Scenarios[0].Subjects {
+		subject := &run.Scenarios[0].Subjects[i]
+		subject.Rounds, subject.Figures = subject.Rounds[:5], nil
+	}
+	run.Scenarios[0].Subjects[0].Name = "Veneer | a\nbar"
+	run.Latency[1].Points = run.Latency[1].Points[5:]
+	run.Settings = nil
+	var out strings.Builder
+	if err := run.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`| Veneer \| a bar `, "| too few rounds |", "- nginx's cache before Veneer: at no rate that was tried.", "- none\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &out)
+		}
+	}
+	var widths []int
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "|") {
+			widths = append(widths, utf8.RuneCountInString(line))
+		}
+	}
+	if want := []int{widths[0], widths[0], widths[0], widths[0], widths[0], widths[0]}; !cmp.Equal(widths, want) {
+		t.Errorf("the lines of the table are %v characters long", widths)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+
+	f := func(x float64, want string) {
+		t.Helper()
+		if got := number(x); got != want {
+			t.Errorf("number(%v) = %s; want %s", x, got, want)
+		}
+	}
+
+	f(0, "0")
+	f(0.00012345, "0.000123")
+	f(0.5, "0.5")
+	f(9.999, "10")
+	f(12.34, "12.3")
+	f(999.9, "1,000")
+	f(77_712, "77,700")
+	f(1_234_567, "1,230,000")
+}
