@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -107,39 +106,6 @@ func TestAddresses(t *testing.T) {
 	}
 	if len(files) != len(residents) {
 		t.Errorf("%d residents have %d different textures", len(residents), len(files))
-	}
-}
-
-func TestLowerRank(t *testing.T) {
-	t.Parallel()
-
-	// From tables of the sign test.
-	for n, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 1, 9: 2, 20: 6, 30: 10, 50: 18} {
-		if got := lowerRank(n); got != want {
-			t.Errorf("lowerRank(%d) = %d; want %d", n, got, want)
-		}
-	}
-	// 40 times the number of ways in which fewer than k of n values can be low must
-	// be at most the number of all ways.
-	for n := range 200 {
-		k, fewer := 0, new(big.Int)
-		for all := new(big.Int).Lsh(big.NewInt(1), uint(n)); ; k++ {
-			fewer.Add(fewer, new(big.Int).Binomial(int64(n), int64(k)))
-			if new(big.Int).Mul(fewer, big.NewInt(40)).Cmp(all) > 0 {
-				break
-			}
-		}
-		if got := lowerRank(n); n > 0 && got != k {
-			t.Errorf("lowerRank(%d) = %d; want %d", n, got, k)
-		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	t.Parallel()
-
-	if odd, even := median([]float64{1, 2, 9}), median([]float64{1, 2, 4, 9}); odd != 2 || even != 3 {
-		t.Errorf("medians: %v and %v; want 2 and 3", odd, even)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/report"
 )
 
 // connections is how many keep-alive connections the load has.
@@ -50,7 +51,7 @@ func run(args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if lowerRank(*rounds) < 1 || *seconds <= 0 || *urls < 1 {
+	if report.LowerRank(*rounds) < 1 || *seconds <= 0 || *urls < 1 {
 		return fmt.Errorf("there is nothing to learn from %d rounds of %v s with %d addresses; at least 6 rounds are needed", *rounds, *seconds, *urls)
 	}
 	serverCPU, loadCPU, err := processors()
