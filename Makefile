@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint fuzz build bench bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-sizes bench-speed bench-scale gallery clean
+.PHONY: help run test lint fuzz build bench bench-compare bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -23,6 +23,9 @@ build: ## Build core and edge into .dev/bin
 
 bench: ## Run the Go benchmarks; ARGS as for test
 	@deploy/dev/bench $(ARGS)
+
+bench-compare: ## Compare the code's Go benchmarks at BASE=<rev> and here; ARGS='-bench Hit ./edge/...'
+	@deploy/dev/bench-compare "$(BASE)" $(ARGS)
 
 bench-chaos: ## Try edges against the truth while all else fails; TEST_CHAOS_SEED=… for a run
 	@deploy/dev/bench-chaos $(ARGS)

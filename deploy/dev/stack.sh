@@ -15,6 +15,8 @@ modules=(bench core edge shared) # first what takes long for little work
 # The tools that are built from their modules, pinned in this one place.
 # shellcheck disable=SC2034 # used by lint and tools
 golangci_lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.1
+# shellcheck disable=SC2034 # used by bench-compare
+benchstat=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 minio=github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 mc=github.com/minio/mc@v0.0.0-20250313080218-cf909e1063a9
 
@@ -439,4 +441,10 @@ packages() {
   [[ " $*" != *' ./'* ]] || return 0
   packages=("${modules[@]/#/./}")
   packages=("${packages[@]/%//...}")
+}
+
+# benchmarked prints the folders here of core, edge and shared that have Go benchmarks,
+# in their order.
+benchmarked() {
+  grep -rl --include='*_test.go' '^func Benchmark' core edge shared | sed 's,^\(.*\)/.*,./\1,' | sort -u
 }
