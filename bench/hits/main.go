@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -24,13 +23,11 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/rivals"
 )
 
 // connections is how many keep-alive connections the load has.
 const connections = 32
-
-// bareRole, as the first argument, has this program be the bare server.
-const bareRole = "bare"
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -40,8 +37,8 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) == 3 && args[0] == bareRole {
-		return serveBare(os.Stdin, args[1], args[2])
+	if asked, err := rivals.Serve(args); asked {
+		return err
 	}
 	flags := flag.NewFlagSet("hits", flag.ExitOnError)
 	binary := flags.String("edge", ".dev/bin/edge", "path of the edge's program")
@@ -65,7 +62,10 @@ func run(args []string, out io.Writer) error {
 	defer func() { _ = os.RemoveAll(work) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	b := bench{work: work, serverCPU: serverCPU, loadCPU: loadCPU, rounds: *rounds, each: time.Duration(*seconds * float64(time.Second)), out: out}
+	b := bench{
+		place: rivals.Place{CPUs: []int{serverCPU}, Work: work}, loadCPU: loadCPU,
+		rounds: *rounds, each: time.Duration(*seconds * float64(time.Second)), out: out,
+	}
 	defer b.close()
 	if err := b.open(ctx, *binary, *urls); err != nil {
 		return err
@@ -93,16 +93,16 @@ func processors() (server, load int, err error) {
 
 // bench is the servers that are measured, and what they are asked for.
 type bench struct {
-	work               string
-	serverCPU, loadCPU int
-	rounds             int
-	each               time.Duration
-	out                io.Writer
+	place   rivals.Place // of the servers
+	loadCPU int
+	rounds  int
+	each    time.Duration
+	out     io.Writer
 
 	core    core
 	closers []func()
-	record  *record
-	rivals  []*rival // the edge first
+	record  *rivals.Record
+	servers []*rivals.Server // the edge first
 	tags    [][]string
 }
 
@@ -112,18 +112,18 @@ func (b *bench) close() {
 	}
 }
 
-// add adds a server, also one that has failed to start: it is to be stopped.
-func (b *bench) add(s *rival, err error) error {
-	if s != nil {
-		b.closers = append(b.closers, s.stop)
-		b.rivals = append(b.rivals, s)
+// add adds a server, unless it has failed to start.
+func (b *bench) add(s *rivals.Server, err error) error {
+	if err == nil {
+		b.closers = append(b.closers, s.Stop)
+		b.servers = append(b.servers, s)
 	}
 	return err
 }
 
 // open starts everything, and makes sure that all servers say the same.
 func (b *bench) open(ctx context.Context, binary string, urls int) error {
-	textures := filepath.Join(b.work, "textures")
+	textures := filepath.Join(b.place.Work, "textures")
 	residents, leads, err := settle(ctx, textures, (urls+patterns()-1)/patterns())
 	if err != nil {
 		return err
@@ -134,25 +134,25 @@ func (b *bench) open(ctx context.Context, binary string, urls int) error {
 		return err
 	}
 	b.closers = append(b.closers, func() { _ = server.Close() })
-	if err := b.add(startEdge(ctx, b.serverCPU, binary, b.work, textures, url)); err != nil {
+	if err := b.add(startEdge(ctx, b.place, binary, textures, url)); err != nil {
 		return err
 	}
-	if b.record, err = recordEdge(ctx, b.rivals[0], addresses(urls, residents)); err != nil {
+	if b.record, err = rivals.RecordHits(ctx, b.servers[0], addresses(urls, residents)); err != nil {
 		return err
 	}
-	total, different := b.record.sizes()
+	total, different := sizes(b.record)
 	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d residents, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
 		urls, patterns(), len(residents), len(b.record.Bodies), different/(1<<20), total/float64(urls))
 
-	if err := b.add(startBare(ctx, b.serverCPU, b.work, b.record)); err != nil {
+	if err := b.add(rivals.StartBare(ctx, b.place, b.record)); err != nil {
 		return err
 	}
 	if err := b.openNginx(ctx); err != nil {
 		return err
 	}
-	b.tags = [][]string{b.record.tags()}
-	for _, s := range b.rivals[1:] {
-		tags, err := s.check(ctx, b.record)
+	b.tags = [][]string{b.record.Tags()}
+	for _, s := range b.servers[1:] {
+		tags, err := s.Check(ctx, b.record)
 		if err != nil {
 			return err
 		}
@@ -165,36 +165,39 @@ func (b *bench) open(ctx context.Context, binary string, urls int) error {
 // it, and with a file for every different body. Those are so few that it can keep
 // all of them open.
 func (b *bench) openNginx(ctx context.Context) error {
-	if _, err := exec.LookPath("nginx"); errors.Is(err, exec.ErrNotFound) {
-		fmt.Fprintln(b.out, "nginx is not installed, so it is left out.")
-		return nil
-	}
-	open, err := mayOpen()
+	open, err := rivals.MayOpen()
 	if err != nil {
 		return err
 	}
+	if err := rivals.WriteFiles(b.place.Work, b.record); err != nil {
+		return err
+	}
+	for _, layout := range []rivals.Layout{rivals.ByAddress, rivals.ByBody} {
+		err := b.add(rivals.StartNginx(ctx, b.place, b.place.Work, layout, open, b.record))
+		if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
+			fmt.Fprintf(b.out, "Left out: %v.\n", missing)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(b.out, "nginx may keep %d files open.\n", open)
-	if err := writeFiles(b.work, b.record); err != nil {
-		return err
-	}
-	if err := b.add(startNginx(ctx, b.serverCPU, b.work, byAddress, open, addressFile, b.record)); err != nil {
-		return err
-	}
-	return b.add(startNginx(ctx, b.serverCPU, b.work, byBody, open, bodyFile, b.record))
+	return nil
 }
 
 // run measures full answers and then those that say not modified.
 func (b *bench) run(ctx context.Context) error {
 	asked := b.core.asked.Load()
 	for _, unmodified := range []bool{false, true} {
-		loads := make([]load.Replay, len(b.rivals))
-		for i, s := range b.rivals {
-			answers, address, tags := b.record.Full, s.full, []string(nil)
+		loads := make([]load.Replay, len(b.servers))
+		for i, s := range b.servers {
+			answers, address, tags := b.record.Full, s.Address, []string(nil)
 			if unmodified {
-				answers, address, tags = b.record.Unmodified, s.unmodified, b.tags[i]
+				answers, address, tags = b.record.Unmodified, s.Conditional, b.tags[i]
 			}
 			var err error
-			if loads[i], err = s.replay(address, b.loadCPU, b.record, answers, tags); err != nil {
+			if loads[i], err = replay(s, address, b.loadCPU, b.record, answers, tags); err != nil {
 				return err
 			}
 		}
@@ -214,26 +217,26 @@ func (b *bench) run(ctx context.Context) error {
 
 // measure runs all rounds of one kind of answer and prints what they come to.
 func (b *bench) measure(ctx context.Context, title string, loads []load.Replay) error {
-	t := newTable(title, b.rivals, b.out)
+	t := newTable(title, b.servers, b.out)
 	runtime.GC() // rather than while something is measured
 	for round := range b.rounds {
-		row := make([]sample, len(b.rivals))
-		for turn := range b.rivals {
+		row := make([]sample, len(b.servers))
+		for turn := range b.servers {
 			// In every other round they go in the opposite order.
 			i := turn
 			if round%2 == 1 {
-				i = len(b.rivals) - 1 - turn
+				i = len(b.servers) - 1 - turn
 			}
-			before, err := b.rivals[i].processorTime()
+			before, err := b.servers[i].ProcessorTime()
 			if err != nil {
 				return err
 			}
 			loads[i].Seed = uint64(round)
 			result, err := loads[i].Run(ctx, b.each)
 			if err != nil {
-				return fmt.Errorf("measure %s: %w", b.rivals[i].name, err)
+				return fmt.Errorf("measure %s: %w", b.servers[i].Name, err)
 			}
-			after, err := b.rivals[i].processorTime()
+			after, err := b.servers[i].ProcessorTime()
 			if err != nil {
 				return err
 			}
@@ -246,9 +249,9 @@ func (b *bench) measure(ctx context.Context, title string, loads []load.Replay) 
 }
 
 // sizes returns how many bytes all bodies have together, and all different ones.
-func (r *record) sizes() (all, different float64) {
+func sizes(r *rivals.Record) (all, different float64) {
 	for i := range r.Full {
-		all += float64(len(r.body(&r.Full[i])))
+		all += float64(len(r.Body(&r.Full[i])))
 	}
 	for _, body := range r.Bodies {
 		different += float64(len(body))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/rivals"
 )
 
 // sample is what a server came to in a round.
@@ -29,14 +30,14 @@ type table struct {
 	out   io.Writer
 }
 
-func newTable(title string, rivals []*rival, out io.Writer) *table {
+func newTable(title string, servers []*rivals.Server, out io.Writer) *table {
 	t := &table{out: out}
 	fmt.Fprintf(out, "\n%s:\n\n| round |", title)
-	for _, s := range rivals {
-		t.names = append(t.names, s.name)
-		fmt.Fprintf(out, " %s 1/s | µs |", s.name)
+	for _, s := range servers {
+		t.names = append(t.names, s.Name)
+		fmt.Fprintf(out, " %s 1/s | µs |", s.Name)
 	}
-	fmt.Fprintf(out, "\n|--:|%s\n", strings.Repeat("--:|--:|", len(rivals)))
+	fmt.Fprintf(out, "\n|--:|%s\n", strings.Repeat("--:|--:|", len(servers)))
 	return t
 }
 

@@ -1,62 +1,58 @@
-package main
+package rivals
 
 import (
+	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
 )
 
-// record is what the edge answers to every address of the list.
-type record struct {
-	// Bodies are the different bodies that there are.
-	Bodies [][]byte
-	// Full are the answers to plain requests, Unmodified those to requests that
-	// name the entity tag.
-	Full, Unmodified []answer
-}
-
-// body returns the body of one of the answers.
-func (r *record) body(a *answer) []byte {
-	if a.Status == fasthttp.StatusNotModified {
-		return nil
+// StartBare starts this program again, as a fasthttp server that does nothing but send
+// what is recorded: the ceiling for every server written in Go.
+func StartBare(ctx context.Context, place Place, r *Record) (*Server, error) {
+	version, err := bareProgram.Version(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return r.Bodies[a.Body]
-}
-
-// answer is what a server says to one request.
-type answer struct {
-	Target string
-	Status int
-	// Headers leaves out those that a server makes anew for every answer.
-	Headers []header
-	Body    int // which of the bodies it has, or would have in full
-}
-
-type header struct{ Name, Value string }
-
-// value returns the value of a header; empty if there is none.
-func (a *answer) value(name string) string {
-	for _, h := range a.Headers {
-		if h.Name == name {
-			return h.Value
-		}
+	full, unmodified, err := FreeAddresses()
+	if err != nil {
+		return nil, err
 	}
-	return ""
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p, err := Run(place, "bare", in, nil, self, bareRole, full, unmodified)
+	if err = errors.Join(err, in.Close()); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	err = errors.Join(gob.NewEncoder(out).Encode(r), out.Close())
+	if err != nil {
+		p.Stop()
+		return nil, fmt.Errorf("hand the record to the bare server: %w", err)
+	}
+	return (&Server{Name: "bare", Version: version, Process: p, Address: full, Conditional: unmodified}).listening(ctx)
 }
 
 // serveBare reads a record and answers as it says, as fast as fasthttp can: full
 // answers at the first address, those of 304 at the second.
 func serveBare(in io.Reader, full, unmodified string) error {
-	var r record
+	var r Record
 	if err := gob.NewDecoder(in).Decode(&r); err != nil {
 		return fmt.Errorf("read the record: %w", err)
 	}
 	var servers errgroup.Group
-	for address, answers := range map[string][]answer{full: r.Full, unmodified: r.Unmodified} {
+	for address, answers := range map[string][]Answer{full: r.Full, unmodified: r.Unmodified} {
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
@@ -69,7 +65,7 @@ func serveBare(in io.Reader, full, unmodified string) error {
 
 // bare returns a handler that does nothing but look up a request's target and
 // send what was made beforehand.
-func (r *record) bare(answers []answer) fasthttp.RequestHandler {
+func (r *Record) bare(answers []Answer) fasthttp.RequestHandler {
 	type pair struct{ name, value []byte }
 	type ready struct {
 		status  int
@@ -87,7 +83,7 @@ func (r *record) bare(answers []answer) fasthttp.RequestHandler {
 	byTarget := make(map[string]*ready, len(answers))
 	for i := range answers {
 		a := &answers[i]
-		made := &ready{status: a.Status, body: r.body(a)}
+		made := &ready{status: a.Status, body: r.Body(a)}
 		for _, h := range a.Headers {
 			made.headers = append(made.headers, pair{keep(h.Name), keep(h.Value)})
 		}

@@ -1,17 +1,14 @@
-package main
+package rivals
 
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/veneer-skins/veneer/bench/load"
 )
 
 // Headers by their names as fasthttp writes them.
@@ -21,22 +18,49 @@ const (
 	requestID = "X-Request-Id"
 )
 
-// rival is a server that is measured, or the edge, which all are measured beside.
-type rival struct {
-	name string
-	*process
-	// full is where plain requests go, unmodified where those go that name the tag.
-	full, unmodified string
-	// target returns what the server is asked for in the place of an address.
-	target func(*answer) string
-	// ownTags says that the server's entity tags are not the edge's.
-	ownTags bool
+// Record is what the edge answers to every address of the list.
+type Record struct {
+	// Bodies are the different bodies that there are.
+	Bodies [][]byte
+	// Full are the answers to plain requests, Unmodified those to requests that
+	// name the entity tag.
+	Full, Unmodified []Answer
 }
 
-// recordEdge asks the edge for every address until all are hits, and returns its
+// Body returns the body of one of the answers.
+func (r *Record) Body(a *Answer) []byte {
+	if a.Status == fasthttp.StatusNotModified {
+		return nil
+	}
+	return r.Bodies[a.Body]
+}
+
+// Answer is what a server says to one request.
+type Answer struct {
+	Target string
+	Status int
+	// Headers leaves out those that a server makes anew for every answer.
+	Headers []Header
+	Body    int // which of the bodies it has, or would have in full
+}
+
+// Header is one line of an answer's headers.
+type Header struct{ Name, Value string }
+
+// Value returns the value of a header; empty if there is none.
+func (a *Answer) Value(name string) string {
+	for _, h := range a.Headers {
+		if h.Name == name {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+// RecordHits asks the edge for every address until all are hits, and returns its
 // answers.
-func recordEdge(ctx context.Context, edge *rival, addresses []string) (*record, error) {
-	r := &record{Full: make([]answer, len(addresses)), Unmodified: make([]answer, len(addresses))}
+func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record, error) {
+	r := &Record{Full: make([]Answer, len(addresses)), Unmodified: make([]Answer, len(addresses))}
 	for i, address := range addresses {
 		r.Full[i].Target = address
 	}
@@ -52,8 +76,8 @@ func recordEdge(ctx context.Context, edge *rival, addresses []string) (*record, 
 			return nil, err
 		}
 	}
-	return r, eachAnswer(ctx, edge.unmodified, r.Full, edge.target, r.tags(), func(i int, got *fasthttp.Response) error {
-		r.Unmodified[i] = answer{Target: r.Full[i].Target, Body: r.Full[i].Body}
+	return r, eachAnswer(ctx, edge.Conditional, r.Full, edge.Target, r.Tags(), func(i int, got *fasthttp.Response) error {
+		r.Unmodified[i] = Answer{Target: r.Full[i].Target, Body: r.Full[i].Body}
 		r.Unmodified[i].note(got)
 		if got.StatusCode() != fasthttp.StatusNotModified {
 			return fmt.Errorf("the edge answers %d to %s with its tag", got.StatusCode(), r.Full[i].Target)
@@ -63,11 +87,11 @@ func recordEdge(ctx context.Context, edge *rival, addresses []string) (*record, 
 }
 
 // pass records the edge's answers and returns how many of them are no hits.
-func (r *record) pass(ctx context.Context, edge *rival) (misses int, err error) {
+func (r *Record) pass(ctx context.Context, edge *Server) (misses int, err error) {
 	var mu sync.Mutex
 	r.Bodies = nil
 	known := map[string]int{}
-	err = eachAnswer(ctx, edge.full, r.Full, edge.target, nil, func(i int, got *fasthttp.Response) error {
+	err = eachAnswer(ctx, edge.Address, r.Full, edge.Target, nil, func(i int, got *fasthttp.Response) error {
 		mu.Lock()
 		defer mu.Unlock()
 		a := &r.Full[i]
@@ -75,7 +99,7 @@ func (r *record) pass(ctx context.Context, edge *rival) (misses int, err error) 
 		switch status := got.StatusCode(); {
 		case status != fasthttp.StatusOK && status != fasthttp.StatusServiceUnavailable:
 			return fmt.Errorf("the edge answers %d to %s: %s", status, a.Target, got.Body())
-		case status != fasthttp.StatusOK || !strings.HasPrefix(a.value("Cache-Status"), "veneer; hit"):
+		case status != fasthttp.StatusOK || !strings.HasPrefix(a.Value("Cache-Status"), "veneer; hit"):
 			misses++
 		}
 		body, ok := known[string(got.Body())]
@@ -91,31 +115,31 @@ func (r *record) pass(ctx context.Context, edge *rival) (misses int, err error) 
 }
 
 // note notes the status and the headers of an answer.
-func (a *answer) note(got *fasthttp.Response) {
+func (a *Answer) note(got *fasthttp.Response) {
 	a.Status, a.Headers = got.StatusCode(), nil
 	got.Header.SetNoDefaultContentType(true) // which the client would make up
 	for name, value := range got.Header.All() {
 		switch string(name) {
 		case fasthttp.HeaderDate, fasthttp.HeaderContentLength, fasthttp.HeaderConnection, fasthttp.HeaderServer, requestID:
 		default:
-			a.Headers = append(a.Headers, header{string(name), string(value)})
+			a.Headers = append(a.Headers, Header{string(name), string(value)})
 		}
 	}
 }
 
-// tags returns the entity tags of all answers.
-func (r *record) tags() []string {
+// Tags returns the entity tags of all answers.
+func (r *Record) Tags() []string {
 	tags := make([]string, len(r.Full))
 	for i := range r.Full {
-		tags[i] = r.Full[i].value(etag)
+		tags[i] = r.Full[i].Value(etag)
 	}
 	return tags
 }
 
 // typical returns the answer whose headers are about as long as they are on
 // average.
-func typical(answers []answer) *answer {
-	length := func(a *answer) (n int) {
+func typical(answers []Answer) *Answer {
+	length := func(a *Answer) (n int) {
 		for _, h := range a.Headers {
 			n += len(h.Name) + len(h.Value)
 		}
@@ -138,13 +162,13 @@ func typical(answers []answer) *answer {
 
 func distance(a, b int) int { return max(a-b, b-a) }
 
-// check makes sure that a server answers to everything as the edge does, and
+// Check makes sure that a server answers to everything as the edge does, and
 // returns its entity tags. With tags of its own it may also have headers of its
 // own, as long as none of the edge's is missing.
-func (s *rival) check(ctx context.Context, r *record) (tags []string, err error) {
-	tags = r.tags()
-	if s.ownTags {
-		if err := eachAnswer(ctx, s.unmodified, r.Full, s.target, nil, func(i int, got *fasthttp.Response) error {
+func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error) {
+	tags = r.Tags()
+	if s.OwnTags {
+		if err := eachAnswer(ctx, s.Conditional, r.Full, s.Target, nil, func(i int, got *fasthttp.Response) error {
 			tags[i] = string(got.Header.Peek(etag))
 			return nil
 		}); err != nil {
@@ -153,26 +177,26 @@ func (s *rival) check(ctx context.Context, r *record) (tags []string, err error)
 	}
 	for _, pass := range []struct {
 		address string
-		answers []answer
+		answers []Answer
 		tags    []string
-	}{{s.full, r.Full, nil}, {s.unmodified, r.Unmodified, tags}} {
-		if err := eachAnswer(ctx, pass.address, pass.answers, s.target, pass.tags, func(i int, got *fasthttp.Response) error {
+	}{{s.Address, r.Full, nil}, {s.Conditional, r.Unmodified, tags}} {
+		if err := eachAnswer(ctx, pass.address, pass.answers, s.Target, pass.tags, func(i int, got *fasthttp.Response) error {
 			want := &pass.answers[i]
-			var a answer
+			var a Answer
 			a.note(got)
-			body := r.body(want)
+			body := r.Body(want)
 			switch {
 			case a.Status != want.Status:
-				return fmt.Errorf("%s answers %d to %s; the edge %d", s.name, a.Status, want.Target, want.Status)
+				return fmt.Errorf("%s answers %d to %s; the edge %d", s.Name, a.Status, want.Target, want.Status)
 			case string(got.Body()) != string(body):
-				return fmt.Errorf("%s answers %d bytes to %s, and not the %d of the edge", s.name, len(got.Body()), want.Target, len(body))
+				return fmt.Errorf("%s answers %d bytes to %s, and not the %d of the edge", s.Name, len(got.Body()), want.Target, len(body))
 			}
-			if same := slices.Equal(a.Headers, want.Headers); !same && !s.ownTags {
-				return fmt.Errorf("%s answers %q to %s; the edge %q", s.name, a.Headers, want.Target, want.Headers)
+			if same := slices.Equal(a.Headers, want.Headers); !same && !s.OwnTags {
+				return fmt.Errorf("%s answers %q to %s; the edge %q", s.Name, a.Headers, want.Target, want.Headers)
 			}
 			for _, h := range want.Headers {
-				if a.value(h.Name) == "" {
-					return fmt.Errorf("%s answers no %s to %s", s.name, h.Name, want.Target)
+				if a.Value(h.Name) == "" {
+					return fmt.Errorf("%s answers no %s to %s", s.Name, h.Name, want.Target)
 				}
 			}
 			return nil
@@ -186,7 +210,7 @@ func (s *rival) check(ctx context.Context, r *record) (tags []string, err error)
 // eachAnswer asks a server for everything, over a few connections, and hands on
 // what it answers.
 func eachAnswer(
-	ctx context.Context, address string, answers []answer, target func(*answer) string, tags []string, answered func(i int, got *fasthttp.Response) error,
+	ctx context.Context, address string, answers []Answer, target func(*Answer) string, tags []string, answered func(i int, got *fasthttp.Response) error,
 ) error {
 	const connections = 8
 	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: patience}
@@ -212,23 +236,4 @@ func eachAnswer(
 		})
 	}
 	return all.Wait()
-}
-
-// replay returns the load of requests for a list of answers; tags makes them
-// conditional.
-func (s *rival) replay(address string, cpu int, r *record, answers []answer, tags []string) (load.Replay, error) {
-	parsed, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return load.Replay{}, err
-	}
-	questions := make([]load.Question, len(answers))
-	for i := range answers {
-		a := &answers[i]
-		request := "GET " + s.target(a) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-		if tags != nil {
-			request += "If-None-Match: " + tags[i] + "\r\n"
-		}
-		questions[i] = load.Question{Bytes: []byte(request + "\r\n"), Status: a.Status, Length: len(r.body(a))}
-	}
-	return load.Replay{Address: parsed, Connections: connections, CPU: cpu, Questions: questions}, nil
 }

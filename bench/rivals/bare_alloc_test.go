@@ -1,6 +1,6 @@
 //go:build !race
 
-package main
+package rivals
 
 import (
 	"testing"
@@ -10,9 +10,9 @@ import (
 
 // What the edge is measured beside takes nothing from the heap.
 func TestBareAllocatesNothing(t *testing.T) {
-	r := record{
+	r := Record{
 		Bodies: [][]byte{[]byte("picture")},
-		Full:   []answer{{Target: "/a?3d&size=8", Status: 200, Headers: []header{{"Content-Type", "image/png"}, {"Cache-Status", "veneer; hit"}}}},
+		Full:   []Answer{{Target: "/a?3d&size=8", Status: 200, Headers: []Header{{"Content-Type", "image/png"}, {"Cache-Status", "veneer; hit"}}}},
 	}
 	handler := r.bare(r.Full)
 	var rc fasthttp.RequestCtx

@@ -1,0 +1,92 @@
+package rivals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Program is something that Veneer is measured beside.
+type Program struct {
+	Name    string // as tables call it
+	Beside  string // what it is measured beside
+	Install string // how it is installed; empty if it is part of this program
+
+	version func(ctx context.Context, p Program) (string, error)
+}
+
+// Version returns the name and the version of the program as it says them itself, and
+// a MissingError if it is not there.
+func (p Program) Version(ctx context.Context) (string, error) { return p.version(ctx, p) }
+
+// missing says that the program is not there, for a cause, if there is one.
+func (p Program) missing(cause error) error {
+	return &MissingError{What: p.Name, Install: p.Install, Cause: cause}
+}
+
+// Programs returns all that Veneer is measured beside.
+func Programs() []Program {
+	return []Program{
+		bareProgram, nginxProgram,
+		{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion},
+		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
+	}
+}
+
+var (
+	bareProgram = Program{Name: "bare", Beside: "hits", version: linked("github.com/valyala/fasthttp")}
+
+	nginxProgram = Program{
+		Name: "nginx", Beside: "hits, from files",
+		Install: "apt-get install nginx-light, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`nginx/(\S+)`), "nginx", "-v"),
+	}
+)
+
+// says returns a version that is asked of the program itself: what the pattern's group
+// finds in its output.
+func says(pattern *regexp.Regexp, command ...string) func(context.Context, Program) (string, error) {
+	return func(ctx context.Context, p Program) (string, error) {
+		out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+		switch {
+		case errors.Is(err, exec.ErrNotFound):
+			return "", p.missing(nil)
+		case err != nil:
+			return "", p.missing(fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, out))
+		}
+		found := pattern.FindSubmatch(out)
+		if found == nil {
+			return "", fmt.Errorf("%s names no version: %s", strings.Join(command, " "), out)
+		}
+		return p.Name + " " + string(found[1]), nil
+	}
+}
+
+// linked returns the version of what is part of this program: a module, and Go.
+func linked(module string) func(context.Context, Program) (string, error) {
+	return func(context.Context, Program) (string, error) {
+		version := "of no known version"
+		if build, ok := debug.ReadBuildInfo(); ok {
+			for _, m := range build.Deps {
+				if m.Path == module {
+					version = m.Version
+				}
+			}
+		}
+		return module + " " + version + ", " + runtime.Version(), nil
+	}
+}
+
+// pgbenchVersion asks pgbench, which Debian keeps out of PATH.
+func pgbenchVersion(ctx context.Context, p Program) (string, error) {
+	path := "pgbench"
+	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); len(found) > 0 { // the pattern is well-formed
+		path = found[len(found)-1]
+	}
+	return says(regexp.MustCompile(`PostgreSQL\) (\S+)`), path, "--version")(ctx, p)
+}

@@ -1,0 +1,94 @@
+// Package rivals starts what people would otherwise use, so that Veneer is measured
+// beside it on the same machine in the same run: servers that hold the same answers,
+// caches in front of the edge, and programs that draw avatars the way people write
+// them themselves. Each comes from where its users get it and is started as they would
+// run it, on loopback, with its log in a file. What is not installed is a
+// MissingError, which says how to install it.
+package rivals
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// Place is where a server runs.
+type Place struct {
+	// CPUs are the processors that it may use; all if there are none.
+	CPUs []int
+	// Work is a directory in which it makes one of its own. Who made it removes it.
+	Work string
+}
+
+// directory makes a directory for one server.
+func (p Place) directory(name string) (string, error) { return os.MkdirTemp(p.Work, name+"-") }
+
+// Server is a server that is measured. It runs until Stop.
+type Server struct {
+	// Name is what tables call it, Version what the program says that it is.
+	Name, Version string
+	// Address is the host and port where requests go; Conditional, where those go
+	// that name an entity tag. Mostly they are the same.
+	Address, Conditional string
+	// OwnTags says that its entity tags are not the edge's.
+	OwnTags bool
+	*Process
+
+	target func(*Answer) string
+}
+
+// Target returns what the server is asked for in the place of an answer's target.
+func (s *Server) Target(a *Answer) string {
+	if s.target == nil {
+		return a.Target
+	}
+	return s.target(a)
+}
+
+// listening returns the server once it listens. One that does not is stopped.
+func (s *Server) listening(ctx context.Context) (*Server, error) {
+	if s.Conditional == "" {
+		s.Conditional = s.Address
+	}
+	if err := s.Await(ctx, func() error {
+		if err := listens(s.Address); err != nil {
+			return err
+		}
+		return listens(s.Conditional)
+	}); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// bareRole, as the first argument, has this program be the bare server.
+const bareRole = "rival-bare"
+
+// Serve has this program be one of the rivals that are written in Go, if its
+// arguments, without its name, ask for that. StartBare starts the running program once
+// more, so whoever calls it calls Serve before all else.
+func Serve(args []string) (asked bool, err error) {
+	if len(args) == 3 && args[0] == bareRole {
+		return true, serveBare(os.Stdin, args[1], args[2])
+	}
+	return false, nil
+}
+
+// MissingError says that a program is not there to be measured beside.
+type MissingError struct {
+	What    string // the program
+	Install string // how to install it
+	Cause   error  // why it does not count as installed, if not for being absent
+}
+
+// Error says what is missing, why, and how to install it.
+func (e *MissingError) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("%s is missing (%v); to install it: %s", e.What, e.Cause, e.Install)
+	}
+	return fmt.Sprintf("%s is not installed; to install it: %s", e.What, e.Install)
+}
+
+// Unwrap returns the cause.
+func (e *MissingError) Unwrap() error { return e.Cause }

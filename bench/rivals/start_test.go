@@ -1,0 +1,152 @@
+package rivals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The bare server is this program, so the test binary must be it.
+func TestMain(m *testing.M) {
+	if asked, err := Serve(os.Args[1:]); asked {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// start starts a server, or skips the test if there is none to start.
+func start(t *testing.T, start func(context.Context, Place) (*Server, error)) *Server {
+	t.Helper()
+	s, err := start(t.Context(), Place{CPUs: []int{someCPU(t)}, Work: t.TempDir()})
+	if missing, ok := errors.AsType[*MissingError](err); ok {
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A descriptor of a process is readable when that has ended.
+	var processes []unix.PollFd
+	for _, pid := range family(s.command.Process.Pid) {
+		descriptor, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, unix.PollFd{Fd: int32(descriptor), Events: unix.POLLIN})
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		for i := range processes {
+			if ended, err := unix.Poll(processes[i:i+1], int(patience.Milliseconds())); ended != 1 {
+				t.Errorf("process %d of %s has outlived it: %v", i+1, s.Name, err)
+			}
+			_ = unix.Close(int(processes[i].Fd))
+		}
+	})
+	return s
+}
+
+// someCPU returns a processor that this program may use.
+func someCPU(t *testing.T) int {
+	t.Helper()
+	var may unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil {
+		t.Fatal(err)
+	}
+	cpu := 0
+	for !may.IsSet(cpu) {
+		cpu++
+	}
+	return cpu
+}
+
+// Those that only send what was recorded send just that.
+func TestRecorded(t *testing.T) {
+	t.Parallel()
+
+	r := &Record{Bodies: [][]byte{[]byte("first"), []byte("other")}}
+	for i, target := range []string{"/avatar/1?size=64", "/avatar/2?size=64", "/preview/3"} {
+		a := Answer{Target: target, Status: http.StatusOK, Body: i % 2, Headers: []Header{
+			{"Content-Type", "image/png"}, {etag, `"tag"`}, {"Cache-Control", "public, max-age=60"},
+		}}
+		r.Full = append(r.Full, a)
+		a.Status, a.Headers = http.StatusNotModified, a.Headers[1:]
+		r.Unmodified = append(r.Unmodified, a)
+	}
+	f := func(name string, run func(ctx context.Context, place Place) (*Server, error)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := start(t, run)
+			if _, err := s.Check(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	f("bare", func(ctx context.Context, place Place) (*Server, error) { return StartBare(ctx, place, r) })
+	for _, layout := range []Layout{ByAddress, ByBody} {
+		f(string(layout), func(ctx context.Context, place Place) (*Server, error) {
+			if err := WriteFiles(place.Work, r); err != nil {
+				return nil, err
+			}
+			return StartNginx(ctx, place, place.Work, layout, 100, r)
+		})
+	}
+}
+
+// What is not installed is told, with how to install it.
+func TestMissing(t *testing.T) {
+	t.Setenv("PATH", "")
+	place := Place{Work: t.TempDir()}
+	f := func(what string, start func() (*Server, error)) {
+		t.Helper()
+		s, err := start()
+		if err == nil {
+			s.Stop()
+		}
+		missing, ok := errors.AsType[*MissingError](err)
+		if !ok || missing.What != what || !strings.Contains(missing.Install, "apt-get install") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	f("nginx", func() (*Server, error) { return StartNginx(t.Context(), place, place.Work, ByBody, 1, new(Record)) })
+}
+
+// Every program of the list says its version, or how to install it.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+
+	for _, p := range Programs() {
+		version, err := p.Version(t.Context())
+		missing, ok := errors.AsType[*MissingError](err)
+		switch {
+		case err == nil && !strings.ContainsAny(version, "0123456789"):
+			t.Errorf("%s: version %q", p.Name, version)
+		case err != nil && (!ok || missing.What != p.Name || missing.Install == ""):
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+}
+
+// A server that cannot start says so at once, with what it said itself.
+func TestAwaitTellsTheEnd(t *testing.T) {
+	t.Parallel()
+
+	p, err := Run(Place{Work: t.TempDir()}, "it", nil, nil, "sh", "-c", "echo no such luck; exit 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	err = p.Await(t.Context(), func() error { return errors.New("nobody there") })
+	if err == nil || !strings.Contains(err.Error(), "it has ended: nobody there; it says:\nno such luck") {
+		t.Errorf("Await: %v", err)
+	}
+}
