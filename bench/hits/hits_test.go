@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,6 +59,56 @@ func edge(t *testing.T) string {
 		}
 	}
 	return path
+}
+
+// What caches in front of the edge have once had from it they answer as it does, even
+// when it is gone.
+func TestCachesInFront(t *testing.T) {
+	t.Parallel()
+
+	b := bench{place: rivals.Place{Work: t.TempDir()}}
+	t.Cleanup(b.close)
+	textures := filepath.Join(b.place.Work, "textures")
+	residents, leads, err := settle(t.Context(), textures, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.core.leads = leads
+	url, server, err := b.core.serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.closers = append(b.closers, func() { _ = server.Close() })
+	if err := b.add(startEdge(t.Context(), b.place, edge(t), textures, url)); err != nil {
+		t.Fatal(err)
+	}
+	behind := b.servers[0]
+	if b.record, err = rivals.RecordHits(t.Context(), behind, addresses(patterns(), residents)); err != nil {
+		t.Fatal(err)
+	}
+	for _, start := range []func(context.Context, rivals.Place, string, int64) (*rivals.Server, error){rivals.StartNginxCache, rivals.StartVarnish} {
+		err := b.add(start(t.Context(), b.place, behind.Address, 64<<20))
+		if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
+			t.Log(missing)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	caches := b.servers[1:]
+	if len(caches) == 0 {
+		t.Skip("no cache is installed")
+	}
+	for _, gone := range []bool{false, true} {
+		if gone {
+			behind.Stop()
+		}
+		for _, s := range caches {
+			s.OwnTags = true // which lets it have headers of its own
+			if _, err := s.Check(t.Context(), b.record); err != nil {
+				t.Errorf("with the edge gone %v: %v", gone, err)
+			}
+		}
+	}
 }
 
 func TestRunRefuses(t *testing.T) {

@@ -33,7 +33,7 @@ func (p Program) missing(cause error) error {
 // Programs returns all that Veneer is measured beside.
 func Programs() []Program {
 	return []Program{
-		bareProgram, nginxProgram,
+		bareProgram, nginxProgram, varnishProgram,
 		{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion},
 		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
 	}
@@ -43,8 +43,13 @@ var (
 	bareProgram = Program{Name: "bare", Beside: "hits", version: linked("github.com/valyala/fasthttp")}
 
 	nginxProgram = Program{
-		Name: "nginx", Beside: "hits, from files",
+		Name: "nginx", Beside: "hits, from files and as a cache in front of the edge",
 		Install: "apt-get install nginx-light, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`nginx/(\S+)`), "nginx", "-v"),
+	}
+
+	varnishProgram = Program{
+		Name: "Varnish", Beside: "hits, as a cache in front of the edge",
+		Install: "apt-get install varnish, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`\(varnish-(\S+)`), "varnishd", "-V"),
 	}
 )
 

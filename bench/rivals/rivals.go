@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // Place is where a server runs.
@@ -22,6 +23,16 @@ type Place struct {
 
 // directory makes a directory for one server.
 func (p Place) directory(name string) (string, error) { return os.MkdirTemp(p.Work, name+"-") }
+
+// write makes a directory for one server and a file in it, whose path it returns.
+func (p Place) write(server, name, content string) (path string, err error) {
+	directory, err := p.directory(server)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(directory, name)
+	return path, os.WriteFile(path, []byte(content), 0o600)
+}
 
 // Server is a server that is measured. It runs until Stop.
 type Server struct {

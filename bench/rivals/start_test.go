@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,6 +67,24 @@ func someCPU(t *testing.T) int {
 	return cpu
 }
 
+// ask asks a server and returns what it answers, which must have a status.
+func ask(t *testing.T, address, target, tag string, status int) *fasthttp.Response {
+	t.Helper()
+	var request fasthttp.Request
+	request.SetRequestURI("http://" + address + target)
+	if tag != "" {
+		request.Header.Set(fasthttp.HeaderIfNoneMatch, tag)
+	}
+	response := new(fasthttp.Response)
+	if err := fasthttp.DoTimeout(&request, response, patience); err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode() != status {
+		t.Errorf("%s answers %d; want %d", target, response.StatusCode(), status)
+	}
+	return response
+}
+
 // Those that only send what was recorded send just that.
 func TestRecorded(t *testing.T) {
 	t.Parallel()
@@ -118,6 +137,8 @@ func TestMissing(t *testing.T) {
 	}
 
 	f("nginx", func() (*Server, error) { return StartNginx(t.Context(), place, place.Work, ByBody, 1, new(Record)) })
+	f("nginx", func() (*Server, error) { return StartNginxCache(t.Context(), place, "127.0.0.1:1", 1) })
+	f("Varnish", func() (*Server, error) { return StartVarnish(t.Context(), place, "127.0.0.1:1", 1) })
 }
 
 // Every program of the list says its version, or how to install it.
