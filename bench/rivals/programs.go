@@ -30,10 +30,11 @@ func (p Program) missing(cause error) error {
 	return &MissingError{What: p.Name, Install: p.Install, Cause: cause}
 }
 
-// Programs returns all that Veneer is measured beside.
-func Programs() []Program {
+// Programs returns all that Veneer is measured beside; modules is the directory with
+// the modules of Node that InstallSharp installs.
+func Programs(modules string) []Program {
 	return []Program{
-		bareProgram, nginxProgram, varnishProgram,
+		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram,
 		{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion},
 		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
 	}
@@ -51,6 +52,8 @@ var (
 		Name: "Varnish", Beside: "hits, as a cache in front of the edge",
 		Install: "apt-get install varnish, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`\(varnish-(\S+)`), "varnishd", "-V"),
 	}
+
+	imagePNGProgram = Program{Name: "image/png", Beside: "new pictures", version: linked("golang.org/x/image")}
 )
 
 // says returns a version that is asked of the program itself: what the pattern's group

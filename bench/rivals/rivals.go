@@ -46,6 +46,7 @@ type Server struct {
 	*Process
 
 	target func(*Answer) string
+	cannot func(View) string
 }
 
 // Target returns what the server is asked for in the place of an answer's target.
@@ -54,6 +55,15 @@ func (s *Server) Target(a *Answer) string {
 		return a.Target
 	}
 	return s.target(a)
+}
+
+// Cannot returns why the server cannot draw a view, to which it answers 404; empty if
+// it can.
+func (s *Server) Cannot(v View) string {
+	if s.cannot == nil {
+		return ""
+	}
+	return s.cannot(v)
 }
 
 // listening returns the server once it listens. One that does not is stopped.
@@ -73,17 +83,24 @@ func (s *Server) listening(ctx context.Context) (*Server, error) {
 	return s, nil
 }
 
-// bareRole, as the first argument, has this program be the bare server.
-const bareRole = "rival-bare"
+// Roles of this program, as its first argument.
+const (
+	bareRole     = "rival-bare"
+	imagePNGRole = "rival-image-png"
+)
 
 // Serve has this program be one of the rivals that are written in Go, if its
-// arguments, without its name, ask for that. StartBare starts the running program once
-// more, so whoever calls it calls Serve before all else.
+// arguments, without its name, ask for that. StartBare and StartImagePNG start the
+// running program once more, so whoever calls them calls Serve before all else.
 func Serve(args []string) (asked bool, err error) {
-	if len(args) == 3 && args[0] == bareRole {
+	switch {
+	case len(args) == 3 && args[0] == bareRole:
 		return true, serveBare(os.Stdin, args[1], args[2])
+	case len(args) == 3 && args[0] == imagePNGRole:
+		return true, serveImagePNG(args[1], args[2])
+	default:
+		return false, nil
 	}
-	return false, nil
 }
 
 // MissingError says that a program is not there to be measured beside.

@@ -1,6 +1,7 @@
 package rivals
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bare server is this program, so the test binary must be it.
+// Two of the rivals are this program, so the test binary must be it.
 func TestMain(m *testing.M) {
 	if asked, err := Serve(os.Args[1:]); asked {
 		fmt.Fprintln(os.Stderr, err)
@@ -139,13 +140,15 @@ func TestMissing(t *testing.T) {
 	f("nginx", func() (*Server, error) { return StartNginx(t.Context(), place, place.Work, ByBody, 1, new(Record)) })
 	f("nginx", func() (*Server, error) { return StartNginxCache(t.Context(), place, "127.0.0.1:1", 1) })
 	f("Varnish", func() (*Server, error) { return StartVarnish(t.Context(), place, "127.0.0.1:1", 1) })
+	f("sharp", func() (*Server, error) { return StartSharp(t.Context(), place, place.Work, modules) })
+	f("sharp", func() (*Server, error) { return nil, InstallSharp(t.Context(), place.Work, new(bytes.Buffer)) })
 }
 
 // Every program of the list says its version, or how to install it.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 
-	for _, p := range Programs() {
+	for _, p := range Programs(t.TempDir()) {
 		version, err := p.Version(t.Context())
 		missing, ok := errors.AsType[*MissingError](err)
 		switch {
@@ -153,6 +156,8 @@ func TestPrograms(t *testing.T) {
 			t.Errorf("%s: version %q", p.Name, version)
 		case err != nil && (!ok || missing.What != p.Name || missing.Install == ""):
 			t.Errorf("%s: %v", p.Name, err)
+		case p.Name == "sharp" && err == nil:
+			t.Errorf("%s is where nobody has put it", version)
 		}
 	}
 }

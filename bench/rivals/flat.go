@@ -1,0 +1,41 @@
+package rivals
+
+import (
+	"fmt"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// View is a picture of a skin, in the words of edge/render: Pose is flat, isometric or
+// preview; Size is in pixels; Format is png or webp.
+type View struct {
+	Pose   string
+	Size   int
+	Format string
+}
+
+// minFlat and maxFlat are the least and the largest side of what StartSharp and StartImagePNG
+// draw, in pixels.
+const minFlat, maxFlat = 8, 512
+
+// Target returns what StartSharp and StartImagePNG are asked for to draw a view of the
+// skin with a hash.
+func (v View) Target(hash skin.Hash) string {
+	target := fmt.Sprintf("/%s/%s?size=%d", v.Pose, hash, v.Size)
+	if v.Format == "webp" {
+		target += "&webp"
+	}
+	return target
+}
+
+// onlyFlat says why a server that knows the front of the head only cannot draw a view.
+func onlyFlat(v View) string {
+	switch {
+	case v.Pose != "flat":
+		return "it cuts rectangles out of a picture and cannot draw anything in space"
+	case v.Size < minFlat || v.Size > maxFlat:
+		return fmt.Sprintf("it draws sides of %d to %d pixels", minFlat, maxFlat)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,99 @@
+package rivals
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"image"
+	"image/draw"
+	"image/png"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	scaled "golang.org/x/image/draw"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// StartImagePNG starts this program again, as what people write themselves in Go: a
+// net/http server that draws the faces of the skins in a directory, in which they lie
+// as shared/objects keeps them, with image/png and image/draw. It keeps nothing. What
+// View.Target names is what it is asked for; of another pose or as WebP, which Go does
+// not write, it has none.
+func StartImagePNG(ctx context.Context, place Place, textures string) (*Server, error) {
+	version, err := imagePNGProgram.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	address, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p, err := Run(place, "image-png", nil, nil, self, imagePNGRole, address, textures)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Name: "net/http with image/png", Version: version, Process: p, Address: address, cannot: func(v View) string {
+		if v.Format != "png" {
+			return "Go's packages write no " + v.Format
+		}
+		return onlyFlat(v)
+	}}
+	return s.listening(ctx)
+}
+
+// serveImagePNG serves faces at an address.
+func serveImagePNG(address, textures string) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /flat/{hash}", func(w http.ResponseWriter, r *http.Request) {
+		hash, err := skin.ParseHash(r.PathValue("hash"))
+		query := r.URL.Query()
+		side, sizeErr := strconv.Atoi(query.Get("size"))
+		if errors.Join(err, sizeErr) != nil || side < minFlat || side > maxFlat || query.Has("webp") {
+			http.NotFound(w, r)
+			return
+		}
+		face, err := drawFace(filepath.Join(textures, hash.String()[:2], hash.String()+".png"), side)
+		if errors.Is(err, fs.ErrNotExist) {
+			http.NotFound(w, r)
+			return
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "image/png")
+		_ = png.Encode(w, face) // whoever went away needs none
+	})
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Hour}
+	return server.ListenAndServe()
+}
+
+// drawFace draws the face of a skin with the hat over it.
+func drawFace(path string, side int) (image.Image, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	sheet, err := png.Decode(bufio.NewReader(file))
+	if err != nil {
+		return nil, err
+	}
+	k := sheet.Bounds().Dx() / 64
+	face := image.NewRGBA(image.Rect(0, 0, 8*k, 8*k))
+	draw.Draw(face, face.Bounds(), sheet, image.Pt(8*k, 8*k), draw.Src)
+	draw.Draw(face, face.Bounds(), sheet, image.Pt(40*k, 8*k), draw.Over)
+
+	picture := image.NewRGBA(image.Rect(0, 0, side, side))
+	scaled.NearestNeighbor.Scale(picture, picture.Bounds(), face, face.Bounds(), draw.Src, nil)
+	return picture, nil
+}
