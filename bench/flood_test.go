@@ -116,6 +116,9 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 func run(b *testing.B, address string, streams ...*load.Stream) []load.Answers {
 	b.Helper()
 	answers, err := load.Run(b.Context(), address, floodRound, streams...)
+	for i := 0; err == nil && i < len(answers); i++ {
+		err = answers[i].Check()
+	}
 	if err != nil {
 		b.Fatal(err)
 	}

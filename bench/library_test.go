@@ -165,9 +165,11 @@ func (l library) look(b *testing.B, core *system.Process, query string) looked {
 	b.Helper()
 	query += l.filter
 	before := core.CPU(b)
-	result := closed(b, load.Load{Address: l.address, Connections: 1, Requests: []load.Request{{
-		Bytes: fmt.Appendf(nil, "GET /api/textures?%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", query, l.address, l.authorization()), Want: []byte(`{"per_page":100,`),
-	}}}, libraryLook)
+	list := &load.Stream{Connections: 1, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
+		fmt.Appendf(nil, "GET /api/textures?%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", query, l.address, l.authorization()),
+	}}
+	begins(list, []byte(`{"per_page":100,`))
+	result := send(b, target{l.address, list}, libraryLook)
 	cpu := core.CPU(b) - before
 	page := l.page(b, query)
 	who := "anybody"
@@ -182,7 +184,7 @@ func (l library) look(b *testing.B, core *system.Process, query string) looked {
 	}
 	return looked{
 		l, fmt.Sprintf("%s: %s: %d to %d of %d, more: %t", who, shown, page.From, page.To, page.Total, page.More), query,
-		result.Percentile(50), result.Percentile(99), cpu / time.Duration(result.Latencies.TotalCount()), result.Latencies.TotalCount(), len(page.Data),
+		result.Percentile(fasthttp.StatusOK, 50), result.Percentile(fasthttp.StatusOK, 99), cpu / time.Duration(result.Total()), result.Total(), len(page.Data),
 	}
 }
 

@@ -3,6 +3,7 @@
 package bench_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/system"
@@ -40,7 +42,7 @@ func BenchmarkReads(b *testing.B) {
 	people := core.SignIn(b, users)
 	core.Start(b)
 	reads := userReads(core.Address(b, "public"), people)
-	closed(b, reads, round) // warms up, and shows the database the query
+	send(b, reads, round) // warms up, and shows the database the query
 	rival := newPgbench(b, core.Setting("CORE_DATABASE_URL"), sessionQuery(b, core), people)
 
 	b.ResetTimer()
@@ -49,21 +51,22 @@ func BenchmarkReads(b *testing.B) {
 	var cpu time.Duration
 	for range rounds {
 		before := core.CPU(b)
-		result := closed(b, reads, round)
+		result := send(b, reads, round)
 		cpu += core.CPU(b) - before
-		answers += result.Latencies.TotalCount()
-		ours = append(ours, result.Rate())
+		answers += result.Total()
+		ours = append(ours, result.Rate(fasthttp.StatusOK))
 		theirs = append(theirs, rival.rate(b, round))
 	}
-	waits, err := reads.Open(b.Context(), openShare*median(ours), openFor)
-	check(b, waits, err)
+	reads.Rate = openShare * median(ours)
+	waits := send(b, reads, openFor)
+	waited := func(percent float64) time.Duration { return waits.Percentile(fasthttp.StatusOK, percent) }
 
-	ratio, p50, p99 := median(ours)/median(theirs), waits.Percentile(50), waits.Percentile(99)
+	ratio, p50, p99 := median(ours)/median(theirs), waited(50), waited(99)
 	b.Logf("GET /api/user, rounds: %.0f", ours)
 	b.Logf("pgbench, rounds:       %.0f", theirs)
 	b.Logf("medians: GET /api/user %.0f/s, pgbench %.0f/s, ratio %.3f; %d users, %d connections, no limit raised", median(ours), median(theirs), ratio, users, connections)
-	b.Logf("open loop at %.0f/s: p50 %v, p90 %v, p99 %v, longest %v; p99 is %.1f medians", waits.Rate(),
-		p50, waits.Percentile(90), p99, waits.Percentile(100), float64(p99)/float64(p50))
+	b.Logf("open loop at %.0f/s: p50 %v, p90 %v, p99 %v, longest %v; p99 is %.1f medians", waits.Rate(fasthttp.StatusOK),
+		p50, waited(90), p99, waited(100), float64(p99)/float64(p50))
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(ours), "reads/s")
 	b.ReportMetric(median(theirs), "pgbench/s")
@@ -79,7 +82,7 @@ func BenchmarkReads(b *testing.B) {
 func BenchmarkLimits(b *testing.B) {
 	type side struct {
 		core    *system.Process
-		reads   load.Load
+		reads   target
 		rates   []float64
 		answers int64
 		cpu     time.Duration
@@ -92,7 +95,7 @@ func BenchmarkLimits(b *testing.B) {
 		people := core.SignIn(b, users)
 		core.Start(b)
 		s := &side{core: core, reads: userReads(core.Address(b, "public"), people)}
-		closed(b, s.reads, round)
+		send(b, s.reads, round)
 		return s
 	}
 	defaults, none := start(), start("CORE_LIMIT_REQUESTS")
@@ -109,10 +112,10 @@ func BenchmarkLimits(b *testing.B) {
 		}
 		for _, s := range pair {
 			before := s.core.CPU(b)
-			result := closed(b, s.reads, round/4)
+			result := send(b, s.reads, round/4)
 			s.cpu += s.core.CPU(b) - before
-			s.answers += result.Latencies.TotalCount()
-			s.rates = append(s.rates, result.Rate())
+			s.answers += result.Total()
+			s.rates = append(s.rates, result.Rate(fasthttp.StatusOK))
 		}
 		kept = append(kept, defaults.rates[i]/none.rates[i])
 	}
@@ -158,33 +161,45 @@ func sessionQuery(b *testing.B, core *system.Process) string {
 	return sql
 }
 
+// target is what a server is asked for, and where.
+type target struct {
+	address string
+	*load.Stream
+}
+
 // userReads asks for each of the people at random, and wants them told apart.
-func userReads(address string, people []system.Person) load.Load {
-	l := load.Load{Address: address, Connections: connections}
+func userReads(address string, people []system.Person) target {
+	reads := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(people), 0)}
+	var wants [][]byte
 	for _, p := range people {
-		l.Requests = append(l.Requests, load.Request{
-			Bytes: fmt.Appendf(nil, "GET /api/user HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", address, p.Bearer),
-			Want:  fmt.Appendf(nil, `{"uid":%d,`, p.User),
-		})
+		reads.Requests = append(reads.Requests, fmt.Appendf(nil, "GET /api/user HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", address, p.Bearer))
+		wants = append(wants, fmt.Appendf(nil, `{"uid":%d,`, p.User))
 	}
-	return l
+	begins(reads, wants...)
+	return target{address, reads}
 }
 
-func closed(b *testing.B, l load.Load, duration time.Duration) load.Result {
-	b.Helper()
-	result, err := l.Closed(b.Context(), duration)
-	check(b, result, err)
-	return result
+// begins says how the bodies of a stream's right answers begin, one for each request.
+func begins(s *load.Stream, wants ...[]byte) {
+	s.Share, s.Look = 1, func(request, _ int, body []byte) error {
+		if want := wants[request]; !bytes.HasPrefix(body, want) {
+			return fmt.Errorf("%.100q, and not %q, begins the answer", body, want)
+		}
+		return nil
+	}
 }
 
-func check(b *testing.B, result load.Result, err error) {
+// send asks for so long. All answers must be right.
+func send(b *testing.B, t target, duration time.Duration) load.Answers {
 	b.Helper()
+	answers, err := load.Run(b.Context(), t.address, duration, t.Stream)
 	if err == nil {
-		err = result.Check()
+		err = answers[0].Check()
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
+	return answers[0]
 }
 
 func median(values []float64) float64 {

@@ -46,10 +46,9 @@ func BenchmarkUnknownNames(b *testing.B) {
 	for _, p := range people[:100] {
 		hits.Requests = append(hits.Requests, fmt.Appendf(nil, "GET /avatar/user/%d HTTP/1.1\r\nHost: bench\r\n\r\n", p.User))
 	}
-	for _, read := range userReads(api, people).Requests {
-		reads.Requests = append(reads.Requests, read.Bytes)
-	}
-	closed(b, userReads(api, people), round)
+	signedIn := userReads(api, people)
+	reads.Requests = signedIn.Requests
+	send(b, signedIn, round)
 	_ = ahead(b, images, hits)
 	m := &meter{tb: b, system: s, backends: backendsOf(b, core)}
 	m.apart()
@@ -125,6 +124,9 @@ func ahead(b *testing.B, address string, streams ...*load.Stream) []load.Answers
 		}
 		defer func() { _ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 0) }()
 		answers, err := load.Run(b.Context(), address, unknownRound, streams...)
+		for i := 0; err == nil && i < len(answers); i++ {
+			err = answers[i].Check()
+		}
 		done <- outcome{answers, err}
 	}()
 	o := <-done

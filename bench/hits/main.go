@@ -190,15 +190,11 @@ func (b *bench) openNginx(ctx context.Context) error {
 func (b *bench) run(ctx context.Context) error {
 	asked := b.core.asked.Load()
 	for _, unmodified := range []bool{false, true} {
-		loads := make([]load.Replay, len(b.servers))
+		loads := make([]target, len(b.servers))
 		for i, s := range b.servers {
-			answers, address, tags := b.record.Full, s.Address, []string(nil)
+			loads[i] = target{s.Address, stream(s, b.record, b.record.Full, nil)}
 			if unmodified {
-				answers, address, tags = b.record.Unmodified, s.Conditional, b.tags[i]
-			}
-			var err error
-			if loads[i], err = replay(s, address, b.loadCPU, b.record, answers, tags); err != nil {
-				return err
+				loads[i] = target{s.Conditional, stream(s, b.record, b.record.Unmodified, b.tags[i])}
 			}
 		}
 		title := "Full answers"
@@ -215,8 +211,19 @@ func (b *bench) run(ctx context.Context) error {
 	return nil
 }
 
+// target is what a server is asked for, and where.
+type target struct {
+	address string
+	*load.Stream
+}
+
 // measure runs all rounds of one kind of answer and prints what they come to.
-func (b *bench) measure(ctx context.Context, title string, loads []load.Replay) error {
+func (b *bench) measure(ctx context.Context, title string, loads []target) error {
+	unpin, err := load.Pin(b.loadCPU)
+	if err != nil {
+		return err
+	}
+	defer unpin()
 	t := newTable(title, b.servers, b.out)
 	runtime.GC() // rather than while something is measured
 	for round := range b.rounds {
@@ -231,8 +238,11 @@ func (b *bench) measure(ctx context.Context, title string, loads []load.Replay) 
 			if err != nil {
 				return err
 			}
-			loads[i].Seed = uint64(round)
-			result, err := loads[i].Run(ctx, b.each)
+			loads[i].Order = load.Random(len(loads[i].Requests), uint64(round))
+			answers, err := load.Run(ctx, loads[i].address, b.each, loads[i].Stream)
+			if err == nil {
+				err = answers[0].Check()
+			}
 			if err != nil {
 				return fmt.Errorf("measure %s: %w", b.servers[i].Name, err)
 			}
@@ -240,7 +250,7 @@ func (b *bench) measure(ctx context.Context, title string, loads []load.Replay) 
 			if err != nil {
 				return err
 			}
-			row[i] = sample{Replayed: result, taken: after - before}
+			row[i] = sample{Answers: answers[0], taken: after - before}
 		}
 		t.add(row)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/netip"
 	"os/exec"
 
 	"github.com/veneer-skins/veneer/bench/load"
@@ -34,21 +33,18 @@ func startEdge(ctx context.Context, place rivals.Place, binary, textures, core s
 	return &rivals.Server{Name: "edge", Process: p, Address: public, Conditional: public}, nil
 }
 
-// replay returns the load of requests to a server for a list of answers; tags makes
-// them conditional.
-func replay(s *rivals.Server, address string, cpu int, r *rivals.Record, answers []rivals.Answer, tags []string) (load.Replay, error) {
-	parsed, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return load.Replay{}, err
-	}
-	questions := make([]load.Question, len(answers))
+// stream returns requests for a list of answers, all of one status; tags makes them
+// conditional.
+func stream(s *rivals.Server, r *rivals.Record, answers []rivals.Answer, tags []string) *load.Stream {
+	requests := &load.Stream{Connections: connections, Statuses: []int{answers[0].Status}}
 	for i := range answers {
 		a := &answers[i]
 		request := "GET " + s.Target(a) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 		if tags != nil {
 			request += "If-None-Match: " + tags[i] + "\r\n"
 		}
-		questions[i] = load.Question{Bytes: []byte(request + "\r\n"), Status: a.Status, Length: len(r.Body(a))}
+		requests.Requests = append(requests.Requests, []byte(request+"\r\n"))
+		requests.Lengths = append(requests.Lengths, len(r.Body(a)))
 	}
-	return load.Replay{Address: parsed, Connections: connections, CPU: cpu, Questions: questions}, nil
+	return requests
 }

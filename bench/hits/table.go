@@ -13,15 +13,15 @@ import (
 
 // sample is what a server came to in a round.
 type sample struct {
-	load.Replayed
+	load.Answers
 	taken time.Duration // of the processor's time, by the server
 }
 
-func (s sample) rate() float64 { return float64(s.Answers) / s.Elapsed.Seconds() }
+func (s sample) rate() float64 { return float64(s.Total()) / s.Elapsed.Seconds() }
 
 // cost returns the microseconds of processor time that the server took for an
 // answer.
-func (s sample) cost() float64 { return float64(s.taken.Nanoseconds()) / 1000 / float64(s.Answers) }
+func (s sample) cost() float64 { return float64(s.taken.Nanoseconds()) / 1000 / float64(s.Total()) }
 
 // table prints rounds as they come, and in the end what they say.
 type table struct {
@@ -72,7 +72,7 @@ func (t *table) conclude() {
 		rates := t.of(func(row []sample) float64 { return row[0].rate() / row[i].rate() })
 		costs := t.of(func(row []sample) float64 { return row[0].cost() / row[i].cost() })
 		fmt.Fprintf(t.out, "| of %s's | %.3f | %.3f | %.3f | %.3f |", name, rates.Median, rates.Low, costs.Median, costs.High)
-		length := t.of(func(row []sample) float64 { return float64(row[i].Bytes) / float64(row[i].Answers) }).Median
+		length := t.of(func(row []sample) float64 { return float64(row[i].Bytes) / float64(row[i].Total()) }).Median
 		server := t.of(func(row []sample) float64 { return row[i].taken.Seconds() / row[i].Elapsed.Seconds() }).Median
 		busy := t.of(func(row []sample) float64 { return row[i].Busy.Seconds() / row[i].Elapsed.Seconds() }).Median
 		fmt.Fprintf(t.out, " %.0f | %.0f %% | %.0f %% |\n", length, 100*server, 100*busy)

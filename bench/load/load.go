@@ -4,153 +4,91 @@
 // constant rate whatever the server does, which shows how long its users wait.
 //
 // Load often runs on the machine that it measures, so it is cheap: requests are
-// bytes made beforehand, and all that a connection does is write, read and count.
+// bytes made beforehand, and one thread with few system calls does all the rest. A
+// processor to itself keeps a server busy that has another one.
 package load
 
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"runtime"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/valyala/fasthttp"
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
-// Request is one request and how its right answer is told.
-type Request struct {
-	// Bytes is the whole request, as HTTP/1.1 writes it.
-	Bytes []byte
-	// Want begins the body of the right answer.
-	Want []byte
-}
-
-// Load is what is sent where.
-type Load struct {
-	// Address is the server's host and port.
-	Address string
+// Stream is requests of one kind, maybe among others that are sent at the same time,
+// and how their right answers are told.
+type Stream struct {
 	// Connections is how many there are, and so how many requests are under way at
 	// most.
 	Connections int
-	// Requests are sent in a random order, which is the same each time.
-	Requests []Request
+	// Rate is how many requests fall due in a second, at even distances; each is sent
+	// over the connection that has been free for longest. 0 is a closed loop.
+	Rate float64
+	// Requests are whole, as HTTP/1.1 writes them. Their methods are those whose answers
+	// have bodies.
+	Requests [][]byte
+	// Order returns which of Requests is sent next; a negative number if none is, ever
+	// again. Without it they are sent in their order and then from the first again, and
+	// a later run goes on where the last one ended.
+	Order func() int
+
+	// Statuses are those of right answers. Without any, all are right.
+	Statuses []int
+	// Lengths are those of the right answers' bodies in bytes, one for each request.
+	// Without any, an answer is as long as it says itself.
+	Lengths []int
+	// Share of the right answers, 1 for all, are looked at whole. Look returns what is
+	// wrong with one, if anything. It may keep nothing of the body, and while it works
+	// nothing is measured.
+	Share float64
+	Look  func(request, status int, body []byte) error
+
+	next int // of Requests
 }
 
-// Closed runs a closed loop: for that long every connection sends its next
-// request as soon as the last one is answered. Latencies count from the sending.
-func (l Load) Closed(ctx context.Context, duration time.Duration) (Result, error) {
-	connections, err := l.dial(ctx)
+// late is how long answers to the last requests are waited for.
+const late = 10 * time.Second
+
+// Run sends all streams to a server on this machine for so long, waits for the answers
+// that are due then, and returns those of each stream. Wrong answers are counted, and a
+// connection that breaks is replaced; that the server is gone is an error. When there
+// is one, or the context ends, what has come until then is returned beside the error.
+//
+// All is done by the calling thread, so that nothing of Go's scheduler comes between an
+// answer and its latency.
+func Run(ctx context.Context, address string, duration time.Duration, streams ...*Stream) ([]Answers, error) {
+	server, err := Loopback(address)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	defer hangUp(connections)
-
-	workers, working := errgroup.WithContext(ctx)
-	start := time.Now()
-	end := start.Add(duration)
-	for _, c := range connections {
-		workers.Go(func() error {
-			defer c.endWith(working)()
-			for asked := start; asked.Before(end); {
-				if err := c.ask(); err != nil {
-					return err
-				}
-				answered := time.Now()
-				c.note(answered.Sub(asked))
-				asked = answered
-			}
-			return nil
-		})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// Timers may come late by 50 µs, which is longer than many answers take.
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("ask for exact timers: %w", err)
 	}
-	return total(ctx, workers.Wait(), connections, start)
-}
-
-// Open runs an open loop: for that long so many requests a second fall due at
-// even distances, and each is sent over the first connection that is free.
-// Latencies count from when a request fell due, so that one that had to wait for
-// the slow answer to another shows it.
-func (l Load) Open(ctx context.Context, rate float64, duration time.Duration) (Result, error) {
-	connections, err := l.dial(ctx)
+	// Nor may collecting garbage, of which there is hardly any.
+	defer pauseCollector()()
+	r, err := newRunner(server, streams)
 	if err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	defer hangUp(connections)
-
-	workers, working := errgroup.WithContext(ctx)
-	due := make(chan time.Time, l.Connections)
-	start := time.Now()
-	workers.Go(func() error {
-		defer close(due)
-		return pace(working, due, rate, int(rate*duration.Seconds()))
-	})
-	for _, c := range connections {
-		workers.Go(func() error {
-			defer c.endWith(working)()
-			for moment := range due {
-				if err := c.ask(); err != nil {
-					return err
-				}
-				c.note(time.Since(moment))
-			}
-			return nil
-		})
-	}
-	return total(ctx, workers.Wait(), connections, start)
+	defer r.close()
+	return r.run(ctx, duration)
 }
 
-// Result is what came back.
-type Result struct {
-	Elapsed time.Duration
-	// Latencies are in nanoseconds, true to three digits or half a microsecond.
-	Latencies *hdrhistogram.Histogram
-	// Statuses counts the answers by status.
-	Statuses map[int]int64
-	// Wrong counts the answers whose body does not begin as wanted, whatever their
-	// status.
-	Wrong int64
-}
-
-// longest is the longest latency that is told from longer ones.
-const longest = time.Minute
-
-func newLatencies() *hdrhistogram.Histogram {
-	return hdrhistogram.New(int64(time.Microsecond), int64(longest), 3)
-}
-
-// total adds up what the connections noted, unless their work failed.
-func total(ctx context.Context, err error, connections []*connection, start time.Time) (Result, error) {
+// Loopback returns a server's address, an IP address and a port, unless it is that of
+// another machine, which nobody has asked to be measured.
+func Loopback(address string) (netip.AddrPort, error) {
+	server, err := netip.ParseAddrPort(address)
 	switch {
-	case ctx.Err() != nil:
-		return Result{}, ctx.Err()
 	case err != nil:
-		return Result{}, err
+		return netip.AddrPort{}, err
+	case !server.Addr().Unmap().IsLoopback():
+		return netip.AddrPort{}, fmt.Errorf("%s is not on loopback, and load is sent nowhere else", server.Addr())
 	}
-	r := Result{Elapsed: time.Since(start), Latencies: newLatencies(), Statuses: map[int]int64{}}
-	for _, c := range connections {
-		r.Latencies.Merge(c.latencies)
-		for status, n := range c.statuses {
-			r.Statuses[status] += n
-		}
-		r.Wrong += c.wrong
-	}
-	return r, nil
-}
-
-// Rate returns how many answers there were a second.
-func (r Result) Rate() float64 { return float64(r.Latencies.TotalCount()) / r.Elapsed.Seconds() }
-
-// Percentile returns the latency that so many per cent of the answers did not
-// exceed.
-func (r Result) Percentile(percent float64) time.Duration {
-	return time.Duration(r.Latencies.ValueAtPercentile(percent))
-}
-
-// Check returns an error unless there were answers, and all were 200 with the
-// body that was wanted.
-func (r Result) Check() error {
-	n := r.Latencies.TotalCount()
-	if n == 0 || r.Wrong > 0 || r.Statuses[fasthttp.StatusOK] != n {
-		return fmt.Errorf("of %d answers %d have another body than is wanted; how many by status: %v", n, r.Wrong, r.Statuses)
-	}
-	return nil
+	return netip.AddrPortFrom(server.Addr().Unmap(), server.Port()), nil
 }

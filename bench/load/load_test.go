@@ -3,7 +3,10 @@ package load_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,9 +39,55 @@ func serve(t *testing.T, handler fasthttp.RequestHandler) string {
 	return listener.Addr().String()
 }
 
-// get returns a request for a path, the right answer to which begins with want.
-func get(path, want string) load.Request {
-	return load.Request{Bytes: []byte("GET " + path + " HTTP/1.1\r\nHost: test\r\n\r\n"), Want: []byte(want)}
+// stream returns a stream of requests for paths.
+func stream(connections int, rate float64, paths ...string) *load.Stream {
+	s := &load.Stream{Connections: connections, Rate: rate}
+	for _, path := range paths {
+		s.Requests = append(s.Requests, []byte("GET "+path+" HTTP/1.1\r\nHost: test\r\n\r\n"))
+	}
+	return s
+}
+
+func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
+	t.Parallel()
+
+	var mu sync.Mutex
+	seen := map[string]int{}
+	large := strings.Repeat("x", 1<<20) // which comes in many pieces
+	address := serve(t, func(rc *fasthttp.RequestCtx) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[string(rc.Path())]++
+		switch string(rc.Path()) {
+		case "/large":
+			rc.SetBodyString(large)
+		case "/same":
+			rc.SetStatusCode(fasthttp.StatusNotModified)
+		case "/no":
+			rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		}
+	})
+	first, second := stream(3, 1000, "/large", "/empty", "/same"), stream(1, 500, "/no")
+	for range 2 {
+		answers, err := load.Run(t.Context(), address, 100*time.Millisecond, first, second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// At every whole millisecond before the end, the first at 0.
+		if n, no := answers[0].Total(), answers[1].Latencies[503].TotalCount(); n != 100 || no != 50 || answers[1].Total() != no {
+			t.Errorf("%d and %d answers came, %d of them refusals; want 100 and 50 and 50", n, answers[1].Total(), no)
+		}
+		if rate := 50 / answers[1].Elapsed.Seconds(); answers[1].Rate(503) != rate || answers[1].Elapsed < 100*time.Millisecond {
+			t.Errorf("%.0f refusals a second came in %v; want %.0f", answers[1].Rate(503), answers[1].Elapsed, rate)
+		}
+		if answers[0].Bytes < 33<<20 {
+			t.Errorf("%d bytes came; want those of 33 large answers", answers[0].Bytes)
+		}
+	}
+	// The second run went on where the first ended, with /empty.
+	if diff := cmp.Diff(map[string]int{"/large": 67, "/empty": 67, "/same": 66, "/no": 100}, seen); diff != "" {
+		t.Errorf("requests by path (-want +got):\n%s", diff)
+	}
 }
 
 func TestClosedLoopKeepsItsConnections(t *testing.T) {
@@ -48,76 +97,37 @@ func TestClosedLoopKeepsItsConnections(t *testing.T) {
 	seen := map[uint64]int64{} // requests by connection
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
 		mu.Lock()
+		defer mu.Unlock()
 		seen[rc.ConnID()]++
-		mu.Unlock()
-		rc.SetBodyString("yes " + string(rc.Path()))
 	})
-	l := load.Load{Address: address, Connections: 4, Requests: []load.Request{get("/a", "yes /a"), get("/b", "yes /b")}}
-	result, err := l.Closed(t.Context(), 50*time.Millisecond)
+	answers, err := load.Run(t.Context(), address, 50*time.Millisecond, stream(4, 0, "/"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := result.Check(); err != nil {
+	a := answers[0]
+	if err := a.Check(); err != nil {
 		t.Error(err)
-	}
-	if len(seen) != 4 {
-		t.Errorf("%d connections were used; want 4", len(seen))
 	}
 	var sent int64
 	for _, n := range seen {
 		sent += n
 	}
-	if got := result.Latencies.TotalCount(); got != sent || result.Elapsed < 50*time.Millisecond {
-		t.Errorf("%d answers were counted in %v; the server gave %d", got, result.Elapsed, sent)
+	if len(seen) != 4 || a.Total() != sent || a.Rate(200) != float64(sent)/a.Elapsed.Seconds() {
+		t.Errorf("%d answers were counted over %d connections; the server gave %d, over 4", a.Total(), len(seen), sent)
+	}
+	if a.Elapsed < 50*time.Millisecond || a.Busy <= 0 || a.Busy > a.Elapsed || a.Percentile(200, 50) == 0 {
+		t.Errorf("it took %v, of which it was busy for %v; the median latency is %v", a.Elapsed, a.Busy, a.Percentile(200, 50))
 	}
 }
 
-func TestAnswersAreToldApart(t *testing.T) {
+// Each connection asks once at least.
+func TestShortestRun(t *testing.T) {
 	t.Parallel()
 
-	var n atomic.Int64
-	address := serve(t, func(rc *fasthttp.RequestCtx) {
-		switch n.Add(1) {
-		case 2:
-			rc.SetStatusCode(fasthttp.StatusTooManyRequests)
-		case 3:
-			rc.SetBodyString("yes, but another's")
-		default:
-			rc.SetBodyString("yes")
-		}
-	})
-	l := load.Load{Address: address, Connections: 1, Requests: []load.Request{get("/", "yes")}}
-	result, err := l.Open(t.Context(), 1000, 3*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[int]int64{200: 2, 429: 1}, result.Statuses); diff != "" {
-		t.Errorf("answers by status (-want +got):\n%s", diff)
-	}
-	if result.Wrong != 1 {
-		t.Errorf("%d answers were wrong; want the one without a body", result.Wrong)
-	}
-	if result.Check() == nil {
-		t.Error("Check says that all is well")
-	}
-}
-
-func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
-	t.Parallel()
-
-	var served atomic.Int64
-	address := serve(t, func(*fasthttp.RequestCtx) { served.Add(1) })
-	l := load.Load{Address: address, Connections: 3, Requests: []load.Request{get("/", "")}}
-	result, err := l.Open(t.Context(), 2000, 100*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := result.Check(); err != nil {
-		t.Error(err)
-	}
-	// The last of 200 falls due when 100 ms are over, never before.
-	if n := result.Latencies.TotalCount(); n != 200 || served.Load() != 200 || result.Elapsed < 100*time.Millisecond {
-		t.Errorf("%d requests of 200 were answered in %v", n, result.Elapsed)
+	address := serve(t, func(*fasthttp.RequestCtx) {})
+	answers, err := load.Run(t.Context(), address, time.Nanosecond, stream(3, 0, "/"))
+	if err != nil || answers[0].Total() != 3 {
+		t.Errorf("%d answers came, %v; want 3", answers[0].Total(), err)
 	}
 }
 
@@ -131,40 +141,170 @@ func TestOpenLoopCountsTheWait(t *testing.T) {
 	address := serve(t, func(*fasthttp.RequestCtx) {
 		once.Do(func() { <-time.After(stall) })
 	})
-	l := load.Load{Address: address, Connections: 1, Requests: []load.Request{get("/", "")}}
-	result, err := l.Open(t.Context(), 1000, stall)
+	answers, err := load.Run(t.Context(), address, stall, stream(1, 1000, "/"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p50 := result.Percentile(50); p50 < stall*2/5 {
+	if p50 := answers[0].Percentile(200, 50); p50 < stall*2/5 {
 		t.Errorf("the median of the waits is %v, though a stall of %v held all up", p50, stall)
 	}
 }
 
-func TestLoadEndsWith(t *testing.T) {
+// The seed decides the order, and nothing else.
+func TestRandomOrder(t *testing.T) {
 	t.Parallel()
 
-	requests := []load.Request{get("/", "")}
+	order := func(seed uint64) []string {
+		var mu sync.Mutex
+		var asked []string
+		address := serve(t, func(rc *fasthttp.RequestCtx) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, string(rc.Path()))
+		})
+		var paths []string
+		for i := range 100 {
+			paths = append(paths, fmt.Sprintf("/%d", i))
+		}
+		s := stream(1, 0, paths...)
+		s.Order = first(20, load.Random(100, seed))
+		// An hour, but the order ends after twenty.
+		answers, err := load.Run(t.Context(), address, time.Hour, s)
+		if err != nil || answers[0].Total() != 20 || answers[0].Elapsed > time.Minute {
+			t.Errorf("%d answers in %v, %v; want 20", answers[0].Total(), answers[0].Elapsed, err)
+		}
+		return asked
+	}
+	once := order(1)
+	if diff := cmp.Diff(once, order(1)); diff != "" {
+		t.Errorf("the order with the same seed (-first +second):\n%s", diff)
+	}
+	if cmp.Equal(once, order(2)) {
+		t.Errorf("the order with another seed is the same: %q", once)
+	}
+}
+
+// first returns the first n of an order.
+func first(n int, order func() int) func() int {
+	return func() int {
+		if n--; n < 0 {
+			return -1
+		}
+		return order()
+	}
+}
+
+func TestAnswersAreToldApart(t *testing.T) {
+	t.Parallel()
+
+	var n atomic.Int64
+	address := serve(t, func(rc *fasthttp.RequestCtx) {
+		switch n.Add(1) {
+		case 2:
+			rc.SetStatusCode(fasthttp.StatusTooManyRequests)
+		case 3:
+			rc.SetBodyString("no!")
+		case 4:
+			rc.SetBodyString("yes, and more")
+		default:
+			rc.SetBodyString("yes")
+		}
+	})
+	s := stream(1, 0, "/path")
+	s.Statuses, s.Lengths, s.Order = []int{200}, []int{3}, first(5, load.Random(1, 0))
+	s.Share, s.Look = 1, func(request, status int, body []byte) error {
+		if request != 0 || status != 200 || string(body) != "yes" {
+			return fmt.Errorf("%q is wrong", body)
+		}
+		return nil
+	}
+	answers, err := load.Run(t.Context(), address, time.Hour, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answers[0].Latencies[200].TotalCount() != 4 || answers[0].Latencies[429].TotalCount() != 1 {
+		t.Errorf("%d answers of 5 are 200, and %d of 1 are 429", answers[0].Latencies[200].TotalCount(), answers[0].Latencies[429].TotalCount())
+	}
+	if diff := cmp.Diff(map[load.Fault]int64{load.WrongStatus: 1, load.WrongBody: 1, load.WrongLength: 1}, answers[0].Wrong); diff != "" {
+		t.Errorf("wrong answers (-want +got):\n%s", diff)
+	}
+	if err := answers[0].Check(); err == nil || !strings.Contains(err.Error(), "429, and not one of [200]") || !strings.Contains(err.Error(), "/path") {
+		t.Errorf("Check: %v; want what the first wrong answer was and to what", err)
+	}
+}
+
+// A body is looked at whole, however large and in however many pieces, and all others
+// are right beside it.
+func TestLookSeesShareOfBodies(t *testing.T) {
+	t.Parallel()
+
+	large := strings.Repeat("0123456789", 50_000)
+	address := serve(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(large) })
+	s := stream(2, 0, "/")
+	s.Order, s.Share = first(200, load.Random(1, 0)), 0.25
+	looked := 0
+	s.Look = func(_, _ int, body []byte) error {
+		if looked++; string(body) != large {
+			return errors.New("another body")
+		}
+		return nil
+	}
+	answers, err := load.Run(t.Context(), address, time.Hour, s)
+	if err == nil {
+		err = answers[0].Check()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if answers[0].Total() != 200 || looked < 30 || looked > 70 {
+		t.Errorf("of %d answers %d were looked at; want about 50 of 200", answers[0].Total(), looked)
+	}
+}
+
+func TestRunEndsWith(t *testing.T) {
+	t.Parallel()
+
 	t.Run("the caller", func(t *testing.T) {
 		t.Parallel()
 
 		ctx, cancel := context.WithCancel(t.Context())
-		asked, answer := make(chan struct{}, 2), make(chan struct{})
+		answer := make(chan struct{})
 		defer close(answer)
-		address := serve(t, func(*fasthttp.RequestCtx) { asked <- struct{}{}; <-answer })
-		go func() { <-asked; cancel() }()
-		l := load.Load{Address: address, Connections: 2, Requests: requests}
-		if _, err := l.Open(ctx, 1000, time.Hour); !errors.Is(err, context.Canceled) {
-			t.Errorf("Open: %v; want that it was cancelled", err)
+		var asked atomic.Int64
+		address := serve(t, func(*fasthttp.RequestCtx) {
+			if asked.Add(1) == 3 {
+				cancel()
+				<-answer
+			}
+		})
+		answers, err := load.Run(ctx, address, time.Hour, stream(1, 0, "/"))
+		if !errors.Is(err, context.Canceled) || answers[0].Total() != 2 || answers[0].Elapsed > time.Minute {
+			t.Errorf("Run: %d answers in %v, %v; want the two until it was cancelled", answers[0].Total(), answers[0].Elapsed, err)
 		}
 	})
-	t.Run("a connection that breaks", func(t *testing.T) {
+	t.Run("connections that always break", func(t *testing.T) {
 		t.Parallel()
 
 		address := serve(t, func(rc *fasthttp.RequestCtx) { rc.HijackSetNoResponse(true); rc.Hijack(func(net.Conn) {}) })
-		l := load.Load{Address: address, Connections: 2, Requests: requests}
-		if result, err := l.Closed(t.Context(), time.Hour); err == nil {
-			t.Errorf("Closed: %d answers; want an error", result.Latencies.TotalCount())
+		answers, err := load.Run(t.Context(), address, time.Hour, stream(1, 0, "/"))
+		if err == nil || answers[0].Wrong[load.Broken] == 0 {
+			t.Errorf("Run: %v, %v; want an error, and broken answers", answers, err)
+		}
+	})
+	t.Run("what is no address", func(t *testing.T) {
+		t.Parallel()
+
+		if _, err := load.Run(t.Context(), "localhost", time.Hour, stream(1, 0, "/")); err == nil {
+			t.Error("Run: no error")
+		}
+	})
+	t.Run("another machine", func(t *testing.T) {
+		t.Parallel()
+
+		for _, address := range []string{"192.0.2.1:80", "[2001:db8::1]:80", "0.0.0.0:80", "[::ffff:192.0.2.1]:80"} {
+			if _, err := load.Run(t.Context(), address, time.Hour, stream(1, 0, "/")); err == nil || !strings.Contains(err.Error(), "not on loopback") {
+				t.Errorf("Run to %s: %v; want that it is not on loopback", address, err)
+			}
 		}
 	})
 	t.Run("a server that is not there", func(t *testing.T) {
@@ -177,9 +317,52 @@ func TestLoadEndsWith(t *testing.T) {
 		if err := listener.Close(); err != nil {
 			t.Fatal(err)
 		}
-		l := load.Load{Address: listener.Addr().String(), Connections: 2, Requests: requests}
-		if _, err := l.Closed(t.Context(), time.Hour); err == nil {
-			t.Error("Closed: no error")
+		if _, err := load.Run(t.Context(), listener.Addr().String(), time.Hour, stream(2, 0, "/")); err == nil {
+			t.Error("Run: no error")
 		}
 	})
+}
+
+// A server may close connections as it likes, as nginx does after so many requests.
+func TestClosedConnectionsAreReplaced(t *testing.T) {
+	t.Parallel()
+
+	var mu sync.Mutex
+	var seen []uint64
+	address := serve(t, func(rc *fasthttp.RequestCtx) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(seen, rc.ConnID()) {
+			seen = append(seen, rc.ConnID())
+		}
+		rc.SetConnectionClose()
+	})
+	s := stream(2, 0, "/")
+	s.Order = first(2000, load.Random(1, 0)) // more than may fail
+	answers, err := load.Run(t.Context(), address, time.Hour, s)
+	if err == nil {
+		err = answers[0].Check()
+	}
+	if err != nil || answers[0].Total() != 2000 || len(seen) != 2000 {
+		t.Errorf("%d answers came over %d connections, %v; want 2000", answers[0].Total(), len(seen), err)
+	}
+}
+
+func TestAnswersAdd(t *testing.T) {
+	t.Parallel()
+
+	address := serve(t, func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(int(rc.Path()[1]-'0') * 100) })
+	var sum load.Answers
+	for _, path := range []string{"/2", "/4", "/2"} {
+		s := stream(1, 0, path)
+		s.Statuses, s.Order = []int{200}, first(3, load.Random(1, 0))
+		answers, err := load.Run(t.Context(), address, time.Hour, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum.Add(answers[0])
+	}
+	if sum.Total() != 9 || sum.All().TotalCount() != 9 || sum.Latencies[200].TotalCount() != 6 || sum.Wrong[load.WrongStatus] != 3 || sum.Check() == nil {
+		t.Errorf("%d answers, %d of them 200, wrong ones %v; want 9, 6 and 3", sum.Total(), sum.Latencies[200].TotalCount(), sum.Wrong)
+	}
 }

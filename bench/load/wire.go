@@ -1,96 +1,140 @@
 package load
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
+	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// wire is a connection that Go knows nothing of.
+// wire is a connection that Go knows nothing of. It has one request under way at most.
 type wire struct {
-	fd     int
-	lane   *lane
-	due    time.Duration // of the request that is under way
-	answer answer
+	fd      int
+	number  int // that the kernel reports it under
+	lane    *lane
+	request int           // that is under way, of the lane's; -1 if none is
+	due     time.Duration // when that was to be sent
+
+	buffer []byte // begins with the answer's head, and then has its body if that is kept
+	have   int    // how much of the buffer is the answer's; 0 if nothing is kept
+	head   head
+	body   int  // where it begins
+	left   int  // how much of it is still to come
+	keep   bool // all of it
+	bytes  int64
 }
 
-// dialWire connects to a server.
-func dialWire(server netip.AddrPort, l *lane) (*wire, error) {
+// firstBuffer holds the head of any answer, and most pictures.
+const firstBuffer = 16 << 10
+
+func (w *wire) dial(server netip.AddrPort) (err error) {
 	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(server.Port()), Addr: server.Addr().As16()})
 	if server.Addr().Is4() {
 		family, to = unix.AF_INET, &unix.SockaddrInet4{Port: int(server.Port()), Addr: server.Addr().As4()}
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("make a socket: %w", err)
+	if w.fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("make a socket: %w", err)
 	}
+	patience := unix.NsecToTimeval(int64(late))
 	for _, step := range []func() error{
-		func() error { return unix.Connect(fd, to) },
-		func() error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
-		func() error { return unix.SetNonblock(fd, true) },
+		func() error { return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience) },
+		func() error { return unix.Connect(w.fd, to) },
+		func() error { return unix.SetsockoptInt(w.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
+		func() error { return unix.SetNonblock(w.fd, true) },
 	} {
 		if err := step(); err != nil {
-			_ = unix.Close(fd)
-			return nil, fmt.Errorf("connect to %s: %w", server, err)
+			_ = unix.Close(w.fd)
+			return fmt.Errorf("connect to %s: %w", server, err)
 		}
 	}
-	return &wire{fd: fd, lane: l}, nil
+	return nil
 }
 
-// answer is an answer in the making: as much of HTTP as servers that are measured
-// speak.
-type answer struct {
-	head   []byte // what has come of it
-	status int    // 0 until the head is whole
-	left   int    // of the body
+// ask sends a request. Nothing else is under way, so there is room for all of it.
+func (w *wire) ask(request []byte) error {
+	w.head, w.have, w.bytes, w.keep = head{}, 0, 0, false
+	n, err := syscall.Write(w.fd, request)
+	if err == nil && n < len(request) {
+		err = errors.New("it does not fit into the socket's buffer")
+	}
+	if err != nil {
+		return fmt.Errorf("send a request: %w", err)
+	}
+	return nil
 }
 
-// add takes in what comes next of an answer, and returns its status once it is whole.
-func (a *answer) add(data []byte) (status int, err error) {
-	if a.status == 0 {
-		a.head = append(a.head, data...)
-		head, body, whole := bytes.Cut(a.head, []byte("\r\n\r\n"))
-		if !whole {
-			return 0, nil
+// faultError is an answer that does not come whole.
+type faultError struct {
+	fault Fault
+	err   error
+}
+
+func (f *faultError) Error() string { return f.err.Error() }
+
+// Faults of answers that came or ended otherwise than they said.
+var (
+	errShort = &faultError{WrongLength, errors.New("the connection ends before the body that is the answer does")}
+	errLong  = &faultError{WrongLength, errors.New("more than an answer comes")}
+	errEnded = &faultError{Broken, errors.New("the connection is closed before there is an answer")}
+	errHead  = &faultError{Broken, errors.New("there is no end to the header of the answer")}
+)
+
+// read takes in what has come and reports whether that completes the answer, or how it
+// fails.
+func (w *wire) read() (whole bool, err error) {
+	// The calls of syscall, unlike those of unix, tell the race detector what a test's
+	// server has done before.
+	n, err := syscall.Read(w.fd, w.buffer[w.have:])
+	switch {
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+		return false, nil
+	case (err != nil || n == 0) && w.head.status != 0:
+		return false, errShort
+	case err != nil:
+		return false, &faultError{Broken, fmt.Errorf("read the answer: %w", err)}
+	case n == 0:
+		return false, errEnded
+	}
+	w.bytes += int64(n)
+	if w.head.status != 0 {
+		w.left -= n
+		if w.keep {
+			w.have += n
 		}
-		if a.status, a.left, err = read(head); err != nil {
-			return 0, err
+	} else {
+		w.have += n
+		if err := w.begin(); err != nil || w.head.status == 0 {
+			return false, err
 		}
-		data, a.head = body, a.head[:0]
 	}
-	if a.left -= len(data); a.left > 0 {
-		return 0, nil
+	if w.left < 0 {
+		return false, errLong
 	}
-	if a.left < 0 {
-		return 0, fmt.Errorf("the answer is longer than it says by %d bytes", -a.left)
-	}
-	status, a.status = a.status, 0
-	return status, nil
+	return w.left == 0, nil
 }
 
-// read returns what the head of an answer says of its status and its length.
-func read(head []byte) (status, length int, err error) {
-	const version, code = "HTTP/1.1 ", "200"
-	if len(head) < len(version+code) || string(head[:len(version)]) != version {
-		return 0, 0, fmt.Errorf("%.20q begins no answer", head)
+// begin reads the head of the answer, if all of it has come.
+func (w *wire) begin() (err error) {
+	if w.head, w.body, err = parseHead(w.buffer[:w.have]); err != nil {
+		return &faultError{Broken, err}
 	}
-	if status, err = strconv.Atoi(string(head[len(version):len(version+code)])); err != nil {
-		return 0, 0, fmt.Errorf("read a status: %w", err)
+	if w.head.status == 0 {
+		if w.have == len(w.buffer) {
+			return errHead
+		}
+		return nil
 	}
-	_, rest, ok := bytes.Cut(head, []byte("\r\nContent-Length: "))
-	if !ok {
-		return status, 0, nil
+	w.left = w.body + w.head.length - w.have
+	switch w.keep = w.lane.looks(w.head.status); {
+	case !w.keep:
+		w.have = 0
+	case w.left > len(w.buffer)-w.have:
+		w.buffer = slices.Grow(w.buffer[:w.have], w.left)
+		w.buffer = w.buffer[:cap(w.buffer)]
 	}
-	digits, _, _ := bytes.Cut(rest, []byte("\r\n"))
-	if length, err = strconv.Atoi(string(digits)); err != nil {
-		return 0, 0, fmt.Errorf("read a length: %w", err)
-	}
-	if status == 304 { // tells the length of what it does not send
-		length = 0
-	}
-	return status, length, nil
+	return nil
 }
