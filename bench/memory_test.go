@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"image"
 	"image/png"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sort"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/mapping"
@@ -52,7 +51,7 @@ func BenchmarkMemory(b *testing.B) {
 	address := "http://" + edge.Address(b, "public")
 	drawPlans(b, address, hashes[0])
 
-	z := newZipf(len(hashes)*viewsOfTexture, 0.8)
+	z := newPopularity(len(hashes)*viewsOfTexture, 0.8)
 	seen, left := make([]atomic.Bool, z.n()), int64(distinct)
 	var asked, remaining atomic.Int64
 	remaining.Store(left)
@@ -175,24 +174,17 @@ func ask(b *testing.B, client *fasthttp.Client, want int, url string) bool {
 	return got == want
 }
 
-// zipf draws numbers, of which the most popular ones stand anywhere.
-type zipf struct {
-	sums    []float64
+// popularity draws numbers in Zipf order, of which the most popular ones stand
+// anywhere.
+type popularity struct {
+	ranks   load.Zipf
 	popular []int
 }
 
-func newZipf(n int, exponent float64) zipf {
-	z := zipf{sums: make([]float64, n), popular: rand.New(rand.NewPCG(2, 3)).Perm(n)}
-	sum := 0.0
-	for rank := range z.sums {
-		sum += math.Pow(float64(rank+1), -exponent)
-		z.sums[rank] = sum
-	}
-	return z
+func newPopularity(n int, exponent float64) popularity {
+	return popularity{ranks: load.NewZipf(n, exponent), popular: rand.New(rand.NewPCG(2, 3)).Perm(n)}
 }
 
-func (z zipf) n() int { return len(z.sums) }
+func (p popularity) n() int { return len(p.popular) }
 
-func (z zipf) draw(random *rand.Rand) int {
-	return z.popular[min(sort.SearchFloat64s(z.sums, random.Float64()*z.sums[z.n()-1]), z.n()-1)]
-}
+func (p popularity) draw(random *rand.Rand) int { return p.popular[p.ranks.Draw(random)] }

@@ -10,13 +10,13 @@ import (
 	"image/png"
 	"math"
 	"math/rand/v2"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
+	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/mapping"
@@ -33,19 +33,14 @@ type workload struct {
 // the trace falls into as many parts, and in each other views are popular.
 func newWorkload(views, requests int, exponent float64, shifts int) workload {
 	random := rand.New(rand.NewPCG(1, 2))
-	sums, sum := make([]float64, views), 0.0
-	for rank := range sums {
-		sum += math.Pow(float64(rank+1), -exponent)
-		sums[rank] = sum
-	}
+	ranks := load.NewZipf(views, exponent)
 	popular := random.Perm(views)
 	trace := make([]uint32, requests)
 	for i := range trace {
 		if shifts > 0 && i > 0 && i%(requests/shifts) == 0 {
 			popular = random.Perm(views)
 		}
-		rank := min(sort.SearchFloat64s(sums, random.Float64()*sum), views-1)
-		trace[i] = uint32(popular[rank])
+		trace[i] = uint32(popular[ranks.Draw(random)])
 	}
 	return workload{views: views, trace: trace}
 }
