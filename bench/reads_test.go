@@ -5,17 +5,14 @@ package bench_test
 import (
 	"bytes"
 	"fmt"
-	"net/url"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/system"
-	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
 )
 
@@ -43,7 +40,7 @@ func BenchmarkReads(b *testing.B) {
 	core.Start(b)
 	reads := userReads(core.Address(b, "public"), people)
 	send(b, reads, round) // warms up, and shows the database the query
-	rival := newPgbench(b, core.Setting("CORE_DATABASE_URL"), sessionQuery(b, core), people)
+	rival := system.NewSessionPgbench(b, core, people, connections)
 
 	b.ResetTimer()
 	var ours, theirs []float64
@@ -55,7 +52,7 @@ func BenchmarkReads(b *testing.B) {
 		cpu += core.CPU(b) - before
 		answers += result.Total()
 		ours = append(ours, result.Rate(fasthttp.StatusOK))
-		theirs = append(theirs, rival.rate(b, round))
+		theirs = append(theirs, rival.Rate(b, round))
 	}
 	reads.Rate = openShare * median(ours)
 	waits := send(b, reads, openFor)
@@ -132,33 +129,8 @@ func BenchmarkLimits(b *testing.B) {
 func newCore(b *testing.B) *system.Process {
 	b.Helper()
 	core := system.NewCore(b, objects.Config{URL: "file://" + b.TempDir()})
-	database, err := url.Parse(core.Setting("CORE_DATABASE_URL"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	query := database.Query()
-	query.Set("application_name", "core of "+query.Get("search_path"))
-	database.RawQuery = query.Encode()
-	core.Set("CORE_DATABASE_URL", database.String())
+	core.NameConnections(b)
 	return core
-}
-
-const selectSessionQueries = `
-	SELECT DISTINCT query FROM pg_stat_activity
-	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()
-		AND query ~ '^\s*SELECT.*\msession_tokens\M'`
-
-// sessionQuery returns the query by which a core that was just asked for nothing
-// else looks sessions up, as the database has received it.
-func sessionQuery(b *testing.B, core *system.Process) string {
-	b.Helper()
-	conn := postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL"))
-	rows, _ := conn.Query(b.Context(), selectSessionQueries) // CollectExactlyOneRow reports the error
-	sql, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
-	if err != nil {
-		b.Fatalf("find core's session query: %v", err)
-	}
-	return sql
 }
 
 // target is what a server is asked for, and where.

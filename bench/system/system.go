@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +84,20 @@ func NewCoreOn(tb testing.TB, files objects.Config, database string) *Process {
 	setFiles(core, "CORE_OBJECTS_", files)
 	core.Run(tb, "migrate")
 	return core
+}
+
+// NameConnections has the connections of a core that has not started, and of whoever
+// uses its setting, bear a name by which they can be told from others.
+func (p *Process) NameConnections(tb testing.TB) {
+	tb.Helper()
+	database, err := url.Parse(p.Setting("CORE_DATABASE_URL"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	query := database.Query()
+	query.Set("application_name", "core of "+query.Get("search_path"))
+	database.RawQuery = query.Encode()
+	p.Set("CORE_DATABASE_URL", database.String())
 }
 
 // NewEdge returns an edge of a running core that has not started.
