@@ -10,10 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/bench/rivals"
-	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/bench/town"
 )
 
 // The bare server is this program, so the test binary must be it.
@@ -30,12 +28,12 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 
 	var out strings.Builder
-	urls := patterns() + 1 // of two residents
-	if err := run([]string{"-edge", edge(t), "-urls", fmt.Sprint(urls), "-rounds", "6", "-seconds", "0.01"}, &out); err != nil {
+	urls := town.Patterns() + 1 // of two residents
+	if err := run([]string{"-edge", edge(t), "-urls", fmt.Sprint(urls), "-rounds", "6", "-seconds", "0.05"}, &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("%d addresses of %d patterns and 2 residents, all of them hits", urls, patterns()),
+		fmt.Sprintf("%d addresses of %d patterns and 2 residents, all of them hits", urls, town.Patterns()),
 		"\nFull answers:\n", "\nNot modified:\n", "\n| 6 | ", "\n| median | ", "\n| of bare's | ", "of 6 ratios in their order, number 1 from either end",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -68,22 +66,13 @@ func TestCachesInFront(t *testing.T) {
 
 	b := bench{place: rivals.Place{Work: t.TempDir()}}
 	t.Cleanup(b.close)
-	textures := filepath.Join(b.place.Work, "textures")
-	residents, leads, err := settle(t.Context(), textures, 1)
-	if err != nil {
+	var err error
+	if b.town, err = town.Open(t.Context(), b.place, edge(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	b.core.leads = leads
-	url, server, err := b.core.serve()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.closers = append(b.closers, func() { _ = server.Close() })
-	if err := b.add(startEdge(t.Context(), b.place, edge(t), textures, url)); err != nil {
-		t.Fatal(err)
-	}
-	behind := b.servers[0]
-	if b.record, err = rivals.RecordHits(t.Context(), behind, addresses(patterns(), residents)); err != nil {
+	b.closers = append(b.closers, b.town.Close)
+	behind := b.town.Edge
+	if b.record, err = rivals.RecordHits(t.Context(), behind, b.town.Addresses(town.Patterns())); err != nil {
 		t.Fatal(err)
 	}
 	for _, start := range []func(context.Context, rivals.Place, string, int64) (*rivals.Server, error){rivals.StartNginxCache, rivals.StartVarnish} {
@@ -94,7 +83,7 @@ func TestCachesInFront(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	caches := b.servers[1:]
+	caches := b.servers
 	if len(caches) == 0 {
 		t.Skip("no cache is installed")
 	}
@@ -118,50 +107,5 @@ func TestRunRefuses(t *testing.T) {
 		if err := run(strings.Fields(args), new(strings.Builder)); err == nil {
 			t.Errorf("run %s: no error", args)
 		}
-	}
-}
-
-func TestAddresses(t *testing.T) {
-	t.Parallel()
-
-	residents, leads, err := settle(t.Context(), t.TempDir(), 80)
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := 79*patterns() + 1
-	list := addresses(count, residents)
-	known := map[string]bool{}
-	for _, address := range list {
-		known[address] = true
-		if strings.ContainsAny(address, "{}") {
-			t.Fatalf("%s leads nowhere", address)
-		}
-	}
-	if len(known) != count {
-		t.Errorf("%d of %d addresses differ", len(known), count)
-	}
-	for _, want := range []string{
-		"/avatar/player/Player_80", "/avatar/player/Player_1?png&size=64", "/avatar/user/79.png?size=64&3d", "/avatar/1",
-		"/preview/hash/" + residents[5].worn.Hash.String(),
-	} {
-		if !known[want] {
-			t.Errorf("%s is not among them", want)
-		}
-	}
-
-	files := map[string]bool{}
-	for i := range residents {
-		r := &residents[i]
-		files[r.worn.Hash.String()] = true
-		for _, key := range []mapping.Key{
-			mapping.Name(r.name), mapping.UUID(r.uuid), mapping.UID(r.id()), mapping.TID(r.id()), mapping.Hash(r.worn.Hash),
-		} {
-			if cmp.Equal(leads[key], mapping.Mapping{}) {
-				t.Errorf("%s leads nowhere", key)
-			}
-		}
-	}
-	if len(files) != len(residents) {
-		t.Errorf("%d residents have %d different textures", len(residents), len(files))
 	}
 }

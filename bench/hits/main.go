@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
@@ -24,6 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/bench/town"
 )
 
 // connections is how many keep-alive connections the load has.
@@ -99,7 +99,7 @@ type bench struct {
 	each    time.Duration
 	out     io.Writer
 
-	core    core
+	town    *town.Town
 	closers []func()
 	record  *rivals.Record
 	servers []*rivals.Server // the edge first
@@ -123,26 +123,19 @@ func (b *bench) add(s *rivals.Server, err error) error {
 
 // open starts everything, and makes sure that all servers say the same.
 func (b *bench) open(ctx context.Context, binary string, urls int) error {
-	textures := filepath.Join(b.place.Work, "textures")
-	residents, leads, err := settle(ctx, textures, (urls+patterns()-1)/patterns())
-	if err != nil {
+	residents := town.ResidentsOf(urls)
+	var err error
+	if b.town, err = town.Open(ctx, b.place, binary, residents); err != nil {
 		return err
 	}
-	b.core.leads = leads
-	url, server, err := b.core.serve()
-	if err != nil {
-		return err
-	}
-	b.closers = append(b.closers, func() { _ = server.Close() })
-	if err := b.add(startEdge(ctx, b.place, binary, textures, url)); err != nil {
-		return err
-	}
-	if b.record, err = rivals.RecordHits(ctx, b.servers[0], addresses(urls, residents)); err != nil {
+	b.closers = append(b.closers, b.town.Close)
+	b.servers = append(b.servers, b.town.Edge)
+	if b.record, err = rivals.RecordHits(ctx, b.town.Edge, b.town.Addresses(urls)); err != nil {
 		return err
 	}
 	total, different := sizes(b.record)
 	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d residents, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
-		urls, patterns(), len(residents), len(b.record.Bodies), different/(1<<20), total/float64(urls))
+		urls, town.Patterns(), residents, len(b.record.Bodies), different/(1<<20), total/float64(urls))
 
 	if err := b.add(rivals.StartBare(ctx, b.place, b.record)); err != nil {
 		return err
@@ -188,7 +181,7 @@ func (b *bench) openNginx(ctx context.Context) error {
 
 // run measures full answers and then those that say not modified.
 func (b *bench) run(ctx context.Context) error {
-	asked := b.core.asked.Load()
+	asked := b.town.Asked()
 	for _, unmodified := range []bool{false, true} {
 		loads := make([]target, len(b.servers))
 		for i, s := range b.servers {
@@ -205,7 +198,7 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if asked = b.core.asked.Load() - asked; asked > 0 {
+	if asked = b.town.Asked() - asked; asked > 0 {
 		fmt.Fprintf(b.out, "\nThe edge asked core for %d mappings meanwhile, as it had not heard of it for a second, so not all answers were hits.\n", asked)
 	}
 	return nil

@@ -43,5 +43,5 @@ func StartNginxCache(ctx context.Context, place Place, upstream string, bytes in
 	if err != nil {
 		return nil, err
 	}
-	return (&Server{Name: name, Version: version, Process: p, Address: address}).listening(ctx)
+	return (&Server{Name: name, Version: version, Process: p, Address: address, OwnTags: true}).listening(ctx)
 }

@@ -41,7 +41,8 @@ type Server struct {
 	// Address is the host and port where requests go; Conditional, where those go
 	// that name an entity tag. Mostly they are the same.
 	Address, Conditional string
-	// OwnTags says that its entity tags are not the edge's.
+	// OwnTags says that its entity tags are not the edge's, or that it has headers of
+	// its own.
 	OwnTags bool
 	*Process
 

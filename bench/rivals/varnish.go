@@ -53,5 +53,5 @@ func StartVarnish(ctx context.Context, place Place, upstream string, bytes int64
 	if err != nil {
 		return nil, err
 	}
-	return (&Server{Name: "Varnish", Version: version, Process: p, Address: address}).listening(ctx)
+	return (&Server{Name: "Varnish", Version: version, Process: p, Address: address, OwnTags: true}).listening(ctx)
 }

@@ -1,4 +1,4 @@
-package main
+package town
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ type core struct {
 	asked atomic.Int64 // for how many keys
 }
 
-var position = mapping.Position{Epoch: "hits", Revision: 1}
+var position = mapping.Position{Epoch: "town", Revision: 1}
 
 // serve answers edges at a free port until what it returns is closed.
 func (c *core) serve() (url string, server *http.Server, err error) {

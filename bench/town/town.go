@@ -1,4 +1,7 @@
-package main
+// Package town is a made-up site: residents, each a user with a player who wears a skin
+// and a cape, behind an edge with its defaults and a stand-in for core that answers in no
+// time and never changes. What is measured there is the edge.
+package town
 
 import (
 	"bytes"
@@ -6,10 +9,13 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -45,10 +51,71 @@ type resident struct {
 // id is the number of a resident's player, user and texture.
 func (r *resident) id() int64 { return r.worn.TID }
 
-// addresses returns so many different addresses, each of a resident, of whom there
-// are as few as possible.
+// Town is a town with its edge.
+type Town struct {
+	Edge *rivals.Server
+
+	residents []resident
+	core      core
+	closers   []func()
+}
+
+// Open has so many residents move in, with their textures in the place's directory, and
+// starts the edge of a program.
+func Open(ctx context.Context, place rivals.Place, program string, residents int) (t *Town, err error) {
+	t = new(Town)
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	textures := Textures(place)
+	if t.residents, t.core.leads, err = settle(ctx, textures, residents); err != nil {
+		return nil, err
+	}
+	url, server, err := t.core.serve()
+	if err != nil {
+		return nil, err
+	}
+	t.closers = append(t.closers, func() { _ = server.Close() })
+	if t.Edge, err = startEdge(ctx, place, program, textures, url); err != nil {
+		return nil, err
+	}
+	t.closers = append(t.closers, t.Edge.Stop)
+	return t, nil
+}
+
+// Textures returns the directory in which a town keeps its textures.
+func Textures(place rivals.Place) string { return filepath.Join(place.Work, "textures") }
+
+// Close stops what Open has started.
+func (t *Town) Close() {
+	for _, closer := range slices.Backward(t.closers) {
+		closer()
+	}
+}
+
+// Asked returns for how many keys the edge has asked core.
+func (t *Town) Asked() int64 { return t.core.asked.Load() }
+
+// Skins returns the hashes of the residents' skins, all of them different.
+func (t *Town) Skins() []skin.Hash {
+	hashes := make([]skin.Hash, len(t.residents))
+	for i := range t.residents {
+		hashes[i] = t.residents[i].worn.Hash
+	}
+	return hashes
+}
+
+// Addresses returns so many different addresses, each of a resident, of whom there are
+// as few as possible, and no more than ResidentsOf.
+func (t *Town) Addresses(count int) []string { return addresses(count, t.residents) }
+
+// ResidentsOf returns how many residents it takes to have so many addresses.
+func ResidentsOf(addresses int) int { return (addresses + Patterns() - 1) / Patterns() }
+
 func addresses(count int, residents []resident) []string {
-	all := make([]string, 0, count+patterns())
+	all := make([]string, 0, count+Patterns())
 	for i := range residents {
 		r := &residents[i]
 		id := strconv.FormatInt(r.id(), 10)
@@ -64,8 +131,8 @@ func addresses(count int, residents []resident) []string {
 	return all[:count]
 }
 
-// patterns returns how many addresses each resident has.
-func patterns() (n int) {
+// Patterns returns how many addresses each resident has.
+func Patterns() (n int) {
 	for _, group := range mix {
 		n += len(group.paths) * len(group.endings)
 	}

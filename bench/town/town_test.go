@@ -1,0 +1,55 @@
+package town
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+
+	residents, leads, err := settle(t.Context(), t.TempDir(), 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 79*Patterns() + 1
+	list := addresses(count, residents)
+	known := map[string]bool{}
+	for _, address := range list {
+		known[address] = true
+		if strings.ContainsAny(address, "{}") {
+			t.Fatalf("%s leads nowhere", address)
+		}
+	}
+	if len(known) != count {
+		t.Errorf("%d of %d addresses differ", len(known), count)
+	}
+	for _, want := range []string{
+		"/avatar/player/Player_80", "/avatar/player/Player_1?png&size=64", "/avatar/user/79.png?size=64&3d", "/avatar/1",
+		"/preview/hash/" + residents[5].worn.Hash.String(),
+	} {
+		if !known[want] {
+			t.Errorf("%s is not among them", want)
+		}
+	}
+
+	files := map[string]bool{}
+	for i := range residents {
+		r := &residents[i]
+		files[r.worn.Hash.String()] = true
+		for _, key := range []mapping.Key{
+			mapping.Name(r.name), mapping.UUID(r.uuid), mapping.UID(r.id()), mapping.TID(r.id()), mapping.Hash(r.worn.Hash),
+		} {
+			if cmp.Equal(leads[key], mapping.Mapping{}) {
+				t.Errorf("%s leads nowhere", key)
+			}
+		}
+	}
+	if len(files) != len(residents) {
+		t.Errorf("%d residents have %d different textures", len(residents), len(files))
+	}
+}
