@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint fuzz build bench bench-compare bench-chaos bench-flood bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed gallery clean
+.PHONY: help run test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -21,8 +21,11 @@ fuzz: ## Fuzz uploads for a minute; ARGS='-fuzztime 1h' for longer
 build: ## Build core and edge into .dev/bin
 	@deploy/dev/build
 
-bench: ## Run the Go benchmarks; ARGS as for test
+bench: ## Measure beside what else does the work; QUICK=1 to see whether all runs; ARGS='-only hot'
 	@deploy/dev/bench $(ARGS)
+
+bench-go: ## Run the Go benchmarks; ARGS as for test
+	@deploy/dev/bench-go $(ARGS)
 
 bench-compare: ## Compare the code's Go benchmarks at BASE=<rev> and here; ARGS='-bench Hit ./edge/...'
 	@deploy/dev/bench-compare "$(BASE)" $(ARGS)

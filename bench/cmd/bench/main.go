@@ -1,0 +1,81 @@
+// Command bench measures Veneer beside what people would otherwise use, and writes what
+// comes of it: everything as JSON, a table and plots.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/bench/side"
+	"github.com/veneer-skins/veneer/bench/system"
+)
+
+func main() {
+	if asked, err := rivals.Serve(os.Args[1:]); asked {
+		end(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	end(err)
+}
+
+func end(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	options := side.Options{Out: out}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&options.Edge, "edge", ".dev/bin/edge", "path of the edge's program")
+	flags.StringVar(&options.Modules, "modules", ".dev/rivals-sharp", "directory of sharp's modules of Node, which are installed there if they are not")
+	flags.StringVar(&options.Only, "only", "", "the name of the only scenario")
+	flags.BoolVar(&options.Quick, "quick", false, "only see whether everything runs; claims no figures")
+	commit := flags.String("commit", "", "the commit that is measured")
+	results := flags.String("results", "bench/results", "where to write the results")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	began := time.Now()
+	machine, err := report.ThisMachine()
+	if err != nil {
+		return err
+	}
+	if err := rivals.InstallSharp(ctx, options.Modules, io.Discard); err != nil {
+		if _, missing := errors.AsType[*rivals.MissingError](err); !missing {
+			return err
+		}
+	}
+	var r *report.Run
+	if err := system.Main(ctx, func(tb testing.TB) {
+		tb.Helper()
+		options.TB = tb
+		var err error
+		if r, err = side.Run(tb.Context(), options); err != nil {
+			tb.Fatal(err)
+		}
+	}); err != nil {
+		return err
+	}
+	r.Date, r.Commit, r.Machine = began.UTC(), *commit, machine
+	folder, err := r.Write(*results)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s in %.0f s\n\n", folder, time.Since(began).Seconds())
+	return r.WriteTable(out)
+}

@@ -1,0 +1,141 @@
+package side
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/rivals"
+)
+
+// What a mixed day is made of, in shares of its requests; the rest are hits.
+const (
+	dayUnmodified = 0.05
+	dayCold       = 0.04
+	dayAPI        = 0.01
+
+	dayEach  = 4 * time.Second // at each rate
+	dayLimit = 10 * time.Millisecond
+	// dayConnections is how many requests can be under way.
+	dayConnections = 256
+)
+
+// dayRates are the rates, in requests a second, up to the one at which the p99 passes
+// dayLimit.
+var dayRates = []float64{1000, 2000, 4000, 8000, 12_000, 16_000, 24_000, 32_000, 48_000, 64_000, 96_000}
+
+// day measures how latency grows with the rate of a mixed day: the edge, and caches in
+// front of it; the API goes to core beside them.
+func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
+	fmt.Fprint(s.Out, "==> mixed day … ")
+	began := time.Now()
+	subjects, err := s.answer(ctx, asked{})
+	if err != nil {
+		return nil, err
+	}
+	site, err := s.found()
+	if err != nil {
+		return nil, err
+	}
+	var curves []report.Curve
+	for _, who := range subjects {
+		server := s.servers[who.name]
+		switch {
+		case who.name == "Veneer":
+			server = s.town.Edge
+		case server == nil || server.Conditional != server.Address: // it has answers, but cannot draw
+			continue
+		}
+		curve := report.Curve{Name: who.name}
+		for _, rate := range dayRates {
+			point, ok, err := s.rate(ctx, site, server, rate)
+			if err != nil {
+				return nil, fmt.Errorf("%s at %.0f/s: %w", who.name, rate, err)
+			}
+			if !ok {
+				break
+			}
+			curve.Points = append(curve.Points, point)
+			if s.Quick || point.P99 > float64(dayLimit)/1e6 {
+				break
+			}
+		}
+		curves = append(curves, curve)
+		fmt.Fprintf(s.Out, "%s, ", who.name)
+	}
+	fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
+	return curves, nil
+}
+
+// rate measures one rate. It is not ok if the server refuses something.
+func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64) (point report.Point, ok bool, err error) {
+	images := s.mixed(server)
+	images.Rate = rate * (1 - dayAPI)
+	api := &load.Stream{Connections: connections, Rate: rate * dayAPI, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), 1)}
+	for _, p := range t.people {
+		api.Requests = append(api.Requests, bearing(p, "GET", "/api/user", "", nil))
+	}
+	var got [2][]load.Answers
+	var both errgroup.Group
+	for i, target := range []struct {
+		address string
+		*load.Stream
+	}{{server.Address, images}, {t.api, api}} {
+		both.Go(func() error {
+			unpin, err := load.Pin(s.loadCPU)
+			if err != nil {
+				return err
+			}
+			defer unpin()
+			got[i], err = load.Run(ctx, target.address, s.each(dayEach), target.Stream)
+			return err
+		})
+	}
+	if err := both.Wait(); err != nil {
+		return point, false, err
+	}
+	all := got[0][0]
+	all.Add(got[1][0])
+	latencies := all.All()
+	of := func(percent float64) float64 { return float64(latencies.ValueAtPercentile(percent)) / 1e6 }
+	return report.Point{Rate: rate, P50: of(50), P99: of(99), P999: of(99.9)}, all.Check() == nil, nil
+}
+
+// mixed returns a day's requests for images: known answers, those that the client has,
+// and pictures that nobody has asked for.
+func (s *stage) mixed(server *rivals.Server) *load.Stream {
+	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
+	tags, n := s.tags[server], len(s.record.Full)
+	for _, conditional := range []bool{false, true} {
+		for i := range s.record.Full {
+			condition := ""
+			if conditional {
+				condition = "If-None-Match: " + tags[i] + "\r\n"
+			}
+			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(&s.record.Full[i]), condition))
+		}
+	}
+	skins, random, next := s.town.Skins(), rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
+	cold := len(stream.Requests)
+	stream.Requests = append(stream.Requests, nil)
+	stream.Order = func() int {
+		switch draw := random.Float64() * (1 - dayAPI); {
+		case draw < dayCold:
+			s.coldSeen++
+			// Sent before the next one is drawn.
+			stream.Requests[cold] = fmt.Appendf(nil, "GET /avatar/hash/%s?size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[s.coldSeen%len(skins)], coldStep*(1+s.coldSeen/len(skins)%32))
+			return cold
+		case draw < dayCold+dayUnmodified:
+			return n + next()
+		default:
+			return next()
+		}
+	}
+	return stream
+}

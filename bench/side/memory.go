@@ -1,0 +1,199 @@
+package side
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/rivals"
+)
+
+const (
+	// connections is how many keep-alive connections ask for what is in memory.
+	connections = 32
+	// popularity is the exponent of Zipf's law, about that of players' names.
+	popularity = 0.9
+	// answersRounds is how many rounds there are, each of answersEach for every server.
+	answersRounds = 20
+	answersEach   = 400 * time.Millisecond
+)
+
+// fromMemory returns the scenarios in which the answers are known: of the edge and of
+// servers that hold the same ones.
+func fromMemory() []scenario {
+	of := func(name, measures string, asked asked) scenario {
+		return scenario{
+			name: name, measures: measures, unit: "answers/s", moreIsBetter: true, rounds: answersRounds,
+			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.answer(ctx, asked) },
+		}
+	}
+	return []scenario{
+		of("hot", "One picture that is in memory, asked for over 32 connections.", asked{
+			pick: func(target string) bool { return strings.HasPrefix(target, "/avatar/player/") }, most: 1,
+		}),
+		of("warm", "100,000 addresses of all routes in Zipf order, all in memory.", asked{zipf: true}),
+		of("revalidation", "The same addresses by clients that have the answer: 304.", asked{zipf: true, conditional: true}),
+		of("raw textures", "Texture files as they are stored, all in memory.", asked{
+			pick: func(target string) bool { return strings.HasPrefix(target, "/textures/") },
+		}),
+	}
+}
+
+// asked is what servers are asked for.
+type asked struct {
+	pick        func(target string) bool // of the addresses; nil: all
+	most        int                      // addresses; 0: any number
+	zipf        bool                     // or all the same
+	conditional bool
+}
+
+// answer opens the servers that answer from memory.
+func (s *stage) answer(ctx context.Context, what asked) ([]subject, error) {
+	if err := s.settle(ctx); err != nil {
+		return nil, err
+	}
+	open, err := rivals.MayOpen()
+	if err != nil {
+		return nil, err
+	}
+	edge := s.town.Edge
+	s.tags[edge] = s.record.Tags()
+	subjects := []subject{{name: "Veneer", measure: s.answers(edge, what)}}
+	for _, rival := range []struct {
+		name string
+		open func(place rivals.Place) (*rivals.Server, error)
+	}{
+		{"bare fasthttp", func(place rivals.Place) (*rivals.Server, error) {
+			return s.checked(ctx)(rivals.StartBare(ctx, place, s.record))
+		}},
+		{"nginx, files", func(place rivals.Place) (*rivals.Server, error) {
+			if err := rivals.WriteFiles(place.Work, s.record); err != nil {
+				return nil, err
+			}
+			s.tell("files that nginx may keep open", open)
+			return s.checked(ctx)(rivals.StartNginx(ctx, place, place.Work, rivals.ByAddress, open, s.record))
+		}},
+		{"nginx's cache before Veneer", func(place rivals.Place) (*rivals.Server, error) {
+			return s.checked(ctx)(rivals.StartNginxCache(ctx, place, edge.Address, cacheBytes))
+		}},
+		{"Varnish before Veneer", func(place rivals.Place) (*rivals.Server, error) {
+			return s.checked(ctx)(rivals.StartVarnish(ctx, place, edge.Address, cacheBytes))
+		}},
+	} {
+		server, err := s.start(rival.name, rival.open)
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, s.subject(rival.name, server, func(server *rivals.Server) func(context.Context, int) (outcome, error) {
+			return s.answers(server, what)
+		}))
+	}
+	return subjects, nil
+}
+
+// checked returns a server once it has answered everything as the edge does. A cache has
+// asked the edge for everything then.
+func (s *stage) checked(ctx context.Context) func(server *rivals.Server, err error) (*rivals.Server, error) {
+	return func(server *rivals.Server, err error) (*rivals.Server, error) {
+		if err != nil {
+			return nil, err
+		}
+		tags, err := server.Check(ctx, s.record)
+		if err != nil {
+			server.Stop()
+			return nil, err
+		}
+		s.tags[server] = tags
+		return server, nil
+	}
+}
+
+// answers returns the measuring of a server that has the answers.
+func (s *stage) answers(server *rivals.Server, what asked) func(context.Context, int) (outcome, error) {
+	address, all := server.Address, s.record.Full
+	if what.conditional {
+		address, all = server.Conditional, s.record.Unmodified
+	}
+	stream := &load.Stream{Connections: connections, Statuses: []int{all[0].Status}}
+	tags := s.tags[server]
+	for i := range all {
+		a := &all[i]
+		if what.pick != nil && !what.pick(a.Target) {
+			continue
+		}
+		if what.most > 0 && len(stream.Requests) == what.most {
+			break
+		}
+		condition := ""
+		if what.conditional {
+			condition = "If-None-Match: " + tags[i] + "\r\n"
+		}
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(a), condition))
+		stream.Lengths = append(stream.Lengths, len(s.record.Body(a)))
+	}
+	each, order := s.each(answersEach), orders(len(stream.Requests), what.zipf)
+	return func(ctx context.Context, round int) (outcome, error) {
+		stream.Order = order(round)
+		return s.closed(ctx, server, address, each, stream)
+	}
+}
+
+// orders returns how n requests are drawn in a round, the same for all servers. In Zipf
+// order the most popular ones are any of them.
+func orders(n int, zipf bool) func(round int) func() int {
+	if !zipf {
+		return func(round int) func() int { return load.Random(n, uint64(round)) }
+	}
+	drawn := load.NewZipf(n, popularity)
+	places := rand.New(rand.NewPCG(1, uint64(n))).Perm(n)
+	return func(round int) func() int {
+		random := rand.New(rand.NewPCG(2, uint64(round)))
+		// Drawn ahead: a search among a hundred thousand costs as much as an answer.
+		const ahead = 1 << 17
+		list := make([]int32, ahead)
+		for i := range list {
+			list[i] = int32(places[drawn.Draw(random)])
+		}
+		next := 0
+		return func() int {
+			i := list[next%ahead]
+			next++
+			return int(i)
+		}
+	}
+}
+
+// closed asks a server as fast as it answers, and tells the rate, the latencies, and the
+// server's processor time for each answer.
+func (s *stage) closed(ctx context.Context, server *rivals.Server, address string, each time.Duration, stream *load.Stream) (outcome, error) {
+	unpin, err := load.Pin(s.loadCPU)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer unpin()
+	before, err := server.ProcessorTime()
+	if err != nil {
+		return outcome{}, err
+	}
+	got, err := load.Run(ctx, address, each, stream)
+	if err == nil {
+		err = got[0].Check()
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	after, err := server.ProcessorTime()
+	if err != nil {
+		return outcome{}, err
+	}
+	answers := &got[0]
+	latencies, total := answers.All(), float64(answers.Total())
+	return outcome{total / answers.Elapsed.Seconds(), []figureOf{
+		{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
+		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
+		{"processor time", "µs/answer", float64(after-before) / 1e3 / total},
+	}}, nil
+}

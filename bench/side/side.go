@@ -1,0 +1,140 @@
+// Package side measures Veneer beside what people would otherwise use: each scenario is
+// one kind of work, done by all subjects in turns on the same machine.
+package side
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/report"
+)
+
+// Options say what is measured and with what.
+type Options struct {
+	Edge    string // path of the edge's program
+	Modules string // directory of the modules of Node, in which sharp may be installed
+	Only    string // the name of the only scenario; empty for all
+	Quick   bool   // only sees whether everything runs
+	Out     io.Writer
+	TB      testing.TB // of system.Main
+}
+
+// scenario is one kind of work.
+type scenario struct {
+	name, measures, unit string
+	moreIsBetter         bool
+	rounds               int
+	// open makes the subjects ready, Veneer first. What it starts is closed with
+	// the stage.
+	open func(s *stage, ctx context.Context) ([]subject, error) //nolint:revive // so that methods of stage are such functions
+}
+
+// subject does the work of a scenario, or says why not, as in report.Subject.
+type subject struct {
+	name, version, missing, cannot string
+	// measure does the work of a round.
+	measure func(ctx context.Context, round int) (outcome, error)
+}
+
+// outcome is the figure of a round, and what else was measured in it, always the same
+// things.
+type outcome struct {
+	figure float64
+	more   []figureOf
+}
+
+// figureOf is one figure of a round for report.Figure.
+type figureOf struct {
+	name, unit string
+	value      float64
+}
+
+// Run measures all scenarios. The date, the commit and the machine are the caller's to
+// tell.
+func Run(ctx context.Context, options Options) (*report.Run, error) {
+	s, err := openStage(options)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	result := &report.Run{Quick: options.Quick}
+	known := false
+	for _, next := range scenarios() {
+		if options.Only != "" && options.Only != next.name {
+			continue
+		}
+		known = true
+		measured, err := s.run(ctx, next)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", next.name, err)
+		}
+		result.Scenarios = append(result.Scenarios, *measured)
+	}
+	if options.Only == "" || options.Only == "mixed day" {
+		known = true
+		if result.Latency, err = s.day(ctx); err != nil {
+			return nil, fmt.Errorf("mixed day: %w", err)
+		}
+	}
+	if !known {
+		return nil, fmt.Errorf("there is no scenario %q", options.Only)
+	}
+	result.Programs, err = s.programs(ctx)
+	result.Settings = s.settings
+	return result, err
+}
+
+// scenarios returns all, in the order in which they are run.
+func scenarios() []scenario { return slices.Concat(fromMemory(), drawn(), onSite()) }
+
+// run runs one scenario: its subjects take turns, in every other round in the opposite
+// order.
+func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) {
+	began := time.Now()
+	fmt.Fprintf(s.Out, "==> %s … ", sc.name)
+	subjects, err := sc.open(s, ctx)
+	if err != nil {
+		return nil, err
+	}
+	measured := &report.Scenario{Name: sc.name, Measures: sc.measures, Unit: sc.unit, MoreIsBetter: sc.moreIsBetter}
+	for _, who := range subjects {
+		measured.Subjects = append(measured.Subjects, report.Subject{Name: who.name, Version: who.version, Missing: who.missing, Cannot: who.cannot})
+	}
+	rounds := sc.rounds
+	if s.Quick {
+		rounds = 1
+	}
+	for round := range rounds {
+		for turn := range subjects {
+			i := turn
+			if round%2 == 1 {
+				i = len(subjects) - 1 - turn
+			}
+			if subjects[i].measure == nil {
+				continue
+			}
+			out, err := subjects[i].measure(ctx, round)
+			if err != nil {
+				return nil, fmt.Errorf("%s, round %d: %w", subjects[i].name, round+1, err)
+			}
+			add(&measured.Subjects[i], out)
+		}
+		fmt.Fprintf(s.Out, "\r==> %s … %d of %d rounds", sc.name, round+1, rounds)
+	}
+	fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
+	return measured, nil
+}
+
+func add(to *report.Subject, out outcome) {
+	to.Rounds = append(to.Rounds, out.figure)
+	for i, f := range out.more {
+		if i == len(to.Figures) {
+			to.Figures = append(to.Figures, report.Figure{Name: f.name, Unit: f.unit})
+		}
+		to.Figures[i].Rounds = append(to.Figures[i].Rounds, f.value)
+	}
+}

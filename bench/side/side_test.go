@@ -1,0 +1,72 @@
+package side
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/bench/report"
+)
+
+// Subjects take turns, and those that cannot take part say why.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	var turns []string
+	does := func(name string, figure float64) subject {
+		return subject{name: name, measure: func(_ context.Context, round int) (outcome, error) {
+			turns = append(turns, fmt.Sprint(name, round))
+			return outcome{figure, []figureOf{{"p99", "ms", 10 * figure}}}, nil
+		}}
+	}
+	s := &stage{Options: Options{Out: new(strings.Builder)}}
+	got, err := s.run(t.Context(), scenario{
+		name: "work", measures: "Nothing.", unit: "ms", rounds: 3,
+		open: func(*stage, context.Context) ([]subject, error) {
+			return []subject{does("a", 1), {name: "b", missing: "it is nowhere"}, does("c", 2), {name: "d", cannot: "it is a stone"}}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2"}; !slices.Equal(turns, want) {
+		t.Errorf("turns: %v; want %v", turns, want)
+	}
+	want := &report.Scenario{Name: "work", Measures: "Nothing.", Unit: "ms", Subjects: []report.Subject{
+		{Name: "a", Rounds: []float64{1, 1, 1}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{10, 10, 10}}}},
+		{Name: "b", Missing: "it is nowhere"},
+		{Name: "c", Rounds: []float64{2, 2, 2}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{20, 20, 20}}}},
+		{Name: "d", Cannot: "it is a stone"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the scenario (-want +got):\n%s", diff)
+	}
+}
+
+// All servers are asked for the same in a round, and in Zipf order for some far more
+// often than for others.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	const n, draws = 1000, 100_000
+	draw := func(order func() int) (counts [n]int) {
+		for range draws {
+			counts[order()]++
+		}
+		return counts
+	}
+	zipf, even := orders(n, true), orders(n, false)
+	first := draw(zipf(1))
+	if again, other := draw(zipf(1)), draw(zipf(2)); first != again || first == other {
+		t.Error("a round is to have an order of its own, the same for all")
+	}
+	most, mean := slices.Max(first[:]), draws/n
+	if most < 50*mean || first[0] == most {
+		t.Errorf("the most popular of %d is drawn %d times, and the first %d times", n, most, first[0])
+	}
+	if counts := draw(even(1)); slices.Max(counts[:]) > 2*mean {
+		t.Errorf("one of %d is drawn %d times; want about %d", n, slices.Max(counts[:]), mean)
+	}
+}

@@ -1,0 +1,433 @@
+package side
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"mime/multipart"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/valyala/fasthttp"
+	"golang.org/x/crypto/argon2"
+
+	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+const (
+	people     = 2000 // who are signed in, each with a player
+	password   = "a password of many"
+	siteRounds = 11
+	siteEach   = 1500 * time.Millisecond
+	newsRounds = 11
+	newsEach   = 20 // changes in a round
+)
+
+// site is the real programs: core with its database, and an edge. Core and the edge share
+// the processor of the servers; the database has all.
+type site struct {
+	core, edge  *system.Process
+	api, images string // addresses
+	people      []system.Person
+	pids        []int64
+	tids        [4]int64
+	tags        [4]string // of the pictures of those textures
+}
+
+// onSite returns the scenarios of the whole.
+func onSite() []scenario {
+	return []scenario{
+		{
+			name: "API read", measures: "GET /api/user of 2,000 users over 32 connections, beside the query that it makes.", unit: "answers/s",
+			moreIsBetter: true, rounds: siteRounds, open: (*stage).reads,
+		},
+		{
+			name: "API write", measures: "What a player wears is changed, over 32 connections, beside the bare update.", unit: "writes/s",
+			moreIsBetter: true, rounds: siteRounds, open: (*stage).writes,
+		},
+		{
+			name: "sign-in", measures: "Log-ins over 8 connections, beside the hash of the password alone.", unit: "log-ins/s",
+			moreIsBetter: true, rounds: siteRounds, open: (*stage).logIns,
+		},
+		{
+			name: "upload", measures: "New skins of 64 by 64 over 8 connections, beside decoding, encoding and writing a file.", unit: "uploads/s",
+			moreIsBetter: true, rounds: siteRounds, open: (*stage).uploads,
+		},
+		{
+			name: "freshness", measures: "From the request of a change until an edge shows it, beside PostgreSQL's own NOTIFY.", unit: "ms",
+			rounds: newsRounds, open: (*stage).news,
+		},
+	}
+}
+
+const insertPlayers = `
+	INSERT INTO players (uid, name, name_key, tid_skin)
+	SELECT uid, 'p' || n, 'p' || n, $2 FROM unnest($1::bigint[]) WITH ORDINALITY AS u (uid, n) ORDER BY n
+	RETURNING pid`
+
+// found opens the site.
+func (s *stage) found() (*site, error) {
+	if s.site != nil {
+		return s.site, nil
+	}
+	tb := s.TB
+	files := objects.Config{URL: "file://" + tb.TempDir()}
+	t := &site{core: system.NewCore(tb, files)}
+	t.core.NameConnections(tb)
+	for _, limit := range []string{"REQUESTS", "UPLOADS", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"} {
+		t.core.Set("CORE_LIMIT_"+limit, "0")
+		s.tell("CORE_LIMIT_"+limit, 0)
+	}
+	t.people = t.core.SignIn(tb, people)
+	unpin, err := load.Pin(s.place.CPUs[0]) // who is started now runs there
+	if err != nil {
+		return nil, err
+	}
+	defer unpin()
+	t.core.Start(tb)
+	t.edge = system.NewEdge(tb, files, t.core)
+	t.edge.Start(tb)
+	t.api, t.images = t.core.Address(tb, "public"), t.edge.Address(tb, "public")
+	t.edge.AwaitReady(tb)
+
+	for i := range t.tids {
+		file := paint.Noise(uint64(i), 64, 64)
+		var answer struct{ Data struct{ TID int64 } }
+		if err := t.call("POST", "/api/textures", formType, t.people[0].Bearer, upload(fileOf(file.Pix)), &answer); err != nil {
+			return nil, err
+		}
+		t.tids[i] = answer.Data.TID
+		if t.tags[i], err = t.look(fmt.Sprint("/avatar/", t.tids[i])); err != nil {
+			return nil, err
+		}
+	}
+	uids := make([]int64, len(t.people))
+	for i, p := range t.people {
+		uids[i] = int64(p.User)
+	}
+	rows, _ := postgrestest.Conn(tb, t.core.Setting("CORE_DATABASE_URL")).Query(tb.Context(), insertPlayers, uids, t.tids[0]) // CollectRows reports the error
+	if t.pids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+		return nil, err
+	}
+	s.site = t
+	return t, nil
+}
+
+// call sends a request to core, which must succeed.
+func (t *site) call(method, path, contentType, bearer string, body []byte, answer any) error {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI("http://" + t.api + path)
+	request.Header.SetMethod(method)
+	request.Header.SetContentType(contentType)
+	if bearer != "" {
+		request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+bearer)
+	}
+	request.SetBody(body)
+	if err := fasthttp.Do(request, response); err != nil {
+		return err
+	}
+	if response.StatusCode() != fasthttp.StatusOK {
+		return fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode(), response.Body())
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(response.Body(), answer)
+}
+
+// look returns the entity tag of a picture.
+func (t *site) look(path string) (string, error) {
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	request.SetRequestURI("http://" + t.images + path)
+	if err := fasthttp.Do(request, response); err != nil {
+		return "", err
+	}
+	if response.StatusCode() != fasthttp.StatusOK {
+		return "", fmt.Errorf("%s: %d %s", path, response.StatusCode(), response.Body())
+	}
+	return string(response.Header.Peek(fasthttp.HeaderETag)), nil
+}
+
+// bearing returns a request of one of the people.
+func bearing(p system.Person, method, path, contentType string, body []byte) []byte {
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, p.Bearer, contentType, len(body), body)
+}
+
+const urlEncoded = "application/x-www-form-urlencoded"
+
+// ask returns the measuring of core, which is asked as fast as it answers.
+func (s *stage) ask(t *site, stream *load.Stream) func(context.Context, int) (outcome, error) {
+	return func(ctx context.Context, _ int) (outcome, error) {
+		before := t.core.CPU(s.TB)
+		got, err := load.Run(ctx, t.api, s.each(siteEach), stream)
+		if err == nil {
+			err = got[0].Check()
+		}
+		if err != nil {
+			return outcome{}, err
+		}
+		latencies, total := got[0].All(), float64(got[0].Total())
+		return outcome{total / got[0].Elapsed.Seconds(), []figureOf{
+			{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
+			{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
+			{"processor time", "µs/answer", float64((t.core.CPU(s.TB) - before).Microseconds()) / total},
+		}}, nil
+	}
+}
+
+// each returns how long something is measured.
+func (s *stage) each(full time.Duration) time.Duration {
+	if s.Quick {
+		return full / 10
+	}
+	return full
+}
+
+// pgbench returns the measuring of a pgbench, whose rounds are whole seconds.
+func (s *stage) pgbench(p *system.Pgbench) func(context.Context, int) (outcome, error) {
+	return func(context.Context, int) (outcome, error) {
+		return outcome{figure: p.Rate(s.TB, max(time.Second, s.each(siteEach).Round(time.Second)))}, nil
+	}
+}
+
+func (s *stage) reads(ctx context.Context) ([]subject, error) {
+	t, err := s.found()
+	if err != nil {
+		return nil, err
+	}
+	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), 0)}
+	for _, p := range t.people {
+		stream.Requests = append(stream.Requests, bearing(p, "GET", "/api/user", "", nil))
+	}
+	veneer := s.ask(t, stream)
+	if _, err := veneer(ctx, 0); err != nil { // the database is to have seen the query
+		return nil, err
+	}
+	rival := system.NewSessionPgbench(s.TB, t.core, t.people, connections)
+	return []subject{{name: "Veneer", measure: veneer}, {name: "pgbench", measure: s.pgbench(rival)}}, nil
+}
+
+func (s *stage) writes(context.Context) ([]subject, error) {
+	t, err := s.found()
+	if err != nil {
+		return nil, err
+	}
+	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
+	for _, tid := range []int64{t.tids[1], t.tids[2]} {
+		for i, pid := range t.pids {
+			stream.Requests = append(stream.Requests, bearing(t.people[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
+		}
+	}
+	rival := system.NewPgbench(s.TB, t.core.Setting("CORE_DATABASE_URL"), fmt.Sprintf(
+		"\\set n random(%d, %d)\nUPDATE players SET tid_skin = %d, last_modified = now() WHERE pid = :n;\n", t.pids[0], t.pids[len(t.pids)-1], t.tids[3]), connections)
+	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, {name: "pgbench", measure: s.pgbench(rival)}}, nil
+}
+
+// logInConnections is how many log in at a time; each takes a processor for 20 ms.
+const logInConnections = 8
+
+func (s *stage) logIns(ctx context.Context) ([]subject, error) {
+	t, err := s.found()
+	if err != nil {
+		return nil, err
+	}
+	register := fmt.Appendf(nil, "email=first@example.org&password=%s&nickname=First", password)
+	if err := t.call("POST", "/api/auth/register", urlEncoded, "", register, nil); err != nil {
+		return nil, err
+	}
+	conn := postgrestest.Conn(s.TB, t.core.Setting("CORE_DATABASE_URL"))
+	rows, _ := conn.Query(ctx, `
+		UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE email = 'first@example.org')
+		WHERE email LIKE 'person%' RETURNING email`) // CollectRows reports the error
+	emails, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+	for _, email := range emails {
+		body := fmt.Sprintf("email=%s&password=%s", email, password)
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST /api/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", urlEncoded, len(body), body))
+	}
+	return []subject{
+		{name: "Veneer", measure: s.ask(t, stream)},
+		{name: "argon2id alone", version: "golang.org/x/crypto", measure: s.alone(func() error {
+			var salt [16]byte
+			_, _ = rand.Read(salt[:]) // it never fails
+			argon2.IDKey([]byte(password), salt[:], 2, 19*1024, 1, 32)
+			return nil
+		})},
+	}, nil
+}
+
+// alone returns the measuring of work that is done in this program, on the processor of
+// the servers.
+func (s *stage) alone(work func() error) func(context.Context, int) (outcome, error) {
+	return func(ctx context.Context, _ int) (outcome, error) {
+		unpin, err := load.Pin(s.place.CPUs[0])
+		if err != nil {
+			return outcome{}, err
+		}
+		defer unpin()
+		began, done := time.Now(), 0
+		for ; time.Since(began) < s.each(siteEach) && ctx.Err() == nil; done++ {
+			if err := work(); err != nil {
+				return outcome{}, err
+			}
+		}
+		return outcome{figure: float64(done) / time.Since(began).Seconds()}, ctx.Err()
+	}
+}
+
+// formType is the content type of what upload returns.
+const formType = "multipart/form-data; boundary=bench"
+
+// upload returns the body of an upload.
+func upload(file []byte) []byte {
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	_ = form.SetBoundary("bench") // which it can be, and to a buffer all can be written
+	_ = form.WriteField("name", "bench")
+	_ = form.WriteField("type", "steve")
+	part, _ := form.CreateFormFile("file", "skin.png")
+	_, _ = part.Write(file)
+	_ = form.Close()
+	return body.Bytes()
+}
+
+// fileOf returns the PNG of a sheet of 64 by 64.
+func fileOf(pix []byte) []byte {
+	var file bytes.Buffer
+	_ = png.Encode(&file, &image.NRGBA{Pix: pix, Stride: 4 * 64, Rect: image.Rect(0, 0, 64, 64)}) // as above
+	return file.Bytes()
+}
+
+// newSkins is how many there are to be uploaded, more than can be in all rounds.
+const newSkins = 30_000
+
+func (s *stage) uploads(context.Context) ([]subject, error) {
+	t, err := s.found()
+	if err != nil {
+		return nil, err
+	}
+	next := uint64(1000)
+	skin := func() []byte {
+		next++
+		robot := paint.Robot()
+		for i := range 8 { // a few texels of its own make a usual skin another one
+			robot.Pix[4*(64*20+20+i)] = byte(next >> (8 * i))
+		}
+		return fileOf(robot.Pix)
+	}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, newSkins)}
+	asked := 0
+	stream.Order = func() int {
+		if asked == newSkins {
+			return -1
+		}
+		stream.Requests[asked] = bearing(t.people[asked%len(t.people)], "POST", "/api/textures", formType, upload(skin()))
+		asked++
+		return asked - 1
+	}
+	directory := s.TB.TempDir()
+	return []subject{
+		{name: "Veneer", measure: s.ask(t, stream)},
+		{name: "image/png and a file", measure: s.alone(func() error {
+			picture, err := png.Decode(bytes.NewReader(skin()))
+			if err != nil {
+				return err
+			}
+			var file bytes.Buffer
+			if err := png.Encode(&file, picture); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(directory, fmt.Sprintf("%x", sha256.Sum256(file.Bytes()))), file.Bytes(), 0o600)
+		})},
+	}, nil
+}
+
+func (s *stage) news(ctx context.Context) ([]subject, error) {
+	t, err := s.found()
+	if err != nil {
+		return nil, err
+	}
+	database := t.core.Setting("CORE_DATABASE_URL")
+	writer, listener := postgrestest.Conn(s.TB, database), postgrestest.Conn(s.TB, database)
+	if _, err := listener.Exec(ctx, "LISTEN bench_news"); err != nil {
+		return nil, err
+	}
+	n := 0
+	return []subject{
+		{name: "Veneer", measure: s.median(func() (time.Duration, error) {
+			n++
+			who, wears := n%len(t.pids), n%len(t.tids)
+			return t.shown(who, wears)
+		})},
+		{name: "PostgreSQL's NOTIFY", measure: s.median(func() (time.Duration, error) {
+			began := time.Now()
+			batch := &pgx.Batch{}
+			batch.Queue("UPDATE players SET last_modified = now() WHERE pid = $1", t.pids[0])
+			batch.Queue("NOTIFY bench_news")
+			if err := writer.SendBatch(ctx, batch).Close(); err != nil {
+				return 0, err
+			}
+			_, err := listener.WaitForNotification(ctx)
+			return time.Since(began), err
+		})},
+	}, nil
+}
+
+// shown changes what a player wears and returns how long it took until the edge showed it.
+func (t *site) shown(who, wears int) (time.Duration, error) {
+	path := fmt.Sprint("/avatar/player/p", who+1)
+	if _, err := t.look(path); err != nil { // the edge knows the name
+		return 0, err
+	}
+	began := time.Now()
+	if err := t.call("PUT", fmt.Sprintf("/api/players/%d/textures", t.pids[who]), urlEncoded, t.people[who].Bearer, fmt.Appendf(nil, "skin=%d", t.tids[wears]), nil); err != nil {
+		return 0, err
+	}
+	for time.Since(began) < 10*time.Second {
+		tag, err := t.look(path)
+		if err != nil {
+			return 0, err
+		}
+		if tag == t.tags[wears] {
+			return time.Since(began), nil
+		}
+	}
+	return 0, errors.New("a change is not shown")
+}
+
+// median returns the measuring of the median of some tries.
+func (s *stage) median(try func() (time.Duration, error)) func(context.Context, int) (outcome, error) {
+	return func(context.Context, int) (outcome, error) {
+		var took []time.Duration
+		for range newsEach {
+			d, err := try()
+			if err != nil {
+				return outcome{}, err
+			}
+			took = append(took, d)
+		}
+		slices.Sort(took)
+		return outcome{figure: float64(took[newsEach/2].Microseconds()) / 1000, more: []figureOf{{"longest", "ms", float64(took[newsEach-1].Microseconds()) / 1000}}}, nil
+	}
+}

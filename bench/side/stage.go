@@ -1,0 +1,166 @@
+package side
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/bench/town"
+)
+
+// stage is the servers, each started once for all scenarios that ask it. They share one
+// processor, as only one of them works at a time, and the load has another.
+type stage struct {
+	Options
+
+	place    rivals.Place // of the servers
+	loadCPU  int
+	closers  []func()
+	settings []report.Setting
+
+	site    *site
+	town    *town.Town
+	record  *rivals.Record
+	servers map[string]*rivals.Server
+	tags    map[*rivals.Server][]string // of the addresses, as the server names them
+	absent  map[string]*rivals.MissingError
+
+	seen     map[string]int // how many new pictures the edge was asked for, by pose
+	coldSeen int            // and in mixed days
+}
+
+func openStage(options Options) (*stage, error) {
+	all, err := processors()
+	if err != nil {
+		return nil, err
+	}
+	work, err := os.MkdirTemp("", "veneer-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{
+		Options: options, place: rivals.Place{CPUs: all[len(all)-1:], Work: work}, loadCPU: all[0],
+		servers: map[string]*rivals.Server{}, tags: map[*rivals.Server][]string{}, seen: map[string]int{}, absent: map[string]*rivals.MissingError{},
+	}
+	s.closers = append(s.closers, func() { _ = os.RemoveAll(work) })
+	s.tell("processor of the servers", all[len(all)-1])
+	s.tell("processor of the load", all[0])
+	return s, nil
+}
+
+func (s *stage) close() {
+	for _, closer := range slices.Backward(s.closers) {
+		closer()
+	}
+}
+
+// tell notes a setting.
+func (s *stage) tell(name string, value any) {
+	s.settings = append(s.settings, report.Setting{Name: name, Value: fmt.Sprint(value)})
+}
+
+// processors returns those that this program may use, of which there are two at least.
+func processors() (all []int, err error) {
+	var may unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil {
+		return nil, fmt.Errorf("ask for processors: %w", err)
+	}
+	for cpu := range 64 * len(may) {
+		if may.IsSet(cpu) {
+			all = append(all, cpu)
+		}
+	}
+	if len(all) < 2 {
+		return nil, errors.New("the servers and the load need a processor each, and there is only one")
+	}
+	return all, nil
+}
+
+// start starts a server once, by its name, and returns it; nil if it is not installed.
+func (s *stage) start(name string, open func(place rivals.Place) (*rivals.Server, error)) (*rivals.Server, error) {
+	if server, ok := s.servers[name]; ok {
+		return server, nil
+	}
+	if _, known := s.absent[name]; known {
+		return nil, nil //nolint:nilnil // absent has why
+	}
+	place, err := os.MkdirTemp(s.place.Work, "")
+	if err != nil {
+		return nil, err
+	}
+	server, err := open(rivals.Place{CPUs: s.place.CPUs, Work: place})
+	missing, ok := errors.AsType[*rivals.MissingError](err)
+	switch {
+	case ok:
+		s.absent[name] = missing
+		return nil, nil //nolint:nilnil // as above
+	case err != nil:
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	s.closers = append(s.closers, server.Stop)
+	s.servers[name] = server
+	return server, nil
+}
+
+// subject returns who does its work with a server, which start has returned for a name.
+func (s *stage) subject(name string, server *rivals.Server, measure func(server *rivals.Server) func(context.Context, int) (outcome, error)) subject {
+	if server == nil {
+		return subject{name: name, missing: s.absent[name].Error()}
+	}
+	return subject{name: name, version: server.Version, measure: measure(server)}
+}
+
+// The addresses of a town, and the bytes that caches in front of its edge may take,
+// which is more than all answers have.
+const (
+	addresses      = 100_000
+	addressesQuick = 500
+	cacheBytes     = 512 << 20
+
+	// residents is how many there are, most of whom nobody asks for but who wants new
+	// pictures.
+	residents      = 10_000
+	residentsQuick = 100
+)
+
+// settle opens the town, of which all addresses are hits then.
+func (s *stage) settle(ctx context.Context) error {
+	if s.town != nil {
+		return nil
+	}
+	count, people := addresses, residents
+	if s.Quick {
+		count, people = addressesQuick, residentsQuick
+	}
+	var err error
+	if s.town, err = town.Open(ctx, s.place, s.Edge, people); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.town.Close)
+	s.tell("addresses", count)
+	s.record, err = rivals.RecordHits(ctx, s.town.Edge, s.town.Addresses(count))
+	return err
+}
+
+// programs returns the versions of all that may take part.
+func (s *stage) programs(ctx context.Context) (all []report.Program, err error) {
+	for _, p := range rivals.Programs(s.Modules) {
+		version, err := p.Version(ctx)
+		if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
+			version = missing.Error()
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, report.Program{Name: p.Name, Version: version})
+	}
+	return all, nil
+}
+
+// textures returns the directory of the town's textures.
+func (s *stage) textures() string { return town.Textures(s.place) }
