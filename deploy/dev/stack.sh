@@ -213,6 +213,11 @@ hex() {
   od -An -N "$1" -tx1 -v /dev/urandom | tr -d ' \n'
 }
 
+# token_key prints a random key of bearer tokens.
+token_key() {
+  printf 'key1:%s' "$(head -c 32 /dev/urandom | base64 -w 0)"
+}
+
 # secret NAME COMMAND… keeps what the command prints as a secret, unless there is
 # one already.
 secret() {
@@ -354,34 +359,16 @@ start_minio() {
   finish
 }
 
-# add_reader PORT gives MinIO a user for the edges, who can only read.
-add_reader() {
-  secret s3_reader_access_key hex 10
-  secret s3_reader_secret_key hex 20
+# prepare_minio PORT makes the bucket, a user for core and one for the edges, who can
+# only read.
+prepare_minio() {
+  local role
+  for role in writer reader; do
+    secret "s3_${role}_access_key" hex 10
+    secret "s3_${role}_secret_key" hex 20
+  done
   build_tool "$mc"
-
-  local key url
-  key=$(<"$state/secrets/s3_reader_access_key")
-  url="http://$(<"$state/secrets/s3_access_key"):$(<"$state/secrets/s3_secret_key")@127.0.0.1:$1"
-  # Listing is allowed because to those who may not list, S3 says "forbidden" of
-  # a key that does not exist.
-  cat >"$state/minio-reader.json" <<'END'
-{
-  "Version": "2012-10-17",
-  "Statement": [{
-    "Effect": "Allow",
-    "Action": ["s3:GetBucketLocation", "s3:ListBucket", "s3:GetObject"],
-    "Resource": ["arn:aws:s3:::veneer", "arn:aws:s3:::veneer/*"]
-  }]
-}
-END
-  # shellcheck disable=SC2016 # it is the inner shell that expands
-  run_step "adding MinIO's reader" env MC_HOST_dev="$url" MC_CONFIG_DIR="$state/mc" bash -euo pipefail -c '
-    if [[ $("$1" admin user info dev "$2" 2>&1) == *reader* ]]; then exit; fi
-    printf "%s\n" "$2" "$(<"$3")" | "$1" admin user add dev
-    "$1" admin policy create dev reader "$4"
-    "$1" admin policy attach dev reader --user "$2"
-  ' add_reader "$tool" "$key" "$state/secrets/s3_reader_secret_key" "$state/minio-reader.json"
+  run_step "preparing MinIO" deploy/minio/prepare "127.0.0.1:$1" "$state/secrets" "$tool"
 }
 
 # ---- The stage of tests and benchmarks --------------------------------------
