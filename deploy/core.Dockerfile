@@ -1,0 +1,32 @@
+# core, built from the repository's top:
+#   docker build -f deploy/core.Dockerfile -t veneer-core .
+#
+# Tags of base images can be moved. For builds that repeat to the byte, add digests
+# behind both tags, as in debian:bookworm-…@sha256:…, which
+# "docker buildx imagetools inspect TAG" prints.
+
+# The same stage as in edge.Dockerfile, so that it is built once for both.
+FROM golang:1.26.8-bookworm AS build
+WORKDIR /veneer
+COPY go.work ./
+COPY deploy/dev deploy/dev
+RUN deploy/dev/install to-build
+COPY . .
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/build
+
+FROM debian:bookworm-20260803-slim
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /veneer/.dev/bin/core /usr/local/bin/
+RUN ["core", "help"]
+
+# Nobody else can reach what listens on a container's loopback.
+ENV CORE_LISTEN=0.0.0.0:8080 CORE_EDGES_LISTEN=0.0.0.0:9090 CORE_OPS_LISTEN=0.0.0.0:9080
+EXPOSE 8080 9090 9080
+# It writes no file, so the root file system can be read-only; with file:// textures,
+# their directory is a volume that this user owns.
+USER 10001:10001
+ENTRYPOINT ["core"]
+CMD ["serve"]
+# On TERM it drains; give it longer than CORE_DRAIN_WAIT and CORE_DRAIN_TIMEOUT.
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 CMD ["core", "health"]

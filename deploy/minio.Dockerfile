@@ -1,0 +1,22 @@
+# MinIO and its client, in the versions that Veneer is tested with, since MinIO
+# publishes no images any more. Built from the repository's top:
+#   docker build -f deploy/minio.Dockerfile -t veneer-minio .
+FROM golang:1.26.8-bookworm AS build
+WORKDIR /veneer
+COPY deploy/dev deploy/dev
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/tools minio mc
+
+FROM debian:bookworm-20260803-slim
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /veneer/.dev/bin/minio@* /usr/local/bin/minio
+COPY --from=build /veneer/.dev/bin/mc@* /usr/local/bin/mc
+COPY deploy/minio /usr/local/share/veneer
+RUN install -d -o 10001 -g 10001 /data
+
+# Both look for a home; its configuration and that of mc go to a tmpfs there.
+ENV HOME=/tmp MINIO_BROWSER=off MINIO_UPDATE=off
+EXPOSE 9000
+USER 10001:10001
+VOLUME /data
+ENTRYPOINT ["minio"]
+CMD ["server", "/data"]
