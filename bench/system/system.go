@@ -159,6 +159,13 @@ func binary(tb testing.TB, program string) string {
 	return path
 }
 
+// Help returns what a program, core or edge, prints of itself: its commands and all
+// its settings.
+func Help(tb testing.TB, program string) string {
+	tb.Helper()
+	return (&Process{name: program, binary: binary(tb, program)}).Run(tb, "help")
+}
+
 // Process is one of the programs. It can be started again after it has ended.
 type Process struct {
 	name, binary string
