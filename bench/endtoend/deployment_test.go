@@ -1,0 +1,196 @@
+package endtoend
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+)
+
+// deployments are the files that set settings for others to run Veneer with.
+var deployments = []string{
+	"../../deploy/kubernetes/base/*.env",
+	"../../deploy/kubernetes/base/*.yaml",
+	"../../deploy/kubernetes/overlays/*/*.yaml",
+}
+
+var (
+	// setting matches the name of a setting wherever it stands.
+	setting = regexp.MustCompile(`\b(?:CORE|EDGE)_[A-Z0-9_]+\b`)
+	// explained matches a setting's line in the help.
+	explained = regexp.MustCompile(`(?m)^  ((?:CORE|EDGE)_[A-Z0-9_]+) `)
+)
+
+// Every setting that a deployment names is one of the programs', which do not start
+// with any other.
+func TestDeployedSettingsExist(t *testing.T) {
+	t.Parallel()
+	core := system.NewCore(t, objectstest.Directory(t).Config)
+	edge := system.NewEdgeOf(t, objectstest.Directory(t).Config, "http://127.0.0.1:1", "only-for-tests-on-loopback")
+	known := map[string]bool{}
+	for _, found := range explained.FindAllStringSubmatch(core.Run(t, "help")+edge.Run(t, "help"), -1) {
+		known[found[1]], known[found[1]+"_FILE"] = true, true
+	}
+
+	for _, pattern := range deployments {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Errorf("there is no %s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range setting.FindAllString(string(content), -1) {
+				if !known[name] {
+					t.Errorf("%s: %s is no setting", path, name)
+				}
+			}
+		}
+	}
+}
+
+// manifest is an object of Kubernetes, as far as these tests look.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Template    template
+		JobTemplate struct{ Spec struct{ Template template } } `yaml:"jobTemplate"`
+	}
+}
+
+type template struct{ Spec pod }
+
+type pod struct {
+	ServiceLinks    *bool `yaml:"enableServiceLinks"`
+	Token           *bool `yaml:"automountServiceAccountToken"`
+	Grace           int   `yaml:"terminationGracePeriodSeconds"`
+	SecurityContext struct {
+		NonRoot bool `yaml:"runAsNonRoot"`
+		Seccomp struct {
+			Type string
+		} `yaml:"seccompProfile"`
+	} `yaml:"securityContext"`
+	Containers []struct {
+		Args      []string
+		Resources struct{ Requests, Limits map[string]string }
+		Readiness *probe `yaml:"readinessProbe"`
+		Liveness  *probe `yaml:"livenessProbe"`
+		Security  struct {
+			Escalation   *bool `yaml:"allowPrivilegeEscalation"`
+			ReadOnly     bool  `yaml:"readOnlyRootFilesystem"`
+			Capabilities struct{ Drop []string }
+		} `yaml:"securityContext"`
+	}
+}
+
+type probe struct {
+	Get struct{ Path, Port string } `yaml:"httpGet"`
+}
+
+// pods returns the pods of the base, by the names of what makes them.
+func pods(t *testing.T) map[string]pod {
+	t.Helper()
+	paths, err := filepath.Glob("../../deploy/kubernetes/base/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]pod{}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
+			var m manifest
+			if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			switch m.Kind {
+			case "Deployment", "Job":
+				all[m.Metadata.Name] = m.Spec.Template.Spec
+			case "CronJob":
+				all[m.Metadata.Name] = m.Spec.JobTemplate.Spec.Template.Spec
+			}
+		}
+	}
+	return all
+}
+
+// Pods may do nothing that the programs do not need, and take no more memory than the
+// node was told.
+func TestPodsAreHardened(t *testing.T) {
+	t.Parallel()
+	all := pods(t)
+	for _, name := range []string{"core", "edge", "core-migrate", "core-sweep"} {
+		if _, ok := all[name]; !ok {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	isOff := func(b *bool) bool { return b != nil && !*b }
+	for name, p := range all {
+		if !p.SecurityContext.NonRoot || p.SecurityContext.Seccomp.Type != "RuntimeDefault" {
+			t.Errorf("%s may run as root, or call the kernel as it likes", name)
+		}
+		if !isOff(p.Token) || !isOff(p.ServiceLinks) {
+			t.Errorf("%s is given a token, or variables that are no settings", name)
+		}
+		for _, c := range p.Containers {
+			if s := c.Security; !isOff(s.Escalation) || !s.ReadOnly || strings.Join(s.Capabilities.Drop, " ") != "ALL" {
+				t.Errorf("%s may gain privileges, or write to its root file system", name)
+			}
+			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
+				t.Errorf("%s does not say what it takes: %+v", name, c.Resources)
+			}
+			if c.Args[0] != "serve" {
+				continue
+			}
+			if c.Readiness == nil || c.Readiness.Get.Path != "/readyz" || c.Readiness.Get.Port != "operators" {
+				t.Errorf("%s is not asked whether it is ready: %+v", name, c.Readiness)
+			}
+			if c.Liveness == nil || c.Liveness.Get.Path != "/livez" || c.Liveness.Get.Port != "operators" {
+				t.Errorf("%s is not asked whether it lives: %+v", name, c.Liveness)
+			}
+		}
+	}
+}
+
+// A pod that is told to stop is not killed before it has had the time that it was
+// given to drain.
+func TestPodsHaveTimeToDrain(t *testing.T) {
+	t.Parallel()
+	all := pods(t)
+	for _, name := range []string{"core", "edge"} {
+		content, err := os.ReadFile("../../deploy/kubernetes/base/" + name + ".env")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var drain time.Duration
+		for _, part := range []string{"WAIT", "TIMEOUT"} {
+			_, rest, _ := strings.Cut(string(content), "\n"+strings.ToUpper(name)+"_DRAIN_"+part+"=")
+			value, _, _ := strings.Cut(rest, "\n")
+			took, err := time.ParseDuration(value)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			drain += took
+		}
+		if grace := time.Duration(all[name].Grace) * time.Second; grace < drain+5*time.Second {
+			t.Errorf("%s has %s to drain in, but is killed after %s", name, drain, grace)
+		}
+	}
+}
