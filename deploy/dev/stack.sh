@@ -17,6 +17,8 @@ modules=(bench core edge shared) # first what takes long for little work
 golangci_lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.1
 # shellcheck disable=SC2034 # used by bench-compare
 benchstat=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+# shellcheck disable=SC2034 # used by lint and tools
+kustomize=sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 minio=github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 mc=github.com/minio/mc@v0.0.0-20250313080218-cf909e1063a9
 
@@ -240,8 +242,9 @@ build_programs() {
 # build_tool PACKAGE@VERSION [FLAG…] builds a pinned tool once, with flags of go
 # install, and sets tool to its path.
 build_tool() {
-  local name
-  name=$(basename "${1%@*}")
+  local name=${1%@*}
+  name=${name%/v[0-9]} # a module's major version names no program
+  name=${name##*/}
   tool=$bin/$name@${1#*@}
   [[ ! -x $tool ]] || return 0
   run_step "building $name, once" \
