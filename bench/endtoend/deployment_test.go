@@ -6,60 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/veneer-skins/veneer/bench/system"
-	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
-
-// deployments are the files that set settings for others to run Veneer with.
-var deployments = []string{
-	"../../deploy/kubernetes/base/*.env",
-	"../../deploy/kubernetes/base/*.yaml",
-	"../../deploy/kubernetes/overlays/*/*.yaml",
-}
-
-var (
-	// setting matches the name of a setting wherever it stands.
-	setting = regexp.MustCompile(`\b(?:CORE|EDGE)_[A-Z0-9_]+\b`)
-	// explained matches a setting's line in the help.
-	explained = regexp.MustCompile(`(?m)^  ((?:CORE|EDGE)_[A-Z0-9_]+) `)
-)
-
-// Every setting that a deployment names is one of the programs', which do not start
-// with any other.
-func TestDeployedSettingsExist(t *testing.T) {
-	t.Parallel()
-	core := system.NewCore(t, objectstest.Directory(t).Config)
-	edge := system.NewEdgeOf(t, objectstest.Directory(t).Config, "http://127.0.0.1:1", "only-for-tests-on-loopback")
-	known := map[string]bool{}
-	for _, found := range explained.FindAllStringSubmatch(core.Run(t, "help")+edge.Run(t, "help"), -1) {
-		known[found[1]], known[found[1]+"_FILE"] = true, true
-	}
-
-	for _, pattern := range deployments {
-		paths, err := filepath.Glob(pattern)
-		if err != nil || len(paths) == 0 {
-			t.Errorf("there is no %s: %v", pattern, err)
-		}
-		for _, path := range paths {
-			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, name := range setting.FindAllString(string(content), -1) {
-				if !known[name] {
-					t.Errorf("%s: %s is no setting", path, name)
-				}
-			}
-		}
-	}
-}
 
 // manifest is an object of Kubernetes, as far as these tests look.
 type manifest struct {
