@@ -96,6 +96,7 @@ func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Serve
 			figures.Claim(rc)
 			rc.SetContentType("text/plain; version=0.0.4")
 			metrics.WritePrometheus(rc, true)
+			metrics.WriteFDMetrics(rc)
 			return nil
 		case strings.HasPrefix(path, "/debug/pprof"):
 			profiles.Claim(rc)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -242,6 +241,9 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{revision="[0-9a-f]+",encoder="` + encoder + `"\} 1$`); !info.MatchString(known) {
 		t.Error("the metrics do not tell of the renderer")
 	}
+	if files := figure(t, known, "process_open_fds"); files <= 0 {
+		t.Errorf("it has %v files open", files)
+	}
 	if peak := figure(t, known, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
 		t.Errorf("libvips has had %v bytes with the encoder %s", peak, encoder)
 	}
@@ -315,25 +317,4 @@ func TestMemoryIsLimited(t *testing.T) {
 			t.Errorf("with %s it ended with %v and said %s; want %s", test.setting, err, output, test.want)
 		}
 	}
-}
-
-func TestConnectionsAddToMemory(t *testing.T) {
-	t.Parallel()
-	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+t.TempDir())
-	limit := func() float64 { return figure(t, string(r.get(r.operators, "/metrics").body), "go_memlimit_bytes") }
-	alone := limit()
-	var all []net.Conn
-	for range 600 {
-		conn, err := net.Dial("tcp", r.public)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
-		all = append(all, conn)
-	}
-	r.eventually("the limit is higher", func() bool { return limit() == alone+512*(20<<10) })
-	for _, conn := range all {
-		_ = conn.Close()
-	}
-	r.eventually("the limit is as before", func() bool { return limit() == alone })
 }

@@ -1,0 +1,31 @@
+//go:build !race
+
+package main
+
+import (
+	"net"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+)
+
+func TestConnectionsAddToMemory(t *testing.T) {
+	t.Parallel()
+	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+t.TempDir())
+	limit := func() float64 { return figure(t, string(r.get(r.operators, "/metrics").body), "go_memlimit_bytes") }
+	alone := limit()
+	var all []net.Conn
+	for range 600 {
+		conn, err := net.Dial("tcp", r.public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		all = append(all, conn)
+	}
+	r.eventually("the limit is higher", func() bool { return limit() == alone+512*(20<<10) })
+	for _, conn := range all {
+		_ = conn.Close()
+	}
+	r.eventually("the limit is as before", func() bool { return limit() == alone })
+}
