@@ -101,6 +101,7 @@ func serveAnswers(t *testing.T, handler fasthttp.RequestHandler) string {
 		if err := server.Shutdown(); err != nil {
 			t.Error(err)
 		}
+		_ = listener.Close() // by Shutdown, unless the server did not serve yet
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
