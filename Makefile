@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed gallery clean
+.PHONY: help run test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -53,6 +53,9 @@ bench-memory: ## Watch an edge's memory while it draws two million pictures
 
 bench-scale: ## Measure a site of 10 thousand, a million and ten million textures; takes 20 GB
 	@deploy/dev/bench-scale $(ARGS)
+
+soak: ## Run a mixed day for MINUTES=20 and plot what the programs have in use
+	@deploy/dev/soak $(ARGS)
 
 gallery: ## Draw the README's picture, docs/gallery.png, anew
 	@deploy/dev/gallery

@@ -75,12 +75,19 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 
 // rate measures one rate. It is not ok if the server refuses something.
 func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64) (point report.Point, ok bool, err error) {
-	images := s.mixed(server)
-	images.Rate = rate * (1 - dayAPI)
-	api := &load.Stream{Connections: connections, Rate: rate * dayAPI, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), 1)}
-	for _, p := range t.people {
-		api.Requests = append(api.Requests, bearing(p, "GET", "/api/user", "", nil))
+	all, err := s.mixedDay(ctx, t, server, rate, s.each(dayEach))
+	if err != nil {
+		return point, false, err
 	}
+	latencies := all.All()
+	of := func(percent float64) float64 { return float64(latencies.ValueAtPercentile(percent)) / 1e6 }
+	return report.Point{Rate: rate, P50: of(50), P99: of(99), P999: of(99.9)}, all.Check() == nil, nil
+}
+
+// mixedDay sends a mixed day at a rate: images to a server, the rest to core.
+func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, rate float64, duration time.Duration) (*load.Answers, error) {
+	images, api := s.mixed(server), t.userReads()
+	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
 	var got [2][]load.Answers
 	var both errgroup.Group
 	for i, target := range []struct {
@@ -93,18 +100,16 @@ func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate f
 				return err
 			}
 			defer unpin()
-			got[i], err = load.Run(ctx, target.address, s.each(dayEach), target.Stream)
+			got[i], err = load.Run(ctx, target.address, duration, target.Stream)
 			return err
 		})
 	}
 	if err := both.Wait(); err != nil {
-		return point, false, err
+		return nil, err
 	}
 	all := got[0][0]
 	all.Add(got[1][0])
-	latencies := all.All()
-	of := func(percent float64) float64 { return float64(latencies.ValueAtPercentile(percent)) / 1e6 }
-	return report.Point{Rate: rate, P50: of(50), P99: of(99), P999: of(99.9)}, all.Check() == nil, nil
+	return &all, nil
 }
 
 // mixed returns a day's requests for images: known answers, those that the client has,

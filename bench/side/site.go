@@ -208,16 +208,21 @@ func (s *stage) pgbench(p *system.Pgbench) func(context.Context, int) (outcome, 
 	}
 }
 
+// userReads asks for everybody who is signed in, at random.
+func (t *site) userReads() *load.Stream {
+	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), 0)}
+	for _, p := range t.people {
+		stream.Requests = append(stream.Requests, bearing(p, "GET", "/api/user", "", nil))
+	}
+	return stream
+}
+
 func (s *stage) reads(ctx context.Context) ([]subject, error) {
 	t, err := s.found()
 	if err != nil {
 		return nil, err
 	}
-	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), 0)}
-	for _, p := range t.people {
-		stream.Requests = append(stream.Requests, bearing(p, "GET", "/api/user", "", nil))
-	}
-	veneer := s.ask(t, stream)
+	veneer := s.ask(t, t.userReads())
 	if _, err := veneer(ctx, 0); err != nil { // the database is to have seen the query
 		return nil, err
 	}

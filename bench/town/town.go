@@ -53,7 +53,8 @@ func (r *resident) id() int64 { return r.worn.TID }
 
 // Town is a town with its edge.
 type Town struct {
-	Edge *rivals.Server
+	Edge      *rivals.Server
+	Operators string // address of its listener for operators
 
 	residents []resident
 	core      core
@@ -78,7 +79,7 @@ func Open(ctx context.Context, place rivals.Place, program string, residents int
 		return nil, err
 	}
 	t.closers = append(t.closers, func() { _ = server.Close() })
-	if t.Edge, err = startEdge(ctx, place, program, textures, url); err != nil {
+	if t.Edge, t.Operators, err = startEdge(ctx, place, program, textures, url); err != nil {
 		return nil, err
 	}
 	t.closers = append(t.closers, t.Edge.Stop)

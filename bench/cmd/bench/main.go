@@ -45,6 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&options.Modules, "modules", ".dev/rivals-sharp", "directory of sharp's modules of Node, which are installed there if they are not")
 	flags.StringVar(&options.Only, "only", "", "the name of the only scenario")
 	flags.BoolVar(&options.Quick, "quick", false, "only see whether everything runs; claims no figures")
+	soak := flags.Duration("soak", 0, "instead of all that, watch what the programs have in use for so long")
 	commit := flags.String("commit", "", "the commit that is measured")
 	results := flags.String("results", "bench/results", "where to write the results")
 	if err := flags.Parse(args); err != nil {
@@ -65,7 +66,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		tb.Helper()
 		options.TB = tb
 		var err error
-		if r, err = side.Run(tb.Context(), options); err != nil {
+		if *soak > 0 {
+			r, err = side.Soak(tb.Context(), options, *soak)
+		} else {
+			r, err = side.Run(tb.Context(), options)
+		}
+		if err != nil {
 			tb.Fatal(err)
 		}
 	}); err != nil {
