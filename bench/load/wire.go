@@ -42,7 +42,7 @@ func (w *wire) dial(server netip.AddrPort) (err error) {
 	patience := unix.NsecToTimeval(int64(late))
 	for _, step := range []func() error{
 		func() error { return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience) },
-		func() error { return unix.Connect(w.fd, to) },
+		func() error { return w.connect(to) },
 		func() error { return unix.SetsockoptInt(w.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
 		func() error { return unix.SetNonblock(w.fd, true) },
 	} {
@@ -52,6 +52,30 @@ func (w *wire) dial(server netip.AddrPort) (err error) {
 		}
 	}
 	return nil
+}
+
+// connect connects. A signal, which Go's scheduler may send at any time, interrupts the
+// call but not what it has begun.
+func (w *wire) connect(to unix.Sockaddr) error {
+	err := unix.Connect(w.fd, to)
+	for err == unix.EINTR {
+		connected := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLOUT}}
+		if _, err = unix.Poll(connected, int(late.Milliseconds())); err != nil {
+			continue
+		}
+		status, err := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err != nil {
+			return err
+		}
+		if connected[0].Revents == 0 {
+			return unix.ETIMEDOUT
+		}
+		if status != 0 {
+			return syscall.Errno(status)
+		}
+		return nil
+	}
+	return err
 }
 
 // ask sends a request. Nothing else is under way, so there is room for all of it.
