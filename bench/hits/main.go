@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
@@ -51,7 +49,7 @@ func run(args []string, out io.Writer) error {
 	if report.LowerRank(*rounds) < 1 || *seconds <= 0 || *urls < 1 {
 		return fmt.Errorf("there is nothing to learn from %d rounds of %v s with %d addresses; at least 6 rounds are needed", *rounds, *seconds, *urls)
 	}
-	serverCPU, loadCPU, err := processors()
+	processors, err := rivals.Processors()
 	if err != nil {
 		return err
 	}
@@ -63,7 +61,7 @@ func run(args []string, out io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	b := bench{
-		place: rivals.Place{CPUs: []int{serverCPU}, Work: work}, loadCPU: loadCPU,
+		place: rivals.Place{CPUs: processors[len(processors)-1:], Work: work}, loadCPU: processors[0],
 		rounds: *rounds, each: time.Duration(*seconds * float64(time.Second)), out: out,
 	}
 	defer b.close()
@@ -71,24 +69,6 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	return b.run(ctx)
-}
-
-// processors returns the one for servers and the one for the load.
-func processors() (server, load int, err error) {
-	var may unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &may); err != nil {
-		return 0, 0, fmt.Errorf("ask for processors: %w", err)
-	}
-	var all []int
-	for cpu := range 64 * len(may) {
-		if may.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	if len(all) < 2 {
-		return 0, 0, errors.New("a server and its load need a processor each, and there is only one")
-	}
-	return all[len(all)-1], all[0], nil
 }
 
 // bench is the servers that are measured, and what they are asked for.

@@ -172,3 +172,21 @@ func MayOpen() (files int, err error) {
 	// Once it is set here it holds for those who are started, too.
 	return int(min(limit.Max, math.MaxInt32)) - others, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 }
+
+// Processors returns those that this program may use, of which there are two at least:
+// one for servers and one for the load.
+func Processors() (all []int, err error) {
+	var may unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &may); err != nil {
+		return nil, fmt.Errorf("ask for processors: %w", err)
+	}
+	for cpu := range 64 * len(may) {
+		if may.IsSet(cpu) {
+			all = append(all, cpu)
+		}
+	}
+	if len(all) < 2 {
+		return nil, errors.New("the servers and the load need a processor each, and there is only one")
+	}
+	return all, nil
+}

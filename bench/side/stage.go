@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/town"
@@ -36,7 +34,7 @@ type stage struct {
 }
 
 func openStage(options Options) (*stage, error) {
-	all, err := processors()
+	all, err := rivals.Processors()
 	if err != nil {
 		return nil, err
 	}
@@ -63,23 +61,6 @@ func (s *stage) close() {
 // tell notes a setting.
 func (s *stage) tell(name string, value any) {
 	s.settings = append(s.settings, report.Setting{Name: name, Value: fmt.Sprint(value)})
-}
-
-// processors returns those that this program may use, of which there are two at least.
-func processors() (all []int, err error) {
-	var may unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &may); err != nil {
-		return nil, fmt.Errorf("ask for processors: %w", err)
-	}
-	for cpu := range 64 * len(may) {
-		if may.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	if len(all) < 2 {
-		return nil, errors.New("the servers and the load need a processor each, and there is only one")
-	}
-	return all, nil
 }
 
 // start starts a server once, by its name, and returns it; nil if it is not installed.
