@@ -69,6 +69,9 @@ func (c *Core) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Positio
 	case queue <- q:
 		return nil
 	default:
+		if q.isCounted { // core is not asked after all
+			c.limit.GiveBack(struct{}{})
+		}
 		queueFull.Inc()
 		return busy()
 	}

@@ -53,8 +53,8 @@ func (d Door) Peers() *Peers {
 	return &Peers{most: d.Limits.AddressConnections, proxies: d.Proxies, open: map[netip.Prefix]int{}}
 }
 
-// admit counts a connection from an address in, and returns what counts it out, once;
-// nil if it is one too many.
+// admit counts a connection from an address in, and returns what counts it out each time
+// it is called; nil if it is one too many.
 func (p *Peers) admit(from net.Addr) (leave func()) {
 	address := addressOf(from)
 	if p == nil || p.proxies != nil && p.proxies.trusts(address) {
