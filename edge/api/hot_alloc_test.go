@@ -5,6 +5,7 @@ package api_test
 import (
 	"bytes"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -159,11 +160,15 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 	// rest is the edge's talk with core meanwhile.
 	request := []byte("GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
 	const hits = 1 << 15
-	if n := mallocs(func() {
-		for range hits {
-			through.ask(request)
-		}
-	}); n > 2*hits/64 {
-		t.Errorf("%d hits make %d allocations; want about %d", hits, n, hits/64)
+	least := uint64(math.MaxUint64) // of a few tries: on a busy machine there is more talk
+	for range 5 {
+		least = min(least, mallocs(func() {
+			for range hits {
+				through.ask(request)
+			}
+		}))
+	}
+	if least > 2*hits/64 {
+		t.Errorf("%d hits make %d allocations; want about %d", hits, least, hits/64)
 	}
 }
