@@ -89,7 +89,9 @@ func Run(ctx context.Context, options Options) (*report.Run, error) {
 }
 
 // scenarios returns all, in the order in which they are run.
-func scenarios() []scenario { return slices.Concat(fromMemory(), drawn(), onSite()) }
+func scenarios() []scenario {
+	return slices.Concat(fromMemory(), drawn(), []scenario{encoded()}, onSite())
+}
 
 // run runs one scenario: its subjects take turns, in every other round in the opposite
 // order.
