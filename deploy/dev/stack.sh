@@ -12,6 +12,8 @@ bin=$dev/bin     # programs
 state=$dev       # data, logs and process ids of what this script runs
 modules=(bench core edge shared) # first what takes long for little work
 
+PATH=$PATH:/usr/sbin # where Debian keeps servers, and not every user looks
+
 # The tools that are built from their modules, pinned in this one place.
 # shellcheck disable=SC2034 # used by lint and tools
 golangci_lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.1
