@@ -9,13 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/mapping"
@@ -25,78 +26,159 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// balance starts haproxy as docker-compose.yml does, but with the addresses that
-// things have here instead of a container's: public and operators' ones by name. It
-// returns haproxy's URL.
-func balance(t *testing.T, addresses map[string][2]string) string {
+// server is one that a balancer sends requests to: as the balancer's file has it, and
+// where it is here.
+type server struct {
+	host, port, checked string // checked is the port at which it tells whether it is ready
+	public, operators   string
+}
+
+// balancer is a program of operators with a file of ours.
+type balancer struct {
+	program, file string
+	// foldsCase says that names in different cases are the same to it.
+	foldsCase bool
+	// checks says that it asks servers whether they are ready. If not, it learns of one
+	// that is gone from requests.
+	checks bool
+	// keeps says that it is a cache, too.
+	keeps bool
+	// write writes the file with the addresses of servers, to be listened for at an
+	// address, into a directory, and returns the command that reads it.
+	write func(t *testing.T, content, address, work string, servers []server) []string
+}
+
+var balancers = []balancer{
+	{program: "haproxy", file: "deploy/compose/haproxy.cfg", foldsCase: true, checks: true, write: haproxy},
+	{program: "nginx", file: "deploy/balancers/nginx.conf", write: nginx},
+	{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, checks: true, keeps: true, write: varnish},
+}
+
+func haproxy(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("haproxy is not installed")
-		}
-		t.Skip("haproxy is not installed")
-	}
-	content, err := os.ReadFile(filepath.Join(top, "deploy/compose/haproxy.cfg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := strings.Replace(string(content), "bind :8080", "bind fd@3", 1)
+	content = replaced(t, content, "bind :8080", "bind "+address)
 	// A request that has not quite ended counts as load, and would now and then send the
 	// next one to the other edge.
-	bounded := regexp.MustCompile(`(?m)^ *hash-balance-factor .*$`)
-	if !bounded.MatchString(config) {
-		t.Fatal("the load of an edge has no bound")
+	content = replaced(t, content, "hash-balance-factor 150", "")
+	content = replaced(t, content, "inter 1s", "inter 50ms")
+	for _, s := range servers {
+		_, port := hostPort(t, s.operators)
+		content = replaced(t, content, s.host+":"+s.port+" check port "+s.checked, s.public+" check port "+port)
 	}
-	config = bounded.ReplaceAllLiteralString(config, "")
-	for name, address := range addresses {
-		_, port, err := net.SplitHostPort(address[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := regexp.MustCompile(`server ` + name + ` \S+ check port \d+`)
-		if !server.MatchString(config) {
-			t.Fatalf("there is no server %s", name)
-		}
-		config = server.ReplaceAllLiteralString(config, "server "+name+" "+address[0]+" check port "+port)
-	}
-	path := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return []string{"haproxy", "-db", "-f", written(t, work, content)}
+}
 
-	// It is handed a socket that listens already, so nobody has to wait until it does.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func nginx(t *testing.T, content, address, work string, servers []server) []string {
+	t.Helper()
+	content = replaced(t, content, "listen 8080", "listen "+address)
+	for _, s := range servers {
+		content = replaced(t, content, s.host+":"+s.port, s.public)
+	}
+	var around strings.Builder
+	fmt.Fprintf(&around, "daemon off;\npid %[1]s/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n", work)
+	for _, body := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		fmt.Fprintf(&around, "%s_temp_path %s/%s;\n", body, work, body)
+	}
+	return []string{"nginx", "-e", "stderr", "-c", written(t, work, around.String()+content+"}")}
+}
+
+func varnish(t *testing.T, content, address, work string, servers []server) []string {
+	t.Helper()
+	for _, s := range servers {
+		at := func(host, port string) string { return fmt.Sprintf(`.host = "%s"; .port = "%s";`, host, port) }
+		content = replaced(t, content, at(s.host, s.port), at(hostPort(t, s.public)))
+		if s.host != "core" { // there is but one
+			content = replaced(t, content, at(s.host, s.checked), at(hostPort(t, s.operators)))
+		}
+	}
+	content = replaced(t, content, ".interval = 1s", ".interval = 0.05s")
+	return []string{"varnishd", "-F", "-j", "none", "-n", filepath.Join(work, "instance"), "-T", "none", "-a", address, "-f", written(t, work, content)}
+}
+
+// replaced replaces what must be there once.
+func replaced(t *testing.T, content, what, by string) string {
+	t.Helper()
+	if strings.Count(content, what) != 1 {
+		t.Fatalf("there is not one %q", what)
+	}
+	return strings.Replace(content, what, by, 1)
+}
+
+func written(t *testing.T, work, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(work, "config")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func hostPort(t *testing.T, address string) (host, port string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	socket, err := listener.(*net.TCPListener).File() //nolint:errcheck // net.Listen says what it returns
+	return host, port
+}
+
+// start starts the balancer as its file says, but for the addresses, and returns its
+// URL.
+func (b balancer) start(t *testing.T, servers []server) string {
+	t.Helper()
+	if _, err := exec.LookPath(b.program); err != nil {
+		message := b.program + " is not installed, or not in PATH: deploy/dev/install " + b.program
+		if os.Getenv("CI") != "" {
+			t.Fatal(message)
+		}
+		t.Skip(message)
+	}
+	content, err := os.ReadFile(filepath.Join(top, b.file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = socket.Close() }()
-	var log strings.Builder
-	haproxy := exec.CommandContext(t.Context(), program, "-db", "-f", path)
-	haproxy.ExtraFiles = []*os.File{socket}
-	haproxy.Stdout, haproxy.Stderr = &log, &log
-	haproxy.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := haproxy.Start(); err != nil {
+	address, err := rivals.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := t.TempDir()
+	process, err := rivals.Run(rivals.Place{Work: work}, b.program, nil, nil, b.write(t, string(content), address, work, servers)...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = haproxy.Wait() // the test's context has ended it
+		process.Stop()
 		if t.Failed() {
-			t.Logf("log of haproxy:\n%s", log.String())
+			said, _ := os.ReadFile(filepath.Join(work, b.program+".log"))
+			t.Logf("log of %s:\n%s", b.program, said)
 		}
 	})
-	return "http://" + listener.Addr().String()
+	if err := process.Await(t.Context(), func() error {
+		conn, err := net.Dial("tcp", address) //nolint:noctx // to loopback, where nothing waits
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + address
 }
 
 // All pictures of a player come from one edge. When that ends without a word, they come
 // from the other one, and nobody gets an error.
-func TestBalancer(t *testing.T) {
+func TestBalancers(t *testing.T) {
 	t.Parallel()
+	for _, b := range balancers {
+		t.Run(b.program, func(t *testing.T) {
+			t.Parallel()
+			b.test(t)
+		})
+	}
+}
+
+func (b balancer) test(t *testing.T) {
+	t.Helper()
 	core, place := origintest.Start(t), objectstest.Directory(t)
 	store := objectstest.Open(t, place.Config)
 	if err := store.Prepare(t.Context()); err != nil {
@@ -116,45 +198,157 @@ func TestBalancer(t *testing.T) {
 	var forwarded []string
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {
-			forwarded = append(forwarded, r.URL.Path+" for "+strings.Join(r.Header.Values("X-Forwarded-For"), ","))
+			forwarded = append(forwarded, r.Method+" "+r.RequestURI+" for "+strings.Join(r.Header.Values("X-Forwarded-For"), ","))
 		}
 	}))
-	defer api.Close()
+	t.Cleanup(api.Close)
 	first, second := startEdge(t, place.Config, core), startEdge(t, place.Config, core)
+	gauge := startGauge(t)
 	upstream := api.Listener.Addr().String()
-	url := balance(t, map[string][2]string{
-		"core":   {upstream, upstream},
-		"edge-1": {first.Address(t, "public"), first.Address(t, "operators")},
-		"edge-2": {second.Address(t, "public"), second.Address(t, "operators")},
+	url := b.start(t, []server{
+		{"core", "8080", "9080", upstream, upstream},
+		{"edge-1", "8081", "9081", first.Address(t, "public"), first.Address(t, "operators")},
+		{"edge-2", "8081", "9081", second.Address(t, "public"), gauge.address},
 	})
 
-	get(t, url+"/api/user")
-	get(t, url+"/apis")
-	if diff := cmp.Diff([]string{"/api/user for 127.0.0.1"}, forwarded); diff != "" {
+	send(t, http.MethodPut, url+"/api/user?a=%2F", nil)
+	send(t, http.MethodGet, url+"/api", nil)
+	send(t, http.MethodGet, url+"/apis", nil)
+	if diff := cmp.Diff([]string{"PUT /api/user?a=%2F for 127.0.0.1", "GET /api for 127.0.0.1"}, forwarded); diff != "" {
 		t.Errorf("requests to core (-want +got):\n%s", diff)
 	}
 
-	before := core.Keys.Load()
-	ask := func() {
+	if b.keeps {
+		forget(t, url, core, known[mapping.Name("player_0")], first, second)
+	}
+	told := core.Keys.Load()
+	// ask asks for something of every player, and returns how many an edge had not heard of.
+	ask := func(targets ...string) int64 {
 		t.Helper()
 		for i := range players {
-			for _, size := range []int{16, 32, 64} {
-				address := fmt.Sprintf("%s/avatar/player/player_%d?size=%d", url, i, size)
-				if status := get(t, address); status != http.StatusOK {
-					t.Errorf("%s: %d", address, status)
+			for _, target := range targets {
+				target = strings.ReplaceAll(target, "NAME", fmt.Sprintf("layer_%d", i))
+				if status := send(t, http.MethodGet, url+target, nil); status != http.StatusOK {
+					t.Errorf("%s: %d", target, status)
 				}
 			}
 		}
+		before := told
+		told = core.Keys.Load()
+		return told - before
 	}
-	ask()
-	asked := core.Keys.Load() - before
-	if asked != players {
-		t.Errorf("the edges asked core for %d players; want %d, each by one of them", asked, players)
+	targets := []string{"/avatar/player/pNAME?size=16", "/avatar/player/pNAME.png?size=32", "/skin/pNAME.png", "/csl/pNAME.json"}
+	if b.foldsCase {
+		targets = append(targets, "/avatar/player/PNAME")
+	}
+	if n := ask(targets...); n != players {
+		t.Errorf("the edges asked core for %d players; want %d, each by one of them", n, players)
+	}
+	about := func(n int64) bool { return players/4 <= n && n <= players*3/4 }
+	seconds := int64(0)
+	if b.checks {
+		gauge.set(t, http.StatusServiceUnavailable)
+		if seconds = ask("/avatar/player/pNAME?size=48"); !about(seconds) {
+			t.Errorf("%d of %d players moved from the edge that is not ready; want about half", seconds, players)
+		}
+		if n := ask("/avatar/player/pNAME?size=56"); n != 0 {
+			t.Errorf("%d players moved though nothing has happened", n)
+		}
+		gauge.set(t, http.StatusOK)
+		if n := ask("/avatar/player/pNAME?size=72"); n != 0 {
+			t.Errorf("%d players moved, but not to where they were before", n)
+		}
 	}
 	first.Kill(t)
-	ask()
-	if moved := core.Keys.Load() - before - asked; moved < players/4 || moved > players*3/4 {
-		t.Errorf("%d of %d players moved to the other edge; want about half", moved, players)
+	switch n := ask("/avatar/player/pNAME?size=64", "/avatar/player/pNAME.webp"); {
+	case !about(n):
+		t.Errorf("%d of %d players moved to the other edge; want about half", n, players)
+	case b.checks && n+seconds != players:
+		t.Errorf("%d players were one edge's, and %d the other's, of %d", n, seconds, players)
+	}
+}
+
+// forget has a cache in front of edges keep a picture after its player has undressed,
+// until it is told to forget it.
+func forget(t *testing.T, url string, core *origintest.Core, dressed mapping.Mapping, edges ...*system.Process) {
+	t.Helper()
+	const target = "/avatar/player/changing"
+	become := func(worn *mapping.Texture, status int) {
+		t.Helper()
+		core.Set(map[mapping.Key]mapping.Mapping{mapping.Name("changing"): {Player: &mapping.Player{PID: 1000, Name: "changing", Skin: worn}}})
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for _, edge := range edges {
+			for send(t, http.MethodGet, "http://"+edge.Address(t, "public")+target, nil) != status {
+				<-tick.C
+			}
+		}
+	}
+	f := func(tag string, banned, status int) {
+		t.Helper()
+		if got := send(t, "BAN", url, http.Header{"Tag": {tag}}); got != banned {
+			t.Errorf("BAN of %q: %d; want %d", tag, got, banned)
+		}
+		if got := send(t, http.MethodGet, url+target, nil); got != status {
+			t.Errorf("after BAN of %q: %d; want %d", tag, got, status)
+		}
+	}
+
+	become(dressed.Player.Skin, http.StatusOK)
+	f("all", http.StatusOK, http.StatusOK)
+	become(nil, http.StatusNotFound)
+	f("player-100", http.StatusOK, http.StatusOK)
+	f("player-10000", http.StatusOK, http.StatusOK)
+	f("", http.StatusBadRequest, http.StatusOK)
+	f("obj.status == 200", http.StatusBadRequest, http.StatusOK)
+	if got := send(t, "BAN", url, http.Header{"Tag": {"all"}, "X-Forwarded-For": {"127.0.0.1"}}); got != http.StatusForbidden {
+		t.Errorf("BAN by way of a proxy: %d", got)
+	}
+	f("player-1000", http.StatusOK, http.StatusNotFound)
+	become(dressed.Player.Skin, http.StatusOK)
+	f("texture-1", http.StatusOK, http.StatusNotFound) // it had none
+	f("all", http.StatusOK, http.StatusOK)
+	f("texture-1", http.StatusOK, http.StatusOK)
+}
+
+// gauge is an edge's operators' port: it tells what the test wants of whether the edge
+// is ready.
+type gauge struct {
+	address string
+	status  atomic.Int32
+	asked   chan struct{}
+}
+
+func startGauge(t *testing.T) *gauge {
+	t.Helper()
+	g := &gauge{asked: make(chan struct{})}
+	g.status.Store(http.StatusOK)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			t.Errorf("an edge is asked for %s", r.URL.Path)
+		}
+		w.WriteHeader(int(g.status.Load()))
+		select {
+		case g.asked <- struct{}{}:
+		default:
+		}
+	}))
+	t.Cleanup(server.Close)
+	g.address = server.Listener.Addr().String()
+	return g
+}
+
+// set sets what is told, and waits until it was told as often as must be. When it is
+// asked for the fourth time it has told it twice for certain.
+func (g *gauge) set(t *testing.T, status int32) {
+	t.Helper()
+	g.status.Store(status)
+	for range 4 {
+		select {
+		case <-g.asked:
+		case <-time.After(30 * time.Second):
+			t.Fatal("nobody asks whether the edge is ready")
+		}
 	}
 }
 
@@ -166,14 +360,18 @@ func startEdge(t *testing.T, files objects.Config, core *origintest.Core) *syste
 	return edge
 }
 
-// get gets a URL, with a forged address of the client, and returns the status.
-func get(t *testing.T, url string) int {
+// send sends a request and returns the status. Without other headers it has a forged
+// address of the client.
+func send(t *testing.T, method, url string, header http.Header) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("X-Forwarded-For", "192.0.2.1")
+	request.Header = header
+	if header == nil {
+		request.Header = http.Header{"X-Forwarded-For": {"192.0.2.1"}}
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
