@@ -77,7 +77,7 @@ func TestCachesInFront(t *testing.T) {
 	}
 	for _, start := range []func(context.Context, rivals.Place, string, int64) (*rivals.Server, error){rivals.StartNginxCache, rivals.StartVarnish} {
 		err := b.add(start(t.Context(), b.place, behind.Address, 64<<20))
-		if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
+		if missing, ok := errors.AsType[*rivals.MissingError](err); ok && os.Getenv("CI") == "" {
 			t.Log(missing)
 		} else if err != nil {
 			t.Fatal(err)

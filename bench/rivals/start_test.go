@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 func start(t *testing.T, start func(context.Context, Place) (*Server, error)) *Server {
 	t.Helper()
 	s, err := start(t.Context(), Place{CPUs: []int{someCPU(t)}, Work: t.TempDir()})
-	if missing, ok := errors.AsType[*MissingError](err); ok {
-		t.Skip(missing)
+	if missing, ok := errors.AsType[*MissingError](err); ok && (os.Getenv("CI") == "" || missing.What == "sharp") {
+		t.Skip(missing) // Debian's Node is too old for sharp
 	}
 	if err != nil {
 		t.Fatal(err)
