@@ -10,7 +10,7 @@ import (
 
 // Write writes the run into a folder of its own within another, and returns its
 // path: results.json with everything, table.md, and a plot as SVG and PNG of each
-// kind of figures that there are: ratios, latency, soak.
+// kind of figures that there are: ratios, latency, soak, and each sweep.
 func (r *Run) Write(results string) (string, error) {
 	if err := r.check(); err != nil {
 		return "", err

@@ -72,6 +72,11 @@ func (r *Run) plots() []picture {
 	if p, ok := r.soakPlot(); ok {
 		all = append(all, p)
 	}
+	for i := range r.Sweeps {
+		if p, ok := r.Sweeps[i].plot(); ok {
+			all = append(all, p)
+		}
+	}
 	for i := range all {
 		all[i].quick = r.Quick
 		all[i].footnote = fmt.Sprintf("%d processors of an %s, %s, on %s, commit %s",

@@ -12,15 +12,18 @@ import (
 
 // Run is everything that one run has measured, and on what.
 type Run struct {
-	Date      time.Time  `json:"date"`   // when it began, in UTC
-	Commit    string     `json:"commit"` // of Veneer, abbreviated
-	Quick     bool       `json:"quick"`  // only a check that everything runs: its figures say nothing
+	Date      time.Time  `json:"date"`         // when it began, in UTC
+	Commit    string     `json:"commit"`       // of Veneer, abbreviated
+	Of        string     `json:"of,omitempty"` // a word for what is measured, if not Veneer side by side
+	Quick     bool       `json:"quick"`        // only a check that everything runs: its figures say nothing
 	Machine   Machine    `json:"machine"`
 	Programs  []Program  `json:"programs"` // all that took part
 	Settings  []Setting  `json:"settings"` // all that differ from a program's defaults, raised limits too
 	Scenarios []Scenario `json:"scenarios"`
 	Latency   []Curve    `json:"latency,omitempty"` // of the mixed day, Veneer's first
 	Soak      []Series   `json:"soak,omitempty"`    // one for each program that was watched
+	Sweeps    []Sweep    `json:"sweeps,omitempty"`
+	Costs     []Cost     `json:"costs,omitempty"`
 }
 
 // Program is one that took part in a run.
@@ -107,6 +110,9 @@ func (s *Scenario) Ratio(subject *Subject) Summary {
 // Folder returns the name of the folder for the run's files.
 func (r *Run) Folder() string {
 	name := r.Date.UTC().Format(time.DateOnly) + "-" + r.Commit
+	if r.Of != "" {
+		name += "-" + r.Of
+	}
 	if r.Quick {
 		name += "-quick" // which must not take the place of figures
 	}
@@ -121,6 +127,9 @@ func (r *Run) check() error {
 	if r.Date.IsZero() || !commitPattern.MatchString(r.Commit) {
 		return fmt.Errorf("a run of %v and commit %q has no date or no commit", r.Date, r.Commit)
 	}
+	if r.Of != "" && !commitPattern.MatchString(r.Of) {
+		return fmt.Errorf("a run of %q has no name that a folder could have", r.Of)
+	}
 	for i := range r.Scenarios {
 		if err := r.Scenarios[i].check(); err != nil {
 			return fmt.Errorf("scenario %s: %w", r.Scenarios[i].Name, err)
@@ -133,9 +142,19 @@ func (r *Run) check() error {
 	}
 	for _, series := range r.Soak {
 		for i, usage := range series.Samples {
-			if math.IsNaN(usage.Minutes) || math.IsInf(usage.Minutes, 0) || i > 0 && usage.Minutes <= series.Samples[i-1].Minutes {
+			if !finite(usage.Minutes) || i > 0 && usage.Minutes <= series.Samples[i-1].Minutes {
 				return fmt.Errorf("soak of %s: minute %v is out of order", series.Program, usage.Minutes)
 			}
+		}
+	}
+	for i := range r.Sweeps {
+		if err := r.Sweeps[i].check(); err != nil {
+			return fmt.Errorf("sweep %s: %w", r.Sweeps[i].Name, err)
+		}
+	}
+	for i := range r.Costs {
+		if err := r.Costs[i].check(); err != nil {
+			return fmt.Errorf("costs: %w", err)
 		}
 	}
 	return nil
@@ -166,7 +185,7 @@ func (s *Scenario) check() error {
 				return fmt.Errorf("%s has %d rounds, but %d of %s", subject.Name, len(subject.Rounds), len(further.Rounds), further.Name)
 			}
 			for _, figure := range further.Rounds {
-				if math.IsNaN(figure) || math.IsInf(figure, 0) {
+				if !finite(figure) {
 					return fmt.Errorf("%s has %s of %v %s", subject.Name, further.Name, figure, further.Unit)
 				}
 			}
@@ -186,5 +205,7 @@ func (c *Curve) check() error {
 	}
 	return nil
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }

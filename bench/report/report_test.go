@@ -66,6 +66,11 @@ func example() *Run {
 			}},
 		},
 		Soak: []Series{{Program: "core"}, {Program: "edge"}},
+		Sweeps: []Sweep{{Name: "growth", Measures: "A site that grows.", Grows: "textures", Plotted: []string{"look-up p99", "index", "list"}, Steps: []Step{
+			{10_000, []Figure{{"look-up p99", "ms", rounds(1.5, 0.2)}, {"index", "bytes", []float64{91}}, {"list", "ms", []float64{3}}, {"core", "MiB", []float64{40}}}},
+			{1e6, []Figure{{"look-up p99", "ms", rounds(2.5, 0.2)}, {"index", "bytes", []float64{105}}, {"list", "ms", []float64{0}}, {"core", "MiB", []float64{241}}}},
+		}}},
+		Costs: []Cost{{Figure{"a hit", "µs", rounds(12, 0.1)}, "behind haproxy"}, {Figure{"a row", "bytes", []float64{210}}, "of a million"}},
 	}
 	for i := range 241 {
 		minutes := float64(i) / 12
@@ -101,7 +106,7 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"results.json", "table.md", "ratios.svg", "ratios.png", "latency.svg", "latency.png", "soak.svg", "soak.png"}
+	names := []string{"results.json", "table.md", "ratios.svg", "ratios.png", "latency.svg", "latency.png", "soak.svg", "soak.png", "growth.svg", "growth.png"}
 	for _, name := range names {
 		one, other := content(t, first, name), content(t, second, name)
 		if one != other {
@@ -114,7 +119,7 @@ func TestWrite(t *testing.T) {
 	if files, err := os.ReadDir(first); err != nil || len(files) != len(names) {
 		t.Errorf("there are %d files, %v; want %d", len(files), err, len(names))
 	}
-	for _, name := range []string{"ratios.svg", "latency.svg", "soak.svg"} {
+	for _, name := range []string{"ratios.svg", "latency.svg", "soak.svg", "growth.svg"} {
 		if svg := content(t, first, name); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("%s has places that are no numbers", name)
 		}
@@ -169,6 +174,14 @@ func TestWriteRefuses(t *testing.T) {
 		{"rounds of one who was missing", func(r *Run) { r.Scenarios[0].Subjects[1].Missing = "gone" }, "both rounds and a reason"},
 		{"a latency of 0", func(r *Run) { r.Latency[0].Points[0].P50 = 0 }, "latency of Veneer"},
 		{"a curve that goes back", func(r *Run) { r.Latency[0].Points[1].Rate = 1 }, "out of order"},
+		{"a run with no name for a folder", func(r *Run) { r.Of = "../x" }, "no name"},
+		{"a sweep that goes back", func(r *Run) { r.Sweeps[0].Steps[1].At = 1 }, "sweep growth: step 1 is out of order"},
+		{"a sweep with no name for a file", func(r *Run) { r.Sweeps[0].Name = "../x" }, "no name"},
+		{"a step with fewer figures", func(r *Run) { r.Sweeps[0].Steps[1].Figures = r.Sweeps[0].Steps[1].Figures[:1] }, "has 1 figures"},
+		{"a step with other figures", func(r *Run) { r.Sweeps[0].Steps[1].Figures[1].Unit = "KiB" }, "has index in KiB"},
+		{"a step without rounds", func(r *Run) { r.Sweeps[0].Steps[1].Figures[1].Rounds = nil }, "index has no rounds"},
+		{"a plot of nothing", func(r *Run) { r.Sweeps[0].Plotted[0] = "weather" }, "no weather to plot"},
+		{"a cost that is none", func(r *Run) { r.Costs[0].Rounds[2] = math.Inf(1) }, "a hit is +Inf"},
 		{"a soak that goes back", func(r *Run) { r.Soak[1].Samples[9].Minutes = 0 }, "soak of edge"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,7 +205,7 @@ func TestWriteLittle(t *testing.T) {
 	t.Parallel()
 
 	run := example()
-	run.Scenarios, run.Latency, run.Soak = run.Scenarios[:1], nil, nil
+	run.Scenarios, run.Latency, run.Soak, run.Sweeps, run.Costs = run.Scenarios[:1], nil, nil, nil, nil
 	run.Scenarios[0].Subjects = run.Scenarios[0].Subjects[:1]
 	folder, err := run.Write(t.TempDir())
 	if err != nil {

@@ -18,12 +18,18 @@ func (r *Run) WriteTable(out io.Writer) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Veneer side by side\n\nCommit %s, %s, on %s.\n", r.Commit, r.Date.UTC().Format(minute), r.Machine)
+	title := "Veneer side by side"
+	if r.Of != "" {
+		title = "Veneer: " + r.Of
+	}
+	fmt.Fprintf(&b, "# %s\n\nCommit %s, %s, on %s.\n", title, r.Commit, r.Date.UTC().Format(minute), r.Machine)
 	if r.Quick {
 		fmt.Fprint(&b, "\n**This is a quick check: everything ran, but for too short a time to say how fast it is. It claims no figures.**\n")
 	}
 	r.writeScenarios(&b)
 	r.writeLatency(&b)
+	r.writeSweeps(&b)
+	r.writeCosts(&b)
 	if len(r.Programs) > 0 {
 		fmt.Fprint(&b, "\nPrograms:\n\n")
 		for _, p := range r.Programs {

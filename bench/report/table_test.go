@@ -26,6 +26,10 @@ func TestWriteTable(t *testing.T) {
 		"- revalidation: A picture that the client has, answered 304. In answers/s; more is better.\n",
 		"- upload: A texture of 64 by 64, until it is stored. In ms; less is better.\n",
 		"- Veneer: up to 40,000 answers/s, with a p50 of 0.6 ms, a p99 of 9.1 ms and a p99.9 of 24 ms.\n",
+		"\ngrowth: A site that grows.\n\n| textures        | 10,000 | 1,000,000 |\n|-----------------|-------:|----------:|\n",
+		"| index, bytes    |     91 |       105 |\n",
+		"| a row          |    210 | bytes |",
+		"| of a million        |\n",
 		"- Varnish 7.1.1\n",
 		"- nginx's open_file_cache: max=18976\n",
 	} {
@@ -60,7 +64,7 @@ func TestWriteTableOfQuickCheck(t *testing.T) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	for _, figure := range []string{"×", "79,300", "p99 0", "95 % confidence"} {
+	for _, figure := range []string{"×", "79,300", "p99 0", "95 % confidence", "105", "210"} {
 		if strings.Contains(out.String(), figure) {
 			t.Errorf("it says %q", figure)
 		}
@@ -68,7 +72,8 @@ func TestWriteTableOfQuickCheck(t *testing.T) {
 	if t.Failed() {
 		t.Log(out.String())
 	}
-	if got, want := run.Folder(), "2026-10-02-5f3c41f-quick"; got != want {
+	run.Of = "scale"
+	if got, want := run.Folder(), "2026-10-02-5f3c41f-scale-quick"; got != want {
 		t.Errorf("its folder is %s; want %s", got, want)
 	}
 }
@@ -96,7 +101,8 @@ func TestWriteTableOfLittle(t *testing.T) {
 		}
 	}
 	var widths []int
-	for line := range strings.Lines(out.String()) {
+	scenarios, _, _ := strings.Cut(out.String(), "What is measured")
+	for line := range strings.Lines(scenarios) {
 		if strings.HasPrefix(line, "|") {
 			widths = append(widths, utf8.RuneCountInString(line))
 		}
