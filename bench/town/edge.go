@@ -7,26 +7,27 @@ import (
 	"github.com/veneer-skins/veneer/bench/rivals"
 )
 
-// startEdge starts the edge with its defaults: nothing is set but what has none,
-// and where it listens: for operators, too, which is returned with it.
-func startEdge(ctx context.Context, place rivals.Place, binary, textures, core string) (edge *rivals.Server, operators string, err error) {
+// StartEdge starts another edge of the town, which ends with it, with its defaults but
+// for settings as NAME=VALUE: nothing else is set but what has no default, and where it
+// listens. For operators that is returned with it.
+func (t *Town) StartEdge(ctx context.Context, settings ...string) (edge *rivals.Server, operators string, err error) {
 	var public string
 	if public, operators, err = rivals.FreeAddresses(); err != nil {
 		return nil, "", err
 	}
-	p, err := rivals.Run(place, "edge", nil, []string{
-		"EDGE_LISTEN=" + public, "EDGE_OPS_LISTEN=" + operators,
-		"EDGE_CORE_URL=" + core, "EDGE_CORE_SECRETS=" + secret, "EDGE_OBJECTS_URL=file://" + textures,
-	}, binary, "serve")
+	p, err := rivals.Run(t.place, "edge", nil, append(settings,
+		"EDGE_LISTEN="+public, "EDGE_OPS_LISTEN="+operators,
+		"EDGE_CORE_URL="+t.url, "EDGE_CORE_SECRETS="+secret, "EDGE_OBJECTS_URL=file://"+Textures(t.place),
+	), t.program, "serve")
 	if err != nil {
 		return nil, "", err
 	}
+	t.closers = append(t.closers, p.Stop)
 	if err := p.Await(ctx, func() error {
-		health := exec.CommandContext(ctx, binary, "health")
+		health := exec.CommandContext(ctx, t.program, "health")
 		health.Env = []string{"EDGE_OPS_LISTEN=" + operators}
 		return health.Run()
 	}); err != nil {
-		p.Stop()
 		return nil, "", err
 	}
 	return &rivals.Server{Name: "edge", Process: p, Address: public, Conditional: public}, operators, nil

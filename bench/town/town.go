@@ -6,14 +6,18 @@ package town
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/shared/mapping"
@@ -56,34 +60,34 @@ type Town struct {
 	Edge      *rivals.Server
 	Operators string // address of its listener for operators
 
+	place     rivals.Place
+	program   string // path of the edge's
 	residents []resident
 	core      core
+	url       string // of core
 	closers   []func()
 }
 
 // Open has so many residents move in, with their textures in the place's directory, and
 // starts the edge of a program.
 func Open(ctx context.Context, place rivals.Place, program string, residents int) (t *Town, err error) {
-	t = new(Town)
+	t = &Town{place: place, program: program}
 	defer func() {
 		if err != nil {
 			t.Close()
 		}
 	}()
-	textures := Textures(place)
-	if t.residents, t.core.leads, err = settle(ctx, textures, residents); err != nil {
+	if t.residents, t.core.leads, err = settle(ctx, Textures(place), residents); err != nil {
 		return nil, err
 	}
 	url, server, err := t.core.serve()
 	if err != nil {
 		return nil, err
 	}
+	t.url = url
 	t.closers = append(t.closers, func() { _ = server.Close() })
-	if t.Edge, t.Operators, err = startEdge(ctx, place, program, textures, url); err != nil {
-		return nil, err
-	}
-	t.closers = append(t.closers, t.Edge.Stop)
-	return t, nil
+	t.Edge, t.Operators, err = t.StartEdge(ctx)
+	return t, err
 }
 
 // Textures returns the directory in which a town keeps its textures.
@@ -152,26 +156,33 @@ func settle(ctx context.Context, directory string, count int) ([]resident, map[m
 	}
 	skins, capes := usual(paint.Corpus()), usual(paint.CorpusCapes())
 	residents, leads := make([]resident, count), map[mapping.Key]mapping.Mapping{}
-	put := func(i int, from []paint.Named) (mapping.Texture, error) {
-		file, err := fileOf(from[i%len(from)], i/len(from))
-		if err != nil {
-			return mapping.Texture{}, err
+	put := func(from []paint.Named, into []mapping.Texture) error {
+		var all errgroup.Group
+		all.SetLimit(8 * runtime.GOMAXPROCS(0)) // most of them wait for the disk
+		for i := range into {
+			all.Go(func() error {
+				file, err := fileOf(from[i%len(from)], i/len(from))
+				if err != nil {
+					return err
+				}
+				into[i] = mapping.Texture{Hash: skin.HashOf(file), Type: from[i%len(from)].Type}
+				return store.Put(ctx, into[i].Hash, file)
+			})
 		}
-		texture := mapping.Texture{Hash: skin.HashOf(file), Type: from[i%len(from)].Type}
-		return texture, store.Put(ctx, texture.Hash, file)
+		return all.Wait()
+	}
+	// Few have a cape of their own.
+	worn, inherited := make([]mapping.Texture, count), make([]mapping.Texture, min(count, 40))
+	if err := errors.Join(put(skins, worn), put(capes, inherited)); err != nil {
+		return nil, nil, err
 	}
 	for i := range residents {
 		r, id := &residents[i], int64(i+1)
 		r.name, r.uuid = fmt.Sprintf("Player_%d", id), fmt.Sprintf("00000000-0000-4000-8000-%012x", id)
-		if r.worn, err = put(i, skins); err != nil {
-			return nil, nil, err
-		}
-		// Few have a cape of their own.
-		cape, err := put(i%40, capes)
-		if err != nil {
-			return nil, nil, err
-		}
-		r.worn.TID, cape.TID = id, int64(count+1+i%40)
+		r.worn = worn[i]
+		r.worn.TID = id
+		cape := inherited[i%len(inherited)]
+		cape.TID = int64(count + 1 + i%len(inherited))
 
 		player := mapping.Mapping{Player: &mapping.Player{PID: id, UUID: r.uuid, Name: r.name, Skin: &r.worn, Cape: &cape}}
 		texture := mapping.Mapping{Texture: &r.worn}
@@ -201,6 +212,7 @@ func fileOf(texture paint.Named, tint int) ([]byte, error) {
 	for i := 0; i < len(pixels); i += 4 {
 		pixels[i] += byte(5 * tint)
 		pixels[i+1] += byte(tint)
+		pixels[i+2] += byte(tint >> 8)
 	}
 	var file bytes.Buffer
 	picture := &image.NRGBA{Pix: pixels, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}
