@@ -34,7 +34,7 @@ func (p Program) missing(cause error) error {
 // the modules of Node that InstallSharp installs.
 func Programs(modules string) []Program {
 	return []Program{
-		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram,
+		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, haproxyProgram,
 		{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion},
 		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
 	}

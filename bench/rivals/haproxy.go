@@ -1,0 +1,75 @@
+package rivals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+)
+
+var haproxyProgram = Program{
+	Name: "haproxy", Beside: "nothing: it stands in front of several edges",
+	Install: "apt-get install haproxy, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`HAProxy version (\S+)`), "haproxy", "-v"),
+}
+
+// Behind is a server behind a balancer: where it answers requests, and where the
+// balancer asks whether it is ready.
+type Behind struct{ Address, Operators string }
+
+// StartHaproxy starts haproxy in front of edges, with the configuration of a file, but
+// with those edges in the place of its own, and nothing behind the API.
+func StartHaproxy(ctx context.Context, place Place, file string, edges []Behind) (*Server, error) {
+	version, err := haproxyProgram.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	address, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	config, err := haproxyConfig(string(content), address, edges)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	path, err := place.write("haproxy", "haproxy.cfg", config)
+	if err != nil {
+		return nil, err
+	}
+	p, err := Run(place, "haproxy", nil, nil, "haproxy", "-db", "-f", path)
+	if err != nil {
+		return nil, err
+	}
+	return (&Server{Name: "haproxy", Version: version, Process: p, Address: address}).listening(ctx)
+}
+
+var (
+	haproxyBind = regexp.MustCompile(`(?m)^( *bind) .*$`)
+	haproxyAPI  = regexp.MustCompile(`(?m)^ *server core .*\n`)
+	haproxyEdge = regexp.MustCompile(`(?m)^ *server edge-\d+ .*\n`)
+)
+
+// haproxyConfig puts an address and edges in the place of a configuration's own.
+func haproxyConfig(config, address string, edges []Behind) (string, error) {
+	first := haproxyEdge.FindStringIndex(config)
+	if first == nil || !haproxyBind.MatchString(config) {
+		return "", errors.New("it has no edges or binds nothing")
+	}
+	var servers strings.Builder
+	for i, edge := range edges {
+		_, port, err := net.SplitHostPort(edge.Operators)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&servers, "  server edge-%d %s check port %s\n", i+1, edge.Address, port)
+	}
+	config = config[:first[0]] + servers.String() + haproxyEdge.ReplaceAllString(config[first[0]:], "")
+	config = haproxyBind.ReplaceAllString(config, "${1} "+address)
+	return haproxyAPI.ReplaceAllString(config, ""), nil
+}

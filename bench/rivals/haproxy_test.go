@@ -1,0 +1,41 @@
+package rivals
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+// With the configuration that is shipped all edges take part. That a picture always
+// comes from the same one is tested where haproxy's bound of their load is left out.
+func TestHaproxy(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("haproxy"); err != nil && os.Getenv("CI") != "" {
+		t.Fatal("haproxy is not installed; make test installs it")
+	}
+	const edges = 3
+	var behind []Behind
+	for i := range edges {
+		address := serveAnswers(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(fmt.Sprint("edge ", i)) })
+		behind = append(behind, Behind{Address: address, Operators: address})
+	}
+	s := start(t, func(ctx context.Context, place Place) (*Server, error) {
+		return StartHaproxy(ctx, place, "../../deploy/compose/haproxy.cfg", behind)
+	})
+	seen := map[string]bool{}
+	for i := range 100 {
+		path := fmt.Sprint("/avatar/", i)
+		seen[string(ask(t, s.Address, path, "", http.StatusOK).Body())] = true
+	}
+	if len(seen) != edges {
+		t.Errorf("%d of %d edges take part", len(seen), edges)
+	}
+	if _, err := haproxyConfig("frontend x\n  bind :80\n", s.Address, behind); err == nil {
+		t.Error("a configuration without edges is none to take")
+	}
+}
