@@ -1,8 +1,6 @@
 // Command ratio measures how many requests the edge's cache of pictures answers,
 // beside an exact LRU of the same bytes and beside the best static choice: the
-// pictures most requested for each byte, known in hindsight. The cache is the one
-// of edge.Pictures, which is asked for every request of a made-up trace; only
-// drawing is pretended, and takes no time.
+// pictures most requested for each byte, known in hindsight. The trace is made up, and drawing is pretended.
 package main
 
 import (
@@ -12,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/veneer-skins/veneer/bench/workload"
 )
 
 func main() {
@@ -54,15 +54,15 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		if *only != "" && *only != k.name {
 			continue
 		}
-		w := newWorkload(*views, *views**each, k.exponent, k.shifts)
-		edge, overhead, err := w.throughEdge(ctx, *bytes)
+		w := workload.New(*views, *views**each, k.exponent, k.shifts)
+		edge, overhead, err := w.ThroughEdge(ctx, *bytes, 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
-		cost := func(view int) int64 { return int64(w.size(view)) + overhead }
-		lru, static := percent(leastRecent(w.trace, *views, cost, *bytes), w.trace), percent(bestStatic(w.trace, *views, cost, *bytes), w.trace)
+		cost := func(view int) int64 { return int64(w.Size(view)) + overhead }
+		lru, static := percent(leastRecent(w.Trace, *views, cost, *bytes), w.Trace), percent(bestStatic(w.Trace, *views, cost, *bytes), w.Trace)
 		overLRU, overStatic := edge-lru, edge-static
-		fmt.Fprintf(out, "| %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %+.1f | %+.1f |\n", k.name, len(w.trace), w.seen(), edge, lru, static, overLRU, overStatic)
+		fmt.Fprintf(out, "| %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %+.1f | %+.1f |\n", k.name, len(w.Trace), w.Seen(), edge, lru, static, overLRU, overStatic)
 		if overLRU < k.besideLRU || k.judgedByStatic && overStatic < -k.besideStatic {
 			failures = append(failures, fmt.Errorf("%s: the edge is %+.1f points beside LRU and %+.1f beside the best static choice", k.name, overLRU, overStatic))
 		}

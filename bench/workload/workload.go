@@ -1,4 +1,6 @@
-package main
+// Package workload asks the edge's cache of pictures, the one of edge.Pictures, for every
+// request of a made-up trace. Only drawing is pretended, and takes no time.
+package workload
 
 import (
 	"bytes"
@@ -23,15 +25,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// workload is requests for views, by number.
-type workload struct {
+// Workload is requests for views, by number.
+type Workload struct {
 	views int
-	trace []uint32
+	Trace []uint32
 }
 
-// newWorkload returns requests whose popularity follows Zipf's law. With shifts,
+// New returns requests whose popularity follows Zipf's law. With shifts,
 // the trace falls into as many parts, and in each other views are popular.
-func newWorkload(views, requests int, exponent float64, shifts int) workload {
+func New(views, requests int, exponent float64, shifts int) Workload {
 	random := rand.New(rand.NewPCG(1, 2))
 	ranks := load.NewZipf(views, exponent)
 	popular := random.Perm(views)
@@ -42,13 +44,13 @@ func newWorkload(views, requests int, exponent float64, shifts int) workload {
 		}
 		trace[i] = uint32(popular[ranks.Draw(random)])
 	}
-	return workload{views: views, trace: trace}
+	return Workload{views: views, Trace: trace}
 }
 
-// seen returns how many views are requested at all.
-func (w workload) seen() (n int) {
+// Seen returns how many views are requested at all.
+func (w Workload) Seen() (n int) {
 	seen := make([]bool, w.views)
-	for _, view := range w.trace {
+	for _, view := range w.Trace {
 		if !seen[view] {
 			seen[view] = true
 			n++
@@ -66,7 +68,7 @@ const (
 )
 
 // view returns a view by its number.
-func (w workload) view(number int) edge.View {
+func (w Workload) view(number int) edge.View {
 	var view edge.View
 	binary.LittleEndian.PutUint32(view.Texture[:], uint32(number/viewsEach))
 	view.Type, view.Size, view.Format = skin.Steve, number%viewsEach, render.WebP
@@ -81,9 +83,9 @@ func (w workload) view(number int) edge.View {
 	return view
 }
 
-// size returns how many bytes the picture of a view has: as much as real ones
+// Size returns how many bytes the picture of a view has: as much as real ones
 // from 64 to 512 pixels, which is from 0.3 to 14 KiB.
-func (w workload) size(number int) int {
+func (w Workload) Size(number int) int {
 	var least, most float64
 	switch w.view(number).Pose {
 	case render.Flat:
@@ -99,7 +101,7 @@ func (w workload) size(number int) int {
 
 // pretence stands in for what is fetched and for what draws.
 type pretence struct {
-	workload
+	Workload
 	block []byte
 }
 
@@ -115,7 +117,7 @@ func (p pretence) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 // Render returns as many bytes as the picture would have, and always the same
 // ones.
 func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
-	size := p.size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
+	size := p.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
 	return p.block[:size:size], nil
 }
 
@@ -134,8 +136,8 @@ func (pretence) Ask(mapping.Key, func(mapping.Mapping, mapping.Position, error))
 func (pretence) Refusal(mapping.Key) error { return nil }
 
 // open returns pictures with a cache of so many bytes.
-func (w workload) open(bytes int64) (*edge.Pictures, error) {
-	p := pretence{workload: w, block: make([]byte, 16<<10)}
+func (w Workload) open(bytes int64) (*edge.Pictures, error) {
+	p := pretence{Workload: w, block: make([]byte, 16<<10)}
 	mappings, err := edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
 	if err != nil {
 		return nil, err
@@ -144,23 +146,26 @@ func (w workload) open(bytes int64) (*edge.Pictures, error) {
 	return edge.NewPictures(config, mappings, p, p, skin.Sheet{})
 }
 
-// throughEdge returns the percentage of requests for which the edge's cache had
-// the picture, and what a picture costs it beside its bytes.
-func (w workload) throughEdge(ctx context.Context, bytes int64) (percentage float64, overhead int64, err error) {
+// ThroughEdge returns the percentage of requests, from the one of a number on, for which
+// the edge's cache of so many bytes had the picture, and what a picture costs it beside
+// its bytes.
+func (w Workload) ThroughEdge(ctx context.Context, bytes int64, from int) (percentage float64, overhead int64, err error) {
 	pictures, err := w.open(bytes)
 	if err != nil {
 		return 0, 0, err
 	}
 	hits := 0
-	for i, view := range w.trace {
+	for i, view := range w.Trace {
 		picture, outcome, err := pictures.Picture(ctx, w.view(int(view)))
 		switch {
 		case err != nil:
 			return 0, 0, err
-		case len(picture.Body) != w.size(int(view)):
+		case len(picture.Body) != w.Size(int(view)):
 			return 0, 0, fmt.Errorf("view %d has %d bytes", view, len(picture.Body))
 		case outcome == edge.Hit:
-			hits++
+			if i >= from {
+				hits++
+			}
 		case i == 0:
 			if overhead, err = cached(pictures); err != nil {
 				return 0, 0, err
@@ -168,7 +173,7 @@ func (w workload) throughEdge(ctx context.Context, bytes int64) (percentage floa
 			overhead -= int64(len(picture.Body))
 		}
 	}
-	return percent(hits, w.trace), overhead, nil
+	return 100 * float64(hits) / float64(len(w.Trace)-from), overhead, nil
 }
 
 // cached returns how many bytes the cache of pictures says that it holds.
