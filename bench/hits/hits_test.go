@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/bench/town"
 )
 
@@ -29,7 +28,7 @@ func TestRun(t *testing.T) {
 
 	var out strings.Builder
 	urls := town.Patterns() + 1 // of two residents
-	if err := run([]string{"-edge", edge(t), "-urls", fmt.Sprint(urls), "-rounds", "6", "-seconds", "0.05"}, &out); err != nil {
+	if err := run([]string{"-edge", system.Binary(t, "edge"), "-urls", fmt.Sprint(urls), "-rounds", "6", "-seconds", "0.05"}, &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -45,20 +44,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// edge returns the path of the edge's program.
-func edge(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("TEST_EDGE_BIN")
-	if path == "" {
-		path = filepath.Join(t.TempDir(), "edge")
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/veneer-skins/veneer/edge/cmd/edge")
-		if output, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build the edge: %v\n%s", err, output)
-		}
-	}
-	return path
-}
-
 // What caches in front of the edge have once had from it they answer as it does, even
 // when it is gone.
 func TestCachesInFront(t *testing.T) {
@@ -67,7 +52,7 @@ func TestCachesInFront(t *testing.T) {
 	b := bench{place: rivals.Place{Work: t.TempDir()}}
 	t.Cleanup(b.close)
 	var err error
-	if b.town, err = town.Open(t.Context(), b.place, edge(t), 1); err != nil {
+	if b.town, err = town.Open(t.Context(), b.place, system.Binary(t, "edge"), 1); err != nil {
 		t.Fatal(err)
 	}
 	b.closers = append(b.closers, b.town.Close)

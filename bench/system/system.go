@@ -74,7 +74,7 @@ func NewCore(tb testing.TB, files objects.Config) *Process {
 // is migrated. It may be one of several.
 func NewCoreOn(tb testing.TB, files objects.Config, database string) *Process {
 	tb.Helper()
-	core := &Process{name: "core", binary: binary(tb, "core")}
+	core := &Process{name: "core", binary: Binary(tb, "core")}
 	core.Set("CORE_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_EDGES_LISTEN", "127.0.0.1:0")
 	core.Set("CORE_OPS_LISTEN", "127.0.0.1:0")
@@ -112,7 +112,7 @@ func NewEdge(tb testing.TB, files objects.Config, core *Process) *Process {
 // core's listener for edges does.
 func NewEdgeOf(tb testing.TB, files objects.Config, url, secret string) *Process {
 	tb.Helper()
-	edge := &Process{name: "edge", binary: binary(tb, "edge")}
+	edge := &Process{name: "edge", binary: Binary(tb, "edge")}
 	edge.Set("EDGE_LISTEN", "127.0.0.1:0")
 	edge.Set("EDGE_OPS_LISTEN", "127.0.0.1:0")
 	edge.Set("EDGE_CORE_URL", url)
@@ -135,9 +135,9 @@ var (
 	binaries = map[string]string{}
 )
 
-// binary returns the path of a program: the one that TEST_CORE_BIN or
+// Binary returns the path of a program: the one that TEST_CORE_BIN or
 // TEST_EDGE_BIN names, else one built once for this run.
-func binary(tb testing.TB, program string) string {
+func Binary(tb testing.TB, program string) string {
 	tb.Helper()
 	if path := os.Getenv("TEST_" + strings.ToUpper(program) + "_BIN"); path != "" {
 		return path
@@ -163,7 +163,7 @@ func binary(tb testing.TB, program string) string {
 // its settings.
 func Help(tb testing.TB, program string) string {
 	tb.Helper()
-	return (&Process{name: program, binary: binary(tb, program)}).Run(tb, "help")
+	return (&Process{name: program, binary: Binary(tb, program)}).Run(tb, "help")
 }
 
 // Process is one of the programs. It can be started again after it has ended.
