@@ -147,41 +147,44 @@ func orders(n int, zipf bool) func(round int) func() int {
 	if !zipf {
 		return func(round int) func() int { return load.Random(n, uint64(round)) }
 	}
-	drawn := load.NewZipf(n, popularity)
-	places := rand.New(rand.NewPCG(1, uint64(n))).Perm(n)
-	return func(round int) func() int {
-		random := rand.New(rand.NewPCG(2, uint64(round)))
-		// Drawn ahead: a search among a hundred thousand costs as much as an answer.
-		const ahead = 1 << 17
-		list := make([]int32, ahead)
-		for i := range list {
-			list[i] = int32(places[drawn.Draw(random)])
-		}
-		next := 0
-		return func() int {
-			i := list[next%ahead]
-			next++
-			return int(i)
-		}
+	return newPopular(n).order
+}
+
+// popular is things in their order by Zipf's law.
+type popular struct {
+	ranks  load.Zipf
+	places []int // which thing is how popular
+}
+
+func newPopular(n int) popular {
+	return popular{load.NewZipf(n, popularity), rand.New(rand.NewPCG(1, uint64(n))).Perm(n)}
+}
+
+// order returns how things are drawn in a round.
+func (p popular) order(round int) func() int {
+	random := rand.New(rand.NewPCG(2, uint64(round)))
+	// Drawn ahead: a search among a hundred thousand costs as much as an answer.
+	const ahead = 1 << 17
+	list := make([]int32, ahead)
+	for i := range list {
+		list[i] = int32(p.places[p.ranks.Draw(random)])
+	}
+	next := 0
+	return func() int {
+		i := list[next%ahead]
+		next++
+		return int(i)
 	}
 }
 
 // closed asks a server as fast as it answers, and tells the rate, the latencies, and the
 // server's processor time for each answer.
 func (s *stage) closed(ctx context.Context, server *rivals.Server, address string, each time.Duration, stream *load.Stream) (outcome, error) {
-	unpin, err := load.Pin(s.loadCPU)
-	if err != nil {
-		return outcome{}, err
-	}
-	defer unpin()
 	before, err := server.ProcessorTime()
 	if err != nil {
 		return outcome{}, err
 	}
-	got, err := load.Run(ctx, address, each, stream)
-	if err == nil {
-		err = got[0].Check()
-	}
+	answers, err := s.send(ctx, address, each, stream)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -189,11 +192,27 @@ func (s *stage) closed(ctx context.Context, server *rivals.Server, address strin
 	if err != nil {
 		return outcome{}, err
 	}
-	answers := &got[0]
 	latencies, total := answers.All(), float64(answers.Total())
 	return outcome{total / answers.Elapsed.Seconds(), []figureOf{
 		{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
 		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
 		{"processor time", "µs/answer", float64(after-before) / 1e3 / total},
 	}}, nil
+}
+
+// send sends a stream from the load's processor. All answers must be right.
+func (s *stage) send(ctx context.Context, address string, duration time.Duration, stream *load.Stream) (*load.Answers, error) {
+	unpin, err := load.Pin(s.loadCPU)
+	if err != nil {
+		return nil, err
+	}
+	defer unpin()
+	got, err := load.Run(ctx, address, duration, stream)
+	if err == nil {
+		err = got[0].Check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &got[0], nil
 }

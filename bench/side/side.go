@@ -16,9 +16,11 @@ import (
 // Options say what is measured and with what.
 type Options struct {
 	Edge    string // path of the edge's program
+	Haproxy string // path of a configuration of haproxy's
 	Modules string // directory of the modules of Node, in which sharp may be installed
 	Only    string // the name of the only scenario; empty for all
 	Quick   bool   // only sees whether everything runs
+	Sizes   []int  // of sites that grow, in textures and players
 	Out     io.Writer
 	TB      testing.TB // of system.Main
 }

@@ -151,16 +151,19 @@ func (t *site) call(method, path, contentType, bearer string, body []byte, answe
 }
 
 // look returns the entity tag of a picture.
-func (t *site) look(path string) (string, error) {
+func (t *site) look(path string) (string, error) { return lookAt("http://" + t.images + path) }
+
+// lookAt returns the entity tag of a picture at a URL.
+func lookAt(url string) (string, error) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	request.SetRequestURI("http://" + t.images + path)
+	request.SetRequestURI(url)
 	if err := fasthttp.Do(request, response); err != nil {
 		return "", err
 	}
 	if response.StatusCode() != fasthttp.StatusOK {
-		return "", fmt.Errorf("%s: %d %s", path, response.StatusCode(), response.Body())
+		return "", fmt.Errorf("%s: %d %s", url, response.StatusCode(), response.Body())
 	}
 	return string(response.Header.Peek(fasthttp.HeaderETag)), nil
 }

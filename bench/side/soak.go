@@ -89,39 +89,45 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 
 // usageOf reads what a program has in use from its metrics.
 func usageOf(ctx context.Context, operators string) (usage report.Usage, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+operators+"/metrics", http.NoBody)
+	metrics, err := metricsOf(ctx, operators)
 	if err != nil {
 		return usage, err
+	}
+	for _, name := range []string{residentMetric, "go_goroutines", "process_open_fds"} {
+		if _, ok := metrics[name]; !ok {
+			return usage, fmt.Errorf("its metrics lack %s", name)
+		}
+	}
+	return report.Usage{
+		Resident: int64(metrics[residentMetric]), Goroutines: int(metrics["go_goroutines"]), Files: int(metrics["process_open_fds"]),
+		Libvips: int64(metrics["veneer_edge_libvips_bytes"]), // core has none
+	}, nil
+}
+
+const residentMetric = "process_resident_memory_bytes"
+
+// metricsOf returns a program's metrics, by their names with all labels.
+func metricsOf(ctx context.Context, operators string) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+operators+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return usage, err
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	found := 0
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		name, text, _ := strings.Cut(lines.Text(), " ")
-		value, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			continue // a comment, or of more words
-		}
-		switch name {
-		case "process_resident_memory_bytes":
-			usage.Resident = int64(value)
-		case "go_goroutines":
-			usage.Goroutines = int(value)
-		case "process_open_fds":
-			usage.Files = int(value)
-		case "veneer_edge_libvips_bytes":
-			usage.Libvips = int64(value)
-			continue // core has none
-		default:
+	metrics := map[string]float64{}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		space := strings.LastIndexByte(line, ' ')
+		if space < 0 {
 			continue
 		}
-		found++
+		if value, err := strconv.ParseFloat(line[space+1:], 64); err == nil && !strings.HasPrefix(line, "#") {
+			metrics[line[:space]] = value
+		}
 	}
-	if found != 3 {
-		return usage, fmt.Errorf("its metrics lack %d of 3", 3-found)
-	}
-	return usage, nil
+	return metrics, lines.Err()
 }

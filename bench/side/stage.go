@@ -24,6 +24,7 @@ type stage struct {
 
 	site    *site
 	town    *town.Town
+	crowd   *crowd
 	record  *rivals.Record
 	servers map[string]*rivals.Server
 	tags    map[*rivals.Server][]string // of the addresses, as the server names them

@@ -69,8 +69,8 @@ type Town struct {
 }
 
 // Open has so many residents move in, with their textures in the place's directory, and
-// starts the edge of a program.
-func Open(ctx context.Context, place rivals.Place, program string, residents int) (t *Town, err error) {
+// starts the edge of a program, with its defaults but for settings as in StartEdge.
+func Open(ctx context.Context, place rivals.Place, program string, residents int, settings ...string) (t *Town, err error) {
 	t = &Town{place: place, program: program}
 	defer func() {
 		if err != nil {
@@ -86,7 +86,7 @@ func Open(ctx context.Context, place rivals.Place, program string, residents int
 	}
 	t.url = url
 	t.closers = append(t.closers, func() { _ = server.Close() })
-	t.Edge, t.Operators, err = t.StartEdge(ctx)
+	t.Edge, t.Operators, err = t.StartEdge(ctx, settings...)
 	return t, err
 }
 

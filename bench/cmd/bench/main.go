@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,11 +46,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&options.Modules, "modules", ".dev/rivals-sharp", "directory of sharp's modules of Node, which are installed there if they are not")
 	flags.StringVar(&options.Only, "only", "", "the name of the only scenario")
 	flags.BoolVar(&options.Quick, "quick", false, "only see whether everything runs; claims no figures")
+	flags.StringVar(&options.Haproxy, "haproxy", "deploy/compose/haproxy.cfg", "path of haproxy's configuration")
+	flags.Func("sizes", "how many textures and players sites have that grow, separated by commas (default 10000,1000000,10000000; quick 1000,2000)", func(text string) error {
+		return json.Unmarshal([]byte("["+text+"]"), &options.Sizes)
+	})
+	scale := flags.Bool("scale", false, "instead of all that, measure what changes as all grows")
 	soak := flags.Duration("soak", 0, "instead of all that, watch what the programs have in use for so long")
 	commit := flags.String("commit", "", "the commit that is measured")
 	results := flags.String("results", "bench/results", "where to write the results")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if options.Sizes == nil {
+		options.Sizes = []int{10_000, 1_000_000, 10_000_000}
+		if options.Quick {
+			options.Sizes = []int{1000, 2000}
+		}
 	}
 	began := time.Now()
 	machine, err := report.ThisMachine()
@@ -66,9 +78,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		tb.Helper()
 		options.TB = tb
 		var err error
-		if *soak > 0 {
+		switch {
+		case *soak > 0:
 			r, err = side.Soak(tb.Context(), options, *soak)
-		} else {
+		case *scale:
+			r, err = side.Scale(tb.Context(), options)
+		default:
 			r, err = side.Run(tb.Context(), options)
 		}
 		if err != nil {
