@@ -1,0 +1,228 @@
+package tracing_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/veneer-skins/veneer/shared/tracing"
+	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
+)
+
+// open returns a tracer of all requests.
+func open(t *testing.T, url string, log *slog.Logger) *tracing.Tracer {
+	t.Helper()
+	tracer, err := tracing.New(t.Context(), "test", tracing.Config{URL: url, Sample: 1}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tracer
+}
+
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func TestStagesAreParts(t *testing.T) {
+	t.Parallel()
+	collector := tracingtest.Start(t)
+	tracer := open(t, collector.URL+"/", silent())
+	root, other := tracer.Begin(nil, time.Now()), tracer.Begin(nil, time.Now())
+	ctx := trace.ContextWithSpan(t.Context(), root)
+	inner, stage := tracing.Start(ctx, "outer")
+	began := time.Now().Add(-time.Second)
+	tracing.Passed(inner, "inner", began, began.Add(time.Millisecond))
+	err := errors.New("bad \xff bytes")
+	tracing.End(stage, &err)
+	all := []trace.Span{trace.SpanFromContext(t.Context()), root, other}
+	_, together := tracing.StartTogether(t.Context(), "together", slices.Values(all))
+	together.End()
+	root.End()
+	// A stage may be over later than what it is a part of.
+	_, late := tracing.Start(ctx, "late")
+	late.End()
+	tracer.Close()
+
+	spans := map[string]tracingtest.Span{}
+	for _, span := range collector.Spans() {
+		if spans[span.Name] = span; span.Program != "veneer-test" || span.Trace != root.SpanContext().TraceID().String() {
+			t.Errorf("%s is of %s and trace %s", span.Name, span.Program, span.Trace)
+		}
+	}
+	rootID := root.SpanContext().SpanID().String()
+	want := map[string][]string{
+		"request": {""}, "outer": {rootID}, "inner": {spans["outer"].ID}, "late": {rootID}, "together": {rootID, other.SpanContext().SpanID().String()},
+	}
+	got := map[string][]string{}
+	for name, span := range spans {
+		got[name] = append([]string{span.Parent}, span.Links...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the spans are parts of (-want +got):\n%s", diff)
+	}
+	if got := spans["outer"].Error; got != "bad \uFFFD bytes" {
+		t.Errorf("the error is told as %q", got)
+	}
+	if took := spans["inner"].Ended.Sub(spans["inner"].Began); took != time.Millisecond {
+		t.Errorf("a stage of a millisecond took %s", took)
+	}
+}
+
+// What is not traced costs no span, and does not end that of which it would be a part.
+func TestNothingIsTraced(t *testing.T) {
+	t.Parallel()
+	tracer, err := tracing.New(t.Context(), "test", tracing.Config{Sample: 1}, silent())
+	if tracer != nil || err != nil {
+		t.Fatalf("without a collector New = %v, %v", tracer, err)
+	}
+	if tracer.Provider() != nil || tracer.Follower() != nil {
+		t.Error("nothing provides spans")
+	}
+	tracer.Close()
+	ctx, span := tracing.Start(t.Context(), "stage")
+	if ctx != t.Context() || span.IsRecording() {
+		t.Error("a stage of nothing is traced")
+	}
+	header := propagation.HeaderCarrier{}
+	if tracing.Send(ctx, header); len(header) > 0 {
+		t.Errorf("nothing is sent as %v", header)
+	}
+}
+
+func TestTracesAreFollowed(t *testing.T) {
+	t.Parallel()
+	collector := tracingtest.Start(t)
+	tracer, err := tracing.New(t.Context(), "test", tracing.Config{URL: collector.URL}, silent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower := tracer.Follower()
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	f := func(by *tracing.Tracer, traceparent string, want bool) {
+		t.Helper()
+		span := by.Begin(propagation.HeaderCarrier{"Traceparent": {traceparent}}, time.Now())
+		if got := span != nil && span.IsRecording(); got != want || want && span.SpanContext().TraceID().String() != id {
+			t.Errorf("%q is followed with %v", traceparent, span)
+		}
+		// Whoever does not trace says so, or the next one would choose anew.
+		header := propagation.HeaderCarrier{}
+		if by == tracer {
+			tracing.Send(trace.ContextWithSpan(t.Context(), span), header)
+			if sent := header.Get("traceparent"); strings.HasSuffix(sent, "-01") != want || sent == "" {
+				t.Errorf("%q is passed on as %q", traceparent, sent)
+			}
+		}
+	}
+	for _, by := range []*tracing.Tracer{tracer, follower} {
+		f(by, "00-"+id+"-b7ad6b7169203331-01", true)
+		f(by, "00-"+id+"-b7ad6b7169203331-00", false)
+		f(by, "00-nonsense-01", false)
+		f(by, "", false)
+	}
+	tracer.Close()
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	f := func(url string, sample float64, setting string) {
+		t.Helper()
+		_, err := tracing.New(t.Context(), "test", tracing.Config{URL: url, Sample: sample}, silent())
+		if err == nil || !strings.HasPrefix(err.Error(), setting+" ") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q, %v: %v; want an error about %s", url, sample, err, setting)
+		}
+	}
+	f("collector:4318", 1, "URL")
+	f("ftp://collector", 1, "URL")
+	f("http://", 1, "URL")
+	f("http://user:hunter2@collector", 1, "URL")
+	f("http://collector:port", 1, "URL")
+	f("", -1, "SAMPLE")
+	f("http://collector", 1.1, "SAMPLE")
+}
+
+// figure returns a counter of this process.
+func figure(t *testing.T, name string) uint64 {
+	t.Helper()
+	return metrics.GetOrCreateCounter(name).Get()
+}
+
+// A collector that does not take what is sent costs what it does not take, which is
+// counted and told, and nothing else: no request waits for it, nor does the end of a
+// program for long.
+func TestCollectorAway(t *testing.T) { //nolint:paralleltest // reads counters of the process
+	const overflow, refused, sent = `veneer_spans_dropped_total{reason="queue"}`, `veneer_spans_dropped_total{reason="collector"}`, "veneer_spans_sent_total"
+
+	t.Run("refuses", func(t *testing.T) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+		defer server.Close()
+		var out bytes.Buffer
+		tracer, before := open(t, server.URL, slog.New(slog.NewJSONHandler(&out, nil))), figure(t, refused)
+		for range 3 {
+			tracer.Begin(nil, time.Now()).End()
+		}
+		tracer.Close()
+		if dropped := figure(t, refused) - before; dropped != 3 {
+			t.Errorf("%d spans are counted as not sent; want 3", dropped)
+		}
+		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "traces cannot be sent") || !strings.Contains(got, "403") {
+			t.Errorf("the log tells %q", got)
+		}
+	})
+
+	t.Run("is there", func(t *testing.T) {
+		collector := tracingtest.Start(t)
+		tracer, before := open(t, collector.URL, silent()), figure(t, sent)
+		const spans = 3000 // more than wait at once, but none of them has to
+		for i := range spans {
+			tracer.Begin(nil, time.Now()).End()
+			if i%1000 == 999 {
+				if err := flush(t.Context(), tracer); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		tracer.Close()
+		if got := len(collector.Spans()); got != spans || figure(t, sent)-before != spans {
+			t.Errorf("%d spans arrive, and %d are counted; want %d", got, figure(t, sent)-before, spans)
+		}
+	})
+
+	// The last, as what it leaves behind is counted later.
+	t.Run("hangs", func(t *testing.T) {
+		release := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+		defer server.Close()
+		defer close(release)
+		tracer, before := open(t, server.URL, silent()), figure(t, overflow)
+		const spans, room = 5000, 2048
+		for range spans {
+			tracer.Begin(nil, time.Now()).End()
+		}
+		if dropped := figure(t, overflow) - before; dropped != spans-room {
+			t.Errorf("%d spans are dropped; want %d", dropped, spans-room)
+		}
+		began := time.Now()
+		if tracer.Close(); time.Since(began) > 20*time.Second {
+			t.Errorf("it took %s to give up", time.Since(began))
+		}
+	})
+}
+
+// flush has all sent that waits.
+func flush(ctx context.Context, tracer *tracing.Tracer) error {
+	provider, ok := tracer.Provider().(interface{ ForceFlush(context.Context) error })
+	if !ok {
+		return errors.New("the provider cannot flush")
+	}
+	return provider.ForceFlush(ctx)
+}

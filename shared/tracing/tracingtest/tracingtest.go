@@ -1,0 +1,127 @@
+// Package tracingtest is a collector of traces for tests.
+package tracingtest
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Span is a span as it was sent.
+type Span struct {
+	Program           string // its service.name
+	Name              string
+	Trace, ID, Parent string   // in hexadecimal digits; Parent is empty where a trace begins
+	Links             []string // the IDs
+	Error             string
+	Attributes        map[string]string
+	Began, Ended      time.Time
+}
+
+// Collector takes what is sent to it with OTLP over HTTP.
+type Collector struct {
+	URL string
+
+	mu    sync.Mutex
+	spans []Span
+	more  chan struct{} // closed, and replaced, with every request
+}
+
+// Start starts a collector that ends with the test.
+func Start(tb testing.TB) *Collector {
+	tb.Helper()
+	c := &Collector{more: make(chan struct{})}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var sent collector.ExportTraceServiceRequest
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = proto.Unmarshal(body, &sent)
+		}
+		if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || err != nil {
+			tb.Errorf("%s %s is no request with traces: %v", r.Method, r.URL, err)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		c.take(&sent)
+	}))
+	tb.Cleanup(server.Close)
+	c.URL = server.URL
+	return c
+}
+
+func (c *Collector) take(sent *collector.ExportTraceServiceRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, of := range sent.GetResourceSpans() {
+		program := texts(of.GetResource().GetAttributes())["service.name"]
+		for _, scope := range of.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				span := Span{
+					Program: program, Name: s.GetName(), Error: s.GetStatus().GetMessage(), Attributes: texts(s.GetAttributes()),
+					Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
+					Began: time.Unix(0, int64(s.GetStartTimeUnixNano())), Ended: time.Unix(0, int64(s.GetEndTimeUnixNano())),
+				}
+				for _, link := range s.GetLinks() {
+					span.Links = append(span.Links, hex.EncodeToString(link.GetSpanId()))
+				}
+				c.spans = append(c.spans, span)
+			}
+		}
+	}
+	close(c.more)
+	c.more = make(chan struct{})
+}
+
+// texts returns attributes as texts.
+func texts(attributes []*common.KeyValue) map[string]string {
+	all := map[string]string{}
+	for _, a := range attributes {
+		switch v := a.GetValue().GetValue().(type) {
+		case *common.AnyValue_StringValue:
+			all[a.GetKey()] = v.StringValue
+		case *common.AnyValue_IntValue:
+			all[a.GetKey()] = fmt.Sprint(v.IntValue)
+		case *common.AnyValue_BoolValue:
+			all[a.GetKey()] = fmt.Sprint(v.BoolValue)
+		default:
+			all[a.GetKey()] = a.GetValue().String()
+		}
+	}
+	return all
+}
+
+// Spans returns what has been sent so far.
+func (c *Collector) Spans() []Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.spans)
+}
+
+// Await waits until spans are there that a test wants, and returns all.
+func (c *Collector) Await(tb testing.TB, wanted func([]Span) bool) []Span {
+	tb.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		c.mu.Lock()
+		spans, more := slices.Clone(c.spans), c.more
+		c.mu.Unlock()
+		if wanted(spans) {
+			return spans
+		}
+		select {
+		case <-more:
+		case <-deadline:
+			tb.Fatalf("only these spans were sent: %+v", spans)
+		}
+	}
+}
