@@ -31,8 +31,11 @@ import (
 	"runtime"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // Config bounds what pictures cost.
@@ -68,9 +71,9 @@ type Files interface {
 
 // Renderer draws.
 type Renderer interface {
-	// Render returns the encoded picture of a sheet. The caller bounds how many
-	// run at once.
-	Render(sheet skin.Sheet, view render.View) ([]byte, error)
+	// Render returns the encoded picture of a sheet, and how long it took. The caller
+	// bounds how many run at once.
+	Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error)
 	// Revision changes whenever the bytes that Render returns could.
 	Revision() string
 	// CanWebP reports whether WebP can be written.
@@ -158,10 +161,15 @@ func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, er
 	if picture, ok := p.finished.get(name); ok {
 		return picture, Hit, nil
 	}
-	return p.finished.load(ctx, name, func(ctx context.Context) (Picture, error) {
+	// The stages are a part of what the first one who asks waits for.
+	ctx, span := tracing.Start(ctx, "picture")
+	picture, outcome, err := p.finished.load(ctx, name, func(ctx context.Context) (Picture, error) {
 		body, err := p.produce(ctx, view)
 		return Picture{ETag: p.ETag(view), Body: body}, err
 	})
+	span.SetAttributes(attribute.Stringer("outcome", outcome))
+	tracing.End(span, &err)
+	return picture, outcome, err
 }
 
 // produce makes a picture, or fetches a file, in a turn of its own.
@@ -181,7 +189,10 @@ func (p *Pictures) produce(ctx context.Context, view View) (body []byte, err err
 		return nil, passing{err}
 	}
 	err = turn.use(ctx, func() (err error) {
-		body, err = p.renderer.Render(sheet, view.View)
+		var took render.Took
+		if body, took, err = p.renderer.Render(sheet, view.View); err == nil {
+			view.rendered(ctx, took)
+		}
 		return err
 	})
 	if err == nil {
@@ -207,6 +218,8 @@ func (p *Pictures) sheet(ctx context.Context, turn *turn, view View) (skin.Sheet
 		}
 		err = turn.use(ctx, func() (err error) {
 			began := time.Now()
+			_, span := tracing.Start(ctx, stageNames[decoding])
+			defer tracing.End(span, &err)
 			if sheet, err = skin.Decode(file); err != nil {
 				// Its hash is right, so it was stored like that: that is ours to mend.
 				return fmt.Errorf("texture %s: %w", hash, err)
@@ -223,6 +236,8 @@ func (p *Pictures) sheet(ctx context.Context, turn *turn, view View) (skin.Sheet
 func (p *Pictures) fetch(ctx context.Context, turn *turn, view View) (file []byte, err error) {
 	err = turn.fetch(func() (err error) {
 		began := time.Now()
+		ctx, span := tracing.Start(ctx, stageNames[fetching])
+		defer tracing.End(span, &err)
 		if file, err = p.files.File(ctx, view.Texture); err == nil {
 			view.spent(fetching, time.Since(began))
 		}

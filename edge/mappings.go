@@ -12,9 +12,11 @@ import (
 	"unsafe"
 
 	"github.com/VictoriaMetrics/metrics"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // MappingsConfig bounds what is remembered of mappings.
@@ -37,12 +39,13 @@ const (
 
 // Core answers what keys lead to.
 type Core interface {
-	// Ask asks what a key leads to and returns at once. It returns an Unavailable
+	// Ask asks what a key leads to and returns at once. The context says whose request
+	// it is for, if that is to be told; its end ends nothing. It returns an Unavailable
 	// fault when core is away, with ErrShed in its chain if core is asked too much;
 	// answer is never called then. Otherwise another goroutine calls answer once,
 	// before long, with what the key leads to and the position of the snapshot in
 	// which that was read, or with an Unavailable fault.
-	Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
+	Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
 	// Refusal returns the fault that Ask would return for a key, if it would, and nil
 	// otherwise.
 	Refusal(key mapping.Key) error
@@ -167,6 +170,11 @@ func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping
 	var answer mapping.Mapping
 	var err error
 	source := Asked
+	ctx, span := tracing.Start(ctx, "lookup")
+	defer func() {
+		span.SetAttributes(attribute.Bool("stale", source == Stale))
+		tracing.End(span, &err)
+	}()
 	if ok && age <= m.maxStale {
 		answer, source, err = m.renew(ctx, key, known)
 	} else {
@@ -204,7 +212,7 @@ func (m *Mappings) renew(ctx context.Context, key mapping.Key, known memory) (ma
 		// Nobody waits for a core that did not answer just now. It is asked all the
 		// same, now and then, and its first answer ends this.
 		if now := m.now(); int64(now) >= again && m.askAgain.CompareAndSwap(again, int64(now+retryEvery)) {
-			m.embark(key)
+			m.embark(ctx, key)
 		}
 		return known.mapping, Stale, nil
 	}
@@ -287,7 +295,7 @@ func (m *Mappings) Apply(event mapping.Event, asOf time.Time) error {
 // ask returns core's answer to a question that was sent for this caller, or is
 // under way already for others.
 func (m *Mappings) ask(ctx context.Context, key mapping.Key) (mapping.Mapping, error) {
-	known, f := m.embark(key)
+	known, f := m.embark(ctx, key)
 	if f == nil {
 		return known.mapping, nil
 	}
@@ -301,7 +309,7 @@ func (m *Mappings) ask(ctx context.Context, key mapping.Key) (mapping.Mapping, e
 
 // embark returns the flight that asks about a key, or no flight but a memory if
 // one has landed since the caller looked.
-func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
+func (m *Mappings) embark(ctx context.Context, key mapping.Key) (memory, *flight) {
 	// Held until the flight is where changes find it: from its position on, none
 	// may miss it.
 	m.mu.RLock()
@@ -320,7 +328,7 @@ func (m *Mappings) embark(key mapping.Key) (memory, *flight) {
 		f.outdated = true
 	}
 	f := &flight{revision: m.position.Revision, asked: m.now(), landed: make(chan struct{})}
-	err := m.core.Ask(key, func(answer mapping.Mapping, position mapping.Position, err error) {
+	err := m.core.Ask(ctx, key, func(answer mapping.Mapping, position mapping.Position, err error) {
 		m.land(key, f, answer, position, err)
 	})
 	if err != nil {

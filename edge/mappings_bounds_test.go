@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,7 @@ import (
 // instant is a core that knows every key and answers at once.
 type instant struct{}
 
-func (instant) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (instant) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	go answer(mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil)
 	return nil
 }
@@ -102,9 +103,9 @@ func (m *Mappings) checkLines(t *testing.T) {
 // half is a core that knows every name that begins with a "y", and no other.
 type half struct{}
 
-func (half) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (half) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	if key[len(mapping.NamePrefix)] == 'y' {
-		return instant{}.Ask(key, answer)
+		return instant{}.Ask(ctx, key, answer)
 	}
 	go answer(mapping.Mapping{}, at(10), nil)
 	return nil

@@ -68,7 +68,7 @@ func (w *world) draw(n int) int {
 func (w *world) dawdle(most time.Duration) { <-time.After(time.Duration(w.draw(int(most)))) }
 
 // Ask has look answer.
-func (w *world) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (w *world) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	return aside(w.look, key, answer)
 }
 

@@ -30,7 +30,7 @@ type answered struct {
 	err      error
 }
 
-func (d desk) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (d desk) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	if err := d.refuses[key]; err != nil {
 		return err
 	}

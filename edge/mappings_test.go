@@ -66,7 +66,7 @@ func TestWhoComesAsAFlightLandsNeedsNoOther(t *testing.T) {
 	play(t, func(s script) {
 		s.learn(key, 1, 10)
 		// As one who looked before the flight landed and embarks after.
-		if known, f := s.m.embark(key); f != nil || known.mapping.Texture.TID != 1 {
+		if known, f := s.m.embark(s.Context(), key); f != nil || known.mapping.Texture.TID != 1 {
 			s.Errorf("embark() = %+v, %+v; want the memory and no flight", known, f)
 		}
 	})

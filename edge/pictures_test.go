@@ -43,16 +43,16 @@ func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	return file.Bytes(), err
 }
 
-func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
+func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
 	s.drawn.Add(1)
 	s.mostDrawing.Store(max(s.mostDrawing.Load(), s.drawing.Add(1)))
 	defer s.drawing.Add(-1)
 	if s.draw != nil {
 		if err := s.draw(); err != nil {
-			return nil, err
+			return nil, render.Took{}, err
 		}
 	}
-	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), nil
+	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Took{}, nil
 }
 
 func (s *studio) Revision() string { return "r1" }

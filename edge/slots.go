@@ -13,6 +13,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 var (
@@ -116,23 +117,30 @@ func (t *turn) fetch(get func() error) error {
 // use waits for a slot and has work done in it.
 func (t *turn) use(ctx context.Context, work func() error) error {
 	done := make(chan error, 1) // with room, so that the slot is free at once
+	if err := t.queue(ctx, job{work, done}); err != nil {
+		return err
+	}
+	return <-done
+}
+
+// queue waits for a slot that takes a job.
+func (t *turn) queue(ctx context.Context, j job) (err error) {
+	_, span := tracing.Start(ctx, stageNames[queueing])
+	defer tracing.End(span, &err)
 	began := time.Now()
 	timer := time.NewTimer(t.wait - t.waited)
 	defer timer.Stop()
 	rendersWaiting.Inc()
+	defer rendersWaiting.Dec()
 	select {
-	case t.slots.jobs <- job{work, done}:
-		rendersWaiting.Dec()
+	case t.slots.jobs <- j:
 		t.waited += time.Since(began)
-		return <-done
+		return nil
 	case <-timer.C:
-		rendersWaiting.Dec()
 		return refuse()
 	case <-t.slots.closing:
-		rendersWaiting.Dec()
 		return refuse()
 	case <-ctx.Done():
-		rendersWaiting.Dec()
 		return ctx.Err()
 	}
 }

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/histogram"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // stage is a part of the making of a picture.
@@ -87,10 +89,12 @@ func (s *stages) of(view View) *[stageCount]histogram.Histogram { return &s[exhi
 // spent counts how long a stage of the view's making took.
 func (v View) spent(on stage, took time.Duration) { counted.of(v)[on].Observe(took) }
 
-// CountRendered counts how long a renderer took for a picture. Whoever starts one for
-// Pictures has it tell this.
-func CountRendered(view render.View, drawn, encoded time.Duration) {
-	of := counted.of(View{View: view})
-	of[drawing].Observe(drawn)
-	of[encoding].Observe(encoded)
+// rendered counts how long a renderer took that is done just now, and has it traced.
+func (v View) rendered(ctx context.Context, took render.Took) {
+	v.spent(drawing, took.Drawing)
+	v.spent(encoding, took.Encoding)
+	ended := time.Now()
+	drawn := ended.Add(-took.Encoding)
+	tracing.Passed(ctx, stageNames[drawing], drawn.Add(-took.Drawing), drawn)
+	tracing.Passed(ctx, stageNames[encoding], drawn, ended)
 }

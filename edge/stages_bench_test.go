@@ -20,7 +20,7 @@ func BenchmarkStages(b *testing.B) {
 			}
 			began := time.Now()
 			drawn := time.Now()
-			CountRendered(view.View, drawn.Sub(began), time.Since(drawn))
+			view.rendered(b.Context(), render.Took{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)})
 		}
 	})
 }

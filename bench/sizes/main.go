@@ -153,7 +153,7 @@ func measure(ctx context.Context, renderer *render.Renderer, arena *arena, textu
 	if err != nil {
 		return result{}, err
 	}
-	file, err := renderer.Render(texture.Sheet, view)
+	file, _, err := renderer.Render(texture.Sheet, view)
 	if err != nil {
 		return result{}, err
 	}

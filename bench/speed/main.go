@@ -139,17 +139,25 @@ func measure(own, byLibvips *render.Renderer, texture paint.Named, view render.V
 	asWebP.Format, asPNG.Format = render.WebP, render.PNG
 	costs, err := inTurns(
 		func() ([]byte, error) { return libwebp.Encode(picture.Pix, picture.Width, picture.Height, 1, 20) },
-		func() ([]byte, error) { return own.Render(texture.Sheet, asWebP) },
-		func() ([]byte, error) { return own.Render(texture.Sheet, asPNG) },
+		rendered(own, texture, asWebP),
+		rendered(own, texture, asPNG),
 	)
 	if err != nil {
 		return nil, err
 	}
 	others, err := inTurns(
-		func() ([]byte, error) { return byLibvips.Render(texture.Sheet, asWebP) },
-		func() ([]byte, error) { return byLibvips.Render(texture.Sheet, asPNG) },
+		rendered(byLibvips, texture, asWebP),
+		rendered(byLibvips, texture, asPNG),
 	)
 	return append(costs, others...), err
+}
+
+// rendered returns a way to make a file: by a renderer.
+func rendered(by *render.Renderer, texture paint.Named, view render.View) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		file, _, err := by.Render(texture.Sheet, view)
+		return file, err
+	}
 }
 
 // inTurns returns what files cost that are made in turns.
@@ -276,7 +284,7 @@ func drawAll(renderer *render.Renderer, jobs []job, cores int) (time.Duration, e
 	for core := range cores {
 		all.Go(func() {
 			for i := next.Add(1); i <= int64(len(jobs)) && errs[core] == nil; i = next.Add(1) {
-				_, errs[core] = renderer.Render(jobs[i-1].sheet, jobs[i-1].view)
+				_, _, errs[core] = renderer.Render(jobs[i-1].sheet, jobs[i-1].view)
 			}
 		})
 	}

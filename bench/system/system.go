@@ -269,6 +269,12 @@ func (p *Process) Address(tb testing.TB, listener string) string {
 	return address
 }
 
+// AwaitLine waits until the program has logged a line.
+func (p *Process) AwaitLine(tb testing.TB, wanted func(line map[string]any) bool) {
+	tb.Helper()
+	p.log.await(tb, p, func(line map[string]any) (string, bool) { return "", wanted(line) })
+}
+
 // KeepAddresses makes later starts listen where the program listens.
 func (p *Process) KeepAddresses(tb testing.TB) {
 	tb.Helper()

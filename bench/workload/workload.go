@@ -116,9 +116,9 @@ func (p pretence) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 
 // Render returns as many bytes as the picture would have, and always the same
 // ones.
-func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
+func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
 	size := p.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
-	return p.block[:size:size], nil
+	return p.block[:size:size], render.Took{}, nil
 }
 
 // Revision returns the same each time.
@@ -128,7 +128,7 @@ func (pretence) Revision() string { return "pretence" }
 func (pretence) CanWebP() bool { return true }
 
 // Ask is asked for nothing.
-func (pretence) Ask(mapping.Key, func(mapping.Mapping, mapping.Position, error)) error {
+func (pretence) Ask(context.Context, mapping.Key, func(mapping.Mapping, mapping.Position, error)) error {
 	return errors.New("views need no look-up")
 }
 

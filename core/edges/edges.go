@@ -43,7 +43,8 @@ type Server struct {
 // New returns a door for edges that know one of the secrets. Its streams end
 // with ctx. Edges are asked to acknowledge changes if purges are not nil.
 func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.Purges, secrets []string) (*Server, error) {
-	door.Listener = "edges"
+	// Edges choose what is traced.
+	door.Listener, door.Tracer = "edges", door.Tracer.Follower()
 	s := &Server{mappings: mappings, feed: feed, purges: purges, door: door, stop: ctx}
 	ring, err := mapping.Secrets(secrets)
 	if err != nil {
@@ -111,6 +112,9 @@ func (s *Server) lookup(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var question mapping.Question
 	if err := json.Unmarshal(rc.PostBody(), &question); err != nil {
 		return fault.New(fault.Malformed, "The body is no question.")
+	}
+	if len(question.Requests) > 1 { // one is that of the header
+		serve.Note(rc, slog.Any("request_ids", question.Requests))
 	}
 	answer, err := s.mappings.Answer(ctx, question)
 	if err != nil {

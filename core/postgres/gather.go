@@ -7,6 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // gatherer runs small queries for many askers. What is asked while earlier
@@ -32,6 +36,7 @@ const (
 
 type question[T any] struct {
 	statement
+	span     trace.Span // of what it is a part
 	answered chan struct{}
 	rows     []T
 	err      error
@@ -39,7 +44,7 @@ type question[T any] struct {
 
 // ask returns the rows of a query.
 func (g *gatherer[T]) ask(ctx context.Context, s statement) ([]T, error) {
-	q := &question[T]{statement: s, answered: make(chan struct{})}
+	q := &question[T]{statement: s, span: trace.SpanFromContext(ctx), answered: make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, q)
 	if g.batches < gatherBatches {
@@ -80,9 +85,17 @@ func (g *gatherer[T]) answer() {
 
 // send has a batch of questions answered: all, or with an error none. It ends by a
 // time of its own: none of those who ask can end it for the others.
-func (g *gatherer[T]) send(questions []*question[T]) error {
+func (g *gatherer[T]) send(questions []*question[T]) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 	defer cancel()
+	ctx, span := tracing.StartTogether(ctx, "gather", func(yield func(trace.Span) bool) {
+		for _, q := range questions {
+			if !yield(q.span) {
+				return
+			}
+		}
+	}, trace.WithAttributes(attribute.Int("questions", len(questions))))
+	defer tracing.End(span, &err)
 	return retry(func() error {
 		var batch pgx.Batch
 		for _, q := range questions {

@@ -18,11 +18,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
 	"github.com/jackc/tern/v2/migrate"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -33,6 +35,9 @@ type Config struct {
 	URL         string `env:"DATABASE_URL,required,notEmpty" help:"PostgreSQL, as postgres://user:password@host:port/database"`
 	ListenURL   string `env:"LISTEN_DATABASE_URL" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
 	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"16" help:"most connections to PostgreSQL for requests; what edges ask takes a quarter as many besides, and the feed of changes 3"`
+
+	// Tracer makes spans of what is asked for requests that are traced; nil makes none.
+	Tracer trace.TracerProvider
 }
 
 // DB is the database. Its zero value is not usable: Open makes one.
@@ -75,6 +80,9 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
 	}
 	pooled.ConnConfig.ConnectTimeout = connectTimeout
+	if config.Tracer != nil {
+		pooled.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(config.Tracer), otelpgx.WithDisableConnectionDetailsInAttributes())
+	}
 	listen := pooled.ConnConfig
 	if config.ListenURL != "" {
 		if listen, err = pgx.ParseConfig(config.ListenURL); err != nil {

@@ -111,7 +111,7 @@ func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
 		s.routes.api.Claim(rc)
 		if s.upstream != nil {
-			ctx, cancel := s.door.Bound()
+			ctx, cancel := s.door.Bound(rc)
 			defer cancel()
 			return s.upstream.pass(ctx, rc)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // scratch is the memory in which a request is understood and answered.
@@ -147,8 +148,9 @@ const maxTries = 3
 
 // fetch answers what image could not: it asks core, fetches and has drawn.
 func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) error {
-	ctx, cancel := s.door.Bound()
+	ctx, cancel := s.door.Bound(rc)
 	defer cancel()
+	ctx = tracing.WithRequest(ctx, serve.Identify(rc))
 	failed := func(err error) error {
 		rc.Response.Header.SetCanonical(keyCacheStatus, failedStatus(err))
 		return err

@@ -60,7 +60,7 @@ func openTown(tb testing.TB, changes ...func(*setup)) town {
 // drawn returns the picture that a view is.
 func drawn(t *testing.T, sheet skin.Sheet, view render.View) string {
 	t.Helper()
-	file, err := renderer.Render(sheet, view)
+	file, _, err := renderer.Render(sheet, view)
 	must(t, err)
 	return string(file)
 }

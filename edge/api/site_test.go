@@ -74,13 +74,13 @@ func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	return s.files.File(ctx, hash)
 }
 
-func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, error) {
+func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
 	s.drawn.Add(1)
 	if s.onDraw != nil {
 		s.onDraw()
 	}
-	file, err := renderer.Render(sheet, view)
-	return append(file, s.padding...), err
+	file, took, err := renderer.Render(sheet, view)
+	return append(file, s.padding...), took, err
 }
 
 func (s *studio) Revision() string { return renderer.Revision() }

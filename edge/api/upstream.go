@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 const (
@@ -78,7 +80,9 @@ func newUpstream(address string, proxies *serve.Proxies) (*upstream, error) {
 
 // pass passes a request on and its answer back, both as they are, but for what
 // concerns the connections.
-func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) error {
+func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) (err error) {
+	ctx, span := tracing.Start(ctx, "pass on", trace.WithSpanKind(trace.SpanKindClient))
+	defer tracing.End(span, &err)
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return errors.New("BUG: a request is passed on without a deadline")
@@ -92,15 +96,16 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	request.URI().SetScheme(u.scheme)
 	request.URI().SetHost(u.host)
 	request.Header.SetNoDefaultContentType(true)
-	forward(&request.Header, &rc.Request.Header, fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, headerRequestID)
+	forward(&request.Header, &rc.Request.Header, append(tracing.Headers(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, headerRequestID)...)
 	request.Header.SetHost(u.host)
 	request.Header.Set(fasthttp.HeaderXForwardedFor, u.proxies.Client(rc).String())
 	request.Header.Set(headerRequestID, id)
+	u.proxies.SendTrace(ctx, rc, &request.Header)
 	request.SetBodyRaw(rc.Request.Body())
 
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
-	err := u.breaker.Call(func() error {
+	err = u.breaker.Call(func() error {
 		switch err := u.client.DoDeadline(request, answer, deadline); {
 		case errors.Is(err, fasthttp.ErrNoFreeConns):
 			return fault.Down(dependency, errors.Join(err, breaker.ErrNotTried))

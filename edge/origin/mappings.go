@@ -12,9 +12,14 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // maxAnswer is the most bytes of an answer that are read: many times what
@@ -29,6 +34,9 @@ type question struct {
 	isCounted bool // as a stranger's
 	asked     time.Time
 	answer    func(mapping.Mapping, mapping.Position, error)
+
+	request string     // the id of the one it is asked for; empty if nobody gave it
+	span    trace.Span // of what it is a part
 }
 
 func (q question) fail(err error) { q.answer(mapping.Mapping{}, mapping.Position{}, err) }
@@ -53,11 +61,12 @@ func (c *Core) Refusal(key mapping.Key) error {
 // Unavailable fault when core does not answer in time. It returns such a fault, and
 // never calls answer, when core is known to be away, and, with edge.ErrShed in its
 // chain, when too many others ask. Answer must be running.
-func (c *Core) Ask(key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (c *Core) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}
-	q, queue := question{key: key, asked: time.Now(), answer: answer}, c.acquaintances
+	q := question{key: key, asked: time.Now(), answer: answer, request: tracing.Request(ctx), span: trace.SpanFromContext(ctx)}
+	queue := c.acquaintances
 	if !c.met.has(key) {
 		q.isCounted, queue = c.limit != nil, c.strangers
 		if q.isCounted && c.limit.Take(struct{}{}, q.asked).Wait > 0 {
@@ -157,12 +166,23 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 	if len(batch) == 0 {
 		return
 	}
-	keys := make([]mapping.Key, len(batch))
+	ctx, span := tracing.StartTogether(ctx, "POST "+mapping.LookupPath, func(yield func(trace.Span) bool) {
+		for _, q := range batch {
+			if !yield(q.span) {
+				return
+			}
+		}
+	}, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("keys", len(batch))))
+	asked := mapping.Question{Keys: make([]mapping.Key, len(batch))}
 	for i, q := range batch {
-		keys[i] = q.key
+		asked.Keys[i] = q.key
+		if q.request != "" {
+			asked.Requests = append(asked.Requests, q.request)
+		}
 	}
-	keysAsked.Add(len(keys))
-	all, err := c.insist(ctx, keys)
+	keysAsked.Add(len(batch))
+	all, err := c.insist(ctx, asked)
+	tracing.End(span, &err)
 	for i, q := range batch {
 		if err != nil {
 			q.fail(err)
@@ -180,13 +200,13 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 
 // insist asks core, and if it fails before its time is over, once more: any
 // connection can break, and another core may stand behind the same address.
-func (c *Core) insist(ctx context.Context, keys []mapping.Key) (all mapping.Answer, err error) {
+func (c *Core) insist(ctx context.Context, asked mapping.Question) (all mapping.Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	try := func() error {
 		return c.breaker.Call(func() (err error) {
 			coreAsked.Inc()
-			if all, err = c.lookup(ctx, keys); err != nil {
+			if all, err = c.lookup(ctx, asked); err != nil {
 				coreFailed.Inc()
 			}
 			return err
@@ -205,8 +225,8 @@ func (c *Core) insist(ctx context.Context, keys []mapping.Key) (all mapping.Answ
 	}
 }
 
-func (c *Core) lookup(ctx context.Context, keys []mapping.Key) (mapping.Answer, error) {
-	body, err := json.Marshal(mapping.Question{Keys: keys})
+func (c *Core) lookup(ctx context.Context, asked mapping.Question) (mapping.Answer, error) {
+	body, err := json.Marshal(asked)
 	if err != nil {
 		return mapping.Answer{}, fmt.Errorf("encode look-up: %w", err)
 	}
@@ -215,6 +235,10 @@ func (c *Core) lookup(ctx context.Context, keys []mapping.Key) (mapping.Answer, 
 		return mapping.Answer{}, fmt.Errorf("make look-up: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if len(asked.Requests) > 0 {
+		request.Header.Set("X-Request-ID", asked.Requests[0])
+	}
+	tracing.Send(ctx, propagation.HeaderCarrier(request.Header))
 	response, err := c.send(request)
 	if err != nil {
 		return mapping.Answer{}, err
@@ -230,8 +254,8 @@ func (c *Core) lookup(ctx context.Context, keys []mapping.Key) (mapping.Answer, 
 	if err := json.Unmarshal(answered, &all); err != nil {
 		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("read mappings: %w", err))
 	}
-	if len(all.Mappings) != len(keys) || all.Epoch == "" {
-		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(keys), len(all.Mappings), all.Epoch))
+	if len(all.Mappings) != len(asked.Keys) || all.Epoch == "" {
+		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(asked.Keys), len(all.Mappings), all.Epoch))
 	}
 	return all, nil
 }

@@ -421,7 +421,7 @@ func TestQuestionsDoNotWaitForEver(t *testing.T) {
 		answers := make(chan error, 3)
 		ask := func(key mapping.Key) {
 			t.Helper()
-			err := core.Ask(key, func(_ mapping.Mapping, _ mapping.Position, err error) { answers <- err })
+			err := core.Ask(t.Context(), key, func(_ mapping.Mapping, _ mapping.Position, err error) { answers <- err })
 			if err != nil {
 				t.Errorf("Ask(%s) = %v", key, err)
 			}

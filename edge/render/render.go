@@ -264,9 +264,12 @@ func checkSheet(sheet skin.Sheet, as skin.Type) error {
 	return nil
 }
 
-// Render draws a view of a sheet and encodes it in the view's format. It fails as Draw
-// does, and as Encode does.
-func (r *Renderer) Render(sheet skin.Sheet, view View) ([]byte, error) {
+// Took is how long it took to draw a picture and to encode it.
+type Took struct{ Drawing, Encoding time.Duration }
+
+// Render draws a view of a sheet, encodes it in the view's format, and returns how long
+// that took. It fails as Draw does, and as Encode does.
+func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, took Took, err error) {
 	// Only the file leaves, so the next picture can be drawn over this one.
 	pixels, ok := r.pixels.Get().(*[]byte)
 	if !ok {
@@ -277,13 +280,10 @@ func (r *Renderer) Render(sheet skin.Sheet, view View) ([]byte, error) {
 	began := time.Now()
 	picture, err := r.draw(sheet, view, *pixels)
 	if err != nil {
-		return nil, err
+		return nil, took, err
 	}
 	*pixels = picture.Pix
 	drawn := time.Now()
-	file, err := r.Encode(picture, view.Format)
-	if err == nil && r.rendered != nil {
-		r.rendered(view, drawn.Sub(began), time.Since(drawn))
-	}
-	return file, err
+	file, err = r.Encode(picture, view.Format)
+	return file, Took{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
 }

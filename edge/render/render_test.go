@@ -117,7 +117,7 @@ func TestDrawRefuses(t *testing.T) {
 			if !ok || f.Kind != fault.Invalid || f.Message != test.want {
 				t.Errorf("Draw: %v; want the Invalid fault %q", err, test.want)
 			}
-			if _, err := renderer.Render(test.sheet, test.view); fault.KindOf(err) != fault.Invalid {
+			if _, _, err := renderer.Render(test.sheet, test.view); fault.KindOf(err) != fault.Invalid {
 				t.Errorf("Render: %v; want an Invalid fault", err)
 			}
 		})
@@ -199,7 +199,7 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 			}
 
 			for _, by := range []*render.Renderer{renderer, byLibvips} {
-				file, err := by.Render(sheet, view)
+				file, _, err := by.Render(sheet, view)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -296,7 +296,7 @@ func TestRenderAtOnce(t *testing.T) {
 		all.Go(func() {
 			for i := range len(jobs) {
 				job := jobs[(5*i+worker)%len(jobs)] // smaller after larger, and large after small
-				got, err := renderer.Render(job.sheet, job.view)
+				got, _, err := renderer.Render(job.sheet, job.view)
 				if err != nil || !bytes.Equal(got, job.want) {
 					t.Errorf("%+v of scale %d: another file, or %v", job.view, job.sheet.Scale(), err)
 				}
@@ -334,7 +334,7 @@ func mustDraw(tb testing.TB, sheet skin.Sheet, view render.View) render.Picture 
 
 func mustRender(tb testing.TB, sheet skin.Sheet, view render.View) []byte {
 	tb.Helper()
-	file, err := renderer.Render(sheet, view)
+	file, _, err := renderer.Render(sheet, view)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/davidbyttow/govips/v2/vips"
 
@@ -25,16 +24,12 @@ type Config struct {
 	Encoder Encoder
 	// Log hears what libvips warns of; nil discards it.
 	Log *slog.Logger
-	// Rendered hears of every picture that Render returns how long it took to be
-	// drawn and to be encoded; nil discards it.
-	Rendered func(view View, drawn, encoded time.Duration)
 }
 
 // Renderer draws and encodes pictures. It is safe for concurrent use. Start returns
 // one that is ready; the zero Renderer is not.
 type Renderer struct {
 	encoder  Encoder
-	rendered func(view View, drawn, encoded time.Duration)
 	revision string
 	canWebP  bool
 	plans    *plans
@@ -64,7 +59,7 @@ func Start(config Config) (*Renderer, error) {
 			return nil, err
 		}
 	}
-	r := &Renderer{encoder: config.Encoder, rendered: config.Rendered, plans: newPlans(planBytes)}
+	r := &Renderer{encoder: config.Encoder, plans: newPlans(planBytes)}
 	if err := r.introduce(); err != nil {
 		r.Close()
 		return nil, err

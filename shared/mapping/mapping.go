@@ -123,6 +123,9 @@ type Mapping struct {
 // Question asks for the mappings of up to MaxKeys keys.
 type Question struct {
 	Keys []Key `json:"keys"`
+	// Requests are the ids of the requests that need the answer, as far as they have
+	// some. Logs tell them; nothing else depends on them.
+	Requests []string `json:"requests,omitempty"`
 }
 
 // Answer holds the mappings of a Question's keys, in their order, all read in

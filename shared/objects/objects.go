@@ -19,9 +19,12 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // The answers of a Store that are no trouble with the place itself. Any such
@@ -262,7 +265,10 @@ func (s *Store) read(ctx context.Context, attempt, name string) (file []byte, er
 
 // try has the place do something, unless it is known to be away or has too much
 // to do. Any trouble with it is an Unavailable fault.
-func (s *Store) try(ctx context.Context, attempt string, do func() error) error {
+func (s *Store) try(ctx context.Context, attempt string, do func() error) (err error) {
+	verb, _, _ := strings.Cut(attempt, " ")
+	_, span := tracing.Start(ctx, dependency+": "+verb, trace.WithSpanKind(trace.SpanKindClient))
+	defer tracing.End(span, &err)
 	if err := s.pool.enter(ctx); err != nil {
 		return down(attempt, err)
 	}

@@ -58,6 +58,9 @@ func (p *Proxies) Client(rc *fasthttp.RequestCtx) netip.Addr {
 }
 
 func (p *Proxies) trusts(address netip.Addr) bool {
+	if p == nil {
+		return false
+	}
 	for _, network := range p.trusted {
 		if network.Contains(address) {
 			return true

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/limit"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // Handler answers a request or says why not. What it hands on must not keep rc
@@ -86,6 +88,8 @@ type Door struct {
 	Limits Limits
 	// Proxies finds the addresses of clients.
 	Proxies *Proxies
+	// Tracer, unless nil, has requests traced.
+	Tracer *tracing.Tracer
 	// Mark, unless nil, sets the headers of answers to requests that are not read,
 	// which reach no handler.
 	Mark func(*fasthttp.RequestCtx)
@@ -228,15 +232,20 @@ func (d Door) swallow(conn net.Conn) {
 // error.
 func (d Door) Handle(h Handler) fasthttp.RequestHandler {
 	return d.Guard(func(rc *fasthttp.RequestCtx) error {
-		ctx, cancel := d.Bound()
+		ctx, cancel := d.Bound(rc)
 		defer cancel()
 		return h(ctx, rc)
 	})
 }
 
-// Bound returns a context that bounds the work on a request, as from now.
-func (d Door) Bound() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), d.Limits.WorkTimeout)
+// Bound returns a context that bounds the work on a request, as from now, and is a part
+// of its trace.
+func (d Door) Bound(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+	ctx := context.Background()
+	if r := recordOf(rc); r != nil && r.span != nil {
+		ctx = trace.ContextWithSpan(ctx, r.span)
+	}
+	return context.WithTimeout(ctx, d.Limits.WorkTimeout)
 }
 
 // Guard returns a fasthttp handler that answers h's error, as Handle does, but
@@ -259,6 +268,18 @@ func (d Door) Guard(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandl
 // it passes, and sets it on the answer: the client's X-Request-ID if that is a
 // plain word, else a random one.
 func RequestID(rc *fasthttp.RequestCtx) string {
+	id := Identify(rc)
+	rc.Response.Header.Set("X-Request-ID", id)
+	return id
+}
+
+// Identify returns the same id, but does not set it on the answer, which caches may
+// keep for others.
+func Identify(rc *fasthttp.RequestCtx) string {
+	r := recordOf(rc)
+	if r != nil && r.id != "" {
+		return r.id
+	}
 	if id := rc.Response.Header.Peek("X-Request-ID"); len(id) > 0 {
 		return string(id)
 	}
@@ -266,7 +287,9 @@ func RequestID(rc *fasthttp.RequestCtx) string {
 	if !isWord(id) {
 		id = rand.Text()
 	}
-	rc.Response.Header.Set("X-Request-ID", id)
+	if r != nil {
+		r.id = id
+	}
 	return id
 }
 

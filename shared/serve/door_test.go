@@ -359,8 +359,8 @@ func TestWorkIsBoundedOnDemand(t *testing.T) {
 	bounds := limits()
 	bounds.WorkTimeout = time.Millisecond
 	door := serve.Door{Log: silent(), Limits: bounds}
-	listener := start(t, door.Server(door.Guard(func(*fasthttp.RequestCtx) error {
-		ctx, cancel := door.Bound()
+	listener := start(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+		ctx, cancel := door.Bound(rc)
 		defer cancel()
 		<-ctx.Done()
 		return fmt.Errorf("read a texture: %w", ctx.Err())

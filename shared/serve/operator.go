@@ -75,7 +75,7 @@ func (h *Health) report(ctx context.Context) report {
 // pprofForAll.
 func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Server {
 	exposeBuild()
-	door.Listener = "operators"
+	door.Listener, door.Tracer = "operators", nil // whoever watches is not watched
 	live, ready, figures, profiles := door.Route("GET /livez"), door.Route("GET /readyz"), door.Route("GET /metrics"), door.Route("GET /debug/pprof")
 	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type Plain struct {
 	Scratch any
 
 	fields []byte // of the answer
+	traced bool   // whoever sends it says so
 }
 
 // SetCanonical adds a field to the answer. Date and Content-Length come by
@@ -85,7 +87,7 @@ func dateOf(at time.Time) []byte {
 // if it is not all there, or not a plain one. Of what RFC 9112 allows it takes only
 // what programs send; all else is for the server to judge.
 func (p *Plain) read(in []byte) int {
-	p.fields, p.Conditions = p.fields[:0], nil
+	p.fields, p.Conditions, p.traced = p.fields[:0], nil, false
 	rest, ok := p.readTarget(in)
 	if !ok {
 		return 0
@@ -111,12 +113,21 @@ func (p *Plain) read(in []byte) int {
 				condition = from
 			}
 			p.Conditions = in[condition : len(in)-len(rest)]
+		case len(name) == len("traceparent") && named(name, "traceparent"):
+			p.traced = isSampled(value)
 		}
 	}
 	if hosts != 1 {
 		return 0
 	}
 	return len(in) - len(rest)
+}
+
+// isSampled reports whether a traceparent says that whoever sends it traces the request:
+// in the last of the bits behind its ids (W3C Trace Context, section 3.2.2.5).
+func isSampled(traceparent []byte) bool {
+	const flags = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-")
+	return len(traceparent) >= flags+2 && strings.IndexByte("13579bdf", traceparent[flags+1]) >= 0
 }
 
 // isPlain reports whether a plain request can have a field.

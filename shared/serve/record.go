@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 )
@@ -18,6 +19,8 @@ type record struct {
 	cause error       // why it failed, if that is for operators to know
 	notes []slog.Attr // what its handler wants to be logged
 	shard int         // where it is counted
+	id    string      // empty until somebody asks for it
+	span  trace.Span  // nil if nothing is traced
 }
 
 // records are kept to be used again: there is one for every request. Each core
@@ -58,12 +61,17 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	r.route = route
 	o.inFlight.add(r.shard, 1)
 	rc.SetUserValue(recordKey{}, r)
+	if o.Tracer != nil {
+		r.span = o.trace(rc, arrived)
+	}
 	answer(rc)
-	rc.RemoveUserValue(recordKey{})
 	o.inFlight.add(r.shard, -1)
 
 	status, took := rc.Response.StatusCode(), time.Since(arrived)
 	r.route.counts.count(r.shard, status, took)
+	if r.span != nil {
+		o.endTrace(rc, r, arrived.Add(took))
+	}
 	lot := undrawn
 	if c := connOf(rc.Conn()); c != nil {
 		if c.answer(rc, arrived.Add(took)) {
@@ -77,8 +85,9 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	if o.isNews(status, lot) {
 		o.log(rc, r, took)
 	}
+	rc.RemoveUserValue(recordKey{})
 	clear(r.notes)
-	r.route, r.cause, r.notes = nil, nil, r.notes[:0]
+	r.route, r.cause, r.notes, r.id, r.span = nil, nil, r.notes[:0], "", nil
 	records.Put(r)
 }
 
@@ -115,6 +124,9 @@ func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
 	}
 	for _, label := range r.route.labels {
 		line = append(line, slog.String(label.Name, label.Value))
+	}
+	if r.span != nil && r.span.SpanContext().IsSampled() {
+		line = append(line, slog.String("trace_id", r.span.SpanContext().TraceID().String()))
 	}
 	line = append(line, r.notes...)
 	if r.cause != nil {

@@ -24,6 +24,7 @@ import (
 type Shortcut struct {
 	answer func(*Plain) bool
 	most   int     // bytes of a request
+	traces bool    // what whoever sends it traces, and so leaves it to the server
 	sample float64 // share of requests that are logged, and so left to the server
 	log    *slog.Logger
 	// panics bounds the lines about them, and refusals how many are left to the server
@@ -42,7 +43,7 @@ func (d Door) Shortcut(answer func(*Plain) bool) *Shortcut {
 		return nil
 	}
 	return &Shortcut{
-		answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample,
+		answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample, traces: d.Tracer != nil,
 		log: d.Log, panics: limit.New[struct{}](1, time.Minute, 1), refusals: limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged),
 	}
 }
@@ -255,8 +256,8 @@ func (c *conn) answerPlain(b *batch, fd int, in []byte) (taken, next int, err er
 		if next = p.read(in[taken:]); next == 0 {
 			break
 		}
-		// Lines of the log are the server's.
-		if c.express.lot = draw(s.sample); c.express.lot == prize || !s.try(p) || s.isNews(p) {
+		// Lines of the log are the server's, and so are traces.
+		if c.express.lot = draw(s.sample); c.express.lot == prize || s.traces && p.traced || !s.try(p) || s.isNews(p) {
 			break
 		}
 		c.express.lot = undrawn

@@ -12,6 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // prefix begins the name of every setting.
@@ -52,6 +53,7 @@ type config struct {
 	Proxies serve.ProxyConfig
 	Drain   serve.Drain    `envPrefix:"DRAIN_"`
 	Log     logging.Config `envPrefix:"LOG_"`
+	Traces  tracing.Config `envPrefix:"TRACES_"`
 }
 
 // check returns an error that names a setting which makes no sense by itself.

@@ -23,6 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // serveCommand opens what core stands on, builds it from the bottom up and
@@ -48,10 +49,16 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
+	traces, err := tracing.New(ctx, "core", config.Traces, log)
+	if err != nil {
+		return fmt.Errorf("%sTRACES_%w", prefix, err)
+	}
+	defer traces.Close()
 	files, err := objectStore(config.Objects)
 	if err != nil {
 		return err
 	}
+	config.Tracer = traces.Provider()
 	db, err := postgres.Open(ctx, config.Config)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
@@ -67,7 +74,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Ring)
 
-	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
+	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(door, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)

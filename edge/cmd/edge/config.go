@@ -8,6 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // prefix begins the name of every setting.
@@ -29,6 +30,7 @@ type config struct {
 	Proxies serve.ProxyConfig
 	Drain   serve.Drain    `envPrefix:"DRAIN_"`
 	Log     logging.Config `envPrefix:"LOG_"`
+	Traces  tracing.Config `envPrefix:"TRACES_"`
 }
 
 // Visitors is where everybody asks.

@@ -100,6 +100,8 @@ func TestRefusesToStart(t *testing.T) {
 		{"serve", enough("EDGE_ADDRESS_REQUESTS=-1"), "edge: EDGE_ADDRESS_REQUESTS "},
 		{"serve", enough("EDGE_LOG_FORMAT=xml"), "edge: EDGE_LOG_FORMAT "},
 		{"serve", enough("EDGE_LOG_REQUESTS=1.5"), "edge: EDGE_LOG_REQUESTS "},
+		{"serve", enough("EDGE_TRACES_SAMPLE=2"), "edge: EDGE_TRACES_SAMPLE "},
+		{"serve", enough("EDGE_TRACES_URL=collector:4318"), "edge: EDGE_TRACES_URL "},
 		{"serve", enough("EDGE_LISTEN=nowhere:99999"), "edge: open the public listener"},
 		{"health", enough("EDGE_OPS_LISTEN=127.0.0.1:1"), "edge: ask 127.0.0.1:1"},
 	} {
@@ -130,7 +132,7 @@ func TestHelp(t *testing.T) {
 		"EDGE_CORE_URL ", "EDGE_CORE_SECRETS", "(required)", "EDGE_CORE_CA", "EDGE_CORE_UNKNOWN_RATE", "1000", "EDGE_OBJECTS_URL", "EDGE_OBJECTS_SECRET_KEY", "EDGE_API_UPSTREAM",
 		"EDGE_TRUSTED_PROXIES", "EDGE_ENCODER", "EDGE_CACHE_BYTES", "268435456", "EDGE_SHEET_BYTES", "EDGE_MAPPING_BYTES", "EDGE_NEGATIVE_BYTES", "EDGE_RENDER_SLOTS", "EDGE_RENDER_QUEUE",
 		"EDGE_RENDER_WAIT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT", "EDGE_ADDRESS_CONNECTIONS", "EDGE_ADDRESS_REQUESTS", "EDGE_ADDRESS_BURST",
-		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_REQUESTS",
+		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_REQUESTS", "EDGE_TRACES_URL", "EDGE_TRACES_SAMPLE",
 	} {
 		if !bytes.Contains(output, []byte(want)) {
 			t.Errorf("help does not tell of %q", want)

@@ -20,6 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/settings"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 // serveCommand builds the edge from the bottom up and serves until told to stop.
@@ -41,6 +42,11 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
+	traces, err := tracing.New(ctx, "edge", config.Traces, log)
+	if err != nil {
+		return fmt.Errorf("%sTRACES_%w", prefix, err)
+	}
+	defer traces.Close()
 	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes)
 	core, err := origin.NewCore(config.Core, log)
 	if err != nil {
@@ -56,7 +62,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 
-	renderer, err := render.Start(render.Config{Encoder: config.Encoder, Log: log, Rendered: edge.CountRendered})
+	renderer, err := render.Start(render.Config{Encoder: config.Encoder, Log: log})
 	if err != nil {
 		return err
 	}
@@ -68,7 +74,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	}
 	defer pictures.Close()
 	makeRoom(slots, i.Environ)
-	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log)}
+	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(door, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)

@@ -1,0 +1,153 @@
+package endtoend
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
+)
+
+// watch starts a system whose programs log every request and take us for a proxy they
+// trust, with further settings of which each program has its own.
+func watch(t *testing.T, settings map[string]string) *system.System {
+	t.Helper()
+	files := objectstest.Directory(t).Config
+	core := system.NewCore(t, files)
+	set := func(p *system.Process, prefix string) {
+		p.Set(prefix+"LOG_REQUESTS", "1")
+		p.Set(prefix+"TRUSTED_PROXIES", "127.0.0.0/8")
+		for name, value := range settings {
+			p.Set(strings.Replace(name, "…", prefix, 1), value)
+		}
+	}
+	set(core, "CORE_")
+	core.Start(t)
+	edge := system.NewEdge(t, files, core)
+	set(edge, "EDGE_")
+	edge.Start(t)
+	edge.AwaitReady(t)
+	return &system.System{Core: core, Edge: edge, API: "http://" + core.Address(t, "public"), Images: "http://" + edge.Address(t, "public")}
+}
+
+// ask gets something with a header, and demands success.
+func ask(t *testing.T, address string, header map[string]string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %.100q, %v", address, response.StatusCode, body, err)
+	}
+}
+
+// One id names a request in the log of the edge, and what that asks core for its sake
+// in the log of core.
+func TestOneIDInAllLogs(t *testing.T) {
+	t.Parallel()
+	s := watch(t, nil)
+	hash := signUp(t, s.API).upload(t, "first", drawSheet(11)).Data.Hash
+	for _, request := range []struct{ id, path, edge, core string }{
+		{"a-picture", "/avatar/hash/" + hash, "/avatar/hash/{hash}", "POST /edges/v1/mappings"},
+		{"of-the-api", "/api/textures", "/api", "GET /api/textures"},
+	} {
+		ask(t, s.Images+request.path, map[string]string{"X-Request-ID": request.id})
+		for program, route := range map[*system.Process]string{s.Edge: request.edge, s.Core: request.core} {
+			program.AwaitLine(t, func(line map[string]any) bool {
+				return line["msg"] == "request" && line["request_id"] == request.id && strings.Contains(line["route"].(string), route)
+			})
+		}
+	}
+}
+
+// What a picture that nobody has asked for before takes is one trace, from the edge's
+// door to the database of core.
+func TestOneTraceThroughBothPrograms(t *testing.T) {
+	t.Parallel()
+	collector := tracingtest.Start(t)
+	s := watch(t, map[string]string{"…TRACES_URL": collector.URL, "…TRACES_SAMPLE": "0", "OTEL_BSP_SCHEDULE_DELAY": "50"})
+	c := signUp(t, s.API)
+	hash := c.upload(t, "first", drawSheet(12)).Data.Hash
+
+	const picture, again, api = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c", "2af7651916cd43dd8448eb211c80319c"
+	traced := func(id string) map[string]string { return map[string]string{"Traceparent": "00-" + id + "-b7ad6b7169203331-01"} }
+	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", traced(picture))
+	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", nil)
+	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", traced(again))
+	apiHeader := traced(api)
+	apiHeader["Authorization"] = "Bearer " + c.token
+	ask(t, s.Images+"/api/user", apiHeader)
+
+	// Programs that end send what they have left.
+	for _, program := range []*system.Process{s.Edge, s.Core} {
+		if err := program.Stop(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	traces := map[string][]tracingtest.Span{}
+	for _, span := range collector.Spans() {
+		traces[span.Trace] = append(traces[span.Trace], span)
+	}
+	if got := slices.Sorted(maps.Keys(traces)); !slices.Equal(got, []string{picture, again, api}) {
+		t.Fatalf("there are the traces %q", got)
+	}
+
+	// Each span of the picture, with what it is a part of.
+	names := map[string]string{"b7ad6b7169203331": "us"}
+	for _, span := range traces[picture] {
+		names[span.ID] = span.Program + " " + span.Name
+		if span.Error != "" || span.Ended.Before(span.Began) {
+			t.Errorf("%s failed with %q, or ended before it began", span.Name, span.Error)
+		}
+	}
+	var got []string
+	for _, span := range traces[picture] {
+		got = append(got, names[span.ID]+" < "+names[span.Parent])
+	}
+	slices.Sort(got)
+	const root, asked = "veneer-edge GET /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"
+	want := []string{
+		root + " < us",
+		"veneer-edge lookup < " + root,
+		asked + " < veneer-edge lookup",
+		"veneer-core POST /edges/v1/mappings < " + asked,
+		"veneer-core pool.acquire < veneer-core POST /edges/v1/mappings",
+		"veneer-core query SELECT < veneer-core POST /edges/v1/mappings",
+		"veneer-edge picture < " + root,
+		"veneer-edge fetch < veneer-edge picture",
+		"veneer-edge texture store: get < veneer-edge fetch",
+		"veneer-edge queue < veneer-edge picture",
+		"veneer-edge decode < veneer-edge picture",
+		"veneer-edge queue < veneer-edge picture",
+		"veneer-edge draw < veneer-edge picture",
+		"veneer-edge encode < veneer-edge picture",
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the trace of a picture (-want +got):\n%s", diff)
+	}
+	if len(traces[again]) != 1 || traces[again][0].Attributes["outcome"] != "hit" {
+		t.Errorf("the trace of a hit is %+v", traces[again])
+	}
+	inCore := slices.ContainsFunc(traces[api], func(s tracingtest.Span) bool { return s.Program == "veneer-core" && s.Name == "GET /api/user" })
+	if !inCore {
+		t.Errorf("the trace of a request that is passed on is %+v", traces[api])
+	}
+}
