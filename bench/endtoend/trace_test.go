@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -71,7 +72,7 @@ func TestOneIDInAllLogs(t *testing.T) {
 		ask(t, s.Images+request.path, map[string]string{"X-Request-ID": request.id})
 		for program, route := range map[*system.Process]string{s.Edge: request.edge, s.Core: request.core} {
 			program.AwaitLine(t, func(line map[string]any) bool {
-				return line["msg"] == "request" && line["request_id"] == request.id && strings.Contains(line["route"].(string), route)
+				return line["msg"] == "request" && line["request_id"] == request.id && strings.Contains(fmt.Sprint(line["route"]), route)
 			})
 		}
 	}
@@ -87,7 +88,9 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 	hash := c.upload(t, "first", drawSheet(12)).Data.Hash
 
 	const picture, again, api = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c", "2af7651916cd43dd8448eb211c80319c"
-	traced := func(id string) map[string]string { return map[string]string{"Traceparent": "00-" + id + "-b7ad6b7169203331-01"} }
+	traced := func(id string) map[string]string {
+		return map[string]string{"Traceparent": "00-" + id + "-b7ad6b7169203331-01"}
+	}
 	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", traced(picture))
 	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", nil)
 	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", traced(again))
@@ -118,24 +121,29 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 		}
 	}
 	var got []string
+	const query = "veneer-core WITH"
 	for _, span := range traces[picture] {
-		got = append(got, names[span.ID]+" < "+names[span.Parent])
+		// What a new connection takes, and a statement that is new to it, is not always there.
+		if span.Name != "connect" && names[span.Parent] != query {
+			got = append(got, names[span.ID]+" < "+names[span.Parent])
+		}
 	}
+	// The edge looks again if it hears of a change meanwhile, as it may of the upload.
 	slices.Sort(got)
-	const root, asked = "veneer-edge GET /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"
+	got = slices.Compact(got)
+	const root, asked = "veneer-edge /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"
 	want := []string{
 		root + " < us",
 		"veneer-edge lookup < " + root,
 		asked + " < veneer-edge lookup",
 		"veneer-core POST /edges/v1/mappings < " + asked,
 		"veneer-core pool.acquire < veneer-core POST /edges/v1/mappings",
-		"veneer-core query SELECT < veneer-core POST /edges/v1/mappings",
+		query + " < veneer-core POST /edges/v1/mappings",
 		"veneer-edge picture < " + root,
 		"veneer-edge fetch < veneer-edge picture",
 		"veneer-edge texture store: get < veneer-edge fetch",
 		"veneer-edge queue < veneer-edge picture",
 		"veneer-edge decode < veneer-edge picture",
-		"veneer-edge queue < veneer-edge picture",
 		"veneer-edge draw < veneer-edge picture",
 		"veneer-edge encode < veneer-edge picture",
 	}
