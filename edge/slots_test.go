@@ -126,7 +126,7 @@ func TestDecodingTakesASlot(t *testing.T) {
 	drawing, finish := make(chan struct{}), make(chan struct{})
 	defer close(finish)
 	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
-	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 64, RenderWait: 10 * time.Millisecond})
+	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second})
 	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
