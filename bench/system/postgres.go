@@ -63,6 +63,9 @@ func (p *Postgres) URL(address string) string {
 	return "postgres://postgres@" + address + "/postgres?sslmode=disable"
 }
 
+// Programs returns the folder of PostgreSQL's programs.
+func (p *Postgres) Programs() string { return p.programs }
+
 func (p *Postgres) data() string { return filepath.Join(p.directory, "data") }
 
 // ownership gives the directory to whom PostgreSQL can run as, which root cannot.

@@ -191,9 +191,12 @@ func (p *Process) Setting(name string) string {
 	return ""
 }
 
-// environ is all that a program is given: nothing of the test's own environment
+// Program returns the path of the program.
+func (p *Process) Program() string { return p.binary }
+
+// Environ is all that a program is given: nothing of the test's own environment
 // can change what it does.
-func (p *Process) environ() []string {
+func (p *Process) Environ() []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, p.settings...)
 }
 
@@ -201,7 +204,7 @@ func (p *Process) environ() []string {
 func (p *Process) Run(tb testing.TB, arguments ...string) string {
 	tb.Helper()
 	command := exec.CommandContext(tb.Context(), p.binary, arguments...)
-	command.Env = p.environ()
+	command.Env = p.Environ()
 	output, err := command.CombinedOutput()
 	if err != nil {
 		tb.Fatalf("%s %s: %v\n%s", p.name, strings.Join(arguments, " "), err, output)
@@ -218,7 +221,7 @@ func (p *Process) Start(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	p.command = exec.Command(p.binary, "serve") //nolint:noctx // ends in the clean-up, which waits for it
-	p.command.Env = p.environ()
+	p.command.Env = p.Environ()
 	p.command.Stdout, p.command.Stderr = writer, writer
 	// Should the test be killed, the program must not outlive it.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

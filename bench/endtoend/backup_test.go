@@ -1,0 +1,341 @@
+package endtoend
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+)
+
+// top is the repository's top.
+const top = "../.."
+
+// page is a page for operators whose commands are run.
+type page struct {
+	blocks   []block
+	settings map[string]string // what its first block is replaced with
+	environ  []string          // of the commands besides
+}
+
+// block is a fenced block of shell commands: "sh", and what it is about.
+type block struct {
+	about    []string
+	commands string
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```sh(.*?)\n(.*?)^```$")
+	exports = regexp.MustCompile(`(?m)^export (\w+)=`)
+)
+
+// openPage reads a page. Its settings must be those given, no more and no less.
+func openPage(t *testing.T, path string, settings map[string]string) *page {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(top, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &page{settings: settings}
+	for _, found := range fence.FindAllStringSubmatch(string(content), -1) {
+		p.blocks = append(p.blocks, block{strings.Fields(found[1]), found[2]})
+	}
+	if len(p.blocks) == 0 || !slices.Equal(p.blocks[0].about, []string{"settings"}) {
+		t.Fatalf("%s does not begin with settings", path)
+	}
+	named := map[string]string{}
+	for _, export := range exports.FindAllStringSubmatch(p.blocks[0].commands, -1) {
+		named[export[1]] = settings[export[1]]
+	}
+	if diff := cmp.Diff(named, settings); diff != "" {
+		t.Fatalf("settings (-of %s +of the test):\n%s", path, diff)
+	}
+	p.blocks = p.blocks[1:]
+	return p
+}
+
+// run runs the blocks of which all that they are about is wanted, in the page's order
+// and in one shell.
+func (p *page) run(t *testing.T, wanted ...string) {
+	t.Helper()
+	var script strings.Builder
+	for _, b := range p.blocks {
+		if !slices.ContainsFunc(b.about, func(word string) bool { return !slices.Contains(wanted, word) }) {
+			script.WriteString(b.commands)
+		}
+	}
+	if script.Len() == 0 {
+		t.Fatalf("the page has no commands for %v", wanted)
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-euxo", "pipefail", "-c", script.String())
+	shell.Env = slices.Clone(p.environ)
+	for name, value := range p.settings {
+		shell.Env = append(shell.Env, name+"="+value)
+	}
+	output, err := shell.CombinedOutput()
+	t.Logf("%s", output)
+	if err != nil {
+		t.Fatalf("the page's commands for %v: %v", wanted, err)
+	}
+}
+
+// kept is a store of texture files as the page handles it.
+type kept struct {
+	about    string             // as its blocks are called
+	files    objects.Config     // as core has it
+	textures string             // as the page has it
+	environ  []string           // of the page's commands
+	programs string             // a folder with what they need
+	empty    func(t *testing.T) // loses all that it holds
+}
+
+// keptDirectory returns a directory.
+func keptDirectory(t *testing.T) kept {
+	t.Helper()
+	if _, err := exec.LookPath("rsync"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("rsync is not installed")
+		}
+		t.Skip("rsync is not installed; make test installs it")
+	}
+	files := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(files.URL, "file://")
+	return kept{about: "directory", files: files, textures: root, empty: func(t *testing.T) {
+		t.Helper()
+		if err := os.RemoveAll(root); err != nil {
+			t.Fatal(err)
+		}
+	}}
+}
+
+// keptBucket returns a bucket in MinIO. Its client takes minutes to be built, so that it
+// is used where somebody has.
+func keptBucket(t *testing.T) kept {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(top, ".dev/bin/mc@*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Skip("mc is not there; deploy/dev/tools mc builds it")
+	}
+	client, err := filepath.Abs(found[len(found)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := objectstest.Bucket(t).Config
+	programs, home := t.TempDir(), t.TempDir()
+	if err := os.Symlink(client, filepath.Join(programs, "mc")); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, err := url.Parse(files.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint.User = url.UserPassword(files.AccessKey, files.SecretKey)
+	k := kept{about: "bucket", files: files, textures: "site/" + strings.TrimPrefix(files.URL, "s3://"), programs: programs, environ: []string{
+		"MC_CONFIG_DIR=" + home, "MC_HOST_site=" + endpoint.String(),
+	}}
+	k.empty = func(t *testing.T) {
+		t.Helper()
+		remove := exec.CommandContext(t.Context(), client, "rm", "--quiet", "--recursive", "--force", k.textures)
+		remove.Env = k.environ
+		if output, err := remove.CombinedOutput(); err != nil {
+			t.Fatalf("empty the bucket: %v\n%s", err, output)
+		}
+	}
+	return k
+}
+
+// A system comes back from its backup: whoever had an account signs in, every picture
+// is the same to the byte, and edges that went on showing what came later show what is
+// there now.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	t.Run("with a directory", func(t *testing.T) {
+		t.Parallel()
+		restore(t, keptDirectory(t))
+	})
+	t.Run("with a bucket", func(t *testing.T) {
+		t.Parallel()
+		restore(t, keptBucket(t))
+	})
+}
+
+func restore(t *testing.T, k kept) {
+	t.Helper()
+	lost, empty := system.NewPostgres(t), system.NewPostgres(t)
+	core := system.NewCoreOn(t, k.files, lost.URL(lost.Address))
+	core.Set("CORE_DEMO", "1")
+	core.Start(t)
+	core.KeepAddresses(t)
+	base := "http://" + core.Address(t, "public")
+	running := []*system.Process{system.NewEdge(t, k.files, core), system.NewEdge(t, k.files, core)}
+	for _, edge := range running {
+		edge.Start(t)
+		edge.AwaitReady(t)
+	}
+
+	ann := signUp(t, base)
+	first := ann.upload(t, "first", drawSheet(10)).Data
+	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
+	worn := fmt.Sprintf("/api/players/%d/textures", pid)
+	ann.call(t, http.MethodPut, worn, map[string]any{"skin": first.TID})
+	textures := texturesIn(t, lost)
+	paths := []string{"/avatar/player/ann_1?png", "/avatar/player/late?png", "/avatar/player/demo?3d", "/csl/demo.json"}
+	for tid, hash := range textures {
+		for _, path := range []string{"/textures/" + hash, "/preview/%d?png", "/preview/%d", "/avatar/%d?png&3d", "/avatar/%d"} {
+			paths = append(paths, strings.ReplaceAll(path, "%d", fmt.Sprint(tid)))
+		}
+	}
+	before := look(t, running[0], paths)
+
+	programs, backup := t.TempDir(), t.TempDir()
+	if err := os.Symlink(core.Program(), filepath.Join(programs, "core")); err != nil {
+		t.Fatal(err)
+	}
+	commands := func(on *system.Postgres) *page {
+		core.Set("CORE_DATABASE_URL", on.URL(on.Address))
+		p := openPage(t, "deploy/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
+		p.environ = slices.Concat(core.Environ(), k.environ)
+		p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
+		return p
+	}
+	commands(lost).run(t, "backup", k.about)
+
+	// What the backup does not know.
+	second := ann.upload(t, "second", drawSheet(200)).Data
+	ann.call(t, http.MethodPut, worn, map[string]any{"skin": second.TID})
+	late := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Late"}).Data.PID
+	ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", late), map[string]any{"skin": second.TID})
+	for i, edge := range running {
+		eventually(t, fmt.Sprintf("edge %d shows what came after the backup", i), func() string {
+			now := look(t, edge, paths)
+			if now["/avatar/player/ann_1?png"] == before["/avatar/player/ann_1?png"] || now["/avatar/player/late?png"] == before["/avatar/player/late?png"] {
+				return "a picture from before"
+			}
+			return ""
+		})
+	}
+
+	if err := core.Stop(t); err != nil {
+		t.Fatal(err)
+	}
+	lost.Kill(t)
+	k.empty(t)
+	commands(empty).run(t, "restore", "dump", k.about)
+	core.Start(t)
+	core.AwaitReady(t)
+
+	if diff := cmp.Diff(textures, texturesIn(t, empty)); diff != "" {
+		t.Errorf("textures (-before +after):\n%s", diff)
+	}
+	fresh := system.NewEdge(t, k.files, core)
+	fresh.Start(t)
+	fresh.AwaitReady(t)
+	for i, edge := range append(running, fresh) {
+		eventually(t, fmt.Sprintf("edge %d shows what was restored", i), func() string { return cmp.Diff(before, look(t, edge, paths)) })
+	}
+	if status := statusFor(t, ann, "/api/user"); status != http.StatusUnauthorized {
+		t.Errorf("with a token from before: %d; want 401", status)
+	}
+	for email, password := range map[string]string{"ann@example.com": "correct horse", "demo@example.com": "demo-password"} {
+		returned := &client{http: &http.Client{}, base: base}
+		returned.token = returned.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": email, "password": password}).Token
+		if tid := returned.upload(t, "third", drawSheet(uint8(len(email)))).Data.TID; tid <= second.TID {
+			t.Errorf("a texture is number %d; %d was the last one before", tid, second.TID)
+		}
+	}
+}
+
+// texturesIn returns the hashes of all textures.
+func texturesIn(t *testing.T, p *system.Postgres) map[int64]string {
+	t.Helper()
+	rows, _ := postgrestest.Conn(t, p.URL(p.Address)).Query(t.Context(), "SELECT tid, encode(hash, 'hex') FROM textures") // ForEachRow reports the error
+	textures := map[int64]string{}
+	var tid int64
+	var hash string
+	if _, err := pgx.ForEachRow(rows, []any{&tid, &hash}, func() error { textures[tid] = hash; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(textures) < 10 {
+		t.Fatalf("there are only %d textures", len(textures))
+	}
+	return textures
+}
+
+// look returns what an edge answers to paths: the status, and the hash of what comes
+// with it. Of a texture that is that of its name.
+func look(t *testing.T, edge *system.Process, paths []string) map[string]string {
+	t.Helper()
+	answers := map[string]string{}
+	for _, path := range paths {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+edge.Address(t, "public")+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest := sha256.New()
+		_, err = io.Copy(digest, response.Body)
+		_ = response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers[path] = fmt.Sprintf("%d %x", response.StatusCode, digest.Sum(nil))
+		if hash, ok := strings.CutPrefix(path, "/textures/"); ok && answers[path] != "200 "+hash {
+			answers[path] += ", not that file"
+		}
+	}
+	return answers
+}
+
+// statusFor returns the status that somebody is answered with.
+func statusFor(t *testing.T, c *client, path string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	response, err := c.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// eventually waits until there is no flaw left, for half a minute.
+func eventually(t *testing.T, what string, flaw func() string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
+		found := flaw()
+		if found == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within half a minute: %s\n%s", what, found)
+		}
+	}
+}
