@@ -1,0 +1,361 @@
+//go:build !race
+
+package containers
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// visitor is somebody who uses a site, over connections of their own.
+type visitor struct {
+	site, bearer string
+	client       *http.Client
+}
+
+// ask asks once, and returns what is answered with success.
+func (v visitor) ask(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, v.site+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Authorization", "Bearer "+v.bearer)
+	response, err := v.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// look gets something.
+func (v visitor) look(ctx context.Context, path string) ([]byte, error) {
+	return v.ask(ctx, http.MethodGet, path, "", nil)
+}
+
+// texture is what the API says of one.
+type texture struct {
+	TID  int    `json:"tid"`
+	Hash string `json:"hash"`
+}
+
+// upload uploads a skin that is like no other number's.
+func (v visitor) upload(ctx context.Context, number int) (texture, error) {
+	sheet := paint.Robot()
+	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, err := form.CreateFormFile("file", "skin.png")
+	if err == nil {
+		err = png.Encode(file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)})
+	}
+	for name, value := range map[string]string{"name": fmt.Sprint("skin ", number), "type": "steve"} {
+		if err == nil {
+			err = form.WriteField(name, value)
+		}
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	if err != nil {
+		return texture{}, err
+	}
+	answer, err := v.ask(ctx, http.MethodPost, "/api/textures", form.FormDataContentType(), body.Bytes())
+	if err != nil {
+		return texture{}, err
+	}
+	var uploaded struct{ Data texture }
+	err = json.Unmarshal(answer, &uploaded)
+	return uploaded.Data, err
+}
+
+// program is a core or an edge that listens at the same addresses ever after.
+type program struct {
+	*system.Process
+	name                     string
+	public, operators, edges string // edges is a core's only
+}
+
+// behindBalancer returns a program that drains for long enough to be seen by a balancer
+// that asks many times a second.
+func behindBalancer(t *testing.T, name string, process *system.Process) *program {
+	t.Helper()
+	p := &program{Process: process, name: name, public: system.FreeAddress(t), operators: system.FreeAddress(t), edges: system.FreeAddress(t)}
+	prefix, _, _ := strings.Cut(strings.ToUpper(name), "-")
+	for setting, value := range map[string]string{"_LISTEN": p.public, "_OPS_LISTEN": p.operators, "_DRAIN_WAIT": "1500ms"} {
+		p.Set(prefix+setting, value)
+	}
+	if prefix == "CORE" {
+		p.Set("CORE_EDGES_LISTEN", p.edges)
+		for _, limit := range []string{"REQUESTS", "UPLOADS", "TEXTURES"} {
+			p.Set("CORE_LIMIT_"+limit, "0")
+		}
+	}
+	return p
+}
+
+var answered = regexp.MustCompile(`(?m)^veneer_requests_total\{listener="public",.*,status="2xx"\} (\d+)$`)
+
+// answered returns how many requests of visitors the program has answered with success.
+func (p *program) answered(t *testing.T) (total int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.operators+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	metrics, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range answered.FindAllSubmatch(metrics, -1) {
+		n, err := strconv.Atoi(string(found[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	return total
+}
+
+// awaitVisitors waits until the balancer sends visitors, as it does some time after the
+// program became ready.
+func (p *program) awaitVisitors(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(30 * time.Second); p.answered(t) < 20 && !t.Failed(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("the balancer does not send visitors to %s", p.name)
+		}
+	}
+}
+
+// Each of two cores and two edges is restarted in turn, as in an upgrade, while people
+// look at pictures, read, write and upload. Nobody gets an error, and nothing is lost.
+func TestRollingRestartFailsNothing(t *testing.T) {
+	t.Parallel()
+	files := objectstest.Directory(t).Config
+	core := system.NewCore(t, files)
+	database, secret := core.Setting("CORE_DATABASE_URL"), core.Setting("CORE_EDGE_SECRETS")
+	cores := system.FreeAddress(t) // where edges find either
+	programs := []*program{
+		behindBalancer(t, "core", core),
+		behindBalancer(t, "core-2", system.NewCoreOn(t, files, database)),
+		behindBalancer(t, "edge-1", system.NewEdgeOf(t, files, "http://"+cores, secret)),
+		behindBalancer(t, "edge-2", system.NewEdgeOf(t, files, "http://"+cores, secret)),
+	}
+	balancer := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: func(t *testing.T, content, address, work string, servers []server) []string {
+		t.Helper()
+		return haproxy(t, twoCores(t, content, cores, programs[0], programs[1]), address, work, servers)
+	}}
+	site := balancer.start(t, []server{
+		{"core", "8080", "9080", programs[0].public, programs[0].operators},
+		{"edge-1", "8081", "9081", programs[2].public, programs[2].operators},
+		{"edge-2", "8081", "9081", programs[3].public, programs[3].operators},
+	})
+	for _, p := range programs {
+		p.Start(t)
+		p.AwaitReady(t)
+	}
+
+	crowd := newCrowd(t, site, core.SignIn(t, 4))
+	defer crowd.leave() // before the programs end
+	for _, p := range programs {
+		if err := p.Stop(t); err != nil {
+			t.Errorf("%s ends with %v", p.name, err)
+		}
+		p.Start(t)
+		p.AwaitReady(t)
+		p.awaitVisitors(t)
+	}
+	crowd.leave()
+	crowd.look(t, site, database)
+}
+
+// twoCores changes haproxy's configuration: there is another core, and edges ask either.
+func twoCores(t *testing.T, config, forEdges string, one, two *program) string {
+	t.Helper()
+	check := func(p *program) string {
+		_, port := hostPort(t, p.operators)
+		return " check port " + port
+	}
+	const core = "server core core:8080 check port 9080"
+	config = replaced(t, config, core, core+"\n  server core-2 "+two.public+check(two))
+	// On a busy machine an answer may take longer than the time between two checks.
+	config = replaced(t, config, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
+	return config + "\nlisten cores-for-edges\n  bind " + forEdges +
+		"\n  server of-core " + one.edges + check(one) + "\n  server of-core-2 " + two.edges + check(two) + "\n"
+}
+
+// crowd is people who do all that can be done, over and over.
+type crowd struct {
+	stop   chan struct{}
+	once   sync.Once
+	people sync.WaitGroup
+
+	mu       sync.Mutex
+	done     map[string]int // how often, by what
+	uploaded []texture
+	worn     map[int]int // skins by pid, as answered last
+}
+
+const asJSON = "application/json"
+
+// newCrowd has people come, who each have a player. What they do they do every few
+// milliseconds, so that something is under way at any moment.
+func newCrowd(t *testing.T, site string, people []system.Person) *crowd {
+	t.Helper()
+	ctx := t.Context()
+	c := &crowd{stop: make(chan struct{}), done: map[string]int{}, worn: map[int]int{}}
+	for i, person := range people {
+		v := visitor{site, person.Bearer, &http.Client{Transport: &http.Transport{}}}
+		number := i << 16
+		upload := func(n int) (uploaded texture, err error) {
+			if uploaded, err = v.upload(ctx, number+n); err == nil {
+				c.note(func() { c.uploaded = append(c.uploaded, uploaded) })
+			}
+			return uploaded, err
+		}
+		var skins [2]texture
+		for n := range skins {
+			var err error
+			if skins[n], err = upload(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		name := fmt.Sprint("player_", i)
+		answer, err := v.ask(ctx, http.MethodPost, "/api/players", asJSON, []byte(`{"name":"`+name+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var player struct{ Data struct{ PID int } }
+		if err := json.Unmarshal(answer, &player); err != nil {
+			t.Fatal(err)
+		}
+		pid := player.Data.PID
+		dress := func(n int) error {
+			wears := skins[n%2].TID
+			_, err := v.ask(ctx, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), asJSON, fmt.Appendf(nil, `{"skin":%d}`, wears))
+			if err == nil {
+				c.note(func() { c.worn[pid] = wears })
+			}
+			return err
+		}
+		if err := dress(0); err != nil {
+			t.Fatal(err)
+		}
+
+		c.over(t, "look at a player", 10*time.Millisecond, func(int) error {
+			_, err := v.look(ctx, "/avatar/player/"+name)
+			return err
+		})
+		c.over(t, "read", 20*time.Millisecond, func(int) error {
+			_, err := v.look(ctx, "/api/closet")
+			return err
+		})
+		c.over(t, "write", 20*time.Millisecond, dress)
+		c.over(t, "upload, and look at it", 50*time.Millisecond, func(n int) error {
+			uploaded, err := upload(len(skins) + n)
+			if err == nil {
+				_, err = v.look(ctx, fmt.Sprintf("/avatar/%d", uploaded.TID))
+			}
+			return err
+		})
+	}
+	return c
+}
+
+func (c *crowd) note(note func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	note()
+}
+
+// over does something over and over, until the crowd leaves or it fails.
+func (c *crowd) over(t *testing.T, what string, pause time.Duration, do func(n int) error) {
+	t.Helper()
+	c.people.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-c.stop:
+				return
+			case <-tick.C:
+			}
+			if err := do(n); err != nil {
+				t.Errorf("%s: %v", what, err)
+				return
+			}
+			c.note(func() { c.done[what]++ })
+		}
+	})
+}
+
+// leave has all go.
+func (c *crowd) leave() {
+	c.once.Do(func() { close(c.stop) })
+	c.people.Wait()
+}
+
+// look looks whether all is there that was answered with success.
+func (c *crowd) look(t *testing.T, site, database string) {
+	t.Helper()
+	t.Logf("%d players, %d uploads; done: %v", len(c.worn), len(c.uploaded), c.done)
+	for what, n := range c.done {
+		if n < 100 {
+			t.Errorf("%s: only %d times", what, n)
+		}
+	}
+	v := visitor{site: site, client: http.DefaultClient}
+	for _, uploaded := range c.uploaded {
+		file, err := v.look(t.Context(), "/textures/"+uploaded.Hash)
+		if err != nil {
+			t.Error(err)
+		} else if skin.HashOf(file).String() != uploaded.Hash {
+			t.Errorf("texture %d is another file", uploaded.TID)
+		}
+	}
+	rows, _ := postgrestest.Conn(t, database).Query(t.Context(), "SELECT pid, tid_skin FROM players") // ForEachRow reports the error
+	worn := map[int]int{}
+	var pid, tid int
+	if _, err := pgx.ForEachRow(rows, []any{&pid, &tid}, func() error { worn[pid] = tid; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c.worn, worn); diff != "" {
+		t.Errorf("what players wear (-answered +there):\n%s", diff)
+	}
+}
