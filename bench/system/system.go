@@ -194,6 +194,9 @@ func (p *Process) Setting(name string) string {
 // Program returns the path of the program.
 func (p *Process) Program() string { return p.binary }
 
+// Use has later starts and runs take another build of the program.
+func (p *Process) Use(path string) { p.binary = path }
+
 // Environ is all that a program is given: nothing of the test's own environment
 // can change what it does.
 func (p *Process) Environ() []string {

@@ -1,0 +1,245 @@
+package endtoend
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+)
+
+// git runs git in the checkout, whoever owns it, and returns what it printed.
+func git(t *testing.T, arguments ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", append([]string{"-c", "safe.directory=*", "-C", top}, arguments...)...)
+	output, err := command.Output()
+	return strings.TrimSpace(string(output)), err
+}
+
+const migrations = "core/postgres/migrations"
+
+// release is a commit that operators may run.
+type release struct {
+	commit string
+	tagged bool // or only taken for one
+}
+
+// previousRelease returns the release before this one: the newest tag before the last
+// commit, or, as long as there is none, the commit before the newest migration came.
+// Where the checkout has no history the test is skipped.
+func previousRelease(t *testing.T) release {
+	t.Helper()
+	if shallow, err := git(t, "rev-parse", "--is-shallow-repository"); err != nil || shallow != "false" {
+		t.Skip("the history is not here: it takes a clone that is not shallow")
+	}
+	at, err := git(t, "describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^")
+	tagged := err == nil
+	if !tagged {
+		if at, err = git(t, "log", "-1", "--diff-filter=A", "--format=%H", "--", migrations); err != nil || at == "" {
+			t.Fatalf("find the newest migration: %q, %v", at, err)
+		}
+		at += "^"
+	}
+	commit, err := git(t, "rev-parse", at+"^{commit}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return release{commit, tagged}
+}
+
+// core returns the path of the release's core, built once.
+func (r release) core(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(top, ".dev/bin/core@"+r.commit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	source := t.TempDir()
+	archive, err := git(t, "archive", "--output="+filepath.Join(source, "all.tar"), r.commit)
+	if err != nil {
+		t.Fatalf("git archive: %v\n%s", err, archive)
+	}
+	for _, step := range [][]string{
+		{"tar", "-xf", "all.tar"},
+		{"go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path + ".new", "./core/cmd/core"},
+		{"mv", path + ".new", path},
+	} {
+		command := exec.CommandContext(t.Context(), step[0], step[1:]...)
+		command.Dir = source
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", step, err, output)
+		}
+	}
+	return path
+}
+
+// Nobody changes a migration that is out.
+func TestMigrationsStay(t *testing.T) {
+	t.Parallel()
+	previous := previousRelease(t)
+	if !previous.tagged {
+		t.Skip("nothing is out: there is no tag")
+	}
+	changed, err := git(t, "diff", "--name-status", "--no-renames", "--diff-filter=a", previous.commit, "--", migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed != "" {
+		t.Errorf("since %s migrations were changed or removed; write another one instead:\n%s", previous.commit, changed)
+	}
+}
+
+// The cores of the release before go on while the schema is migrated under them, and
+// beside cores of this one, each seeing what the other writes. A core that meets the
+// older schema is not ready, says why, and is once it was migrated.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	previous := previousRelease(t)
+	files := objectstest.Directory(t).Config
+	newer := system.NewCore(t, files)
+	older := system.NewCoreOn(t, files, newer.Setting("CORE_DATABASE_URL"))
+	schema := postgrestest.Empty(t) // not the one that is migrated already
+	newer.Set("CORE_DATABASE_URL", schema)
+	older.Set("CORE_DATABASE_URL", schema)
+	older.Use(previous.core(t))
+
+	older.Run(t, "migrate")
+	older.Start(t)
+	older.AwaitReady(t)
+	oldBase := "http://" + older.Address(t, "public")
+	before := walk(t, oldBase, 1)
+
+	newer.Start(t)
+	newBase := "http://" + newer.Address(t, "public")
+	if status, body := readiness(t, newer); strings.Contains(newer.Run(t, "migrate"), "nothing to do") {
+		t.Logf("%s has this schema", previous.commit)
+	} else if status != http.StatusServiceUnavailable || !strings.Contains(body, "run core migrate") {
+		t.Errorf("a core that meets an older schema says %d %s", status, body)
+	}
+	newer.AwaitReady(t)
+
+	agree(t, before, newBase)
+	agree(t, walk(t, oldBase, 2), newBase)
+	agree(t, walk(t, newBase, 3), oldBase)
+
+	// What the older cores write is heard of by the edges of newer ones.
+	edge := system.NewEdge(t, files, newer)
+	edge.Start(t)
+	edge.AwaitReady(t)
+	avatar := "http://" + edge.Address(t, "public") + "/avatar/player/walker_1?png"
+	awaitAvatar(t, avatar, drawSheet(1), time.Now())
+	sheet := drawSheet(101)
+	worn := before.upload(t, "another", sheet).Data.TID
+	changed := time.Now()
+	before.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", before.pid), map[string]any{"skin": worn})
+	awaitAvatar(t, avatar, sheet, changed)
+}
+
+// readiness returns what a core says of whether it is ready.
+func readiness(t *testing.T, core *system.Process) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+core.Address(t, "operators")+"/readyz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+// walker is somebody who has done what people do.
+type walker struct {
+	*client
+	pid int
+}
+
+// walk does all of the API that people use most, as the release before has it.
+func walk(t *testing.T, base string, n uint8) walker {
+	t.Helper()
+	email := fmt.Sprintf("walker%d@example.com", n)
+	w := walker{client: &client{http: &http.Client{}, base: base}}
+	w.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": email, "password": "correct horse", "nickname": "Walker"})
+	w.token = w.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": email, "password": "correct horse"}).Token
+	w.token = w.call(t, http.MethodPost, "/api/auth/refresh", nil).Token
+	w.call(t, http.MethodPut, "/api/user/password", map[string]any{"current_password": "correct horse", "new_password": "another horse"})
+	w.call(t, http.MethodPut, "/api/user", map[string]any{"nickname": fmt.Sprint("Walker ", n)})
+	w.call(t, http.MethodPost, "/api/user/sign", nil)
+
+	kept, gone := w.upload(t, "kept", drawSheet(n)).Data.TID, w.upload(t, "gone", drawSheet(n+50)).Data.TID
+	w.call(t, http.MethodPut, "/api/user/avatar", map[string]any{"tid": kept})
+	w.pid = w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Stranger_", n)}).Data.PID
+	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", w.pid), map[string]any{"name": fmt.Sprint("Walker_", n)})
+	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": gone})
+	w.call(t, http.MethodDelete, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": true})
+	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": kept})
+	w.call(t, http.MethodDelete, fmt.Sprintf("/api/closet/%d", gone), nil)
+	w.call(t, http.MethodPost, "/api/closet", map[string]any{"tid": gone, "name": "again"})
+	w.call(t, http.MethodPut, fmt.Sprintf("/api/closet/%d", gone), map[string]any{"name": "renamed"})
+	w.call(t, http.MethodDelete, fmt.Sprintf("/api/textures/%d", gone), nil)
+	passing := w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Passing_", n)}).Data.PID
+	w.call(t, http.MethodDelete, fmt.Sprintf("/api/players/%d", passing), nil)
+	return w
+}
+
+// agree compares what the core of a walk and another one answer: what either says the
+// other says too. A newer one may say more.
+func agree(t *testing.T, w walker, base string) {
+	t.Helper()
+	other := *w.client
+	other.base = base
+	for _, path := range []string{"/api/user", "/api/user/score", "/api/user/notifications", "/api/players", "/api/closet", "/api/textures?q=kept"} {
+		var one, two any
+		w.get(t, path, &one)
+		other.get(t, path, &two)
+		if !within(one, two) && !within(two, one) {
+			t.Errorf("%s of %s: %v; of %s: %v", path, w.base, one, other.base, two)
+		}
+		if m, ok := one.(map[string]any); ok && m["code"] != nil && m["code"] != 0. {
+			t.Errorf("%s: %v", path, one)
+		}
+	}
+}
+
+// within reports whether all that a JSON value holds is in another one.
+func within(less, more any) bool {
+	switch less := less.(type) {
+	case map[string]any:
+		other, ok := more.(map[string]any)
+		for name, value := range less {
+			found, there := other[name]
+			ok = ok && there && within(value, found)
+		}
+		return ok
+	case []any:
+		other, ok := more.([]any)
+		ok = ok && len(other) == len(less)
+		for i := range less {
+			ok = ok && within(less[i], other[i])
+		}
+		return ok
+	default:
+		a, _ := json.Marshal(less) //nolint:errchkjson // it was read from JSON
+		b, _ := json.Marshal(more) //nolint:errchkjson // so was this
+		return bytes.Equal(a, b)
+	}
+}
