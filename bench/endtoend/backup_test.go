@@ -206,18 +206,8 @@ func restore(t *testing.T, k kept) {
 	}
 	before := look(t, running[0], paths)
 
-	programs, backup := t.TempDir(), t.TempDir()
-	if err := os.Symlink(core.Program(), filepath.Join(programs, "core")); err != nil {
-		t.Fatal(err)
-	}
-	commands := func(on *system.Postgres) *page {
-		core.Set("CORE_DATABASE_URL", on.URL(on.Address))
-		p := openPage(t, "deploy/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
-		p.environ = slices.Concat(core.Environ(), k.environ)
-		p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
-		return p
-	}
-	commands(lost).run(t, "backup", k.about)
+	backup := t.TempDir()
+	openBackup(t, core, lost, k, backup).run(t, "backup", k.about)
 
 	// What the backup does not know.
 	second := ann.upload(t, "second", drawSheet(200)).Data
@@ -239,7 +229,8 @@ func restore(t *testing.T, k kept) {
 	}
 	lost.Kill(t)
 	k.empty(t)
-	commands(empty).run(t, "restore", "dump", k.about)
+	core.Set("CORE_DATABASE_URL", empty.URL(empty.Address))
+	openBackup(t, core, empty, k, backup).run(t, "restore", "dump", k.about)
 	core.Start(t)
 	core.AwaitReady(t)
 
@@ -262,6 +253,93 @@ func restore(t *testing.T, k kept) {
 			t.Errorf("a texture is number %d; %d was the last one before", tid, second.TID)
 		}
 	}
+}
+
+// A snapshot of the disk is like the server that was copied. Edges show what it holds
+// even if they come back only after it has gone further than the server had.
+func TestRestoreOfASnapshot(t *testing.T) {
+	t.Parallel()
+	postgres, k := system.NewPostgres(t), kept{files: objectstest.Directory(t).Config}
+	core := system.NewCoreOn(t, k.files, postgres.URL(postgres.Address))
+	core.Start(t)
+	core.KeepAddresses(t)
+	edge := system.NewEdge(t, k.files, core)
+	edge.Start(t)
+	edge.AwaitReady(t)
+	avatar := "http://" + edge.Address(t, "public") + "/avatar/player/ann_1?png"
+	ann := signUp(t, "http://"+core.Address(t, "public"))
+	first, second := drawSheet(10), drawSheet(200)
+	skins := []int{ann.upload(t, "first", first).Data.TID, ann.upload(t, "second", second).Data.TID}
+	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
+	dress := func(skin int) {
+		t.Helper()
+		ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), map[string]any{"skin": skin})
+	}
+	dress(skins[0])
+
+	snapshot := filepath.Join(t.TempDir(), "snapshot")
+	meanwhile := func(from, to string) {
+		t.Helper()
+		if err := core.Stop(t); err != nil {
+			t.Fatal(err)
+		}
+		postgres.Kill(t)
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if output, err := exec.CommandContext(t.Context(), "cp", "--archive", from, to).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
+		postgres.Start(t)
+	}
+	meanwhile(postgres.Data(), snapshot)
+	core.Start(t)
+	core.AwaitReady(t)
+	changed := time.Now()
+	dress(skins[1])
+	awaitAvatar(t, avatar, second, changed)
+
+	meanwhile(snapshot, postgres.Data())
+	openBackup(t, core, postgres, k, t.TempDir()).run(t, "restore")
+	edge.Pause(t)
+	core.Start(t)
+	core.AwaitReady(t)
+	ann.token = ann.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": "correct horse"}).Token
+	for n := range 5 {
+		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Later_", n)})
+	}
+	var head string
+	if err := postgrestest.Conn(t, postgres.URL(postgres.Address)).QueryRow(t.Context(), "SELECT revision::text FROM feed").Scan(&head); err != nil {
+		t.Fatal(err)
+	}
+	edge.Resume(t)
+	// Whoever asks while it is not connected yet has it ask core again.
+	eventually(t, "the edge has heard of all", func() string {
+		if metrics := text(t, "http://"+edge.Address(t, "operators")+"/metrics"); !strings.Contains(metrics, "\nveneer_edge_revision "+head+"\n") {
+			return metrics
+		}
+		return ""
+	})
+	picture, status := fetch(t, avatar)
+	if picture == nil {
+		t.Fatalf("the restored picture: %d", status)
+	}
+	if flaw := difference(picture, first); flaw != "" {
+		t.Errorf("the edge does not show what was restored: %s", flaw)
+	}
+}
+
+// openBackup returns the page on backups, for a core with its store, and a server.
+func openBackup(t *testing.T, core *system.Process, on *system.Postgres, k kept, backup string) *page {
+	t.Helper()
+	programs := t.TempDir()
+	if err := os.Symlink(core.Program(), filepath.Join(programs, "core")); err != nil {
+		t.Fatal(err)
+	}
+	p := openPage(t, "deploy/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
+	p.environ = slices.Concat(core.Environ(), k.environ)
+	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
+	return p
 }
 
 // texturesIn returns the hashes of all textures.

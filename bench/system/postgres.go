@@ -52,7 +52,7 @@ func NewPostgres(tb testing.TB) *Postgres {
 	p := &Postgres{Address: FreeAddress(tb), programs: found[len(found)-1], directory: directory}
 	tb.Cleanup(func() { _ = os.RemoveAll(directory) })
 	p.owner = p.ownership(tb)
-	p.run(tb, "initdb", "-D", p.data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	p.run(tb, "initdb", "-D", p.Data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 	p.Start(tb)
 	tb.Cleanup(func() { p.Kill(tb) })
 	return p
@@ -66,7 +66,8 @@ func (p *Postgres) URL(address string) string {
 // Programs returns the folder of PostgreSQL's programs.
 func (p *Postgres) Programs() string { return p.programs }
 
-func (p *Postgres) data() string { return filepath.Join(p.directory, "data") }
+// Data returns the folder of all that the cluster keeps.
+func (p *Postgres) Data() string { return filepath.Join(p.directory, "data") }
 
 // ownership gives the directory to whom PostgreSQL can run as, which root cannot.
 func (p *Postgres) ownership(tb testing.TB) *syscall.SysProcAttr {
@@ -118,7 +119,7 @@ func (p *Postgres) Start(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	output := &bytes.Buffer{}
-	p.server = p.command("postgres", "-D", p.data(), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
+	p.server = p.command("postgres", "-D", p.Data(), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
 		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=200")
 	p.server.Stdout, p.server.Stderr = output, output
 	if err := p.server.Start(); err != nil {
