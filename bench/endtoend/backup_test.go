@@ -155,7 +155,7 @@ func keptBucket(t *testing.T) kept {
 	k.empty = func(t *testing.T) {
 		t.Helper()
 		remove := exec.CommandContext(t.Context(), client, "rm", "--quiet", "--recursive", "--force", k.textures)
-		remove.Env = k.environ
+		remove.Env = append(os.Environ(), k.environ...)
 		if output, err := remove.CombinedOutput(); err != nil {
 			t.Fatalf("empty the bucket: %v\n%s", err, output)
 		}
