@@ -13,6 +13,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -245,13 +246,18 @@ func children(tb testing.TB, parent int) []int {
 	return found
 }
 
+var givenAddresses sync.Map
+
 // FreeAddress returns an address of loopback at which nothing listens, for who
 // must listen at the same one again later. Its port is below those that the kernel
-// gives to clients, which could take it in between.
+// gives to clients, which could take it in between. It returns none twice.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	for {
 		address := "127.0.0.1:" + strconv.Itoa(20000+rand.IntN(12000))
+		if _, given := givenAddresses.LoadOrStore(address, true); given {
+			continue
+		}
 		listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
 		if err == nil {
 			_ = listener.Close()
