@@ -335,7 +335,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 func openBackup(t *testing.T, core *system.Process, on *system.Postgres, k kept, backup string) *page {
 	t.Helper()
 	programs := t.TempDir()
-	if err := os.Symlink(core.Program(), filepath.Join(programs, "core")); err != nil {
+	if err := os.Symlink(system.Binary(t, "core"), filepath.Join(programs, "core")); err != nil {
 		t.Fatal(err)
 	}
 	p := openPage(t, "deploy/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})

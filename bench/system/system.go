@@ -191,9 +191,6 @@ func (p *Process) Setting(name string) string {
 	return ""
 }
 
-// Program returns the path of the program.
-func (p *Process) Program() string { return p.binary }
-
 // Use has later starts and runs take another build of the program.
 func (p *Process) Use(path string) { p.binary = path }
 
