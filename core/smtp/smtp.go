@@ -5,13 +5,11 @@ package smtp
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	netmail "net/mail"
 	"net/textproto"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -77,10 +76,11 @@ func New(config Config) (*Postman, error) {
 	case config.Timeout <= 0:
 		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
 	}
-	authorities, err := authorities(config.CA)
+	verified, err := certificate.Client(config.CA)
 	if err != nil {
-		return nil, fmt.Errorf("CA: %w", err)
+		return nil, fmt.Errorf("CA %w", err)
 	}
+	verified.ServerName = config.Host
 	port := config.Port
 	if port == 0 {
 		port = usual
@@ -88,7 +88,7 @@ func New(config Config) (*Postman, error) {
 	p := &Postman{
 		host: config.Host, address: net.JoinHostPort(config.Host, strconv.Itoa(port)), from: from,
 		domain: from.Address[strings.LastIndexByte(from.Address, '@')+1:],
-		tls:    &tls.Config{ServerName: config.Host, RootCAs: authorities, MinVersion: tls.VersionTLS12}, implicit: config.TLS == "tls", timeout: config.Timeout,
+		tls:    verified, implicit: config.TLS == "tls", timeout: config.Timeout,
 	}
 	policy := mail.NoTLS
 	if config.TLS == "starttls" {
@@ -99,22 +99,6 @@ func New(config Config) (*Postman, error) {
 		p.options = append(p.options, mail.WithOpportunisticSMTPAuth(auths...), mail.WithUsername(config.User), mail.WithPassword(config.Password))
 	}
 	return p, nil
-}
-
-// authorities returns the certificates in a file, nil for none.
-func authorities(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil //nolint:nilnil // stands for the system's
-	}
-	certificates, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(certificates) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", path)
-	}
-	return pool, nil
 }
 
 // Deliver takes a letter to the mail server, on a connection of its own. The

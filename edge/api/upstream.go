@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
+	"fmt"
 	"iter"
 	"net/url"
 	"slices"
@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
+	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/tracing"
@@ -44,20 +45,26 @@ type upstream struct {
 // dependency is what faults and metrics call core's public listener.
 const dependency = "API"
 
-// newUpstream returns the upstream at an address, nil if that is empty.
-func newUpstream(address string, proxies *serve.Proxies) (*upstream, error) {
-	if address == "" {
-		return nil, nil //nolint:nilnil // none is configured
+// newUpstream returns the upstream that is configured, nil if none is.
+func newUpstream(config Config, proxies *serve.Proxies) (*upstream, error) {
+	if config.APIUpstream == "" {
+		return nil, nil //nolint:nilnil // see above
 	}
-	target, err := url.Parse(address)
+	target, err := url.Parse(config.APIUpstream)
 	if err != nil || (target.Scheme != "http" && target.Scheme != "https") || target.Hostname() == "" || strings.Trim(target.Path, "/") != "" || target.RawQuery != "" {
-		return nil, errors.New("must look like http://host:port or https://host")
+		return nil, errors.New("API_UPSTREAM must look like http://host:port or https://host")
 	}
+	verified, err := certificate.Client(config.APICA)
+	if err != nil {
+		return nil, fmt.Errorf("API_CA %w", err)
+	}
+	verified.ServerName = target.Hostname()
 	isTLS := target.Scheme == "https"
 	client := &fasthttp.HostClient{
 		Addr:                     fasthttp.AddMissingPort(target.Host, isTLS),
 		Dial:                     (&fasthttp.TCPDialer{}).DialDualStack,
 		IsTLS:                    isTLS,
+		TLSConfig:                verified,
 		MaxConns:                 1024,
 		MaxIdleConnDuration:      30 * time.Second, // less than core keeps one open
 		MaxConnWaitTimeout:       time.Second,
@@ -71,9 +78,6 @@ func newUpstream(address string, proxies *serve.Proxies) (*upstream, error) {
 		RetryIfErr: func(request *fasthttp.Request, _ int, _ error) (resetTimeout, retry bool) {
 			return false, request.Header.IsGet() || request.Header.IsHead()
 		},
-	}
-	if isTLS {
-		client.TLSConfig = &tls.Config{ServerName: target.Hostname(), MinVersion: tls.VersionTLS12}
 	}
 	return &upstream{scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), proxies: proxies}, nil
 }

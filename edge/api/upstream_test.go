@@ -320,6 +320,7 @@ func TestNewRefuses(t *testing.T) {
 	f("API_UPSTREAM", api.Config{APIUpstream: "127.0.0.1:8080"})
 	f("API_UPSTREAM", api.Config{APIUpstream: "http://core/base"})
 	f("API_UPSTREAM", api.Config{APIUpstream: "http://"})
+	f("API_CA", api.Config{APIUpstream: "https://core", APICA: "/nowhere/ca.pem"})
 	f("S_MAXAGE", api.Config{SMaxage: -1})
 	f("S_MAXAGE", api.Config{SMaxage: 1})
 }

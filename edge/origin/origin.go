@@ -3,15 +3,12 @@
 package origin
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +16,7 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
+	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/limit"
 	"github.com/veneer-skins/veneer/shared/mapping"
@@ -109,9 +107,9 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 	case config.Timeout <= 0:
 		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
 	}
-	authorities, err := readAuthorities(config.CA)
+	verified, err := certificate.Client(config.CA)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("CA %w", err)
 	}
 	return &Core{
 		base:    base.Scheme + "://" + base.Host,
@@ -120,7 +118,7 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		client: &http.Client{
 			Transport: &http.Transport{
 				DialContext:         (&net.Dialer{Timeout: config.Timeout, KeepAlive: 15 * time.Second}).DialContext,
-				TLSClientConfig:     &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12},
+				TLSClientConfig:     verified,
 				TLSHandshakeTimeout: config.Timeout,
 				// The look-ups, the acknowledgements, the stream, and one that is being closed.
 				MaxConnsPerHost:     inFlight + 3,
@@ -146,21 +144,6 @@ func limitOf(perSecond int) *limit.Limiter[struct{}] {
 		return nil
 	}
 	return limit.New[struct{}](perSecond, time.Second, strangersBurst*perSecond)
-}
-
-func readAuthorities(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil //nolint:nilnil // no pool stands for the system's
-	}
-	file, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("CA cannot be read: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(file) {
-		return nil, fmt.Errorf("CA: %s holds no certificate", path)
-	}
-	return pool, nil
 }
 
 // send sends a request and returns core's answer, whose body the caller must

@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io/fs"
 	"net"
 	"net/http"
@@ -35,7 +36,7 @@ type bucket struct {
 
 var _ place = (*bucket)(nil)
 
-func clientOptions(config Config, secure bool) *minio.Options {
+func clientOptions(config Config, secure bool, verified *tls.Config) *minio.Options {
 	return &minio.Options{
 		Creds:      credentials.NewStaticV4(config.AccessKey, config.SecretKey, ""),
 		Secure:     secure,
@@ -45,6 +46,7 @@ func clientOptions(config Config, secure bool) *minio.Options {
 			Proxy: http.ProxyFromEnvironment,
 			// Dialling and the handshake go on after their request was abandoned.
 			DialContext:         (&net.Dialer{Timeout: config.Timeout}).DialContext,
+			TLSClientConfig:     verified,
 			TLSHandshakeTimeout: config.Timeout,
 			MaxConnsPerHost:     atOnce,
 			MaxIdleConnsPerHost: atOnce,

@@ -12,6 +12,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
+	"github.com/veneer-skins/veneer/shared/certificate"
 )
 
 // Config says where texture files are kept.
@@ -20,6 +21,7 @@ type Config struct {
 	Endpoint  string        `env:"ENDPOINT" help:"address of the S3 store, as in https://s3.example.org or http://127.0.0.1:9000 (s3:// only)"`
 	AccessKey string        `env:"ACCESS_KEY" help:"access key of the S3 store; one that only reads needs GetObject and, to tell a missing file from a forbidden one, ListBucket (s3:// only)"`
 	SecretKey string        `env:"SECRET_KEY" help:"secret key of the S3 store (s3:// only)"`
+	CA        string        `env:"CA" help:"path of a PEM file with the authorities that the S3 store's certificate may come from; empty: the system's (s3:// only)"`
 	Region    string        `env:"REGION" envDefault:"us-east-1" help:"region of the S3 store (s3:// only)"`
 	Timeout   time.Duration `env:"TIMEOUT" envDefault:"5s" help:"the longest that a texture file is waited for"`
 
@@ -87,7 +89,11 @@ func newBucket(config Config, rest string) (*bucket, error) {
 	case config.Region == "":
 		return nil, errors.New("REGION is not set")
 	}
-	client, err := minio.NewCore(endpoint.Host, clientOptions(config, endpoint.Scheme == "https"))
+	verified, err := certificate.Client(config.CA)
+	if err != nil {
+		return nil, fmt.Errorf("CA %w", err)
+	}
+	client, err := minio.NewCore(endpoint.Host, clientOptions(config, endpoint.Scheme == "https", verified))
 	if err != nil {
 		return nil, fmt.Errorf("ENDPOINT is of no use: %w", err)
 	}

@@ -46,5 +46,7 @@ func TestNewNamesTheWrongSetting(t *testing.T) {
 	f("ENDPOINT", func(c *objects.Config) { c.Endpoint = "https://s3 example" })
 	f("ACCESS_KEY", func(c *objects.Config) { c.AccessKey = "" })
 	f("SECRET_KEY", func(c *objects.Config) { c.SecretKey = "" })
+	f("CA", func(c *objects.Config) { c.CA = "/nowhere/ca.pem" })
+	f("CA", func(c *objects.Config) { c.CA = "/dev/null" })
 	f("REGION", func(c *objects.Config) { c.Region = "" })
 }

@@ -21,6 +21,8 @@ const prefix = "CORE_"
 // config is all settings. Subcommands read the parts they need.
 type config struct {
 	Listen      string `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
+	TLSCert     string `env:"TLS_CERT" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
+	TLSKey      string `env:"TLS_KEY" help:"file with that certificate's key, in PEM"`
 	EdgesListen string `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
 	Operators
 
@@ -40,7 +42,7 @@ type config struct {
 	NotificationsKept time.Duration `env:"NOTIFICATIONS_KEPT" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
 
 	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" help:"secrets that edges may show, comma-separated"`
-	EdgesTLSCert string   `env:"EDGES_TLS_CERT" help:"file with the certificate chain of the edges' listener, in PEM; empty for plain HTTP"`
+	EdgesTLSCert string   `env:"EDGES_TLS_CERT" help:"file with the certificate chain of the edges' listener, in PEM, read again when it changes; empty for plain HTTP"`
 	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" help:"file with that certificate's key, in PEM"`
 
 	Purge hook.Config `envPrefix:"PURGE_"`

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/core/hook"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/smtp"
+	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -94,9 +94,13 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	certificate, err := edgesTLS(config)
+	publicTLS, err := certificate.Server(config.TLSCert, config.TLSKey, log)
 	if err != nil {
-		return err
+		return fmt.Errorf("%sTLS_CERT and %sTLS_KEY: %w", prefix, prefix, err)
+	}
+	edgesTLS, err := certificate.Server(config.EdgesTLSCert, config.EdgesTLSKey, log)
+	if err != nil {
+		return fmt.Errorf("%sEDGES_TLS_CERT and %sEDGES_TLS_KEY: %w", prefix, prefix, err)
 	}
 	if config.Demo {
 		free, err := domain(config.forDemo(), db, files, passwords, logins)
@@ -142,8 +146,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
 	)
 	return serve.Run(ctx, log, health, config.Drain, endStreams,
-		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers()},
-		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: certificate},
+		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS, Peers: door.Peers()},
+		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesTLS},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
 }
@@ -200,18 +204,6 @@ func outboxOf(c config, db *postgres.DB, log *slog.Logger) (*core.Outbox, error)
 		return nil, fmt.Errorf("%sSMTP_%w", prefix, err)
 	}
 	return core.NewOutbox(db, postman, c.Mail, c.SMTP.Timeout, log, time.Now), nil
-}
-
-// edgesTLS returns the certificate of the edges' listener, nil for plain HTTP.
-func edgesTLS(c config) (*tls.Config, error) {
-	if c.EdgesTLSCert == "" && c.EdgesTLSKey == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(c.EdgesTLSCert, c.EdgesTLSKey)
-	if err != nil {
-		return nil, fmt.Errorf("%sEDGES_TLS_CERT and %sEDGES_TLS_KEY: %w", prefix, prefix, err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // Times of trimming.

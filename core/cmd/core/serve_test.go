@@ -3,29 +3,23 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/core/smtp/smtptest"
+	"github.com/veneer-skins/veneer/shared/certificate"
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 	"github.com/veneer-skins/veneer/shared/command"
 )
 
@@ -351,13 +345,18 @@ func demoCounts(t *testing.T, conn *pgx.Conn) map[string]int {
 func TestServeEdgesOverTLS(t *testing.T) {
 	t.Parallel()
 
-	cert, key, roots := certificate(t)
+	authority := certificatetest.NewAuthority(t)
+	cert, key := authority.Certify(t)
 	environ := environment(t, postgrestest.URL(t))
 	fails(t, "CORE_EDGES_TLS_KEY", append(environ, "CORE_EDGES_TLS_CERT="+cert), "", "serve")
 	succeed(t, environ, "", "migrate")
 	s := startServing(t, append(environ, "CORE_EDGES_TLS_CERT="+cert, "CORE_EDGES_TLS_KEY="+key))
 
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	verified, err := certificate.Client(authority.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
 	defer client.CloseIdleConnections()
 	if status, body := ask(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", edgeSecret, `{"keys":["name:nobody"]}`); status != 200 ||
 		!strings.Contains(body, `"mappings":[{}]`) {
@@ -366,38 +365,4 @@ func TestServeEdgesOverTLS(t *testing.T) {
 	if status, _ := ask(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", "another secret of 16", `{}`); status != 401 {
 		t.Errorf("a wrong secret is answered with %d; want 401", status)
 	}
-}
-
-// certificate writes a certificate for 127.0.0.1 and its key into files, and
-// returns their paths and who vouches for it.
-func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	directory := t.TempDir()
-	cert, key = filepath.Join(directory, "cert.pem"), filepath.Join(directory, "key.pem")
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
-	if err := os.WriteFile(cert, certPEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	roots = x509.NewCertPool()
-	roots.AppendCertsFromPEM(certPEM)
-	return cert, key, roots
 }

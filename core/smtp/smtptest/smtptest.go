@@ -5,35 +5,29 @@ package smtptest
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"mime"
 	"mime/quotedprintable"
 	"net"
 	"net/mail"
 	"net/textproto"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 )
 
 // Server is a mail server.
 type Server struct {
 	Host string
 	Port int
-	CA   string // the file with its certificate
+	CA   string // the file with who vouches for it
 
 	options Options
 	tls     *tls.Config
@@ -69,8 +63,13 @@ type Mail struct {
 func Start(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s := &Server{options: options, conns: map[net.Conn]bool{}, arrived: make(chan struct{})}
-	certificate, file := certify(tb)
-	s.CA = file
+	authority := certificatetest.NewAuthority(tb)
+	chain, key := authority.Certify(tb)
+	certificate, err := tls.LoadX509KeyPair(chain, key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.CA = authority.File
 	s.tls = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	s.listen(tb, "127.0.0.1:0")
 	tb.Cleanup(s.Stop)
@@ -352,28 +351,6 @@ func parse(raw []byte) (Mail, error) {
 	}
 	text, err := io.ReadAll(quotedprintable.NewReader(message.Body))
 	return Mail{Header: message.Header, Text: string(text), Raw: string(raw)}, err
-}
-
-// certify makes a certificate for 127.0.0.1, and writes it to a file.
-func certify(tb testing.TB) (certificate tls.Certificate, file string) {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	file = filepath.Join(tb.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
 // Subject returns a mail's subject.
