@@ -379,11 +379,15 @@ func (c client) delete(t *testing.T, path string) answer {
 func (a answer) check(t *testing.T) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Access-Control-Allow-Credentials": "",
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
+		"Referrer-Policy": "no-referrer", "Access-Control-Allow-Credentials": "",
 	} {
 		if got := a.head(name); got != want {
 			t.Errorf("%s: %s is %q; want %q", a.request, name, got, want)
 		}
+	}
+	if got, want := a.head("Content-Security-Policy"), "default-src 'none'; frame-ancestors 'none'"; !a.isDocumentation() && got != want {
+		t.Errorf("%s: Content-Security-Policy is %q; want %q", a.request, got, want)
 	}
 	if a.head("X-Request-ID") == "" {
 		t.Errorf("%s: the answer has no X-Request-ID", a.request)

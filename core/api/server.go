@@ -239,8 +239,7 @@ func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 // page must see why its upload was too large.
 func (s *Server) mark(rc *fasthttp.RequestCtx) {
 	serve.RequestID(rc)
-	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
-	rc.Response.Header.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	serve.Reserve(rc)
 	s.allowOrigin(rc)
 }
 

@@ -373,7 +373,7 @@ func TestRawRequests(t *testing.T) {
 		got := string(answer)
 		for _, want := range []string{
 			http.StatusText(status) + "\r\n", `{"code":` + code + `,"message":"`, "Cache-Control: no-store\r\n", "Content-Type: application/json; charset=utf-8\r\n",
-			"X-Request-Id: ", "Access-Control-Allow-Origin: *\r\n", "X-Content-Type-Options: nosniff\r\n",
+			"X-Request-Id: ", "Access-Control-Allow-Origin: *\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; ",
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("the answer to %.40q lacks %q:\n%s", sent, want, got)

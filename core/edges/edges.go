@@ -44,7 +44,7 @@ type Server struct {
 // with ctx. Edges are asked to acknowledge changes if purges are not nil.
 func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.Purges, secrets []string) (*Server, error) {
 	// Edges choose what is traced.
-	door.Listener, door.Tracer = "edges", door.Tracer.Follower()
+	door.Listener, door.Tracer, door.Mark = "edges", door.Tracer.Follower(), serve.Reserve
 	s := &Server{mappings: mappings, feed: feed, purges: purges, door: door, stop: ctx}
 	ring, err := mapping.Secrets(secrets)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) HTTP() *fasthttp.Server {
 
 	liked := s.door.Route("GET " + mapping.LikedPath)
 	server := s.door.Server(s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
-		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		serve.Reserve(rc)
 		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.door.Limits.WorkTimeout + takeTimeout)); err != nil {
 			return err
 		}

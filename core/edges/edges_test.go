@@ -123,6 +123,13 @@ func (d door) do(t *testing.T, method, path, secret, body string) (int, io.Reade
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = response.Body.Close() })
+	for name, want := range map[string]string{
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+	} {
+		if got := response.Header.Values(name); len(got) != 1 || got[0] != want {
+			t.Errorf("%s %s: %s is %q; want %q", method, path, name, got, want)
+		}
+	}
 	return response.StatusCode, response.Body
 }
 

@@ -116,7 +116,7 @@ func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
 			defer cancel()
 			return s.upstream.pass(ctx, rc)
 		}
-		mark(rc)
+		markAPI(rc)
 		return fault.New(fault.NotFound, "There is no API here.")
 	}
 	mark(rc)
@@ -132,6 +132,12 @@ func mark(rc *fasthttp.RequestCtx) {
 		rc.Response.Header.SetCanonical(line.key, line.value)
 	}
 	rc.Response.Header.Set(headerCacheStatus, statusAside)
+}
+
+// markAPI sets what every answer in core's place has.
+func markAPI(rc *fasthttp.RequestCtx) {
+	mark(rc)
+	serve.Reserve(rc)
 }
 
 func notFound() error { return fault.New(fault.NotFound, "There is nothing at this address.") }

@@ -244,6 +244,12 @@ func (s *site) do(tb testing.TB, method, path string, header http.Header, body s
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
 	must(tb, err)
+	// Core sets its own on what is passed on.
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin"} {
+		if got := response.Header.Values(name); !strings.HasPrefix(path, "/api") && (len(got) != 1 || got[0] != want) {
+			tb.Errorf("%s %s: %d with %s %q; want %q", method, path, response.StatusCode, name, got, want)
+		}
+	}
 	return reply{status: response.StatusCode, header: response.Header, body: string(content)}
 }
 

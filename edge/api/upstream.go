@@ -122,7 +122,7 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) (err error
 		}
 	})
 	if err != nil {
-		mark(rc)
+		markAPI(rc)
 		return err
 	}
 	rc.SetStatusCode(answer.StatusCode())

@@ -90,8 +90,8 @@ type Door struct {
 	Proxies *Proxies
 	// Tracer, unless nil, has requests traced.
 	Tracer *tracing.Tracer
-	// Mark, unless nil, sets the headers of answers to requests that are not read,
-	// which reach no handler.
+	// Mark, unless nil, sets the headers that every answer has on those to requests that
+	// are not read, which reach no handler.
 	Mark func(*fasthttp.RequestCtx)
 
 	refusals *limit.Limiter[struct{}] // of the lines about 503s; each server has its own

@@ -419,7 +419,7 @@ func TestOperatorServer(t *testing.T) {
 	health := serve.NewHealth(serve.Check{Name: "postgres", Probe: func(context.Context) error { return trouble }})
 	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, false))
 
-	expect(t, ask(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n")
+	expect(t, ask(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n")
 	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
 	expect(t, ask(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_refused_total{status="404",code="3",kind="not_found"}`,
 		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`,

@@ -75,10 +75,10 @@ func (h *Health) report(ctx context.Context) report {
 // pprofForAll.
 func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Server {
 	exposeBuild()
-	door.Listener, door.Tracer = "operators", nil // whoever watches is not watched
+	door.Listener, door.Tracer, door.Mark = "operators", nil, Reserve // whoever watches is not watched
 	live, ready, figures, profiles := door.Route("GET /livez"), door.Route("GET /readyz"), door.Route("GET /metrics"), door.Route("GET /debug/pprof")
 	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
-		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		Reserve(rc)
 		switch path := string(rc.Path()); {
 		case path == "/livez":
 			live.Claim(rc)
@@ -103,7 +103,9 @@ func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Serve
 			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {
 				return fault.New(fault.Forbidden, "Profiles are for loopback only.")
 			}
+			rc.Response.Header.Reset() // some profiles add one of the same headers
 			pprofhandler.PprofHandler(rc)
+			Reserve(rc)
 			return nil
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")
