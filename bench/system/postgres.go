@@ -150,6 +150,46 @@ func (p *Postgres) Start(tb testing.TB) {
 	}
 }
 
+// Secure has the cluster speak TLS to those who ask for it, with the certificate chain in
+// one file and its key in another.
+func (p *Postgres) Secure(tb testing.TB, chain, key string) {
+	tb.Helper()
+	for from, name := range map[string]string{chain: "server.crt", key: "server.key"} {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		to := filepath.Join(p.Data(), name)
+		if err := os.WriteFile(to, content, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		if owner := p.owner.Credential; owner != nil {
+			if err := os.Chown(to, int(owner.Uid), int(owner.Gid)); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, p.URL(p.Address))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, "ALTER SYSTEM SET ssl = on"); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, "SELECT pg_reload_conf()"); err != nil {
+		tb.Fatal(err)
+	}
+	// It has read them once a session has.
+	for isOn := ""; isOn != "on"; {
+		if err := conn.QueryRow(ctx, "SHOW ssl").Scan(&isOn); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
 // Kill ends all the cluster's processes at once, as a crash would.
 func (p *Postgres) Kill(tb testing.TB) {
 	tb.Helper()

@@ -103,8 +103,8 @@ func (p *Process) NameConnections(tb testing.TB) {
 // NewEdge returns an edge of a running core that has not started.
 func NewEdge(tb testing.TB, files objects.Config, core *Process) *Process {
 	tb.Helper()
-	edge := NewEdgeOf(tb, files, "http://"+core.Address(tb, "edges"), secret)
-	edge.Set("EDGE_API_UPSTREAM", "http://"+core.Address(tb, "public"))
+	edge := NewEdgeOf(tb, files, core.Base(tb, "edges"), secret)
+	edge.Set("EDGE_API_UPSTREAM", core.Base(tb, "public"))
 	return edge
 }
 
@@ -127,6 +127,7 @@ func setFiles(p *Process, prefix string, files objects.Config) {
 		p.Set(prefix+"ENDPOINT", files.Endpoint)
 		p.Set(prefix+"ACCESS_KEY", files.AccessKey)
 		p.Set(prefix+"SECRET_KEY", files.SecretKey)
+		p.Set(prefix+"CA", files.CA)
 	}
 }
 
@@ -181,6 +182,11 @@ type Process struct {
 // Set sets a setting for later starts.
 func (p *Process) Set(name, value string) { p.settings = append(p.settings, name+"="+value) }
 
+// Copy returns a program with the same settings that has not started.
+func (p *Process) Copy() *Process {
+	return &Process{name: p.name, binary: p.binary, settings: slices.Clone(p.settings)}
+}
+
 // Setting returns what a setting was set to last; empty if it never was.
 func (p *Process) Setting(name string) string {
 	for _, setting := range slices.Backward(p.settings) {
@@ -203,13 +209,20 @@ func (p *Process) Environ() []string {
 // Run runs a subcommand to its end and returns what it printed.
 func (p *Process) Run(tb testing.TB, arguments ...string) string {
 	tb.Helper()
-	command := exec.CommandContext(tb.Context(), p.binary, arguments...)
-	command.Env = p.Environ()
-	output, err := command.CombinedOutput()
+	output, err := p.Try(tb, arguments...)
 	if err != nil {
 		tb.Fatalf("%s %s: %v\n%s", p.name, strings.Join(arguments, " "), err, output)
 	}
-	return string(output)
+	return output
+}
+
+// Try runs a subcommand that may fail.
+func (p *Process) Try(tb testing.TB, arguments ...string) (output string, err error) {
+	tb.Helper()
+	command := exec.CommandContext(tb.Context(), p.binary, arguments...)
+	command.Env = p.Environ()
+	printed, err := command.CombinedOutput()
+	return string(printed), err
 }
 
 // Start starts serving. The process ends with the test, and its log is shown if
@@ -276,6 +289,28 @@ func (p *Process) Address(tb testing.TB, listener string) string {
 func (p *Process) AwaitLine(tb testing.TB, wanted func(line map[string]any) bool) {
 	tb.Helper()
 	p.log.await(tb, p, func(line map[string]any) (string, bool) { return "", wanted(line) })
+}
+
+// Base returns the base URL of one of the program's listeners.
+func (p *Process) Base(tb testing.TB, listener string) string {
+	tb.Helper()
+	address := p.Address(tb, listener)
+	return p.log.await(tb, p, func(line map[string]any) (string, bool) {
+		scheme := "http://"
+		if line["tls"] == true {
+			scheme = "https://"
+		}
+		return scheme + address, line["address"] == address && line["msg"] == "listening"
+	})
+}
+
+// AwaitLog waits until the program has logged a line in which all of these stand.
+func (p *Process) AwaitLog(tb testing.TB, parts ...string) {
+	tb.Helper()
+	p.AwaitLine(tb, func(line map[string]any) bool {
+		text := fmt.Sprint(line)
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+	})
 }
 
 // KeepAddresses makes later starts listen where the program listens.

@@ -406,6 +406,7 @@ open_stage() {
   local port
   port=$(free_port)
   start_minio "$port"
+  export TEST_MINIO_BIN=$tool
 
   # Where everything that tests need is there, none may be skipped.
   export CI=1

@@ -1,0 +1,146 @@
+package endtoend
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/certificate"
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
+)
+
+// verified returns the URL of a database that must prove to an authority who it is.
+func verified(p *system.Postgres, authorities string) string {
+	return "postgres://postgres@" + p.Address + "/postgres?" + url.Values{"sslmode": {"verify-full"}, "sslrootcert": {authorities}}.Encode()
+}
+
+// number returns the number of the certificate that a listener shows.
+func number(t *testing.T, address, authorities string) string {
+	t.Helper()
+	config, err := certificate.Client(authorities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		t.Fatalf("the connection is a %T", conn)
+	}
+	return secure.ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+// wantNothingPlain checks that every connection to a PostgreSQL is over TLS.
+func wantNothingPlain(t *testing.T, postgres *system.Postgres) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), postgres.URL(postgres.Address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	var secure, plain int
+	if err := conn.QueryRow(t.Context(), `
+		SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WHERE NOT ssl)
+		FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+		WHERE client_addr IS NOT NULL AND pid <> pg_backend_pid()`).Scan(&secure, &plain); err != nil {
+		t.Fatal(err)
+	}
+	if secure < 3 || plain > 0 { // requests, look-ups, and the one that listens
+		t.Errorf("core has %d connections to PostgreSQL over TLS, and %d others", secure, plain)
+	}
+}
+
+// Where PostgreSQL, the texture store and core have certificates, nothing between the
+// programs is in the clear; and each believes only whom its authorities vouch for.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	authority, stranger := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t)
+	files := system.NewMinIO(t, authority)
+	postgres := system.NewPostgres(t)
+	chain, key := authority.Certify(t)
+	postgres.Secure(t, chain, key)
+
+	core := system.NewCoreOn(t, files, verified(postgres, authority.File))
+	for _, listener := range []string{"CORE_TLS_", "CORE_EDGES_TLS_"} {
+		core.Set(listener+"CERT", chain)
+		core.Set(listener+"KEY", key)
+	}
+	core.Start(t)
+	newEdge := func() *system.Process {
+		edge := system.NewEdge(t, files, core)
+		edge.Set("EDGE_CORE_CA", authority.File)
+		edge.Set("EDGE_API_CA", authority.File)
+		return edge
+	}
+	edge := newEdge()
+	edge.Start(t)
+	edge.AwaitReady(t)
+	images := "http://" + edge.Address(t, "public")
+
+	ann := signUp(t, images)
+	sheet := drawSheet(10)
+	tid := ann.upload(t, "first", sheet).Data.TID
+	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"})
+	ann.call(t, http.MethodPut, "/api/players/1/textures", map[string]any{"skin": tid})
+	awaitAvatar(t, images+"/avatar/player/ann_1?png", sheet, time.Now())
+
+	wantNothingPlain(t, postgres)
+
+	// Strangers.
+	const unknown = "certificate signed by unknown authority"
+	for name, set := range map[string]func(*system.Process){
+		"PostgreSQL":        func(p *system.Process) { p.Set("CORE_DATABASE_URL", verified(postgres, stranger.File)) },
+		"the texture store": func(p *system.Process) { p.Set("CORE_OBJECTS_CA", stranger.File) },
+	} {
+		other := core.Copy()
+		set(other)
+		if output, err := other.Try(t, "migrate"); err == nil || !strings.Contains(output, unknown) {
+			t.Errorf("core migrate, with %s that nobody vouches for: %v, %s", name, err, output)
+		}
+	}
+
+	doubtful := newEdge()
+	doubtful.Set("EDGE_CORE_CA", stranger.File)
+	doubtful.Start(t)
+	doubtful.AwaitLog(t, "stream of changes lost", unknown)
+	alone := "http://" + doubtful.Address(t, "public")
+	if _, status := fetch(t, alone+"/avatar/player/ann_1?png"); status != http.StatusServiceUnavailable {
+		t.Errorf("a picture from an edge that does not believe core: %d; want 503", status)
+	}
+
+	doubtful = newEdge()
+	doubtful.Set("EDGE_API_CA", stranger.File)
+	doubtful.Set("EDGE_OBJECTS_CA", stranger.File)
+	doubtful.Start(t)
+	doubtful.AwaitReady(t)
+	alone = "http://" + doubtful.Address(t, "public")
+	for path, route := range map[string]string{"/api/user": "/api", "/avatar/player/ann_1?png": "/avatar/player/{name}"} {
+		if _, status := fetch(t, alone+path); status != http.StatusServiceUnavailable {
+			t.Errorf("%s at an edge that does not believe who would answer: %d; want 503", path, status)
+		}
+		doubtful.AwaitLog(t, "route:"+route, unknown)
+	}
+
+	// A renewal.
+	for _, listener := range []string{"public", "edges"} {
+		before := number(t, core.Address(t, listener), authority.File)
+		authority.Renew(t, chain, key)
+		if number(t, core.Address(t, listener), authority.File) == before {
+			t.Errorf("the %s listener shows the certificate from before", listener)
+		}
+	}
+	core.AwaitLog(t, "certificate renewed", chain)
+	// The edge has its connections still, and makes new ones.
+	ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_2"})
+	ann.call(t, http.MethodPut, "/api/players/2/textures", map[string]any{"skin": tid})
+	awaitAvatar(t, images+"/avatar/player/ann_2?png", sheet, time.Now())
+}

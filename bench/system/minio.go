@@ -1,0 +1,89 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/certificate"
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
+	"github.com/veneer-skins/veneer/shared/objects"
+)
+
+// NewMinIO starts a MinIO of a test's own that speaks TLS, with a certificate of an
+// authority, and returns a place in it that is not there yet. It goes when the test ends.
+// Where TEST_MINIO_BIN names no MinIO the test is skipped, but not where CI is set.
+func NewMinIO(tb testing.TB, authority *certificatetest.Authority) objects.Config {
+	tb.Helper()
+	binary := os.Getenv("TEST_MINIO_BIN")
+	if binary == "" {
+		if os.Getenv("CI") != "" {
+			tb.Fatal("TEST_MINIO_BIN is not set")
+		}
+		tb.Skip("TEST_MINIO_BIN is not set; make test builds MinIO and sets it")
+	}
+	home := tb.TempDir()
+	certificates := filepath.Join(home, "certificates")
+	if err := os.Mkdir(certificates, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	authority.Renew(tb, filepath.Join(certificates, "public.crt"), filepath.Join(certificates, "private.key"))
+
+	config := objects.Config{
+		URL: "s3://textures", AccessKey: "only-for-tests", SecretKey: "only-for-tests-on-loopback",
+		CA: authority.File, Region: "us-east-1", Timeout: patience,
+	}
+	address := FreeAddress(tb)
+	config.Endpoint = "https://" + address
+	output := &bytes.Buffer{}
+	server := exec.Command(binary, "server", "--address", address, "--certs-dir", certificates, filepath.Join(home, "data")) //nolint:noctx // ends in the clean-up
+	server.Env = []string{"HOME=" + home, "MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_ROOT_USER=" + config.AccessKey, "MINIO_ROOT_PASSWORD=" + config.SecretKey}
+	server.Stdout, server.Stderr = output, output
+	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := server.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = server.Wait(); close(ended) }()
+	tb.Cleanup(func() {
+		_ = server.Process.Kill()
+		<-ended
+	})
+
+	verified, err := certificate.Client(authority.File)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Endpoint+"/minio/health/ready", nil)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return config
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			tb.Fatalf("MinIO does not start: %v", err)
+		case <-ended:
+			tb.Fatalf("MinIO ended:\n%s", output)
+		}
+	}
+}
