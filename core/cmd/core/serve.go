@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -94,13 +95,9 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	publicTLS, err := certificate.Server(config.TLSCert, config.TLSKey, log)
+	publicTLS, edgesTLS, err := certificates(config, log)
 	if err != nil {
-		return fmt.Errorf("%sTLS_CERT and %sTLS_KEY: %w", prefix, prefix, err)
-	}
-	edgesTLS, err := certificate.Server(config.EdgesTLSCert, config.EdgesTLSKey, log)
-	if err != nil {
-		return fmt.Errorf("%sEDGES_TLS_CERT and %sEDGES_TLS_KEY: %w", prefix, prefix, err)
+		return err
 	}
 	if config.Demo {
 		free, err := domain(config.forDemo(), db, files, passwords, logins)
@@ -150,6 +147,17 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesTLS},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
+}
+
+// certificates returns what the two listeners speak TLS with, nil for one that does not.
+func certificates(config config, log *slog.Logger) (public, forEdges *tls.Config, err error) {
+	if public, err = certificate.Server(config.TLSCert, config.TLSKey, log); err != nil {
+		return nil, nil, fmt.Errorf("%sTLS_CERT and %sTLS_KEY: %w", prefix, prefix, err)
+	}
+	if forEdges, err = certificate.Server(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
+		return nil, nil, fmt.Errorf("%sEDGES_TLS_CERT and %sEDGES_TLS_KEY: %w", prefix, prefix, err)
+	}
+	return public, forEdges, nil
 }
 
 // domain builds what the public door opens to.
