@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -425,6 +426,31 @@ func TestOperatorServer(t *testing.T) {
 		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`,
 		`veneer_build_info{version="`, `,go_version="go1.`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)
 	expect(t, ask(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
+}
+
+// Balancers wait for a second until they count on a program no longer. One that is
+// ready says so before, though what it depends on hangs.
+func TestReadyWhileADependencyHangs(t *testing.T) {
+	t.Parallel()
+
+	var hangs atomic.Bool
+	probe := func(ctx context.Context) error {
+		if hangs.Load() {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	health := serve.NewHealth(serve.Check{Name: "postgres", Probe: probe}, serve.Check{Name: "objects", Probe: func(context.Context) error { return nil }})
+	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, false))
+
+	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 200 ")
+	hangs.Store(true)
+	began := time.Now()
+	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 200 ", `{"ready":true,"checks":{"objects":"ok","postgres":"no answer within 500ms"}}`)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the answer took %s; want less than a second", took)
+	}
 }
 
 func TestProfilesAreForLoopback(t *testing.T) {

@@ -46,19 +46,47 @@ type report struct {
 	Checks   map[string]string `json:"checks"`
 }
 
+// probeTimeout bounds a probe, and briefWait how long a program that is ready waits for
+// one: balancers wait for a second, and would give up every program that depends on
+// something that hangs.
+const (
+	probeTimeout = 2 * time.Second
+	briefWait    = 500 * time.Millisecond
+)
+
+var errNoAnswer = fmt.Errorf("no answer within %s", briefWait)
+
 func (h *Health) report(ctx context.Context) report {
-	flaws := make([]error, len(h.checks))
+	var over <-chan struct{} // never, until it is ready
+	if h.ready.Load() {
+		brief, stop := context.WithTimeout(ctx, briefWait)
+		defer stop()
+		over = brief.Done()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	flaws := make([]chan error, len(h.checks))
 	var probes sync.WaitGroup
 	for i, check := range h.checks {
-		probes.Go(func() { flaws[i] = check.Probe(ctx) }) // one that hangs takes no time from the others
+		flaws[i] = make(chan error, 1)
+		probes.Go(func() { flaws[i] <- check.Probe(ctx) }) // one that hangs takes no time from the others
 	}
-	probes.Wait()
+	go func() { probes.Wait(); cancel() }()
 
 	r := report{Draining: h.draining.Load(), Checks: map[string]string{}}
 	passed := true
 	for i, check := range h.checks {
 		r.Checks[check.Name] = "ok"
-		if err := flaws[i]; err != nil {
+		var err error
+		select {
+		case err = <-flaws[i]:
+		default: // not yet
+			select {
+			case err = <-flaws[i]:
+			case <-over:
+				err = errNoAnswer
+			}
+		}
+		if err != nil {
 			passed = passed && check.Optional
 			r.Checks[check.Name] = err.Error()
 		}
@@ -85,8 +113,6 @@ func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Serve
 			return JSON(rc, fasthttp.StatusOK, map[string]bool{"live": true})
 		case path == "/readyz":
 			ready.Claim(rc)
-			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
 			r := health.report(ctx)
 			if !r.Ready {
 				return JSON(rc, fasthttp.StatusServiceUnavailable, r)
