@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -35,24 +33,15 @@ type Postgres struct {
 // PostgreSQL is not installed the test is skipped, but not where CI is set.
 func NewPostgres(tb testing.TB) *Postgres {
 	tb.Helper()
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if len(found) == 0 {
-		if os.Getenv("CI") != "" {
-			tb.Fatal("PostgreSQL's server is not installed")
-		}
-		tb.Skip("PostgreSQL's server is not installed; make test installs it")
-	}
+	programs := PostgresPrograms(tb)
 	// Not the test's own directory: that is closed to others.
 	directory, err := os.MkdirTemp("", "postgres-of-a-test-") //nolint:usetesting // see above
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Postgres{Address: FreeAddress(tb), programs: found[len(found)-1], directory: directory}
+	p := &Postgres{Address: FreeAddress(tb), programs: programs, directory: directory}
 	tb.Cleanup(func() { _ = os.RemoveAll(directory) })
-	p.owner = p.ownership(tb)
+	p.owner = OwnedByPostgres(tb, directory)
 	p.run(tb, "initdb", "-D", p.Data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 	p.Start(tb)
 	tb.Cleanup(func() { p.Kill(tb) })
@@ -70,8 +59,26 @@ func (p *Postgres) Programs() string { return p.programs }
 // Data returns the folder of all that the cluster keeps.
 func (p *Postgres) Data() string { return filepath.Join(p.directory, "data") }
 
-// ownership gives the directory to whom PostgreSQL can run as, which root cannot.
-func (p *Postgres) ownership(tb testing.TB) *syscall.SysProcAttr {
+// PostgresPrograms returns the directory of PostgreSQL's own programs. Where they are
+// not installed the test is skipped, but not where CI is set.
+func PostgresPrograms(tb testing.TB) string {
+	tb.Helper()
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(found) == 0 {
+		if os.Getenv("CI") != "" {
+			tb.Fatal("PostgreSQL's server is not installed")
+		}
+		tb.Skip("PostgreSQL's server is not installed; make test installs it")
+	}
+	return found[len(found)-1]
+}
+
+// OwnedByPostgres gives a directory to whom PostgreSQL can run as, which root cannot,
+// and returns how to start a program as them. It ends with this one.
+func OwnedByPostgres(tb testing.TB, directory string) *syscall.SysProcAttr {
 	tb.Helper()
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -89,7 +96,7 @@ func (p *Postgres) ownership(tb testing.TB) *syscall.SysProcAttr {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := os.Chown(p.directory, uid, gid); err != nil {
+	if err := os.Chown(directory, uid, gid); err != nil {
 		tb.Fatal(err)
 	}
 	attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
@@ -196,14 +203,7 @@ func (p *Postgres) Kill(tb testing.TB) {
 	doomed := p.signal(tb, syscall.SIGKILL)
 	<-p.ended
 	// Those that are left hold on to memory that the next server must have.
-	for _, pid := range doomed {
-		for {
-			if _, state, err := status(pid); err != nil || state == "Z" {
-				break
-			}
-			<-time.After(time.Millisecond)
-		}
-	}
+	AwaitGone(doomed...)
 }
 
 // Pause stops the cluster's processes in the middle of what they do.
@@ -218,72 +218,15 @@ func (p *Postgres) Resume(tb testing.TB) {
 	p.signal(tb, syscall.SIGCONT)
 }
 
-// signal sends a signal to all of the cluster's processes, and returns its children.
-// The parent is stopped until all have it, so that it starts no others.
-func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) (doomed []int) {
+// signal sends a signal to all of the cluster's processes, and returns them.
+func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) (reached []int) {
 	tb.Helper()
 	select {
 	case <-p.ended:
 		return nil // its number may be another's by now
 	default:
+		return SignalTree(tb, signal, p.server.Process.Pid)
 	}
-	parent := p.server.Process.Pid
-	send := func(pid int, signal syscall.Signal) {
-		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-			tb.Fatal(err)
-		}
-	}
-	send(parent, syscall.SIGSTOP)
-	for { // it takes a moment
-		if _, state, err := status(parent); err != nil || state == "T" || state == "Z" {
-			break
-		}
-		<-time.After(time.Millisecond)
-	}
-	doomed = children(tb, parent)
-	for _, pid := range doomed {
-		send(pid, signal)
-	}
-	send(parent, signal)
-	return doomed
-}
-
-// status returns the parent and the state of a process.
-func status(pid int) (parent int, state string, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, "", err
-	}
-	// Its number, its name in brackets, its state, its parent.
-	_, err = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
-	return parent, state, err
-}
-
-// children returns the processes that a process has started.
-func children(tb testing.TB, parent int) []int {
-	tb.Helper()
-	processes, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var found []int
-	for _, path := range processes {
-		pid, err := strconv.Atoi(filepath.Base(path))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		started, _, err := status(pid)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended since
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if started == parent {
-			found = append(found, pid)
-		}
-	}
-	return found
 }
 
 var givenAddresses sync.Map

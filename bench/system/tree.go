@@ -1,0 +1,89 @@
+package system
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// SignalTree sends a signal to processes and to all that they have started, and
+// returns whom it has reached. A process is stopped until those below it have the
+// signal, so that it starts no others.
+func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached []int) {
+	tb.Helper()
+	send := func(pid int, signal syscall.Signal) {
+		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			tb.Fatal(err)
+		}
+	}
+	for _, parent := range parents {
+		send(parent, syscall.SIGSTOP)
+		for { // it takes a moment
+			if _, state, err := status(parent); err != nil || state == "T" || state == "Z" {
+				break
+			}
+			<-time.After(time.Millisecond)
+		}
+		reached = append(reached, SignalTree(tb, signal, children(tb, parent)...)...)
+		send(parent, signal)
+		reached = append(reached, parent)
+	}
+	return reached
+}
+
+// AwaitGone waits until processes that were killed have ended.
+func AwaitGone(pids ...int) {
+	for _, pid := range pids {
+		for {
+			if _, state, err := status(pid); err != nil || state == "Z" {
+				break
+			}
+			<-time.After(time.Millisecond)
+		}
+	}
+}
+
+// status returns the parent and the state of a process.
+func status(pid int) (parent int, state string, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, "", err
+	}
+	// Its number, its name in brackets, its state, its parent.
+	_, err = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
+	return parent, state, err
+}
+
+// children returns the processes that a process has started.
+func children(tb testing.TB, parent int) []int {
+	tb.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var found []int
+	for _, path := range processes {
+		pid, err := strconv.Atoi(filepath.Base(path))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		started, _, err := status(pid)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has ended since
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if started == parent {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
