@@ -1,6 +1,6 @@
 # Every target is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery clean
+.PHONY: help run cluster faults test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -8,6 +8,12 @@ help: ## Print this help
 
 run: ## Run everything here until Ctrl-C; OBJECTS=minio for a real MinIO
 	@deploy/dev/run
+
+cluster: ## Run a cluster of everything here until Ctrl-C: fail-over, four object nodes
+	@deploy/dev/cluster
+
+faults: ## Let everything in a cluster fail under load, and write deploy/FAULTS.md; ARGS="-only 'core killed'"
+	@deploy/dev/faults $(ARGS)
 
 test: ## Run every test; ARGS='-run Closet ./core/...' for some of them
 	@deploy/dev/test $(ARGS)

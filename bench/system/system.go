@@ -187,6 +187,13 @@ func (p *Process) Copy() *Process {
 	return &Process{name: p.name, binary: p.binary, settings: slices.Clone(p.settings)}
 }
 
+// Use has later starts run another program of the same kind, and returns the path of the
+// one before.
+func (p *Process) Use(binary string) (former string) {
+	former, p.binary = p.binary, binary
+	return former
+}
+
 // Setting returns what a setting was set to last; empty if it never was.
 func (p *Process) Setting(name string) string {
 	for _, setting := range slices.Backward(p.settings) {
@@ -196,9 +203,6 @@ func (p *Process) Setting(name string) string {
 	}
 	return ""
 }
-
-// Use has later starts and runs take another build of the program.
-func (p *Process) Use(path string) { p.binary = path }
 
 // Environ is all that a program is given: nothing of the test's own environment
 // can change what it does.

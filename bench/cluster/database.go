@@ -1,0 +1,275 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/veneer-skins/veneer/bench/system"
+)
+
+// How Patroni is set, in seconds. The lock is the primary's for TTL; these are the
+// shortest times that Patroni's documentation allows, with some room for a machine that
+// does everything at once.
+const (
+	TTL          = 20
+	loopWait     = 2
+	retryTimeout = 5
+)
+
+// Node is a machine of the database's: PostgreSQL, and Patroni which minds it.
+type Node struct {
+	*program
+
+	Name, Address string
+	checks        string // address at which Patroni tells what the node is
+	data          string
+}
+
+// startEtcd starts the store, of three, in which Patroni keeps who the primary is.
+func (c *Cluster) startEtcd(tb testing.TB) {
+	tb.Helper()
+	const members = 3
+	var programs []*program
+	var peers, all []string
+	for i := range members {
+		p := c.newProgram(tb, fmt.Sprintf("etcd-%d", i+1), c.options.Etcd)
+		programs, peers, c.etcd = append(programs, p), append(peers, "http://"+system.FreeAddress(tb)), append(c.etcd, system.FreeAddress(tb))
+		all = append(all, p.name+"="+peers[i])
+	}
+	for i, p := range programs {
+		url := "http://" + c.etcd[i]
+		p.arguments = append(p.arguments, "--name", p.name, "--data-dir", filepath.Join(p.directory, "data"),
+			"--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i],
+			"--initial-cluster", strings.Join(all, ","), "--logger", "zap", "--enable-v2")
+		p.Start(tb)
+		c.Etcd = append(c.Etcd, p)
+	}
+}
+
+// keys is where Patroni keeps what it knows, the name of the primary among it.
+const keys = "/v2/keys/service/veneer"
+
+// Primary returns the name of the node that has the lock; empty if none has, or if
+// nobody can tell.
+func (c *Cluster) Primary() string {
+	for _, address := range c.etcd {
+		response, err := c.ask.Get("http://" + address + keys + "/leader") //nolint:noctx // the client has a timeout
+		if err != nil {
+			continue
+		}
+		var answer struct {
+			Node struct {
+				Value string `json:"value"`
+			} `json:"node"`
+		}
+		err = json.NewDecoder(response.Body).Decode(&answer)
+		_ = response.Body.Close()
+		if err == nil && (response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNotFound) {
+			return answer.Node.Value
+		}
+	}
+	return ""
+}
+
+// newNodes returns the database's nodes, which have not started.
+func (c *Cluster) newNodes(tb testing.TB) {
+	tb.Helper()
+	programs := system.PostgresPrograms(tb)
+	const nodes = 3
+	for i := range nodes {
+		n := &Node{program: c.newProgram(tb, fmt.Sprintf("postgres-%d", i+1), "patroni"), Address: system.FreeAddress(tb), checks: system.FreeAddress(tb)}
+		n.Name, n.data = n.name, filepath.Join(n.directory, "data")
+		n.owner = system.OwnedByPostgres(tb, n.directory)
+		c.Nodes = append(c.Nodes, n)
+	}
+	for _, n := range c.Nodes {
+		settings, err := yaml.Marshal(c.patroni(n, programs))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		path := filepath.Join(n.directory, "patroni.yml")
+		if err := os.WriteFile(path, settings, 0o644); err != nil {
+			tb.Fatal(err)
+		}
+		n.arguments = append(n.arguments, path)
+	}
+}
+
+type object = map[string]any
+
+// patroni returns a node's settings.
+func (c *Cluster) patroni(n *Node, programs string) object {
+	names := make([]string, len(c.Nodes))
+	for i, node := range c.Nodes {
+		names[i] = `"` + node.Name + `"`
+	}
+	trusted := object{"username": "postgres"}
+	return object{
+		"scope": "veneer", "name": n.Name,
+		"restapi": object{"listen": n.checks, "connect_address": n.checks},
+		// Not etcd's newer interface: by that, Debian's Patroni 3.0.2 renews a lock without
+		// looking whose it is by now. A primary that was frozen took it back from its
+		// successor, and what that had acknowledged was lost.
+		"etcd": object{"hosts": c.etcd},
+		"bootstrap": object{
+			"dcs": object{
+				"ttl": TTL, "loop_wait": loopWait, "retry_timeout": retryTimeout,
+				// A server that has crashed is not waited for: a standby is there at once.
+				"primary_start_timeout": 0,
+				// Without etcd a primary goes on as long as all others know it.
+				"failsafe_mode": true,
+				"postgresql":    object{"use_pg_rewind": true, "use_slots": true},
+			},
+			"initdb": []any{object{"encoding": "UTF8"}, object{"locale": "C.UTF-8"}},
+		},
+		"postgresql": object{
+			"listen": n.Address, "connect_address": n.Address, "data_dir": n.data, "bin_dir": programs, "pgpass": filepath.Join(n.directory, "pgpass"),
+			"authentication": object{"superuser": trusted, "replication": trusted, "rewind": trusted},
+			"pg_hba":         []string{"host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"},
+			"parameters": object{
+				"unix_socket_directories": "",
+				// An answer of success waits until either standby has it on its disk. So
+				// any one node may be lost with nothing of it, and one standby without
+				// anybody noticing. With both lost, writes wait, which is to fail.
+				"synchronous_standby_names": "ANY 1 (" + strings.Join(names, ", ") + ")",
+				// Who was cut off without a word is missed after so long.
+				"wal_sender_timeout": "5s", "wal_receiver_timeout": "5s",
+				// The other standby must follow a new primary before that can write.
+				"wal_retrieve_retry_interval": "500ms",
+				"max_connections":             200, "shared_buffers": "64MB",
+			},
+		},
+	}
+}
+
+// URL returns the URL of the node's database.
+func (n *Node) URL() string { return databaseURL(n.Address) }
+
+func databaseURL(address string) string {
+	return "postgres://postgres@" + address + "/postgres?sslmode=disable"
+}
+
+// trees returns the processes from which all others of the node come: PostgreSQL is no
+// child of Patroni's.
+func (n *Node) trees() (parents []int) {
+	select {
+	case <-n.ended:
+	default:
+		parents = append(parents, n.command.Process.Pid)
+	}
+	if pid := n.postmaster(); pid > 0 {
+		parents = append(parents, pid)
+	}
+	return parents
+}
+
+// postmaster returns the number of PostgreSQL's first process, 0 if there is none.
+func (n *Node) postmaster() (pid int) {
+	content, err := os.ReadFile(filepath.Join(n.data, "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	if _, err := fmt.Sscan(string(content), &pid); err != nil {
+		return 0
+	}
+	// The file may be of one that was killed.
+	running, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !bytes.Contains(running, []byte(n.data)) {
+		return 0
+	}
+	return pid
+}
+
+// Kill ends all processes of the node at once, as if its machine were gone.
+func (n *Node) Kill(tb testing.TB) {
+	tb.Helper()
+	system.AwaitGone(system.SignalTree(tb, syscall.SIGKILL, n.trees()...)...)
+	<-n.ended
+}
+
+// KillPostgres ends PostgreSQL only, and Patroni finds out.
+func (n *Node) KillPostgres(tb testing.TB) {
+	tb.Helper()
+	system.SignalTree(tb, syscall.SIGKILL, n.postmaster())
+}
+
+// Pause stops all processes of the node.
+func (n *Node) Pause(tb testing.TB) {
+	tb.Helper()
+	system.SignalTree(tb, syscall.SIGSTOP, n.trees()...)
+}
+
+// Resume has them go on.
+func (n *Node) Resume(tb testing.TB) {
+	tb.Helper()
+	system.SignalTree(tb, syscall.SIGCONT, n.trees()...)
+}
+
+// Conn returns a connection to the primary's database.
+func (c *Cluster) Conn(tb testing.TB) *pgx.Conn {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), c.primary)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return conn
+}
+
+const countStandbys = `SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'quorum'`
+
+// Whole reports whether a primary has both of its standbys.
+func (c *Cluster) whole(tb testing.TB) bool {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), c.primary)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close(tb.Context()) }()
+	var standbys int
+	return conn.QueryRow(tb.Context(), countStandbys).Scan(&standbys) == nil && standbys == len(c.Nodes)-1
+}
+
+// startDatabase starts the nodes, the first one as the primary, and returns the URL by
+// which cores find whichever is.
+func (c *Cluster) startDatabase(tb testing.TB) (url string) {
+	tb.Helper()
+	if c.options.Etcd == "" {
+		alone := system.NewPostgres(tb)
+		c.primary = alone.URL(alone.Address)
+		return c.primary
+	}
+	c.startEtcd(tb)
+	c.newNodes(tb)
+	addresses := make([]string, len(c.Nodes))
+	for i, n := range c.Nodes {
+		addresses[i] = n.Address
+	}
+	c.primary = databaseURL(strings.Join(addresses, ",")) + "&target_session_attrs=read-write"
+	first := c.Nodes[0]
+	first.Start(tb)
+	first.await(tb, "is the primary", func() bool { return c.Primary() == first.Name })
+	for _, n := range c.Nodes[1:] {
+		n.Start(tb)
+	}
+	await(tb, "both standbys follow", func() bool { return c.whole(tb) })
+	if c.options.Direct {
+		return c.primary
+	}
+	return databaseURL(c.database)
+}
+
+func port(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}

@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/veneer-skins/veneer/bench/system"
+)
+
+// Backup makes a copy of the database as it is, in the place of an older one.
+func (c *Cluster) Backup(tb testing.TB) {
+	tb.Helper()
+	first := c.Nodes[0]
+	if err := os.RemoveAll(first.backup()); err != nil {
+		tb.Fatal(err)
+	}
+	for _, n := range c.Nodes {
+		if n.Name != c.Primary() {
+			continue
+		}
+		host, port, _ := net.SplitHostPort(n.Address)
+		command := exec.CommandContext(tb.Context(), filepath.Join(system.PostgresPrograms(tb), "pg_basebackup"),
+			"-D", first.backup(), "-h", host, "-p", port, "-U", "postgres", "--checkpoint=fast", "--wal-method=stream")
+		command.Dir, command.SysProcAttr = first.directory, first.owner
+		if output, err := command.CombinedOutput(); err != nil {
+			tb.Fatalf("pg_basebackup: %v\n%s", err, output)
+		}
+		return
+	}
+	tb.Fatal("there is no primary")
+}
+
+func (n *Node) backup() string { return filepath.Join(n.directory, "backup") }
+
+// Restore has the first node go on from the copy, and the others follow it. All that was
+// written since is lost.
+func (c *Cluster) Restore(tb testing.TB) {
+	tb.Helper()
+	for _, n := range c.Nodes {
+		n.Kill(tb)
+	}
+	// Patroni is not to look for who had the lock, or knew most.
+	c.forget(tb)
+	for _, n := range c.Nodes {
+		if err := os.RemoveAll(n.data); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	first := c.Nodes[0]
+	if err := os.Rename(first.backup(), first.data); err != nil {
+		tb.Fatal(err)
+	}
+	first.Start(tb)
+	first.await(tb, "is the primary", func() bool { return c.Primary() == first.Name })
+	for _, n := range c.Nodes[1:] {
+		n.Start(tb)
+	}
+	await(tb, "both standbys follow", func() bool { return c.whole(tb) })
+}
+
+// forget deletes everything that Patroni keeps in etcd.
+func (c *Cluster) forget(tb testing.TB) {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), http.MethodDelete, "http://"+c.etcd[0]+keys+"?recursive=true", http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	response, err := c.ask.Do(request)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		tb.Fatalf("etcd answers %s", response.Status)
+	}
+}

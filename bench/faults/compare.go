@@ -1,0 +1,132 @@
+package faults
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const selectStates = `
+	SELECT u.uid, coalesce(p.name, '') AS name, coalesce(encode(t.hash, 'hex'), '') AS wears,
+		coalesce((SELECT string_agg(c.tid || '=' || c.item_name, ',' ORDER BY c.tid) FROM closet_items c WHERE c.uid = u.uid), '') AS closet,
+		EXISTS (SELECT FROM sessions s WHERE s.uid = u.uid) AS live
+	FROM unnest($1::bigint[]) AS u (uid) LEFT JOIN players p USING (uid) LEFT JOIN textures t ON t.tid = p.tid_skin`
+
+// compare holds what PostgreSQL has against what was acknowledged, to those who began to
+// write since the fault did and to the well-known, and what every edge shows against what
+// PostgreSQL has.
+func (s *stage) compare() {
+	s.Helper()
+	who := slices.Concat(s.ledger.since(s.first), s.ledger.since(0)[:wellKnown])
+	uids := make([]int64, len(who))
+	for i, p := range who {
+		uids[i] = int64(p.User)
+	}
+	conn := s.Conn(s)
+	defer func() { _ = conn.Close(s.Context()) }()
+	rows, _ := conn.Query(s.Context(), selectStates, uids) // CollectRows reports the error
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	if err != nil {
+		s.Fatal(err)
+	}
+	states := map[int64]state{}
+	for _, one := range found {
+		states[one.UID] = one
+	}
+	for _, p := range who {
+		if p.void.Load() {
+			s.row.Voided += p.done
+			continue
+		}
+		s.row.Acknowledged += p.done
+		if kept := states[int64(p.User)]; !p.kept(kept) {
+			s.row.Lost++
+			s.say("LOST: after %d writes, loose %t, there is %+v; want %+v", p.done, p.loose, kept, p.after(p.done))
+		}
+	}
+	var unlike, revived, bytes atomic.Int64
+	atOnce(len(who), func(i int) {
+		p := who[i]
+		for _, edge := range s.Edges {
+			base := "http://" + edge.Setting("EDGE_LISTEN")
+			for _, name := range p.names() {
+				want := "404"
+				if is := states[int64(p.User)]; is.Name == name && is.Wears != "" {
+					want = is.Wears
+				}
+				if shows := s.settled(base, "/skin/"+name+".png", want); shows != want {
+					unlike.Add(1)
+					s.say("UNLIKE: an edge shows %s for %s; want %s", shows, name, want)
+				}
+			}
+			if p.hash != "" && !p.void.Load() {
+				if !s.agree(base, fmt.Sprint("/avatar/", p.tid), "/avatar/hash/"+p.hash) {
+					unlike.Add(1)
+					s.say("UNLIKE: an edge shows another picture for texture %d than for its hash", p.tid)
+				}
+				if shows := s.settled(base, "/textures/"+p.hash, p.hash); shows != p.hash {
+					bytes.Add(1)
+					s.say("LOST: the file %s is shown as %s", p.hash, shows)
+				}
+			}
+		}
+		if p.done < signedOut || p.void.Load() {
+			return
+		}
+		for _, core := range s.Cores {
+			if status, _, err := call(s.ledger.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil || status != http.StatusUnauthorized {
+				revived.Add(1)
+				s.say("LOST: who signed out is answered %d, %v", status, err)
+			}
+		}
+	})
+	s.row.Lost += int(bytes.Load() + revived.Load())
+	s.row.Unlike = int(unlike.Load())
+}
+
+// soon tries for 5 s whether something is so: an edge has a moment to hear of what was
+// committed last.
+func soon(so func() bool) bool {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if so() {
+			return true
+		}
+	}
+	return false
+}
+
+// settled returns what an address shows in the end.
+func (s *stage) settled(base, path, want string) (shows string) {
+	soon(func() bool { shows = s.show(base, path); return shows == want })
+	return shows
+}
+
+// agree reports whether a texture's number leads where its hash does: after a restore it
+// is another texture's.
+func (s *stage) agree(base, byNumber, byHash string) bool {
+	return soon(func() bool {
+		shows := s.show(base, byHash)
+		return len(shows) == 2*sha256.Size && s.show(base, byNumber) == shows
+	})
+}
+
+// show returns what an address shows now.
+func (s *stage) show(base, path string) string {
+	status, body, err := call(s.ledger.client, base, http.MethodGet, path, "", "", nil)
+	switch digest := sha256.Sum256(body); {
+	case err != nil:
+		return err.Error()
+	case status == http.StatusOK:
+		return hex.EncodeToString(digest[:])
+	default:
+		return fmt.Sprint(status)
+	}
+}

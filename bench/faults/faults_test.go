@@ -1,0 +1,66 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core"
+)
+
+// What was acknowledged must be there; what was sent after that may be.
+func TestLedgerMissesWhatIsLost(t *testing.T) {
+	t.Parallel()
+	p := &person{Person: system.Person{Token: core.Token{User: 7}}, done: dressed, pid: 1, tid: 20, hash: "abc", lent: 3}
+	whole := state{UID: 7, Name: "n7a", Wears: "abc", Closet: "20=own", Live: true}
+	undressed, further, signedOut := whole, whole, whole
+	undressed.Wears, further.Closet, signedOut.Live = "", "3=first,20=own", false
+	for _, test := range []struct {
+		name  string
+		loose bool
+		state state
+		want  bool
+	}{
+		{"all of it", false, whole, true},
+		{"less", false, undressed, false},
+		{"nothing", false, state{UID: 7, Live: true}, false},
+		{"more than was sent", false, further, false},
+		{"what was sent without an answer", true, further, true},
+		{"what was never sent", true, signedOut, false},
+	} {
+		p.loose = test.loose
+		if got := p.kept(test.state); got != test.want {
+			t.Errorf("%s: kept is %t", test.name, got)
+		}
+	}
+}
+
+func TestRowTellsWhatWasMissed(t *testing.T) {
+	t.Parallel()
+	row := func(change func(*Row)) *Row {
+		r := &Row{traffic: traffic{newTally(), newTally(), newTally(), newTally()}, Detected: 18 * time.Second}
+		r.Reads.gap, r.Writes.gap = 20*time.Second, 22*time.Second
+		change(r)
+		return r
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*Row)
+		want   string
+	}{
+		{"a good fail-over", func(*Row) {}, ""},
+		{"a slow one", func(r *Row) { r.Writes.gap = 24 * time.Second }, "no writes for 6.0 s besides the detection"},
+		{"one for which writes are given up", func(r *Row) { r.Writes.gap, r.expected.writes = time.Minute, true }, ""},
+		{"a loss", func(r *Row) { r.Lost = 2 }, "2 acknowledged writes are lost"},
+		{"old memories", func(r *Row) { r.Unlike = 1 }, "edges show 1 other things than PostgreSQL has"},
+		{"no picture", func(r *Row) { r.Hits.wrong("503", 0) }, "pictures in memory fail"},
+		{"a write that hangs", func(r *Row) { r.Writes.wrong("504", time.Minute) }, "a write took 60.0 s"},
+	} {
+		if diff := cmp.Diff(test.want, strings.Join(row(test.change).Missed(), "; ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package faults
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/cluster"
+)
+
+// faults returns all, in the order in which they are tried.
+func (s *stage) faults() []fault {
+	kill := func(which func(*stage) []cluster.Part, lasts time.Duration) func(*stage) {
+		return func(s *stage) {
+			for _, p := range which(s) {
+				p.Kill(s)
+			}
+			s.pass(lasts)
+			for _, p := range which(s) {
+				p.Start(s)
+			}
+		}
+	}
+	freeze := func(which func(*stage) []cluster.Part, lasts time.Duration) func(*stage) {
+		return func(s *stage) {
+			for _, p := range which(s) {
+				p.Pause(s)
+			}
+			s.pass(lasts)
+			for _, p := range which(s) {
+				p.Resume(s)
+			}
+		}
+	}
+	edge := func(s *stage) []cluster.Part { return []cluster.Part{s.Edges[0]} }
+	core := func(s *stage) []cluster.Part { return []cluster.Part{s.Cores[0]} }
+	stores := func(n int) func(s *stage) []cluster.Part {
+		return func(s *stage) []cluster.Part { return s.Stores[:n] }
+	}
+	if s.Quick {
+		return []fault{
+			{"edge killed", "kill -9 of one edge for a moment", expectation{}, kill(edge, time.Second)},
+			{"core killed", "kill -9 of one core for a moment", expectation{}, kill(core, time.Second)},
+		}
+	}
+	return []fault{
+		{"edge killed", "kill -9 of one of three edges; started again after 6 s", expectation{}, kill(edge, 6*time.Second)},
+		{"edge frozen", "SIGSTOP of one edge for 10 s", expectation{}, freeze(edge, 10*time.Second)},
+		{"core killed", "kill -9 of one of two cores; started again after 6 s", expectation{}, kill(core, 6*time.Second)},
+		{"core frozen", "SIGSTOP of one core for 15 s", expectation{}, freeze(core, 15*time.Second)},
+		{"object node killed", "kill -9 of one of four MinIO nodes; started again after 8 s", expectation{}, kill(stores(1), 8*time.Second)},
+		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writes: true}, kill(stores(2), 10*time.Second)},
+		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{}, freeze(stores(1), 12*time.Second)},
+		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{drawn: true, writes: true}, kill(stores(4), 10*time.Second)},
+		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again when writes go on", expectation{drawn: true}, (*stage).primaryKilled},
+		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{drawn: true}, (*stage).postgresKilled},
+		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{drawn: true}, (*stage).primaryFrozen},
+		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*stage).standbyKilled},
+		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*stage).standbyFrozen},
+		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writes: true}, (*stage).standbysKilled},
+		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *stage) []cluster.Part { return s.Etcd }, 25*time.Second)},
+		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *stage) []cluster.Part { return s.Etcd[:1] }, 12*time.Second)},
+		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *stage) []cluster.Part { return []cluster.Part{s.Balancer} }, 3*time.Second)},
+		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{reads: true, writes: true}, (*stage).clockWrong},
+		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{writes: true}, (*stage).diskFull},
+		{"restored", "the database is restored from a backup of 6 s before, under running edges and cores", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},
+	}
+}
+
+// primary returns the primary's node, and the others.
+func (s *stage) primary() (primary *cluster.Node, standbys []*cluster.Node) {
+	s.Helper()
+	name := s.Primary()
+	for _, n := range s.Nodes {
+		if n.Name == name {
+			primary = n
+		} else {
+			standbys = append(standbys, n)
+		}
+	}
+	if primary == nil {
+		s.Fatal("there is no primary")
+	}
+	return primary, standbys
+}
+
+// detect waits until another node has the lock than the one that had it, and notes how
+// long that took.
+func (s *stage) detect(former *cluster.Node) {
+	s.Helper()
+	began := time.Now()
+	for name := former.Name; name == former.Name || name == ""; name = s.Primary() {
+		if s.pass(20 * time.Millisecond); time.Since(began) > time.Minute {
+			s.Fatal("no standby becomes the primary")
+		}
+	}
+	s.row.Detected = time.Since(began)
+}
+
+func (s *stage) primaryKilled() {
+	primary, _ := s.primary()
+	primary.Kill(s)
+	s.detect(primary)
+	s.pass(6 * time.Second)
+	primary.Start(s)
+}
+
+func (s *stage) postgresKilled() {
+	primary, _ := s.primary()
+	primary.KillPostgres(s)
+	s.detect(primary)
+	s.pass(6 * time.Second)
+}
+
+func (s *stage) primaryFrozen() {
+	primary, _ := s.primary()
+	primary.Pause(s)
+	s.detect(primary)
+	s.pass(8 * time.Second)
+	primary.Resume(s)
+}
+
+func (s *stage) standbyKilled() {
+	_, standbys := s.primary()
+	standbys[0].Kill(s)
+	s.pass(8 * time.Second)
+	standbys[0].Start(s)
+}
+
+func (s *stage) standbyFrozen() {
+	_, standbys := s.primary()
+	standbys[0].Pause(s)
+	s.pass(12 * time.Second)
+	standbys[0].Resume(s)
+}
+
+func (s *stage) standbysKilled() {
+	_, standbys := s.primary()
+	for _, n := range standbys {
+		n.Kill(s)
+	}
+	s.pass(14 * time.Second)
+	for _, n := range standbys {
+		n.Start(s)
+	}
+}
+
+// restored loses what was written since the backup, of which every edge has heard.
+func (s *stage) restored() {
+	s.Backup(s)
+	began := time.Now()
+	s.pass(6 * time.Second)
+	lost := s.ledger.since(s.first)
+	atOnce(len(lost), func(i int) {
+		for _, edge := range s.Edges {
+			for _, name := range lost[i].names() {
+				s.show("http://"+edge.Setting("EDGE_LISTEN"), "/skin/"+name+".png")
+			}
+		}
+	})
+	s.note("the backup is %.1f s old", time.Since(began).Seconds())
+	began = time.Now()
+	s.Restore(s)
+	s.note("restoring it took %.1f s", time.Since(began).Seconds())
+	for _, p := range s.ledger.since(s.first) {
+		p.void.Store(true)
+	}
+	s.pass(6 * time.Second)
+}
+
+func (s *stage) note(format string, values ...any) {
+	s.row.Notes = append(s.row.Notes, fmt.Sprintf(format, values...))
+}

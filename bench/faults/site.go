@@ -1,0 +1,164 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+const createSmall = `CREATE DATABASE small`
+
+// diskFull has a site of a core and an edge, with a directory of textures on a disk of
+// its own, whose disk becomes full. The load of the cluster goes on beside it, and is
+// not what the row tells of.
+func (s *stage) diskFull() {
+	if os.Geteuid() != 0 {
+		s.note("not tried, since a disk of its own takes root")
+		return
+	}
+	disk := s.Directory(s, "textures.disk")
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m,mode=755"); err != nil {
+		s.note("not tried, since nothing can be mounted: %v", err)
+		return
+	}
+	s.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	conn := s.Conn(s)
+	_, err := conn.Exec(s.Context(), createSmall)
+	_ = conn.Close(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	files := objects.Config{URL: "file://" + disk}
+	core := system.NewCoreOn(s, files, strings.Replace(s.Cores[0].Setting("CORE_DATABASE_URL"), "/postgres?", "/small?", 1))
+	core.Set("CORE_LIMIT_REQUESTS", "0")
+	core.Set("CORE_LIMIT_UPLOADS", "0")
+	site := system.StartWith(s, core)
+	who := site.Core.SignIn(s, 1)[0]
+
+	ballast := filepath.Join(disk, "ballast")
+	fill := func() {
+		for size := 4 << 20; size > 0; size /= 2 { // until not even a byte fits
+			file, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if err != nil {
+				s.Fatal(err)
+			}
+			_, _ = file.Write(make([]byte, size))
+			_ = file.Close()
+		}
+	}
+	hits, drawn, reads, writes := newTally(), newTally(), newTally(), newTally()
+	var hashes []string
+	ask := func(t *tally, base, method, path, contentType string, body []byte) []byte {
+		began := time.Now()
+		status, content, err := call(s.ledger.client, base, method, path, who.Bearer, contentType, body)
+		switch took := time.Since(began); {
+		case err != nil:
+			t.wrong("no answer", took)
+		case status != http.StatusOK:
+			t.wrong(fmt.Sprint(status), took)
+		default:
+			t.right(took)
+			return content
+		}
+		return nil
+	}
+	round := func(n int) {
+		contentType, body := upload(paint.Noise(uint64(n), 64, 64))
+		if content := ask(writes, site.API, http.MethodPost, "/api/textures", contentType, body); content != nil {
+			_, after, _ := strings.Cut(string(content), `"hash":"`)
+			hashes = append(hashes, after[:64])
+		}
+		ask(hits, site.Images, http.MethodGet, "/avatar/hash/"+hashes[0], "", nil)
+		ask(drawn, site.Images, http.MethodGet, fmt.Sprintf("/avatar/hash/%s?size=%d", hashes[n%len(hashes)], 8*(1+n%64)), "", nil)
+		ask(reads, site.API, http.MethodGet, "/api/closet", "", nil)
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	filled := false
+	for n := 0; time.Since(began) < 10*time.Second; n++ {
+		switch since := time.Since(began); {
+		case !filled && since > 2*time.Second:
+			fill()
+			filled = true
+		case filled && since > 8*time.Second:
+			_ = os.Remove(ballast)
+		}
+		round(n)
+		<-tick.C
+	}
+	for _, t := range []*tally{hits, drawn, reads, writes} {
+		t.end()
+	}
+	if writes.failed == 0 || time.Since(writes.last) > time.Second {
+		s.Errorf("uploads to a disk that was full: %s", writes)
+	}
+	for _, hash := range hashes {
+		if shows := s.show(site.Images, "/textures/"+hash); shows != hash {
+			s.row.Lost++
+			s.say("LOST: the file %s is shown as %s", hash, shows)
+		}
+	}
+	s.row.Instead = &traffic{hits, drawn, reads, writes}
+	s.note("the figures are those of that site, which was asked 20 times a second for each; all else was whole meanwhile")
+}
+
+// clockWrong has a core's clock be wrong by several spans in turn, and tells whose tokens
+// work where.
+func (s *stage) clockWrong() {
+	if s.WrongClock == "" {
+		s.note("not tried, since there is no core whose clock can be wrong")
+		return
+	}
+	wrong, right := s.Cores[0], s.Cores[1]
+	at := func(p *system.Process) string { return "http://" + p.Setting("CORE_LISTEN") }
+	asks := func(p *system.Process, bearer string) int {
+		status, _, err := call(s.ledger.client, at(p), http.MethodGet, "/api/user", bearer, "", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return status
+	}
+	ordinary := wrong.Use(s.WrongClock)
+	for _, by := range []time.Duration{4 * time.Second, 10 * time.Minute, -10 * time.Minute} {
+		wrong.Kill(s)
+		wrong.Set("WRONG_CLOCK", by.String())
+		wrong.Start(s)
+		wrong.AwaitReady(s)
+		p := s.ledger.take()
+		p.void.Store(true)
+		before := asks(wrong, p.Bearer)
+		status, content, err := call(s.ledger.client, at(wrong), http.MethodPost, "/api/auth/refresh", p.Bearer, "", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		_, token, _ := strings.Cut(string(content), `"token":"`)
+		token, _, _ = strings.Cut(token, `"`)
+		if status != http.StatusOK {
+			s.note("%+.0f s: a good token is answered %d there, and its refresh %d", by.Seconds(), before, status)
+			s.pass(2 * time.Second)
+			continue
+		}
+		s.note("%+.0f s: a good token is answered %d there; what its refresh gives, %d there and %d elsewhere",
+			by.Seconds(), before, asks(wrong, token), asks(right, token))
+		if status, _, err := call(s.ledger.client, at(wrong), http.MethodPost, "/api/auth/logout", token, "", nil); err != nil || status != http.StatusNoContent {
+			s.note("signing out there is answered %d, %v", status, err)
+		}
+		if status := asks(right, p.Bearer); status != http.StatusUnauthorized {
+			s.row.Lost++
+			s.say("LOST: who signed out where the clock is wrong is answered %d elsewhere", status)
+		}
+		s.pass(2 * time.Second)
+	}
+	wrong.Kill(s)
+	wrong.Use(ordinary)
+	wrong.Start(s)
+}

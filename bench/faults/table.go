@@ -1,0 +1,105 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// traffic is what came of all kinds of requests.
+type traffic struct{ Hits, Drawn, Reads, Writes *tally }
+
+// Row is what came of a fault.
+type Row struct {
+	Fault, Means               string
+	Took                       time.Duration
+	Detected                   time.Duration // until another primary was chosen; 0 without a fail-over
+	Acknowledged, Lost, Unlike int
+	Voided                     int // acknowledged writes that the fault is to lose
+	Notes                      []string
+	Instead                    *traffic // of a site beside the cluster; nil if it is the cluster that has failed
+
+	traffic
+	expected expectation
+}
+
+// The goals, in what is noticed besides the detection.
+const (
+	longestGap   = 5 * time.Second
+	longestWrite = 12500 * time.Millisecond // a core takes 10 s at most, and the balancer waits for 12 s
+)
+
+// shown returns the traffic that the row tells of.
+func (r *Row) shown() traffic {
+	if r.Instead != nil {
+		return *r.Instead
+	}
+	return r.traffic
+}
+
+// Missed returns the goals that were missed.
+func (r *Row) Missed() (goals []string) {
+	t := r.shown()
+	miss := func(missed bool, format string, values ...any) {
+		if missed {
+			goals = append(goals, fmt.Sprintf(format, values...))
+		}
+	}
+	miss(r.Lost > 0, "%d acknowledged writes are lost", r.Lost)
+	miss(r.Unlike > 0, "edges show %d other things than PostgreSQL has", r.Unlike)
+	miss(t.Hits.failed > 0, "pictures in memory fail")
+	miss(t.Drawn.failed > 0 && !r.expected.drawn, "new pictures fail")
+	miss(t.Reads.gap-r.Detected > longestGap && !r.expected.reads, "no reads for %.1f s besides the detection", (t.Reads.gap - r.Detected).Seconds())
+	miss(t.Writes.gap-r.Detected > longestGap && !r.expected.writes, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
+	miss(t.Writes.slowest > longestWrite, "a write took %.1f s", t.Writes.slowest.Seconds())
+	return goals
+}
+
+func (r *Row) String() string {
+	t := r.shown()
+	return fmt.Sprintf("%.0f s\n    hits   %s\n    new    %s\n    reads  %s\n    writes %s\n    detected %.1f s, acknowledged %d, lost %d, unlike %d; missed: %s",
+		r.Took.Seconds(), t.Hits, t.Drawn, t.Reads, t.Writes, r.Detected.Seconds(), r.Acknowledged, r.Lost, r.Unlike, strings.Join(append(r.Missed(), r.Notes...), "; "))
+}
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%d sent, %s failed, gap %.1f s, slowest %.1f s", t.sent, t.failures(), t.gap.Seconds(), t.slowest.Seconds())
+}
+
+// cell returns requests sent, failed, and the longest gap.
+func (t *tally) cell() string {
+	return fmt.Sprintf("%d / %s / %.1f s", t.sent, t.failures(), t.gap.Seconds())
+}
+
+// WriteTable writes rows as Markdown.
+func WriteTable(out io.Writer, rows []Row) error {
+	var b strings.Builder
+	line := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	head := []string{"fault", "pictures in memory", "new pictures", "reads", "writes", "slowest write", "detection", "acknowledged", "lost", "unlike", "goals"}
+	line(head...)
+	line(slices.Repeat([]string{"---"}, len(head))...)
+	for _, r := range rows {
+		t, detected, goals := r.shown(), "", "met"
+		if r.Detected > 0 {
+			detected = fmt.Sprintf("%.1f s", r.Detected.Seconds())
+		}
+		if missed := r.Missed(); len(missed) > 0 {
+			goals = "**missed**: " + strings.Join(missed, "; ")
+		}
+		line(r.Fault, t.Hits.cell(), t.Drawn.cell(), t.Reads.cell(), t.Writes.cell(), fmt.Sprintf("%.1f s", t.Writes.slowest.Seconds()),
+			detected, fmt.Sprint(r.Acknowledged), fmt.Sprint(r.Lost), fmt.Sprint(r.Unlike), goals)
+	}
+	fmt.Fprint(&b, "\nWhat was done, and for how long there was load:\n\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "- %s: %s; %.0f s.\n", r.Fault, r.Means, r.Took.Seconds())
+		if r.Voided > 0 {
+			fmt.Fprintf(&b, "  %d writes were acknowledged that it is to lose.\n", r.Voided)
+		}
+		for _, note := range r.Notes {
+			fmt.Fprintf(&b, "  %s.\n", strings.ToUpper(note[:1])+note[1:])
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
