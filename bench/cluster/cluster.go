@@ -122,10 +122,11 @@ func listenAt(tb testing.TB, p *system.Process, listeners ...string) {
 }
 
 // sweeping waits until whoever holds the other end of its input is gone. PostgreSQL
-// is nobody's child, so nobody else ends it then.
+// is nobody's child, so nobody else ends it then. The number in its file may be another's
+// by now.
 const sweeping = `cat >/dev/null
 for file in "$0"/*/data/postmaster.pid; do
-	read -r pid <"$file" && kill -KILL "$pid" $(pgrep -P "$pid")
+	read -r pid <"$file" && grep -qF "$0" "/proc/$pid/cmdline" && kill -KILL "$pid" $(pgrep -P "$pid")
 done
 umount -l "$0"/*.disk
 rm -rf -- "$0"`

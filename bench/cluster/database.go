@@ -201,7 +201,11 @@ func (n *Node) Kill(tb testing.TB) {
 // KillPostgres ends PostgreSQL only, and Patroni finds out.
 func (n *Node) KillPostgres(tb testing.TB) {
 	tb.Helper()
-	system.SignalTree(tb, syscall.SIGKILL, n.postmaster())
+	pid := n.postmaster()
+	if pid == 0 {
+		tb.Fatalf("PostgreSQL does not run on %s", n.Name)
+	}
+	system.SignalTree(tb, syscall.SIGKILL, pid)
 }
 
 // Pause stops all processes of the node.

@@ -51,7 +51,7 @@ func (s *stage) faults() []fault {
 		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writes: true}, kill(stores(2), 10*time.Second)},
 		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{}, freeze(stores(1), 12*time.Second)},
 		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{drawn: true, writes: true}, kill(stores(4), 10*time.Second)},
-		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again when writes go on", expectation{drawn: true}, (*stage).primaryKilled},
+		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{drawn: true}, (*stage).primaryKilled},
 		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{drawn: true}, (*stage).postgresKilled},
 		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{drawn: true}, (*stage).primaryFrozen},
 		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*stage).standbyKilled},

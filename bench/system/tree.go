@@ -24,6 +24,9 @@ func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached [
 		}
 	}
 	for _, parent := range parents {
+		if parent <= 1 { // that would be a group of processes, or all
+			tb.Fatalf("%d is nobody to signal", parent)
+		}
 		send(parent, syscall.SIGSTOP)
 		for { // it takes a moment
 			if _, state, err := status(parent); err != nil || state == "T" || state == "Z" {

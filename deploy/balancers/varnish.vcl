@@ -7,11 +7,11 @@ vcl 4.1;
 import directors;
 import std;
 
-backend core { .host = "core"; .port = "8080"; .connect_timeout = 1s; }
+backend core { .host = "core"; .port = "8080"; .connect_timeout = 1s; .first_byte_timeout = 12s; } # core bounds its own work at 10 s
 
 # What would be more requests at once than that goes to the next edge.
-backend edge_1 { .host = "edge-1"; .port = "8081"; .connect_timeout = 1s; .max_connections = 2048; }
-backend edge_2 { .host = "edge-2"; .port = "8081"; .connect_timeout = 1s; .max_connections = 2048; }
+backend edge_1 { .host = "edge-1"; .port = "8081"; .connect_timeout = 1s; .first_byte_timeout = 3s; .max_connections = 2048; }
+backend edge_2 { .host = "edge-2"; .port = "8081"; .connect_timeout = 1s; .first_byte_timeout = 3s; .max_connections = 2048; }
 
 # Varnish asks after a backend where its requests go, but edges tell whether they are
 # ready at another port. So each has a second backend there, by which it is chosen. It
