@@ -172,7 +172,9 @@ func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping
 	source := Asked
 	ctx, span := tracing.Start(ctx, "lookup")
 	defer func() {
-		span.SetAttributes(attribute.Bool("stale", source == Stale))
+		if span.IsRecording() {
+			span.SetAttributes(attribute.Bool("stale", source == Stale))
+		}
 		tracing.End(span, &err)
 	}()
 	if ok && age <= m.maxStale {

@@ -56,6 +56,9 @@ sub vcl_recv {
   # yours in front, leave out this line, as Varnish has added that address already, and
   # add the proxy's network to CORE_TRUSTED_PROXIES and EDGE_TRUSTED_PROXIES.
   set req.http.X-Forwarded-For = client.ip;
+  # Nor do visitors choose what is traced; leave these out behind a proxy that traces.
+  unset req.http.traceparent;
+  unset req.http.tracestate;
 
   if (req.url ~ "^/api([/?]|$)") {
     set req.backend_hint = core;

@@ -68,6 +68,8 @@ func (k *keeper) present(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	case err != nil && err.Error() != k.complaint:
 		k.complaint = err.Error()
 		k.log.WarnContext(hello.Context(), "certificate is not renewed", "chain", k.chainFile, "error", err)
+	case err == nil && !renewed:
+		k.complaint = "" // the next one is news again
 	case renewed:
 		k.complaint = ""
 		k.log.InfoContext(hello.Context(), "certificate renewed", "chain", k.chainFile, "until", k.kept.Leaf.NotAfter)
@@ -76,7 +78,7 @@ func (k *keeper) present(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 // renew reads the files, and reports whether they hold another certificate than
-// before. What is wrong with them it says once.
+// before. What is wrong with what they hold it says once.
 func (k *keeper) renew() (renewed bool, err error) {
 	chain, err := os.ReadFile(k.chainFile)
 	if err != nil {

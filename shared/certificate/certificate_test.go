@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,21 +163,6 @@ func TestFilesThatAreNone(t *testing.T) {
 		if _, err := certificate.Client(file); err == nil {
 			t.Errorf("%s is taken for authorities", file)
 		}
-	}
-}
-
-// Whoever comes without TLS is not heard.
-func TestPlainIsNotHeard(t *testing.T) {
-	t.Parallel()
-	l := listen(t, certificatetest.NewAuthority(t))
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.address)
-	must(t, err)
-	defer func() { _ = conn.Close() }()
-	_, err = conn.Write([]byte("GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"))
-	must(t, err)
-	answer := make([]byte, 64)
-	if n, _ := conn.Read(answer); bytes.HasPrefix(answer[:n], []byte("HTTP/")) {
-		t.Errorf("it is answered with %q", answer[:n])
 	}
 }
 

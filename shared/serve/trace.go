@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -46,8 +47,12 @@ func (d Door) endTrace(rc *fasthttp.RequestCtx, r *record, ended time.Time) {
 	for _, label := range r.route.labels {
 		r.span.SetAttributes(attribute.String(label.Name, label.Value))
 	}
-	if r.cause != nil && status >= fasthttp.StatusInternalServerError {
+	switch {
+	case status < fasthttp.StatusInternalServerError:
+	case r.cause != nil:
 		tracing.Fail(r.span, r.cause)
+	default: // as when it is another program's answer
+		tracing.Fail(r.span, errors.New(fasthttp.StatusMessage(status)))
 	}
 	r.span.End(trace.WithTimestamp(ended))
 }

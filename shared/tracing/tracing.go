@@ -3,7 +3,7 @@
 //
 // A request is a span, and its stages are spans within: Start begins one of whatever
 // its context is a part of. So only whoever answers requests needs a Tracer, and what
-// is done for a request that is not traced costs a look into its context.
+// is done for a request that is not traced costs hardly more than a look into its context.
 package tracing
 
 import (
@@ -29,7 +29,7 @@ import (
 // Config says what is traced, and who is told.
 type Config struct {
 	URL    string  `env:"URL" help:"OpenTelemetry collector that traces are sent to with OTLP, as in http://127.0.0.1:4318; empty: nothing is traced. The OTEL_ variables that OpenTelemetry defines say the rest: headers, certificates, attributes"`
-	Sample float64 `env:"SAMPLE" envDefault:"0.01" help:"share of requests that are traced, from 0 to 1, where no trusted proxy has decided that; what an edge answers at once out of memory is only traced if such a proxy wants it"`
+	Sample float64 `env:"SAMPLE" envDefault:"0.01" help:"share of requests that are traced, from 0 to 1, where no trusted proxy has decided that; what an edge answers out of memory before its server sees it is only traced if such a proxy wants it"`
 }
 
 // scope names what makes the spans.
@@ -41,6 +41,7 @@ const flushTimeout = 3 * time.Second
 // Tracer begins the spans of requests. A nil one traces nothing.
 type Tracer struct {
 	provider *sdk.TracerProvider
+	tracer   trace.Tracer // of provider, which locks to find it
 	follows  bool
 }
 
@@ -65,13 +66,14 @@ func New(ctx context.Context, program string, config Config, log *slog.Logger) (
 		resource.WithAttributes(attribute.String("service.name", "veneer-"+program)),
 		resource.WithHost(), resource.WithProcessPID(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		return nil, fmt.Errorf("the OTEL_ variables: %w", err)
+		return nil, fmt.Errorf("URL cannot be used with the OTEL_ variables: %w", err)
 	}
-	return &Tracer{provider: sdk.NewTracerProvider(
+	provider := sdk.NewTracerProvider(
 		sdk.WithResource(about),
 		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(config.Sample))),
 		sdk.WithSpanProcessor(newQueue(exporter, log)),
-	)}, nil
+	)
+	return &Tracer{provider: provider, tracer: provider.Tracer(scope)}, nil
 }
 
 // Close sends what is still to be sent, if the collector takes it soon.
@@ -97,7 +99,7 @@ func (t *Tracer) Follower() *Tracer {
 	if t == nil {
 		return nil
 	}
-	return &Tracer{provider: t.provider, follows: true}
+	return &Tracer{provider: t.provider, tracer: t.tracer, follows: true}
 }
 
 // Follows reports whether the tracer is a Follower.
@@ -120,7 +122,7 @@ func (t *Tracer) Begin(header propagation.TextMapCarrier, at time.Time) trace.Sp
 	if t.follows && !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil
 	}
-	_, span := t.provider.Tracer(scope).Start(ctx, "request", trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindServer))
+	_, span := t.tracer.Start(ctx, "request", trace.WithTimestamp(at), trace.WithSpanKind(trace.SpanKindServer))
 	return span
 }
 
