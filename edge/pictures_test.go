@@ -175,6 +175,9 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 			t.Errorf("failure %s: %d tries at one moment; want 1", test.name, tries)
 		}
 		sick.Store(false)
+		// A failure is told before it is remembered, as from then.
+		await(t, pictures.finished)
+		await(t, pictures.decoded)
 		clock.pass(backOffLeast)
 		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 			t.Errorf("after a failure %s: %v", test.name, err)
