@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,13 +17,13 @@ const selectStates = `
 		EXISTS (SELECT FROM sessions s WHERE s.uid = u.uid) AS live
 	FROM unnest($1::bigint[]) AS u (uid) LEFT JOIN players p USING (uid) LEFT JOIN textures t ON t.tid = p.tid_skin`
 
-// compare holds what PostgreSQL has against what was acknowledged, to those who began to
-// write since the fault did and to the well-known, and what every edge shows against what
-// PostgreSQL has.
-func (s *stage) compare() {
+// compare holds what PostgreSQL has of people against what was acknowledged to them, and
+// what every edge shows of them against what PostgreSQL has.
+func (s *stage) compare(who []*person) {
 	s.Helper()
-	who := slices.Concat(s.ledger.since(s.first), s.ledger.since(0)[:wellKnown])
 	uids := make([]int64, len(who))
+	var unlike atomic.Int64
+	wronged := make([]atomic.Bool, len(who)) // who lacks something that was acknowledged
 	for i, p := range who {
 		uids[i] = int64(p.User)
 	}
@@ -39,18 +38,17 @@ func (s *stage) compare() {
 	for _, one := range found {
 		states[one.UID] = one
 	}
-	for _, p := range who {
+	for i, p := range who {
 		if p.void.Load() {
 			s.row.Voided += p.done
 			continue
 		}
 		s.row.Acknowledged += p.done
 		if kept := states[int64(p.User)]; !p.kept(kept) {
-			s.row.Lost++
+			wronged[i].Store(true)
 			s.say("LOST: after %d writes, loose %t, there is %+v; want %+v", p.done, p.loose, kept, p.after(p.done))
 		}
 	}
-	var unlike, revived, bytes atomic.Int64
 	atOnce(len(who), func(i int) {
 		p := who[i]
 		for _, edge := range s.Edges {
@@ -71,7 +69,7 @@ func (s *stage) compare() {
 					s.say("UNLIKE: an edge shows another picture for texture %d than for its hash", p.tid)
 				}
 				if shows := s.settled(base, "/textures/"+p.hash, p.hash); shows != p.hash {
-					bytes.Add(1)
+					wronged[i].Store(true)
 					s.say("LOST: the file %s is shown as %s", p.hash, shows)
 				}
 			}
@@ -81,12 +79,16 @@ func (s *stage) compare() {
 		}
 		for _, core := range s.Cores {
 			if status, _, err := call(s.ledger.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil || status != http.StatusUnauthorized {
-				revived.Add(1)
+				wronged[i].Store(true)
 				s.say("LOST: who signed out is answered %d, %v", status, err)
 			}
 		}
 	})
-	s.row.Lost += int(bytes.Load() + revived.Load())
+	for i := range wronged {
+		if wronged[i].Load() {
+			s.row.Lost++
+		}
+	}
 	s.row.Unlike = int(unlike.Load())
 }
 

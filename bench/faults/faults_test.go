@@ -54,7 +54,7 @@ func TestRowTellsWhatWasMissed(t *testing.T) {
 		{"a good fail-over", func(*Row) {}, ""},
 		{"a slow one", func(r *Row) { r.Writes.gap = 24 * time.Second }, "no writes for 6.0 s besides the detection"},
 		{"one for which writes are given up", func(r *Row) { r.Writes.gap, r.expected.writes = time.Minute, true }, ""},
-		{"a loss", func(r *Row) { r.Lost = 2 }, "2 acknowledged writes are lost"},
+		{"a loss", func(r *Row) { r.Lost = 2 }, "2 people lack what was acknowledged"},
 		{"old memories", func(r *Row) { r.Unlike = 1 }, "edges show 1 other things than PostgreSQL has"},
 		{"no picture", func(r *Row) { r.Hits.wrong("503", 0) }, "pictures in memory fail"},
 		{"a write that hangs", func(r *Row) { r.Writes.wrong("504", time.Minute) }, "a write took 60.0 s"},

@@ -103,12 +103,12 @@ func (s *stage) diskFull() {
 	}
 	for _, hash := range hashes {
 		if shows := s.show(site.Images, "/textures/"+hash); shows != hash {
-			s.row.Lost++
+			s.row.Lost++ // it is one upload
 			s.say("LOST: the file %s is shown as %s", hash, shows)
 		}
 	}
 	s.row.Instead = &traffic{hits, drawn, reads, writes}
-	s.note("the figures are those of that site, which was asked 20 times a second for each; all else was whole meanwhile")
+	s.note("the figures are those of that site, which was asked 20 times a second for each; those that compare are of the cluster, which was whole meanwhile, and of that site's files")
 }
 
 // clockWrong has a core's clock be wrong by several spans in turn, and tells whose tokens

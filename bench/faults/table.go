@@ -47,8 +47,11 @@ func (r *Row) Missed() (goals []string) {
 			goals = append(goals, fmt.Sprintf(format, values...))
 		}
 	}
-	miss(r.Lost > 0, "%d acknowledged writes are lost", r.Lost)
+	miss(r.Lost > 0, "%d people lack what was acknowledged", r.Lost)
 	miss(r.Unlike > 0, "edges show %d other things than PostgreSQL has", r.Unlike)
+	if t.Hits == nil { // nothing was sent
+		return goals
+	}
 	miss(t.Hits.failed > 0, "pictures in memory fail")
 	miss(t.Drawn.failed > 0 && !r.expected.drawn, "new pictures fail")
 	miss(t.Reads.gap-r.Detected > longestGap && !r.expected.reads, "no reads for %.1f s besides the detection", (t.Reads.gap - r.Detected).Seconds())
@@ -87,11 +90,18 @@ func WriteTable(out io.Writer, rows []Row) error {
 		if missed := r.Missed(); len(missed) > 0 {
 			goals = "**missed**: " + strings.Join(missed, "; ")
 		}
+		if t.Hits == nil {
+			line(r.Fault, "", "", "", "", "", "", fmt.Sprint(r.Acknowledged), fmt.Sprint(r.Lost), fmt.Sprint(r.Unlike), goals)
+			continue
+		}
 		line(r.Fault, t.Hits.cell(), t.Drawn.cell(), t.Reads.cell(), t.Writes.cell(), fmt.Sprintf("%.1f s", t.Writes.slowest.Seconds()),
 			detected, fmt.Sprint(r.Acknowledged), fmt.Sprint(r.Lost), fmt.Sprint(r.Unlike), goals)
 	}
 	fmt.Fprint(&b, "\nWhat was done, and for how long there was load:\n\n")
 	for _, r := range rows {
+		if r.Means == "" {
+			continue
+		}
 		fmt.Fprintf(&b, "- %s: %s; %.0f s.\n", r.Fault, r.Means, r.Took.Seconds())
 		if r.Voided > 0 {
 			fmt.Fprintf(&b, "  %d writes were acknowledged that it is to lose.\n", r.Voided)
