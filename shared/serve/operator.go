@@ -129,7 +129,7 @@ func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Serve
 			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {
 				return fault.New(fault.Forbidden, "Profiles are for loopback only.")
 			}
-			rc.Response.Header.Reset() // some profiles add one of the same headers
+			rc.Response.Header.Del(fasthttp.HeaderXContentTypeOptions) // some profiles add it
 			pprofhandler.PprofHandler(rc)
 			Reserve(rc)
 			return nil
