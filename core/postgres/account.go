@@ -12,7 +12,7 @@ const updateNickname = `UPDATE users u SET nickname = $2 WHERE uid = $1 RETURNIN
 
 // SetNickname gives a user another nickname.
 func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string) (core.User, error) {
-	return setNickname(ctx, db.pool, user, nickname)
+	return setNickname(ctx, db.writes, user, nickname)
 }
 
 func setNickname(ctx context.Context, on asker, user core.UserID, nickname string) (core.User, error) {
@@ -63,7 +63,7 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	rows, err := collect[struct {
 		core.User
 		Flaw string
-	}](ctx, db.pool,
+	}](ctx, db.writes,
 		statement{lockUser, []any{user}},
 		statement{lockTextures, []any{texture, nil}},
 		statement{updateAvatar, []any{user, texture}},
@@ -103,7 +103,7 @@ const tellOfChange = `told AS (
 
 // SetEmail gives a user another e-mail address.
 func (db *DB) SetEmail(ctx context.Context, proof core.Proof, change core.EmailChange) (core.User, error) {
-	return setEmail(ctx, db.pool, proof, change)
+	return setEmail(ctx, db.writes, proof, change)
 }
 
 func setEmail(ctx context.Context, on asker, proof core.Proof, change core.EmailChange) (core.User, error) {
@@ -126,7 +126,7 @@ const insertAddress = `
 // QueueEmail has a link sent that makes an address the user's. It looks at no other
 // account.
 func (db *DB) QueueEmail(ctx context.Context, proof core.Proof, email, emailKey string) error {
-	queued, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+	queued, err := collect[struct{ UID core.UserID }](ctx, db.writes,
 		statement{deleteAttempt, []any{proof.Attempt}},
 		statement{insertAddress, []any{proof.ID, proof.PasswordHash, email, emailKey}},
 	)
@@ -145,7 +145,7 @@ const updatePassword = `
 
 // SetPassword replaces a password's hash and ends sessions.
 func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
-	return setPassword(ctx, db.pool, c)
+	return setPassword(ctx, db.writes, c)
 }
 
 func setPassword(ctx context.Context, on asker, c core.PasswordChange) error {
@@ -252,7 +252,7 @@ const deleteUser = `
 
 // DeleteUser deletes a user with all that is theirs alone.
 func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
-	if err := deleteUserOf(ctx, db.pool, proof); err != nil {
+	if err := deleteUserOf(ctx, db.writes, proof); err != nil {
 		return err
 	}
 	db.ring()

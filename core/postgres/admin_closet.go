@@ -20,7 +20,7 @@ func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQ
 		var batch pgx.Batch
 		batch.Queue(selectUserID, user).Query(into(&users))
 		batch.Queue(selectCloset, user, query.Capes, query.Name, query.PerPage, query.Page).Query(into(&rows))
-		return db.pool.SendBatch(ctx, &batch).Close()
+		return db.reads.SendBatch(ctx, &batch).Close()
 	})
 	if _, err := only(users, failure("list a closet", err), noUser(user)); err != nil {
 		return core.ClosetPage{}, err

@@ -229,7 +229,7 @@ func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Fou
 	total, more, ids, err := db.find(ctx, "pid", "players", f, query.Page, query.PerPage)
 	if err == nil {
 		found.Total, found.More = total, more
-		found.Items, err = collect[core.Player](ctx, db.pool, statement{selectFoundPlayers, []any{ids}})
+		found.Items, err = collect[core.Player](ctx, db.reads, statement{selectFoundPlayers, []any{ids}})
 	}
 	return found, failure("find players", err)
 }

@@ -199,7 +199,7 @@ func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[c
 	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)
 	if err == nil {
 		found.Total, found.More = total, more
-		found.Items, err = collect[core.User](ctx, db.pool, statement{selectUsers, []any{ids}})
+		found.Items, err = collect[core.User](ctx, db.reads, statement{selectUsers, []any{ids}})
 	}
 	return found, failure("find users", err)
 }

@@ -15,7 +15,7 @@ var _ core.AuditStore = (*DB)(nil)
 // act does what an administrator does as one transaction, and rings after it. The
 // work authorises it, and notes it.
 func (db *DB) act(ctx context.Context, attempt string, work func(pgx.Tx) error) error {
-	err := retry(func() error { return pgx.BeginFunc(ctx, db.pool, work) })
+	err := retry(func() error { return pgx.BeginFunc(ctx, db.writes, work) })
 	if err != nil {
 		return failure(attempt, err)
 	}
@@ -82,6 +82,6 @@ func (db *DB) AuditLog(ctx context.Context, query core.AuditQuery) ([]core.Audit
 		f.add("id < $%d", query.Before)
 	}
 	sql := `SELECT id, acted_at, actor, actor_email, address, action, subject, details FROM audit_log` + f.where() + ` ORDER BY id DESC LIMIT ` + f.argument(query.Limit)
-	entries, err := collect[core.AuditEntry](ctx, db.pool, statement{sql, f.args})
+	entries, err := collect[core.AuditEntry](ctx, db.reads, statement{sql, f.args})
 	return entries, failure("list the audit log", err)
 }

@@ -128,7 +128,7 @@ func (db *DB) RenewEpoch(ctx context.Context, seen mapping.Position) error {
 func (db *DB) TrimChanges(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for {
-		rows, err := collect[struct{ Count int }](ctx, db.pool, statement{trimChanges, []any{before, trimmedAtOnce}})
+		rows, err := collect[struct{ Count int }](ctx, db.writes, statement{trimChanges, []any{before, trimmedAtOnce}})
 		if err != nil {
 			return total, failure("trim changes", err)
 		}

@@ -127,7 +127,7 @@ const (
 
 // AddClosetItem adds a texture to a closet.
 func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
-	return addClosetItem(ctx, db.pool, user, texture, name, terms)
+	return addClosetItem(ctx, db.writes, user, texture, name, terms)
 }
 
 func addClosetItem(ctx context.Context, on asker, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
@@ -176,7 +176,7 @@ const updateClosetItem = `UPDATE closet_items SET item_name = $3 WHERE uid = $1 
 
 // RenameClosetItem gives an item another name.
 func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string) error {
-	tag, err := db.pool.Exec(ctx, updateClosetItem, user, texture, name)
+	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name)
 	switch {
 	case err != nil:
 		return failure("rename a closet item", err)
@@ -210,7 +210,7 @@ const deleteClosetItem = `
 
 // RemoveClosetItem removes an item.
 func (db *DB) RemoveClosetItem(ctx context.Context, user core.UserID, texture core.TextureID) error {
-	if err := removeClosetItem(ctx, db.pool, user, texture); err != nil {
+	if err := removeClosetItem(ctx, db.writes, user, texture); err != nil {
 		return err
 	}
 	db.ring()

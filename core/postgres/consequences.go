@@ -97,7 +97,7 @@ func lockTextureIn(ctx context.Context, tx pgx.Tx, tid core.TextureID) (core.Tex
 // DeleteTexture deletes a texture with all that follows.
 func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
 	err := retry(func() error {
-		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		return pgx.BeginFunc(ctx, db.writes, func(tx pgx.Tx) error {
 			_, err := deleteTexture(ctx, tx, tid)
 			return err
 		})
@@ -169,7 +169,7 @@ func changeTexture(
 // ChangeTexture changes a texture with all that follows.
 func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange, scores core.Scores) (changed core.Texture, err error) {
 	err = retry(func() error {
-		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) (err error) {
+		return pgx.BeginFunc(ctx, db.writes, func(tx pgx.Tx) (err error) {
 			_, changed, err = changeTexture(ctx, tx, tid, change, scores)
 			return err
 		})
@@ -204,7 +204,7 @@ func (db *DB) collision(ctx context.Context, tid core.TextureID, change core.Tex
 	if change.Type != nil {
 		kind, field = new(change.Type.String()), "type"
 	}
-	others, err := collect[struct{ TID core.TextureID }](ctx, db.pool, statement{selectCollision, []any{tid, kind, change.Public}})
+	others, err := collect[struct{ TID core.TextureID }](ctx, db.reads, statement{selectCollision, []any{tid, kind, change.Public}})
 	other, err := only(others, failure("look for the same pixels", err), errGone)
 	if err != nil {
 		return err

@@ -112,8 +112,12 @@ func TestAllWorksSoonAfterACut(t *testing.T) {
 			_, err := db.Mappings(ctx, []mapping.Key{"tid:1"})
 			return err
 		}},
-		{"requests", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+		{"reads", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
 			_, err := db.MostLiked(ctx, 1)
+			return err
+		}},
+		{"writes", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.TrimNotifications(ctx, time.Unix(0, 0))
 			return err
 		}},
 		{"rounds of the feed", 1500 * time.Millisecond, fault.Internal, func(ctx context.Context, db *postgres.DB) error {

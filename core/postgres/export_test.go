@@ -27,9 +27,9 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 }
 
 // UseAll uses all connections that there may be at once, and returns how many
-// requests have: no pool has more.
+// writes have: no pool has more.
 func (db *DB) UseAll(ctx context.Context) (int, error) {
-	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups, db.pool} {
+	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups, db.reads, db.writes} {
 		for range pool.Config().MaxConns {
 			conn, err := pool.Acquire(ctx)
 			if err != nil {
@@ -38,12 +38,12 @@ func (db *DB) UseAll(ctx context.Context) (int, error) {
 			defer conn.Release()
 		}
 	}
-	return int(db.pool.Config().MaxConns), nil
+	return int(db.writes.Config().MaxConns), nil
 }
 
 // SetPermission changes what a user may do on nobody's authority, and no log tells.
 func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission core.Permission) error {
-	_, err := setPermission(ctx, db.pool, user, permission)
+	_, err := setPermission(ctx, db.writes, user, permission)
 	return err
 }
 

@@ -49,7 +49,7 @@ func (db *DB) find(ctx context.Context, id, table string, f filter, page, perPag
 	rows, err := collect[struct {
 		Total int
 		IDs   []int64
-	}](ctx, db.pool, statement{sql, f.args})
+	}](ctx, db.reads, statement{sql, f.args})
 	if err != nil {
 		return 0, false, nil, err
 	}

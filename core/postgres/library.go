@@ -21,7 +21,7 @@ const selectLibrary = `SELECT tid, coalesce(uploader, 0), likes, type, public, n
 func (db *DB) ReadLibrary(ctx context.Context, add func(core.Listing) error) (core.LibraryMoment, error) {
 	var moment core.LibraryMoment
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, db.pool, snapshot, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, db.reads, snapshot, func(tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, selectLibraryMoment) // CollectExactlyOneRow reports the error
 		var err error
 		if moment, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[core.LibraryMoment]); err != nil {
@@ -85,7 +85,7 @@ func (db *DB) LibraryChanges(ctx context.Context, since core.LibraryMoment) ([]c
 	none := func(err error) ([]core.Listing, core.LibraryMoment, bool, error) {
 		return nil, core.LibraryMoment{}, false, err
 	}
-	rows, err := collect[libraryRow](ctx, db.pool, statement{selectLibraryChanges, []any{since.Snapshot, mostListings}})
+	rows, err := collect[libraryRow](ctx, db.reads, statement{selectLibraryChanges, []any{since.Snapshot, mostListings}})
 	if err != nil {
 		return none(failure("read which textures changed", err))
 	}
@@ -116,7 +116,7 @@ const selectTextures = `SELECT ` + textureColumns + ` FROM textures t WHERE tid 
 
 // TexturesByID returns those of the textures that exist.
 func (db *DB) TexturesByID(ctx context.Context, tids []core.TextureID) ([]core.Texture, error) {
-	rows, err := collect[textureRow](ctx, db.pool, statement{selectTextures, []any{tids}})
+	rows, err := collect[textureRow](ctx, db.reads, statement{selectTextures, []any{tids}})
 	if err != nil {
 		return nil, failure("read textures", err)
 	}
@@ -133,6 +133,6 @@ const deleteTextureChanges = `DELETE FROM texture_changes WHERE at < $1`
 
 // TrimLibrary forgets which textures changed before a time.
 func (db *DB) TrimLibrary(ctx context.Context, before time.Time) (int, error) {
-	tag, err := db.pool.Exec(ctx, deleteTextureChanges, before)
+	tag, err := db.writes.Exec(ctx, deleteTextureChanges, before)
 	return int(tag.RowsAffected()), failure("trim changes of textures", err)
 }

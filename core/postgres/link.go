@@ -18,7 +18,7 @@ const insertReset = `INSERT INTO mails (purpose, email, email_key) VALUES ('rese
 
 // QueueReset has a link sent that resets a password. It looks at no account.
 func (db *DB) QueueReset(ctx context.Context, email, emailKey string) error {
-	_, err := db.pool.Exec(ctx, insertReset, email, emailKey)
+	_, err := db.writes.Exec(ctx, insertReset, email, emailKey)
 	return failure("queue a reset", err)
 }
 
@@ -42,7 +42,7 @@ const insertVerification = `
 
 // QueueVerification has a link sent that verifies a user's address.
 func (db *DB) QueueVerification(ctx context.Context, user core.UserID, perHour int, now time.Time) error {
-	users, err := collect[struct{ EmailKey string }](ctx, db.pool, statement{selectUnverified, []any{user}})
+	users, err := collect[struct{ EmailKey string }](ctx, db.reads, statement{selectUnverified, []any{user}})
 	if err != nil || len(users) == 0 {
 		return failure("read an address to verify", err)
 	}
@@ -50,7 +50,7 @@ func (db *DB) QueueVerification(ctx context.Context, user core.UserID, perHour i
 	rows, err := collect[struct {
 		Queued bool
 		Oldest *time.Time
-	}](ctx, db.pool, statement{insertVerification, []any{user, account[:], now, perHour}})
+	}](ctx, db.writes, statement{insertVerification, []any{user, account[:], now, perHour}})
 	if err != nil {
 		return failure("queue a verification", err)
 	}
@@ -101,7 +101,7 @@ const (
 
 // VerifyEmail marks an address as verified, and makes it the user's.
 func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Time) error {
-	users, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+	users, err := collect[struct{ UID core.UserID }](ctx, db.writes,
 		statement{lockUserOfLink, []any{token[:]}},
 		statement{verifyEmail, []any{token[:], []core.Purpose{core.ForVerification, core.ForAddress}, now}},
 	)
@@ -116,14 +116,14 @@ const selectReset = `SELECT u.uid FROM ` + linkOf
 
 // CheckReset says whether a token resets a password.
 func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time) error {
-	users, err := collect[struct{ UID core.UserID }](ctx, db.pool, statement{selectReset, []any{token[:], []core.Purpose{core.ForReset}, now}})
+	users, err := collect[struct{ UID core.UserID }](ctx, db.reads, statement{selectReset, []any{token[:], []core.Purpose{core.ForReset}, now}})
 	_, err = only(users, failure("look for a reset", err), core.ErrLink)
 	return err
 }
 
 // ResetPassword replaces a password's hash and ends all sessions.
 func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash string, now time.Time) error {
-	users, err := collect[struct{ UID core.UserID }](ctx, db.pool,
+	users, err := collect[struct{ UID core.UserID }](ctx, db.writes,
 		statement{lockUserOfLink, []any{token[:]}},
 		statement{resetPassword, []any{token[:], []core.Purpose{core.ForReset}, now, hash}},
 	)
@@ -143,7 +143,7 @@ const insertRegistration = `
 
 // QueueRegistration keeps a user until a link is opened that it has sent.
 func (db *DB) QueueRegistration(ctx context.Context, user core.NewUser) error {
-	kept, err := collect[struct{ RID int64 }](ctx, db.pool, statement{insertRegistration, []any{
+	kept, err := collect[struct{ RID int64 }](ctx, db.writes, statement{insertRegistration, []any{
 		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Player.Name, user.Player.Key,
 	}})
 	_, err = only(kept, failure("keep a registration", err), errPlayerTaken)
@@ -182,7 +182,7 @@ func (db *DB) ConfirmRegistration(ctx context.Context, token core.LinkHash, scor
 // confirm adds the user of a registration, with their player or without.
 func (db *DB) confirm(ctx context.Context, token core.LinkHash, score int64, now time.Time, player bool) error {
 	err := retry(func() error {
-		return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		return pgx.BeginFunc(ctx, db.writes, func(tx pgx.Tx) error {
 			var found []struct {
 				Email, EmailKey, Nickname, PasswordHash, Player, PlayerKey string
 			}

@@ -71,7 +71,7 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.Attempt) (core.Proof, err
 		Email        string
 		Permission   core.Permission
 		PasswordHash string
-	}](ctx, db.pool,
+	}](ctx, db.writes,
 		statement{lockAttempts, []any{int32(binary.BigEndian.Uint32(a.Account[:])), networkLock(a.Network)}},
 		statement{insertAttempt, []any{
 			a.EmailKey, a.Account[:], a.Network, a.Now, a.PairWindow, a.AccountWindow,
@@ -108,7 +108,7 @@ const settleAttempt = `UPDATE login_failures SET settled = true WHERE id = $1`
 
 // SettleAttempt says that an attempt has failed.
 func (db *DB) SettleAttempt(ctx context.Context, attempt int64) error {
-	_, err := db.pool.Exec(ctx, settleAttempt, attempt)
+	_, err := db.writes.Exec(ctx, settleAttempt, attempt)
 	return failure("settle an attempt to log in", err)
 }
 
@@ -116,7 +116,7 @@ const deleteAttempt = `DELETE FROM login_failures WHERE id = $1`
 
 // ForgiveAttempt no longer counts an attempt.
 func (db *DB) ForgiveAttempt(ctx context.Context, attempt int64) error {
-	_, err := db.pool.Exec(ctx, deleteAttempt, attempt)
+	_, err := db.writes.Exec(ctx, deleteAttempt, attempt)
 	return failure("forgive an attempt to log in", err)
 }
 
@@ -124,7 +124,7 @@ const updateHash = `UPDATE users SET password_hash = $3 WHERE uid = $1 AND passw
 
 // Rehash replaces the hash of a password, unless it changed meanwhile.
 func (db *DB) Rehash(ctx context.Context, user core.UserID, old, fresh string) error {
-	_, err := db.pool.Exec(ctx, updateHash, user, old, fresh)
+	_, err := db.writes.Exec(ctx, updateHash, user, old, fresh)
 	return failure("replace a password hash", err)
 }
 
@@ -132,6 +132,6 @@ const deleteAttemptsBefore = `DELETE FROM login_failures WHERE failed_at < $1`
 
 // TrimAttempts deletes failed attempts from before a time and returns how many.
 func (db *DB) TrimAttempts(ctx context.Context, before time.Time) (int, error) {
-	tag, err := db.pool.Exec(ctx, deleteAttemptsBefore, before)
+	tag, err := db.writes.Exec(ctx, deleteAttemptsBefore, before)
 	return int(tag.RowsAffected()), failure("trim attempts to log in", err)
 }

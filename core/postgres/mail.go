@@ -23,7 +23,7 @@ const claimMails = `
 
 // ClaimMails returns mails that are due.
 func (db *DB) ClaimMails(ctx context.Context, limit int, lease time.Duration) ([]core.QueuedMail, error) {
-	mails, err := collect[core.QueuedMail](ctx, db.pool, statement{claimMails, []any{limit, lease}})
+	mails, err := collect[core.QueuedMail](ctx, db.writes, statement{claimMails, []any{limit, lease}})
 	return mails, failure("claim mails", err)
 }
 
@@ -67,7 +67,7 @@ const openMail = `
 
 // OpenMail finds out who is to have a mail, and remembers its token.
 func (db *DB) OpenMail(ctx context.Context, o core.Opening) (core.OpenedMail, error) {
-	opened, err := collect[core.OpenedMail](ctx, db.pool,
+	opened, err := collect[core.OpenedMail](ctx, db.writes,
 		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.Account[:]))}},
 		statement{openMail, []any{o.Mail.ID, o.Account[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
 	)
@@ -78,7 +78,7 @@ const deleteMail = `DELETE FROM mails WHERE id = $1`
 
 // DropMail takes a mail out of the outbox.
 func (db *DB) DropMail(ctx context.Context, id uuid.UUID) error {
-	_, err := db.pool.Exec(ctx, deleteMail, id)
+	_, err := db.writes.Exec(ctx, deleteMail, id)
 	return failure("drop a mail", err)
 }
 
@@ -86,7 +86,7 @@ const deferMail = `UPDATE mails SET due_at = now() + $2::interval WHERE id = $1`
 
 // DeferMail lets a mail be due again after a while.
 func (db *DB) DeferMail(ctx context.Context, id uuid.UUID, delay time.Duration) error {
-	_, err := db.pool.Exec(ctx, deferMail, id, delay)
+	_, err := db.writes.Exec(ctx, deferMail, id, delay)
 	return failure("defer a mail", err)
 }
 
@@ -94,7 +94,7 @@ const selectBacklog = `SELECT count(*) AS count, coalesce(now() - min(queued_at)
 
 // MailBacklog returns what waits in the outbox.
 func (db *DB) MailBacklog(ctx context.Context) (core.MailBacklog, error) {
-	rows, err := collect[core.MailBacklog](ctx, db.pool, statement{selectBacklog, nil})
+	rows, err := collect[core.MailBacklog](ctx, db.reads, statement{selectBacklog, nil})
 	return only(rows, failure("count mails", err), nil)
 }
 
@@ -113,13 +113,13 @@ const (
 
 // TrimMails deletes what mails have left behind.
 func (db *DB) TrimMails(ctx context.Context, now time.Time) (int, error) {
-	if _, err := db.pool.Exec(ctx, deleteSentBefore, now); err != nil {
+	if _, err := db.writes.Exec(ctx, deleteSentBefore, now); err != nil {
 		return 0, failure("trim the count of mails", err)
 	}
-	tokens, err := db.pool.Exec(ctx, deleteExpiredTokens, now)
+	tokens, err := db.writes.Exec(ctx, deleteExpiredTokens, now)
 	if err != nil {
 		return 0, failure("trim tokens of mails", err)
 	}
-	registrations, err := db.pool.Exec(ctx, deleteRegistrationsOver)
+	registrations, err := db.writes.Exec(ctx, deleteRegistrationsOver)
 	return int(tokens.RowsAffected() + registrations.RowsAffected()), failure("trim registrations", err)
 }

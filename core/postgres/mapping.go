@@ -163,7 +163,7 @@ const selectMostLiked = `SELECT hash FROM textures WHERE public ORDER BY likes D
 // MostLiked returns the files of the public textures that most closets hold. It takes
 // none of the connections for look-ups, which must not wait for it.
 func (db *DB) MostLiked(ctx context.Context, limit int) ([]skin.Hash, error) {
-	rows, err := collect[struct{ Hash []byte }](ctx, db.pool, statement{selectMostLiked, []any{limit}})
+	rows, err := collect[struct{ Hash []byte }](ctx, db.reads, statement{selectMostLiked, []any{limit}})
 	if err != nil {
 		return nil, failure("read the most liked textures", err)
 	}

@@ -51,7 +51,7 @@ const readNotification = `
 
 // ReadNotification returns a notification and marks it read.
 func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UUID) (core.Notification, error) {
-	found, err := collect[core.Notification](ctx, db.pool, statement{readNotification, []any{user, id}})
+	found, err := collect[core.Notification](ctx, db.writes, statement{readNotification, []any{user, id}})
 	return only(found, failure("read a notification", err), fault.New(fault.NotFound, "There is no such notification."))
 }
 
@@ -82,7 +82,7 @@ const insertBroadcast = `
 
 // Notify gives users an unread notification.
 func (db *DB) Notify(ctx context.Context, to core.Recipients, title, content string) (int, error) {
-	count, _, err := notify(ctx, db.pool, to, title, content)
+	count, _, err := notify(ctx, db.writes, to, title, content)
 	return count, failure("notify users", err)
 }
 
@@ -132,7 +132,7 @@ const selectNotified = `
 
 // Notified reports whether a user has any notification.
 func (db *DB) Notified(ctx context.Context, user core.UserID) (notified bool, err error) {
-	err = db.pool.QueryRow(ctx, selectNotified, user).Scan(&notified)
+	err = db.reads.QueryRow(ctx, selectNotified, user).Scan(&notified)
 	return notified, failure("look for notifications", err)
 }
 
@@ -141,6 +141,6 @@ const deleteMessagesBefore = `DELETE FROM messages WHERE sent_at < $1`
 // TrimNotifications deletes what was sent before a time; notifications go with
 // their message.
 func (db *DB) TrimNotifications(ctx context.Context, before time.Time) (int, error) {
-	tag, err := db.pool.Exec(ctx, deleteMessagesBefore, before)
+	tag, err := db.writes.Exec(ctx, deleteMessagesBefore, before)
 	return int(tag.RowsAffected()), failure("trim notifications", err)
 }

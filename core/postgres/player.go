@@ -93,7 +93,7 @@ const (
 // selectChanged, and says whether the player was the owner's to change. The
 // owner and the player are its first two arguments.
 func (db *DB) changePlayer(ctx context.Context, attempt, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
-	changed, err := changePlayer(ctx, db.pool, attempt, sql, owner, player, args...)
+	changed, err := changePlayer(ctx, db.writes, attempt, sql, owner, player, args...)
 	if err == nil {
 		db.ring()
 	}
@@ -138,7 +138,7 @@ const deletePlayer = withTarget + `changed AS (
 
 // DeletePlayer removes a player. The owner, who may get score back, is locked first.
 func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.PlayerID) error {
-	players, err := collect[core.Player](ctx, db.pool,
+	players, err := collect[core.Player](ctx, db.writes,
 		statement{lockUser, []any{owner}},
 		statement{lockPlayer, []any{player}},
 		statement{deletePlayer, []any{owner, player}},
@@ -226,7 +226,7 @@ const dressPlayer = withTarget + `given AS (
 
 // DressPlayer applies textures.
 func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.Slots) (core.Player, error) {
-	dressed, err := dress(ctx, db.pool, owner, player, slots, "your closet")
+	dressed, err := dress(ctx, db.writes, owner, player, slots, "your closet")
 	if err == nil {
 		db.ring()
 	}

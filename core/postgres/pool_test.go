@@ -32,13 +32,13 @@ func TestPoolsAreExposed(t *testing.T) {
 	}
 
 	f("at first",
-		`connections{pool="requests",state="used"} 0`, `connections{pool="requests",state="idle"} 0`, `waits_total{pool="requests"} 0`,
-		`wait_seconds_total{pool="requests"} 0`, `gave_up_total{pool="requests"} 0`)
+		`connections{pool="reads",state="used"} 0`, `connections{pool="reads",state="idle"} 0`, `waits_total{pool="reads"} 0`,
+		`wait_seconds_total{pool="reads"} 0`, `gave_up_total{pool="reads"} 0`)
 
 	// The first connection is waited for, as it must be made, and then kept.
 	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
 	ticket := session.ticket(session.open(t))
-	f("after a request", `connections{pool="requests",state="used"} 0`, `connections{pool="requests",state="idle"} 1`, `waits_total{pool="requests"} 1`)
+	f("after a write", `connections{pool="writes",state="used"} 0`, `connections{pool="writes",state="idle"} 1`, `waits_total{pool="writes"} 1`)
 
 	other := hold(t, address)
 	other.do(t, "LOCK TABLE players IN ACCESS EXCLUSIVE MODE")
@@ -55,24 +55,64 @@ func TestPoolsAreExposed(t *testing.T) {
 	if _, err := db.Players(impatient, ticket); err == nil {
 		t.Error("there is a third connection")
 	}
-	f("while all wait", `connections{pool="requests",state="used"} 2`, `connections{pool="requests",state="idle"} 0`, `waits_total{pool="requests"} 2`,
-		`gave_up_total{pool="requests"} 1`)
+	f("while all wait", `connections{pool="reads",state="used"} 2`, `connections{pool="reads",state="idle"} 0`, `waits_total{pool="reads"} 2`,
+		`gave_up_total{pool="reads"} 1`)
 	other.releaseOnceWaitedFor(t, 2)
 	for range 2 {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	}
-	f("afterwards", `connections{pool="requests",state="used"} 0`, `connections{pool="requests",state="idle"} 2`)
+	f("afterwards", `connections{pool="reads",state="used"} 0`, `connections{pool="reads",state="idle"} 2`)
 
 	// The pools are apart.
 	must(db.Mappings(t.Context(), nil))(t)
 	must(db.NumberChanges(t.Context()))(t)
-	f("at last", `waits_total{pool="requests"} 2`, `waits_total{pool="lookups"} 1`, `waits_total{pool="feed"} 1`,
+	f("at last", `waits_total{pool="writes"} 1`, `waits_total{pool="lookups"} 1`, `waits_total{pool="feed"} 1`,
 		`connections{pool="lookups",state="idle"} 1`, `connections{pool="feed",state="idle"} 1`)
 	var out strings.Builder
 	set.WritePrometheus(&out)
-	if strings.Contains(out.String(), `veneer_pool_wait_seconds_total{pool="requests"} 0`+"\n") {
+	if strings.Contains(out.String(), `veneer_pool_wait_seconds_total{pool="reads"} 0`+"\n") {
 		t.Error("waiting took no time")
+	}
+}
+
+// However many writes wait, be it for each other or for a standby, people can read.
+func TestReadsWaitForNoWrite(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	_, schema, _ := strings.Cut(address, "search_path=")
+	const writes = 4
+	db := must(postgres.Open(t.Context(), postgres.Config{URL: address + "&application_name=" + schema, Connections: writes}))(t)
+	t.Cleanup(db.Close)
+	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
+	ticket := session.ticket(session.open(t))
+
+	other := hold(t, address)
+	other.do(t, "LOCK TABLE users IN EXCLUSIVE MODE") // as a commit would that waits for a standby, this lets others read
+	done := make(chan error, 2*writes)
+	for range 2 * writes { // twice as many as there are connections for them
+		go func() {
+			_, err := db.SetNickname(t.Context(), session.user.ID, "Ann")
+			done <- err
+		}()
+	}
+	other.awaitWaiting(t, writes)
+	hurried, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := db.Players(hurried, ticket); err != nil {
+		t.Errorf("a list while all writes wait: %v", err)
+	}
+	if _, err := db.SessionUser(hurried, ticket); err != nil {
+		t.Errorf("a look at a session while all writes wait: %v", err)
+	}
+	if err := db.Check(hurried); err != nil {
+		t.Errorf("a look at the schema while all writes wait: %v", err)
+	}
+	other.releaseOnceWaitedFor(t, writes)
+	for range 2 * writes {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }

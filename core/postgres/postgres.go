@@ -34,7 +34,7 @@ import (
 type Config struct {
 	URL         string `env:"DATABASE_URL,required,notEmpty" help:"PostgreSQL, as postgres://user:password@host:port/database"`
 	ListenURL   string `env:"LISTEN_DATABASE_URL" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
-	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"16" help:"most connections to PostgreSQL for requests; what edges ask takes a quarter as many besides, and the feed of changes 3"`
+	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"most connections to PostgreSQL for what is written; reads have half as many besides, what edges ask a quarter, and the feed of changes 3"`
 
 	// Tracer makes spans of what is asked for requests that are traced; nil makes none.
 	Tracer trace.TracerProvider
@@ -42,11 +42,11 @@ type Config struct {
 
 // DB is the database. Its zero value is not usable: Open makes one.
 //
-// Requests, edges' look-ups and the feed have connections of their own: however
-// many requests wait for each other's locks, edges get their answers and hear of
-// changes.
+// Writes, reads, edges' look-ups and the feed have connections of their own: however
+// many writes wait for each other's locks, or for a standby that is gone, people can
+// read, and edges get their answers and hear of changes.
 type DB struct {
-	pool, lookups, feed *pgxpool.Pool
+	writes, reads, lookups, feed *pgxpool.Pool
 
 	sessions *gatherer[core.User]
 
@@ -96,7 +96,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		connections int32
 		patience    time.Duration
 	}{
-		{&db.pool, config.Connections, patience},
+		{&db.writes, config.Connections, patience},
+		{&db.reads, max(2, config.Connections/2), patience},
 		{&db.lookups, max(2, config.Connections/4), briefPatience},
 		{&db.feed, 2, briefPatience}, // a round, and a stream that catches up
 	} {
@@ -108,7 +109,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 			return nil, fmt.Errorf("make a connection pool: %w", err)
 		}
 	}
-	db.sessions = &gatherer[core.User]{pool: db.pool}
+	db.sessions = &gatherer[core.User]{pool: db.reads}
 	return db, nil
 }
 
@@ -149,7 +150,8 @@ func boundClosing(config *pgxpool.Config, timeout time.Duration) {
 
 // Close closes all connections.
 func (db *DB) Close() {
-	db.pool.Close()
+	db.writes.Close()
+	db.reads.Close()
 	db.lookups.Close()
 	db.feed.Close()
 }
@@ -217,7 +219,7 @@ const selectVersion = `SELECT version FROM ` + versionTable
 // or a later one: migrations run before the programs that need them.
 func (db *DB) Check(ctx context.Context) error {
 	var version int32
-	err := db.pool.QueryRow(ctx, selectVersion).Scan(&version)
+	err := db.reads.QueryRow(ctx, selectVersion).Scan(&version)
 	var missing *pgconn.PgError
 	switch {
 	case errors.As(err, &missing) && missing.Code == "42P01": // undefined_table
@@ -369,7 +371,7 @@ func grant[T any](ctx context.Context, db *DB, user core.UserID, give statement)
 			return err
 		})
 		give.queue(&batch).Query(into(&rows))
-		return db.pool.SendBatch(ctx, &batch).Close()
+		return db.writes.SendBatch(ctx, &batch).Close()
 	})
 	return scores, rows, err
 }

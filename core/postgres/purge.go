@@ -59,7 +59,7 @@ const deleteStreams = `DELETE FROM edge_streams WHERE seen_at < $1`
 
 // TrimStreams deletes streams that are over.
 func (db *DB) TrimStreams(ctx context.Context, before time.Time) (int, error) {
-	tag, err := db.pool.Exec(ctx, deleteStreams, before)
+	tag, err := db.writes.Exec(ctx, deleteStreams, before)
 	return int(tag.RowsAffected()), failure("trim the streams to edges", err)
 }
 

@@ -40,7 +40,7 @@ func (db *DB) AddReport(ctx context.Context, reporter core.UserID, texture core.
 	verdicts, err := collect[struct {
 		Flaw  string
 		Added bool
-	}](ctx, db.pool,
+	}](ctx, db.writes,
 		statement{lockNamed, []any{reporter, texture}},
 		statement{lockTextures, []any{texture, nil}},
 		statement{insertReport, []any{reporter, texture, reason}},
@@ -77,7 +77,7 @@ func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportP
 		var batch pgx.Batch
 		count.queue(&batch).Query(into(&counts))
 		statement{list, f.args}.queue(&batch).Query(into(&page.Reports))
-		return db.pool.SendBatch(ctx, &batch).Close()
+		return db.reads.SendBatch(ctx, &batch).Close()
 	})
 	if err != nil {
 		return core.ReportPage{}, failure("list reports", err)

@@ -219,7 +219,7 @@ func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward 
 		Score    int64
 		SignedOn time.Time
 		Fresh    bool
-	}](ctx, db.pool, append(statements, statement{updateSigned, []any{user, now, now}})...)
+	}](ctx, db.writes, append(statements, statement{updateSigned, []any{user, now, now}})...)
 	row, err := only(rows, failure("sign in for the day", err), core.ErrSignedOut)
 	if err != nil {
 		return core.SignIn{}, err
@@ -254,7 +254,7 @@ const trimScoreChanges = `
 func (db *DB) TrimScoreChanges(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for {
-		rows, err := collect[struct{ Old, Gone int }](ctx, db.pool, statement{trimScoreChanges, []any{before, trimmedScoreChanges}})
+		rows, err := collect[struct{ Old, Gone int }](ctx, db.writes, statement{trimScoreChanges, []any{before, trimmedScoreChanges}})
 		if err != nil {
 			return total, failure("trim changes of scores", err)
 		}

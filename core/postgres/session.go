@@ -44,7 +44,7 @@ const upsertAddress = `
 // many.
 func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 	user, hash := s.Token.User, s.Proof.PasswordHash
-	opened, err := collect[struct{ SID uuid.UUID }](ctx, db.pool,
+	opened, err := collect[struct{ SID uuid.UUID }](ctx, db.writes,
 		statement{updateSignIn, []any{user, hash, s.Window.Now}},
 		statement{deleteSessionsBeyond, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
 		statement{deleteAttempt, []any{s.Proof.Attempt}},
@@ -119,7 +119,7 @@ func readFor[T any](ctx context.Context, db *DB, ticket core.Ticket, query state
 		var batch pgx.Batch
 		lookup(ticket).queue(&batch).Query(into(&users))
 		query.queue(&batch).Query(into(&rows))
-		return db.pool.SendBatch(ctx, &batch).Close()
+		return db.reads.SendBatch(ctx, &batch).Close()
 	})
 	if _, err := admitted(users, err); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (db *DB) RefreshSession(ctx context.Context, ticket core.Ticket, fresh core
 		Permission core.Permission
 		JTI        uuid.UUID
 		IssuedAt   time.Time
-	}](ctx, db.pool,
+	}](ctx, db.writes,
 		statement{lockSession, []any{token.Session}},
 		statement{advanceSession, []any{
 			token.Session, token.ID, token.User, fresh.ID, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter, window.Now, fresh.IssuedAt,
@@ -192,7 +192,7 @@ const deleteSession = `DELETE FROM sessions WHERE sid = $1`
 
 // EndSession ends a session.
 func (db *DB) EndSession(ctx context.Context, session uuid.UUID) error {
-	_, err := db.pool.Exec(ctx, deleteSession, session)
+	_, err := db.writes.Exec(ctx, deleteSession, session)
 	return failure("end a session", err)
 }
 
@@ -205,9 +205,9 @@ const deleteAddressesUnused = `DELETE FROM login_addresses WHERE signed_in < $1:
 // TrimSessions deletes sessions that are over and returns how many. Addresses from
 // which their users signed in long ago go too.
 func (db *DB) TrimSessions(ctx context.Context, window core.SessionWindow) (int, error) {
-	if _, err := db.pool.Exec(ctx, deleteAddressesUnused, window.Now); err != nil {
+	if _, err := db.writes.Exec(ctx, deleteAddressesUnused, window.Now); err != nil {
 		return 0, failure("trim addresses of log-ins", err)
 	}
-	tag, err := db.pool.Exec(ctx, deleteSessionsOver, window.RefreshedAfter, window.CreatedAfter)
+	tag, err := db.writes.Exec(ctx, deleteSessionsOver, window.RefreshedAfter, window.CreatedAfter)
 	return int(tag.RowsAffected()), failure("trim sessions", err)
 }

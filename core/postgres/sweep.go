@@ -32,7 +32,7 @@ func (db *DB) NewestTextures(ctx context.Context, limit int) (hashes []skin.Hash
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	if hashes, err = db.hashes(ctx, selectNewestTextures, limit); err == nil {
-		err = db.pool.QueryRow(ctx, selectTexturesEver).Scan(&ever)
+		err = db.reads.QueryRow(ctx, selectTexturesEver).Scan(&ever)
 	}
 	return hashes, ever, failure("read the newest textures", err)
 }
@@ -70,7 +70,7 @@ func (db *DB) hashesAfter(ctx context.Context, after []byte) ([]skin.Hash, error
 }
 
 func (db *DB) hashes(ctx context.Context, sql string, args ...any) ([]skin.Hash, error) {
-	rows, _ := db.pool.Query(ctx, sql, args...) // CollectRows reports the error
+	rows, _ := db.reads.Query(ctx, sql, args...) // CollectRows reports the error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (skin.Hash, error) {
 		var digest []byte
 		if err := row.Scan(&digest); err != nil {

@@ -157,7 +157,7 @@ var errGone = &fault.Error{
 // hold does work with one connection, and rolls back the transaction in which the
 // work leaves it.
 func (db *DB) hold(ctx context.Context, work func(*pgxpool.Conn) error) error {
-	conn, err := db.pool.Acquire(ctx)
+	conn, err := db.writes.Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ const selectTexture = `SELECT ` + textureColumns + ` FROM textures t WHERE tid =
 
 // Texture returns a texture.
 func (db *DB) Texture(ctx context.Context, tid core.TextureID) (core.Texture, error) {
-	rows, err := collect[textureRow](ctx, db.pool, statement{selectTexture, []any{tid}})
+	rows, err := collect[textureRow](ctx, db.reads, statement{selectTexture, []any{tid}})
 	return onlyTexture(tid, rows, failure("read a texture", err))
 }
 
@@ -230,6 +230,6 @@ const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures)`
 
 // HasTextures reports whether there is any texture.
 func (db *DB) HasTextures(ctx context.Context) (has bool, err error) {
-	err = db.pool.QueryRow(ctx, selectAnyTexture).Scan(&has)
+	err = db.reads.QueryRow(ctx, selectAnyTexture).Scan(&has)
 	return has, failure("look for textures", err)
 }

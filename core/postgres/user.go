@@ -41,7 +41,7 @@ func addition(user core.NewUser) statement {
 
 // CreateUser adds a user, with a first player if one is named.
 func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, error) {
-	users, err := collect[core.User](ctx, db.pool, addition(user))
+	users, err := collect[core.User](ctx, db.writes, addition(user))
 	if err != nil {
 		return core.User{}, notAdded(err)
 	}
@@ -75,7 +75,7 @@ const selectUserByEmail = `SELECT ` + userColumns + `, u.password_hash FROM user
 
 // UserByEmail returns the user with an e-mail's comparison key.
 func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credentials, error) {
-	users, err := collect[core.Credentials](ctx, db.pool, statement{selectUserByEmail, []any{emailKey}})
+	users, err := collect[core.Credentials](ctx, db.reads, statement{selectUserByEmail, []any{emailKey}})
 	switch {
 	case err != nil:
 		return core.Credentials{}, failure("read a user by e-mail", err)

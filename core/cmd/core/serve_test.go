@@ -141,7 +141,7 @@ func TestServe(t *testing.T) {
 		`veneer_request_seconds_bucket{listener="public",route="PUT /api/players/{pid}/name",le="0.1"}`,
 		`veneer_requests_total{listener="edges",route="POST /edges/v1/mappings",status="4xx"}`,
 		`veneer_requests_in_flight{listener="operators"}`,
-		`veneer_pool_connections{pool="requests",state="idle"}`, `veneer_pool_waits_total{pool="lookups"}`, `veneer_pool_wait_seconds_total{pool="feed"}`,
+		`veneer_pool_connections{pool="reads",state="idle"}`, `veneer_pool_waits_total{pool="lookups"}`, `veneer_pool_wait_seconds_total{pool="feed"}`,
 	} {
 		expect(t, "http://"+s.operators+"/metrics", 200, want)
 	}
