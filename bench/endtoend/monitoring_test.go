@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
 
@@ -195,7 +196,13 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 		t.Fatalf("the avatar: %d", status)
 	}
 
-	known := emitted(t, s.Core, s.Edge)
+	secured := system.NewCore(t, objectstest.Directory(t).Config)
+	chain, key := certificatetest.NewAuthority(t).Certify(t)
+	secured.Set("CORE_TLS_CERT", chain)
+	secured.Set("CORE_TLS_KEY", key)
+	secured.Start(t)
+
+	known := emitted(t, s.Core, s.Edge, secured)
 	asked := 0
 	check := func(where, query string) {
 		for _, found := range selector.FindAllStringSubmatch(query, -1) {

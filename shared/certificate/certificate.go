@@ -4,12 +4,15 @@ package certificate
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
+
+	"github.com/VictoriaMetrics/metrics"
 )
 
 // Client returns how a server's certificate is judged: by the authorities in a file, or
@@ -32,22 +35,22 @@ func Client(authorities string) (*tls.Config, error) {
 
 // Server returns how a listener proves who it is: by the certificate chain in one file,
 // with the key in another. It is nil if no file is named, for plain HTTP.
-//
-// The files are read again with each handshake, which costs far more than that. So new
-// connections have a certificate that was renewed at once; those that are open go on.
-func Server(chain, key string, log *slog.Logger) (*tls.Config, error) {
+func Server(chain, key string, log *slog.Logger) (*Proof, error) {
 	if chain == "" && key == "" {
 		return nil, nil //nolint:nilnil // stands for plain HTTP
 	}
-	k := &keeper{chainFile: chain, keyFile: key, log: log}
-	if _, err := k.renew(); err != nil {
+	p := &Proof{chainFile: chain, keyFile: key, log: log}
+	if _, err := p.renew(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{GetCertificate: k.present, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}, nil
+	return p, nil
 }
 
-// keeper has a certificate and looks after its renewal.
-type keeper struct {
+// Proof is a listener's certificate, and looks after its renewal.
+//
+// The files are read again with each handshake, which costs far more than that. So new
+// connections have a certificate that was renewed at once; those that are open go on.
+type Proof struct {
 	chainFile, keyFile string
 	log                *slog.Logger
 
@@ -57,45 +60,65 @@ type keeper struct {
 	complaint  string // what is wrong with the files, as it was logged
 }
 
-// present returns the certificate for a handshake. While there is something wrong with
-// the files, as when one of them is replaced already and the other is not, that is the
-// one from before.
-func (k *keeper) present(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	renewed, err := k.renew()
-	switch {
-	case err != nil && err.Error() != k.complaint:
-		k.complaint = err.Error()
-		k.log.WarnContext(hello.Context(), "certificate is not renewed", "chain", k.chainFile, "error", err)
-	case err == nil && !renewed:
-		k.complaint = "" // the next one is news again
-	case renewed:
-		k.complaint = ""
-		k.log.InfoContext(hello.Context(), "certificate renewed", "chain", k.chainFile, "until", k.kept.Leaf.NotAfter)
+// TLS returns what a listener speaks TLS with; nil for plain HTTP.
+func (p *Proof) TLS() *tls.Config {
+	if p == nil {
+		return nil
 	}
-	return k.kept, nil
+	return &tls.Config{
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return p.current(hello.Context()), nil },
+		NextProtos:     []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+	}
+}
+
+// Expose adds when the certificate of a listener ends to a set of metrics, in seconds
+// since 1970; nothing for plain HTTP.
+func (p *Proof) Expose(set *metrics.Set, listener string) {
+	if p != nil {
+		set.NewGauge(fmt.Sprintf("veneer_certificate_end_seconds{listener=%q}", listener), func() float64 {
+			return float64(p.current(context.Background()).Leaf.NotAfter.Unix())
+		})
+	}
+}
+
+// current returns the certificate. While there is something wrong with the files, as when
+// one of them is replaced already and the other is not, that is the one from before.
+func (p *Proof) current(ctx context.Context) *tls.Certificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	renewed, err := p.renew()
+	switch {
+	case err != nil && err.Error() != p.complaint:
+		p.complaint = err.Error()
+		p.log.WarnContext(ctx, "certificate is not renewed", "chain", p.chainFile, "error", err)
+	case err == nil && !renewed:
+		p.complaint = "" // the next one is news again
+	case renewed:
+		p.complaint = ""
+		p.log.InfoContext(ctx, "certificate renewed", "chain", p.chainFile, "until", p.kept.Leaf.NotAfter)
+	}
+	return p.kept
 }
 
 // renew reads the files, and reports whether they hold another certificate than
 // before. What is wrong with what they hold it says once.
-func (k *keeper) renew() (renewed bool, err error) {
-	chain, err := os.ReadFile(k.chainFile)
+func (p *Proof) renew() (renewed bool, err error) {
+	chain, err := os.ReadFile(p.chainFile)
 	if err != nil {
 		return false, err
 	}
-	key, err := os.ReadFile(k.keyFile)
+	key, err := os.ReadFile(p.keyFile)
 	if err != nil {
 		return false, err
 	}
-	if bytes.Equal(chain, k.chain) && bytes.Equal(key, k.key) {
+	if bytes.Equal(chain, p.chain) && bytes.Equal(key, p.key) {
 		return false, nil
 	}
-	k.chain, k.key = chain, key
+	p.chain, p.key = chain, key
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
 		return false, err
 	}
-	k.kept = &pair
+	p.kept = &pair
 	return true, nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/VictoriaMetrics/metrics"
+
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 )
@@ -26,9 +28,9 @@ func listen(t *testing.T, authority *certificatetest.Authority) *listener {
 	t.Helper()
 	l := &listener{}
 	l.chain, l.key = authority.Certify(t)
-	config, err := certificate.Server(l.chain, l.key, slog.New(slog.NewTextHandler(&l.log, nil)))
+	proof, err := certificate.Server(l.chain, l.key, slog.New(slog.NewTextHandler(&l.log, nil)))
 	must(t, err)
-	opened, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	opened, err := tls.Listen("tcp", "127.0.0.1:0", proof.TLS())
 	must(t, err)
 	t.Cleanup(func() { _ = opened.Close() })
 	l.address = opened.Addr().String()
@@ -156,13 +158,39 @@ func TestFilesThatAreNone(t *testing.T) {
 			t.Errorf("%q are taken for a chain and its key", files)
 		}
 	}
-	if config, err := certificate.Server("", "", nil); config != nil || err != nil {
-		t.Errorf("without files: %v, %v; want plain HTTP", config, err)
+	if proof, err := certificate.Server("", "", nil); proof.TLS() != nil || err != nil {
+		t.Errorf("without files: %v, %v; want plain HTTP", proof, err)
 	}
 	for _, file := range []string{nothing, key, "/dev/null"} {
 		if _, err := certificate.Client(file); err == nil {
 			t.Errorf("%s is taken for authorities", file)
 		}
+	}
+}
+
+// The metrics tell when the certificate ends that is in the files now.
+func TestEndIsExposed(t *testing.T) {
+	t.Parallel()
+	authority := certificatetest.NewAuthority(t)
+	chain, key := authority.Certify(t)
+	proof, err := certificate.Server(chain, key, slog.New(slog.DiscardHandler))
+	must(t, err)
+	set := metrics.NewSet()
+	proof.Expose(set, "public")
+	for range 2 {
+		pair, err := tls.LoadX509KeyPair(chain, key)
+		must(t, err)
+		var out strings.Builder
+		set.WritePrometheus(&out)
+		want := fmt.Sprintf("veneer_certificate_end_seconds{listener=\"public\"} %d\n", pair.Leaf.NotAfter.Unix())
+		if out.String() != want {
+			t.Errorf("the metrics are %s; want %s", &out, want)
+		}
+		authority.Renew(t, chain, key)
+	}
+	var none *certificate.Proof
+	if none.Expose(set, "edges"); len(set.ListMetricNames()) != 1 {
+		t.Error("plain HTTP has a certificate")
 	}
 }
 

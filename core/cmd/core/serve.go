@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -95,7 +94,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	publicTLS, edgesTLS, err := certificates(config, log)
+	publicProof, edgesProof, err := certificates(config, log)
 	if err != nil {
 		return err
 	}
@@ -135,6 +134,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		purges.Expose(known)
 	}
 	outbox.Expose(known)
+	publicProof.Expose(known, "public")
+	edgesProof.Expose(known, "edges")
 	metrics.RegisterSet(known)
 	defer metrics.UnregisterSet(known, true)
 
@@ -143,14 +144,14 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
 	)
 	return serve.Run(ctx, log, health, config.Drain, endStreams,
-		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS, Peers: door.Peers()},
-		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesTLS},
+		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), TLS: publicProof.TLS(), Peers: door.Peers()},
+		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesProof.TLS()},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
 }
 
-// certificates returns what the two listeners speak TLS with, nil for one that does not.
-func certificates(config config, log *slog.Logger) (public, forEdges *tls.Config, err error) {
+// certificates returns how the two listeners prove who they are, nil for one that does not.
+func certificates(config config, log *slog.Logger) (public, forEdges *certificate.Proof, err error) {
 	if public, err = certificate.Server(config.TLSCert, config.TLSKey, log); err != nil {
 		return nil, nil, fmt.Errorf("%sTLS_CERT and %sTLS_KEY: %w", prefix, prefix, err)
 	}
