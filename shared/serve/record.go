@@ -111,8 +111,12 @@ func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
 	case status >= fasthttp.StatusInternalServerError:
 		level = slog.LevelWarn
 	}
+	identify := Identify
+	if status >= fasthttp.StatusInternalServerError {
+		identify = RequestID // for whoever asks why; caches keep no such answer
+	}
 	line := []slog.Attr{
-		slog.String("request_id", RequestID(rc)),
+		slog.String("request_id", identify(rc)),
 		slog.String("listener", d.Listener),
 		slog.String("method", string(rc.Method())),
 		slog.String("route", r.route.name),
