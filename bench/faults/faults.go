@@ -75,8 +75,9 @@ type expectation struct {
 	reads  bool // and reads
 }
 
-// Run starts a cluster and lets everything in it fail.
-func Run(tb testing.TB, options Options) []Row {
+// Run starts a cluster and lets everything in it fail, and tells what came of each fault
+// when that is over.
+func Run(tb testing.TB, options Options, tell func(Row)) {
 	tb.Helper()
 	began := time.Now()
 	options.Settings = map[string]string{"EDGE_SHEET_BYTES": "1048576"} // the least
@@ -84,14 +85,15 @@ func Run(tb testing.TB, options Options) []Row {
 	s.Cluster = cluster.Start(tb, options.Options)
 	s.say("the cluster runs after %.0f s", time.Since(began).Seconds())
 	s.populate()
-	var rows []Row
+	tried := 0
 	for _, f := range s.faults() {
 		if options.Only != "" && options.Only != f.name {
 			continue
 		}
-		rows = append(rows, *s.try(f))
+		tell(*s.try(f))
+		tried++
 	}
-	if len(rows) == 0 {
+	if tried == 0 {
 		tb.Fatalf("there is no fault %q", options.Only)
 	}
 	// What a later fault took of an earlier one's is found now.
@@ -99,7 +101,7 @@ func Run(tb testing.TB, options Options) []Row {
 	s.compare(s.ledger.since(0))
 	s.say("in the end: acknowledged %d, lost %d, unlike %d", s.row.Acknowledged, s.row.Lost, s.row.Unlike)
 	s.say("all of it took %.0f s", time.Since(began).Seconds())
-	return append(rows, *s.row)
+	tell(*s.row)
 }
 
 func (s *stage) say(format string, values ...any) {

@@ -64,3 +64,15 @@ func TestRowTellsWhatWasMissed(t *testing.T) {
 		}
 	}
 }
+
+// A fault that could not be tried has met no goals.
+func TestTableTellsWhatWasNotTried(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	if err := WriteTable(&table, []Row{{Fault: "disk full", Means: "a disk is filled", Untried: "it takes root"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := table.String(); !strings.Contains(got, "| disk full |") || !strings.Contains(got, "| **not tried**: it takes root |") || strings.Contains(got, "met |") || strings.Contains(got, "is filled") {
+		t.Errorf("the table:\n%s", got)
+	}
+}

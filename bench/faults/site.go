@@ -21,12 +21,12 @@ const createSmall = `CREATE DATABASE small`
 // not what the row tells of.
 func (s *stage) diskFull() {
 	if os.Geteuid() != 0 {
-		s.note("not tried, since a disk of its own takes root")
+		s.row.Untried = "a disk of its own takes root"
 		return
 	}
 	disk := s.Directory(s, "textures.disk")
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m,mode=755"); err != nil {
-		s.note("not tried, since nothing can be mounted: %v", err)
+		s.row.Untried = fmt.Sprintf("nothing can be mounted: %v", err)
 		return
 	}
 	s.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
@@ -115,7 +115,7 @@ func (s *stage) diskFull() {
 // work where.
 func (s *stage) clockWrong() {
 	if s.WrongClock == "" {
-		s.note("not tried, since there is no core whose clock can be wrong")
+		s.row.Untried = "there is no core whose clock can be wrong"
 		return
 	}
 	wrong, right := s.Cores[0], s.Cores[1]

@@ -14,6 +14,7 @@ type traffic struct{ Hits, Drawn, Reads, Writes *tally }
 // Row is what came of a fault.
 type Row struct {
 	Fault, Means               string
+	Untried                    string // why it could not be tried; empty if it was
 	Took                       time.Duration
 	Detected                   time.Duration // until another primary was chosen; 0 without a fail-over
 	Acknowledged, Lost, Unlike int
@@ -83,6 +84,10 @@ func WriteTable(out io.Writer, rows []Row) error {
 	line(head...)
 	line(slices.Repeat([]string{"---"}, len(head))...)
 	for _, r := range rows {
+		if r.Untried != "" {
+			line(append([]string{r.Fault}, append(slices.Repeat([]string{""}, len(head)-2), "**not tried**: "+r.Untried)...)...)
+			continue
+		}
 		t, detected, goals := r.shown(), "", "met"
 		if r.Detected > 0 {
 			detected = fmt.Sprintf("%.1f s", r.Detected.Seconds())
@@ -99,7 +104,7 @@ func WriteTable(out io.Writer, rows []Row) error {
 	}
 	fmt.Fprint(&b, "\nWhat was done, and for how long there was load:\n\n")
 	for _, r := range rows {
-		if r.Means == "" {
+		if r.Means == "" || r.Untried != "" {
 			continue
 		}
 		fmt.Fprintf(&b, "- %s: %s; %.0f s.\n", r.Fault, r.Means, r.Took.Seconds())

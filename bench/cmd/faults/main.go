@@ -60,19 +60,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	began := time.Now()
 	var rows []faults.Row
-	if err := system.Main(ctx, func(tb testing.TB) {
+	failed := system.Main(ctx, func(tb testing.TB) {
 		tb.Helper()
-		rows = faults.Run(tb, options)
-	}); err != nil {
-		return err
+		faults.Run(tb, options, func(row faults.Row) { rows = append(rows, row) })
+	})
+	if len(rows) == 0 {
+		return failed
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "`make faults` at commit %s, %s, on %s. All of it took %.0f s.\n\n", *commit, began.UTC().Format("2006-01-02 15:04 UTC"), machine, time.Since(began).Seconds())
 	if err := faults.WriteTable(&table, rows); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "\n%s", &table); err != nil {
-		return err
+	if _, err := fmt.Fprintf(out, "\n%s", &table); err != nil || failed != nil {
+		return errors.Join(failed, err)
 	}
 	if *report == "" || options.Only != "" || options.Quick || options.Direct {
 		return nil
