@@ -64,7 +64,7 @@ func wantNothingPlain(t *testing.T, postgres *system.Postgres) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	authority, stranger := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t)
-	files := system.NewMinIO(t, authority)
+	files := system.NewMinIO(t, authority).Config
 	postgres := system.NewPostgres(t)
 	chain, key := authority.Certify(t)
 	postgres.Secure(t, chain, key)

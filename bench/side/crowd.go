@@ -19,7 +19,7 @@ import (
 // sizes, as WebP and as PNG. That makes two million.
 const (
 	crowdSkins      = 15_625
-	crowdSkinsQuick = 40
+	crowdSkinsQuick = 28
 	crowdSizes      = 32
 	crowdViews      = 4 * crowdSizes
 

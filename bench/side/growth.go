@@ -45,6 +45,7 @@ var growthLists = []string{
 // players in PostgreSQL as the sizes say: look-ups of edges, lists, reads and writes, and
 // how long it takes until an edge hears of a change; and how large everything is. The
 // rows are copied in, with the indexes made afterwards. Each site goes before the next.
+// With an error come the steps before it.
 func (s *stage) growth(ctx context.Context) (*report.Sweep, error) {
 	sweep := &report.Sweep{
 		Name: "growth", Grows: "textures and players",
@@ -54,7 +55,7 @@ func (s *stage) growth(ctx context.Context) (*report.Sweep, error) {
 	s.tell("CORE_LIMIT_REQUESTS", 0)
 	for i, n := range s.Sizes {
 		if n < growthPeople {
-			return nil, fmt.Errorf("a site of %d is too small for %d players who are signed in", n, growthPeople)
+			return sweep, fmt.Errorf("a site of %d is too small for %d players who are signed in", n, growthPeople)
 		}
 		fmt.Fprintf(s.Out, "==> growth, %d textures and players … ", n)
 		began := time.Now()
@@ -66,7 +67,7 @@ func (s *stage) growth(ctx context.Context) (*report.Sweep, error) {
 			}
 			figures = s.grown(tb, n)
 		}); err != nil {
-			return nil, fmt.Errorf("%d textures and players: %w", n, err)
+			return sweep, fmt.Errorf("%d textures and players: %w", n, err)
 		}
 		sweep.Steps = append(sweep.Steps, report.Step{At: float64(n), Figures: figures})
 		fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
@@ -422,6 +423,9 @@ func (g *grownSite) lag(tb testing.TB, people []system.Person, duration time.Dur
 		})
 	}
 	all.Wait()
+	if len(lags) == 0 {
+		tb.Fatal("no change was heard of")
+	}
 	slices.Sort(lags)
 	return lags
 }

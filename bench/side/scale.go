@@ -2,9 +2,12 @@ package side
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"testing"
 
 	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/system"
 )
 
 // ScaleParts are what Scale measures, each by its name.
@@ -13,55 +16,74 @@ var ScaleParts = []string{"mixed", "edges", "cache", "growth"}
 // Scale measures what becomes of the figures as all grows: more views than a cache holds,
 // more edges, larger caches, more textures and players. It says what one of each thing
 // takes, too, for a plan of many. The date, the commit and the machine are the caller's
-// to tell.
+// to tell. With an error comes what was measured before it, which may have taken hours,
+// or nil if that is nothing.
 func Scale(ctx context.Context, options Options) (*report.Run, error) {
 	s, err := openStage(options)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	result := &report.Run{Of: "scale", Quick: options.Quick}
 	if !s.wants(ScaleParts...) {
 		return nil, fmt.Errorf("there is no scenario %q", options.Only)
 	}
+	result := &report.Run{Of: "scale", Quick: options.Quick}
+	err = s.scale(ctx, result)
+	if len(result.Scenarios)+len(result.Sweeps) == 0 {
+		return nil, err
+	}
+	var more error
+	result.Programs, more = s.programs(ctx)
+	result.Settings = s.settings
+	return result, errors.Join(err, more)
+}
+
+// scale measures the parts that are wanted, one after the other.
+func (s *stage) scale(ctx context.Context, result *report.Run) error {
 	if s.wants("mixed") {
 		measured, err := s.run(ctx, mixedScenario())
 		if err != nil {
-			return nil, fmt.Errorf("mixed: %w", err)
+			return fmt.Errorf("mixed: %w", err)
 		}
 		result.Scenarios = append(result.Scenarios, *measured)
 	}
 	if s.wants("edges") {
 		sweep, costs, err := s.edges(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("edges: %w", err)
+			return fmt.Errorf("edges: %w", err)
 		}
 		result.Sweeps, result.Costs = append(result.Sweeps, *sweep), costs
 	}
 	if s.crowd != nil {
 		costs, err := s.memoryCosts(ctx, s.crowd)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		result.Costs = append(result.Costs, costs...)
+		if err := system.Main(ctx, func(tb testing.TB) {
+			tb.Helper()
+			result.Costs = append(result.Costs, s.storeCosts(tb, s.crowd)...)
+		}); err != nil {
+			return fmt.Errorf("costs of files: %w", err)
+		}
 	}
 	if s.wants("cache") {
 		sweep, err := s.caches(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("cache: %w", err)
+			return fmt.Errorf("cache: %w", err)
 		}
 		result.Sweeps = append(result.Sweeps, *sweep)
 	}
 	if s.wants("growth") {
 		sweep, err := s.growth(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("growth: %w", err)
+		if len(sweep.Steps) > 0 {
+			result.Sweeps = append(result.Sweeps, *sweep)
 		}
-		result.Sweeps = append(result.Sweeps, *sweep)
+		if err != nil {
+			return fmt.Errorf("growth: %w", err)
+		}
 	}
-	result.Programs, err = s.programs(ctx)
-	result.Settings = s.settings
-	return result, err
+	return nil
 }
 
 // wants tells whether one of the parts is wanted.

@@ -56,7 +56,10 @@ func TestEdges(t *testing.T) {
 	for _, cost := range run.Costs {
 		costs[cost.Name+", "+cost.How] = report.Summarize(cost.Rounds).Median
 	}
-	for _, name := range []string{"hit: edge, asked directly", "hit: haproxy, behind haproxy", "304: on the wire, behind haproxy", "new picture: edge, behind haproxy"} {
+	for _, name := range []string{
+		"hit: edge, asked directly", "hit: haproxy, behind haproxy", "304: on the wire, behind haproxy", "new picture: edge, behind haproxy",
+		"texture's file: fetched from MinIO, a MinIO of one node, over TLS", "texture's file: on MinIO's disk, a MinIO of one node, over TLS",
+	} {
 		if costs[name] <= 0 {
 			t.Errorf("%s is not among %v", name, costs)
 		}

@@ -16,10 +16,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects"
 )
 
+// MinIO is a running one of a test's own, and a place in it that is not there yet.
+type MinIO struct {
+	objects.Config
+
+	Data string // the directory that it keeps all in
+	PID  int
+}
+
 // NewMinIO starts a MinIO of a test's own that speaks TLS, with a certificate of an
-// authority, and returns a place in it that is not there yet. It goes when the test ends.
-// Where TEST_MINIO_BIN names no MinIO the test is skipped, but not where CI is set.
-func NewMinIO(tb testing.TB, authority *certificatetest.Authority) objects.Config {
+// authority. It goes when the test ends. Where TEST_MINIO_BIN names no MinIO the test is
+// skipped, but not where CI is set.
+func NewMinIO(tb testing.TB, authority *certificatetest.Authority) MinIO {
 	tb.Helper()
 	binary := os.Getenv("TEST_MINIO_BIN")
 	if binary == "" {
@@ -39,10 +47,10 @@ func NewMinIO(tb testing.TB, authority *certificatetest.Authority) objects.Confi
 		URL: "s3://textures", AccessKey: "only-for-tests", SecretKey: "only-for-tests-on-loopback",
 		CA: authority.File, Region: "us-east-1", Timeout: patience,
 	}
-	address := FreeAddress(tb)
+	address, data := FreeAddress(tb), filepath.Join(home, "data")
 	config.Endpoint = "https://" + address
 	output := &bytes.Buffer{}
-	server := exec.Command(binary, "server", "--address", address, "--certs-dir", certificates, filepath.Join(home, "data")) //nolint:noctx // ends in the clean-up
+	server := exec.Command(binary, "server", "--address", address, "--certs-dir", certificates, data) //nolint:noctx // ends in the clean-up
 	server.Env = []string{"HOME=" + home, "MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_ROOT_USER=" + config.AccessKey, "MINIO_ROOT_PASSWORD=" + config.SecretKey}
 	server.Stdout, server.Stderr = output, output
 	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -75,7 +83,7 @@ func NewMinIO(tb testing.TB, authority *certificatetest.Authority) objects.Confi
 		if err == nil {
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
-				return config
+				return MinIO{Config: config, Data: data, PID: server.Process.Pid}
 			}
 		}
 		select {

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	var r *report.Run
-	if err := system.Main(ctx, func(tb testing.TB) {
+	failed := system.Main(ctx, func(tb testing.TB) {
 		tb.Helper()
 		options.TB = tb
 		var err error
@@ -89,14 +89,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			tb.Fatal(err)
 		}
-	}); err != nil {
-		return err
+	})
+	if r == nil {
+		return failed
 	}
 	r.Date, r.Commit, r.Machine = began.UTC(), *commit, machine
 	folder, err := r.Write(*results)
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	fmt.Fprintf(out, "\n%s in %.0f s\n\n", folder, time.Since(began).Seconds())
-	return r.WriteTable(out)
+	return errors.Join(failed, r.WriteTable(out))
 }

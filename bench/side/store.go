@@ -1,0 +1,122 @@
+package side
+
+import (
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/bench/town"
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+const (
+	storedFiles = 2000
+	storeAsks   = 16 // files that are asked for at a time
+	storeEach   = 2 * time.Second
+	storeRounds = 6
+)
+
+// storeCosts tells what the files of a crowd's textures take of a MinIO of one node, which
+// has all processors beside who asks it.
+func (s *stage) storeCosts(tb testing.TB, c *crowd) []report.Cost {
+	tb.Helper()
+	server := system.NewMinIO(tb, certificatetest.NewAuthority(tb))
+	from, to := openStore(tb, objects.Config{URL: "file://" + town.Textures(s.place), Timeout: time.Minute}), openStore(tb, server.Config)
+	if err := to.Prepare(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	hashes := c.Skins()
+	hashes = hashes[:min(len(hashes), storedFiles)]
+	before := allocated(tb, server.Data)
+	each(tb, hashes, func(hash skin.Hash) error {
+		file, err := from.Get(tb.Context(), hash)
+		if err != nil {
+			return err
+		}
+		return to.Put(tb.Context(), hash, file)
+	})
+	stored := (allocated(tb, server.Data) - before) / float64(len(hashes))
+
+	var took []float64
+	rounds := storeRounds
+	if s.Quick {
+		rounds = 1
+	}
+	for range rounds {
+		files, cpu := 0, system.CPU(tb, server.PID)
+		for began := time.Now(); time.Since(began) < s.each(storeEach); files += len(hashes) {
+			each(tb, hashes, func(hash skin.Hash) error {
+				_, err := to.Get(tb.Context(), hash)
+				return err
+			})
+		}
+		took = append(took, float64((system.CPU(tb, server.PID)-cpu).Microseconds())/float64(files))
+	}
+	const how = "a MinIO of one node, over TLS"
+	return []report.Cost{
+		{Figure: report.Figure{Name: "texture's file: fetched from MinIO", Unit: "µs", Rounds: took}, How: how},
+		{Figure: report.Figure{Name: "texture's file: on MinIO's disk", Unit: "bytes", Rounds: []float64{stored}}, How: how},
+	}
+}
+
+func openStore(tb testing.TB, config objects.Config) *objects.Store {
+	tb.Helper()
+	store, err := objects.New(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return store
+}
+
+// each does something with all hashes, several at a time.
+func each(tb testing.TB, hashes []skin.Hash, do func(skin.Hash) error) {
+	tb.Helper()
+	next := make(chan skin.Hash)
+	var all sync.WaitGroup
+	for range storeAsks {
+		all.Go(func() {
+			for hash := range next {
+				if err := do(hash); err != nil {
+					tb.Errorf("%s: %v", hash, err)
+				}
+			}
+		})
+	}
+	for _, hash := range hashes {
+		next <- hash
+	}
+	close(next)
+	all.Wait()
+	if tb.Failed() {
+		tb.FailNow()
+	}
+}
+
+// allocated returns how many bytes of the disk a directory takes, in whole blocks.
+func allocated(tb testing.TB, directory string) (bytes float64) {
+	tb.Helper()
+	if err := filepath.WalkDir(directory, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			const block = 512
+			bytes += float64(stat.Blocks * block)
+		}
+		return nil
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	return bytes
+}
