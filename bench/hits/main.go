@@ -40,8 +40,8 @@ func run(args []string, out io.Writer) error {
 	}
 	flags := flag.NewFlagSet("hits", flag.ExitOnError)
 	binary := flags.String("edge", ".dev/bin/edge", "path of the edge's program")
-	rounds := flags.Int("rounds", 30, "how many rounds there are, each with every server")
-	seconds := flags.Float64("seconds", 1, "how long a server is measured in a round")
+	rounds := flags.Int("rounds", 300, "how many rounds there are, each with every server")
+	seconds := flags.Float64("seconds", 0.1, "how long a server is measured in a round; in a short one all have the same share of what else the machine does")
 	urls := flags.Int("urls", 100_000, "how many addresses are asked for")
 	if err := flags.Parse(args); err != nil {
 		return err
