@@ -31,8 +31,9 @@ const (
 	growthEach     = 10   // textures and players for every other user
 	growthRate     = 200  // changes a second
 	growthDuration = 10 * time.Second
-	growthLook     = time.Second // how long one list is asked for, again and again
-	growthBatch    = 64          // keys of a large question
+	growthLook     = time.Second     // how long one list is asked for, again and again
+	growthBatch    = 64              // keys of a large question
+	growthStart    = 2 * time.Minute // longer than core takes to read what lists are made of
 )
 
 // growthLists are the lists that are asked for, of a hundred textures each.
@@ -117,9 +118,16 @@ func (s *stage) grown(tb testing.TB, n int) (figures []report.Figure) {
 	core.Start(tb)
 	public, edges := core.Address(tb, "public"), core.Address(tb, "edges")
 	began := time.Now()
-	// It is answered as soon as core has read what lists are made of.
-	if status, body, err := fasthttp.Get(nil, "http://"+public+"/api/textures"); err != nil || status != fasthttp.StatusOK {
-		tb.Fatalf("the first list: %d %s, %v", status, body, err)
+	// It is answered as soon as core has read what lists are made of. Whoever asks is
+	// refused when that takes longer than an answer may.
+	for {
+		status, body, err := fasthttp.Get(nil, "http://"+public+"/api/textures")
+		if err == nil && status == fasthttp.StatusOK {
+			break
+		}
+		if err != nil || status != fasthttp.StatusServiceUnavailable || time.Since(began) > growthStart {
+			tb.Fatalf("the first list: %d %s, %v", status, body, err)
+		}
 	}
 	tell("first list after the start", "s", time.Since(began).Seconds())
 
