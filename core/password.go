@@ -65,7 +65,6 @@ var verifiers = []struct {
 type Passwords struct {
 	slots   chan struct{} // a token is a hash being computed
 	waiting chan struct{} // a token is a caller's place, computing or waiting
-	decoy   string
 }
 
 // waitingPerSlot is how many callers may wait for each processor: about a
@@ -78,7 +77,6 @@ func NewPasswords() *Passwords {
 	return &Passwords{
 		slots:   make(chan struct{}, slots),
 		waiting: make(chan struct{}, slots*(1+waitingPerSlot)),
-		decoy:   encodeArgon2id("", make([]byte, argonSalt)),
 	}
 }
 
@@ -151,7 +149,7 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 		}
 	}
 	if !ok {
-		_, err = verifyArgon2id(p.decoy, password)
+		_, err = verifyArgon2id(decoy, password)
 		return false, "", err
 	}
 	if strings.HasPrefix(hash, "$2") && len(password) > bcryptBytes {
@@ -166,8 +164,14 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 // argonPrefix begins the hashes of the present scheme and cost.
 var argonPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argonVersion, argonMemory, argonPasses, argonLanes)
 
+// decoy is the hash of nobody's password, and takes as long to verify as any other.
+var decoy = formatArgon2id(make([]byte, argonSalt), make([]byte, argonKey))
+
 func encodeArgon2id(password string, salt []byte) string {
-	key := argon2.IDKey([]byte(password), salt, argonPasses, argonMemory, argonLanes, argonKey)
+	return formatArgon2id(salt, argon2.IDKey([]byte(password), salt, argonPasses, argonMemory, argonLanes, argonKey))
+}
+
+func formatArgon2id(salt, key []byte) string {
 	return argonPrefix + base64.RawStdEncoding.EncodeToString(salt) + "$" + base64.RawStdEncoding.EncodeToString(key)
 }
 
