@@ -143,8 +143,8 @@ func (c *Curve) fastest() (p Point, ok bool) {
 }
 
 // writeRows writes rows of a table, the first of them its head, in columns of even
-// width. The last column may be wide and ends as it will. Each column is aligned to
-// its left (l) or right (r).
+// width. The last column may be wide, and ends as it will if it is aligned to its
+// left. Each column is aligned to its left (l) or right (r).
 func writeRows(b *bytes.Buffer, rows [][]string, align string) {
 	widths := make([]int, len(align))
 	for _, row := range rows {
@@ -154,7 +154,9 @@ func writeRows(b *bytes.Buffer, rows [][]string, align string) {
 		}
 	}
 	last := len(align) - 1
-	widths[last] = utf8.RuneCountInString(rows[0][last])
+	if align[last] == 'l' {
+		widths[last] = utf8.RuneCountInString(rows[0][last])
+	}
 	for n, row := range rows {
 		for i, cell := range row {
 			space := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
