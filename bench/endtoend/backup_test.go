@@ -257,6 +257,9 @@ func restore(t *testing.T, k kept) {
 	}
 }
 
+// selectNumbered selects the revision of the last change, once all have theirs.
+const selectNumbered = `SELECT revision::text FROM feed WHERE NOT EXISTS (SELECT FROM changes WHERE revision IS NULL)`
+
 // A snapshot of the disk is like the server that was copied. Edges show what it holds
 // even if they come back only after it has gone further than the server had.
 func TestRestoreOfASnapshot(t *testing.T) {
@@ -311,9 +314,13 @@ func TestRestoreOfASnapshot(t *testing.T) {
 		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Later_", n)})
 	}
 	var head string
-	if err := postgrestest.Conn(t, postgres.URL(postgres.Address)).QueryRow(t.Context(), "SELECT revision::text FROM feed").Scan(&head); err != nil {
-		t.Fatal(err)
-	}
+	conn := postgrestest.Conn(t, postgres.URL(postgres.Address))
+	eventually(t, "all changes are numbered", func() string {
+		if err := conn.QueryRow(t.Context(), selectNumbered).Scan(&head); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	edge.Resume(t)
 	// Whoever asks while it is not connected yet has it ask core again.
 	eventually(t, "the edge has heard of all", func() string {
