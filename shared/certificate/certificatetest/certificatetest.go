@@ -22,6 +22,7 @@ type Authority struct {
 
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
+	made        int // certificates, each of which ends a minute after the one before
 }
 
 // NewAuthority makes an authority that nobody knows.
@@ -74,6 +75,8 @@ func make509(tb testing.TB, template *x509.Certificate, by *Authority) ([]byte, 
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := template, key
 	if by != nil {
+		by.made++
+		template.NotAfter = template.NotAfter.Add(time.Duration(by.made) * time.Minute)
 		parent, signer = by.certificate, by.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
