@@ -3,10 +3,11 @@ package side
 import (
 	"io/fs"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/system"
@@ -78,24 +79,13 @@ func openStore(tb testing.TB, config objects.Config) *objects.Store {
 // each does something with all hashes, several at a time.
 func each(tb testing.TB, hashes []skin.Hash, do func(skin.Hash) error) {
 	tb.Helper()
-	next := make(chan skin.Hash)
-	var all sync.WaitGroup
-	for range storeAsks {
-		all.Go(func() {
-			for hash := range next {
-				if err := do(hash); err != nil {
-					tb.Errorf("%s: %v", hash, err)
-				}
-			}
-		})
-	}
+	var all errgroup.Group
+	all.SetLimit(storeAsks)
 	for _, hash := range hashes {
-		next <- hash
+		all.Go(func() error { return do(hash) })
 	}
-	close(next)
-	all.Wait()
-	if tb.Failed() {
-		tb.FailNow()
+	if err := all.Wait(); err != nil {
+		tb.Fatal(err)
 	}
 }
 
