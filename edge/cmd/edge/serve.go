@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -68,12 +65,12 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	}
 	defer renderer.Close()
 	slots := config.Pictures.Slots()
-	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewFiles(files), renderer, paint.Default())
+	room := newRoom(renderer)
+	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewFiles(files), room, paint.Default())
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
-	makeRoom(slots, i.Environ)
 	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(door, pictures, config.API)
 	if err != nil {
@@ -92,6 +89,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	defer background.Wait()
 	touch, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
+	background.Go(func() { room.keep(touch, slots, i.Environ) })
 	background.Go(func() { core.Answer(touch) })
 	background.Go(func() { core.Follow(touch, mappings) })
 
@@ -105,15 +103,4 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), Shortcut: public.Shortcut()},
 		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
 	)
-}
-
-// makeRoom has Go run as many goroutines more at a time as there are slots. It lets a
-// goroutine run for 10 ms before it looks after others, which for whoever asks for a
-// picture in memory would be an age; the kernel gives their threads precedence over
-// those of slots at once. Operators who set GOMAXPROCS know what they want.
-func makeRoom(slots int, environ []string) {
-	isSet := func(setting string) bool { return strings.HasPrefix(setting, "GOMAXPROCS=") }
-	if !slices.ContainsFunc(environ, isSet) {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + slots)
-	}
 }
