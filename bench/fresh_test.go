@@ -1,12 +1,8 @@
 package bench_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/png"
-	"mime/multipart"
 	"slices"
 	"sync"
 	"testing"
@@ -18,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -130,7 +127,7 @@ func openFreshStage(b *testing.B) *freshStage {
 	s.people = first.SignIn(b, freshPlayers)
 	artist := &account{api: "http://" + s.apis[0].Addr, token: s.people[0].Bearer}
 	for i := range s.tids {
-		s.tids[i] = artist.call(b, "POST", "/api/textures", formType, upload(b, paint.Noise(uint64(i), 64, 64).Pix)).TID
+		s.tids[i] = artist.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, paint.Noise(uint64(i), 64, 64))).TID
 	}
 	uids := make([]int64, len(s.people))
 	for i, p := range s.people {
@@ -253,33 +250,4 @@ func (a *account) call(b *testing.B, method, path, contentType string, body []by
 		b.Fatalf("%s %s: %d %s, %v", method, path, response.StatusCode(), response.Body(), err)
 	}
 	return data
-}
-
-// formType is the content type of what upload returns.
-const formType = "multipart/form-data; boundary=bench"
-
-// upload returns the body of an upload of a 64×64 sheet.
-func upload(b *testing.B, pix []byte) []byte {
-	b.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	err := form.SetBoundary("bench")
-	for _, field := range [][2]string{{"name", "bench"}, {"type", "steve"}} {
-		if err == nil {
-			err = form.WriteField(field[0], field[1])
-		}
-	}
-	if err == nil {
-		file, create := form.CreateFormFile("file", "skin.png")
-		if err = create; err == nil {
-			err = png.Encode(file, &image.NRGBA{Pix: pix, Stride: 4 * 64, Rect: image.Rect(0, 0, 64, 64)})
-		}
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	return body.Bytes()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -46,8 +47,8 @@ func BenchmarkPurge(b *testing.B) {
 		[]byte("email=ann@example.com&password=correct+horse&nickname=Ann&player_name=Ann")).Token
 	<-posted
 	skins := [2]string{}
-	for i, sheet := range [][]byte{upload(b, paint.Marker(64, 64).Pix), upload(b, paint.Noise(1, 64, 64).Pix)} {
-		skins[i] = fmt.Sprintf("skin=%d", ann.call(b, "POST", "/api/textures", formType, sheet).TID)
+	for i, sheet := range []skin.Sheet{paint.Marker(64, 64), paint.Noise(1, 64, 64)} {
+		skins[i] = fmt.Sprintf("skin=%d", ann.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, sheet)).TID)
 	}
 
 	delays := make([]time.Duration, 0, b.N)

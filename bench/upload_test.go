@@ -4,9 +4,7 @@ package bench_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
-	"mime/multipart"
 	"net"
 	"slices"
 	"sync"
@@ -84,20 +82,12 @@ type uploads struct {
 // upload is whole.
 func (u uploads) send(t *testing.T, file skintest.File) {
 	t.Helper()
-	var form bytes.Buffer
-	w := multipart.NewWriter(&form)
-	for name, value := range map[string]string{"name": "N", "type": file.As, "public": "false"} {
-		_ = w.WriteField(name, value) // a buffer takes everything
-	}
-	part, _ := w.CreateFormFile("file", "texture.png")
-	_, _ = part.Write(file.Data)
-	_ = w.Close()
-
+	form := system.UploadForm("N", file.As, file.Data)
 	var begun, ended sync.WaitGroup
 	begun.Add(len(u.people))
 	for _, person := range u.people {
 		ended.Go(func() {
-			status, body, err := u.exchange(person, w.FormDataContentType(), form.Bytes(), begun.Done, begun.Wait)
+			status, body, err := u.exchange(person, form, begun.Done, begun.Wait)
 			want := []int{fasthttp.StatusUnprocessableEntity}
 			if file.Refusal == "" {
 				want = []int{fasthttp.StatusOK, fasthttp.StatusConflict} // of the same pixels there are several files
@@ -111,7 +101,7 @@ func (u uploads) send(t *testing.T, file skintest.File) {
 }
 
 // exchange sends a form, the last byte of it once everybody has begun.
-func (u uploads) exchange(person system.Person, kind string, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
+func (u uploads) exchange(person system.Person, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
 	begin := sync.OnceFunc(begun)
 	defer begin() // nobody waits for who has failed
 	conn, err := net.Dial("tcp", u.address)
@@ -120,7 +110,7 @@ func (u uploads) exchange(person system.Person, kind string, form []byte, begun,
 	}
 	defer func() { _ = conn.Close() }()
 	header := fmt.Sprintf("POST /api/textures HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
-		person.Bearer, kind, len(form))
+		person.Bearer, system.UploadType, len(form))
 	last := len(form) - 1
 	if _, err := conn.Write(slices.Concat([]byte(header), form[:last])); err != nil {
 		return 0, nil, err

@@ -1,12 +1,9 @@
 package edge
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -38,9 +35,7 @@ func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	}
 	sheet := skin.NewSheet(64, 64)
 	copy(sheet.Pix, hash[:])
-	var file bytes.Buffer
-	err := png.Encode(&file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * 64, Rect: image.Rect(0, 0, 64, 64)})
-	return file.Bytes(), err
+	return sheet.PNG()
 }
 
 func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {

@@ -206,8 +206,8 @@ func (s *stage) populate(t *testing.T) []*writer {
 	transport := &http.Transport{MaxIdleConnsPerHost: writers}
 	patient := &http.Client{Timeout: patience, Transport: transport}
 	upload := func(sheet skin.Sheet, model skin.Type) int64 {
-		contentType, body := uploadBody(t, sheet, model)
-		tid, status, err := call(t.Context(), patient, "POST", s.apis[0]+"/api/textures", all[0].Bearer, contentType, body)
+		form := system.SheetForm("chaos", model, sheet)
+		tid, status, err := call(t.Context(), patient, "POST", s.apis[0]+"/api/textures", all[0].Bearer, system.UploadType, form)
 		if err != nil || status != http.StatusOK {
 			t.Errorf("upload: %d, %v", status, err)
 		}

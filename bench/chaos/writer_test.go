@@ -6,11 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
 	"io"
 	"math/rand/v2"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"strconv"
@@ -19,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -143,9 +141,8 @@ func (w *writer) commit(ctx context.Context, p *person, method, path, form strin
 // upload adds a texture, which visitors may have missed before. What its picture
 // looks like is compared in the end.
 func (w *writer) upload(ctx context.Context, p *person) bool {
-	contentType, body := uploadBody(w.t, paint.Noise(w.noise.Add(1), 64, 64), skin.Steve)
-	committed := w.send(ctx, p.bearer, "POST", "/api/textures", contentType, body)
-	return committed
+	form := system.SheetForm("chaos", skin.Steve, paint.Noise(w.noise.Add(1), 64, 64))
+	return w.send(ctx, p.bearer, "POST", "/api/textures", system.UploadType, form)
 }
 
 // api returns the base URL of the core that is asked.
@@ -222,29 +219,6 @@ func call(ctx context.Context, client *http.Client, method, address, bearer, con
 		}
 	}
 	return answer.Data.TID, response.StatusCode, nil
-}
-
-// uploadBody returns the form of an upload, and its content type.
-func uploadBody(t *testing.T, sheet skin.Sheet, model skin.Type) (string, []byte) {
-	t.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	file, err := form.CreateFormFile("file", "skin.png")
-	if err == nil {
-		err = png.Encode(file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)})
-	}
-	for _, field := range [][2]string{{"name", "chaos"}, {"type", model.String()}} {
-		if err == nil {
-			err = form.WriteField(field[0], field[1])
-		}
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return form.FormDataContentType(), body.Bytes()
 }
 
 // playerPath is before the name in the address of a player's picture.

@@ -9,7 +9,6 @@ import (
 	"image/color"
 	"image/png"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"strings"
 	"testing"
@@ -101,33 +100,15 @@ func (c *client) call(t *testing.T, method, path string, body map[string]any) an
 	return a
 }
 
-// uploadBody returns the multipart body of an upload and its content type.
-func uploadBody(t *testing.T, name string, sheet *image.NRGBA) (string, io.Reader) {
-	t.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	file, err := form.CreateFormFile("file", name+".png")
-	if err == nil {
-		err = png.Encode(file, sheet)
-	}
-	for field, value := range map[string]string{"name": name, "type": "steve"} {
-		if err == nil {
-			err = form.WriteField(field, value)
-		}
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return form.FormDataContentType(), &body
+// uploadForm returns the form of an upload.
+func uploadForm(name string, sheet *image.NRGBA) io.Reader {
+	size := sheet.Rect.Size()
+	return bytes.NewReader(system.SheetForm(name, skin.Steve, skin.Sheet{Width: size.X, Height: size.Y, Pix: sheet.Pix}))
 }
 
 func (c *client) upload(t *testing.T, name string, sheet *image.NRGBA) answer {
 	t.Helper()
-	contentType, body := uploadBody(t, name, sheet)
-	a, err := c.send(t, http.MethodPost, "/api/textures", contentType, body)
+	a, err := c.send(t, http.MethodPost, "/api/textures", system.UploadType, uploadForm(name, sheet))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,8 +273,7 @@ func (a *acknowledged) write(t *testing.T, c *client, life int, told chan<- stru
 	for i := 0; ; i++ {
 		sheet := drawSheet(uint8(life))
 		sheet.SetNRGBA(0, 0, color.NRGBA{R: uint8(i), G: uint8(i >> 8), A: 255})
-		contentType, body := uploadBody(t, fmt.Sprintf("skin %d %d", life, i), sheet)
-		uploaded, err := c.send(t, http.MethodPost, "/api/textures", contentType, body)
+		uploaded, err := c.send(t, http.MethodPost, "/api/textures", system.UploadType, uploadForm(fmt.Sprintf("skin %d %d", life, i), sheet))
 		if err != nil {
 			return
 		}

@@ -5,10 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/png"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -119,8 +116,7 @@ func (p *person) next() (method, path, contentType string, body []byte) {
 	case added:
 		return http.MethodPost, "/api/players", form, fields("name", p.names()[0])
 	case uploaded:
-		contentType, body = upload(paint.Noise(uint64(p.User), 64, 64))
-		return http.MethodPost, "/api/textures", contentType, body
+		return http.MethodPost, "/api/textures", system.UploadType, system.SheetForm("own", skin.Steve, paint.Noise(uint64(p.User), 64, 64))
 	case dressed:
 		return http.MethodPut, player + "/textures", form, fields("skin", fmt.Sprint(p.tid))
 	case collected:
@@ -132,18 +128,6 @@ func (p *person) next() (method, path, contentType string, body []byte) {
 	default:
 		return http.MethodPost, "/api/auth/logout", form, nil
 	}
-}
-
-// upload returns the form of an upload, and its content type.
-func upload(sheet skin.Sheet) (contentType string, content []byte) {
-	var body bytes.Buffer
-	parts := multipart.NewWriter(&body) // in memory nothing fails
-	file, _ := parts.CreateFormFile("file", "skin.png")
-	_ = png.Encode(file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)})
-	_ = parts.WriteField("name", "own")
-	_ = parts.WriteField("type", skin.Steve.String())
-	_ = parts.Close()
-	return parts.FormDataContentType(), body.Bytes()
 }
 
 // ledger is what was acknowledged to whom.

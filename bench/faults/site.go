@@ -11,6 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -71,8 +72,8 @@ func (s *stage) diskFull() {
 		return nil
 	}
 	round := func(n int) {
-		contentType, body := upload(paint.Noise(uint64(n), 64, 64))
-		if content := ask(writes, site.API, http.MethodPost, "/api/textures", contentType, body); content != nil {
+		form := system.SheetForm("own", skin.Steve, paint.Noise(uint64(n), 64, 64))
+		if content := ask(writes, site.API, http.MethodPost, "/api/textures", system.UploadType, form); content != nil {
 			_, after, _ := strings.Cut(string(content), `"hash":"`)
 			hashes = append(hashes, after[:64])
 		}

@@ -31,11 +31,11 @@ func settled(t *testing.T, skins []paint.Named) (directory string, hashes []skin
 		t.Fatal(err)
 	}
 	for _, s := range skins {
-		var file bytes.Buffer
-		if err := png.Encode(&file, &image.NRGBA{Pix: s.Sheet.Pix, Stride: 4 * s.Sheet.Width, Rect: image.Rect(0, 0, s.Sheet.Width, s.Sheet.Height)}); err != nil {
+		file, err := s.Sheet.PNG()
+		if err != nil {
 			t.Fatal(err)
 		}
-		stored, err := skin.Read(file.Bytes(), s.Type.String(), skin.DefaultLimits())
+		stored, err := skin.Read(file, s.Type.String(), skin.DefaultLimits())
 		if err != nil {
 			t.Fatal(err)
 		}

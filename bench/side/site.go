@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
 	"image/png"
-	"mime/multipart"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +22,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
@@ -104,9 +103,9 @@ func (s *stage) found() (*site, error) {
 	t.edge.AwaitReady(tb)
 
 	for i := range t.tids {
-		file := paint.Noise(uint64(i), 64, 64)
+		form := system.SheetForm("bench", skin.Steve, paint.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
-		if err := t.call("POST", "/api/textures", formType, t.people[0].Bearer, upload(fileOf(file.Pix)), &answer); err != nil {
+		if err := t.call("POST", "/api/textures", system.UploadType, t.people[0].Bearer, form, &answer); err != nil {
 			return nil, err
 		}
 		t.tids[i] = answer.Data.TID
@@ -304,29 +303,6 @@ func (s *stage) alone(work func() error) func(context.Context, int) (outcome, er
 	}
 }
 
-// formType is the content type of what upload returns.
-const formType = "multipart/form-data; boundary=bench"
-
-// upload returns the body of an upload.
-func upload(file []byte) []byte {
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	_ = form.SetBoundary("bench") // which it can be, and to a buffer all can be written
-	_ = form.WriteField("name", "bench")
-	_ = form.WriteField("type", "steve")
-	part, _ := form.CreateFormFile("file", "skin.png")
-	_, _ = part.Write(file)
-	_ = form.Close()
-	return body.Bytes()
-}
-
-// fileOf returns the PNG of a sheet of 64 by 64.
-func fileOf(pix []byte) []byte {
-	var file bytes.Buffer
-	_ = png.Encode(&file, &image.NRGBA{Pix: pix, Stride: 4 * 64, Rect: image.Rect(0, 0, 64, 64)}) // as above
-	return file.Bytes()
-}
-
 // newSkins is how many there are to be uploaded, more than can be in all rounds.
 const newSkins = 30_000
 
@@ -336,13 +312,13 @@ func (s *stage) uploads(context.Context) ([]subject, error) {
 		return nil, err
 	}
 	next := uint64(1000)
-	skin := func() []byte {
+	newSkin := func() skin.Sheet {
 		next++
 		robot := paint.Robot()
 		for i := range 8 { // a few texels of its own make a usual skin another one
 			robot.Pix[4*(64*20+20+i)] = byte(next >> (8 * i))
 		}
-		return fileOf(robot.Pix)
+		return robot
 	}
 	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, newSkins)}
 	asked := 0
@@ -350,7 +326,8 @@ func (s *stage) uploads(context.Context) ([]subject, error) {
 		if asked == newSkins {
 			return -1
 		}
-		stream.Requests[asked] = bearing(t.people[asked%len(t.people)], "POST", "/api/textures", formType, upload(skin()))
+		form := system.SheetForm("bench", skin.Steve, newSkin())
+		stream.Requests[asked] = bearing(t.people[asked%len(t.people)], "POST", "/api/textures", system.UploadType, form)
 		asked++
 		return asked - 1
 	}
@@ -358,7 +335,11 @@ func (s *stage) uploads(context.Context) ([]subject, error) {
 	return []subject{
 		{name: "Veneer", measure: s.ask(t, stream)},
 		{name: "image/png and a file", measure: s.alone(func() error {
-			picture, err := png.Decode(bytes.NewReader(skin()))
+			uploaded, err := newSkin().PNG()
+			if err != nil {
+				return err
+			}
+			picture, err := png.Decode(bytes.NewReader(uploaded))
 			if err != nil {
 				return err
 			}

@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"image"
-	"image/png"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -214,11 +212,11 @@ func fileOf(texture paint.Named, tint int) ([]byte, error) {
 		pixels[i+1] += byte(tint)
 		pixels[i+2] += byte(tint >> 8)
 	}
-	var file bytes.Buffer
-	picture := &image.NRGBA{Pix: pixels, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}
-	if err := png.Encode(&file, picture); err != nil {
+	sheet.Pix = pixels
+	file, err := sheet.PNG()
+	if err != nil {
 		return nil, err
 	}
-	stored, err := skin.Read(file.Bytes(), texture.Type.String(), skin.DefaultLimits())
+	stored, err := skin.Read(file, texture.Type.String(), skin.DefaultLimits())
 	return stored.File, err
 }

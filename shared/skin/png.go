@@ -191,16 +191,17 @@ type rgba struct{ *image.NRGBA }
 // Opaque returns false.
 func (rgba) Opaque() bool { return false }
 
-// encode writes the sheet as a PNG of eight bits a channel, red, green, blue and
+// PNG returns the sheet as a PNG of eight bits a channel, red, green, blue and
 // alpha, without anything but its pixels. The same pixels always become the same
-// file. More compression than the default would save some hundredths of it, and
-// let a sheet made for the purpose cost a second of work.
-func encode(sheet Sheet) ([]byte, error) {
+// file. It fails for a sheet without texels.
+func (s Sheet) PNG() ([]byte, error) {
+	// More compression than the default would save some hundredths of the file, and
+	// let a sheet made for the purpose cost a second of work.
 	var file bytes.Buffer
 	err := png.Encode(&file, rgba{&image.NRGBA{
-		Pix:    sheet.Pix,
-		Stride: 4 * sheet.Width,
-		Rect:   image.Rect(0, 0, sheet.Width, sheet.Height),
+		Pix:    s.Pix,
+		Stride: 4 * s.Width,
+		Rect:   image.Rect(0, 0, s.Width, s.Height),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("encode sheet: %w", err)

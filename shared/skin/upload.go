@@ -102,7 +102,7 @@ func Read(file []byte, as string, limits Limits) (Texture, error) {
 		kind = DetectModel(sheet)
 	}
 
-	stored, err := encode(sheet)
+	stored, err := sheet.PNG()
 	if err != nil {
 		return Texture{}, err
 	}

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"image"
-	"image/png"
 	"log/slog"
 	"slices"
 
@@ -94,12 +91,11 @@ func demoUser(ctx context.Context, parts api.Parts) (core.Caller, error) {
 
 // demoTexture returns the texture of a painting, uploading it if need be.
 func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID, painting paint.Named) (core.TextureID, error) {
-	s := painting.Sheet
-	var file bytes.Buffer
-	if err := png.Encode(&file, &image.NRGBA{Pix: s.Pix, Stride: 4 * s.Width, Rect: image.Rect(0, 0, s.Width, s.Height)}); err != nil {
-		return 0, fmt.Errorf("encode %s: %w", painting.Name, err)
+	file, err := painting.Sheet.PNG()
+	if err != nil {
+		return 0, fmt.Errorf("demo texture %s: %w", painting.Name, err)
 	}
-	texture, err := textures.Upload(ctx, user, core.Upload{File: file.Bytes(), Name: painting.Name, Type: painting.Type.String(), Public: true})
+	texture, err := textures.Upload(ctx, user, core.Upload{File: file, Name: painting.Name, Type: painting.Type.String(), Public: true})
 	if known, ok := fault.Of(err).Data.(map[string]core.TextureID); err != nil && ok {
 		return known["tid"], nil
 	}

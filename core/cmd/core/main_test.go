@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"image"
-	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -470,12 +468,12 @@ func TestTextureAdd(t *testing.T) {
 // path.
 func paintedFile(t *testing.T, name string, sheet skin.Sheet) string {
 	t.Helper()
-	var file bytes.Buffer
-	if err := png.Encode(&file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}); err != nil {
+	file, err := sheet.PNG()
+	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

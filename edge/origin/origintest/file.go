@@ -1,9 +1,6 @@
 package origintest
 
 import (
-	"bytes"
-	"image"
-	"image/png"
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -12,12 +9,11 @@ import (
 // File returns a sheet as the file that core would store.
 func File(tb testing.TB, sheet skin.Sheet, kind skin.Type) []byte {
 	tb.Helper()
-	var file bytes.Buffer
-	picture := &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)}
-	if err := png.Encode(&file, picture); err != nil {
+	file, err := sheet.PNG()
+	if err != nil {
 		tb.Fatal(err)
 	}
-	texture, err := skin.Read(file.Bytes(), kind.String(), skin.DefaultLimits())
+	texture, err := skin.Read(file, kind.String(), skin.DefaultLimits())
 	if err != nil {
 		tb.Fatal(err)
 	}
