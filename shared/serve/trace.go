@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -40,10 +41,12 @@ func (d Door) endTrace(rc *fasthttp.RequestCtx, r *record, ended time.Time) {
 		attribute.String("request_id", Identify(rc)),
 		attribute.String("listener", d.Listener),
 		semconv.HTTPRequestMethodKey.String(tracing.Text(string(rc.Method()))),
-		semconv.HTTPRoute(r.route.name),
 		semconv.URLPath(tracing.Text(string(rc.Path()))),
 		semconv.HTTPResponseStatusCode(status),
 	)
+	if at := strings.IndexByte(r.route.name, '/'); at >= 0 { // the path, without the method
+		r.span.SetAttributes(semconv.HTTPRoute(r.route.name[at:]))
+	}
 	for _, label := range r.route.labels {
 		r.span.SetAttributes(attribute.String(label.Name, label.Value))
 	}

@@ -70,7 +70,7 @@ func TestRequestsAreTraced(t *testing.T) {
 		t.Errorf("the trace is %s, and %s in the log; the visitor's is %s", got.Trace, line.Trace, traceID)
 	}
 	want := map[string]string{
-		"request_id": "abc-123", "listener": "public", "http.request.method": "GET", "http.route": "GET /{any}",
+		"request_id": "abc-123", "listener": "public", "http.request.method": "GET", "http.route": "/{any}",
 		"url.path": "/\uFFFD", "http.response.status_code": "500", "outcome": "odd",
 	}
 	if diff := cmp.Diff(want, got.Attributes); diff != "" || got.Name != "GET /{any}" || got.Error != "a screw is loose" {
