@@ -129,13 +129,7 @@ func hostPort(t *testing.T, address string) (host, port string) {
 // URL.
 func (b balancer) start(t *testing.T, servers []server) string {
 	t.Helper()
-	if _, err := exec.LookPath(b.program); err != nil {
-		message := b.program + " is not installed, or not in PATH: deploy/dev/install " + b.program
-		if os.Getenv("CI") != "" {
-			t.Fatal(message)
-		}
-		t.Skip(message)
-	}
+	installed(t, b.program)
 	content, err := os.ReadFile(filepath.Join(top, b.file))
 	if err != nil {
 		t.Fatal(err)
@@ -145,15 +139,35 @@ func (b balancer) start(t *testing.T, servers []server) string {
 		t.Fatal(err)
 	}
 	work := t.TempDir()
-	process, err := rivals.Run(rivals.Place{Work: work}, b.program, nil, nil, b.write(t, string(content), address, work, servers)...)
+	run(t, address, work, nil, b.write(t, string(content), address, work, servers)...)
+	return "http://" + address
+}
+
+// installed skips a test for which a program is missing, and fails it in CI.
+func installed(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	message := program + " is not installed, or not in PATH: deploy/dev/install " + program
+	if os.Getenv("CI") != "" {
+		t.Fatal(message)
+	}
+	t.Skip(message)
+}
+
+// run runs a server until the test is over, and waits until it listens at an address.
+func run(t *testing.T, address, work string, environ []string, command ...string) {
+	t.Helper()
+	process, err := rivals.Run(rivals.Place{Work: work}, command[0], nil, environ, command...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		process.Stop()
 		if t.Failed() {
-			said, _ := os.ReadFile(filepath.Join(work, b.program+".log"))
-			t.Logf("log of %s:\n%s", b.program, said)
+			said, _ := os.ReadFile(filepath.Join(work, command[0]+".log"))
+			t.Logf("log of %s:\n%s", command[0], said)
 		}
 	})
 	if err := process.Await(t.Context(), func() error {
@@ -165,7 +179,6 @@ func (b balancer) start(t *testing.T, servers []server) string {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return "http://" + address
 }
 
 // All pictures of a player come from one edge. When that ends without a word, they come

@@ -3,15 +3,9 @@
 package containers
 
 import (
-	"bytes"
-	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/png"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -27,75 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
-
-// visitor is somebody who uses a site, over connections of their own.
-type visitor struct {
-	site, bearer string
-	client       *http.Client
-}
-
-// ask asks once, and returns what is answered with success.
-func (v visitor) ask(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, v.site+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", contentType)
-	request.Header.Set("Authorization", "Bearer "+v.bearer)
-	response, err := v.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode, answer)
-	}
-	return answer, err
-}
-
-// look gets something.
-func (v visitor) look(ctx context.Context, path string) ([]byte, error) {
-	return v.ask(ctx, http.MethodGet, path, "", nil)
-}
-
-// texture is what the API says of one.
-type texture struct {
-	TID  int    `json:"tid"`
-	Hash string `json:"hash"`
-}
-
-// upload uploads a skin that is like no other number's.
-func (v visitor) upload(ctx context.Context, number int) (texture, error) {
-	sheet := paint.Robot()
-	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	file, err := form.CreateFormFile("file", "skin.png")
-	if err == nil {
-		err = png.Encode(file, &image.NRGBA{Pix: sheet.Pix, Stride: 4 * sheet.Width, Rect: image.Rect(0, 0, sheet.Width, sheet.Height)})
-	}
-	for name, value := range map[string]string{"name": fmt.Sprint("skin ", number), "type": "steve"} {
-		if err == nil {
-			err = form.WriteField(name, value)
-		}
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
-		return texture{}, err
-	}
-	answer, err := v.ask(ctx, http.MethodPost, "/api/textures", form.FormDataContentType(), body.Bytes())
-	if err != nil {
-		return texture{}, err
-	}
-	var uploaded struct{ Data texture }
-	err = json.Unmarshal(answer, &uploaded)
-	return uploaded.Data, err
-}
 
 // program is a core or an edge that listens at the same addresses ever after.
 type program struct {
@@ -192,7 +118,6 @@ func TestRollingRestartFailsNothing(t *testing.T) {
 	}
 
 	crowd := newCrowd(t, site, core.SignIn(t, 3))
-	defer crowd.leave() // before the programs end
 	for _, p := range programs {
 		if err := p.Stop(t); err != nil {
 			t.Errorf("%s ends with %v", p.name, err)
@@ -233,16 +158,15 @@ type crowd struct {
 	worn     map[int]int // skins by pid, as answered last
 }
 
-const asJSON = "application/json"
-
 // newCrowd has people come, who each have a player. What they do they do many times a
 // second, so that something is under way at any moment.
 func newCrowd(t *testing.T, site string, people []system.Person) *crowd {
 	t.Helper()
 	ctx := t.Context()
 	c := &crowd{stop: make(chan struct{}), done: map[string]int{}, worn: map[int]int{}}
+	t.Cleanup(c.leave) // before the programs end
 	for i, person := range people {
-		v := visitor{site, person.Bearer, &http.Client{Transport: &http.Transport{}}}
+		v := visitor{site, person.Bearer, &http.Client{Transport: &http.Transport{}, Timeout: patience}}
 		number := i << 16
 		upload := func(n int) (uploaded texture, err error) {
 			if uploaded, err = v.upload(ctx, number+n); err == nil {
@@ -341,7 +265,7 @@ func (c *crowd) look(t *testing.T, site, database string) {
 			t.Errorf("%s: only %d times", what, n)
 		}
 	}
-	v := visitor{site: site, client: http.DefaultClient}
+	v := visitor{site: site, client: &http.Client{Timeout: patience}}
 	for _, uploaded := range c.uploaded {
 		file, err := v.look(t.Context(), "/textures/"+uploaded.Hash)
 		if err != nil {

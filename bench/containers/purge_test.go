@@ -1,0 +1,156 @@
+package containers
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+const purgeSecret = "a secret of core and the receiver"
+
+// Our Varnish, told by the receiver that deploy/cdn.md has, shows a change of what it
+// has kept, and long before that would have expired. The receiver passes nothing on
+// that core has not just signed.
+func TestPurgeReceiver(t *testing.T) {
+	t.Parallel()
+	files := objectstest.Directory(t).Config
+	core := system.NewCore(t, files)
+	public, receiver := system.FreeAddress(t), system.FreeAddress(t)
+	core.Set("CORE_LISTEN", public)
+	core.Set("CORE_PURGE_URL", "http://"+receiver)
+	core.Set("CORE_PURGE_SECRET", purgeSecret)
+	core.Start(t)
+	core.AwaitReady(t)
+	edge := system.NewEdge(t, files, core)
+	edge.Start(t)
+	edge.AwaitReady(t)
+	here := server{public: edge.Address(t, "public"), operators: edge.Address(t, "operators"), port: "8081", checked: "9081"}
+	one, two := here, here
+	one.host, two.host = "edge-1", "edge-2"
+	cache := balancers[2].start(t, []server{{"core", "8080", "9080", public, public}, one, two})
+	receive(t, receiver, strings.TrimPrefix(cache, "http://"))
+
+	v := visitor{cache, core.SignIn(t, 1)[0].Bearer, &http.Client{Timeout: patience}}
+	var skins [2]texture
+	for i := range skins {
+		var err error
+		if skins[i], err = v.upload(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := v.ask(t.Context(), http.MethodPost, "/api/players", asJSON, []byte(`{"name":"Ann"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var player struct{ Data struct{ PID int } }
+	if err := json.Unmarshal(answer, &player); err != nil {
+		t.Fatal(err)
+	}
+	for _, worn := range []texture{skins[0], skins[1], skins[0]} {
+		path := fmt.Sprintf("/api/players/%d/textures", player.Data.PID)
+		if _, err := v.ask(t.Context(), http.MethodPut, path, asJSON, fmt.Appendf(nil, `{"skin":%d}`, worn.TID)); err != nil {
+			t.Fatal(err)
+		}
+		awaitKept(t, cache+"/skin/ann.png", worn.Hash)
+	}
+
+	now := time.Now()
+	for name, f := range map[string]struct {
+		at     time.Time
+		secret string
+		want   int
+	}{
+		"signed by core":         {now, purgeSecret, http.StatusNoContent},
+		"signed by another":      {now, "another secret", http.StatusForbidden},
+		"signed a long time ago": {now.Add(-10 * time.Minute), purgeSecret, http.StatusForbidden},
+	} {
+		if got := post(t, "http://"+receiver, f.secret, f.at); got != f.want {
+			t.Errorf("a purge that was %s: %d; want %d", name, got, f.want)
+		}
+	}
+}
+
+// receive runs the receiver of deploy/cdn.md at an address, for the Varnish at another.
+func receive(t *testing.T, address, cache string) {
+	t.Helper()
+	installed(t, "python3")
+	page, err := os.ReadFile(filepath.Join(top, "deploy/cdn.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?ms)^```python\n(.*?)^```$").FindSubmatch(page)
+	if found == nil {
+		t.Fatal("deploy/cdn.md has no receiver")
+	}
+	host, port := hostPort(t, address)
+	script := replaced(t, string(found[1]), `("127.0.0.1", 8999)`, fmt.Sprintf("(%q, %s)", host, port))
+	run(t, address, t.TempDir(), []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache}, "python3", "-c", script)
+}
+
+// awaitKept waits until a cache has kept the file of a hash for an address.
+func awaitKept(t *testing.T, address, hash string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Varnish names two requests: this one, and the one that it kept the answer of.
+		kept := len(strings.Fields(response.Header.Get("X-Varnish"))) == 2
+		found := skin.HashOf(file).String()
+		if kept && found == hash {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("for %s Varnish answers %d with the file %s, kept: %v; want %s, kept", address, response.StatusCode, found, kept, hash)
+		}
+	}
+}
+
+// post posts a purge of everything that is signed by a secret at a time, and returns
+// the status.
+func post(t *testing.T, address, secret string, at time.Time) int {
+	t.Helper()
+	body, stamp := []byte(`{"epoch":"e","revision":1,"all":true}`), strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(stamp + "." + string(body)))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Veneer-Timestamp", stamp)
+	request.Header.Set("X-Veneer-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}

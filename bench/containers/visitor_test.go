@@ -1,0 +1,72 @@
+package containers
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+)
+
+// visitor is somebody who uses a site, over connections of their own.
+type visitor struct {
+	site, bearer string
+	client       *http.Client
+}
+
+// patience is how long a visitor waits for an answer: longer than anybody may take.
+const patience = 30 * time.Second
+
+const asJSON = "application/json"
+
+// ask asks once, and returns what is answered with success.
+func (v visitor) ask(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, v.site+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Authorization", "Bearer "+v.bearer)
+	response, err := v.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %d %s", method, path, response.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// look gets something.
+func (v visitor) look(ctx context.Context, path string) ([]byte, error) {
+	return v.ask(ctx, http.MethodGet, path, "", nil)
+}
+
+// texture is what the API says of one.
+type texture struct {
+	TID  int    `json:"tid"`
+	Hash string `json:"hash"`
+}
+
+// upload uploads a skin that is like no other number's.
+func (v visitor) upload(ctx context.Context, number int) (texture, error) {
+	sheet := paint.Robot()
+	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
+	form := system.SheetForm(fmt.Sprint("skin ", number), skin.Steve, sheet)
+	answer, err := v.ask(ctx, http.MethodPost, "/api/textures", system.UploadType, form)
+	if err != nil {
+		return texture{}, err
+	}
+	var uploaded struct{ Data texture }
+	err = json.Unmarshal(answer, &uploaded)
+	return uploaded.Data, err
+}
