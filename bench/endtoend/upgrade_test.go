@@ -57,10 +57,10 @@ func previousRelease(t *testing.T) release {
 	return release{commit, tagged}
 }
 
-// core returns the path of the release's core, built once.
-func (r release) core(t *testing.T) string {
+// binary returns the path of one of the release's programs, built once.
+func (r release) binary(t *testing.T, program string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(top, ".dev/bin/core@"+r.commit))
+	path, err := filepath.Abs(filepath.Join(top, ".dev/bin", program+"@"+r.commit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +68,15 @@ func (r release) core(t *testing.T) string {
 		return path
 	}
 	source := t.TempDir()
+	built := fmt.Sprintf("%s.%d", path, os.Getpid()) // of this process alone
 	archive, err := git(t, "archive", "--output="+filepath.Join(source, "all.tar"), r.commit)
 	if err != nil {
 		t.Fatalf("git archive: %v\n%s", err, archive)
 	}
 	for _, step := range [][]string{
 		{"tar", "-xf", "all.tar"},
-		{"go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path + ".new", "./core/cmd/core"},
-		{"mv", path + ".new", path},
+		{"go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", built, "./" + program + "/cmd/" + program},
+		{"mv", built, path},
 	} {
 		command := exec.CommandContext(t.Context(), step[0], step[1:]...)
 		command.Dir = source
@@ -104,7 +105,8 @@ func TestMigrationsStay(t *testing.T) {
 
 // The cores of the release before go on while the schema is migrated under them, and
 // beside cores of this one, each seeing what the other writes. A core that meets the
-// older schema is not ready, says why, and is once it was migrated.
+// older schema is not ready, says why, and is once it was migrated. Edges of both
+// releases hear from the newer cores, which go first, what the older ones write.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	previous := previousRelease(t)
@@ -114,7 +116,7 @@ func TestUpgrade(t *testing.T) {
 	schema := postgrestest.Empty(t) // not the one that is migrated already
 	newer.Set("CORE_DATABASE_URL", schema)
 	older.Set("CORE_DATABASE_URL", schema)
-	older.Use(previous.core(t))
+	older.Use(previous.binary(t, "core"))
 
 	older.Run(t, "migrate")
 	older.Start(t)
@@ -135,17 +137,22 @@ func TestUpgrade(t *testing.T) {
 	agree(t, walk(t, oldBase, 2), newBase)
 	agree(t, walk(t, newBase, 3), oldBase)
 
-	// What the older cores write is heard of by the edges of newer ones.
-	edge := system.NewEdge(t, files, newer)
-	edge.Start(t)
-	edge.AwaitReady(t)
-	avatar := "http://" + edge.Address(t, "public") + "/avatar/player/walker_1?png"
-	awaitAvatar(t, avatar, drawSheet(1), time.Now())
+	edges := []*system.Process{system.NewEdge(t, files, newer), system.NewEdge(t, files, newer)}
+	edges[0].Use(previous.binary(t, "edge"))
+	var avatars []string
+	for _, edge := range edges {
+		edge.Start(t)
+		edge.AwaitReady(t)
+		avatars = append(avatars, "http://"+edge.Address(t, "public")+"/avatar/player/walker_1?png")
+		awaitAvatar(t, avatars[len(avatars)-1], drawSheet(1), time.Now())
+	}
 	sheet := drawSheet(101)
 	worn := before.upload(t, "another", sheet).Data.TID
 	changed := time.Now()
 	before.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", before.pid), map[string]any{"skin": worn})
-	awaitAvatar(t, avatar, sheet, changed)
+	for _, avatar := range avatars {
+		awaitAvatar(t, avatar, sheet, changed)
+	}
 }
 
 // readiness returns what a core says of whether it is ready.
