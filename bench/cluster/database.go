@@ -194,7 +194,7 @@ func (n *Node) postmaster() (pid int) {
 // Kill ends all processes of the node at once, as if its machine were gone.
 func (n *Node) Kill(tb testing.TB) {
 	tb.Helper()
-	system.AwaitGone(system.SignalTree(tb, syscall.SIGKILL, n.trees()...)...)
+	system.AwaitGone(tb, system.SignalTree(tb, syscall.SIGKILL, n.trees()...)...)
 	<-n.ended
 }
 

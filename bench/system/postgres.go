@@ -203,7 +203,7 @@ func (p *Postgres) Kill(tb testing.TB) {
 	doomed := p.signal(tb, syscall.SIGKILL)
 	<-p.ended
 	// Those that are left hold on to memory that the next server must have.
-	AwaitGone(doomed...)
+	AwaitGone(tb, doomed...)
 }
 
 // Pause stops the cluster's processes in the middle of what they do.

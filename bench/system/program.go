@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -18,10 +19,16 @@ func Main(ctx context.Context, work func(tb testing.TB)) error {
 	p := &program{}
 	var cancel context.CancelFunc
 	p.ctx, cancel = context.WithCancel(ctx)
-	ended := make(chan any)
+	ended := make(chan string)
 	go func() {
 		// A failure ends the goroutine, as in a test; a panic is passed on.
-		defer func() { ended <- recover() }()
+		defer func() {
+			panicked := ""
+			if caught := recover(); caught != nil {
+				panicked = fmt.Sprintf("%v\n\n%s", caught, debug.Stack())
+			}
+			ended <- panicked
+		}()
 		work(p)
 	}()
 	panicked := <-ended
@@ -29,7 +36,7 @@ func Main(ctx context.Context, work func(tb testing.TB)) error {
 	for _, clean := range slices.Backward(p.cleanups) {
 		clean()
 	}
-	if panicked != nil {
+	if panicked != "" {
 		panic(panicked)
 	}
 	if p.Failed() {

@@ -3,6 +3,7 @@ package system_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -54,8 +55,9 @@ func TestMainPassesPanicsOn(t *testing.T) {
 	t.Parallel()
 	cleaned := false
 	defer func() {
-		if caught := recover(); caught != "oh" || !cleaned {
-			t.Errorf("the panic is %v, cleaned up: %t", caught, cleaned)
+		// With the stack of who panicked.
+		if caught := fmt.Sprint(recover()); !strings.HasPrefix(caught, "oh\n") || !strings.Contains(caught, "TestMainPassesPanicsOn") || !cleaned {
+			t.Errorf("the panic is %s, cleaned up: %t", caught, cleaned)
 		}
 	}()
 	_ = system.Main(t.Context(), func(tb testing.TB) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -28,12 +29,7 @@ func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached [
 			tb.Fatalf("%d is nobody to signal", parent)
 		}
 		send(parent, syscall.SIGSTOP)
-		for { // it takes a moment
-			if _, state, err := status(parent); err != nil || state == "T" || state == "Z" {
-				break
-			}
-			<-time.After(time.Millisecond)
-		}
+		awaitState(tb, parent, "T", "Z")
 		reached = append(reached, SignalTree(tb, signal, children(tb, parent)...)...)
 		send(parent, signal)
 		reached = append(reached, parent)
@@ -42,13 +38,24 @@ func SignalTree(tb testing.TB, signal syscall.Signal, parents ...int) (reached [
 }
 
 // AwaitGone waits until processes that were killed have ended.
-func AwaitGone(pids ...int) {
+func AwaitGone(tb testing.TB, pids ...int) {
+	tb.Helper()
 	for _, pid := range pids {
-		for {
-			if _, state, err := status(pid); err != nil || state == "Z" {
-				break
-			}
-			<-time.After(time.Millisecond)
+		awaitState(tb, pid, "Z")
+	}
+}
+
+// awaitState waits until a process is in one of some states, or gone. That takes a
+// moment, and longer where the process waits for a disk.
+func awaitState(tb testing.TB, pid int, states ...string) {
+	tb.Helper()
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		_, state, err := status(pid)
+		if err != nil || slices.Contains(states, state) {
+			return
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("process %d was signalled, and is still in state %s", pid, state)
 		}
 	}
 }
