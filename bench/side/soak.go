@@ -3,14 +3,17 @@ package side
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/report"
 )
 
@@ -23,8 +26,9 @@ const (
 )
 
 // Soak runs a mixed day at a constant rate for a time, and returns what core and the
-// edge have in use meanwhile. All answers must be right. The date, the commit and the
-// machine are the caller's to tell.
+// edge have in use meanwhile. It begins when the edge's memory for pictures is full, as
+// until then what it has in use grows. All answers must be right. The date, the commit
+// and the machine are the caller's to tell.
 func Soak(ctx context.Context, options Options, duration time.Duration) (*report.Run, error) {
 	s, err := openStage(options)
 	if err != nil {
@@ -40,6 +44,9 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 		return nil, err
 	}
 	s.tell("requests a second", soakRate)
+	if err := s.fillEdge(ctx); err != nil {
+		return nil, err
+	}
 
 	programs := []struct{ name, operators string }{{"edge", s.town.Operators}, {"core", t.core.Address(s.TB, "operators")}}
 	result := &report.Run{}
@@ -85,6 +92,49 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	result.Programs, err = s.programs(ctx)
 	result.Settings = s.settings
 	return result, err
+}
+
+// fillEdge has the edge draw pictures that nobody will ask for again, the largest first,
+// until it has to forget some.
+func (s *stage) fillEdge(ctx context.Context) error {
+	unpin, err := load.Pin(s.loadCPU)
+	if err != nil {
+		return err
+	}
+	defer unpin()
+	skins, drawn := s.town.Skins(), 0
+	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{nil}}
+	stream.Order = func() int {
+		size := 512 - coldStep*(drawn/len(skins))
+		if size < coldStep {
+			return -1
+		}
+		stream.Requests[0] = fmt.Appendf(nil, "GET /avatar/hash/%s?png&size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[drawn%len(skins)], size)
+		drawn++
+		return 0
+	}
+	for {
+		metrics, err := metricsOf(ctx, s.town.Operators)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.Out, "\r==> filling the edge's memory … %.0f of %.0f MiB",
+			metrics["veneer_edge_picture_cache_bytes"]/(1<<20), metrics["veneer_edge_picture_cache_budget_bytes"]/(1<<20))
+		if metrics["veneer_edge_picture_cache_evicted_total"] > 0 {
+			fmt.Fprintln(s.Out)
+			return nil
+		}
+		all, err := load.Run(ctx, s.town.Edge.Address, time.Second, stream)
+		if err != nil {
+			return err
+		}
+		if all[0].Total() == 0 {
+			return errors.New("there are not enough pictures to fill the edge's memory")
+		}
+		if err := all[0].Check(); err != nil {
+			return err
+		}
+	}
 }
 
 // usageOf reads what a program has in use from its metrics.
