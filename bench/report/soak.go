@@ -75,7 +75,11 @@ func (r *Run) drawSoak(c draw.Canvas) {
 			greatest = max(greatest, highest)
 		}
 		p.Y.Min, p.Y.Max = 0, max(greatest*1.1, 1) // from 0, or a flat line would not look flat
-		p.Add(panelName(panel.name))
+		name := panel.name
+		if greatest == 0 {
+			name += ": none at any time"
+		}
+		p.Add(panelName(name))
 		plots[i] = []*plot.Plot{p}
 	}
 	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadY: panelHead, PadTop: panelHead}
