@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -20,8 +21,10 @@ const (
 	dayCold       = 0.04
 	dayAPI        = 0.01
 
-	dayEach  = 4 * time.Second // at each rate
-	dayLimit = 10 * time.Millisecond
+	// At each rate there are so many rounds of a time, in turns, of which the medians count.
+	dayRounds = 3
+	dayEach   = 4 * time.Second
+	dayLimit  = 10 * time.Millisecond
 	// dayConnections is how many requests can be under way.
 	dayConnections = 256
 )
@@ -43,7 +46,7 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	var curves []report.Curve
+	var all []*contender
 	for _, who := range subjects {
 		server := s.servers[who.name]
 		switch {
@@ -52,25 +55,67 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 		case server == nil || server.Conditional != server.Address: // it has answers, but cannot draw
 			continue
 		}
-		curve := report.Curve{Name: who.name}
-		for _, rate := range dayRates {
-			point, ok, err := s.rate(ctx, site, server, rate)
-			if err != nil {
-				return nil, fmt.Errorf("%s at %.0f/s: %w", who.name, rate, err)
-			}
-			if !ok {
-				break
-			}
-			curve.Points = append(curve.Points, point)
-			if s.Quick || point.P99 > float64(dayLimit)/1e6 {
-				break
+		all = append(all, &contender{server: server, Curve: report.Curve{Name: who.name}})
+	}
+	rates := dayRates
+	if s.Quick {
+		rates = rates[:1]
+	}
+	for _, rate := range rates {
+		for range dayRounds {
+			for _, c := range all {
+				if c.out {
+					continue
+				}
+				point, ok, err := s.rate(ctx, site, c.server, rate)
+				if err != nil {
+					return nil, fmt.Errorf("%s at %.0f/s: %w", c.Name, rate, err)
+				}
+				c.out = !ok
+				c.rounds = append(c.rounds, point)
 			}
 		}
-		curves = append(curves, curve)
-		fmt.Fprintf(s.Out, "%s, ", who.name)
+		for _, c := range all {
+			c.conclude()
+		}
+	}
+	var curves []report.Curve
+	for _, c := range all {
+		curves = append(curves, c.Curve)
 	}
 	fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
 	return curves, nil
+}
+
+// contender is a server on a mixed day.
+type contender struct {
+	server *rivals.Server
+	report.Curve
+	rounds []report.Point // of the rate that is being tried
+	out    bool           // it has refused something, or was too slow
+}
+
+// conclude adds the medians of the rounds of a rate, unless the server was or is out.
+func (c *contender) conclude() {
+	if c.out {
+		return
+	}
+	of := func(value func(report.Point) float64) float64 {
+		var values []float64
+		for _, p := range c.rounds {
+			values = append(values, value(p))
+		}
+		slices.Sort(values)
+		return report.Median(values)
+	}
+	point := report.Point{
+		Rate: c.rounds[0].Rate,
+		P50:  of(func(p report.Point) float64 { return p.P50 }),
+		P99:  of(func(p report.Point) float64 { return p.P99 }),
+		P999: of(func(p report.Point) float64 { return p.P999 }),
+	}
+	c.Points, c.rounds = append(c.Points, point), nil
+	c.out = point.P99 > float64(dayLimit)/1e6
 }
 
 // rate measures one rate. It is not ok if the server refuses something.
