@@ -25,6 +25,11 @@ const (
 	dayRounds = 3
 	dayEach   = 4 * time.Second
 	dayLimit  = 10 * time.Millisecond
+	// New pictures have so many sizes. The stride is prime, and so leads through all of
+	// any number of views that is no multiple of it.
+	daySizes  = 32
+	dayStride = 123_457
+
 	// dayConnections is how many requests can be under way.
 	dayConnections = 256
 )
@@ -178,8 +183,10 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 		switch draw := random.Float64() * (1 - dayAPI); {
 		case draw < dayCold:
 			s.coldSeen++
-			// Sent before the next one is drawn.
-			stream.Requests[cold] = fmt.Appendf(nil, "GET /avatar/hash/%s?size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[s.coldSeen%len(skins)], coldStep*(1+s.coldSeen/len(skins)%32))
+			// All sizes in turn, so that pictures do not grow as time passes. Each is sent
+			// before the next one is drawn.
+			view := s.coldSeen * dayStride % (len(skins) * daySizes)
+			stream.Requests[cold] = fmt.Appendf(nil, "GET /avatar/hash/%s?size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[view%len(skins)], coldStep*(1+view/len(skins)))
 			return cold
 		case draw < dayCold+dayUnmodified:
 			return n + next()
