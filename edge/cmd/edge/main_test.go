@@ -233,7 +233,6 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	for _, want := range []string{
 		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
 		`veneer_edge_lookups_total{source="asked"} 1`, "veneer_edge_renders_running 0",
-		fmt.Sprintf("go_gomaxprocs %d", runtime.GOMAXPROCS(0)+3), // one more for every slot
 		`veneer_requests_total{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered",status="2xx"} 1`,
 		`veneer_request_seconds_count{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
 	} {
@@ -262,6 +261,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if inStages <= 0 || inStages > in {
 		t.Errorf("the stages took %v s of a request of %v s", inStages, in)
 	}
+	makesRoom(t, "http://"+public, "http://"+operators, 3)
 
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -273,6 +273,34 @@ func inspect(t *testing.T, encoder string) (picture string) {
 		t.Errorf("it ended with %v; want exit code 0", err)
 	}
 	return picture
+}
+
+// makesRoom looks at an edge with so many slots: Go runs as many goroutines more at a
+// time while pictures are drawn, and no more than usual some time after that.
+func makesRoom(t *testing.T, public, operators string, slots int) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	await := func(want int, draw func()) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+			draw()
+			_, known := fetch(t, operators+"/metrics")
+			got := figure(t, known, "go_gomaxprocs")
+			if got == float64(want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%v goroutines run at a time; want %d", got, want)
+			}
+		}
+	}
+	usual, size := runtime.GOMAXPROCS(0), 0
+	await(usual+slots, func() {
+		size += 8 // another picture
+		fetch(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
+	})
+	await(usual, func() {})
 }
 
 // figure returns the value of a metric, which must be there.

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,13 +55,8 @@ func (r *room) count(more int) <-chan struct{} {
 	return r.made
 }
 
-// keep makes room for so many slots while pictures are drawn, until ctx ends. Operators
-// who set GOMAXPROCS know what they want.
-func (r *room) keep(ctx context.Context, slots int, environ []string) {
-	if slices.ContainsFunc(environ, func(setting string) bool { return strings.HasPrefix(setting, "GOMAXPROCS=") }) {
-		close(r.made)
-		return
-	}
+// keep makes room for so many slots while pictures are drawn, until ctx ends.
+func (r *room) keep(ctx context.Context, slots int) {
 	usual := runtime.GOMAXPROCS(0)
 	r.watch(ctx, func() { runtime.GOMAXPROCS(usual + slots) }, func() { runtime.GOMAXPROCS(usual) })
 }

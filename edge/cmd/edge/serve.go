@@ -89,7 +89,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	defer background.Wait()
 	touch, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	background.Go(func() { room.keep(touch, slots, i.Environ) })
+	background.Go(func() { room.keep(touch, slots) })
 	background.Go(func() { core.Answer(touch) })
 	background.Go(func() { core.Follow(touch, mappings) })
 
