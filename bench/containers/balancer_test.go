@@ -52,8 +52,10 @@ type balancer struct {
 var balancers = []balancer{
 	{program: "haproxy", file: "deploy/compose/haproxy.cfg", foldsCase: true, checks: true, write: haproxy},
 	{program: "nginx", file: "deploy/balancers/nginx.conf", write: nginx},
-	{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, checks: true, keeps: true, write: varnish},
+	varnishBalancer,
 }
+
+var varnishBalancer = balancer{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, checks: true, keeps: true, write: varnish}
 
 func haproxy(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()

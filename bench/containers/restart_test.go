@@ -3,6 +3,7 @@
 package containers
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -162,7 +163,7 @@ type crowd struct {
 // second, so that something is under way at any moment.
 func newCrowd(t *testing.T, site string, people []system.Person) *crowd {
 	t.Helper()
-	ctx := t.Context()
+	ctx := context.WithoutCancel(t.Context()) // until leave, which is later
 	c := &crowd{stop: make(chan struct{}), done: map[string]int{}, worn: map[int]int{}}
 	t.Cleanup(c.leave) // before the programs end
 	for i, person := range people {

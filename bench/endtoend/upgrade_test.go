@@ -69,6 +69,7 @@ func (r release) binary(t *testing.T, program string) string {
 	}
 	source := t.TempDir()
 	built := fmt.Sprintf("%s.%d", path, os.Getpid()) // of this process alone
+	defer func() { _ = os.Remove(built) }()          // what failed leaves nothing
 	archive, err := git(t, "archive", "--output="+filepath.Join(source, "all.tar"), r.commit)
 	if err != nil {
 		t.Fatalf("git archive: %v\n%s", err, archive)

@@ -18,16 +18,16 @@ func UploadForm(name, as string, file []byte) []byte {
 	var body bytes.Buffer // to which all can be written
 	form := multipart.NewWriter(&body)
 	_ = form.SetBoundary(boundary)
-	_ = form.WriteField("name", name)
-	_ = form.WriteField("type", as)
 	part, _ := form.CreateFormFile("file", "texture.png")
 	_, _ = part.Write(file)
+	_ = form.WriteField("name", name)
+	_ = form.WriteField("type", as)
 	_ = form.Close()
 	return body.Bytes()
 }
 
 // SheetForm returns the form that uploads a sheet.
 func SheetForm(name string, as skin.Type, sheet skin.Sheet) []byte {
-	file, _ := sheet.PNG() // what is no sheet becomes no file, and is refused
+	file, _ := sheet.PNG() // without texels there is no file, which is refused
 	return UploadForm(name, as.String(), file)
 }
