@@ -213,12 +213,12 @@ func (b *buffers) Put(buffer *png.EncoderBuffer) { b.Pool.Put(buffer) }
 // file. It fails for a sheet without texels.
 func (s Sheet) PNG() ([]byte, error) {
 	picture := &image.NRGBA{Pix: s.Pix, Stride: 4 * s.Width, Rect: image.Rect(0, 0, s.Width, s.Height)}
-	var whole image.Image = picture
-	if picture.Opaque() { // which takes the encoder pixel by pixel
-		whole = rgba{picture}
+	var pixels image.Image = picture
+	if picture.Opaque() { // only then, as the encoder goes through rgba pixel by pixel
+		pixels = rgba{picture}
 	}
 	var file bytes.Buffer
-	if err := encoder.Encode(&file, whole); err != nil {
+	if err := encoder.Encode(&file, pixels); err != nil {
 		return nil, fmt.Errorf("encode sheet: %w", err)
 	}
 	return file.Bytes(), nil
