@@ -62,7 +62,7 @@ func onSite() []scenario {
 			moreIsBetter: true, rounds: siteRounds, open: (*stage).logIns,
 		},
 		{
-			name: "upload", measures: "New skins of 64 by 64 over 8 connections, beside decoding, encoding and writing a file.", unit: "uploads/s",
+			name: "upload", measures: "New skins of 128 by 128 over 8 connections, beside decoding, encoding and writing a file.", unit: "uploads/s",
 			moreIsBetter: true, rounds: siteRounds, open: (*stage).uploads,
 		},
 		{
