@@ -32,7 +32,9 @@ var (
 // that, whoever asks for one in memory would wait for the end of it wherever all
 // processors draw.
 type slots struct {
+	n       int
 	wait    time.Duration
+	room    *room // pictures from when they want a slot until they leave it
 	inside  bound // pictures from when they are admitted until they are finished
 	fetched bound // those of them that need a file from the store
 	jobs    chan job
@@ -49,7 +51,9 @@ type job struct {
 func newSlots(n, queue int, wait time.Duration) *slots {
 	most := int64(n + queue)
 	s := &slots{
+		n:      n,
 		wait:   wait,
+		room:   newRoom(),
 		inside: bound{most: most},
 		// A store that hangs must not keep those from being drawn whose textures are
 		// in memory.
@@ -116,15 +120,17 @@ func (t *turn) fetch(get func() error) error {
 
 // use waits for a slot and has work done in it.
 func (t *turn) use(ctx context.Context, work func() error) error {
-	done := make(chan error, 1) // with room, so that the slot is free at once
-	if err := t.queue(ctx, job{work, done}); err != nil {
+	made := t.slots.room.enter()
+	defer t.slots.room.leave()
+	done := make(chan error, 1) // buffered, so that the slot is free at once
+	if err := t.queue(ctx, made, job{work, done}); err != nil {
 		return err
 	}
 	return <-done
 }
 
-// queue waits for a slot that takes a job.
-func (t *turn) queue(ctx context.Context, j job) (err error) {
+// queue waits until room is made and then for a slot that takes a job.
+func (t *turn) queue(ctx context.Context, made <-chan struct{}, j job) (err error) {
 	_, span := tracing.Start(ctx, stageNames[queueing])
 	defer tracing.End(span, &err)
 	began := time.Now()
@@ -132,16 +138,21 @@ func (t *turn) queue(ctx context.Context, j job) (err error) {
 	defer timer.Stop()
 	rendersWaiting.Inc()
 	defer rendersWaiting.Dec()
-	select {
-	case t.slots.jobs <- j:
-		t.waited += time.Since(began)
-		return nil
-	case <-timer.C:
-		return refuse()
-	case <-t.slots.closing:
-		return refuse()
-	case <-ctx.Done():
-		return ctx.Err()
+	var jobs chan<- job // nil, which takes nothing, until then
+	for {
+		select {
+		case <-made:
+			made, jobs = nil, t.slots.jobs
+		case jobs <- j:
+			t.waited += time.Since(began)
+			return nil
+		case <-timer.C:
+			return refuse()
+		case <-t.slots.closing:
+			return refuse()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

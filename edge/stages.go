@@ -20,7 +20,7 @@ type stage uint8
 const (
 	fetching stage = iota // the texture's file, from the store
 	decoding
-	queueing // until there is a slot
+	queueing // until there is room, and a slot
 	drawing
 	encoding
 	stageCount

@@ -64,9 +64,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	defer renderer.Close()
-	slots := config.Pictures.Slots()
-	room := newRoom(renderer)
-	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewFiles(files), room, paint.Default())
+	pictures, err := edge.NewPictures(config.Pictures, mappings, origin.NewFiles(files), renderer, paint.Default())
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -89,12 +87,12 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	defer background.Wait()
 	touch, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	background.Go(func() { room.keep(touch, slots) })
+	background.Go(func() { pictures.MakeRoom(touch) })
 	background.Go(func() { core.Answer(touch) })
 	background.Go(func() { core.Follow(touch, mappings) })
 
 	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(),
-		"slots", slots)
+		"slots", config.Pictures.Slots())
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},

@@ -1,0 +1,69 @@
+package edge
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// There is room before a slot is used, however long making it takes, which counts as
+// waiting, and until a while after. At the end, and before room is made at all, nobody
+// waits for it.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		const long, toWiden = 10*roomKept + roomKept/10, roomKept / 4
+		start := time.Now()
+		var happened []string
+		note := func(what string) { happened = append(happened, what+" at "+time.Since(start).String()) }
+		s := newSlots(1, 1, 10*time.Second)
+		defer s.close()
+		use := func(waits time.Duration) {
+			t.Helper()
+			turn, err := s.enter()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer turn.leave()
+			if err := turn.use(ctx, func() error { note("used"); <-time.After(long); return nil }); err != nil {
+				t.Error(err)
+			}
+			if turn.waited != waits {
+				t.Errorf("a turn waited for %s; want %s", turn.waited, waits)
+			}
+		}
+		use(0)
+		var watched bool
+		go func() {
+			s.room.watch(ctx, func() { <-time.After(toWiden); note("widened") }, func() { note("narrowed") })
+			watched = true
+		}()
+		<-time.After(time.Second)
+		use(toWiden)
+		use(0)
+		<-time.After(time.Second)
+		use(toWiden)
+		<-time.After(time.Second)
+		end()
+		synctest.Wait()
+		ctx = t.Context()
+		use(0)
+		if !watched {
+			t.Error("room is still made after the end")
+		}
+		want := []string{
+			"used at 0s", "narrowed at 1.11s",
+			"widened at 2.035s", "used at 2.035s", "used at 3.045s", "narrowed at 4.235s",
+			"widened at 5.08s", "used at 5.08s", "narrowed at 6.28s",
+			"used at 7.09s",
+		}
+		if diff := cmp.Diff(want, happened); diff != "" {
+			t.Errorf("what happened (-want +got):\n%s", diff)
+		}
+	})
+}
