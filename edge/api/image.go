@@ -76,6 +76,9 @@ func (s *Server) plain(p *serve.Plain) bool {
 // refusePlain answers a request that fetch would refuse without a try, as there are very
 // many when somebody makes names up, or core is away.
 func (s *Server) refusePlain(p *serve.Plain, found *shown) bool {
+	if p.IsRefusalLogged() {
+		return false
+	}
 	err := s.pictures.Refusal(found.want.Key)
 	if err == nil {
 		return false

@@ -39,10 +39,17 @@ type question struct {
 	span    trace.Span // of what it is a part
 }
 
-func (q question) fail(err error) { q.answer(mapping.Mapping{}, mapping.Position{}, err) }
-
 // patience bounds how long a question waits for its turn.
 const patience = 5 * time.Second
+
+// fail tells whoever asked that there is no answer. That their key leads nowhere is not
+// said by that.
+func (c *Core) fail(q question, err error) {
+	if q.isCounted {
+		c.limit.GiveBack(struct{}{})
+	}
+	q.answer(mapping.Mapping{}, mapping.Position{}, err)
+}
 
 // Refusal returns what Ask would refuse a key with at this moment, and nil if it would
 // ask.
@@ -108,7 +115,7 @@ func (c *Core) Answer(ctx context.Context) {
 	workers.Wait()
 	for _, queue := range []chan question{c.acquaintances, c.strangers} {
 		for _, q := range join(nil, queue, cap(queue)) {
-			q.fail(fault.Down(dependency, ctx.Err()))
+			c.fail(q, fault.Down(dependency, ctx.Err()))
 		}
 	}
 }
@@ -122,7 +129,7 @@ func (c *Core) work(ctx context.Context, queue <-chan question, rest time.Durati
 			return
 		case first := <-queue:
 			batch = join(append(batch[:0], first), queue, mapping.MaxKeys)
-			c.ask(ctx, inTime(batch))
+			c.ask(ctx, c.inTime(batch))
 		}
 		if rest > 0 {
 			select {
@@ -150,12 +157,12 @@ func join(batch []question, queue <-chan question, most int) []question {
 
 // inTime returns those of a batch that have not waited for too long, and tells the
 // others.
-func inTime(batch []question) []question {
+func (c *Core) inTime(batch []question) []question {
 	oldest := time.Now().Add(-patience)
 	return slices.DeleteFunc(batch, func(q question) bool {
 		isLate := q.asked.Before(oldest)
 		if isLate {
-			q.fail(fault.Down(dependency, context.DeadlineExceeded))
+			c.fail(q, fault.Down(dependency, context.DeadlineExceeded))
 		}
 		return isLate
 	})
@@ -185,7 +192,7 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 	tracing.End(span, &err)
 	for i, q := range batch {
 		if err != nil {
-			q.fail(err)
+			c.fail(q, err)
 			continue
 		}
 		if all.Mappings[i] != (mapping.Mapping{}) {

@@ -8,13 +8,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// met remembers which keys have led somewhere lately, in little room: for each it sets
-// two bits of many. A key whose bits are set by others is taken for one of them.
+// met remembers which keys have led somewhere lately, in little room: a Bloom filter. For
+// each key it sets some bits of many. A key whose bits are set by others is taken for one
+// of them.
 //
 // It remembers in two generations. When enough keys are new in the present one, that
 // becomes the former one, and what was the former is forgotten; what is met again lives
 // on. So at least the last metEach keys are remembered, and at most one stranger in
-// forty is taken for one of them.
+// four hundred is taken for one of them: in a generation that is full a bit is set with a
+// probability of 1-exp(-metPlaces*metEach/metBits).
 type met struct {
 	seed        maphash.Seed
 	generations atomic.Pointer[generations]
@@ -28,8 +30,9 @@ type generations struct{ present, former *bits }
 type bits [metBits / 64]atomic.Uint64
 
 const (
-	metBits = 1 << 24 // 2 MiB
-	metEach = 1_000_000
+	metBits   = 1 << 24 // 2 MiB
+	metEach   = 1_000_000
+	metPlaces = 5
 )
 
 func newMet() *met {
@@ -61,7 +64,7 @@ func (m *met) has(key mapping.Key) bool {
 	return all.present.has(places) || all.former.has(places)
 }
 
-func (b *bits) has(places [2]uint64) bool {
+func (b *bits) has(places [metPlaces]uint64) bool {
 	for _, at := range places {
 		if b[at/64].Load()&(1<<(at%64)) == 0 {
 			return false
@@ -70,7 +73,13 @@ func (b *bits) has(places [2]uint64) bool {
 	return true
 }
 
-func (m *met) places(key mapping.Key) [2]uint64 {
+// places returns the bits of a key: where it begins, and steps of one length from there.
+func (m *met) places(key mapping.Key) (all [metPlaces]uint64) {
 	digest := maphash.String(m.seed, string(key))
-	return [...]uint64{digest % metBits, digest >> 32 % metBits}
+	at, step := digest, digest>>32|1
+	for i := range all {
+		all[i] = at % metBits
+		at += step
+	}
+	return all
 }

@@ -32,11 +32,11 @@ func TestMet(t *testing.T) {
 	if n := count(mapping.TID, keys-metEach, keys); n != metEach {
 		t.Errorf("of the last %d only %d are remembered", metEach, n)
 	}
-	// One in forty, and less before the present generation is full; the seed is another
+	// One in four hundred, and less before the present generation is full; the seed is another
 	// each time.
 	const strangers = 100_000
 	for whom, n := range map[string]int{"strangers": count(mapping.UID, 0, strangers), "those of long ago": count(mapping.TID, 0, strangers)} {
-		if n > strangers/35 {
+		if n > strangers/350 {
 			t.Errorf("of %d %s %d are taken for acquaintances", strangers, whom, n)
 		}
 	}

@@ -277,6 +277,69 @@ func TestNewcomersAreNotCounted(t *testing.T) {
 	}
 }
 
+// Whoever core has named itself is no stranger, though nobody has asked about them yet.
+func TestThoseOfChangesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
+	heard := new(reader)
+	background(t, func(ctx context.Context) { core.Follow(ctx, heard) })
+	eventually(t, "the stream is live", heard.has(func() bool { return heard.beats > 0 }))
+	exhaust(t, core)
+	newest := map[mapping.Key]mapping.Mapping{}
+	for i := range int64(30) {
+		newest[mapping.TID(i)] = texture(i)
+	}
+	server.Set(newest)
+	eventually(t, "the change is heard", heard.has(func() bool { return len(heard.keys) == len(newest) }))
+	for key := range newest {
+		if _, _, err := core.Lookup(t.Context(), key); err != nil {
+			t.Fatalf("Lookup of %s, which has just been made: %v", key, err)
+		}
+	}
+}
+
+// exhaust asks about strangers until that is refused, and returns how many were asked
+// about.
+func exhaust(t *testing.T, core *origin.Core) (asked int) {
+	t.Helper()
+	for {
+		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", asked)))
+		if errors.Is(err, edge.ErrShed) {
+			return asked
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked++
+	}
+}
+
+// That core does not answer says nothing about who is asked for.
+func TestFailuresAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	const perSecond, burst = 1, 10
+	core := open(t, origin.Config{URL: server.URL, Unknown: perSecond, Timeout: 10 * time.Millisecond}, nil)
+	began := time.Now()
+	let := make(chan struct{})
+	server.SetHold(func([]mapping.Key) { <-let })
+	var all sync.WaitGroup
+	for i := range burst {
+		all.Go(func() { _, _, _ = core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("late%d", i))) })
+	}
+	all.Wait()
+	close(let)
+	server.SetHold(nil)
+	eventually(t, "core is known to be back", func() bool {
+		_, _, err := core.Lookup(t.Context(), mapping.Name("first"))
+		return err == nil
+	})
+	if asked := 1 + exhaust(t, core); asked < burst {
+		t.Errorf("after %d failures and %s core was asked about %d strangers; want %d", burst, time.Since(began), asked, burst)
+	}
+}
+
 func TestFullQueueRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	core := connect(t, origin.Config{URL: "http://127.0.0.1:1", Queue: 2}, nil)

@@ -78,6 +78,10 @@ func (l Limits) Check() error {
 // refusalsLogged is how many requests answered with 503 a server logs a second.
 const refusalsLogged = 100
 
+func limitRefusals() *limit.Limiter[struct{}] {
+	return limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged)
+}
+
 // Door makes fasthttp servers and handlers out of handlers that return errors.
 type Door struct {
 	Listener string // its name in the log and the metrics: public, edges, operators
@@ -102,7 +106,7 @@ type Door struct {
 // counted and logged like all others. A panic is answered as an internal error
 // and ends nothing else.
 func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
-	d.refusals = limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged)
+	d.refusals = limitRefusals()
 	other, unreadable, crowded := d.Route("other"), d.Route("unreadable"), d.Route("crowded")
 	o := &observer{Door: d, inFlight: counted.at(d.Listener)}
 	survived := survive(handler)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/limit"
 )
 
 // Plain is a GET request of HTTP/1.1 without a body, in which nothing is said that
@@ -27,9 +29,14 @@ type Plain struct {
 	// Scratch is the shortcut's own, and stays from one request to the next.
 	Scratch any
 
-	fields []byte // of the answer
-	traced bool   // whoever sends it says so
+	fields   []byte // of the answer
+	traced   bool   // whoever sends it says so
+	refusals *limit.Limiter[struct{}]
 }
+
+// IsRefusalLogged reports whether the server would log that it answers the request with
+// 503. Then that should be left to it.
+func (p *Plain) IsRefusalLogged() bool { return p.refusals.Look(struct{}{}, p.At).Wait == 0 }
 
 // SetCanonical adds a field to the answer. Date and Content-Length come by
 // themselves.

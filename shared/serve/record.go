@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/limit"
 )
 
 // record is what is noted of a request while it is answered.
@@ -72,17 +73,19 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	if r.span != nil {
 		o.endTrace(rc, r, arrived.Add(took))
 	}
-	lot := undrawn
+	lot, refusals := undrawn, o.refusals
 	if c := connOf(rc.Conn()); c != nil {
 		if c.answer(rc, arrived.Add(took)) {
 			rc.SetConnectionClose()
 		}
-		lot = c.takeLot()
+		if x := c.express; x != nil {
+			lot, refusals = x.takeLot(), x.shortcut.refusals
+		}
 	}
 	if lot == undrawn {
 		lot = draw(o.Sample)
 	}
-	if o.isNews(status, lot) {
+	if isNews(status, lot, refusals) {
 		o.log(rc, r, took)
 	}
 	rc.RemoveUserValue(recordKey{})
@@ -94,9 +97,9 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 // isNews reports whether a request with this status is logged. When a dependency is
 // away, or more is asked for than can be done, nearly all have the same status, and a
 // few lines tell as much as all.
-func (d Door) isNews(status int, lot lot) bool {
+func isNews(status int, lot lot, refusals *limit.Limiter[struct{}]) bool {
 	if status == fasthttp.StatusServiceUnavailable {
-		return d.refusals.Take(struct{}{}, time.Now()).Wait == 0
+		return refusals.Take(struct{}{}, time.Now()).Wait == 0
 	}
 	return status >= fasthttp.StatusInternalServerError || lot == prize
 }

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/veneer-skins/veneer/shared/limit"
 )
 
@@ -27,8 +25,8 @@ type Shortcut struct {
 	traces bool    // what whoever sends it traces, and so leaves it to the server
 	sample float64 // share of requests that are logged, and so left to the server
 	log    *slog.Logger
-	// panics bounds the lines about them, and refusals how many are left to the server
-	// to be logged.
+	// panics bounds the lines about them, and refusals those of the server about 503s on
+	// the shortcut's connections.
 	panics, refusals *limit.Limiter[struct{}]
 }
 
@@ -44,7 +42,7 @@ func (d Door) Shortcut(answer func(*Plain) bool) *Shortcut {
 	}
 	return &Shortcut{
 		answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample, traces: d.Tracer != nil,
-		log: d.Log, panics: limit.New[struct{}](1, time.Minute, 1), refusals: limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged),
+		log: d.Log, panics: limit.New[struct{}](1, time.Minute, 1), refusals: limitRefusals(),
 	}
 }
 
@@ -59,11 +57,6 @@ func (s *Shortcut) try(p *Plain) (answered bool) {
 		}
 	}()
 	return s.answer(p)
-}
-
-// isNews reports whether an answer is one that the server may want to log.
-func (s *Shortcut) isNews(p *Plain) bool {
-	return p.Status >= fasthttp.StatusInternalServerError && s.refusals.Take(struct{}{}, p.At).Wait == 0
 }
 
 // batch is what it takes to answer plain requests that have arrived together.
@@ -116,8 +109,8 @@ func draw(sample float64) lot {
 	return blank
 }
 
-// What a connection is doing, as whoever closes it from outside has to know: an answer
-// that has begun must be sent.
+// What a connection is doing, as whoever closes it from outside has to know: what has
+// been read must be answered.
 const (
 	waiting int32 = iota
 	answering
@@ -190,7 +183,8 @@ func (c *conn) answerWhatCame(fd uintptr) (done bool) {
 	}
 	done, x.err = c.answerAll(x.batch, int(fd))
 	x.release()
-	if !x.state.CompareAndSwap(answering, waiting) && x.err == nil {
+	// What is left the server answers before it closes.
+	if !x.state.CompareAndSwap(answering, waiting) && x.err == nil && x.left == nil {
 		x.err = net.ErrClosed
 	}
 	return done || x.err != nil
@@ -250,14 +244,14 @@ func (b *batch) receive(fd, most int) (n int, more bool, err error) {
 // counted as in flight: nobody could see it.
 func (c *conn) answerPlain(b *batch, fd int, in []byte) (taken, next int, err error) {
 	s, p := c.express.shortcut, &b.Plain
-	p.At = time.Now()
+	p.At, p.refusals = time.Now(), s.refusals
 	b.out, c.express.lot = b.out[:0], undrawn
 	for taken < len(in) && !c.keeper.draining.Load() {
 		if next = p.read(in[taken:]); next == 0 {
 			break
 		}
 		// Lines of the log are the server's, and so are traces.
-		if c.express.lot = draw(s.sample); c.express.lot == prize || s.traces && p.traced || !s.try(p) || s.isNews(p) {
+		if c.express.lot = draw(s.sample); c.express.lot == prize || s.traces && p.traced || !s.try(p) {
 			break
 		}
 		c.express.lot = undrawn
@@ -313,11 +307,8 @@ func (c *conn) send(b *batch, fd int, body []byte) error {
 }
 
 // takeLot returns, once, the lot of a request that was left to the server.
-func (c *conn) takeLot() lot {
-	if c.express == nil {
-		return undrawn
-	}
-	drawn := c.express.lot
-	c.express.lot = undrawn
+func (x *express) takeLot() lot {
+	drawn := x.lot
+	x.lot = undrawn
 	return drawn
 }

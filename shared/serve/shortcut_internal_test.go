@@ -76,6 +76,44 @@ func TestAnswerIsSentBeforeItsConnectionCloses(t *testing.T) {
 	}
 }
 
+// Nor is a request lost that the shortcut has read and leaves to the server, as it does
+// with all of them when a program drains.
+func TestWhatIsLeftIsReadBeforeItsConnectionCloses(t *testing.T) {
+	t.Parallel()
+
+	begun, closed := make(chan struct{}), make(chan struct{})
+	c, client := shortcutConn(t, func(*Plain) bool {
+		close(begun)
+		<-closed
+		return false
+	})
+	ended := make(chan error, 1)
+	go func() {
+		got := make([]byte, len(plainGet))
+		_, err := io.ReadFull(c, got)
+		if string(got) != plainGet {
+			t.Errorf("the server reads %q; want %q", got, plainGet)
+		}
+		ended <- err
+		_, err = c.Read(got)
+		ended <- err
+	}()
+	if _, err := io.WriteString(client, plainGet); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(closed)
+	if err := <-ended; err != nil {
+		t.Errorf("the server fails to read what was left: %v", err)
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the server reads on: %v", err)
+	}
+}
+
 // A connection that is closed while it waits answers nothing more.
 func TestAWaitingConnectionCloses(t *testing.T) {
 	t.Parallel()

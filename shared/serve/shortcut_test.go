@@ -269,6 +269,54 @@ func TestSomeOfTheShortcutAreLogged(t *testing.T) {
 	}
 }
 
+// A refusal is either the shortcut's, or the server's that logs it.
+func TestRefusalsOfTheShortcutAreLogged(t *testing.T) {
+	t.Parallel()
+
+	var log bytes.Buffer
+	e := newEcho(limits())
+	e.door.Log = slog.New(slog.NewTextHandler(&log, nil))
+	var handled, taken int
+	server := e.door.Server(func(rc *fasthttp.RequestCtx) {
+		handled++
+		rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
+	}, 1024)
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shortcut := e.door.Shortcut(func(p *serve.Plain) bool {
+		if p.IsRefusalLogged() {
+			return false
+		}
+		taken++
+		p.Route, p.Status, p.Body = e.short, fasthttp.StatusServiceUnavailable, nil
+		return true
+	})
+	run(t, server, serve.Listener{Server: server, Shortcut: shortcut}.Keep(opened))
+
+	const requests = 1000
+	conn := send(t, opened.Addr().String(), "")
+	reader := bufio.NewReader(conn)
+	began := time.Now()
+	for range requests {
+		if _, err := io.WriteString(conn, get); err != nil {
+			t.Fatal(err)
+		}
+		var response fasthttp.Response
+		if err := response.Read(reader); err != nil || response.StatusCode() != fasthttp.StatusServiceUnavailable {
+			t.Fatalf("%d, %v", response.StatusCode(), err)
+		}
+	}
+	if lines := strings.Count(log.String(), "status=503"); lines != handled || handled+taken != requests {
+		t.Errorf("of %d requests %d were answered on the shortcut and %d by the server, with %d lines; want one for each of the server's",
+			requests, taken, handled, lines)
+	}
+	if most := 101 + 100*time.Since(began).Seconds(); handled < 100 || float64(handled) > most {
+		t.Errorf("%d requests were left to the server; want 100 to %.0f", handled, most)
+	}
+}
+
 // Whoever takes the shortcut has no longer than others.
 func TestShortcutKeepsLimits(t *testing.T) {
 	t.Parallel()
