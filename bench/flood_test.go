@@ -25,16 +25,15 @@ import (
 
 // How the flood is measured.
 const (
-	floodTextures = 2000
+	// floodTextures are eight times as many as fit into the edge's memory, so that most
+	// cold pictures are of one that must be fetched and decoded.
+	floodTextures = 8000
 	floodHits     = 1000
 	floodViews    = 100_000 // of those that there are
 	floodRounds   = 11
 	floodRound    = 4 * time.Second
 	hitsShare     = 0.2 // of the rate at which hits saturate the edge
 	floodTimes    = 5   // as many as the edge can draw
-	// sheetBytes holds few of the textures, so that most cold pictures are of one that
-	// must be fetched and decoded.
-	sheetBytes = 4 << 20
 )
 
 // BenchmarkFlood measures how long hits take while many more pictures are asked for
@@ -190,7 +189,6 @@ func startPinned(b *testing.B) *system.Process {
 	files := objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second}
 	core.Set(storeTextures(b, files))
 	edge := system.NewEdgeOf(b, files, core.URL, origintest.Secret)
-	edge.Set("EDGE_SHEET_BYTES", strconv.Itoa(sheetBytes))
 
 	var own, others, all unix.CPUSet
 	for cpu := range runtime.NumCPU() {

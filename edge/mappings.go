@@ -29,6 +29,9 @@ type MappingsConfig struct {
 const (
 	// doubt is how long a mapping is believed without a word from core.
 	doubt = time.Second
+	// overdue is how long after a beat core is asked whether it is there. There is time
+	// for that before mappings are doubted.
+	overdue = doubt / 2
 	// shortPatience bounds the waiting of somebody who could have a memory instead.
 	shortPatience = 250 * time.Millisecond
 	// retryEvery is how often a core that did not answer is asked about memories.
@@ -49,6 +52,9 @@ type Core interface {
 	// Refusal returns the fault that Ask would return for a key, if it would, and nil
 	// otherwise.
 	Refusal(key mapping.Key) error
+	// Probe finds out whether core answers questions, and returns at once. Another
+	// goroutine calls done once, with nil or with an Unavailable fault.
+	Probe(done func(error))
 }
 
 // Source says how a mapping was learned.
@@ -107,6 +113,7 @@ type Mappings struct {
 	// need only that of the shard.
 	mu       sync.RWMutex
 	position mapping.Position
+	late     *time.Timer // runs probe if there is no beat for too long; nil before the first
 
 	// vouched is the moment of the last beat, since born.
 	vouched atomic.Int64
@@ -224,7 +231,7 @@ func (m *Mappings) renew(ctx context.Context, key mapping.Key, known memory) (ma
 	answer, err := m.ask(soon, key)
 	late := soon.Err() != nil
 	if late {
-		m.askAgain.CompareAndSwap(0, int64(m.now()+retryEvery))
+		m.silent()
 	} else if fault.KindOf(err) != fault.Unavailable {
 		return answer, Asked, err
 	}
@@ -236,6 +243,17 @@ func (m *Mappings) renew(ctx context.Context, key mapping.Key, known memory) (ma
 		answer, err = m.ask(ctx, key)
 	}
 	return answer, Asked, err
+}
+
+// probe finds out whether a core that has sent no beat answers questions. If it does not,
+// visitors need not find that out once their memories are in doubt, which would cost all
+// of them their patience at the same moment.
+func (m *Mappings) probe() {
+	silent := time.AfterFunc(shortPatience, m.silent)
+	m.core.Probe(func(err error) {
+		silent.Stop()
+		m.heard(err)
+	})
 }
 
 // Position returns the position up to which changes have been taken in.
@@ -288,6 +306,10 @@ func (m *Mappings) Apply(event mapping.Event, asOf time.Time) error {
 		beatsHeard.Inc()
 		// What a former stream has vouched for later is still true.
 		m.vouched.Store(max(m.vouched.Load(), int64(asOf.Sub(m.born))))
+		if m.late == nil {
+			m.late = time.AfterFunc(overdue, m.probe)
+		}
+		m.late.Reset(overdue)
 	} else {
 		changesHeard.Inc()
 	}
@@ -372,9 +394,12 @@ func (m *Mappings) heard(err error) {
 	case fault.KindOf(err) != fault.Unavailable:
 		m.askAgain.Store(0)
 	case !errors.Is(err, ErrShed):
-		m.askAgain.CompareAndSwap(0, int64(m.now()+retryEvery))
+		m.silent()
 	}
 }
+
+// silent notes that core does not answer.
+func (m *Mappings) silent() { m.askAgain.CompareAndSwap(0, int64(m.now()+retryEvery)) }
 
 func (m *Mappings) shard(key mapping.Key) *shard {
 	return &m.shards[maphash.String(m.seed, string(key))%shardCount]

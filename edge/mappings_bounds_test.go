@@ -19,6 +19,7 @@ func (instant) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mappi
 }
 
 func (instant) Refusal(mapping.Key) error { return nil }
+func (instant) Probe(done func(error))    { go done(nil) }
 
 func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
 	t.Parallel()
@@ -112,6 +113,7 @@ func (half) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mappin
 }
 
 func (half) Refusal(mapping.Key) error { return nil }
+func (half) Probe(done func(error))    { go done(nil) }
 
 func TestNamesThatLeadNowherePushOutNoOthers(t *testing.T) {
 	t.Parallel()

@@ -92,6 +92,11 @@ func (w *world) look(_ context.Context, key mapping.Key) (mapping.Mapping, mappi
 // Refusal never is one: this core is away without anybody knowing.
 func (*world) Refusal(mapping.Key) error { return nil }
 
+// Probe is answered, or not, as a question would be.
+func (w *world) Probe(done func(error)) {
+	_ = w.Ask(context.Background(), mapping.UID(0), func(_ mapping.Mapping, _ mapping.Position, err error) { done(err) })
+}
+
 // turn lets something happen in the world.
 func (w *world) turn(keys []mapping.Key) {
 	n, key, other := w.draw(100), keys[w.draw(len(keys))], keys[w.draw(len(keys))]

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 type desk struct {
 	questions chan *asked
 	refuses   map[mapping.Key]error
+	mute      *atomic.Bool
 }
 
 type asked struct {
@@ -70,6 +72,13 @@ func (d desk) look(ctx context.Context, key mapping.Key) (mapping.Mapping, mappi
 
 func (d desk) Refusal(key mapping.Key) error { return d.refuses[key] }
 
+// Probe is answered, unless core is mute.
+func (d desk) Probe(done func(error)) {
+	if !d.mute.Load() {
+		go done(nil)
+	}
+}
+
 // script is mappings in front of a desk, in a bubble where time stands still
 // until everybody waits.
 type script struct {
@@ -82,7 +91,7 @@ type script struct {
 func play(t *testing.T, scene func(s script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := script{T: t, desk: desk{questions: make(chan *asked), refuses: map[mapping.Key]error{}}}
+		s := script{T: t, desk: desk{make(chan *asked), map[mapping.Key]error{}, new(atomic.Bool)}}
 		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.desk)
 		if err != nil {
 			t.Fatal(err)

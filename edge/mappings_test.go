@@ -282,8 +282,7 @@ func TestLateBeatVouchesForItsMoment(t *testing.T) {
 		s.pass(doubt/2 - time.Millisecond)
 		s.kept(key, 1)
 		s.pass(2 * time.Millisecond)
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
-		s.answer(s.question(key), texture(1), at(10))
+		s.stale()
 	})
 }
 
@@ -375,6 +374,32 @@ func TestCoreThatHangsHoldsNobodyUp(t *testing.T) {
 		s.answer(q, texture(2), at(10))
 		s.kept(key, 2)
 		got = s.ask("name:alex")
+		s.answer(s.question("name:alex"), texture(2), at(10))
+		s.want(got, outcome{TID: 2, Source: Asked})
+	})
+}
+
+// Of a core that has fallen silent it is known before memories are in doubt, so that not
+// even the first wait for it.
+func TestCoreThatFallsSilentHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.learn("name:alex", 1, 10)
+		s.beat(10)
+		s.desk.mute.Store(true)
+		s.pass(doubt - time.Millisecond)
+		s.kept(key, 1)
+		s.pass(time.Millisecond)
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.want(s.ask("name:alex"), outcome{TID: 1, Source: Stale})
+
+		// It is asked now and then, and believed again once it answers.
+		s.pass(retryEvery)
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.answer(s.question(key), texture(2), at(10))
+		s.kept(key, 2)
+		got := s.ask("name:alex")
 		s.answer(s.question("name:alex"), texture(2), at(10))
 		s.want(got, outcome{TID: 2, Source: Asked})
 	})

@@ -135,6 +135,9 @@ func (pretence) Ask(context.Context, mapping.Key, func(mapping.Mapping, mapping.
 // Refusal refuses nothing.
 func (pretence) Refusal(mapping.Key) error { return nil }
 
+// Probe is answered.
+func (pretence) Probe(done func(error)) { go done(nil) }
+
 // open returns pictures with a cache of so many bytes.
 func (w Workload) open(bytes int64) (*edge.Pictures, error) {
 	p := pretence{Workload: w, block: make([]byte, 16<<10)}

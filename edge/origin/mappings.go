@@ -93,6 +93,15 @@ func (c *Core) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Map
 	}
 }
 
+// Probe asks core about nobody, past all queues and limits, and calls done with an
+// Unavailable fault if it does not answer.
+func (c *Core) Probe(done func(error)) {
+	go func() {
+		_, err := c.insist(context.Background(), mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
+		done(err)
+	}()
+}
+
 func busy() error {
 	return &fault.Error{
 		Kind:       fault.Unavailable,

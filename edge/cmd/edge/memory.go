@@ -12,9 +12,12 @@ import (
 
 const (
 	// aside is what the program takes beside its caches and connections: up to 64 MiB of
-	// plans, of which usual sizes need few, the pictures being drawn, and the runtime
-	// itself. Pages of the program's file, about 30 MiB, do not count here.
+	// plans, of which usual sizes need few, a picture being drawn, and the runtime itself.
+	// Pages of the program's file, about 30 MiB, do not count here.
 	aside = 80 << 20
+	// slotBytes is what another picture takes that is drawn at the same time, if both are
+	// as large as they can be.
+	slotBytes = 50 << 20
 	// connectionBytes is what a connection takes while a request is slow to arrive.
 	connectionBytes = 20 << 10
 	// connectionsEach is by how many more or fewer connections the limit is set anew,
@@ -23,16 +26,16 @@ const (
 )
 
 // limitMemory has the garbage collector keep the program near the bytes that its
-// caches are given, until ctx ends. Without a limit it would let the heap grow to twice
+// caches are given and its slots take, until ctx ends. Without a limit it would let the heap grow to twice
 // of what is in use before it collects. A quarter of the caches is left to garbage and
 // to gaps between values of different sizes. Connections add to the limit while they are
 // open: it would be passed by what is in use otherwise, and the collector would never
 // rest.
 //
 // A limit that whoever started the program has set with GOMEMLIMIT stays.
-func limitMemory(ctx context.Context, log *slog.Logger, caches int64) {
+func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots int) {
 	isOurs := debug.SetMemoryLimit(-1) == math.MaxInt64
-	limit := caches + caches/4 + aside
+	limit := caches + caches/4 + aside + int64(slots-1)*slotBytes
 	if isOurs {
 		debug.SetMemoryLimit(limit)
 	}

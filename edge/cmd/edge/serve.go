@@ -44,7 +44,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%sTRACES_%w", prefix, err)
 	}
 	defer traces.Close()
-	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes)
+	slots := config.Pictures.Slots()
+	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots)
 	core, err := origin.NewCore(config.Core, log)
 	if err != nil {
 		return fmt.Errorf("%sCORE_%w", prefix, err)
@@ -92,7 +93,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { core.Follow(touch, mappings) })
 
 	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(),
-		"slots", config.Pictures.Slots())
+		"slots", slots)
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
