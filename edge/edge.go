@@ -41,7 +41,7 @@ import (
 // Config bounds what pictures cost.
 type Config struct {
 	CacheBytes  int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
-	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"16777216" help:"memory for decoded textures, in bytes"`
+	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
 	RenderSlots int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
 	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; more are answered with 503"`
 	RenderWait  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`

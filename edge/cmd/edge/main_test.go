@@ -340,10 +340,11 @@ func fetch(t *testing.T, url string) (status int, body string) {
 func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ setting, want string }{
-		{"EDGE_CACHE_BYTES=1048576", `"limit_bytes":138936320`},
+		{"EDGE_RENDER_SLOTS=1", `"limit_bytes":130547712`},
+		{"EDGE_RENDER_SLOTS=3", `"limit_bytes":235405312`}, // 2·50 MiB more
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
-		command := edgeWith(t, "serve", enough("EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=ftp://x", test.setting)...)
+		command := edgeWith(t, "serve", enough("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=ftp://x", test.setting)...)
 		if output, err := command.Output(); err == nil || !bytes.Contains(output, []byte(test.want)) {
 			t.Errorf("with %s it ended with %v and said %s; want %s", test.setting, err, output, test.want)
 		}

@@ -14,7 +14,7 @@ const (
 	// aside is what the program takes beside its caches and connections: up to 64 MiB of
 	// plans, of which usual sizes need few, a picture being drawn, and the runtime itself.
 	// Pages of the program's file, about 30 MiB, do not count here.
-	aside = 80 << 20
+	aside = 72 << 20
 	// slotBytes is what another picture takes that is drawn at the same time, if both are
 	// as large as they can be.
 	slotBytes = 50 << 20
