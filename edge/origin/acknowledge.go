@@ -38,6 +38,9 @@ func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time
 	if event.Stream != "" {
 		a.core.former = event.Stream
 	}
+	for _, key := range event.Keys {
+		a.core.met.add(key) // who has just been made is no stranger
+	}
 	if err := a.follower.Apply(event, asOf); err != nil {
 		return err
 	}

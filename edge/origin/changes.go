@@ -114,9 +114,6 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 		if err != nil {
 			return live, err
 		}
-		for _, key := range event.Keys {
-			c.met.add(key) // who has just been made is no stranger
-		}
 		if err := acknowledged.apply(ctx, event, asOf); err != nil {
 			return live, err
 		}
