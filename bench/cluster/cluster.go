@@ -107,9 +107,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	for _, p := range append(c.Cores[:], c.Edges[:]...) {
 		p.Start(tb)
 	}
-	for _, p := range append(c.Cores[:], c.Edges[:]...) {
-		p.AwaitReady(tb)
-	}
+	c.AwaitWhole(tb)
 	return c
 }
 
