@@ -19,6 +19,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // Options say with what a cluster is made.
@@ -272,9 +273,24 @@ func (c *Cluster) AwaitWhole(tb testing.TB) {
 		await(tb, "both standbys follow a primary", func() bool { return c.whole(tb) })
 	}
 	for _, address := range c.stores {
-		await(tb, "MinIO at "+address+" is ready", func() bool { return c.answers("http://" + address + "/minio/health/cluster") })
+		await(tb, "MinIO at "+address+" keeps files", func() bool { return c.keeps(tb, address) })
 	}
 	await(tb, "the balancer knows of everybody", func() bool { return c.balanced(tb) })
+}
+
+// keeps reports whether a node of the MinIO takes a file, and forgets it. For some seconds
+// after its start one may say that it is healthy and refuse all that is to be written.
+func (c *Cluster) keeps(tb testing.TB, address string) bool {
+	tb.Helper()
+	node, err := objects.New(objects.Config{
+		URL: "s3://veneer", Endpoint: "http://" + address, Region: "us-east-1", Timeout: time.Second,
+		AccessKey: c.secret(tb, "writer_access_key"), SecretKey: c.secret(tb, "writer_secret_key"),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	file := []byte(address)
+	return node.Put(tb.Context(), skin.HashOf(file), file) == nil && node.Delete(tb.Context(), skin.HashOf(file)) == nil
 }
 
 // Describe tells people where everything is.
