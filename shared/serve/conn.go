@@ -130,6 +130,10 @@ func (c *conn) enter(state fasthttp.ConnState) {
 	c.idle = state == fasthttp.StateIdle
 	switch state {
 	case fasthttp.StateActive:
+		if c.express != nil {
+			// The server knows by now that the connection is not idle.
+			c.express.state.CompareAndSwap(answering, waiting)
+		}
 		c.waits = c.keeper.read
 		c.reads.begin()
 		c.writes.begin()

@@ -75,7 +75,8 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// refusalsLogged is how many requests answered with 503 a server logs a second.
+// refusalsLogged is how many requests answered with 503 a server logs a second, and its
+// shortcut as many.
 const refusalsLogged = 100
 
 func limitRefusals() *limit.Limiter[struct{}] {

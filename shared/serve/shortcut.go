@@ -183,8 +183,10 @@ func (c *conn) answerWhatCame(fd uintptr) (done bool) {
 	}
 	done, x.err = c.answerAll(x.batch, int(fd))
 	x.release()
-	// What is left the server answers before it closes.
-	if !x.state.CompareAndSwap(answering, waiting) && x.err == nil && x.left == nil {
+	if x.left != nil {
+		return true // still answering, until the server begins to
+	}
+	if !x.state.CompareAndSwap(answering, waiting) && x.err == nil {
 		x.err = net.ErrClosed
 	}
 	return done || x.err != nil

@@ -95,6 +95,8 @@ func TestWhatIsLeftIsReadBeforeItsConnectionCloses(t *testing.T) {
 			t.Errorf("the server reads %q; want %q", got, plainGet)
 		}
 		ended <- err
+		c.enter(fasthttp.StateActive)
+		c.enter(fasthttp.StateIdle)
 		_, err = c.Read(got)
 		ended <- err
 	}()
@@ -111,6 +113,42 @@ func TestWhatIsLeftIsReadBeforeItsConnectionCloses(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the server reads on: %v", err)
+	}
+}
+
+// A server believes that a connection is idle for a moment longer: until it has seen
+// what was read.
+func TestWhatHasBeenReadIsAnsweredBeforeItsConnectionCloses(t *testing.T) {
+	t.Parallel()
+
+	c, client := shortcutConn(t, func(*Plain) bool { return false })
+	if _, err := io.WriteString(client, plainGet); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(plainGet))
+	if _, err := io.ReadFull(c, got[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil { // as the server does with all that are idle
+		t.Fatal(err)
+	}
+	c.enter(fasthttp.StateActive)
+	if _, err := io.ReadFull(c, got[1:]); err != nil || string(got) != plainGet {
+		t.Errorf("the server reads %q, %v; want %q", got, err, plainGet)
+	}
+	const answer = "HTTP/1.1 204 No Content\r\n\r\n"
+	if _, err := io.WriteString(c, answer); err != nil {
+		t.Errorf("the answer cannot be written: %v", err)
+	}
+	c.enter(fasthttp.StateIdle)
+	if _, err := c.Read(got); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the server reads on: %v", err)
+	}
+	if err := c.Close(); err != nil { // as whoever serves it does then
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(client); err != nil || string(got) != answer {
+		t.Errorf("the client is told %q, %v; want %q", got, err, answer)
 	}
 }
 
