@@ -24,6 +24,10 @@ var (
 	acknowledgementsFailed = metrics.NewCounter("veneer_edge_acknowledgements_failed_total")
 )
 
+// mostMet is how many keys of an event are met at most. Whoever has just been made is no
+// stranger, but the end of a texture that a million wear would have all others forgotten.
+const mostMet = 1000
+
 // acknowledger passes the events of one stream to a follower. If core has named
 // the stream, it tells core how far the follower has come.
 type acknowledger struct {
@@ -38,8 +42,10 @@ func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time
 	if event.Stream != "" {
 		a.core.former = event.Stream
 	}
-	for _, key := range event.Keys {
-		a.core.met.add(key) // who has just been made is no stranger
+	if len(event.Keys) <= mostMet {
+		for _, key := range event.Keys {
+			a.core.met.add(key)
+		}
 	}
 	if err := a.follower.Apply(event, asOf); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// met remembers which keys have led somewhere lately, in little room: a Bloom filter. For
+// met remembers which keys have led somewhere lately, or have changed, in little room: a Bloom filter. For
 // each key it sets some bits of many. A key whose bits are set by others is taken for one
 // of them.
 //

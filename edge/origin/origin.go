@@ -120,9 +120,9 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 				DialContext:         (&net.Dialer{Timeout: config.Timeout, KeepAlive: 15 * time.Second}).DialContext,
 				TLSClientConfig:     verified,
 				TLSHandshakeTimeout: config.Timeout,
-				// The look-ups, the acknowledgements, the stream, and one that is being closed.
-				MaxConnsPerHost:     inFlight + 3,
-				MaxIdleConnsPerHost: inFlight + 1,
+				// The look-ups, the acknowledgements, a probe, the stream, and one that is being closed.
+				MaxConnsPerHost:     inFlight + 4,
+				MaxIdleConnsPerHost: inFlight + 2,
 				IdleConnTimeout:     30 * time.Second,
 			},
 			// Our secret goes to nobody that core may name.

@@ -340,6 +340,30 @@ func TestFailuresAreNotCounted(t *testing.T) {
 	}
 }
 
+// Whether core answers is found out past the limit of strangers.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL, Unknown: 1, Timeout: 100 * time.Millisecond}, nil)
+	exhaust(t, core)
+	probe := func() error {
+		outcome := make(chan error, 1)
+		core.Probe(func(err error) { outcome <- err })
+		return <-outcome
+	}
+	if err := probe(); err != nil {
+		t.Errorf("Probe of a core that answers: %v", err)
+	}
+	let := make(chan struct{})
+	defer close(let)
+	server.SetHold(func([]mapping.Key) { <-let })
+	if err := probe(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrShed) {
+		t.Errorf("Probe of a core that hangs: %v; want it unavailable", err)
+	}
+	server.SetHold(nil)
+	eventually(t, "core is known to be back", func() bool { return probe() == nil })
+}
+
 func TestFullQueueRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	core := connect(t, origin.Config{URL: "http://127.0.0.1:1", Queue: 2}, nil)
