@@ -29,8 +29,8 @@ type MappingsConfig struct {
 const (
 	// doubt is how long a mapping is believed without a word from core.
 	doubt = time.Second
-	// overdue is how long after a beat core is asked whether it is there. There is time
-	// for that before mappings are doubted.
+	// overdue is how long after the moment of a beat core is asked whether it is there.
+	// There is time for that before mappings are doubted.
 	overdue = doubt / 2
 	// shortPatience bounds the waiting of somebody who could have a memory instead.
 	shortPatience = 250 * time.Millisecond
@@ -114,6 +114,7 @@ type Mappings struct {
 	mu       sync.RWMutex
 	position mapping.Position
 	late     *time.Timer // runs probe if there is no beat for too long; nil before the first
+	probing  atomic.Bool // whether a probe is under way
 
 	// vouched is the moment of the last beat, since born.
 	vouched atomic.Int64
@@ -249,10 +250,28 @@ func (m *Mappings) renew(ctx context.Context, key mapping.Key, known memory) (ma
 // visitors need not find that out once their memories are in doubt, which would cost all
 // of them their patience at the same moment.
 func (m *Mappings) probe() {
-	silent := time.AfterFunc(shortPatience, m.silent)
+	if m.probing.Swap(true) {
+		return
+	}
+	var mu sync.Mutex // one outcome after the other
+	answered, beat := false, m.vouched.Load()
+	silent := time.AfterFunc(shortPatience, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !answered {
+			m.silent()
+		}
+	})
 	m.core.Probe(func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		answered = true
 		silent.Stop()
-		m.heard(err)
+		// A failure that is older than a beat says nothing about core.
+		if err == nil || m.vouched.Load() == beat {
+			m.heard(err)
+		}
+		m.probing.Store(false)
 	})
 }
 
@@ -306,10 +325,12 @@ func (m *Mappings) Apply(event mapping.Event, asOf time.Time) error {
 		beatsHeard.Inc()
 		// What a former stream has vouched for later is still true.
 		m.vouched.Store(max(m.vouched.Load(), int64(asOf.Sub(m.born))))
+		wait := max(0, overdue-(m.now()-time.Duration(m.vouched.Load())))
 		if m.late == nil {
-			m.late = time.AfterFunc(overdue, m.probe)
+			m.late = time.AfterFunc(wait, m.probe)
+		} else {
+			m.late.Reset(wait)
 		}
-		m.late.Reset(overdue)
 	} else {
 		changesHeard.Inc()
 	}

@@ -94,7 +94,10 @@ func (*world) Refusal(mapping.Key) error { return nil }
 
 // Probe is answered, or not, as a question would be.
 func (w *world) Probe(done func(error)) {
-	_ = w.Ask(context.Background(), mapping.UID(0), func(_ mapping.Mapping, _ mapping.Position, err error) { done(err) })
+	err := w.Ask(context.Background(), mapping.UID(0), func(_ mapping.Mapping, _ mapping.Position, err error) { done(err) })
+	if err != nil {
+		go done(err)
+	}
 }
 
 // turn lets something happen in the world.
@@ -274,6 +277,7 @@ func playWorld(t *testing.T, seed uint64) {
 	<-time.After(time.Minute) // for the stream to catch up
 	stop()
 	stream.Wait()
+	<-time.After(time.Minute) // for what is still asked
 	remembered := 0
 	for i := range m.shards {
 		for _, n := range m.shards[i].nodes {

@@ -405,6 +405,25 @@ func TestCoreThatFallsSilentHoldsNobodyUp(t *testing.T) {
 	})
 }
 
+// Doubt counts from the moment of a beat, and so does the question whether core is there.
+func TestSilenceAfterALateBeatHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	play(t, func(s script) {
+		s.learn(key, 1, 10)
+		s.desk.mute.Store(true)
+		sent := time.Now()
+		s.pass(overdue - time.Millisecond)
+		if err := s.m.Apply(mapping.Event{Position: at(10)}, sent); err != nil {
+			s.Fatal(err)
+		}
+		s.pass(doubt - overdue)
+		s.kept(key, 1)
+		s.pass(time.Millisecond)
+		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.answer(s.question(key), texture(1), at(10))
+	})
+}
+
 // A change shows that core is there, and makes the memory worthless.
 func TestChangeWhileCoreHangsIsWaitedFor(t *testing.T) {
 	t.Parallel()

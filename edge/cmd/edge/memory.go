@@ -26,11 +26,11 @@ const (
 )
 
 // limitMemory has the garbage collector keep the program near the bytes that its
-// caches are given and its slots take, until ctx ends. Without a limit it would let the heap grow to twice
-// of what is in use before it collects. A quarter of the caches is left to garbage and
-// to gaps between values of different sizes. Connections add to the limit while they are
-// open: it would be passed by what is in use otherwise, and the collector would never
-// rest.
+// caches are given and its slots take, until ctx ends. Without a limit it would let the
+// heap grow to twice of what is in use before it collects. A quarter of the caches is
+// left to garbage and to gaps between values of different sizes. Connections add to the
+// limit while they are open: it would be passed by what is in use otherwise, and the
+// collector would never rest.
 //
 // A limit that whoever started the program has set with GOMEMLIMIT stays.
 func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots int) {
