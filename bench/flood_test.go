@@ -25,8 +25,8 @@ import (
 
 // How the flood is measured.
 const (
-	// floodTextures are eight times as many as fit into the edge's memory, so that most
-	// cold pictures are of one that must be fetched and decoded.
+	// floodTextures are many more than fit into the edge's memory, so that most cold
+	// pictures are of one that must be fetched and decoded.
 	floodTextures = 8000
 	floodHits     = 1000
 	floodViews    = 100_000 // of those that there are
