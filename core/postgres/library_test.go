@@ -146,7 +146,7 @@ func TestLibraryPlans(t *testing.T) {
 		SELECT 100, true, 'cape', sha256(n::text::bytea), sha256(n::text::bytea), 'Many' FROM generate_series(1, 20000) n`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Exec(t.Context(), "ANALYZE"); err != nil {
+	if _, err := conn.Exec(t.Context(), "ANALYZE textures, texture_changes"); err != nil {
 		t.Fatal(err)
 	}
 	_, moment := readLibrary(t, db)
