@@ -21,7 +21,7 @@ test: ## Run every test; ARGS='-run Closet ./core/...' for some of them
 lint: ## Run the linters; ARGS=--fix mends what they can
 	@deploy/dev/lint $(ARGS)
 
-fuzz: ## Fuzz uploads for a minute; ARGS='-fuzztime 1h' for longer
+fuzz: ## Fuzz uploads for half a minute; ARGS='-fuzztime 1h' for longer
 	@deploy/dev/fuzz $(ARGS)
 
 build: ## Build core and edge into .dev/bin
