@@ -13,7 +13,7 @@ func TestSlowClientHoldsNoSlot(t *testing.T) {
 	t.Parallel()
 	w := openTown(t, func(with *setup) {
 		with.pictures.RenderSlots, with.pictures.RenderQueue = 1, 3 // half of whom may fetch
-		with.studio.padding = make([]byte, 1<<20) // so that few are more than the kernel keeps
+		with.studio.padding = make([]byte, 1<<20)                   // so that few are more than the kernel keeps
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
