@@ -205,22 +205,28 @@ func (s *Server) serve(conn net.Conn) {
 
 // say answers a command, as usual unless told otherwise, and reports whether the
 // connection goes on as usual.
-func (c *session) say(command, usual string) bool {
+func (c *session) say(command, usual string) bool { return c.answer(c.told(command), usual) }
+
+// told returns what the server was told to answer to a command.
+func (c *session) told(command string) string {
 	c.mu.Lock()
 	reply := c.reply
 	c.mu.Unlock()
-	answer := ""
-	if reply != nil {
-		answer = reply(command)
+	if reply == nil {
+		return ""
 	}
-	switch answer {
+	return reply(command)
+}
+
+func (c *session) answer(told, usual string) bool {
+	switch told {
 	case "":
 		return c.text.PrintfLine("%s", usual) == nil
 	case Hang:
 		_, _ = io.Copy(io.Discard, c.conn) // until the client has enough
 		return false
 	default:
-		_ = c.text.PrintfLine("%s", answer)
+		_ = c.text.PrintfLine("%s", told)
 		return false
 	}
 }
@@ -323,13 +329,15 @@ func (c *session) data(line string) bool {
 		return c.text.PrintfLine("554 5.6.0 %s", err) == nil
 	}
 	m.From, m.To, m.Secure = c.from, c.to, c.secure
-	if c.say(".", "250 2.0.0 queued") {
+	told := c.told(".")
+	if told == "" { // it is there before anybody hears that it is
 		c.mu.Lock()
 		c.mails = append(c.mails, m)
 		close(c.arrived)
 		c.arrived = make(chan struct{})
 		c.mu.Unlock()
 	}
+	c.answer(told, "250 2.0.0 queued")
 	return true
 }
 
