@@ -27,6 +27,9 @@ type Stream struct {
 	// Rate is how many requests fall due in a second, at even distances; each is sent
 	// over the connection that has been free for longest. 0 is a closed loop.
 	Rate float64
+	// Phase is when the first request falls due, as a share of the distance between two:
+	// so streams of several threads fall due at even distances together.
+	Phase float64
 	// Requests are whole, as HTTP/1.1 writes them. Their methods are those whose answers
 	// have bodies.
 	Requests [][]byte
@@ -38,7 +41,7 @@ type Stream struct {
 	// Statuses are those of right answers. Without any, all are right.
 	Statuses []int
 	// Lengths are those of the right answers' bodies in bytes, one for each request.
-	// Without any, an answer is as long as it says itself.
+	// Without any, or where one is negative, an answer is as long as it says itself.
 	Lengths []int
 	// Share of the right answers, 1 for all, are looked at whole. Look returns what is
 	// wrong with one, if anything. It may keep nothing of the body, and while it works

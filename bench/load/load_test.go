@@ -90,6 +90,20 @@ func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {
 	}
 }
 
+// Streams of two threads fall due in turns.
+func TestPhase(t *testing.T) {
+	t.Parallel()
+	address := serve(t, func(*fasthttp.RequestCtx) {})
+	for phase, want := range map[float64]int64{0: 4, 0.5: 4, 0.9: 3} { // the last of the fourth would be due after the end
+		s := stream(1, 100, "/")
+		s.Phase = phase
+		answers, err := load.Run(t.Context(), address, 36*time.Millisecond, s)
+		if err != nil || answers[0].Total() != want {
+			t.Errorf("from %v of 10 ms on, %d answers came in 36 ms, %v; want %d", phase, answers[0].Total(), err, want)
+		}
+	}
+}
+
 func TestClosedLoopKeepsItsConnections(t *testing.T) {
 	t.Parallel()
 

@@ -153,7 +153,7 @@ func (r *runner) send(l *lane, now, duration time.Duration) (pause time.Duration
 	for l.size > 0 && !l.ended {
 		due := now
 		if l.Rate > 0 {
-			due = time.Duration(float64(l.sent) * float64(time.Second) / l.Rate)
+			due = time.Duration((float64(l.sent) + l.Phase) * float64(time.Second) / l.Rate)
 		}
 		switch {
 		case due >= duration:
@@ -286,7 +286,7 @@ func (l *lane) check(w *wire) {
 	switch h := w.head; {
 	case !l.right(h.status):
 		l.wrong(w, WrongStatus, fmt.Errorf("%d, and not one of %d, is the answer", h.status, l.Statuses))
-	case len(l.Lengths) > 0 && h.length != l.Lengths[w.request]:
+	case len(l.Lengths) > 0 && l.Lengths[w.request] >= 0 && h.length != l.Lengths[w.request]:
 		l.wrong(w, WrongLength, fmt.Errorf("%d bytes, and not %d, are the answer", h.length, l.Lengths[w.request]))
 	case w.keep:
 		if err := l.Look(w.request, h.status, w.buffer[w.body:w.have]); err != nil {

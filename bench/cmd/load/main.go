@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/sample"
 )
 
 // What a run ends with.
@@ -74,11 +75,11 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) int {
 // kept.
 func measure(ctx context.Context, s *settings, requests *list) *summary {
 	threads, running := errgroup.WithContext(ctx)
-	answers, kept := make([][]load.Answers, s.Threads), make([]*samples, s.Threads)
+	answers, kept := make([][]load.Answers, s.Threads), make([]*sample.Samples, s.Threads)
 	for i := range s.Threads {
-		kept[i] = newSamples(requests.paths, s.Threads)
+		kept[i] = sample.New(func(request int) string { return requests.paths[request] }, s.Threads)
 		stream := s.stream(i, requests)
-		stream.Share, stream.Look = s.Decode, kept[i].look
+		stream.Share, stream.Look = s.Decode, kept[i].Look
 		if s.Decode == 0 {
 			stream.Look = nil
 		}
@@ -103,7 +104,7 @@ func measure(ctx context.Context, s *settings, requests *list) *summary {
 		result.Error = err.Error()
 	}
 	if s.Decode > 0 {
-		result.addPictures(kept)
+		result.Pictures = sample.Decode(kept, result.wrong)
 	}
 	return result
 }

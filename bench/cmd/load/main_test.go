@@ -23,6 +23,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/sample"
 	"github.com/veneer-skins/veneer/edge/render/libwebp"
 )
 
@@ -296,11 +297,11 @@ func TestWrongAnswersAreFound(t *testing.T) {
 	f(anyWrong, map[load.Fault]int64{load.WrongStatus: 1}, "404, and not one of [200], is the answer", "/png", "/status", "/png")
 	f(anyWrong, map[load.Fault]int64{load.WrongLength: 2}, "before the body", "/short", "/png", "/short")
 	f(anyWrong, map[load.Fault]int64{load.Broken: 1}, "before there is an answer", "/nothing")
-	f(anyWrong, map[load.Fault]int64{wrongPicture: 1}, "/broken-png", "/broken-png", "/png")
-	f(anyWrong, map[load.Fault]int64{wrongPicture: 1}, "/broken-webp", "/broken-webp")
-	f(anyWrong, map[load.Fault]int64{wrongPicture: 2}, "neither PNG nor WebP in the answer to /text", "/text", "/text")
-	f(anyWrong, map[load.Fault]int64{wrongSize: 1}, "height 64, and not 40, is in the answer to /png?size=40", "/png?size=40", "/png?size=64")
-	f(anyWrong, map[load.Fault]int64{wrongSize: 1}, "height 64, and not 40", "/webp?3d&size=40")
+	f(anyWrong, map[load.Fault]int64{sample.WrongPicture: 1}, "/broken-png", "/broken-png", "/png")
+	f(anyWrong, map[load.Fault]int64{sample.WrongPicture: 1}, "/broken-webp", "/broken-webp")
+	f(anyWrong, map[load.Fault]int64{sample.WrongPicture: 2}, "neither PNG nor WebP in the answer to /text", "/text", "/text")
+	f(anyWrong, map[load.Fault]int64{sample.WrongSize: 1}, "height 64, and not 40, is in the answer to /png?size=40", "/png?size=40", "/png?size=64")
+	f(anyWrong, map[load.Fault]int64{sample.WrongSize: 1}, "height 64, and not 40", "/webp?3d&size=40")
 }
 
 func TestShareIsDecoded(t *testing.T) {
@@ -316,20 +317,6 @@ func TestShareIsDecoded(t *testing.T) {
 	s := send(t, allRight, "-closed", "-once", "-decode", "0.1", "-urls", file, url)
 	if p := s.Pictures; p.Decoded < 50 || p.Decoded > 150 || p.Different < 2 || p.Different > 3 || p.LeftOut != 0 {
 		t.Errorf("of 1001 pictures, %+v; want about 100, of two kinds, and maybe one without a size", p)
-	}
-}
-
-func TestSamplesAreBounded(t *testing.T) {
-	t.Parallel()
-
-	s := newSamples([]string{"/"}, mostKept/10) // so each thread keeps ten bytes
-	for _, body := range []string{"123456", "123456", "12345", "1234"} {
-		if err := s.look(0, 200, []byte(body)); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(s.kept) != 2 || s.leftOut != 1 || s.room != 0 {
-		t.Errorf("%d bodies are kept, %d left out, with room for %d bytes; want 2, 1, 0", len(s.kept), s.leftOut, s.room)
 	}
 }
 

@@ -205,7 +205,8 @@ func (s *settings) check() error {
 
 // stream returns the part of a thread in all that is sent.
 func (s *settings) stream(thread int, requests *list) *load.Stream {
-	stream := &load.Stream{Connections: s.Connections / s.Threads, Rate: s.Rate / float64(s.Threads), Requests: requests.requests, Statuses: s.Expect}
+	stream := &load.Stream{Connections: s.Connections / s.Threads, Requests: requests.requests, Statuses: s.Expect}
+	stream.Rate, stream.Phase = s.Rate/float64(s.Threads), float64(thread)/float64(s.Threads)
 	if thread < s.Connections%s.Threads {
 		stream.Connections++
 	}

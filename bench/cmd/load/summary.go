@@ -9,6 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/sample"
 )
 
 // summary is what a run came to.
@@ -28,10 +29,10 @@ type summary struct {
 	// Elapsed for each thread, the load was the bottleneck.
 	Busy float64 `json:"busy_s"`
 	// Latency is of all answers that came whole; nil if there is none.
-	Latency     *latency  `json:"latency_ms,omitempty"`
-	Pictures    *pictures `json:"pictures,omitempty"`
-	Interrupted bool      `json:"interrupted"`
-	Error       string    `json:"error,omitempty"` // that ended the run
+	Latency     *latency         `json:"latency_ms,omitempty"`
+	Pictures    *sample.Pictures `json:"pictures,omitempty"`
+	Interrupted bool             `json:"interrupted"`
+	Error       string           `json:"error,omitempty"` // that ended the run
 }
 
 // latency is in milliseconds.

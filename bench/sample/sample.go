@@ -1,4 +1,6 @@
-package main
+// Package sample keeps pictures that come in a run, and decodes them when nothing is
+// measured any more.
+package sample
 
 import (
 	"bytes"
@@ -20,26 +22,26 @@ import (
 
 // What can be wrong with a picture.
 const (
-	// wrongPicture does not decode.
-	wrongPicture load.Fault = "picture"
-	// wrongSize is another one than was asked for.
-	wrongSize load.Fault = "dimensions"
+	// WrongPicture does not decode.
+	WrongPicture load.Fault = "picture"
+	// WrongSize is another one than was asked for.
+	WrongSize load.Fault = "dimensions"
 )
 
 // mostKept is how many bytes of pictures are kept until the end.
 const mostKept = 256 << 20
 
-// samples are pictures that are kept, each once, to be decoded when nothing is measured
-// any more.
-type samples struct {
-	paths   []string
+// Samples are pictures that are kept, each once. They belong to one thread until they are
+// decoded.
+type Samples struct {
+	path    func(request int) string
 	seed    maphash.Seed
-	kept    map[sampleKey]*sample
+	kept    map[key]*sample
 	room    int   // in bytes
 	leftOut int64 // as there was no room
 }
 
-type sampleKey struct {
+type key struct {
 	height int // that was asked for; 0 if none was
 	hash   uint64
 }
@@ -50,18 +52,19 @@ type sample struct {
 	n    int64 // how many it answers of those that were looked at
 }
 
-// newSamples returns the samples of one of so many threads.
-func newSamples(paths []string, threads int) *samples {
-	return &samples{paths: paths, seed: maphash.MakeSeed(), kept: map[sampleKey]*sample{}, room: mostKept / threads}
+// New returns the samples of one of so many threads. The path of a request is to have
+// size= where a height is wanted.
+func New(path func(request int) string, threads int) *Samples {
+	return &Samples{path: path, seed: maphash.MakeSeed(), kept: map[key]*sample{}, room: mostKept / threads}
 }
 
-// look keeps a picture.
-func (s *samples) look(request, status int, body []byte) error {
+// Look keeps the picture of an answer, for load.Stream.
+func (s *Samples) Look(request, status int, body []byte) error {
 	if status != fasthttp.StatusOK {
 		return nil
 	}
-	path := s.paths[request]
-	key := sampleKey{heightOf(path), maphash.Bytes(s.seed, body)}
+	path := s.path(request)
+	key := key{heightOf(path), maphash.Bytes(s.seed, body)}
 	if known := s.kept[key]; known != nil {
 		known.n++
 		return nil
@@ -88,8 +91,8 @@ func heightOf(path string) int {
 	return size
 }
 
-// pictures are what became of the samples.
-type pictures struct {
+// Pictures are what became of samples.
+type Pictures struct {
 	// Decoded is how many answers, Different how many different bodies they had.
 	Decoded   int64 `json:"decoded"`
 	Different int   `json:"different"`
@@ -97,29 +100,30 @@ type pictures struct {
 	LeftOut int64 `json:"left_out"`
 }
 
-// addPictures decodes the samples of all threads, and counts those that are wrong.
-func (s *summary) addPictures(threads []*samples) {
-	s.Pictures = new(pictures)
+// Decode decodes the samples of all threads, and hands on those that are wrong, one after
+// the other, with how many answers they were.
+func Decode(threads []*Samples, wrong func(fault load.Fault, n int64, err error)) *Pictures {
+	p := new(Pictures)
 	var mu sync.Mutex
 	var decoders errgroup.Group
 	decoders.SetLimit(runtime.GOMAXPROCS(0))
 	for _, thread := range threads {
-		s.Pictures.LeftOut += thread.leftOut
+		p.LeftOut += thread.leftOut
 		for key, kept := range thread.kept {
-			s.Pictures.Decoded += kept.n
-			s.Pictures.Different++
+			p.Decoded += kept.n
+			p.Different++
 			decoders.Go(func() error {
-				fault, err := kept.decode(key.height)
-				if err != nil {
+				if fault, err := kept.decode(key.height); err != nil {
 					mu.Lock()
 					defer mu.Unlock()
-					s.wrong(fault, kept.n, fmt.Errorf("%w in the answer to %s", err, kept.path))
+					wrong(fault, kept.n, fmt.Errorf("%w in the answer to %s", err, kept.path))
 				}
 				return nil
 			})
 		}
 	}
-	_ = decoders.Wait() // which counted what failed
+	_ = decoders.Wait() // none of which returns an error
+	return p
 }
 
 var (
@@ -144,9 +148,9 @@ func (s *sample) decode(height int) (load.Fault, error) {
 	}
 	switch {
 	case err != nil:
-		return wrongPicture, fmt.Errorf("no picture is read from %d bytes: %w", len(s.file), err)
+		return WrongPicture, fmt.Errorf("no picture is read from %d bytes: %w", len(s.file), err)
 	case height > 0 && got != height:
-		return wrongSize, fmt.Errorf("a picture of height %d, and not %d, is", got, height)
+		return WrongSize, fmt.Errorf("a picture of height %d, and not %d, is", got, height)
 	}
 	return "", nil
 }
