@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write writes the run into a folder of its own within another, and returns its
-// path: results.json with everything, table.md, and a plot as SVG and PNG of each
+// Write writes the run into a folder of its own within another, in the place of an earlier
+// run of the same day, commit and name, and returns its path: results.json with everything, table.md, and a plot as SVG and PNG of each
 // kind of figures that there are: ratios, latency, soak, and each sweep.
 func (r *Run) Write(results string) (string, error) {
 	if err := r.check(); err != nil {
@@ -34,6 +34,15 @@ func (r *Run) Write(results string) (string, error) {
 		}
 		if files[p.name+".png"], err = p.png(); err != nil {
 			return "", fmt.Errorf("plot %s: %w", p.name, err)
+		}
+	}
+	// A plot that this run has none of would be taken for its own.
+	for _, pattern := range []string{"*.svg", "*.png"} {
+		plots, _ := filepath.Glob(filepath.Join(folder, pattern)) // the pattern is well-formed
+		for _, earlier := range plots {
+			if err := os.Remove(earlier); err != nil {
+				return "", err
+			}
 		}
 	}
 	for name, content := range files {

@@ -89,8 +89,8 @@ func example() *Run {
 func TestWrite(t *testing.T) {
 	t.Parallel()
 
-	run := example()
-	first, err := run.Write(t.TempDir())
+	run, results := example(), t.TempDir()
+	first, err := run.Write(results)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,14 @@ func TestWrite(t *testing.T) {
 	if files, err := os.ReadDir(first); err != nil || len(files) != len(names) {
 		t.Errorf("there are %d files, %v; want %d", len(files), err, len(names))
 	}
-	for _, name := range []string{"ratios.svg", "latency.svg", "soak.svg", "growth.svg"} {
+	run.Sweeps = nil
+	if again, err := run.Write(results); err != nil || again != first {
+		t.Errorf("it is written again to %s, %v; want %s", again, err, first)
+	}
+	if files, err := os.ReadDir(first); err != nil || len(files) != len(names)-2 {
+		t.Errorf("without a sweep there are %d files, %v; want %d", len(files), err, len(names)-2)
+	}
+	for _, name := range []string{"ratios.svg", "latency.svg", "soak.svg"} {
 		if svg := content(t, first, name); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("%s has places that are no numbers", name)
 		}

@@ -1,6 +1,9 @@
 package report
 
 import (
+	"bytes"
+	"fmt"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -22,6 +25,69 @@ const (
 	panelHeight = 118
 	panelHead   = 18 // for its name
 )
+
+// quarter returns the middle of a panel's figures in a quarter of the series, counted
+// from 0.
+func (s *Series) quarter(n int, of func(Usage) float64) float64 {
+	from, to := len(s.Samples)*n/4, len(s.Samples)*(n+1)/4
+	var figures []float64
+	for _, usage := range s.Samples[from:to] {
+		figures = append(figures, of(usage))
+	}
+	return Summarize(figures).Median
+}
+
+const (
+	fewestSamples = 8 // of which quarters say something
+	// What grows by more than a tenth from the second quarter to the last is not flat.
+	flatGrowth = 1.1
+)
+
+// Flat returns an error if something that a program has in use is more in the last
+// quarter than in the second, by the medians.
+func (r *Run) Flat() error {
+	for i := range r.Soak {
+		series := &r.Soak[i]
+		if len(series.Samples) < fewestSamples {
+			return fmt.Errorf("%d looks at the %s tell nothing", len(series.Samples), series.Program)
+		}
+		for _, panel := range panels {
+			if before, after := series.quarter(1, panel.of), series.quarter(3, panel.of); after > flatGrowth*before {
+				return fmt.Errorf("%s of the %s: %s in the second quarter, and %s in the last", panel.name, series.Program, number(before), number(after))
+			}
+		}
+	}
+	return nil
+}
+
+// writeSoak writes a table of what programs had in use.
+func (r *Run) writeSoak(b *bytes.Buffer) {
+	if len(r.Soak) == 0 || r.Quick {
+		return
+	}
+	rows := [][]string{{"program", "has in use", "first quarter", "second", "third", "last", "least", "most"}}
+	minutes := 0.0
+	for i := range r.Soak {
+		series := &r.Soak[i]
+		if len(series.Samples) < fewestSamples {
+			continue
+		}
+		minutes = max(minutes, series.Samples[len(series.Samples)-1].Minutes)
+		for _, panel := range panels {
+			row := []string{series.Program, panel.name}
+			for quarter := range 4 {
+				row = append(row, number(series.quarter(quarter, panel.of)))
+			}
+			least, most := panel.of(series.Samples[0]), panel.of(series.Samples[0])
+			for _, usage := range series.Samples {
+				least, most = min(least, panel.of(usage)), max(most, panel.of(usage))
+			}
+			rows = append(rows, append(row, number(least), number(most)))
+		}
+	}
+	fmt.Fprintf(b, "\nOver %s minutes, medians of the quarters (see soak.svg):\n\n", number(minutes))
+	writeRows(b, rows, "llrrrrrr")
+}
 
 // soakPlot draws what programs have in use as time passes. There is none without
 // series.

@@ -98,11 +98,18 @@ func (r *Run) writeSweeps(b *bytes.Buffer) {
 		for n, figure := range s.Steps[0].Figures {
 			row := []string{figure.Name + ", " + figure.Unit}
 			for _, step := range s.Steps {
-				row = append(row, r.median(step.Figures[n].Rounds))
+				cell := r.median(step.Figures[n].Rounds)
+				if s := Summarize(step.Figures[n].Rounds); s.Bounded() && !r.Quick {
+					cell += " (" + number(s.Low) + " to " + number(s.High) + ")"
+				}
+				row = append(row, cell)
 			}
 			rows = append(rows, row)
 		}
 		writeRows(b, rows, align)
+	}
+	if len(r.Sweeps) > 0 && !r.Quick {
+		fmt.Fprint(b, "\nThese are medians and, where there were six rounds or more, the bounds of their 95 % confidence intervals.\n")
 	}
 }
 

@@ -28,10 +28,11 @@ func (r *Run) WriteTable(out io.Writer) error {
 	}
 	r.writeScenarios(&b)
 	r.writeLatency(&b)
+	r.writeSoak(&b)
 	r.writeSweeps(&b)
 	r.writeCosts(&b)
 	if len(r.Programs) > 0 {
-		fmt.Fprint(&b, "\nPrograms:\n\n")
+		fmt.Fprint(&b, "\nBeside it:\n\n")
 		for _, p := range r.Programs {
 			fmt.Fprintf(&b, "- %s %s\n", p.Name, p.Version)
 		}
@@ -117,7 +118,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 	if len(r.Latency) == 0 || r.Quick {
 		return
 	}
-	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of three rounds, until the p99 is above %d ms:\n\n", patience)
+	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of six rounds, until the p99 is above %d ms:\n\n", patience)
 	for _, curve := range r.Latency {
 		if p, ok := curve.fastest(); ok {
 			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s ms, a p99 of %s ms and a p99.9 of %s ms.\n",

@@ -28,8 +28,10 @@ func TestWriteTable(t *testing.T) {
 		"- revalidation: A picture that the client has, answered 304. In answers/s; more is better.\n",
 		"- upload: A texture of 64 by 64, until it is stored. In ms; less is better.\n",
 		"- Veneer: up to 40,000 answers/s, with a p50 of 0.6 ms, a p99 of 9.1 ms and a p99.9 of 24 ms.\n",
-		"\ngrowth: A site that grows.\n\n| textures        | 10,000 | 1,000,000 |\n|-----------------|-------:|----------:|\n",
-		"| index, bytes    |     91 |       105 |\n",
+		"\ngrowth: A site that grows.\n\n| textures        |              10,000 |          1,000,000 |\n|-----------------|--------------------:|-------------------:|\n",
+		"| look-up p99, ms | 1.46 (1.41 to 1.52) | 2.5 (2.33 to 2.68) |\n",
+		"| index, bytes    |                  91 |                105 |\n",
+		"\nOver 20 minutes, medians of the quarters (see soak.svg):\n",
 		"| a row          |    210 | bytes |",
 		"| of a million        |\n",
 		"- Varnish 7.1.1\n",
@@ -111,6 +113,36 @@ func TestWriteTableOfLittle(t *testing.T) {
 	}
 	if want := []int{widths[0], widths[0], widths[0], widths[0], widths[0], widths[0]}; !cmp.Equal(widths, want) {
 		t.Errorf("the lines of the table are %v characters long", widths)
+	}
+}
+
+// What grows until the end is not flat; what had grown before is.
+func TestFlat(t *testing.T) {
+	t.Parallel()
+
+	const mib = 1 << 20
+	soak := func(resident func(look int) int64) *Run {
+		series := Series{Program: "edge"}
+		for look := range 40 {
+			series.Samples = append(series.Samples, Usage{Minutes: float64(look), Resident: resident(look), Goroutines: 90, Files: 140})
+		}
+		return &Run{Soak: []Series{series}}
+	}
+	f := func(what, want string, resident func(look int) int64) {
+		t.Helper()
+		if err := soak(resident).Flat(); (err != nil) != (want != "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v; want %q", what, err, want)
+		}
+	}
+	f("level", "", func(int) int64 { return 400 * mib })
+	f("filled at first", "", func(look int) int64 { return int64(min(100+40*look, 400)) * mib })
+	f("one look that is high", "", func(look int) int64 { return int64(400+500*(look/39)) * mib })
+	f("growing", "resident memory, MiB of the edge: 248 in the second quarter, and 448 in the last", func(look int) int64 { return int64(103+10*look) * mib })
+
+	run := soak(func(int) int64 { return 1 })
+	run.Soak[0].Samples = run.Soak[0].Samples[:7]
+	if run.Flat() == nil {
+		t.Error("seven looks are flat")
 	}
 }
 
