@@ -2,6 +2,7 @@ package rivals
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"image"
@@ -70,8 +71,14 @@ func serveImagePNG(address, textures string) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		var picture bytes.Buffer
+		if err := png.Encode(&picture, face); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "image/png")
-		_ = png.Encode(w, face) // whoever went away needs none
+		w.Header().Set("Content-Length", strconv.Itoa(picture.Len())) // which the load counts on
+		_, _ = w.Write(picture.Bytes())                               // whoever went away needs none
 	})
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Hour}
 	return server.ListenAndServe()

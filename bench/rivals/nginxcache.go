@@ -23,6 +23,10 @@ func StartNginxCache(ctx context.Context, place Place, upstream string, bytes in
 	if err != nil {
 		return nil, err
 	}
+	open, err := MayOpen()
+	if err != nil {
+		return nil, err
+	}
 	work, err := place.directory("nginx-cache")
 	if err != nil {
 		return nil, err
@@ -34,7 +38,7 @@ func StartNginxCache(ctx context.Context, place Place, upstream string, bytes in
 	}
 	config := filepath.Join(work, "nginx.conf")
 	if err := os.WriteFile(config, []byte(strings.NewReplacer(
-		"{user}", user, "{work}", work, "{address}", address, "{upstream}", upstream, "{bytes}", strconv.FormatInt(bytes, 10),
+		"{user}", user, "{work}", work, "{address}", address, "{upstream}", upstream, "{bytes}", strconv.FormatInt(bytes, 10), "{open}", strconv.Itoa(open),
 	).Replace(nginxCacheConf)), 0o600); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package side
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ const (
 	// A crowd is as large as it is fast, and nobody is to be refused.
 	crowdPatience = "EDGE_RENDER_WAIT=10s"
 	crowdAtRest   = 10 * time.Second
+	crowdRests    = 6                // at most
+	crowdSteady   = 0.5              // per cent by which the hit ratio at rest may differ from the one before
 	crowdFill     = 30 * time.Minute // more than filling takes
 )
 
@@ -126,24 +129,33 @@ func (c *crowd) newViews(most int) *load.Stream {
 	})
 }
 
-// fill has a server asked for so many of the most popular of some views, each once, those
-// of a skin one after the other, which takes less time; and then for all of them for a
-// while as they are asked for later.
-func (s *stage) fill(ctx context.Context, c *crowd, address string, views popular, most int) error {
+// fill has a front asked for so many of the most popular of some views, each once, those
+// of a skin one after the other, which takes less time; and then for all of them as they
+// are asked for later, until about as many as before are in memory.
+func (s *stage) fill(ctx context.Context, c *crowd, f *front, views popular, most int) error {
 	all := slices.Sorted(slices.Values(views.places[:min(most, len(views.places))]))
-	next := 0
-	if _, err := s.send(ctx, address, crowdFill, c.streamOf(func() int {
-		if next == len(all) {
-			return -1
+	next := once(len(all))
+	if _, err := s.send(ctx, f.address, crowdFill, c.streamOf(func() int {
+		if i := next(); i >= 0 {
+			return all[i]
 		}
-		next++
-		return all[next-1]
+		return -1
 	})); err != nil {
 		return err
 	}
-	const notOfARound = -1
-	_, err := s.send(ctx, address, s.each(crowdAtRest), c.streamOf(views.order(notOfARound)))
-	return err
+	last := math.Inf(-1)
+	for rest := range crowdRests {
+		out, err := s.through(ctx, f, s.each(crowdAtRest), c.streamOf(views.order(-1-rest))) // which are of no round
+		if err != nil {
+			return err
+		}
+		ratio := out.more[0].value // which is ratioFigure
+		if math.Abs(ratio-last) < crowdSteady {
+			break
+		}
+		last = ratio
+	}
+	return nil
 }
 
 // front is where requests of a crowd go: an edge, or what stands in front of some.
@@ -168,20 +180,27 @@ func (f *front) spent(ctx context.Context) (sum spending, err error) {
 			return sum, err
 		}
 		sum.edges += took
-		metrics, err := metricsOf(ctx, f.operators[i])
+		drawn, err := drawnBy(ctx, f.operators[i])
 		if err != nil {
 			return sum, err
 		}
-		for name, value := range metrics {
-			if strings.HasPrefix(name, "veneer_requests_total{") && strings.Contains(name, `outcome="rendered"`) {
-				sum.drawn += value
-			}
-		}
+		sum.drawn += drawn
 	}
 	if f.before != nil {
 		sum.before, err = f.before.ProcessorTime()
 	}
 	return sum, err
+}
+
+// drawnBy returns for how many requests an edge has drawn a picture since it was started.
+func drawnBy(ctx context.Context, operators string) (drawn float64, err error) {
+	metrics, err := metricsOf(ctx, operators)
+	for name, value := range metrics {
+		if strings.HasPrefix(name, "veneer_requests_total{") && strings.Contains(name, `outcome="rendered"`) {
+			drawn += value
+		}
+	}
+	return drawn, err
 }
 
 // Names of figures that others than who measures them look for.
@@ -200,8 +219,12 @@ func (s *stage) through(ctx context.Context, f *front, duration time.Duration, s
 	if err != nil {
 		return outcome{}, err
 	}
-	answers, err := s.send(ctx, f.address, duration, stream)
-	if err != nil {
+	var answers *load.Answers
+	// There is one request at a time, so nothing tells the size of a picture.
+	if err := decoded(stream, func(int) string { return "" }, func() (err error) {
+		answers, err = s.send(ctx, f.address, duration, stream)
+		return err
+	}); err != nil {
 		return outcome{}, err
 	}
 	last, err := f.spent(ctx)
@@ -253,7 +276,7 @@ func (s *stage) mixedViews(ctx context.Context) ([]subject, error) {
 	}
 	subjects[0] = subject{name: "Veneer", measure: s.crowded(c, fronts[0], c.views)}
 	for _, f := range fronts {
-		if err := s.fill(ctx, c, f.address, c.views, int(mixedBytes/c.viewBytes)); err != nil {
+		if err := s.fill(ctx, c, f, c.views, int(mixedBytes/c.viewBytes)); err != nil {
 			return nil, fmt.Errorf("fill %s: %w", f.name, err)
 		}
 	}

@@ -3,6 +3,7 @@ package side
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -22,13 +23,11 @@ const (
 	dayAPI        = 0.01
 
 	// At each rate there are so many rounds of a time, in turns, of which the medians count.
-	dayRounds = 3
-	dayEach   = 4 * time.Second
+	dayRounds = 6
+	dayEach   = 3 * time.Second
 	dayLimit  = 10 * time.Millisecond
-	// New pictures have so many sizes. The stride is prime, and so leads through all of
-	// any number of views that is no multiple of it.
-	daySizes  = 32
-	dayStride = 123_457
+	// New pictures have so many sizes.
+	daySizes = 32
 
 	// dayConnections is how many requests can be under way.
 	dayConnections = 256
@@ -36,7 +35,7 @@ const (
 
 // dayRates are the rates, in requests a second, up to the one at which the p99 passes
 // dayLimit.
-var dayRates = []float64{1000, 2000, 4000, 8000, 12_000, 16_000, 24_000, 32_000, 48_000, 64_000, 96_000}
+var dayRates = []float64{1000, 2000, 4000, 6000, 8000, 10_000, 12_000, 16_000, 20_000, 24_000, 32_000, 48_000, 64_000, 96_000}
 
 // day measures how latency grows with the rate of a mixed day: the edge, and caches in
 // front of it; the API goes to core beside them.
@@ -67,16 +66,16 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 		rates = rates[:1]
 	}
 	for _, rate := range rates {
-		for range dayRounds {
-			for _, c := range all {
+		for round := range dayRounds {
+			for turn := range all {
+				c := all[turnOf(turn, len(all), round)]
 				if c.out {
 					continue
 				}
-				point, ok, err := s.rate(ctx, site, c.server, rate)
+				point, err := s.rate(ctx, site, c.server, rate)
 				if err != nil {
 					return nil, fmt.Errorf("%s at %.0f/s: %w", c.Name, rate, err)
 				}
-				c.out = !ok
 				c.rounds = append(c.rounds, point)
 			}
 		}
@@ -97,10 +96,11 @@ type contender struct {
 	server *rivals.Server
 	report.Curve
 	rounds []report.Point // of the rate that is being tried
-	out    bool           // it has refused something, or was too slow
+	out    bool           // it was too slow, or has refused something in half of the rounds
 }
 
-// conclude adds the medians of the rounds of a rate, unless the server was or is out.
+// conclude adds the medians of the rounds of a rate, unless the server was out or has
+// refused something in half of them.
 func (c *contender) conclude() {
 	if c.out {
 		return
@@ -119,19 +119,26 @@ func (c *contender) conclude() {
 		P99:  of(func(p report.Point) float64 { return p.P99 }),
 		P999: of(func(p report.Point) float64 { return p.P999 }),
 	}
-	c.Points, c.rounds = append(c.Points, point), nil
-	c.out = point.P99 > float64(dayLimit)/1e6
+	c.rounds, c.out = nil, point.P99 > float64(dayLimit)/1e6
+	if !math.IsInf(point.P99, 1) {
+		c.Points = append(c.Points, point)
+	}
 }
 
-// rate measures one rate. It is not ok if the server refuses something.
-func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64) (point report.Point, ok bool, err error) {
+// rate measures one rate. Where the server refuses something, it takes for ever.
+func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64) (report.Point, error) {
 	all, err := s.mixedDay(ctx, t, server, rate, s.each(dayEach))
 	if err != nil {
-		return point, false, err
+		return report.Point{}, err
 	}
 	latencies := all.All()
-	of := func(percent float64) float64 { return float64(latencies.ValueAtPercentile(percent)) / 1e6 }
-	return report.Point{Rate: rate, P50: of(50), P99: of(99), P999: of(99.9)}, all.Check() == nil, nil
+	of := func(percent float64) float64 {
+		if all.Check() != nil {
+			return math.Inf(1)
+		}
+		return float64(latencies.ValueAtPercentile(percent)) / 1e6
+	}
+	return report.Point{Rate: rate, P50: of(50), P99: of(99), P999: of(99.9)}, nil
 }
 
 // mixedDay sends a mixed day at a rate: images to a server, the rest to core.
@@ -154,7 +161,8 @@ func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, ra
 			return err
 		})
 	}
-	if err := both.Wait(); err != nil {
+	// New pictures share one request, so nothing tells their sizes.
+	if err := decoded(images, func(int) string { return "" }, both.Wait); err != nil {
 		return nil, err
 	}
 	all := got[0][0]
@@ -169,23 +177,25 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 	tags, n := s.tags[server], len(s.record.Full)
 	for _, conditional := range []bool{false, true} {
 		for i := range s.record.Full {
-			condition := ""
+			condition, answer := "", &s.record.Full[i]
 			if conditional {
+				answer = &s.record.Unmodified[i]
 				condition = "If-None-Match: " + tags[i] + "\r\n"
 			}
 			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(&s.record.Full[i]), condition))
+			stream.Lengths = append(stream.Lengths, len(s.record.Body(answer)))
 		}
 	}
-	skins, random, next := s.town.Skins(), rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
+	skins, random, next := s.strangers(), rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
 	cold := len(stream.Requests)
-	stream.Requests = append(stream.Requests, nil)
+	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
 	stream.Order = func() int {
 		switch draw := random.Float64() * (1 - dayAPI); {
 		case draw < dayCold:
 			s.coldSeen++
 			// All sizes in turn, so that pictures do not grow as time passes. Each is sent
 			// before the next one is drawn.
-			view := s.coldSeen * dayStride % (len(skins) * daySizes)
+			view := s.coldSeen * viewStride % (len(skins) * daySizes)
 			stream.Requests[cold] = fmt.Appendf(nil, "GET /avatar/hash/%s?size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[view%len(skins)], coldStep*(1+view/len(skins)))
 			return cold
 		case draw < dayCold+dayUnmodified:

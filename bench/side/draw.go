@@ -6,26 +6,33 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 const (
 	coldRounds      = 11
-	coldEach        = 2 * time.Second
-	coldConnections = 8 // as many pictures are asked for at a time
+	coldEach        = 2 * time.Second // or until the views of a round are drawn
+	coldConnections = 8               // as many pictures are asked for at a time
 	stampedeRounds  = 11
 	stampedeCrowd   = 500 // that ask for one new picture at the same time
+	stampedeSize    = 256
 
-	// The edge draws in steps of so many pixels, and what lies between is the same picture.
-	coldStep, coldSteps = 16, 12
+	// Views are of so many sizes, of which the first is the least.
+	coldLeast, coldStep, coldSizes = 64, 16, 12
+	// viewStride leads through all of any number of views that is no multiple of it, as it
+	// is prime, and so through all sizes in turn: pictures do not grow as time passes.
+	viewStride = 123_457
 )
 
 // drawn returns the scenarios in which pictures are new.
 func drawn() []scenario {
 	return []scenario{
 		{
-			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG.", unit: "pictures/s", moreIsBetter: true, rounds: coldRounds,
+			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG. Which file has the skin is known.", unit: "pictures/s", moreIsBetter: true, rounds: coldRounds,
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "flat", s.cold) },
 		},
 		{
@@ -33,33 +40,27 @@ func drawn() []scenario {
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "isometric", s.cold) },
 		},
 		{
-			name: "stampede", measures: "500 clients ask at once for one new flat head, until the last of them has it.", unit: "ms", rounds: stampedeRounds,
+			name: "stampede", measures: "500 clients ask at once for one new flat head of 256 pixels, until the last of them has it.", unit: "ms", rounds: stampedeRounds,
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "flat", s.stampede) },
 		},
 	}
 }
 
-// artist asks a server for new views.
+// artist is a server that draws.
 type artist struct {
 	*rivals.Server
-	target func(view int) string
-	views  int       // that there are
-	seen   int       // how many of them have been asked for
-	note   func(int) // hears of that, unless nil
+	target func(view rivals.View, hash skin.Hash) string
+	pose   string
+	drawn  func(ctx context.Context) (float64, error) // how many pictures it has drawn; nil if it does not tell
 }
 
-// next returns a request for the next view, which nobody has asked for; nil if there is
-// none left.
-func (a *artist) next() []byte {
-	if a.seen == a.views {
-		return nil
+// edgeTarget returns what an edge is asked for to draw a view as PNG.
+func edgeTarget(view rivals.View, hash skin.Hash) string {
+	space := ""
+	if view.Pose == "isometric" {
+		space = "&3d"
 	}
-	request := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", a.target(a.seen))
-	a.seen++
-	if a.note != nil {
-		a.note(a.seen)
-	}
-	return request
+	return fmt.Sprintf("/avatar/hash/%s?png&size=%d%s", hash, view.Size, space)
 }
 
 // artists opens the servers that draw. Each is asked for the same views in the same
@@ -68,19 +69,10 @@ func (s *stage) artists(ctx context.Context, pose string, measure func(*artist) 
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
-	skins := s.town.Skins()
-	view := func(n int) rivals.View {
-		return rivals.View{Pose: pose, Size: 64 + coldStep*(n/len(skins)), Format: "png"}
+	if err := s.acquaint(ctx); err != nil {
+		return nil, err
 	}
-	views := coldSteps * len(skins)
-	// Where the last scenario ended, the next goes on: no picture is drawn twice.
-	edge := &artist{Server: s.town.Edge, views: views, seen: s.seen[pose], note: func(n int) { s.seen[pose] = n }, target: func(n int) string {
-		space := ""
-		if pose == "isometric" {
-			space = "&3d"
-		}
-		return fmt.Sprintf("/avatar/hash/%s?png&size=%d%s", skins[n%len(skins)], view(n).Size, space)
-	}}
+	edge := &artist{Server: s.town.Edge, target: edgeTarget, pose: pose, drawn: func(ctx context.Context) (float64, error) { return drawnBy(ctx, s.town.Operators) }}
 	subjects := []subject{{name: "Veneer", measure: measure(edge)}}
 	for _, rival := range []struct {
 		name string
@@ -98,65 +90,111 @@ func (s *stage) artists(ctx context.Context, pose string, measure func(*artist) 
 			return nil, err
 		}
 		if server != nil {
-			if cannot := server.Cannot(view(0)); cannot != "" {
+			if cannot := server.Cannot(rivals.View{Pose: pose, Size: coldLeast, Format: "png"}); cannot != "" {
 				subjects = append(subjects, subject{name: rival.name, version: server.Version, cannot: cannot})
 				continue
 			}
 		}
 		subjects = append(subjects, s.subject(rival.name, server, func(server *rivals.Server) func(context.Context, int) (outcome, error) {
-			return measure(&artist{Server: server, views: views, target: func(n int) string { return view(n).Target(skins[n%len(skins)]) }})
+			return measure(&artist{Server: server, target: rivals.View.Target, pose: pose})
 		}))
 	}
 	return subjects, nil
 }
 
+// acquaint has the edge learn once which files have the skins of those who are to be
+// drawn: whoever else draws is given a file's name.
+func (s *stage) acquaint(ctx context.Context) error {
+	if s.acquainted {
+		return nil
+	}
+	s.acquainted = true
+	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}
+	for _, hash := range s.strangers() { // in a size that is asked for nowhere else
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET /avatar/hash/%s?size=8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash))
+	}
+	stream.Order = once(len(stream.Requests))
+	_, err := s.send(ctx, s.town.Edge.Address, time.Minute, stream)
+	return err
+}
+
+// once returns the order in which each of n requests is sent once.
+func once(n int) func() int {
+	next := 0
+	return func() int {
+		if next == n {
+			return -1
+		}
+		next++
+		return next - 1
+	}
+}
+
 // cold returns the measuring of how many new pictures a server makes a second.
 func (s *stage) cold(a *artist) func(context.Context, int) (outcome, error) {
-	each := s.each(coldEach)
-	return func(ctx context.Context, _ int) (outcome, error) {
-		// Each is sent before the next one is made.
-		stream := &load.Stream{Connections: coldConnections, Statuses: []int{200}, Requests: [][]byte{nil}}
-		stream.Order = func() int {
-			if stream.Requests[0] = a.next(); stream.Requests[0] == nil {
-				return -1
-			}
-			return 0
+	each, skins := s.each(coldEach), s.strangers()
+	views := len(skins) * coldSizes
+	perRound := views / coldRounds // no picture is asked for twice
+	return func(ctx context.Context, round int) (out outcome, err error) {
+		stream, targets := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}, make([]string, perRound)
+		for i := range targets {
+			n := (round*perRound + i) * viewStride % views
+			targets[i] = a.target(rivals.View{Pose: a.pose, Size: coldLeast + coldStep*(n/len(skins)), Format: "png"}, skins[n%len(skins)])
+			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", targets[i]))
 		}
-		return s.closed(ctx, a.Server, a.Address, each, stream)
+		asked := 0
+		next := once(perRound)
+		stream.Order = func() int {
+			i := next()
+			asked = max(asked, i+1)
+			return i
+		}
+		before, err := a.drawings(ctx)
+		if err != nil {
+			return outcome{}, err
+		}
+		if err := decoded(stream, func(request int) string { return targets[request] }, func() (err error) {
+			out, err = s.closed(ctx, a.Server, a.Address, each, stream)
+			return err
+		}); err != nil {
+			return outcome{}, err
+		}
+		after, err := a.drawings(ctx)
+		if made := int(after - before); err == nil && a.drawn != nil && made != asked {
+			err = fmt.Errorf("%d pictures were asked for, and %d drawn", asked, made)
+		}
+		return out, err
 	}
+}
+
+func (a *artist) drawings(ctx context.Context) (float64, error) {
+	if a.drawn == nil {
+		return 0, nil
+	}
+	return a.drawn(ctx)
 }
 
 // stampede returns the measuring of how long a crowd waits for one new picture.
 func (s *stage) stampede(a *artist) func(context.Context, int) (outcome, error) {
-	return func(ctx context.Context, _ int) (outcome, error) {
-		unpin, err := load.Pin(s.loadCPU)
-		if err != nil {
+	skins := s.strangers()
+	return func(ctx context.Context, round int) (outcome, error) {
+		target := a.target(rivals.View{Pose: a.pose, Size: stampedeSize, Format: "png"}, skins[round])
+		stream := &load.Stream{Connections: stampedeCrowd, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
+			fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target),
+		}}
+		next := once(stampedeCrowd)
+		stream.Order = func() int { return min(next(), 0) }
+		var answers *load.Answers
+		if err := decoded(stream, func(int) string { return target }, func() (err error) {
+			answers, err = s.send(ctx, a.Address, 30*time.Second, stream)
+			return err
+		}); err != nil {
 			return outcome{}, err
 		}
-		defer unpin()
-		stream := &load.Stream{Connections: stampedeCrowd, Statuses: []int{200}, Requests: [][]byte{a.next()}}
-		if stream.Requests[0] == nil {
-			return outcome{}, errors.New("there is no new picture left")
+		if answers.Total() != stampedeCrowd {
+			return outcome{}, errors.New("not all have got an answer")
 		}
-		asked := 0
-		stream.Order = func() int {
-			if asked == stampedeCrowd {
-				return -1
-			}
-			asked++
-			return 0
-		}
-		got, err := load.Run(ctx, a.Address, 30*time.Second, stream)
-		if err == nil {
-			err = got[0].Check()
-		}
-		if err == nil && got[0].Total() != stampedeCrowd {
-			err = errors.New("not all have got an answer")
-		}
-		if err != nil {
-			return outcome{}, err
-		}
-		latencies := got[0].All()
+		latencies := answers.All()
 		return outcome{float64(latencies.Max()) / 1e6, []figureOf{{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6}}}, nil
 	}
 }

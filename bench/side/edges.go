@@ -44,6 +44,7 @@ func (s *stage) balanced(ctx context.Context, c *crowd, edges int, cache int64) 
 		return nil, err
 	}
 	s.closers = append(s.closers, f.before.Stop)
+	s.took[f.before.Version] = true
 	f.address = f.before.Address
 	return f, nil
 }
@@ -68,7 +69,7 @@ func (s *stage) edges(ctx context.Context) (*report.Sweep, []report.Cost, error)
 				if fronts[i], err = s.balanced(ctx, c, i+1, cache); err != nil {
 					return nil, err
 				}
-				if err := s.fill(ctx, c, fronts[i].address, views, n*(i+1)/edgesShare); err != nil {
+				if err := s.fill(ctx, c, fronts[i], views, n*(i+1)/edgesShare); err != nil {
 					return nil, fmt.Errorf("fill %d edges: %w", i+1, err)
 				}
 				subjects = append(subjects, subject{name: fmt.Sprint(i + 1), measure: s.crowded(c, fronts[i], views)})

@@ -31,6 +31,7 @@ func (s *stage) encoders(context.Context) ([]subject, error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, vips.Close)
+	s.took["libwebp"] = true
 	var pictures []render.Picture
 	for _, texture := range paint.Skins() {
 		for _, view := range []render.View{

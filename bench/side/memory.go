@@ -2,6 +2,7 @@ package side
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/bench/sample"
 )
 
 const (
@@ -34,7 +36,7 @@ func fromMemory() []scenario {
 		of("hot", "One picture that is in memory, asked for over 32 connections.", asked{
 			pick: func(target string) bool { return strings.HasPrefix(target, "/avatar/player/") }, most: 1,
 		}),
-		of("warm", "100,000 addresses of all routes in Zipf order, all in memory.", asked{zipf: true}),
+		of("warm", "100,000 addresses of all routes in Zipf order, all in memory. What leads from names may be kept for a minute, so caches in front ask the edge for some of it again.", asked{zipf: true}),
 		of("revalidation", "The same addresses by clients that have the answer: 304.", asked{zipf: true, conditional: true}),
 		of("raw textures", "Texture files as they are stored, all in memory.", asked{
 			pick: func(target string) bool { return strings.HasPrefix(target, "/textures/") },
@@ -198,6 +200,19 @@ func (s *stage) closed(ctx context.Context, server *rivals.Server, address strin
 		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
 		{"processor time", "µs/answer", float64(after-before) / 1e3 / total},
 	}}, nil
+}
+
+// sampled is the share of pictures that are decoded.
+const sampled = 0.01
+
+// decoded sends a stream of pictures by a function, and then decodes some of them. The
+// path of a request has size= if its picture is to be so high.
+func decoded(stream *load.Stream, path func(request int) string, send func() error) error {
+	kept := sample.New(path, 1)
+	stream.Share, stream.Look = sampled, kept.Look
+	err := send()
+	sample.Decode([]*sample.Samples{kept}, func(_ load.Fault, _ int64, wrong error) { err = errors.Join(err, wrong) })
+	return err
 }
 
 // send sends a stream from the load's processor. All answers must be right.

@@ -28,6 +28,9 @@ func Scale(ctx context.Context, options Options) (*report.Run, error) {
 		return nil, fmt.Errorf("there is no scenario %q", options.Only)
 	}
 	result := &report.Run{Of: "scale", Quick: options.Quick}
+	if options.Only != "" {
+		result.Of += "-" + part(options.Only)
+	}
 	err = s.scale(ctx, result)
 	if len(result.Scenarios)+len(result.Sweeps) == 0 {
 		return nil, err

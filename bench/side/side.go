@@ -4,8 +4,10 @@ package side
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -56,38 +58,55 @@ type figureOf struct {
 }
 
 // Run measures all scenarios. The date, the commit and the machine are the caller's to
-// tell.
+// tell. With an error comes what was measured before it, or nil if that is nothing.
 func Run(ctx context.Context, options Options) (*report.Run, error) {
 	s, err := openStage(options)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	result := &report.Run{Quick: options.Quick}
-	known := false
-	for _, next := range scenarios() {
-		if options.Only != "" && options.Only != next.name {
+	result := &report.Run{Of: part(options.Only), Quick: options.Quick}
+	err = s.sideBySide(ctx, result)
+	if len(result.Scenarios)+len(result.Latency) == 0 {
+		return nil, err
+	}
+	var more error
+	result.Programs, more = s.programs(ctx)
+	result.Settings = s.settings
+	return result, errors.Join(err, more)
+}
+
+// part returns the name of a part of a run as that of a folder may have it, so that it
+// does not take the place of the whole.
+func part(only string) string { return notOfNames.ReplaceAllString(only, "-") }
+
+var notOfNames = regexp.MustCompile(`[^0-9A-Za-z]+`)
+
+// sideBySide measures the scenarios that are wanted, one after the other.
+func (s *stage) sideBySide(ctx context.Context, result *report.Run) error {
+	const day = "mixed day"
+	all := scenarios()
+	if s.Only != "" && s.Only != day && !slices.ContainsFunc(all, func(sc scenario) bool { return sc.name == s.Only }) {
+		return fmt.Errorf("there is no scenario %q", s.Only)
+	}
+	for _, next := range all {
+		if !s.wants(next.name) {
 			continue
 		}
-		known = true
 		measured, err := s.run(ctx, next)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", next.name, err)
+			return fmt.Errorf("%s: %w", next.name, err)
 		}
 		result.Scenarios = append(result.Scenarios, *measured)
 	}
-	if options.Only == "" || options.Only == "mixed day" {
-		known = true
-		if result.Latency, err = s.day(ctx); err != nil {
-			return nil, fmt.Errorf("mixed day: %w", err)
-		}
+	if !s.wants(day) {
+		return nil
 	}
-	if !known {
-		return nil, fmt.Errorf("there is no scenario %q", options.Only)
+	var err error
+	if result.Latency, err = s.day(ctx); err != nil {
+		return fmt.Errorf("%s: %w", day, err)
 	}
-	result.Programs, err = s.programs(ctx)
-	result.Settings = s.settings
-	return result, err
+	return nil
 }
 
 // scenarios returns all, in the order in which they are run.
@@ -114,10 +133,7 @@ func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) 
 	}
 	for round := range rounds {
 		for turn := range subjects {
-			i := turn
-			if round%2 == 1 {
-				i = len(subjects) - 1 - turn
-			}
+			i := turnOf(turn, len(subjects), round)
 			if subjects[i].measure == nil {
 				continue
 			}
@@ -131,6 +147,14 @@ func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) 
 	}
 	fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
 	return measured, nil
+}
+
+// turnOf returns whose turn it is of n in a round.
+func turnOf(turn, n, round int) int {
+	if round%2 == 1 {
+		return n - 1 - turn
+	}
+	return turn
 }
 
 func add(to *report.Subject, out outcome) {

@@ -10,6 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/town"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // stage is the servers, each started once for all scenarios that ask it. They share one
@@ -30,8 +31,9 @@ type stage struct {
 	tags    map[*rivals.Server][]string // of the addresses, as the server names them
 	absent  map[string]*rivals.MissingError
 
-	seen     map[string]int // how many new pictures the edge was asked for, by pose
-	coldSeen int            // and in mixed days
+	acquainted bool            // the edge knows who is to be drawn
+	coldSeen   int             // how many new pictures were asked for in mixed days
+	took       map[string]bool // versions or names of the rivals that took part
 }
 
 func openStage(options Options) (*stage, error) {
@@ -45,7 +47,7 @@ func openStage(options Options) (*stage, error) {
 	}
 	s := &stage{
 		Options: options, place: rivals.Place{CPUs: all[len(all)-1:], Work: work}, loadCPU: all[0],
-		servers: map[string]*rivals.Server{}, tags: map[*rivals.Server][]string{}, seen: map[string]int{}, absent: map[string]*rivals.MissingError{},
+		servers: map[string]*rivals.Server{}, tags: map[*rivals.Server][]string{}, took: map[string]bool{}, absent: map[string]*rivals.MissingError{},
 	}
 	s.closers = append(s.closers, func() { _ = os.RemoveAll(work) })
 	s.tell("processor of the servers", all[len(all)-1])
@@ -86,7 +88,7 @@ func (s *stage) start(name string, open func(place rivals.Place) (*rivals.Server
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	s.closers = append(s.closers, server.Stop)
-	s.servers[name] = server
+	s.servers[name], s.took[server.Version] = server, true
 	return server, nil
 }
 
@@ -130,8 +132,18 @@ func (s *stage) settle(ctx context.Context) error {
 	return err
 }
 
-// programs returns the versions of all that may take part.
+// strangers returns the hashes of the skins of residents with whom none of the addresses
+// has to do.
+func (s *stage) strangers() []skin.Hash {
+	return s.town.Skins()[town.ResidentsOf(len(s.record.Full)):]
+}
+
+// programs returns the versions of all rivals that took part, and which ones are missing.
 func (s *stage) programs(ctx context.Context) (all []report.Program, err error) {
+	wanted := map[string]bool{}
+	for _, missing := range s.absent {
+		wanted[missing.What] = true
+	}
 	for _, p := range rivals.Programs(s.Modules) {
 		version, err := p.Version(ctx)
 		if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
@@ -139,7 +151,9 @@ func (s *stage) programs(ctx context.Context) (all []report.Program, err error) 
 		} else if err != nil {
 			return nil, err
 		}
-		all = append(all, report.Program{Name: p.Name, Version: version})
+		if s.took[version] || s.took[p.Name] || wanted[p.Name] {
+			all = append(all, report.Program{Name: p.Name, Version: version})
+		}
 	}
 	return all, nil
 }
