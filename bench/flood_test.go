@@ -73,13 +73,14 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 	b.Logf("hits saturate the edge at %.0f/s, and it draws %.0f/s", hits.Rate/hitsShare, views.Rate/floodTimes)
 
 	var alone, flooded [3][]float64 // the percentiles of hits in milliseconds, by round
-	var drawn, shed, wait []float64
+	var drawn, shed, wait, late []float64
 	for round := range floodRounds {
 		turns := []func(){
 			func() { note(b, &alone, run(b, address, hits)[0]) },
 			func() {
 				answers := run(b, address, hits, views)
 				note(b, &flooded, answers[0])
+				late = append(late, answers[0].Late.Seconds()*1000)
 				drawn = append(drawn, answers[1].Rate(fasthttp.StatusOK))
 				shed = append(shed, answers[1].Rate(fasthttp.StatusServiceUnavailable))
 				wait = append(wait, answers[1].Percentile(fasthttp.StatusOK, 99).Seconds())
@@ -101,6 +102,7 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 		b.Logf("hits at %.0f/s, %s: medians of p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms; p99 by round %.3f",
 			hits.Rate, side.name, median(side.hits[0]), median(side.hits[1]), median(side.hits[2]), side.hits[1])
 	}
+	b.Logf("longest that the load itself stood still in a round beside the flood: %.1f ms", late)
 	b.Logf("of %.0f cold views a second %.0f were drawn, 99 %% of them within %.2f s, and %.0f shed", views.Rate, median(drawn), median(wait), median(shed))
 	b.Logf("memory: %d MiB before, %d MiB after, never more than %d MiB", before>>20, after>>20, most>>20)
 	b.ReportMetric(0, "ns/op")

@@ -34,6 +34,9 @@ type Answers struct {
 	// Busy is how much of a processor's time the thread took that ran this stream and
 	// those beside it. When it comes near Elapsed, the load was the bottleneck.
 	Busy time.Duration
+	// Late is the longest time that a request which had fallen due was not sent though a
+	// connection was free: how long the load itself stood still, and so the server seemed to.
+	Late time.Duration
 	// Bytes is how long all answers were together, headers included.
 	Bytes int64
 	// Latencies are in nanoseconds, by status, those of all answers that came whole. They
@@ -57,6 +60,7 @@ func newLatencies() *hdrhistogram.Histogram {
 func (a *Answers) Add(other Answers) {
 	a.Elapsed = max(a.Elapsed, other.Elapsed)
 	a.Busy += other.Busy
+	a.Late = max(a.Late, other.Late)
 	a.Bytes += other.Bytes
 	for status, latencies := range other.Latencies {
 		a.of(status).Merge(latencies)

@@ -362,6 +362,41 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
+// How long the load itself stands still is told, and what a server takes is not.
+func TestLate(t *testing.T) {
+	t.Parallel()
+
+	const still = 20 * time.Millisecond
+	address := serve(t, func(rc *fasthttp.RequestCtx) {
+		if string(rc.Path()) == "/slow" {
+			<-time.After(10 * still)
+		}
+	})
+	f := func(path string, look func(request, status int, body []byte) error) time.Duration {
+		t.Helper()
+		s := stream(1, 100, path)
+		s.Share, s.Look = 1, look
+		answers, err := load.Run(t.Context(), address, 2*still, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answers[0].Late
+	}
+	looked := false
+	if late := f("/", func(int, int, []byte) error {
+		if !looked {
+			looked = true
+			<-time.After(still)
+		}
+		return nil
+	}); late < still/2 {
+		t.Errorf("after a look of %v it was late by %v", still, late)
+	}
+	if late := f("/slow", nil); late > 5*still {
+		t.Errorf("of a server that takes %v it was late by %v", 10*still, late)
+	}
+}
+
 func TestAnswersAdd(t *testing.T) {
 	t.Parallel()
 

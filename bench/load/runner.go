@@ -168,6 +168,7 @@ func (r *runner) send(l *lane, now, duration time.Duration) (pause time.Duration
 		}
 		w := l.pop()
 		w.due, w.request = due, next
+		l.answers.Late = max(l.answers.Late, now-max(due, w.freed))
 		if err := w.ask(l.Requests[next]); err != nil {
 			// The server may just have closed a connection that was idle.
 			if err := r.renew(w); err != nil {
@@ -211,7 +212,7 @@ func (r *runner) take(w *wire) error {
 			err = r.replace(w)
 		}
 	}
-	w.request = -1
+	w.request, w.freed = -1, l.last
 	l.push(w)
 	return err
 }

@@ -18,6 +18,7 @@ type wire struct {
 	lane    *lane
 	request int           // that is under way, of the lane's; -1 if none is
 	due     time.Duration // when that was to be sent
+	freed   time.Duration // when the last answer came
 
 	buffer []byte // begins with the answer's head, and then has its body if that is kept
 	have   int    // how much of the buffer is the answer's; 0 if nothing is kept

@@ -220,8 +220,8 @@ func (s *stage) through(ctx context.Context, f *front, duration time.Duration, s
 		return outcome{}, err
 	}
 	var answers *load.Answers
-	// There is one request at a time, so nothing tells the size of a picture.
-	if err := decoded(stream, func(int) string { return "" }, func() (err error) {
+	// One request after the other is in the same place, so nothing tells a picture's size.
+	if err := decoded(stream, func(int) string { return "/" }, func() (err error) {
 		answers, err = s.send(ctx, f.address, duration, stream)
 		return err
 	}); err != nil {

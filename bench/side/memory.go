@@ -205,11 +205,17 @@ func (s *stage) closed(ctx context.Context, server *rivals.Server, address strin
 // sampled is the share of pictures that are decoded.
 const sampled = 0.01
 
-// decoded sends a stream of pictures by a function, and then decodes some of them. The
-// path of a request has size= if its picture is to be so high.
+// decoded sends a stream by a function, and then decodes some of its pictures. The path
+// of a request has size= if its picture is to be so high, and is empty if it asks for no
+// picture.
 func decoded(stream *load.Stream, path func(request int) string, send func() error) error {
 	kept := sample.New(path, 1)
-	stream.Share, stream.Look = sampled, kept.Look
+	stream.Share, stream.Look = sampled, func(request, status int, body []byte) error {
+		if path(request) == "" {
+			return nil
+		}
+		return kept.Look(request, status, body)
+	}
 	err := send()
 	sample.Decode([]*sample.Samples{kept}, func(_ load.Fault, _ int64, wrong error) { err = errors.Join(err, wrong) })
 	return err
