@@ -46,7 +46,8 @@ func (r *Run) ratioPlot() (picture, bool) {
 		if height > 0 {
 			height += groupGap
 		}
-		b.rows = append(b.rows, bar{heading: s.Name, name: strings.TrimSuffix(s.Measures, "."), top: height})
+		first, _, _ := strings.Cut(s.Measures, ". ")
+		b.rows = append(b.rows, bar{heading: s.Name, name: strings.TrimSuffix(first, "."), top: height})
 		height += rowHeight
 		for j := range s.Subjects[1:] {
 			subject := &s.Subjects[j+1]

@@ -31,7 +31,7 @@ func (r *Run) latencyPlot() (picture, bool) {
 	return picture{
 		name:     "latency",
 		title:    "How long answers take",
-		subtitle: "A mixed day at rising rates, medians of three rounds; each answer counts from when its request was due",
+		subtitle: "A mixed day at rising rates, medians of rounds in turns; each answer counts from when its request was due",
 		height:   340,
 		draw:     r.drawLatency,
 	}, points > 0

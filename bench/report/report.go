@@ -41,7 +41,7 @@ type Setting struct {
 // Scenario is one kind of work, done by several subjects in turns.
 type Scenario struct {
 	Name         string    `json:"name"`     // a word or two, as "hot"
-	Measures     string    `json:"measures"` // one sentence: what is measured
+	Measures     string    `json:"measures"` // what is measured, in a sentence of which plots show the first, if there are more
 	Unit         string    `json:"unit"`     // of the rounds, as "answers/s" or "ms"
 	MoreIsBetter bool      `json:"more_is_better"`
 	Subjects     []Subject `json:"subjects"` // Veneer first

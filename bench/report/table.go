@@ -118,7 +118,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 	if len(r.Latency) == 0 || r.Quick {
 		return
 	}
-	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of six rounds, until the p99 is above %d ms:\n\n", patience)
+	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of rounds in turns, until the p99 is above %d ms:\n\n", patience)
 	for _, curve := range r.Latency {
 		if p, ok := curve.fastest(); ok {
 			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s ms, a p99 of %s ms and a p99.9 of %s ms.\n",
