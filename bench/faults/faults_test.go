@@ -38,6 +38,28 @@ func TestLedgerMissesWhatIsLost(t *testing.T) {
 	}
 }
 
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	quiet := traffic{newTally(), newTally(), newTally(), newTally()}
+	broken := traffic{newTally(), newTally(), newTally(), newTally()}
+	broken.Drawn.wrong("503", 0)
+	f := func(want string, rows ...Row) {
+		t.Helper()
+		got := ""
+		if err := Verdict(rows); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("the verdict is %q; want %q", got, want)
+		}
+	}
+	f("", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken, expected: expectation{known: true}})
+	f("b: new pictures fail", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken})
+	f("b: 1 people lack what was acknowledged", Row{Fault: "b", traffic: quiet, Lost: 1, expected: expectation{known: true}})
+	f("b: edges show 2 other things than PostgreSQL has", Row{Fault: "b", traffic: quiet, Unlike: 2})
+	f("a: not tried: it takes root", Row{Fault: "a", Untried: "it takes root"})
+}
+
 func TestRowTellsWhatWasMissed(t *testing.T) {
 	t.Parallel()
 	row := func(change func(*Row)) *Row {

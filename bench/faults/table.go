@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -59,6 +60,23 @@ func (r *Row) Missed() (goals []string) {
 	miss(t.Writes.gap-r.Detected > longestGap && !r.expected.writes, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
 	miss(t.Writes.slowest > longestWrite, "a write took %.1f s", t.Writes.slowest.Seconds())
 	return goals
+}
+
+// Verdict returns an error if a goal was missed that is not known to be, or something could
+// not be tried.
+func Verdict(rows []Row) error {
+	var bad []error
+	for i := range rows {
+		r := &rows[i]
+		missed := r.Missed()
+		switch {
+		case r.Untried != "":
+			bad = append(bad, fmt.Errorf("%s: not tried: %s", r.Fault, r.Untried))
+		case len(missed) > 0 && (!r.expected.known || r.Lost+r.Unlike > 0):
+			bad = append(bad, fmt.Errorf("%s: %s", r.Fault, strings.Join(missed, "; ")))
+		}
+	}
+	return errors.Join(bad...)
 }
 
 func (r *Row) String() string {

@@ -75,10 +75,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "\n%s", &table); err != nil || failed != nil {
 		return errors.Join(failed, err)
 	}
+	verdict := faults.Verdict(rows)
 	if *report == "" || options.Only != "" || options.Quick || options.Direct {
-		return nil
+		return verdict
 	}
-	return rewrite(*report, table.String())
+	return errors.Join(verdict, rewrite(*report, table.String()))
 }
 
 // begin is the line of the page after which everything is written anew.
