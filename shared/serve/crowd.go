@@ -19,7 +19,9 @@ var errCrowded = errors.New("too many connections are open")
 var (
 	connectionsRefused = metrics.NewCounter("veneer_connections_refused_total")
 	connectionsOpen    atomic.Int64
+	connectionsLimit   atomic.Int64 // the highest of all listeners
 	_                  = metrics.NewGauge("veneer_connections", func() float64 { return float64(Connections()) })
+	_                  = metrics.NewGauge("veneer_connections_limit", func() float64 { return float64(connectionsLimit.Load()) })
 )
 
 // Connections returns how many connections all listeners of the process have open.
@@ -48,6 +50,8 @@ type crowd struct {
 // crowdOf takes the bound over from a server.
 func crowdOf(server *fasthttp.Server) crowd {
 	most := server.Concurrency
+	for known := connectionsLimit.Load(); int64(most) > known && !connectionsLimit.CompareAndSwap(known, int64(most)); known = connectionsLimit.Load() {
+	}
 	if most > 0 {
 		// A server is done with a connection a little after that is closed.
 		server.Concurrency = 2 * most
