@@ -21,7 +21,7 @@ listen states
   stats uri /
 
 # What edges ask changes nothing, so all of it may be asked again. A stream of changes
-# beats four times a second, and an edge gives up one that does not for a second.
+# beats five times a second, and an edge gives up one that does not for a second.
 listen cores-for-edges
   bind %s
   balance leastconn
