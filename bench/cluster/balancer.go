@@ -11,52 +11,10 @@ import (
 	"testing"
 )
 
-// inside is what the balancer does besides what it does in docker-compose.yml: it leads
-// edges to a core, cores and edges to a node of the MinIO, and cores to the primary.
-const inside = `
-# Told by an operator's programs.
-listen states
-  bind %s
-  stats enable
-  stats uri /
-
-# What edges ask changes nothing, so all of it may be asked again. A stream of changes
-# beats five times a second, and an edge gives up one that does not for a second.
-listen cores-for-edges
-  bind %s
-  balance leastconn
-  timeout server 1s
-  retry-on conn-failure empty-response response-timeout
-%s
-listen store
-  bind %s
-  option httpchk GET /minio/health/live
-  balance leastconn
-  timeout server 2s
-  retry-on conn-failure empty-response response-timeout
-%s
-# Patroni answers 200 on the node that is the primary only. Nobody stays connected to one
-# that no longer is.
-listen database
-  bind %s
-  mode tcp
-  option tcplog
-  option dontlog-normal
-  option httpchk GET /primary
-  timeout client 1h
-  timeout server 1h
-  balance first
-  default-server on-marked-down shutdown-sessions
-%s`
-
-// startBalancer starts haproxy as docker-compose.yml does, but with the addresses that
-// things have here instead of a container's, and more of them.
+// startBalancer starts haproxy as deploy/machines.md does, but with the addresses that
+// things have here.
 func (c *Cluster) startBalancer(tb testing.TB) {
 	tb.Helper()
-	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/compose/haproxy.cfg"))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	var cores, edges, forEdges, stores, nodes strings.Builder
 	server := func(to *strings.Builder, name string, i int, address, checked string) {
 		fmt.Fprintf(to, "  server %s-%d %s check port %s\n", name, i+1, address, port(checked))
@@ -74,20 +32,20 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 	for i, n := range c.Nodes {
 		server(&nodes, "postgres", i, n.Address, n.checks)
 	}
-	config := string(content)
-	for pattern, with := range map[string]string{
+	config := c.adapted(tb, "compose/haproxy.cfg", map[string]string{
 		`(?m)^  bind :8080$`:                   "  bind " + c.Address,
 		`(?m)^  server core .*\n`:              cores.String(),
 		`(?m)(^  server edge-\d .*\n)+`:        edges.String(),
 		` resolvers containers init-addr .*\n`: "\n",
-	} {
-		found := regexp.MustCompile(pattern)
-		if len(found.FindAllString(config, -1)) != 1 {
-			tb.Fatalf("deploy/compose/haproxy.cfg has no line, or several, like %s", pattern)
-		}
-		config = found.ReplaceAllLiteralString(config, with)
-	}
-	config += fmt.Sprintf(inside, c.states, c.cores, &forEdges, c.store, &stores, c.database, &nodes)
+	}) + "\n" + c.adapted(tb, "machines/haproxy.cfg", map[string]string{
+		`(?m)^  bind .*:8404$`:              "  bind " + c.states,
+		`(?m)^  bind .*:9090$`:              "  bind " + c.cores,
+		`(?m)^  bind .*:9000$`:              "  bind " + c.store,
+		`(?m)^  bind .*:5432$`:              "  bind " + c.database,
+		`(?m)(^  server core-\d .*\n)+`:     forEdges.String(),
+		`(?m)(^  server minio-\d .*\n)+`:    stores.String(),
+		`(?m)(^  server postgres-\d .*\n)+`: nodes.String(),
+	})
 
 	p := c.newProgram(tb, "haproxy", "haproxy")
 	path := filepath.Join(p.directory, "haproxy.cfg")
@@ -104,6 +62,25 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 		return conn.Close() == nil
 	})
 	c.Balancer = p
+}
+
+// adapted returns a file of deploy's with something in the place of what each pattern finds,
+// which must be there once.
+func (c *Cluster) adapted(tb testing.TB, name string, changes map[string]string) string {
+	tb.Helper()
+	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	config := string(content)
+	for pattern, with := range changes {
+		found := regexp.MustCompile(pattern)
+		if len(found.FindAllString(config, -1)) != 1 {
+			tb.Fatalf("deploy/%s has nothing, or several, like %s", name, pattern)
+		}
+		config = found.ReplaceAllLiteralString(config, with)
+	}
+	return config
 }
 
 // balanced reports whether the balancer counts on all that it should: on everybody, but

@@ -231,7 +231,7 @@ func (c *Cluster) startStores(tb testing.TB) objects.Config {
 	for i, p := range all {
 		p.await(tb, "is ready", func() bool { return c.answers("http://" + c.stores[i] + "/minio/health/cluster") })
 	}
-	command := exec.CommandContext(tb.Context(), filepath.Join(c.options.Top, "deploy/minio/prepare"), c.stores[0], c.directory, c.options.MC)
+	command := exec.CommandContext(tb.Context(), filepath.Join(c.options.Top, "deploy/minio/prepare"), "http://"+c.stores[0], c.directory, c.options.MC)
 	if output, err := command.CombinedOutput(); err != nil {
 		tb.Fatalf("prepare MinIO: %v\n%s", err, output)
 	}

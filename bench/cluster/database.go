@@ -18,15 +18,6 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 )
 
-// How Patroni is set, in seconds. The lock is the primary's for TTL; these are the
-// shortest times that Patroni's documentation allows, with some room for a machine that
-// does everything at once.
-const (
-	TTL          = 20
-	loopWait     = 2
-	retryTimeout = 5
-)
-
 // Node is a machine of the database's: PostgreSQL, and Patroni which minds it.
 type Node struct {
 	*program
@@ -94,7 +85,7 @@ func (c *Cluster) newNodes(tb testing.TB) {
 		c.Nodes = append(c.Nodes, n)
 	}
 	for _, n := range c.Nodes {
-		settings, err := yaml.Marshal(c.patroni(n, programs))
+		settings, err := yaml.Marshal(c.patroni(tb, n, programs))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -108,49 +99,43 @@ func (c *Cluster) newNodes(tb testing.TB) {
 
 type object = map[string]any
 
-// patroni returns a node's settings.
-func (c *Cluster) patroni(n *Node, programs string) object {
-	names := make([]string, len(c.Nodes))
-	for i, node := range c.Nodes {
-		names[i] = `"` + node.Name + `"`
+// patroni returns a node's settings: those of deploy/machines, with what is other here.
+func (c *Cluster) patroni(tb testing.TB, n *Node, programs string) object {
+	tb.Helper()
+	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/machines/patroni.yml"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var settings object
+	if err := yaml.Unmarshal(content, &settings); err != nil {
+		tb.Fatal(err)
 	}
 	trusted := object{"username": "postgres"}
-	return object{
-		"scope": "veneer", "name": n.Name,
+	other := object{
+		"name":    n.Name,
 		"restapi": object{"listen": n.checks, "connect_address": n.checks},
-		// Not etcd's newer interface: by that, Debian's Patroni 3.0.2 renews a lock without
-		// looking whose it is by now. A primary that was frozen took it back from its
-		// successor, and what that had acknowledged was lost.
-		"etcd": object{"hosts": c.etcd},
-		"bootstrap": object{
-			"dcs": object{
-				"ttl": TTL, "loop_wait": loopWait, "retry_timeout": retryTimeout,
-				// A server that has crashed is not waited for: a standby is there at once.
-				"primary_start_timeout": 0,
-				// Without etcd a primary goes on as long as all others know it.
-				"failsafe_mode": true,
-				"postgresql":    object{"use_pg_rewind": true, "use_slots": true},
-			},
-			"initdb": []any{object{"encoding": "UTF8"}, object{"locale": "C.UTF-8"}},
-		},
+		"etcd":    object{"hosts": c.etcd},
 		"postgresql": object{
 			"listen": n.Address, "connect_address": n.Address, "data_dir": n.data, "bin_dir": programs, "pgpass": filepath.Join(n.directory, "pgpass"),
 			"authentication": object{"superuser": trusted, "replication": trusted, "rewind": trusted},
 			"pg_hba":         []string{"host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"},
-			"parameters": object{
-				"unix_socket_directories": "",
-				// An answer of success waits until either standby has it on its disk. So
-				// any one node may be lost with nothing of it, and one standby without
-				// anybody noticing. With both lost, writes wait, which is to fail.
-				"synchronous_standby_names": "ANY 1 (" + strings.Join(names, ", ") + ")",
-				// Who was cut off without a word is missed after so long.
-				"wal_sender_timeout": "5s", "wal_receiver_timeout": "5s",
-				// The other standby must follow a new primary before that can write.
-				"wal_retrieve_retry_interval": "500ms",
-				"max_connections":             200, "shared_buffers": "64MB",
-			},
+			"parameters":     object{"unix_socket_directories": "", "shared_buffers": "64MB"},
 		},
 	}
+	var put func(into, from object)
+	put = func(into, from object) {
+		for name, value := range from {
+			known, both := into[name].(object)
+			inner, nested := value.(object)
+			if both && nested && name != "authentication" {
+				put(known, inner)
+				continue
+			}
+			into[name] = value
+		}
+	}
+	put(settings, other)
+	return settings
 }
 
 // URL returns the URL of the node's database.

@@ -373,7 +373,7 @@ prepare_minio() {
     secret "s3_${role}_secret_key" hex 20
   done
   build_tool "$mc"
-  run_step "preparing MinIO" deploy/minio/prepare "127.0.0.1:$1" "$state/secrets" "$tool"
+  run_step "preparing MinIO" deploy/minio/prepare "http://127.0.0.1:$1" "$state/secrets" "$tool"
 }
 
 # ---- The stage of tests and benchmarks --------------------------------------
