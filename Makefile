@@ -57,7 +57,7 @@ bench-ratio: ## Simulate the picture cache's hit ratio; ARGS="-only 'Zipf 0.9'" 
 bench-memory: ## Watch an edge's memory while it draws two million pictures
 	@deploy/dev/bench-memory $(ARGS)
 
-bench-scale: ## Measure what changes as all grows; takes hours and 20 GB; QUICK=1 to see whether all runs
+bench-scale: ## Measure what changes as all grows; takes an hour and 20 GB; QUICK=1 to see whether all runs
 	@deploy/dev/bench-scale $(ARGS)
 
 soak: ## Run a mixed day for MINUTES=20 and plot what the programs have in use
