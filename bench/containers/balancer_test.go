@@ -50,19 +50,23 @@ type balancer struct {
 }
 
 var balancers = []balancer{
-	{program: "haproxy", file: "deploy/compose/haproxy.cfg", foldsCase: true, checks: true, write: haproxy},
+	{program: "haproxy", file: "deploy/compose/haproxy.cfg", foldsCase: true, checks: true, write: unboundedHaproxy},
 	{program: "nginx", file: "deploy/balancers/nginx.conf", write: nginx},
 	varnishBalancer,
 }
 
 var varnishBalancer = balancer{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, checks: true, keeps: true, write: varnish}
 
+// unboundedHaproxy leaves the load of an edge unbounded: a request that has not quite
+// ended counts as load, and would now and then send the next one to the other edge.
+func unboundedHaproxy(t *testing.T, content, address, work string, servers []server) []string {
+	t.Helper()
+	return haproxy(t, replaced(t, content, "hash-balance-factor 150", ""), address, work, servers)
+}
+
 func haproxy(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
 	content = replaced(t, content, "bind :8080", "bind "+address)
-	// A request that has not quite ended counts as load, and would now and then send the
-	// next one to the other edge.
-	content = replaced(t, content, "hash-balance-factor 150", "")
 	content = replaced(t, content, "inter 1s", "inter 50ms")
 	// On a busy machine an answer may take longer than the time between two checks.
 	content = replaced(t, content, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
@@ -288,6 +292,43 @@ func (b balancer) test(t *testing.T) {
 		t.Errorf("%d of %d players moved to the other edge; want about half", n, players)
 	case b.checks && n+seconds != players:
 		t.Errorf("%d players were one edge's, and %d the other's, of %d", n, seconds, players)
+	}
+}
+
+// What everybody asks for at once is not one edge's alone: it gets one and a half times
+// its share of all requests under way, and the other one the rest.
+func TestHaproxyBoundsLoad(t *testing.T) {
+	t.Parallel()
+	const requests = 16
+	arrived, leave := make(chan string, requests), make(chan struct{})
+	edge := func(name string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/readyz" {
+				arrived <- name
+				<-leave
+			}
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	first, second := edge("first"), edge("second")
+	b := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: haproxy}
+	url := b.start(t, []server{{"core", "8080", "9080", first, first}, {"edge-1", "8081", "9081", first, first}, {"edge-2", "8081", "9081", second, second}})
+
+	under := map[string]int{}
+	var all sync.WaitGroup
+	for range requests {
+		all.Go(func() {
+			if status := send(t, http.MethodGet, url+"/avatar/player/everybody", nil); status != http.StatusOK {
+				t.Errorf("a picture: %d", status)
+			}
+		})
+		under[<-arrived]++ // one after the other, so that each is counted when the next is placed
+	}
+	close(leave)
+	all.Wait()
+	if most, least := max(under["first"], under["second"]), min(under["first"], under["second"]); most != requests*3/4 || least != requests/4 {
+		t.Errorf("of %d requests for one player the edges have %v; want 12 and 4", requests, under)
 	}
 }
 
