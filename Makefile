@@ -1,6 +1,6 @@
-# Every target is a script in deploy/dev; this file is their table of contents.
+# A target of more than one command is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run cluster faults test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery clean
+.PHONY: help run cluster faults test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images clean
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -65,6 +65,9 @@ soak: ## Run a mixed day for MINUTES=20 and plot what the programs have in use
 
 gallery: ## Draw the README's picture, docs/gallery.png, anew
 	@deploy/dev/gallery
+
+images: ## Build the images of docker-compose.yml
+	@docker compose build
 
 clean: ## Stop what runs and remove .dev, the data included
 	@deploy/dev/clean
