@@ -84,7 +84,7 @@ func (p *page) run(t *testing.T, wanted ...string) {
 		t.Fatalf("the page has no commands for %v", wanted)
 	}
 	shell := exec.CommandContext(t.Context(), "bash", "-euxo", "pipefail", "-c", script.String())
-	shell.Env = slices.Clone(p.environ)
+	shell.Dir, shell.Env = top, slices.Clone(p.environ)
 	for name, value := range p.settings {
 		shell.Env = append(shell.Env, name+"="+value)
 	}
@@ -97,12 +97,26 @@ func (p *page) run(t *testing.T, wanted ...string) {
 
 // kept is a store of texture files as the page handles it.
 type kept struct {
-	about    string             // as its blocks are called
-	files    objects.Config     // as core has it
-	textures string             // as the page has it
-	environ  []string           // of the page's commands
-	programs string             // a folder with what they need
-	empty    func(t *testing.T) // loses all that it holds
+	backup, restore []string           // what its blocks are about
+	files           objects.Config     // as core has it
+	textures        string             // as the page has it
+	environ         []string           // of the page's commands
+	programs        string             // a folder with what they need
+	empty           func(t *testing.T) // loses all that it holds
+	// prepare makes core's database in a new server, and returns its URL. Without it,
+	// that is the server's own.
+	prepare func(t *testing.T, p *system.Postgres) (url string)
+	// done looks at what was done besides; nil if nothing is to be.
+	done func(t *testing.T)
+}
+
+// database returns the URL of core's database in a new server.
+func (k kept) database(t *testing.T, p *system.Postgres) (url string) {
+	t.Helper()
+	if k.prepare == nil {
+		return p.URL(p.Address)
+	}
+	return k.prepare(t, p)
 }
 
 // keptDirectory returns a directory.
@@ -116,7 +130,7 @@ func keptDirectory(t *testing.T) kept {
 	}
 	files := objectstest.Directory(t).Config
 	root := strings.TrimPrefix(files.URL, "file://")
-	return kept{about: "directory", files: files, textures: root, empty: func(t *testing.T) {
+	return kept{backup: []string{"backup", "directory"}, restore: []string{"restore", "dump", "directory"}, files: files, textures: root, empty: func(t *testing.T) {
 		t.Helper()
 		if err := os.RemoveAll(root); err != nil {
 			t.Fatal(err)
@@ -149,15 +163,64 @@ func keptBucket(t *testing.T) kept {
 		t.Fatal(err)
 	}
 	endpoint.User = url.UserPassword(files.AccessKey, files.SecretKey)
-	k := kept{about: "bucket", files: files, textures: "site/" + strings.TrimPrefix(files.URL, "s3://"), programs: programs, environ: []string{
-		"MC_CONFIG_DIR=" + home, "MC_HOST_site=" + endpoint.String(),
-	}}
+	k := kept{
+		backup: []string{"backup", "bucket"}, restore: []string{"restore", "dump", "bucket"},
+		files: files, textures: "site/" + strings.TrimPrefix(files.URL, "s3://"), programs: programs, environ: []string{
+			"MC_CONFIG_DIR=" + home, "MC_HOST_site=" + endpoint.String(),
+		},
+	}
 	k.empty = func(t *testing.T) {
 		t.Helper()
 		remove := exec.CommandContext(t.Context(), client, "rm", "--quiet", "--recursive", "--force", k.textures)
 		remove.Env = append(os.Environ(), k.environ...)
 		if output, err := remove.CombinedOutput(); err != nil {
 			t.Fatalf("empty the bucket: %v\n%s", err, output)
+		}
+	}
+	return k
+}
+
+// keptByContainers returns a bucket in MinIO, and databases like those of
+// docker-compose.yml, handled through what takes the place of docker.
+func keptByContainers(t *testing.T) kept {
+	t.Helper()
+	k := keptBucket(t)
+	k.backup, k.restore = []string{"compose-backup"}, []string{"compose-restore"}
+	docker, err := filepath.Abs("testdata/docker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(docker, filepath.Join(k.programs, "docker")); err != nil {
+		t.Fatal(err)
+	}
+	secrets, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
+	for _, role := range []string{"reader", "writer"} {
+		for name, key := range map[string]string{"access_key": k.files.AccessKey, "secret_key": k.files.SecretKey} {
+			if err := os.WriteFile(filepath.Join(secrets, "s3_"+role+"_"+name), []byte(key), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	k.environ = append(k.environ, "HERE_MINIO="+strings.TrimPrefix(k.files.Endpoint, "http://"), "HERE_BUCKET="+strings.TrimPrefix(k.files.URL, "s3://"),
+		"HERE_SECRETS="+secrets, "HERE_DONE="+done)
+	k.prepare = func(t *testing.T, p *system.Postgres) string {
+		t.Helper()
+		conn := postgrestest.Conn(t, p.URL(p.Address))
+		for _, statement := range []string{"CREATE ROLE veneer LOGIN", "CREATE DATABASE veneer OWNER veneer"} { // as deploy/compose/database.sh does
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return "postgres://veneer@" + p.Address + "/veneer?sslmode=disable"
+	}
+	k.done = func(t *testing.T) {
+		t.Helper()
+		content, err := os.ReadFile(done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff("up --wait --detach postgres minio\nrun bucket\nstop core\nup --detach\n", string(content)); diff != "" {
+			t.Errorf("what was done with containers (-want +got):\n%s", diff)
 		}
 	}
 	return k
@@ -176,12 +239,17 @@ func TestRestore(t *testing.T) {
 		t.Parallel()
 		restore(t, keptBucket(t))
 	})
+	t.Run("with docker compose", func(t *testing.T) {
+		t.Parallel()
+		restore(t, keptByContainers(t))
+	})
 }
 
 func restore(t *testing.T, k kept) {
 	t.Helper()
 	lost, empty := system.NewPostgres(t), system.NewPostgres(t)
-	core := system.NewCoreOn(t, k.files, lost.URL(lost.Address))
+	was, becomes := k.database(t, lost), k.database(t, empty)
+	core := system.NewCoreOn(t, k.files, was)
 	core.Set("CORE_DEMO", "1")
 	core.Start(t)
 	core.KeepAddresses(t)
@@ -197,7 +265,7 @@ func restore(t *testing.T, k kept) {
 	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
 	worn := fmt.Sprintf("/api/players/%d/textures", pid)
 	ann.call(t, http.MethodPut, worn, map[string]any{"skin": first.TID})
-	textures := texturesIn(t, lost)
+	textures := texturesIn(t, was)
 	players := []string{"/avatar/player/ann_1?png", "/avatar/player/late?png"}
 	paths := append(slices.Clone(players), "/avatar/player/demo?3d", "/csl/demo.json")
 	for tid, hash := range textures {
@@ -208,7 +276,7 @@ func restore(t *testing.T, k kept) {
 	before := look(t, running[0], paths)
 
 	backup := t.TempDir()
-	openBackup(t, core, lost, k, backup).run(t, "backup", k.about)
+	openBackup(t, core, lost, k, backup).run(t, k.backup...)
 
 	// What the backup does not know.
 	second := ann.upload(t, "second", drawSheet(200)).Data
@@ -231,12 +299,12 @@ func restore(t *testing.T, k kept) {
 	}
 	lost.Kill(t)
 	k.empty(t)
-	core.Set("CORE_DATABASE_URL", empty.URL(empty.Address))
-	openBackup(t, core, empty, k, backup).run(t, "restore", "dump", k.about)
+	core.Set("CORE_DATABASE_URL", becomes)
+	openBackup(t, core, empty, k, backup).run(t, k.restore...)
 	core.Start(t)
 	core.AwaitReady(t)
 
-	if diff := cmp.Diff(textures, texturesIn(t, empty)); diff != "" {
+	if diff := cmp.Diff(textures, texturesIn(t, becomes)); diff != "" {
 		t.Errorf("textures (-before +after):\n%s", diff)
 	}
 	fresh := system.NewEdge(t, k.files, core)
@@ -244,6 +312,9 @@ func restore(t *testing.T, k kept) {
 	fresh.AwaitReady(t)
 	for i, edge := range append(running, fresh) {
 		eventually(t, fmt.Sprintf("edge %d shows what was restored", i), func() string { return cmp.Diff(before, look(t, edge, paths)) })
+	}
+	if k.done != nil {
+		k.done(t)
 	}
 	if status := statusFor(t, ann, "/api/user"); status != http.StatusUnauthorized {
 		t.Errorf("with a token from before: %d; want 401", status)
@@ -346,15 +417,15 @@ func openBackup(t *testing.T, core *system.Process, on *system.Postgres, k kept,
 		t.Fatal(err)
 	}
 	p := openPage(t, "deploy/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
-	p.environ = slices.Concat(core.Environ(), k.environ)
+	p.environ = append(slices.Concat(core.Environ(), k.environ), "HERE_ADDRESS="+on.Address)
 	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return p
 }
 
 // texturesIn returns the hashes of all textures.
-func texturesIn(t *testing.T, p *system.Postgres) map[int64]string {
+func texturesIn(t *testing.T, database string) map[int64]string {
 	t.Helper()
-	rows, _ := postgrestest.Conn(t, p.URL(p.Address)).Query(t.Context(), "SELECT tid, encode(hash, 'hex') FROM textures") // ForEachRow reports the error
+	rows, _ := postgrestest.Conn(t, database).Query(t.Context(), "SELECT tid, encode(hash, 'hex') FROM textures") // ForEachRow reports the error
 	textures := map[int64]string{}
 	var tid int64
 	var hash string
