@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -52,7 +53,7 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	p.arguments = append(p.arguments, "-db", "-f", path)
+	p.arguments = append(p.arguments, "-W", "-db", "-f", path)
 	p.Start(tb)
 	p.await(tb, "listens", func() bool {
 		conn, err := new(net.Dialer).DialContext(tb.Context(), "tcp", c.Address)
@@ -61,7 +62,17 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 		}
 		return conn.Close() == nil
 	})
+	c.balancer = p
 	c.Balancer = p
+}
+
+// Reload has haproxy read its configuration again: another process of it takes over, and
+// the one before ends when all that it has begun is answered.
+func (c *Cluster) Reload(tb testing.TB) {
+	tb.Helper()
+	if err := c.balancer.command.Process.Signal(syscall.SIGUSR2); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // adapted returns a file of deploy's with something in the place of what each pattern finds,

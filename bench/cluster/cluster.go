@@ -47,6 +47,7 @@ type Cluster struct {
 	// Address is where the balancer is, which serves everything.
 	Address string
 
+	balancer  *program // which Balancer is
 	options   Options
 	directory string
 	ask       *http.Client
@@ -276,6 +277,14 @@ func (c *Cluster) AwaitWhole(tb testing.TB) {
 		await(tb, "MinIO at "+address+" keeps files", func() bool { return c.keeps(tb, address) })
 	}
 	await(tb, "the balancer knows of everybody", func() bool { return c.balanced(tb) })
+}
+
+// AwaitSpare waits until each node of the MinIO says that it could be done without.
+func (c *Cluster) AwaitSpare(tb testing.TB) {
+	tb.Helper()
+	for _, address := range c.stores {
+		await(tb, "MinIO at "+address+" can be done without", func() bool { return c.answers("http://" + address + "/minio/health/cluster?maintenance=true") })
+	}
 }
 
 // keeps reports whether a node of the MinIO takes a file, and forgets it. For some seconds

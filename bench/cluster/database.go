@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -199,10 +200,27 @@ func (n *Node) Pause(tb testing.TB) {
 	system.SignalTree(tb, syscall.SIGSTOP, n.trees()...)
 }
 
+// PausePatroni stops Patroni only: PostgreSQL goes on, and nobody minds it.
+func (n *Node) PausePatroni(tb testing.TB) {
+	tb.Helper()
+	n.program.Pause(tb)
+}
+
 // Resume has them go on.
 func (n *Node) Resume(tb testing.TB) {
 	tb.Helper()
 	system.SignalTree(tb, syscall.SIGCONT, n.trees()...)
+}
+
+// HandOver has another node become the primary, as upgrades.md does.
+func (n *Node) HandOver(tb testing.TB, to *Node) {
+	tb.Helper()
+	settings := n.arguments[len(n.arguments)-1]
+	command := exec.CommandContext(tb.Context(), "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
+	command.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	if output, err := command.CombinedOutput(); err != nil {
+		tb.Fatalf("%v\n%s", err, output)
+	}
 }
 
 // Conn returns a connection to the primary's database.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 type Part interface {
 	Start(tb testing.TB)
 	Kill(tb testing.TB)
+	Stop(tb testing.TB) error
 	Pause(tb testing.TB)
 	Resume(tb testing.TB)
 }
@@ -60,6 +62,20 @@ func (p *program) Kill(tb testing.TB) {
 	tb.Helper()
 	p.signal(tb, syscall.SIGKILL)
 	<-p.ended
+}
+
+// Stop asks the program to end, and waits until it has.
+func (p *program) Stop(tb testing.TB) error {
+	tb.Helper()
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		tb.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+		return nil // what it says of itself then differs
+	case <-time.After(patience):
+		return fmt.Errorf("%s does not stop", p.name)
+	}
 }
 
 // Pause stops the program in the middle of what it does.

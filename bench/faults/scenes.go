@@ -54,12 +54,16 @@ func (s *stage) faults() []fault {
 		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{drawn: true}, (*stage).primaryKilled},
 		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{drawn: true}, (*stage).postgresKilled},
 		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{drawn: true}, (*stage).primaryFrozen},
+		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, for 8 s longer than until there is another; PostgreSQL goes on there", expectation{drawn: true}, (*stage).patroniFrozen},
 		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*stage).standbyKilled},
 		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*stage).standbyFrozen},
 		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writes: true}, (*stage).standbysKilled},
 		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *stage) []cluster.Part { return s.Etcd }, 25*time.Second)},
 		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *stage) []cluster.Part { return s.Etcd[:1] }, 12*time.Second)},
 		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *stage) []cluster.Part { return []cluster.Part{s.Balancer} }, 3*time.Second)},
+		{"balancer reloaded", "haproxy is told three times to read its configuration again", expectation{}, (*stage).balancerReloaded},
+		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{drawn: true}, (*stage).databaseRestarted},
+		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{}, (*stage).storesRestarted},
 		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{reads: true, writes: true}, (*stage).clockWrong},
 		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{writes: true}, (*stage).diskFull},
 		{"restored", "the database is restored from a backup of 6 s before, under running edges and cores", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},
@@ -121,6 +125,15 @@ func (s *stage) primaryFrozen() {
 	primary.Resume(s)
 }
 
+func (s *stage) patroniFrozen() {
+	primary, _ := s.primary()
+	began := time.Now()
+	primary.PausePatroni(s)
+	s.detect(primary, began)
+	s.pass(8 * time.Second)
+	primary.Resume(s)
+}
+
 func (s *stage) standbyKilled() {
 	_, standbys := s.primary()
 	standbys[0].Kill(s)
@@ -143,6 +156,40 @@ func (s *stage) standbysKilled() {
 	s.pass(14 * time.Second)
 	for _, n := range standbys {
 		n.Start(s)
+	}
+}
+
+func (s *stage) balancerReloaded() {
+	for range 3 {
+		s.Reload(s)
+		s.pass(2 * time.Second)
+	}
+}
+
+// restart restarts a part as an upgrade does, and waits until all is as before.
+func (s *stage) restart(p cluster.Part) {
+	if err := p.Stop(s); err != nil {
+		s.Fatal(err)
+	}
+	p.Start(s)
+	s.AwaitWhole(s)
+}
+
+func (s *stage) databaseRestarted() {
+	primary, standbys := s.primary()
+	for _, n := range standbys {
+		s.restart(n)
+	}
+	primary.HandOver(s, standbys[0])
+	s.AwaitWhole(s)
+	s.restart(primary)
+}
+
+func (s *stage) storesRestarted() {
+	for _, p := range s.Stores {
+		s.AwaitSpare(s)
+		s.pass(10 * time.Second)
+		s.restart(p)
 	}
 }
 
