@@ -67,7 +67,7 @@ gallery: ## Draw the README's picture, docs/gallery.png, anew
 	@deploy/dev/gallery
 
 images: ## Build the images of docker-compose.yml
-	@docker compose build
+	@REVISION=$$(git describe --always --dirty) docker compose build
 
 clean: ## Stop what runs and remove .dev, the data included
 	@deploy/dev/clean

@@ -12,6 +12,7 @@ COPY go.work ./
 COPY deploy/dev deploy/dev
 RUN deploy/dev/install to-build
 COPY . .
+ARG REVISION
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/build
 
 FROM debian:bookworm-20260803-slim

@@ -8,12 +8,16 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 )
 
+// linked is the revision that the linker was told, as Go is told to leave Git alone.
+var linked string
+
 // exposeBuild has /metrics say what the program was built from.
 func exposeBuild() {
 	version, goVersion, revision := "unknown", "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version, goVersion, revision = buildOf(info)
 	}
+	revision = cmp.Or(linked, revision)
 	name := fmt.Sprintf("veneer_build_info{version=%q,go_version=%q,revision=%q}", version, goVersion, revision)
 	metrics.GetOrCreateGauge(name, func() float64 { return 1 })
 }
