@@ -164,6 +164,7 @@ func (s *stage) balancerReloaded() {
 		s.Reload(s)
 		s.pass(2 * time.Second)
 	}
+	s.pass(25 * time.Second) // beyond what compose/haproxy.cfg leaves to the process before
 }
 
 // restart restarts a part as an upgrade does, and waits until all is as before.
