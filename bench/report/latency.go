@@ -13,13 +13,13 @@ import (
 // quantiles are the lines of a curve.
 var quantiles = []struct {
 	name   string
-	of     func(Point) float64
+	of     func(*Point) []float64
 	width  vg.Length
 	dashes []vg.Length
 }{
-	{"half of the answers are faster", func(p Point) float64 { return p.P50 }, 1.25, []vg.Length{5, 3}},
-	{"99 % are", func(p Point) float64 { return p.P99 }, 2.5, nil},
-	{"99.9 % are", func(p Point) float64 { return p.P999 }, 1.25, []vg.Length{1.5, 2.5}},
+	{"half of the answers are faster", func(p *Point) []float64 { return p.P50 }, 1.25, []vg.Length{5, 3}},
+	{"99 % are", func(p *Point) []float64 { return p.P99 }, 2.5, nil},
+	{"99.9 % are", func(p *Point) []float64 { return p.P999 }, 1.25, []vg.Length{1.5, 2.5}},
 }
 
 // latencyPlot draws latency against rate. There is none without curves.
@@ -31,7 +31,7 @@ func (r *Run) latencyPlot() (picture, bool) {
 	return picture{
 		name:     "latency",
 		title:    "How long answers take",
-		subtitle: "A mixed day at rising rates, medians of rounds in turns; each answer counts from when its request was due",
+		subtitle: "A mixed day at rising rates, medians of rounds in turns and the p99's 95 % bounds; each answer counts from when its request was due",
 		height:   340,
 		draw:     r.drawLatency,
 	}, points > 0
@@ -61,8 +61,14 @@ func (r *Run) drawLatency(c draw.Canvas) {
 	for i, curve := range r.Latency {
 		for _, q := range quantiles {
 			line := plotter.Line{LineStyle: draw.LineStyle{Color: hue(i), Width: q.width, Dashes: q.dashes}}
-			for _, point := range curve.Points {
-				line.XYs = append(line.XYs, plotter.XY{X: point.Rate, Y: q.of(point)})
+			for j := range curve.Points {
+				point := &curve.Points[j]
+				s := point.Summarize(q.of(point))
+				line.XYs = append(line.XYs, plotter.XY{X: point.Rate, Y: s.Median})
+				if q.dashes == nil {
+					bar := plotter.XYs{{X: point.Rate, Y: max(s.Low, p.Y.Min)}, {X: point.Rate, Y: min(s.High, p.Y.Max)}}
+					p.Add(&plotter.Line{XYs: bar, LineStyle: draw.LineStyle{Color: hue(i), Width: 1}})
+				}
 			}
 			p.Add(&line)
 			if q.dashes == nil {
@@ -78,10 +84,13 @@ func (r *Run) ranges() (rates, latencies [2]float64) {
 	rates = [2]float64{math.Inf(1), 0}
 	latencies = [2]float64{patience, patience}
 	for _, curve := range r.Latency {
-		for _, p := range curve.Points {
+		for i := range curve.Points {
+			p := &curve.Points[i]
 			rates[0], rates[1] = min(rates[0], p.Rate), max(rates[1], p.Rate)
-			latencies[0] = min(latencies[0], p.P50, p.P99, p.P999)
-			latencies[1] = max(latencies[1], p.P50, p.P99, p.P999)
+			for _, q := range quantiles {
+				median := p.Summarize(q.of(p)).Median
+				latencies[0], latencies[1] = min(latencies[0], median), max(latencies[1], median)
+			}
 		}
 	}
 	rates[0], rates[1] = rates[0]/1.1, rates[1]*1.1 // no point is on the edge

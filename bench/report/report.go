@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -71,12 +72,22 @@ type Curve struct {
 	Points []Point `json:"points"` // by rising rate
 }
 
-// Point is what a rate comes to. Latencies count from when a request was due.
+// Point is what a rate comes to. Latencies are in milliseconds, one of each round, and
+// count from when a request was due.
 type Point struct {
-	Rate float64 `json:"rate"` // requests a second
-	P50  float64 `json:"p50_ms"`
-	P99  float64 `json:"p99_ms"`
-	P999 float64 `json:"p99_9_ms"`
+	Rate float64   `json:"rate"` // requests a second
+	P50  []float64 `json:"p50_ms"`
+	P99  []float64 `json:"p99_ms"`
+	P999 []float64 `json:"p99_9_ms"`
+	// Refused is how many rounds there were besides, in which something was refused. They
+	// count as endless.
+	Refused int `json:"refused_rounds,omitempty"`
+}
+
+// Summarize returns the median of some of the point's latencies, and its bounds. With
+// rounds in which something was refused there may be no upper one.
+func (p *Point) Summarize(latencies []float64) Summary {
+	return Summarize(slices.Concat(latencies, slices.Repeat([]float64{math.Inf(1)}, p.Refused)))
 }
 
 // Series is what a program had in use while it ran for long.
@@ -196,8 +207,13 @@ func (s *Scenario) check() error {
 
 func (c *Curve) check() error {
 	for i, p := range c.Points {
-		if !positive(p.Rate) || !positive(p.P50) || !positive(p.P99) || !positive(p.P999) {
-			return fmt.Errorf("%+v is not all above 0", p)
+		if len(p.P50) == 0 || len(p.P50) != len(p.P99) || len(p.P50) != len(p.P999) {
+			return fmt.Errorf("%+v is not of some rounds", p)
+		}
+		for _, figure := range slices.Concat([]float64{p.Rate, p.Summarize(p.P99).Median}, p.P50, p.P99, p.P999) {
+			if !positive(figure) {
+				return fmt.Errorf("%+v is not all above 0", p)
+			}
 		}
 		if i > 0 && p.Rate <= c.Points[i-1].Rate {
 			return fmt.Errorf("the rate of %v is out of order", p.Rate)

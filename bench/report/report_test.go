@@ -30,6 +30,13 @@ func example() *Run {
 			Figures: []Figure{{"p99", "ms", rounds(20_000/around, 0.3)}, {"processor", "µs an answer", rounds(900_000/around, 0.1)}},
 		}
 	}
+	point := func(rate, p50, p99, p999 float64) Point {
+		p := Point{Rate: rate}
+		for _, factor := range []float64{1, 0.96, 1.05, 0.98, 1.02, 0.9, 1.1} { // 1 in the middle
+			p.P50, p.P99, p.P999 = append(p.P50, p50*factor), append(p.P99, p99*factor), append(p.P999, p999*factor)
+		}
+		return p
+	}
 	sharp := Subject{Name: "sharp behind Node", Missing: "Node is not installed: apt-get install nodejs npm"}
 	r := &Run{
 		Date: time.Date(2026, 10, 2, 9, 30, 0, 0, time.UTC), Commit: "5f3c41f",
@@ -53,18 +60,18 @@ func example() *Run {
 		},
 		Latency: []Curve{
 			{"Veneer", []Point{
-				{2000, 0.09, 0.5, 2.1},
-				{4000, 0.09, 0.6, 2.6},
-				{8000, 0.1, 0.8, 3.1},
-				{12000, 0.12, 1.1, 4},
-				{16000, 0.14, 1.7, 5.2},
-				{24000, 0.2, 2.9, 8},
-				{32000, 0.31, 5.4, 13},
-				{40000, 0.6, 9.1, 24},
-				{48000, 2, 31, 70},
+				point(2000, 0.09, 0.5, 2.1),
+				point(4000, 0.09, 0.6, 2.6),
+				point(8000, 0.1, 0.8, 3.1),
+				point(12000, 0.12, 1.1, 4),
+				point(16000, 0.14, 1.7, 5.2),
+				point(24000, 0.2, 2.9, 8),
+				point(32000, 0.31, 5.4, 13),
+				point(40000, 0.6, 9.1, 24),
+				point(48000, 2, 31, 70),
 			}},
 			{"nginx's cache before Veneer", []Point{
-				{2000, 0.15, 0.9, 3}, {4000, 0.16, 1.1, 3.6}, {8000, 0.19, 1.8, 5.5}, {12000, 0.26, 3.2, 9}, {16000, 0.5, 7, 18}, {24000, 3, 40, 95},
+				point(2000, 0.15, 0.9, 3), point(4000, 0.16, 1.1, 3.6), point(8000, 0.19, 1.8, 5.5), point(12000, 0.26, 3.2, 9), point(16000, 0.5, 7, 18), point(24000, 3, 40, 95),
 			}},
 		},
 		Soak: []Series{{Program: "core"}, {Program: "edge"}},
@@ -181,7 +188,9 @@ func TestWriteRefuses(t *testing.T) {
 		{"a further figure that is none", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds[3] = math.NaN() }, "p99 of NaN ms"},
 		{"a further figure of some rounds", func(r *Run) { r.Scenarios[0].Subjects[1].Figures[0].Rounds = nil }, "but 0 of p99"},
 		{"rounds of one who was missing", func(r *Run) { r.Scenarios[0].Subjects[1].Missing = "gone" }, "both rounds and a reason"},
-		{"a latency of 0", func(r *Run) { r.Latency[0].Points[0].P50 = 0 }, "latency of Veneer"},
+		{"a latency of 0", func(r *Run) { r.Latency[0].Points[0].P50[2] = 0 }, "latency of Veneer"},
+		{"a latency of a round too few", func(r *Run) { r.Latency[0].Points[0].P50 = nil }, "not of some rounds"},
+		{"a curve that was refused most", func(r *Run) { r.Latency[0].Points[0].Refused = 8 }, "not all above 0"},
 		{"a curve that goes back", func(r *Run) { r.Latency[0].Points[1].Rate = 1 }, "out of order"},
 		{"a run with no name for a folder", func(r *Run) { r.Of = "../x" }, "no name"},
 		{"a sweep that goes back", func(r *Run) { r.Sweeps[0].Steps[1].At = 1 }, "sweep growth: step 1 is out of order"},

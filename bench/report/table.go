@@ -118,15 +118,27 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 	if len(r.Latency) == 0 || r.Quick {
 		return
 	}
-	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of rounds in turns, until the p99 is above %d ms:\n\n", patience)
+	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of rounds in turns and their 95 %% bounds, until the p99 is above %d ms:\n\n", patience)
 	for _, curve := range r.Latency {
 		if p, ok := curve.fastest(); ok {
-			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s ms, a p99 of %s ms and a p99.9 of %s ms.\n",
-				curve.Name, number(p.Rate), number(p.P50), number(p.P99), number(p.P999))
+			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.\n",
+				curve.Name, number(p.Rate), milliseconds(p.Summarize(p.P50)), milliseconds(p.Summarize(p.P99)), milliseconds(p.Summarize(p.P999)))
 		} else {
 			fmt.Fprintf(b, "- %s: at no rate that was tried.\n", curve.Name)
 		}
 	}
+}
+
+// milliseconds returns a median with its bounds, as far as there are any.
+func milliseconds(s Summary) string {
+	text := number(s.Median) + " ms"
+	switch {
+	case s.Bounded():
+		return text + " (" + number(s.Low) + " to " + number(s.High) + ")"
+	case !math.IsInf(s.Low, -1):
+		return text + " (at least " + number(s.Low) + ")"
+	}
+	return text
 }
 
 // patience is how many milliseconds the p99 may take.
@@ -135,7 +147,7 @@ const patience = 10
 // fastest returns the highest rate before the first one whose p99 is above patience.
 func (c *Curve) fastest() (p Point, ok bool) {
 	for _, next := range c.Points {
-		if next.P99 > patience {
+		if next.Summarize(next.P99).Median > patience {
 			break
 		}
 		p, ok = next, true

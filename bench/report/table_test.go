@@ -27,7 +27,7 @@ func TestWriteTable(t *testing.T) {
 		"at least 15 rounds",
 		"- revalidation: A picture that the client has, answered 304. In answers/s; more is better.\n",
 		"- upload: A texture of 64 by 64, until it is stored. In ms; less is better.\n",
-		"- Veneer: up to 40,000 answers/s, with a p50 of 0.6 ms, a p99 of 9.1 ms and a p99.9 of 24 ms.\n",
+		"- Veneer: up to 40,000 answers/s, with a p50 of 0.6 ms (0.54 to 0.66), a p99 of 9.1 ms (8.19 to 10) and a p99.9 of 24 ms (21.6 to 26.4).\n",
 		"\ngrowth: A site that grows.\n\n| textures        |              10,000 |          1,000,000 |\n|-----------------|--------------------:|-------------------:|\n",
 		"| look-up p99, ms | 1.46 (1.41 to 1.52) | 2.5 (2.33 to 2.68) |\n",
 		"| index, bytes    |                  91 |                105 |\n",
@@ -93,13 +93,15 @@ func TestWriteTableOfLittle(t *testing.T) {
 		subject.Rounds, subject.Figures = subject.Rounds[:5], nil
 	}
 	run.Scenarios[0].Subjects[0].Name = "Veneer | a\nbar"
+	run.Latency[0].Points = run.Latency[0].Points[:1]
+	run.Latency[0].Points[0].Refused = 1
 	run.Latency[1].Points = run.Latency[1].Points[5:]
 	run.Settings = nil
 	var out strings.Builder
 	if err := run.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`| Veneer \| a bar `, "| too few rounds |", "- nginx's cache before Veneer: at no rate that was tried.", "- none\n"} {
+	for _, want := range []string{`| Veneer \| a bar `, "| too few rounds |", "a p99 of 0.505 ms (at least 0.45)", "- nginx's cache before Veneer: at no rate that was tried.", "- none\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &out)
 		}

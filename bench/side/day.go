@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -99,46 +98,41 @@ type contender struct {
 	out    bool           // it was too slow, or has refused something in half of the rounds
 }
 
-// conclude adds the medians of the rounds of a rate, unless the server was out or has
-// refused something in half of them.
+// conclude adds the rounds of a rate, unless the server was out or has refused something
+// in half of them.
 func (c *contender) conclude() {
 	if c.out {
 		return
 	}
-	of := func(value func(report.Point) float64) float64 {
-		var values []float64
-		for _, p := range c.rounds {
-			values = append(values, value(p))
-		}
-		slices.Sort(values)
-		return report.Median(values)
+	point := report.Point{Rate: c.rounds[0].Rate}
+	for _, p := range c.rounds {
+		point.P50 = append(point.P50, p.P50...)
+		point.P99 = append(point.P99, p.P99...)
+		point.P999 = append(point.P999, p.P999...)
+		point.Refused += p.Refused
 	}
-	point := report.Point{
-		Rate: c.rounds[0].Rate,
-		P50:  of(func(p report.Point) float64 { return p.P50 }),
-		P99:  of(func(p report.Point) float64 { return p.P99 }),
-		P999: of(func(p report.Point) float64 { return p.P999 }),
-	}
-	c.rounds, c.out = nil, point.P99 > float64(dayLimit)/1e6
-	if !math.IsInf(point.P99, 1) {
+	p99 := point.Summarize(point.P99).Median
+	c.rounds, c.out = nil, p99 > float64(dayLimit)/1e6
+	if !math.IsInf(p99, 1) {
 		c.Points = append(c.Points, point)
 	}
 }
 
-// rate measures one rate. Where the server refuses something, it takes for ever.
+// rate measures one round of a rate.
 func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64) (report.Point, error) {
 	all, err := s.mixedDay(ctx, t, server, rate, s.each(dayEach))
 	if err != nil {
 		return report.Point{}, err
 	}
-	latencies := all.All()
-	of := func(percent float64) float64 {
-		if all.Check() != nil {
-			return math.Inf(1)
-		}
-		return float64(latencies.ValueAtPercentile(percent)) / 1e6
+	point := report.Point{Rate: rate}
+	if all.Check() == nil {
+		latencies := all.All()
+		of := func(percent float64) []float64 { return []float64{float64(latencies.ValueAtPercentile(percent)) / 1e6} }
+		point.P50, point.P99, point.P999 = of(50), of(99), of(99.9)
+	} else {
+		point.Refused = 1
 	}
-	return report.Point{Rate: rate, P50: of(50), P99: of(99), P999: of(99.9)}, nil
+	return point, nil
 }
 
 // mixedDay sends a mixed day at a rate: images to a server, the rest to core.
