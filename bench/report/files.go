@@ -9,8 +9,9 @@ import (
 )
 
 // Write writes the run into a folder of its own within another, in the place of an earlier
-// run of the same day, commit and name, and returns its path: results.json with everything, table.md, and a plot as SVG and PNG of each
-// kind of figures that there are: ratios, latency, soak, and each sweep.
+// run of the same day, commit and name, and returns its path: results.json with everything,
+// table.md, and a plot as SVG and PNG of each kind of figures that there are: ratios,
+// latency, soak, and each sweep.
 func (r *Run) Write(results string) (string, error) {
 	if err := r.check(); err != nil {
 		return "", err

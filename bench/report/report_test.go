@@ -41,7 +41,7 @@ func example() *Run {
 	r := &Run{
 		Date: time.Date(2026, 10, 2, 9, 30, 0, 0, time.UTC), Commit: "5f3c41f",
 		Machine:  Machine{Processor: "AMD EPYC-Genoa Processor", Processors: 2, Memory: 24 << 30, Kernel: "Linux 6.18.5", Go: "go1.26.8"},
-		Programs: []Program{{"core and edge", "5f3c41f"}, {"nginx", "1.22.1"}, {"Varnish", "7.1.1"}, {"PostgreSQL", "15.18"}},
+		Programs: []Program{{"nginx", "nginx 1.22.1"}, {"Varnish", "Varnish 7.1.1"}, {"image/png", "go1.26.8"}},
 		Settings: []Setting{{"CORE_LIMIT_REQUESTS", "0 in the scenario API read, else the default"}, {"nginx's open_file_cache", "max=18976"}},
 		Scenarios: []Scenario{
 			{"hot", "One picture that is in memory, asked for over 32 connections", "answers/s", true, []Subject{

@@ -34,7 +34,7 @@ func (r *Run) WriteTable(out io.Writer) error {
 	if len(r.Programs) > 0 {
 		fmt.Fprint(&b, "\nBeside it:\n\n")
 		for _, p := range r.Programs {
-			fmt.Fprintf(&b, "- %s %s\n", p.Name, p.Version)
+			fmt.Fprintf(&b, "- %s\n", called(p.Name, p.Version))
 		}
 	}
 	fmt.Fprint(&b, "\nSettings that are not the defaults, raised limits among them:\n\n")
@@ -85,10 +85,21 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 	}
 }
 
+// called returns a name with a version, which may begin with it, or be empty.
+func called(name, version string) string {
+	switch {
+	case version == "":
+		return name
+	case strings.HasPrefix(version, name+" "):
+		return version
+	}
+	return name + " (" + version + ")"
+}
+
 // row returns what is said of a subject.
 func (r *Run) row(s *Scenario, of int) []string {
 	subject := &s.Subjects[of]
-	name := strings.TrimSpace(subject.Name + " " + subject.Version)
+	name := called(subject.Name, subject.Version)
 	switch {
 	case subject.Missing != "":
 		return []string{name, "missing", "", "", "", subject.Missing}
