@@ -66,6 +66,7 @@ func (s *stage) gather(ctx context.Context) (*crowd, error) {
 	}
 	s.tell("views of the crowd", skins*crowdViews)
 	s.tell("of the crowd's edges", crowdPatience)
+	s.tell("bytes that nginx's cache and Varnish may take before the crowd's edges", mixedBytes)
 	runtime.GC() // rather than while something is measured
 
 	c := s.crowd

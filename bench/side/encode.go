@@ -2,6 +2,7 @@ package side
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/edge/render/libwebp"
@@ -10,6 +11,12 @@ import (
 
 // encoderRounds is how many rounds of siteEach there are.
 const encoderRounds = 11
+
+// What libwebp is told, with which it is about as thorough as Veneer's own encoder.
+const (
+	libwebpMethod  = 1
+	libwebpQuality = 20
+)
 
 // encoded returns the scenario of the writer of pictures alone.
 func encoded() scenario {
@@ -32,6 +39,7 @@ func (s *stage) encoders(context.Context) ([]subject, error) {
 	}
 	s.closers = append(s.closers, vips.Close)
 	s.took["libwebp"] = true
+	s.tell("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
 	var pictures []render.Picture
 	for _, texture := range paint.Skins() {
 		for _, view := range []render.View{
@@ -48,7 +56,7 @@ func (s *stage) encoders(context.Context) ([]subject, error) {
 	return []subject{
 		{name: "Veneer", measure: s.encode(pictures, func(p render.Picture) ([]byte, error) { return own.Encode(p, render.WebP) })},
 		{name: "libwebp", measure: s.encode(pictures, func(p render.Picture) ([]byte, error) {
-			return libwebp.Encode(p.Pix, p.Width, p.Height, 1, 20) // method and quality: about as thorough
+			return libwebp.Encode(p.Pix, p.Width, p.Height, libwebpMethod, libwebpQuality)
 		})},
 		{name: "libvips", measure: s.encode(pictures, func(p render.Picture) ([]byte, error) { return vips.Encode(p, render.WebP) })},
 	}, nil
