@@ -52,7 +52,7 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	}
 
 	programs := []struct{ name, operators string }{{"edge", s.town.Operators}, {"core", t.core.Address(s.TB, "operators")}}
-	result := &report.Run{}
+	result := &report.Run{Of: "soak", Quick: s.Quick}
 	for _, p := range programs {
 		result.Soak = append(result.Soak, report.Series{Program: p.name})
 	}
