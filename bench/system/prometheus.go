@@ -1,0 +1,100 @@
+package system
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Prometheus is a Prometheus that runs, by its address.
+type Prometheus string
+
+// Target is a program that a Prometheus watches.
+type Target struct {
+	Labels    map[string]string
+	Health    string // "up" if its metrics were read
+	LastError string
+}
+
+// Alert is a rule of a Prometheus, and whether it tells somebody.
+type Alert struct {
+	Name, Query string
+	Health      string // "ok" if it could be evaluated
+	LastError   string
+	Alerts      []struct{ Labels map[string]string } // that fire, or will if it stays so
+}
+
+// AwaitLooked waits until the Prometheus has asked all that it watches and evaluated all
+// alerts, and returns both.
+func (p Prometheus) AwaitLooked(tb testing.TB) (targets []Target, alerts []Alert) {
+	tb.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(time.Minute); ; {
+		if targets, alerts = p.look(tb); !slices.ContainsFunc(targets, func(t Target) bool { return t.Health == "unknown" }) &&
+			!slices.ContainsFunc(alerts, func(a Alert) bool { return a.Health == "unknown" }) && len(targets) > 0 && len(alerts) > 0 {
+			return targets, alerts
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			tb.Fatalf("in a minute Prometheus has not looked at everything: %+v, %+v", targets, alerts)
+		}
+	}
+}
+
+// look returns what there is to be watched, and by which rules; nothing as long as it does
+// not answer.
+func (p Prometheus) look(tb testing.TB) (targets []Target, alerts []Alert) {
+	tb.Helper()
+	var watched struct{ ActiveTargets []Target }
+	var rules struct {
+		Groups []struct{ Rules []Alert }
+	}
+	if p.ask(tb, "targets", &watched) != nil || p.ask(tb, "rules", &rules) != nil {
+		return nil, nil
+	}
+	for _, group := range rules.Groups {
+		alerts = append(alerts, group.Rules...)
+	}
+	return watched.ActiveTargets, alerts
+}
+
+// Has reports whether it knows of a metric.
+func (p Prometheus) Has(tb testing.TB, metric string) bool {
+	tb.Helper()
+	var series []map[string]string
+	if err := p.ask(tb, "series?match[]="+url.QueryEscape(metric), &series); err != nil {
+		tb.Fatal(err)
+	}
+	return len(series) > 0
+}
+
+// ask decodes what it answers to a question of its API.
+func (p Prometheus) ask(tb testing.TB, what string, into any) error {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+string(p)+"/api/v1/"+what, http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: into}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("Prometheus answers %s to %s: %w", response.Status, what, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("Prometheus on %s: %s", what, answer.Error)
+	}
+	return nil
+}
