@@ -39,7 +39,7 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 		`(?m)(^  server edge-\d .*\n)+`:        edges.String(),
 		` resolvers containers init-addr .*\n`: "\n",
 	}) + "\n" + c.adapted(tb, "machines/haproxy.cfg", map[string]string{
-		`(?m)^  bind .*:8404$`:              "  bind " + c.states,
+		`(?m)^  bind :8404$`:                "  bind " + c.states,
 		`(?m)^  bind .*:9090$`:              "  bind " + c.cores,
 		`(?m)^  bind .*:9000$`:              "  bind " + c.store,
 		`(?m)^  bind .*:5432$`:              "  bind " + c.database,

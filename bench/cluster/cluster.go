@@ -27,7 +27,11 @@ type Options struct {
 	// Etcd, MinIO and MC are paths of programs. Without Etcd there is one PostgreSQL,
 	// which nobody minds, and without MinIO files are kept in a directory.
 	Etcd, MinIO, MC string
-	Top             string // path of the repository
+	// Prometheus and NodeExporter are paths of programs, too. Without them nobody watches,
+	// and there are no figures of the machine.
+	Prometheus, NodeExporter string
+
+	Top string // path of the repository
 	// Direct has cores find the primary themselves, among all nodes, and not through
 	// haproxy.
 	Direct bool
@@ -43,17 +47,21 @@ type Cluster struct {
 	Cores    [2]*system.Process
 	Edges    [3]*system.Process
 	Balancer Part
+	// Prometheus watches all of it; nil without one.
+	Prometheus Part
 
 	// Address is where the balancer is, which serves everything.
 	Address string
 
-	balancer  *program // which Balancer is
-	options   Options
-	directory string
-	ask       *http.Client
-	etcd      []string // addresses for clients
-	stores    []string // addresses of the MinIO's nodes
-	primary   string   // URL that leads to the primary for whoever has time to look for it
+	balancer   *program // which Balancer is
+	prometheus system.Prometheus
+	options    Options
+	directory  string
+	ask        *http.Client
+	etcd       []string // addresses for clients
+	etcdOps    []string // addresses for Prometheus
+	stores     []string // addresses of the MinIO's nodes
+	primary    string   // URL that leads to the primary for whoever has time to look for it
 	ports
 }
 
@@ -110,6 +118,9 @@ func Start(tb testing.TB, options Options) *Cluster {
 		p.Start(tb)
 	}
 	c.AwaitWhole(tb)
+	if options.Prometheus != "" {
+		c.startPrometheus(tb)
+	}
 	return c
 }
 
@@ -222,7 +233,7 @@ func (c *Cluster) startStores(tb testing.TB) objects.Config {
 	for i, p := range all {
 		p.arguments = append(append(p.arguments, "server", "--address", c.stores[i]), volumes...)
 		p.environ = []string{
-			"MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_ROOT_USER=" + c.secret(tb, "access_key"), "MINIO_ROOT_PASSWORD=" + c.secret(tb, "secret_key"),
+			"MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_PROMETHEUS_AUTH_TYPE=public", "MINIO_ROOT_USER=" + c.secret(tb, "access_key"), "MINIO_ROOT_PASSWORD=" + c.secret(tb, "secret_key"),
 			"MINIO_CI_CD=1",                      // or it refuses four disks that are one
 			"_MINIO_SERVER_LOCAL=" + c.stores[i], // or in a container it waits until it is not on loopback
 		}
@@ -317,6 +328,9 @@ func (c *Cluster) Describe(tb testing.TB, out io.Writer) {
 	}
 	for i, address := range c.stores {
 		fmt.Fprintf(out, "  minio-%d      http://%s\n", i+1, address)
+	}
+	if c.Prometheus != nil {
+		fmt.Fprintf(out, "  Prometheus   http://%s/alerts\n", c.prometheus)
 	}
 	fmt.Fprintf(out, "  etcd         %s\n  logs         %s\n\n", strings.Join(c.etcd, ", "), filepath.Join(c.directory, "*.log"))
 }

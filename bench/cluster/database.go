@@ -37,13 +37,13 @@ func (c *Cluster) startEtcd(tb testing.TB) {
 	for i := range members {
 		p := c.newProgram(tb, fmt.Sprintf("etcd-%d", i+1), c.options.Etcd)
 		programs, peers, c.etcd = append(programs, p), append(peers, "http://"+system.FreeAddress(tb)), append(c.etcd, system.FreeAddress(tb))
-		all = append(all, p.name+"="+peers[i])
+		all, c.etcdOps = append(all, p.name+"="+peers[i]), append(c.etcdOps, system.FreeAddress(tb))
 	}
 	for i, p := range programs {
 		url := "http://" + c.etcd[i]
 		p.arguments = append(p.arguments, "--name", p.name, "--data-dir", filepath.Join(p.directory, "data"),
 			"--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i],
-			"--initial-cluster", strings.Join(all, ","), "--logger", "zap", "--enable-v2")
+			"--initial-cluster", strings.Join(all, ","), "--listen-metrics-urls", "http://"+c.etcdOps[i], "--logger", "zap", "--enable-v2")
 		p.Start(tb)
 		c.Etcd = append(c.Etcd, p)
 	}

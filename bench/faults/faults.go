@@ -85,6 +85,11 @@ func Run(tb testing.TB, options Options, tell func(Row)) {
 	s := &stage{Options: options, TB: tb}
 	s.Cluster = cluster.Start(tb, options.Options)
 	s.say("the cluster runs after %.0f s", time.Since(began).Seconds())
+	if s.Prometheus != nil {
+		s.CheckWatched(tb)
+		s.Prometheus.Kill(tb) // it would take of the processors that faults are measured with
+		s.say("Prometheus can watch all of it")
+	}
 	s.populate()
 	tried := 0
 	for _, f := range s.faults() {

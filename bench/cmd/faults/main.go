@@ -37,6 +37,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&options.Etcd, "etcd", "", "path of etcd")
 	flags.StringVar(&options.MinIO, "minio", "", "path of MinIO")
 	flags.StringVar(&options.MC, "mc", "mc", "path of MinIO's client")
+	flags.StringVar(&options.Prometheus, "prometheus", "", "path of Prometheus, which watches all of it")
+	flags.StringVar(&options.NodeExporter, "node-exporter", "", "path of Prometheus's node exporter")
 	flags.StringVar(&options.Top, "top", ".", "path of the repository")
 	flags.BoolVar(&options.Direct, "direct", false, "have cores find the primary themselves")
 	flags.StringVar(&options.WrongClock, "wrong-clock", "", "path of a core whose clock can be wrong")
