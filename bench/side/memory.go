@@ -79,9 +79,11 @@ func (s *stage) answer(ctx context.Context, what asked) ([]subject, error) {
 			return s.checked(ctx)(rivals.StartNginx(ctx, place, place.Work, rivals.ByAddress, open, s.record))
 		}},
 		{"nginx's cache before Veneer", func(place rivals.Place) (*rivals.Server, error) {
+			s.tell("bytes that nginx's cache may take", cacheBytes)
 			return s.checked(ctx)(rivals.StartNginxCache(ctx, place, edge.Address, cacheBytes))
 		}},
 		{"Varnish before Veneer", func(place rivals.Place) (*rivals.Server, error) {
+			s.tell("bytes that Varnish may take", cacheBytes)
 			return s.checked(ctx)(rivals.StartVarnish(ctx, place, edge.Address, cacheBytes))
 		}},
 	} {

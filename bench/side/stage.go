@@ -129,7 +129,6 @@ func (s *stage) settle(ctx context.Context) error {
 	s.closers = append(s.closers, s.town.Close)
 	s.tell("addresses", count)
 	s.tell("behind the edges, but for freshness", "a stand-in for core that answers at once, and files in a directory")
-	s.tell("bytes that nginx's cache and Varnish may take", cacheBytes)
 	s.record, err = rivals.RecordHits(ctx, s.town.Edge, s.town.Addresses(count))
 	return err
 }
