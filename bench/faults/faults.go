@@ -74,6 +74,8 @@ type expectation struct {
 	writes bool // writes may fail all the time
 	reads  bool // and reads
 	known  bool // goals may be missed, which FAULTS.md says
+	// planned is what operators do on purpose, by which no read or write may fail.
+	planned bool
 }
 
 // Run starts a cluster and lets everything in it fail, and tells what came of each fault

@@ -79,6 +79,7 @@ func TestRowTellsWhatWasMissed(t *testing.T) {
 		{"a loss", func(r *Row) { r.Lost = 2 }, "2 people lack what was acknowledged"},
 		{"old memories", func(r *Row) { r.Unlike = 1 }, "edges show 1 other things than PostgreSQL has"},
 		{"no picture", func(r *Row) { r.Hits.wrong("503", 0) }, "pictures in memory fail"},
+		{"a restart that is noticed", func(r *Row) { r.Reads.wrong("503", 0); r.expected.planned = true }, "1 reads fail"},
 		{"a write that hangs", func(r *Row) { r.Writes.wrong("504", time.Minute) }, "a write took 60.0 s"},
 	} {
 		if diff := cmp.Diff(test.want, strings.Join(row(test.change).Missed(), "; ")); diff != "" {

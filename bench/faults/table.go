@@ -56,6 +56,8 @@ func (r *Row) Missed() (goals []string) {
 	}
 	miss(t.Hits.failed > 0, "pictures in memory fail")
 	miss(t.Drawn.failed > 0 && !r.expected.drawn, "new pictures fail")
+	miss(t.Reads.failed > 0 && r.expected.planned, "%d reads fail", t.Reads.failed)
+	miss(t.Writes.failed > 0 && r.expected.planned, "%d writes fail", t.Writes.failed)
 	miss(t.Reads.gap-r.Detected > longestGap && !r.expected.reads, "no reads for %.1f s besides the detection", (t.Reads.gap - r.Detected).Seconds())
 	miss(t.Writes.gap-r.Detected > longestGap && !r.expected.writes, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
 	miss(t.Writes.slowest > longestWrite, "a write took %.1f s", t.Writes.slowest.Seconds())
