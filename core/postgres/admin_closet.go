@@ -16,7 +16,7 @@ const selectUserID = `SELECT uid FROM users WHERE uid = $1`
 func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQuery) (core.ClosetPage, error) {
 	var users []struct{ UID core.UserID }
 	var rows []closetRow
-	err := retry(func() error {
+	err := read(ctx, func() error {
 		var batch pgx.Batch
 		batch.Queue(selectUserID, user).Query(into(&users))
 		batch.Queue(selectCloset, user, query.Capes, query.Name, query.PerPage, query.Page).Query(into(&rows))

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -177,6 +180,44 @@ func TestAllWorksSoonAfterACut(t *testing.T) {
 			asked.Wait()
 		})
 	}
+}
+
+// A server that hangs up on everybody, as one does that is stopped, is asked again what
+// was only to be read.
+func TestReadsOutliveTheirConnections(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	user := addUser(t, db, "Ann").ID
+	operator := postgrestest.Conn(t, address)
+	count := func(what string) (n int) {
+		t.Helper()
+		if err := operator.QueryRow(t.Context(), "SELECT "+what+" FROM pg_stat_activity WHERE application_name = current_schema").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	connections := must(db.UseAll(t.Context()))(t)
+	if count("count(pg_terminate_backend(pid))") < connections {
+		t.Fatal("there are other connections than those of the test")
+	}
+	for count("count(*)") > 0 { //nolint:revive // it takes a moment
+	}
+	var asking sync.WaitGroup
+	for range connections {
+		asking.Go(func() {
+			token := core.Token{User: user, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()}
+			if _, err := lookUp(t.Context(), db, token); !errors.Is(err, core.ErrSignedOut) {
+				t.Errorf("a session that nobody has: %v; want %v", err, core.ErrSignedOut)
+			}
+			if _, err := db.Mappings(t.Context(), []mapping.Key{"tid:1"}); err != nil {
+				t.Errorf("an edge's look-up: %v", err)
+			}
+			if _, err := db.Reports(t.Context(), core.ReportQuery{PerPage: 1, Page: 1}); err != nil {
+				t.Errorf("a list: %v", err)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // A statement whose asker has given up goes on at the server no longer than here.

@@ -29,7 +29,7 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 // UseAll uses all connections that there may be at once, and returns how many
 // writes have: no pool has more.
 func (db *DB) UseAll(ctx context.Context) (int, error) {
-	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups, db.reads, db.writes} {
+	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes} {
 		for range pool.Config().MaxConns {
 			conn, err := pool.Acquire(ctx)
 			if err != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
@@ -19,7 +18,7 @@ import (
 // a small query costs. Whoever asks when nothing is under way waits for nobody, and
 // every answer is read after its question was asked.
 type gatherer[T any] struct {
-	pool *pgxpool.Pool
+	pool readers
 
 	mu      sync.Mutex
 	waiting []*question[T]
@@ -43,7 +42,16 @@ type question[T any] struct {
 }
 
 // ask returns the rows of a query.
-func (g *gatherer[T]) ask(ctx context.Context, s statement) ([]T, error) {
+func (g *gatherer[T]) ask(ctx context.Context, s statement) (rows []T, err error) {
+	err = read(ctx, func() (err error) {
+		rows, err = g.once(ctx, s)
+		return err
+	})
+	return rows, err
+}
+
+// once asks a question with others, and returns its rows.
+func (g *gatherer[T]) once(ctx context.Context, s statement) ([]T, error) {
 	q := &question[T]{statement: s, span: trace.SpanFromContext(ctx), answered: make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, q)
@@ -96,11 +104,9 @@ func (g *gatherer[T]) send(questions []*question[T]) (err error) {
 		}
 	}, trace.WithAttributes(attribute.Int("questions", len(questions))))
 	defer tracing.End(span, &err)
-	return retry(func() error {
-		var batch pgx.Batch
-		for _, q := range questions {
-			q.queue(&batch).Query(into(&q.rows))
-		}
-		return g.pool.SendBatch(ctx, &batch).Close()
-	})
+	var batch pgx.Batch
+	for _, q := range questions {
+		q.queue(&batch).Query(into(&q.rows))
+	}
+	return g.pool.SendBatch(ctx, &batch).Close()
 }

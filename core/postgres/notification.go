@@ -128,12 +128,12 @@ func (db *DB) Announce(ctx context.Context, by core.Authority, to core.Recipient
 
 const selectNotified = `
 	SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)
-		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + addressed + `)`
+		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + addressed + `) AS notified`
 
 // Notified reports whether a user has any notification.
-func (db *DB) Notified(ctx context.Context, user core.UserID) (notified bool, err error) {
-	err = db.reads.QueryRow(ctx, selectNotified, user).Scan(&notified)
-	return notified, failure("look for notifications", err)
+func (db *DB) Notified(ctx context.Context, user core.UserID) (bool, error) {
+	rows, err := collect[struct{ Notified bool }](ctx, db.reads, statement{selectNotified, []any{user}})
+	return len(rows) > 0 && rows[0].Notified, failure("look for notifications", err)
 }
 
 const deleteMessagesBefore = `DELETE FROM messages WHERE sent_at < $1`

@@ -46,13 +46,17 @@ type Config struct {
 // many writes wait for each other's locks, or for a standby that is gone, people can
 // read, and edges get their answers and hear of changes.
 type DB struct {
-	writes, reads, lookups, feed *pgxpool.Pool
+	writes, feed   *pgxpool.Pool
+	reads, lookups readers
 
 	sessions *gatherer[core.User]
 
 	listen *pgx.ConnConfig
 	ring   func()
 }
+
+// readers are connections over which is only read.
+type readers struct{ *pgxpool.Pool }
 
 // Times of connections. A server that was cut off without a word looks like a slow
 // one, so that these are also what it costs.
@@ -67,6 +71,11 @@ const (
 	briefPatience = 300 * time.Millisecond
 	// lookupTimeout bounds a look-up: an edge waits for two seconds.
 	lookupTimeout = 1500 * time.Millisecond
+	// lossPatience is how long a read is asked again whose connection is lost, with a
+	// pause before each time. A database that is stopped on purpose, and hands over to
+	// another one, is back within it; and balancers ask another core after three seconds.
+	lossPatience = 2500 * time.Millisecond
+	lossPause    = 100 * time.Millisecond
 )
 
 // Open returns a database. It does not wait for a connection, so that a program
@@ -97,8 +106,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		patience    time.Duration
 	}{
 		{&db.writes, config.Connections, patience},
-		{&db.reads, max(2, config.Connections/2), patience},
-		{&db.lookups, max(2, config.Connections/4), briefPatience},
+		{&db.reads.Pool, max(2, config.Connections/2), patience},
+		{&db.lookups.Pool, max(2, config.Connections/4), briefPatience},
 		{&db.feed, 2, briefPatience}, // a round, and a stream that catches up
 	} {
 		sized := pooled.Copy()
@@ -249,20 +258,23 @@ func failure(attempt string, err error) error {
 	}
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
-		case refused.Code[:2] == "08", // connection exception
-			refused.Code[:2] == "53",  // insufficient resources: too many connections, disk full
-			refused.Code[:3] == "57P", // shutting down, starting up
-			refused.Code == "25006",   // a standby: fail-over is under way
-			refused.Code == "40P01",   // deadlock, after retries
-			refused.Code == "40001":   // serialisation, after retries
+		case refused.Code[:2] == "53", // insufficient resources: too many connections, disk full
+			refused.Code == "25006", // a standby: fail-over is under way
+			refused.Code == "40P01", // deadlock, after retries
+			refused.Code == "40001": // serialisation, after retries
 			return fault.Down("database", err)
 		}
 	}
 	return err
 }
 
-// isOutage reports whether there was trouble with the connection itself.
+// isOutage reports whether there was trouble with the connection itself, or with the
+// server as a whole.
 func isOutage(err error) bool {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok &&
+		(refused.Code[:2] == "08" || refused.Code[:3] == "57P") { // connection exception; shutting down, starting up
+		return true
+	}
 	var network net.Error
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 	return unconnected || errors.As(err, &network) || errors.Is(err, net.ErrClosed) ||
@@ -294,6 +306,21 @@ func retry(work func() error) error {
 		}
 	}
 	return err
+}
+
+// read calls work that only reads, and again when its connection was lost.
+func read(ctx context.Context, work func() error) error {
+	for until := time.Now().Add(lossPatience); ; {
+		err := retry(work)
+		if err == nil || !isOutage(err) || errors.Is(err, puddle.ErrClosedPool) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-time.After(lossPause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
 }
 
 // statement is a query with its arguments.
@@ -337,11 +364,15 @@ func collect[T any](ctx context.Context, on asker, statements ...statement) ([]T
 		}
 		return on.SendBatch(ctx, &batch).Close()
 	}
-	if _, within := on.(pgx.Tx); within {
-		err := once()
-		return rows, err
+	var err error
+	switch on.(type) {
+	case pgx.Tx:
+		err = once()
+	case readers:
+		err = read(ctx, once)
+	default:
+		err = retry(once)
 	}
-	err := retry(once)
 	return rows, err
 }
 

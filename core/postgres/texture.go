@@ -226,10 +226,10 @@ func (db *DB) Texture(ctx context.Context, tid core.TextureID) (core.Texture, er
 	return onlyTexture(tid, rows, failure("read a texture", err))
 }
 
-const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures)`
+const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures) AS found`
 
 // HasTextures reports whether there is any texture.
-func (db *DB) HasTextures(ctx context.Context) (has bool, err error) {
-	err = db.reads.QueryRow(ctx, selectAnyTexture).Scan(&has)
-	return has, failure("look for textures", err)
+func (db *DB) HasTextures(ctx context.Context) (bool, error) {
+	rows, err := collect[struct{ Found bool }](ctx, db.reads, statement{selectAnyTexture, nil})
+	return len(rows) > 0 && rows[0].Found, failure("look for textures", err)
 }
