@@ -139,7 +139,7 @@ func keptDirectory(t *testing.T) kept {
 }
 
 // keptBucket returns a bucket in MinIO. Its client takes minutes to be built, so that it
-// is used where somebody has.
+// is used where somebody has, as CI does.
 func keptBucket(t *testing.T) kept {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(top, ".dev/bin/mc@*"))
