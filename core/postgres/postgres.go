@@ -312,7 +312,7 @@ func retry(work func() error) error {
 func read(ctx context.Context, work func() error) error {
 	for until := time.Now().Add(lossPatience); ; {
 		err := retry(work)
-		if err == nil || !isOutage(err) || errors.Is(err, puddle.ErrClosedPool) || time.Now().After(until) {
+		if err == nil || ctx.Err() != nil || !isOutage(err) || errors.Is(err, puddle.ErrClosedPool) || time.Now().After(until) {
 			return err
 		}
 		select {
