@@ -24,7 +24,7 @@ var sharpFiles embed.FS
 func sharpProgram(modules string) Program {
 	return Program{
 		Name: "sharp", Beside: "new pictures",
-		Install: "Node 20.9 or later with npm (apt-get install nodejs npm), then copy bench/rivals/sharp/package*.json to a directory and run npm ci there",
+		Install: "Node 20.9 or later with npm, newer than Debian 12 has, from where Node is made; then copy bench/rivals/sharp/package*.json to a directory and run npm ci there",
 		version: func(ctx context.Context, p Program) (string, error) {
 			const ask = `const s = require('sharp');
 process.stdout.write(` + "`sharp ${s.versions.sharp}, libvips ${s.versions.vips} of ${s.concurrency()} thread, Node ${process.versions.node}`" + `)`
