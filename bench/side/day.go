@@ -66,6 +66,7 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 	}
 	for _, rate := range rates {
 		for round := range dayRounds {
+			fmt.Fprintf(s.Out, "\r==> mixed day … %.0f requests a second, %d of %d rounds", rate, round+1, dayRounds)
 			for turn := range all {
 				c := all[turnOf(turn, len(all), round)]
 				if c.out {
@@ -86,7 +87,7 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 	for _, c := range all {
 		curves = append(curves, c.Curve)
 	}
-	fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
+	fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
 	return curves, nil
 }
 
