@@ -1,0 +1,195 @@
+package origin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/edge"
+	"github.com/veneer-skins/veneer/edge/origin"
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/mapping"
+)
+
+// Keys that have led nowhere so far do not hold those up that have led somewhere.
+func TestStrangersDoNotHoldAcquaintancesUp(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL}, nil)
+	meet(t, core, server, 1)
+	let, entered := make(chan struct{}), make(chan struct{}, 100)
+	server.SetHold(func(keys []mapping.Key) {
+		if keys[0] != mapping.TID(0) {
+			entered <- struct{}{}
+			<-let
+		}
+	})
+	defer close(let)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var strangers sync.WaitGroup
+	defer strangers.Wait()
+	defer cancel()
+	ask := func(from, to int) {
+		for i := from; i < to; i++ {
+			strangers.Go(func() { _, _, _ = core.Lookup(ctx, mapping.Name(fmt.Sprintf("stranger%d", i))) })
+		}
+	}
+	ask(0, 1)
+	<-entered
+	ask(1, 2)
+	<-entered
+	ask(2, 1000)
+	for range 10 {
+		if got, _, err := core.Lookup(t.Context(), mapping.TID(0)); err != nil || got.Texture == nil {
+			t.Errorf("Lookup of a texture that is known = %+v, %v", got, err)
+		}
+	}
+	if n := len(entered); n > 0 {
+		t.Errorf("%d look-ups for strangers were in flight; want 2", n+2)
+	}
+}
+
+func TestStrangersAreBounded(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	const rate = 10
+	core := open(t, origin.Config{URL: server.URL, Unknown: rate}, nil)
+	stranger := func(i int) error {
+		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", i)))
+		return err
+	}
+	began, asked := time.Now(), 0
+	for i := range 500 {
+		switch err := stranger(i); {
+		case err == nil:
+			asked++
+		case fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || !errors.Is(err, edge.ErrShed):
+			t.Fatalf("Lookup() = %v; want that too many are asking, with a time to try again", err)
+		}
+	}
+	most := 10*rate + int(time.Since(began)/(time.Second/rate)) + 1
+	if asked < 10*rate || asked > most {
+		t.Errorf("core was asked about %d of 500 strangers; want %d to %d", asked, 10*rate, most)
+	}
+	if n := server.Keys.Load(); n != int64(asked) {
+		t.Errorf("core was asked for %d keys; want %d", n, asked)
+	}
+}
+
+// Whoever has led somewhere is asked for as often as needed.
+func TestAcquaintancesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
+	meet(t, core, server, 1)
+	for range 100 {
+		if _, _, err := core.Lookup(t.Context(), mapping.TID(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An edge that has just started asks about everybody who exists.
+func TestNewcomersAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
+	for i := range int64(30) {
+		server.Set(map[mapping.Key]mapping.Mapping{mapping.TID(i): texture(i)})
+		if _, _, err := core.Lookup(t.Context(), mapping.TID(i)); err != nil {
+			t.Fatalf("Lookup of the newcomer %d: %v", i, err)
+		}
+	}
+}
+
+// Whoever core has named itself is no stranger, though nobody has asked about them yet.
+func TestThoseOfChangesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
+	heard := new(reader)
+	background(t, func(ctx context.Context) { core.Follow(ctx, heard) })
+	eventually(t, "the stream is live", heard.has(func() bool { return heard.beats > 0 }))
+	exhaust(t, core)
+	newest := map[mapping.Key]mapping.Mapping{}
+	for i := range int64(30) {
+		newest[mapping.TID(i)] = texture(i)
+	}
+	server.Set(newest)
+	eventually(t, "the change is heard", heard.has(func() bool { return len(heard.keys) == len(newest) }))
+	for key := range newest {
+		if _, _, err := core.Lookup(t.Context(), key); err != nil {
+			t.Fatalf("Lookup of %s, which has just been made: %v", key, err)
+		}
+	}
+}
+
+// exhaust asks about strangers until that is refused, and returns how many were asked
+// about.
+func exhaust(t *testing.T, core *origin.Core) (asked int) {
+	t.Helper()
+	for {
+		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", asked)))
+		if errors.Is(err, edge.ErrShed) {
+			return asked
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked++
+	}
+}
+
+// That core does not answer says nothing about who is asked for.
+func TestFailuresAreNotCounted(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	const perSecond, burst = 1, 10
+	core := open(t, origin.Config{URL: server.URL, Unknown: perSecond, Timeout: 10 * time.Millisecond}, nil)
+	began := time.Now()
+	let := make(chan struct{})
+	server.SetHold(func([]mapping.Key) { <-let })
+	var all sync.WaitGroup
+	for i := range burst {
+		all.Go(func() { _, _, _ = core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("late%d", i))) })
+	}
+	all.Wait()
+	close(let)
+	server.SetHold(nil)
+	eventually(t, "core is known to be back", func() bool {
+		_, _, err := core.Lookup(t.Context(), mapping.Name("first"))
+		return err == nil
+	})
+	if asked := 1 + exhaust(t, core); asked < burst {
+		t.Errorf("after %d failures and %s core was asked about %d strangers; want %d", burst, time.Since(began), asked, burst)
+	}
+}
+
+// Whether core answers is found out past the limit of strangers.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	server := origintest.Start(t)
+	core := open(t, origin.Config{URL: server.URL, Unknown: 1, Timeout: 100 * time.Millisecond}, nil)
+	exhaust(t, core)
+	probe := func() error {
+		outcome := make(chan error, 1)
+		core.Probe(func(err error) { outcome <- err })
+		return <-outcome
+	}
+	if err := probe(); err != nil {
+		t.Errorf("Probe of a core that answers: %v", err)
+	}
+	let := make(chan struct{})
+	defer close(let)
+	server.SetHold(func([]mapping.Key) { <-let })
+	if err := probe(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrShed) {
+		t.Errorf("Probe of a core that hangs: %v; want it unavailable", err)
+	}
+	server.SetHold(nil)
+	eventually(t, "core is known to be back", func() bool { return probe() == nil })
+}
