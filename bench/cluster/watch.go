@@ -96,14 +96,21 @@ func (c *Cluster) CheckWatched(tb testing.TB) {
 			tb.Errorf("Prometheus cannot ask %v: %s", t.Labels, t.LastError)
 		}
 	}
+	asked := 0
 	for _, a := range alerts {
 		if a.Health != "ok" {
 			tb.Errorf("Prometheus cannot evaluate %s: %s", a.Name, a.LastError)
 		}
 		for _, named := range metric.FindAllStringSubmatch(a.Query, -1) {
-			if watched[named[1]] && !c.prometheus.Has(tb, named[0]) {
+			if !watched[named[1]] {
+				continue
+			}
+			if asked++; !c.prometheus.Has(tb, named[0]) {
 				tb.Errorf("%s asks for %s, which nobody has", a.Name, named[0])
 			}
 		}
+	}
+	if asked == 0 {
+		tb.Error("no alert asks for anything of what Veneer stands on")
 	}
 }

@@ -2,6 +2,7 @@ package system
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -20,12 +21,11 @@ type Target struct {
 	LastError string
 }
 
-// Alert is a rule of a Prometheus, and whether it tells somebody.
+// Alert is a rule of a Prometheus.
 type Alert struct {
 	Name, Query string
 	Health      string // "ok" if it could be evaluated
 	LastError   string
-	Alerts      []struct{ Labels map[string]string } // that fire, or will if it stays so
 }
 
 // AwaitLooked waits until the Prometheus has asked all that it watches and evaluated all
@@ -35,33 +35,33 @@ func (p Prometheus) AwaitLooked(tb testing.TB) (targets []Target, alerts []Alert
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(time.Minute); ; {
-		if targets, alerts = p.look(tb); !slices.ContainsFunc(targets, func(t Target) bool { return t.Health == "unknown" }) &&
+		var err error
+		if targets, alerts, err = p.look(tb); !slices.ContainsFunc(targets, func(t Target) bool { return t.Health == "unknown" }) &&
 			!slices.ContainsFunc(alerts, func(a Alert) bool { return a.Health == "unknown" }) && len(targets) > 0 && len(alerts) > 0 {
 			return targets, alerts
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			tb.Fatalf("in a minute Prometheus has not looked at everything: %+v, %+v", targets, alerts)
+			tb.Fatalf("in a minute Prometheus has not looked at everything: %+v, %+v, %v", targets, alerts, err)
 		}
 	}
 }
 
-// look returns what there is to be watched, and by which rules; nothing as long as it does
-// not answer.
-func (p Prometheus) look(tb testing.TB) (targets []Target, alerts []Alert) {
+// look returns what there is to be watched, and by which rules.
+func (p Prometheus) look(tb testing.TB) (targets []Target, alerts []Alert, err error) {
 	tb.Helper()
 	var watched struct{ ActiveTargets []Target }
 	var rules struct {
 		Groups []struct{ Rules []Alert }
 	}
-	if p.ask(tb, "targets", &watched) != nil || p.ask(tb, "rules", &rules) != nil {
-		return nil, nil
+	if err := errors.Join(p.ask(tb, "targets", &watched), p.ask(tb, "rules", &rules)); err != nil {
+		return nil, nil, err
 	}
 	for _, group := range rules.Groups {
 		alerts = append(alerts, group.Rules...)
 	}
-	return watched.ActiveTargets, alerts
+	return watched.ActiveTargets, alerts, nil
 }
 
 // Has reports whether it knows of a metric.
