@@ -12,6 +12,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
 )
 
@@ -42,7 +43,7 @@ func BenchmarkAllocator(b *testing.B) {
 		for _, allocator := range allocators {
 			b.Run(encoder+"/"+allocator.name, func(b *testing.B) {
 				if _, err := os.Stat(allocator.value); allocator.value == jemalloc && err != nil {
-					b.Skip("libjemalloc2 is not installed")
+					lackingtest.Skip(b, "libjemalloc2 is not installed")
 				}
 				edge := system.NewEdgeOf(b, files, core.URL, origintest.Secret)
 				edge.Set("EDGE_ENCODER", encoder)

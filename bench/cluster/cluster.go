@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -194,7 +195,7 @@ func (c *Cluster) newProgram(tb testing.TB, name, path string) *program {
 	tb.Helper()
 	found, err := exec.LookPath(path)
 	if err != nil {
-		tb.Skipf("%s is missing; make cluster installs it", path)
+		lackingtest.Skip(tb, path+" is missing; make cluster installs it")
 	}
 	p := &program{name: name, arguments: []string{found}, directory: filepath.Join(c.directory, name), owner: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
 	if p.arguments[0], err = filepath.Abs(found); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
@@ -155,11 +156,7 @@ func installed(t *testing.T, program string) {
 	if _, err := exec.LookPath(program); err == nil {
 		return
 	}
-	message := program + " is not installed, or not in PATH: deploy/dev/install " + program
-	if os.Getenv("CI") != "" {
-		t.Fatal(message)
-	}
-	t.Skip(message)
+	lackingtest.Skip(t, program+" is not installed, or not in PATH: deploy/dev/install "+program)
 }
 
 // run runs a server until the test is over, and waits until it listens at an address.

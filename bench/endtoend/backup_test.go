@@ -20,6 +20,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
@@ -123,10 +124,7 @@ func (k kept) database(t *testing.T, p *system.Postgres) (url string) {
 func keptDirectory(t *testing.T) kept {
 	t.Helper()
 	if _, err := exec.LookPath("rsync"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("rsync is not installed")
-		}
-		t.Skip("rsync is not installed; make test installs it")
+		lackingtest.Skip(t, "rsync is not installed; make test installs it")
 	}
 	files := objectstest.Directory(t).Config
 	root := strings.TrimPrefix(files.URL, "file://")
@@ -147,7 +145,7 @@ func keptBucket(t *testing.T) kept {
 		t.Fatal(err)
 	}
 	if len(found) == 0 {
-		t.Skip("mc is not there; deploy/dev/tools mc builds it")
+		lackingtest.Skip(t, "mc is not there; deploy/dev/tools mc builds it")
 	}
 	client, err := filepath.Abs(found[len(found)-1])
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/bench/town"
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 )
 
 // The bare server is this program, so the test binary must be it.
@@ -70,7 +71,7 @@ func TestCachesInFront(t *testing.T) {
 	}
 	caches := b.servers
 	if len(caches) == 0 {
-		t.Skip("no cache is installed")
+		lackingtest.Skip(t, "no cache is installed")
 	}
 	for _, gone := range []bool{false, true} {
 		if gone {

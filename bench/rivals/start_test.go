@@ -12,6 +12,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
+
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 )
 
 // Two of the rivals are this program, so the test binary must be it.
@@ -27,8 +29,8 @@ func TestMain(m *testing.M) {
 func start(t *testing.T, start func(context.Context, Place) (*Server, error)) *Server {
 	t.Helper()
 	s, err := start(t.Context(), Place{CPUs: []int{someCPU(t)}, Work: t.TempDir()})
-	if missing, ok := errors.AsType[*MissingError](err); ok && (os.Getenv("CI") == "" || missing.What == "sharp") {
-		t.Skip(missing) // Debian's Node is too old for sharp
+	if missing, ok := errors.AsType[*MissingError](err); ok {
+		lackingtest.Skip(t, missing)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -125,23 +127,23 @@ func TestRecorded(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", "")
 	place := Place{Work: t.TempDir()}
-	f := func(what string, start func() (*Server, error)) {
+	f := func(what, install string, start func() (*Server, error)) {
 		t.Helper()
 		s, err := start()
 		if err == nil {
 			s.Stop()
 		}
 		missing, ok := errors.AsType[*MissingError](err)
-		if !ok || missing.What != what || !strings.Contains(missing.Install, "apt-get install") {
+		if !ok || missing.What != what || !strings.Contains(missing.Install, install) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 
-	f("nginx", func() (*Server, error) { return StartNginx(t.Context(), place, place.Work, ByBody, 1, new(Record)) })
-	f("nginx", func() (*Server, error) { return StartNginxCache(t.Context(), place, "127.0.0.1:1", 1) })
-	f("Varnish", func() (*Server, error) { return StartVarnish(t.Context(), place, "127.0.0.1:1", 1) })
-	f("sharp", func() (*Server, error) { return StartSharp(t.Context(), place, place.Work, modules) })
-	f("sharp", func() (*Server, error) { return nil, InstallSharp(t.Context(), place.Work, new(bytes.Buffer)) })
+	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginx(t.Context(), place, place.Work, ByBody, 1, new(Record)) })
+	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginxCache(t.Context(), place, "127.0.0.1:1", 1) })
+	f("Varnish", "apt-get install varnish", func() (*Server, error) { return StartVarnish(t.Context(), place, "127.0.0.1:1", 1) })
+	f("sharp", "npm ci", func() (*Server, error) { return StartSharp(t.Context(), place, place.Work, modules) })
+	f("sharp", "npm ci", func() (*Server, error) { return nil, InstallSharp(t.Context(), place.Work, new(bytes.Buffer)) })
 }
 
 // Every program of the list says its version, or how to install it.

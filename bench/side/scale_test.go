@@ -4,13 +4,13 @@ package side
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 )
 
 // The whole of several edges behind haproxy, though too short to say anything about
@@ -20,8 +20,8 @@ func TestEdges(t *testing.T) {
 	run, err := Scale(t.Context(), Options{
 		Edge: system.Binary(t, "edge"), Haproxy: "../../deploy/compose/haproxy.cfg", Modules: t.TempDir(), Only: "edges", Quick: true, Out: new(strings.Builder), TB: t,
 	})
-	if missing, ok := errors.AsType[*rivals.MissingError](err); ok && os.Getenv("CI") == "" {
-		t.Skip(missing)
+	if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
+		lackingtest.Skip(t, missing)
 	}
 	if err != nil {
 		t.Fatal(err)

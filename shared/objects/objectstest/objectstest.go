@@ -15,6 +15,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
 )
 
@@ -60,12 +61,8 @@ func Directory(tb testing.TB) Place {
 func Bucket(tb testing.TB) Place {
 	tb.Helper()
 	endpoint, accessKey, secretKey := os.Getenv("TEST_S3_ENDPOINT"), os.Getenv("TEST_S3_ACCESS_KEY"), os.Getenv("TEST_S3_SECRET_KEY")
-	switch {
-	case endpoint != "":
-	case os.Getenv("CI") != "":
-		tb.Fatal("TEST_S3_ENDPOINT is not set")
-	default:
-		tb.Skip("TEST_S3_ENDPOINT is not set")
+	if endpoint == "" {
+		lackingtest.Skip(tb, "TEST_S3_ENDPOINT is not set; make test sets it")
 	}
 	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(accessKey, secretKey, "")})
 	must(tb, err)
