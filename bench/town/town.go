@@ -44,6 +44,13 @@ var mix = []struct{ paths, endings []string }{
 	},
 }
 
+// views are pictures, all different, each by one address that caches may keep for a day or
+// longer: heads from the front and in space, in sizes as sites show them.
+var views = []string{
+	"/avatar/hash/{hash}?size=32", "/avatar/hash/{hash}?size=64", "/avatar/hash/{hash}?size=128", "/avatar/hash/{hash}.png?size=32", "/avatar/hash/{hash}.png?size=64",
+	"/avatar/{tid}?size=32&3d", "/avatar/{tid}?size=64&3d", "/avatar/{tid}?size=96&3d", "/avatar/{tid}.png?size=32&3d", "/preview/{tid}?height=64",
+}
+
 // resident is a player with a skin, and the user behind.
 type resident struct {
 	name, uuid string
@@ -52,6 +59,12 @@ type resident struct {
 
 // id is the number of a resident's player, user and texture.
 func (r *resident) id() int64 { return r.worn.TID }
+
+// fill fills in what stands in braces.
+func (r *resident) fill() *strings.Replacer {
+	id := strconv.FormatInt(r.id(), 10)
+	return strings.NewReplacer("{name}", r.name, "{uuid}", r.uuid, "{uid}", id, "{tid}", id, "{hash}", r.worn.Hash.String())
+}
 
 // Town is a town with its edge.
 type Town struct {
@@ -114,15 +127,38 @@ func (t *Town) Skins() []skin.Hash {
 // as few as possible, and no more than ResidentsOf.
 func (t *Town) Addresses(count int) []string { return addresses(count, t.residents) }
 
+// Views returns the addresses of so many pictures, no two of them the same, of as few
+// residents as possible, whose number comes with them.
+func (t *Town) Views(count int) (addresses []string, residents int) {
+	for addresses = make([]string, 0, count); len(addresses) < count; residents++ {
+		fill := t.residents[residents].fill()
+		for _, view := range views[:min(len(views), count-len(addresses))] {
+			addresses = append(addresses, fill.Replace(view))
+		}
+	}
+	return addresses, residents
+}
+
+// Files returns the addresses of the files of the first residents' skins.
+func (t *Town) Files(residents int) []string {
+	files := make([]string, residents)
+	for i := range files {
+		files[i] = t.residents[i].fill().Replace("/textures/{hash}")
+	}
+	return files
+}
+
+// Head returns the address of a resident's head by the name, which caches may keep for a
+// minute.
+func (t *Town) Head() string { return t.residents[0].fill().Replace("/avatar/player/{name}?size=64") }
+
 // ResidentsOf returns how many residents it takes to have so many addresses.
 func ResidentsOf(addresses int) int { return (addresses + Patterns() - 1) / Patterns() }
 
 func addresses(count int, residents []resident) []string {
 	all := make([]string, 0, count+Patterns())
 	for i := range residents {
-		r := &residents[i]
-		id := strconv.FormatInt(r.id(), 10)
-		fill := strings.NewReplacer("{name}", r.name, "{uuid}", r.uuid, "{uid}", id, "{tid}", id, "{hash}", r.worn.Hash.String())
+		fill := residents[i].fill()
 		for _, group := range mix {
 			for _, path := range group.paths {
 				for _, ending := range group.endings {

@@ -1,6 +1,8 @@
 package town
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,5 +53,37 @@ func TestAddresses(t *testing.T) {
 	}
 	if len(files) != len(residents) {
 		t.Errorf("%d residents have %d different textures", len(residents), len(files))
+	}
+}
+
+// Views are pictures of their own for each resident, files one for each.
+func TestViews(t *testing.T) {
+	t.Parallel()
+
+	residents, _, err := settle(t.Context(), t.TempDir(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	town := &Town{residents: residents}
+	list, seen := town.Views(2*len(views) + 1)
+	if len(list) != 2*len(views)+1 || seen != 3 {
+		t.Errorf("%d views of %d residents", len(list), seen)
+	}
+	second := residents[1].worn
+	for _, want := range []string{fmt.Sprintf("/avatar/hash/%v?size=64", second.Hash), fmt.Sprintf("/preview/%d?height=64", second.TID)} {
+		if !slices.Contains(list, want) {
+			t.Errorf("%s is not among %q", want, list)
+		}
+	}
+	if files, want := town.Files(seen), "/textures/"+second.Hash.String(); len(files) != 3 || files[1] != want {
+		t.Errorf("files: %q; want %s to be the second of 3", files, want)
+	}
+	if head := town.Head(); head != "/avatar/player/Player_1?size=64" {
+		t.Errorf("the head is %s", head)
+	}
+	for _, address := range list {
+		if strings.ContainsAny(address, "{}") {
+			t.Errorf("%s leads nowhere", address)
+		}
 	}
 }
