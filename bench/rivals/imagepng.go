@@ -26,29 +26,17 @@ import (
 // View.Target names is what it is asked for; of another pose or as WebP, which Go does
 // not write, it has none.
 func StartImagePNG(ctx context.Context, place Place, textures string) (*Server, error) {
-	version, err := imagePNGProgram.Version(ctx)
+	s, err := startSelf(ctx, place, "image-png", imagePNGProgram, func(address string) ([]string, error) { return []string{imagePNGRole, address, textures}, nil })
 	if err != nil {
 		return nil, err
 	}
-	address, err := FreeAddress()
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	p, err := Run(place, "image-png", nil, nil, self, imagePNGRole, address, textures)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{Name: "net/http with image/png", Version: version, Process: p, Address: address, cannot: func(v View) string {
+	s.cannot = func(v View) string {
 		if v.Format != "png" {
 			return "Go's packages write no " + v.Format
 		}
 		return onlyFlat(v)
-	}}
-	return s.listening(ctx)
+	}
+	return s, nil
 }
 
 // serveImagePNG serves faces at an address.

@@ -34,7 +34,7 @@ func (p Program) missing(cause error) error {
 // the modules of Node that InstallSharp installs.
 func Programs(modules string) []Program {
 	return []Program{
-		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, haproxyProgram,
+		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, hashProgram, keepProgram, haproxyProgram,
 		{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion},
 		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
 	}
@@ -54,6 +54,12 @@ var (
 	}
 
 	imagePNGProgram = Program{Name: "image/png", Beside: "new pictures", version: linked("golang.org/x/image")}
+
+	hashProgram = Program{Name: "argon2id", Beside: "sign-in", version: linked("golang.org/x/crypto")}
+
+	keepProgram = Program{Name: "image/png and a file", Beside: "uploads", version: func(_ context.Context, p Program) (string, error) {
+		return p.Name + " " + runtime.Version(), nil
+	}}
 )
 
 // says returns a version that is asked of the program itself: what the pattern's group

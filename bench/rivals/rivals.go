@@ -88,17 +88,24 @@ func (s *Server) listening(ctx context.Context) (*Server, error) {
 const (
 	bareRole     = "rival-bare"
 	imagePNGRole = "rival-image-png"
+	hashRole     = "rival-hash"
+	keepRole     = "rival-keep"
 )
 
 // Serve has this program be one of the rivals that are written in Go, if its
-// arguments, without its name, ask for that. StartBare and StartImagePNG start the
-// running program once more, so whoever calls them calls Serve before all else.
+// arguments, without its name, ask for that. StartBare, StartImagePNG, StartHash and
+// StartKeep start the running program once more, so whoever calls them calls Serve before
+// all else.
 func Serve(args []string) (asked bool, err error) {
 	switch {
 	case len(args) == 3 && args[0] == bareRole:
 		return true, serveBare(os.Stdin, args[1], args[2])
 	case len(args) == 3 && args[0] == imagePNGRole:
 		return true, serveImagePNG(args[1], args[2])
+	case len(args) == 2 && args[0] == hashRole:
+		return true, serveHash(args[1])
+	case len(args) == 3 && args[0] == keepRole:
+		return true, serveKeep(args[1], args[2])
 	default:
 		return false, nil
 	}

@@ -5,18 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
 	"github.com/veneer-skins/veneer/shared/lackingtest"
 )
 
-// Two of the rivals are this program, so the test binary must be it.
+// Some of the rivals are this program, so the test binary must be it.
 func TestMain(m *testing.M) {
 	if asked, err := Serve(os.Args[1:]); asked {
 		fmt.Fprintln(os.Stderr, err)
@@ -121,6 +126,70 @@ func TestRecorded(t *testing.T) {
 			return StartNginx(ctx, place, place.Work, layout, 100, r)
 		})
 	}
+}
+
+// Those that do the least of what core does do it to each request's body.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+
+	send := func(t *testing.T, s *Server, body []byte) (status int, answer string) {
+		t.Helper()
+		var request fasthttp.Request
+		request.SetRequestURI("http://" + s.Address)
+		request.Header.SetMethod(fasthttp.MethodPost)
+		request.SetBody(body)
+		var response fasthttp.Response
+		if err := fasthttp.DoTimeout(&request, &response, patience); err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode(), string(response.Body())
+	}
+
+	t.Run("hash", func(t *testing.T) {
+		t.Parallel()
+
+		s := start(t, StartHash)
+		hashes := map[string]bool{}
+		for range 3 {
+			_, hash := send(t, s, []byte("password"))
+			if hashes[hash] = true; len(hash) != 64 {
+				t.Errorf("the hash is %q", hash)
+			}
+		}
+		if len(hashes) != 3 {
+			t.Errorf("hashes have no salt: %v", hashes)
+		}
+	})
+	t.Run("keep", func(t *testing.T) {
+		t.Parallel()
+
+		var place Place
+		s := start(t, func(ctx context.Context, p Place) (*Server, error) {
+			place = p
+			return StartKeep(ctx, p)
+		})
+		picture := image.NewNRGBA(image.Rect(0, 0, 64, 32))
+		picture.SetNRGBA(3, 4, color.NRGBA{R: 200, A: 255})
+		var uploaded bytes.Buffer
+		if err := png.Encode(&uploaded, picture); err != nil {
+			t.Fatal(err)
+		}
+		status, name := send(t, s, uploaded.Bytes())
+		paths, err := filepath.Glob(filepath.Join(place.Work, "*", name))
+		if err != nil || len(paths) != 1 || status != fasthttp.StatusOK {
+			t.Fatalf("%d %s is kept in %v: %v", status, name, paths, err)
+		}
+		file, err := os.ReadFile(paths[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := png.Decode(bytes.NewReader(file)); err != nil || !cmp.Equal(image.Image(picture), kept) {
+			t.Errorf("the picture is not the same: %v, %v", kept, err)
+		}
+		if status, answer := send(t, s, []byte("no picture")); status != fasthttp.StatusBadRequest {
+			t.Errorf("what is no picture is answered %d %s", status, answer)
+		}
+	})
 }
 
 // What is not installed is told, with how to install it.
