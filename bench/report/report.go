@@ -13,10 +13,12 @@ import (
 
 // Run is everything that one run has measured, and on what.
 type Run struct {
-	Date      time.Time  `json:"date"`         // when it began, in UTC
-	Commit    string     `json:"commit"`       // of Veneer, abbreviated
-	Of        string     `json:"of,omitempty"` // a word for what is measured, if not Veneer side by side
-	Quick     bool       `json:"quick"`        // only a check that everything runs: its figures say nothing
+	Date      time.Time  `json:"date"`              // when it began, in UTC
+	Commit    string     `json:"commit"`            // of Veneer, abbreviated
+	Of        string     `json:"of,omitempty"`      // a word for what is measured, if not Veneer side by side
+	Quick     bool       `json:"quick"`             // only a check that everything runs: its figures say nothing
+	Seconds   float64    `json:"seconds,omitempty"` // that it took
+	Failed    string     `json:"failed,omitempty"`  // why it ended before all was measured
 	Machine   Machine    `json:"machine"`
 	Programs  []Program  `json:"programs"` // all that took part
 	Settings  []Setting  `json:"settings"` // all that differ from a program's defaults, raised limits too
@@ -45,7 +47,8 @@ type Scenario struct {
 	Measures     string    `json:"measures"` // what is measured, in a sentence of which plots show the first, if there are more
 	Unit         string    `json:"unit"`     // of the rounds, as "answers/s" or "ms"
 	MoreIsBetter bool      `json:"more_is_better"`
-	Subjects     []Subject `json:"subjects"` // Veneer first
+	WarmUp       int       `json:"warm_up_rounds"` // that went before and do not count
+	Subjects     []Subject `json:"subjects"`       // Veneer first
 }
 
 // Subject is who does the work of a scenario. It either has rounds or says why not.
@@ -107,7 +110,21 @@ type Usage struct {
 
 // Ratio returns how many times as good as the subject Veneer was, from the ratios
 // within the rounds: above 1 Veneer is better, whether more or less is.
-func (s *Scenario) Ratio(subject *Subject) Summary {
+func (s *Scenario) Ratio(subject *Subject) Summary { return Summarize(s.ratios(subject)) }
+
+// Moved returns what the ratio was in the first third of the rounds and in the last, and
+// whether it moved all the while, by a tenth or more: its median is of no steady state
+// then.
+func (s *Scenario) Moved(subject *Subject) (first, last float64, moved bool) {
+	ratios := s.ratios(subject)
+	third := max(1, len(ratios)/3)
+	first, last = Summarize(ratios[:third]).Median, Summarize(ratios[len(ratios)-third:]).Median
+	const much = 1.1
+	return first, last, Trend(ratios) != 0 && max(first/last, last/first) >= much
+}
+
+// ratios returns how many times as good as the subject Veneer was in each round.
+func (s *Scenario) ratios(subject *Subject) []float64 {
 	ratios := make([]float64, len(subject.Rounds))
 	for i, theirs := range subject.Rounds {
 		ratios[i] = s.Subjects[0].Rounds[i] / theirs
@@ -115,7 +132,7 @@ func (s *Scenario) Ratio(subject *Subject) Summary {
 			ratios[i] = 1 / ratios[i]
 		}
 	}
-	return Summarize(ratios)
+	return ratios
 }
 
 // Folder returns the name of the folder for the run's files.

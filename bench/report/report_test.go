@@ -44,17 +44,17 @@ func example() *Run {
 		Programs: []Program{{"nginx", "nginx 1.22.1"}, {"Varnish", "Varnish 7.1.1"}, {"image/png", "go1.26.8"}},
 		Settings: []Setting{{"CORE_LIMIT_REQUESTS", "0 in the scenario API read, else the default"}, {"nginx's open_file_cache", "max=18976"}},
 		Scenarios: []Scenario{
-			{"hot", "One picture that is in memory, asked for over 32 connections", "answers/s", true, []Subject{
+			{"hot", "One picture that is in memory, asked for over 32 connections", "answers/s", true, 5, []Subject{
 				rate("Veneer", "", 77_700), rate("bare fasthttp", "1.74.0", 76_000), rate("nginx, a file", "1.22.1", 56_200), rate("Varnish before Veneer", "7.1.1", 41_000),
 			}},
-			{"revalidation", "A picture that the client has, answered 304.", "answers/s", true, []Subject{
+			{"revalidation", "A picture that the client has, answered 304.", "answers/s", true, 5, []Subject{
 				rate("Veneer", "", 82_800), rate("bare fasthttp", "1.74.0", 85_600), rate("nginx, a file", "1.22.1", 103_600), {Name: "Varnish before Veneer", Missing: "it is not installed: apt-get install varnish"},
 			}},
-			{"cold", "Every view is new: fetched, decoded, drawn and encoded", "pictures/s", true, []Subject{
+			{"cold", "Every view is new: fetched, decoded, drawn and encoded", "pictures/s", true, 5, []Subject{
 				rate("Veneer", "", 640), rate("net/http and image/png", "go1.26.8", 96), sharp,
 				{Name: "nginx, a file", Cannot: "it draws nothing"},
 			}},
-			{"upload", "A texture of 64 by 64, until it is stored", "ms", false, []Subject{
+			{"upload", "A texture of 64 by 64, until it is stored", "ms", false, 5, []Subject{
 				rate("Veneer", "", 9), {Name: "nginx with WebDAV", Version: "1.22.1", Rounds: rounds(6.5, 0.5)},
 			}},
 		},

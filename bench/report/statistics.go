@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -35,6 +36,29 @@ func Median(sorted []float64) float64 {
 		return (sorted[middle-1] + sorted[middle]) / 2
 	}
 	return sorted[middle]
+}
+
+// Trend tells whether rounds rise (above 0) or fall (below 0) from the first to the last:
+// by the test of Mann and Kendall, at which rounds in no order fail in one case of a
+// hundred. Of fewer than 8 rounds it says nothing (0).
+//
+// Source: M. G. Kendall, Rank Correlation Methods, chapter 4.
+func Trend(rounds []float64) int {
+	n := len(rounds)
+	if n < 8 {
+		return 0
+	}
+	rising := 0
+	for i := range rounds {
+		for _, later := range rounds[i+1:] {
+			rising += cmp.Compare(later, rounds[i])
+		}
+	}
+	const sure = 2.576 // standard deviations
+	if math.Abs(float64(rising)) < 1+sure*math.Sqrt(float64(n*(n-1)*(2*n+5))/18) {
+		return 0
+	}
+	return cmp.Compare(rising, 0)
 }
 
 // LowerRank returns which of n sorted values, counted from 1, is the lower bound of

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math/big"
+	"slices"
 	"testing"
 )
 
@@ -51,4 +52,54 @@ func TestSummarize(t *testing.T) {
 	if got := Summarize(rounds[:5]); got.Median != 5 || got.Bounded() || got.Low > -1e300 {
 		t.Errorf("five rounds come to %+v; want no bounds", got)
 	}
+}
+
+// Of all orders in which n rounds can be, Trend finds a trend in nearly one of a hundred,
+// and in no more.
+func TestTrend(t *testing.T) {
+	t.Parallel()
+
+	for _, n := range []int{8, 11, 15, 20, 30} {
+		// In how many orders so many pairs are falling: those of one round fewer, with
+		// the last in any place.
+		orders := []*big.Int{big.NewInt(1)}
+		for rounds := 2; rounds <= n; rounds++ {
+			more := make([]*big.Int, len(orders)+rounds-1)
+			for i := range more {
+				more[i] = new(big.Int)
+			}
+			for falling, count := range orders {
+				for place := range rounds {
+					more[falling+place].Add(more[falling+place], count)
+				}
+			}
+			orders = more
+		}
+		all, found := new(big.Int).MulRange(1, int64(n)), new(big.Int)
+		for falling, count := range orders {
+			if trend := Trend(inOrder(n, falling)); trend != 0 {
+				found.Add(found, count)
+				if rises := falling < n*(n-1)/4; rises != (trend > 0) {
+					t.Errorf("%d of %d pairs fall: %d", falling, n*(n-1)/2, trend)
+				}
+			}
+		}
+		share, _ := new(big.Rat).SetFrac(found, all).Float64()
+		if share > 0.01 || share < 0.005 {
+			t.Errorf("%d rounds have a trend in %v of all orders", n, share)
+		}
+	}
+	if Trend(inOrder(7, 0)) != 0 || Trend(make([]float64, 20)) != 0 {
+		t.Error("there is a trend in few rounds, or in equal ones")
+	}
+}
+
+// inOrder returns n values, so many pairs of which are falling.
+func inOrder(n, falling int) (values []float64) {
+	for i := range n {
+		place := min(falling, i) // from the end
+		falling -= place
+		values = slices.Insert(values, i-place, float64(i))
+	}
+	return values
 }

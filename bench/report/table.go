@@ -26,6 +26,9 @@ func (r *Run) WriteTable(out io.Writer) error {
 	if r.Quick {
 		fmt.Fprint(&b, "\n**This is a quick check: everything ran, but for too short a time to say how fast it is. It claims no figures.**\n")
 	}
+	if r.Failed != "" {
+		fmt.Fprintf(&b, "\n**This run failed, and not all was measured: %s**\n", strings.Join(strings.Fields(r.Failed), " "))
+	}
 	r.writeScenarios(&b)
 	r.writeLatency(&b)
 	r.writeSoak(&b)
@@ -73,7 +76,8 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 	writeRows(b, rows, "llrlrrl")
 	if !r.Quick {
 		fmt.Fprint(b, "\nRounds of all subjects take turns. \"Veneer is\" so many times as good: the median of the ratios within rounds, turned so that above 1 Veneer is better.\nThe bounds are those of that median's 95 % confidence interval, by order statistics; ")
-		fmt.Fprintf(b, "there were at least %d rounds.\n", fewest)
+		fmt.Fprintf(b, "there were at least %d rounds, after some to warm up that do not count.\n", fewest)
+		r.writeMoved(b)
 	}
 	fmt.Fprint(b, "\nWhat is measured:\n\n")
 	for _, s := range r.Scenarios {
@@ -83,6 +87,28 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, "- %s: %s In %s; %s is better.\n", s.Name, sentence(s.Measures), s.Unit, better)
 	}
+}
+
+// writeMoved names the ratios that had not come to rest.
+func (r *Run) writeMoved(b *bytes.Buffer) {
+	var moved []string
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		for j := range s.Subjects[1:] {
+			subject := &s.Subjects[j+1]
+			if len(subject.Rounds) == 0 {
+				continue
+			}
+			if first, last, is := s.Moved(subject); is {
+				moved = append(moved, fmt.Sprintf("- %s, %s: from %s to %s\n", s.Name, subject.Name, times(first), times(last)))
+			}
+		}
+	}
+	if len(moved) == 0 {
+		fmt.Fprint(b, "No ratio rose or fell by a tenth from the first third of its rounds to the last, and kept to it.\n")
+		return
+	}
+	fmt.Fprintf(b, "These ratios rose or fell from the first third of their rounds to the last, so that their bounds say less:\n\n%s", strings.Join(moved, ""))
 }
 
 // called returns a name with a version, which may begin with it, or be empty.

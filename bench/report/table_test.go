@@ -24,7 +24,7 @@ func TestWriteTable(t *testing.T) {
 		"|              | sharp behind Node                 | missing |            |           |                | Node is not installed: apt-get install nodejs npm |\n",
 		"|              | nginx, a file                     |  cannot |            |           |                | it draws nothing |\n",
 		"|              | nginx with WebDAV (1.22.1)        |    6.32 | ms         |     0.73× | 0.64× to 0.88× |     |\n",
-		"at least 15 rounds",
+		"at least 15 rounds, after some to warm up that do not count.\nThese ratios rose or fell from the first third of their rounds to the last, so that their bounds say less:\n\n- cold, net/http and image/png: from 6.38× to 7.06×\n\nWhat is measured",
 		"- revalidation: A picture that the client has, answered 304. In answers/s; more is better.\n",
 		"- upload: A texture of 64 by 64, until it is stored. In ms; less is better.\n",
 		"- Veneer: up to 40,000 answers/s, with a p50 of 0.6 ms (0.54 to 0.66), a p99 of 9.1 ms (8.19 to 10) and a p99.9 of 24 ms (21.6 to 26.4).\n",
@@ -41,8 +41,10 @@ func TestWriteTable(t *testing.T) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	if strings.Contains(out.String(), "quick check") {
-		t.Error("it says that it is a quick check")
+	for _, not := range []string{"quick check", "failed"} {
+		if strings.Contains(out.String(), not) {
+			t.Errorf("it says that it is a run that is: %s", not)
+		}
 	}
 	if t.Failed() {
 		t.Log(out.String())
@@ -79,6 +81,32 @@ func TestWriteTableOfQuickCheck(t *testing.T) {
 	run.Of = "scale"
 	if got, want := run.Folder(), "2026-10-02-5f3c41f-scale-quick"; got != want {
 		t.Errorf("its folder is %s; want %s", got, want)
+	}
+}
+
+// A run that failed says so and why. A ratio that moved by less than a tenth had come to
+// rest.
+func TestWriteTableOfFailed(t *testing.T) {
+	t.Parallel()
+
+	run := example()
+	run.Failed = "upload: round 3:\nPUT / answers 500"
+	run.Scenarios = run.Scenarios[:1]
+	nginx := &run.Scenarios[0].Subjects[2]
+	for i, veneer := range run.Scenarios[0].Subjects[0].Rounds {
+		nginx.Rounds[i] = veneer / (4 - 0.02*float64(i))
+	}
+	var out strings.Builder
+	if err := run.WriteTable(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\n**This run failed, and not all was measured: upload: round 3: PUT / answers 500**\n",
+		"\nNo ratio rose or fell by a tenth from the first third of its rounds to the last, and kept to it.\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &out)
+		}
 	}
 }
 

@@ -93,7 +93,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if r == nil {
 		return failed
 	}
-	r.Date, r.Commit, r.Machine = began.UTC(), *commit, machine
+	r.Date, r.Commit, r.Machine, r.Seconds = began.UTC(), *commit, machine, time.Since(began).Seconds()
+	if failed != nil {
+		r.Failed = failed.Error()
+	}
 	folder, err := r.Write(*results)
 	if err != nil {
 		return errors.Join(failed, err)
