@@ -24,14 +24,15 @@ const (
 	crowdSizes      = 32
 	crowdViews      = 4 * crowdSizes
 
+	crowdWarmUp = 5
 	crowdRounds = 20
 	crowdEach   = 4 * time.Second
 	crowdSample = 2000 // views from which their size in memory is told
 	// A crowd is as large as it is fast, and nobody is to be refused.
 	crowdPatience = "EDGE_RENDER_WAIT=10s"
 	crowdAtRest   = 10 * time.Second
-	crowdRests    = 6                // at most
-	crowdSteady   = 0.5              // per cent by which the hit ratio at rest may differ from the one before
+	crowdRests    = 12               // at most
+	crowdSteady   = 0.2              // per cent by which the hit ratio at rest may differ from the one before
 	crowdFill     = 30 * time.Minute // more than filling takes
 )
 
@@ -134,6 +135,8 @@ func (c *crowd) newViews(most int) *load.Stream {
 // of a skin one after the other, which takes less time; and then for all of them as they
 // are asked for later, until about as many as before are in memory.
 func (s *stage) fill(ctx context.Context, c *crowd, f *front, views popular, most int) error {
+	fmt.Fprintf(s.Out, "\r    filling the caches of %s … ", f.name)
+	began := time.Now()
 	all := slices.Sorted(slices.Values(views.places[:min(most, len(views.places))]))
 	next := once(len(all))
 	if _, err := s.send(ctx, f.address, crowdFill, c.streamOf(func() int {
@@ -156,6 +159,7 @@ func (s *stage) fill(ctx context.Context, c *crowd, f *front, views popular, mos
 		}
 		last = ratio
 	}
+	fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
 	return nil
 }
 

@@ -22,27 +22,35 @@ const (
 	dayAPI        = 0.01
 
 	// At each rate there are so many rounds of a time, in turns, of which the medians count.
-	dayRounds = 6
+	dayRounds = 11
 	dayEach   = 3 * time.Second
 	dayLimit  = 10 * time.Millisecond
-	// New pictures have so many sizes.
-	daySizes = 32
+	// Hits are so many of the views in memory, few enough for none of them to be forgotten
+	// while new pictures come.
+	dayViews = 20_000
+	// New pictures are of so many sizes, of which the first is the least.
+	dayLeast, dayStep, daySizes = 16, 8, 63
+	// Of all requests so many may be drawn that were to be hits.
+	dayForgotten = 0.01
 
 	// dayConnections is how many requests can be under way.
 	dayConnections = 256
 )
 
 // dayRates are the rates, in requests a second, up to the one at which the p99 passes
-// dayLimit.
-var dayRates = []float64{1000, 2000, 4000, 6000, 8000, 10_000, 12_000, 16_000, 20_000, 24_000, 32_000, 48_000, 64_000, 96_000}
+// dayLimit: near together where a processor comes to its limit.
+var dayRates = []float64{1000, 2000, 4000, 5000, 6000, 7000, 8000, 10_000, 12_000, 16_000, 20_000, 24_000, 32_000, 48_000, 64_000, 96_000}
 
 // day measures how latency grows with the rate of a mixed day: the edge, and caches in
 // front of it; the API goes to core beside them.
 func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 	fmt.Fprint(s.Out, "==> mixed day … ")
 	began := time.Now()
-	subjects, err := s.answer(ctx, asked{})
+	subjects, err := s.answer(ctx, asked{pick: isView})
 	if err != nil {
+		return nil, err
+	}
+	if err := s.acquaint(ctx); err != nil {
 		return nil, err
 	}
 	site, err := s.found()
@@ -63,6 +71,11 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 	rates := dayRates
 	if s.Quick {
 		rates = rates[:1]
+	}
+	for _, c := range all { // to warm up
+		if _, err := s.rate(ctx, site, c.server, rates[0]); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
 	}
 	for _, rate := range rates {
 		for round := range dayRounds {
@@ -121,9 +134,22 @@ func (c *contender) conclude() {
 
 // rate measures one round of a rate.
 func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64) (report.Point, error) {
+	before, err := drawnBy(ctx, s.town.Operators)
+	if err != nil {
+		return report.Point{}, err
+	}
+	asked := s.coldSeen
 	all, err := s.mixedDay(ctx, t, server, rate, s.each(dayEach))
 	if err != nil {
 		return report.Point{}, err
+	}
+	after, err := drawnBy(ctx, s.town.Operators)
+	if err != nil {
+		return report.Point{}, err
+	}
+	drawn, news := after-before, float64(s.coldSeen-asked)
+	if all.Check() == nil && (drawn < news || drawn > news+dayForgotten*float64(all.Total())) {
+		return report.Point{}, fmt.Errorf("of %d requests %.0f were for new pictures, and %.0f were drawn", all.Total(), news, drawn)
 	}
 	point := report.Point{Rate: rate}
 	if all.Check() == nil {
@@ -175,29 +201,25 @@ func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, ra
 // and pictures that nobody has asked for.
 func (s *stage) mixed(server *rivals.Server) *load.Stream {
 	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
-	tags, n := s.tags[server], len(s.record.Full)
+	tags, n := s.tags[server], min(dayViews, len(s.record.Full))
 	for _, conditional := range []bool{false, true} {
-		for i := range s.record.Full {
+		for i := range n {
 			condition, answer := "", &s.record.Full[i]
 			if conditional {
 				answer = &s.record.Unmodified[i]
 				condition = "If-None-Match: " + tags[i] + "\r\n"
 			}
-			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(&s.record.Full[i]), condition))
+			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(answer), condition))
 			stream.Lengths = append(stream.Lengths, len(s.record.Body(answer)))
 		}
 	}
-	skins, random, next := s.strangers(), rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
+	random, next := rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
 	cold := len(stream.Requests)
 	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
 	stream.Order = func() int {
 		switch draw := random.Float64() * (1 - dayAPI); {
 		case draw < dayCold:
-			s.coldSeen++
-			// All sizes in turn, so that pictures do not grow as time passes. Each is sent
-			// before the next one is drawn.
-			view := s.coldSeen * viewStride % (len(skins) * daySizes)
-			stream.Requests[cold] = fmt.Appendf(nil, "GET /avatar/hash/%s?size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[view%len(skins)], coldStep*(1+view/len(skins)))
+			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture()) // which is sent before the next one is drawn
 			return cold
 		case draw < dayCold+dayUnmodified:
 			return n + next()
@@ -207,3 +229,15 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 	}
 	return stream
 }
+
+// newPicture returns the next address of a picture that nobody has asked for, as long as
+// there are any: newPictures. Their sizes come in turn, so that they do not grow as time
+// passes.
+func (s *stage) newPicture() string {
+	s.coldSeen++
+	skins := s.strangers()
+	view := s.coldSeen * viewStride % (len(skins) * daySizes)
+	return fmt.Sprintf("/avatar/hash/%s?size=%d", skins[view%len(skins)], dayLeast+dayStep*(view/len(skins)))
+}
+
+func (s *stage) newPictures() int { return len(s.strangers()) * daySizes }

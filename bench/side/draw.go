@@ -14,10 +14,12 @@ import (
 )
 
 const (
+	coldWarmUp      = 2
 	coldRounds      = 11
 	coldEach        = 2 * time.Second // or until the views of a round are drawn
 	coldConnections = 8               // as many pictures are asked for at a time
-	stampedeRounds  = 11
+	stampedeWarmUp  = 10
+	stampedeRounds  = 20
 	stampedeCrowd   = 500 // that ask for one new picture at the same time
 	stampedeSize    = 256
 
@@ -32,15 +34,15 @@ const (
 func drawn() []scenario {
 	return []scenario{
 		{
-			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG. Which file has the skin is known.", unit: "pictures/s", moreIsBetter: true, rounds: coldRounds,
+			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG. Which file has the skin is known.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "flat", s.cold) },
 		},
 		{
-			name: "cold, in space", measures: "Every picture is new: heads in space of 64 to 240 pixels, as PNG.", unit: "pictures/s", moreIsBetter: true, rounds: coldRounds,
+			name: "cold, in space", measures: "Every picture is new: heads in space of 64 to 240 pixels, as PNG.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "isometric", s.cold) },
 		},
 		{
-			name: "stampede", measures: "500 clients ask at once for one new flat head of 256 pixels, until the last of them has it.", unit: "ms", rounds: stampedeRounds,
+			name: "stampede", measures: "500 clients ask at once for one new flat head of 256 pixels, until the last of them has it.", unit: "ms", warmUp: stampedeWarmUp, rounds: stampedeRounds,
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "flat", s.stampede) },
 		},
 	}
@@ -134,7 +136,7 @@ func once(n int) func() int {
 func (s *stage) cold(a *artist) func(context.Context, int) (outcome, error) {
 	each, skins := s.each(coldEach), s.strangers()
 	views := len(skins) * coldSizes
-	perRound := views / coldRounds // no picture is asked for twice
+	perRound := views / (coldWarmUp + coldRounds) // no picture is asked for twice
 	return func(ctx context.Context, round int) (out outcome, err error) {
 		stream, targets := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}, make([]string, perRound)
 		for i := range targets {

@@ -19,8 +19,10 @@ const (
 	edgesCrowd  = 30_000 // views that several edges share
 	edgesMost   = 3
 	edgesShare  = 3 // the cache of one holds one of so many of them
+	edgesWarmUp = 3
 	edgesRounds = 11
 
+	costWarmUp = 3
 	costRounds = 11
 	costEach   = time.Second
 	costViews  = 1000    // that are asked for as hits
@@ -29,7 +31,7 @@ const (
 
 // balanced starts so many edges behind haproxy, each with a cache of so many bytes.
 func (s *stage) balanced(ctx context.Context, c *crowd, edges int, cache int64) (*front, error) {
-	f := &front{}
+	f := &front{name: fmt.Sprintf("%d behind haproxy", edges)}
 	var behind []rivals.Behind
 	for range edges {
 		edge, operators, err := c.StartEdge(ctx, crowdPatience, fmt.Sprint("EDGE_CACHE_BYTES=", cache), "EDGE_TRUSTED_PROXIES=127.0.0.1/32")
@@ -62,7 +64,7 @@ func (s *stage) edges(ctx context.Context) (*report.Sweep, []report.Cost, error)
 	s.tell("EDGE_TRUSTED_PROXIES behind haproxy", "127.0.0.1/32")
 	fronts := make([]*front, edgesMost)
 	measured, err := s.run(ctx, scenario{
-		name: "edges", unit: "1/s", rounds: edgesRounds,
+		name: "edges", unit: "1/s", warmUp: edgesWarmUp, rounds: edgesRounds,
 		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each has a cache for a third of %d views, which are asked for in Zipf order", n),
 		open: func(s *stage, ctx context.Context) (subjects []subject, err error) {
 			for i := range fronts {
@@ -122,7 +124,7 @@ func (s *stage) answerCosts(ctx context.Context, c *crowd, behind *front, views 
 			}})
 		}
 	}
-	measured, err := s.run(ctx, scenario{name: "costs", unit: "1/s", rounds: costRounds, open: func(*stage, context.Context) ([]subject, error) { return kinds, nil }})
+	measured, err := s.run(ctx, scenario{name: "costs", unit: "1/s", warmUp: costWarmUp, rounds: costRounds, open: func(*stage, context.Context) ([]subject, error) { return kinds, nil }})
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (s *stage) growth(ctx context.Context) (*report.Sweep, error) {
 			return sweep, fmt.Errorf("%d textures and players: %w", n, err)
 		}
 		sweep.Steps = append(sweep.Steps, report.Step{At: float64(n), Figures: figures})
-		fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
+		fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
 	}
 	return sweep, nil
 }
@@ -102,7 +102,12 @@ func (s *stage) grown(tb testing.TB, n int) (figures []report.Figure) {
 	core.NameConnections(tb)
 	core.Set("CORE_LIMIT_REQUESTS", "0")
 	people := core.SignIn(tb, growthPeople)
+	began := time.Now()
 	g := grow(tb, core, n, people)
+	progress := func(what string, args ...any) {
+		fmt.Fprintf(s.Out, "\r==> growth, %d textures and players … "+what, append([]any{n}, args...)...)
+	}
+	progress("made in %.0f s", time.Since(began).Seconds())
 	tell := func(name, unit string, value float64) {
 		known := slices.IndexFunc(figures, func(f report.Figure) bool { return f.Name == name })
 		if known < 0 {
@@ -124,7 +129,7 @@ func (s *stage) grown(tb testing.TB, n int) (figures []report.Figure) {
 	})
 	core.Start(tb)
 	public, edges := core.Address(tb, "public"), core.Address(tb, "edges")
-	began := time.Now()
+	began = time.Now()
 	// It is answered as soon as core has read what lists are made of. Whoever asks is
 	// refused when that takes longer than an answer may.
 	for {
@@ -156,7 +161,8 @@ func (s *stage) grown(tb testing.TB, n int) (figures []report.Figure) {
 	if s.Quick {
 		rounds = 1
 	}
-	for range rounds {
+	for round := range rounds {
+		progress("%d of %d rounds", round+1, rounds)
 		single := g.spend(tb, edges, duration, singles)
 		tell("look-up p50", "ms", ms(single.answers.Percentile(fasthttp.StatusOK, 50)))
 		tell("look-up p99", "ms", ms(single.answers.Percentile(fasthttp.StatusOK, 99)))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/load"
@@ -19,6 +18,7 @@ const (
 	// popularity is the exponent of Zipf's law, about that of players' names.
 	popularity = 0.9
 	// answersRounds is how many rounds there are, each of answersEach for every server.
+	answersWarmUp = 5
 	answersRounds = 20
 	answersEach   = 400 * time.Millisecond
 )
@@ -28,26 +28,25 @@ const (
 func fromMemory() []scenario {
 	of := func(name, measures string, asked asked) scenario {
 		return scenario{
-			name: name, measures: measures, unit: "answers/s", moreIsBetter: true, rounds: answersRounds,
+			name: name, measures: measures, unit: "answers/s", moreIsBetter: true, warmUp: answersWarmUp, rounds: answersRounds,
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.answer(ctx, asked) },
 		}
 	}
 	return []scenario{
 		of("hot", "One picture that is in memory, asked for over 32 connections.", asked{
-			pick: func(target string) bool { return strings.HasPrefix(target, "/avatar/player/") }, most: 1,
+			pick: isHead,
 		}),
-		of("warm", "100,000 addresses of all routes in Zipf order, all in memory. What leads from names may be kept for a minute, so caches in front ask the edge for some of it again.", asked{zipf: true}),
-		of("revalidation", "The same addresses by clients that have the answer: 304.", asked{zipf: true, conditional: true}),
+		of("warm", "100,000 different pictures in Zipf order, all in memory. Caches in front may keep each for a day or longer.", asked{pick: isView, zipf: true}),
+		of("revalidation", "The same pictures for clients that have them: 304.", asked{pick: isView, zipf: true, conditional: true}),
 		of("raw textures", "Texture files as they are stored, all in memory.", asked{
-			pick: func(target string) bool { return strings.HasPrefix(target, "/textures/") },
+			pick: isFile,
 		}),
 	}
 }
 
 // asked is what servers are asked for.
 type asked struct {
-	pick        func(target string) bool // of the addresses; nil: all
-	most        int                      // addresses; 0: any number
+	pick        func(target string) bool // of the record's addresses
 	zipf        bool                     // or all the same
 	conditional bool
 }
@@ -125,11 +124,8 @@ func (s *stage) answers(server *rivals.Server, what asked) func(context.Context,
 	tags := s.tags[server]
 	for i := range all {
 		a := &all[i]
-		if what.pick != nil && !what.pick(a.Target) {
+		if !what.pick(a.Target) {
 			continue
-		}
-		if what.most > 0 && len(stream.Requests) == what.most {
-			break
 		}
 		condition := ""
 		if what.conditional {

@@ -101,7 +101,7 @@ func (s *stage) wants(parts ...string) bool {
 
 func mixedScenario() scenario {
 	return scenario{
-		name: "mixed", unit: "answers/s", moreIsBetter: true, rounds: crowdRounds, open: (*stage).mixedViews,
+		name: "mixed", unit: "answers/s", moreIsBetter: true, warmUp: crowdWarmUp, rounds: crowdRounds, open: (*stage).mixedViews,
 		measures: "Two million views, heads of 8 to 256 pixels, in Zipf order, of which the edge's cache holds a part; each cache has an edge of its own behind it and as many bytes as that. " +
 			"All begin with the most popular ones",
 	}

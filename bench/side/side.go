@@ -31,7 +31,7 @@ type Options struct {
 type scenario struct {
 	name, measures, unit string
 	moreIsBetter         bool
-	rounds               int
+	warmUp, rounds       int // rounds that do not count, and those that do
 	// open makes the subjects ready, Veneer first. What it starts is closed with
 	// the stage.
 	open func(s *stage, ctx context.Context) ([]subject, error) //nolint:revive // so that methods of stage are such functions
@@ -40,7 +40,7 @@ type scenario struct {
 // subject does the work of a scenario, or says why not, as in report.Subject.
 type subject struct {
 	name, version, missing, cannot string
-	// measure does the work of a round.
+	// measure does the work of a round, counted from the first to warm up.
 	measure func(ctx context.Context, round int) (outcome, error)
 }
 
@@ -89,7 +89,14 @@ func (s *stage) sideBySide(ctx context.Context, result *report.Run) error {
 	if s.Only != "" && s.Only != day && !slices.ContainsFunc(all, func(sc scenario) bool { return sc.name == s.Only }) {
 		return fmt.Errorf("there is no scenario %q", s.Only)
 	}
-	for _, next := range all {
+	for i, next := range all {
+		// Before new pictures take the place of those that a day's hits are.
+		if i == len(fromMemory()) && s.wants(day) {
+			var err error
+			if result.Latency, err = s.day(ctx); err != nil {
+				return fmt.Errorf("%s: %w", day, err)
+			}
+		}
 		if !s.wants(next.name) {
 			continue
 		}
@@ -99,23 +106,16 @@ func (s *stage) sideBySide(ctx context.Context, result *report.Run) error {
 		}
 		result.Scenarios = append(result.Scenarios, *measured)
 	}
-	if !s.wants(day) {
-		return nil
-	}
-	var err error
-	if result.Latency, err = s.day(ctx); err != nil {
-		return fmt.Errorf("%s: %w", day, err)
-	}
 	return nil
 }
 
-// scenarios returns all, in the order in which they are run.
+// scenarios returns all in the order in which they are run, those from memory first.
 func scenarios() []scenario {
 	return slices.Concat(fromMemory(), drawn(), []scenario{encoded()}, onSite())
 }
 
 // run runs one scenario: its subjects take turns, in every other round in the opposite
-// order.
+// order, to warm up first.
 func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) {
 	began := time.Now()
 	fmt.Fprintf(s.Out, "==> %s … ", sc.name)
@@ -123,15 +123,15 @@ func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) 
 	if err != nil {
 		return nil, err
 	}
-	measured := &report.Scenario{Name: sc.name, Measures: sc.measures, Unit: sc.unit, MoreIsBetter: sc.moreIsBetter}
+	warmUp, rounds := sc.warmUp, sc.rounds
+	if s.Quick {
+		warmUp, rounds = 0, 1
+	}
+	measured := &report.Scenario{Name: sc.name, Measures: sc.measures, Unit: sc.unit, MoreIsBetter: sc.moreIsBetter, WarmUp: warmUp}
 	for _, who := range subjects {
 		measured.Subjects = append(measured.Subjects, report.Subject{Name: who.name, Version: who.version, Missing: who.missing, Cannot: who.cannot})
 	}
-	rounds := sc.rounds
-	if s.Quick {
-		rounds = 1
-	}
-	for round := range rounds {
+	for round := range warmUp + rounds {
 		for turn := range subjects {
 			i := turnOf(turn, len(subjects), round)
 			if subjects[i].measure == nil {
@@ -141,9 +141,11 @@ func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) 
 			if err != nil {
 				return nil, fmt.Errorf("%s, round %d: %w", subjects[i].name, round+1, err)
 			}
-			add(&measured.Subjects[i], out)
+			if round >= warmUp {
+				add(&measured.Subjects[i], out)
+			}
 		}
-		fmt.Fprintf(s.Out, "\r==> %s … %d of %d rounds", sc.name, round+1, rounds)
+		fmt.Fprintf(s.Out, "\r==> %s … %d of %d rounds", sc.name, round+1, warmUp+rounds)
 	}
 	fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
 	return measured, nil

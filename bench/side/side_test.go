@@ -12,19 +12,20 @@ import (
 	"github.com/veneer-skins/veneer/bench/report"
 )
 
-// Subjects take turns, and those that cannot take part say why.
+// Subjects take turns, first some that do not count; those that cannot take part say why.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	var turns []string
 	does := func(name string, figure float64) subject {
 		return subject{name: name, measure: func(_ context.Context, round int) (outcome, error) {
 			turns = append(turns, fmt.Sprint(name, round))
-			return outcome{figure, []figureOf{{"p99", "ms", 10 * figure}}}, nil
+			rising := figure + float64(round)
+			return outcome{rising, []figureOf{{"p99", "ms", 10 * rising}}}, nil
 		}}
 	}
 	s := &stage{Options: Options{Out: new(strings.Builder)}}
 	got, err := s.run(t.Context(), scenario{
-		name: "work", measures: "Nothing.", unit: "ms", rounds: 3,
+		name: "work", measures: "Nothing.", unit: "ms", warmUp: 1, rounds: 3,
 		open: func(*stage, context.Context) ([]subject, error) {
 			return []subject{does("a", 1), {name: "b", missing: "it is nowhere"}, does("c", 2), {name: "d", cannot: "it is a stone"}}, nil
 		},
@@ -32,13 +33,13 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2"}; !slices.Equal(turns, want) {
+	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2", "c3", "a3"}; !slices.Equal(turns, want) {
 		t.Errorf("turns: %v; want %v", turns, want)
 	}
-	want := &report.Scenario{Name: "work", Measures: "Nothing.", Unit: "ms", Subjects: []report.Subject{
-		{Name: "a", Rounds: []float64{1, 1, 1}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{10, 10, 10}}}},
+	want := &report.Scenario{Name: "work", Measures: "Nothing.", Unit: "ms", WarmUp: 1, Subjects: []report.Subject{
+		{Name: "a", Rounds: []float64{2, 3, 4}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{20, 30, 40}}}},
 		{Name: "b", Missing: "it is nowhere"},
-		{Name: "c", Rounds: []float64{2, 2, 2}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{20, 20, 20}}}},
+		{Name: "c", Rounds: []float64{3, 4, 5}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{30, 40, 50}}}},
 		{Name: "d", Cannot: "it is a stone"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,24 +1,18 @@
 package side
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image/png"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
-	"golang.org/x/crypto/argon2"
 
 	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -29,6 +23,7 @@ import (
 const (
 	people     = 2000 // who are signed in, each with a player
 	password   = "a password of many"
+	siteWarmUp = 3
 	siteRounds = 11
 	siteEach   = 1500 * time.Millisecond
 	newsRounds = 11
@@ -51,23 +46,23 @@ func onSite() []scenario {
 	return []scenario{
 		{
 			name: "API read", measures: "GET /api/user of 2,000 users over 32 connections, beside the query that it makes.", unit: "answers/s",
-			moreIsBetter: true, rounds: siteRounds, open: (*stage).reads,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).reads,
 		},
 		{
 			name: "API write", measures: "What a player wears is changed, over 32 connections, beside the bare update.", unit: "writes/s",
-			moreIsBetter: true, rounds: siteRounds, open: (*stage).writes,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).writes,
 		},
 		{
 			name: "sign-in", measures: "Log-ins over 8 connections, beside the hash of the password alone.", unit: "log-ins/s",
-			moreIsBetter: true, rounds: siteRounds, open: (*stage).logIns,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).logIns,
 		},
 		{
 			name: "upload", measures: "New skins of 128 by 128 over 8 connections, beside decoding, encoding and writing a file.", unit: "uploads/s",
-			moreIsBetter: true, rounds: siteRounds, open: (*stage).uploads,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).uploads,
 		},
 		{
 			name: "freshness", measures: "From the request of a change until an edge shows it, beside PostgreSQL's own NOTIFY.", unit: "ms",
-			rounds: newsRounds, open: (*stage).news,
+			warmUp: siteWarmUp, rounds: newsRounds, open: (*stage).news,
 		},
 	}
 }
@@ -272,40 +267,32 @@ func (s *stage) logIns(ctx context.Context) ([]subject, error) {
 		body := fmt.Sprintf("email=%s&password=%s", email, password)
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST /api/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", urlEncoded, len(body), body))
 	}
-	return []subject{
-		{name: "Veneer", measure: s.ask(t, stream)},
-		{name: "argon2id alone", version: "golang.org/x/crypto", measure: s.alone(func() error {
-			var salt [16]byte
-			_, _ = rand.Read(salt[:]) // it never fails
-			argon2.IDKey([]byte(password), salt[:], 2, 19*1024, 1, 32)
-			return nil
-		})},
-	}, nil
+	rival, err := s.bare(ctx, "argon2id alone", rivals.StartHash, [][]byte{[]byte(password)})
+	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
 }
 
-// alone returns the measuring of work that is done in this program, on the processor of
-// the servers.
-func (s *stage) alone(work func() error) func(context.Context, int) (outcome, error) {
-	return func(ctx context.Context, _ int) (outcome, error) {
-		unpin, err := load.Pin(s.place.CPUs[0])
-		if err != nil {
-			return outcome{}, err
-		}
-		defer unpin()
-		began, done := time.Now(), 0
-		for ; time.Since(began) < s.each(siteEach) && ctx.Err() == nil; done++ {
-			if err := work(); err != nil {
-				return outcome{}, err
-			}
-		}
-		return outcome{figure: float64(done) / time.Since(began).Seconds()}, ctx.Err()
+// bare opens a server that does nothing but the least of what core does with what it is
+// sent, at the same number of connections.
+func (s *stage) bare(ctx context.Context, name string, start func(context.Context, rivals.Place) (*rivals.Server, error), bodies [][]byte) (subject, error) {
+	server, err := s.start(name, func(place rivals.Place) (*rivals.Server, error) { return start(ctx, place) })
+	if err != nil {
+		return subject{}, err
 	}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+	for _, body := range bodies {
+		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	}
+	return s.subject(name, server, func(server *rivals.Server) func(context.Context, int) (outcome, error) {
+		return func(ctx context.Context, _ int) (outcome, error) {
+			return s.closed(ctx, server, server.Address, s.each(siteEach), stream)
+		}
+	}), nil
 }
 
 // newSkins is how many there are to be uploaded, more than can be in all rounds.
 const newSkins = 30_000
 
-func (s *stage) uploads(context.Context) ([]subject, error) {
+func (s *stage) uploads(ctx context.Context) ([]subject, error) {
 	t, err := s.found()
 	if err != nil {
 		return nil, err
@@ -330,29 +317,14 @@ func (s *stage) uploads(context.Context) ([]subject, error) {
 		asked++
 		return asked - 1
 	}
-	directory := s.TB.TempDir()
-	var uploaded [256][]byte // made ahead, as whoever uploads makes them elsewhere
+	uploaded := make([][]byte, 256)
 	for i := range uploaded {
 		if uploaded[i], err = newSkin().PNG(); err != nil {
 			return nil, err
 		}
 	}
-	written := 0
-	return []subject{
-		{name: "Veneer", measure: s.ask(t, stream)},
-		{name: "image/png and a file", measure: s.alone(func() error {
-			written++
-			picture, err := png.Decode(bytes.NewReader(uploaded[written%len(uploaded)]))
-			if err != nil {
-				return err
-			}
-			var file bytes.Buffer
-			if err := png.Encode(&file, picture); err != nil {
-				return err
-			}
-			return os.WriteFile(filepath.Join(directory, fmt.Sprintf("%x", sha256.Sum256(file.Bytes()))), file.Bytes(), 0o600)
-		})},
-	}, nil
+	rival, err := s.bare(ctx, "image/png and a file", rivals.StartKeep, uploaded)
+	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
 }
 
 func (s *stage) news(ctx context.Context) ([]subject, error) {

@@ -45,6 +45,12 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 		return nil, err
 	}
 	s.tell("requests a second", soakRate)
+	if most := time.Duration(float64(s.newPictures())/(soakRate*dayCold)) * time.Second; duration > most {
+		return nil, fmt.Errorf("there are new pictures for %v only", most)
+	}
+	if err := s.acquaint(ctx); err != nil {
+		return nil, err
+	}
 	if !s.Quick { // which would take minutes
 		if err := s.fillEdge(ctx); err != nil {
 			return nil, err

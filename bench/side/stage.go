@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
@@ -25,6 +26,7 @@ type stage struct {
 
 	site    *site
 	town    *town.Town
+	seen    int // of the town's residents: how many have views among the addresses
 	crowd   *crowd
 	record  *rivals.Record
 	servers map[string]*rivals.Server
@@ -100,43 +102,57 @@ func (s *stage) subject(name string, server *rivals.Server, measure func(server 
 	return subject{name: name, version: server.Version, measure: measure(server)}
 }
 
-// The addresses of a town, and the bytes that caches in front of its edge may take,
-// which is more than all answers have.
+// The views that a town's edge has in memory, and the bytes that caches in front of it may
+// take, which is more than all answers have.
 const (
-	addresses      = 100_000
-	addressesQuick = 500
-	cacheBytes     = 512 << 20
+	knownViews      = 100_000
+	knownViewsQuick = 500
+	cacheBytes      = 512 << 20
 
-	// residents is how many there are, most of whom nobody asks for but who wants new
+	// residents is how many there are, half of whom nobody asks for but who wants new
 	// pictures.
-	residents      = 10_000
+	residents      = 20_000
 	residentsQuick = 100
 )
 
-// settle opens the town, of which all addresses are hits then.
+// settle opens the town. The edge has its views in memory then, the skins' files of those
+// who are seen on them, and one of them by the name.
 func (s *stage) settle(ctx context.Context) error {
 	if s.town != nil {
 		return nil
 	}
-	count, people := addresses, residents
+	count, people := knownViews, residents
 	if s.Quick {
-		count, people = addressesQuick, residentsQuick
+		count, people = knownViewsQuick, residentsQuick
 	}
 	var err error
 	if s.town, err = town.Open(ctx, s.place, s.Edge, people); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.town.Close)
-	s.tell("addresses", count)
+	s.tell("different views in memory", count)
 	s.tell("behind the edges, but for freshness", "a stand-in for core that answers at once, and files in a directory")
-	s.record, err = rivals.RecordHits(ctx, s.town.Edge, s.town.Addresses(count))
-	return err
+	var views []string
+	views, s.seen = s.town.Views(count)
+	s.record, err = rivals.RecordHits(ctx, s.town.Edge, slices.Concat(views, s.town.Files(s.seen), []string{s.town.Head()}))
+	if err != nil {
+		return err
+	}
+	if different := len(s.record.Bodies); different < count {
+		return fmt.Errorf("%d views are %d pictures", count, different)
+	}
+	return nil
 }
+
+// isView, isFile and isHead tell what an address of the record is of.
+func isView(target string) bool { return !isFile(target) && !isHead(target) }
+func isFile(target string) bool { return strings.HasPrefix(target, "/textures/") }
+func isHead(target string) bool { return strings.HasPrefix(target, "/avatar/player/") }
 
 // strangers returns the hashes of the skins of residents with whom none of the addresses
 // has to do.
 func (s *stage) strangers() []skin.Hash {
-	return s.town.Skins()[town.ResidentsOf(len(s.record.Full)):]
+	return s.town.Skins()[s.seen:]
 }
 
 // programs returns the versions of all rivals that took part, and which ones are missing.
