@@ -22,7 +22,7 @@ const (
 	dayAPI        = 0.01
 
 	// At each rate there are so many rounds of a time, in turns, of which the medians count.
-	dayRounds = 11
+	dayRounds = 9
 	dayEach   = 3 * time.Second
 	dayLimit  = 10 * time.Millisecond
 	// Hits are so many of the views in memory, few enough for none of them to be forgotten
