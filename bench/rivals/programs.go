@@ -37,6 +37,7 @@ func Programs(modules string) []Program {
 		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, hashProgram, keepProgram, haproxyProgram,
 		{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion},
 		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
+		{Name: "libvips", Beside: "the encoder of pictures", Install: "apt-get install libvips-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "vips")},
 	}
 }
 

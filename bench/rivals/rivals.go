@@ -92,6 +92,32 @@ const (
 	keepRole     = "rival-keep"
 )
 
+// startSelf starts this program again with arguments, of which the last are told where to
+// listen.
+func startSelf(ctx context.Context, place Place, name string, program Program, arguments func(address string) ([]string, error)) (*Server, error) {
+	version, err := program.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	address, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	args, err := arguments(address)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p, err := Run(place, name, nil, nil, append([]string{self}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	return (&Server{Name: program.Name, Version: version, Process: p, Address: address}).listening(ctx)
+}
+
 // Serve has this program be one of the rivals that are written in Go, if its
 // arguments, without its name, ask for that. StartBare, StartImagePNG, StartHash and
 // StartKeep start the running program once more, so whoever calls them calls Serve before

@@ -44,7 +44,7 @@ func (s *stage) encoders(context.Context) ([]subject, error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, vips.Close)
-	s.took["libwebp"] = true
+	s.took["libwebp"], s.took["libvips"] = true, true
 	s.tell("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
 	var pictures []render.Picture
 	for _, texture := range paint.Skins() {
