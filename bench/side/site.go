@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -184,6 +186,7 @@ func (s *stage) ask(t *site, stream *load.Stream) func(context.Context, int) (ou
 			{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
 			{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
 			{"processor time", "µs/answer", float64((t.core.CPU(s.TB) - before).Microseconds()) / total},
+			busyOf(answers),
 		}}, nil
 	}
 }
@@ -289,42 +292,49 @@ func (s *stage) bare(ctx context.Context, name string, start func(context.Contex
 	}), nil
 }
 
-// newSkins is how many there are to be uploaded, more than can be in all rounds.
-const newSkins = 30_000
+// uploadsEach is how many uploads are made ahead for a round, more than it can have.
+const uploadsEach = 1500
 
 func (s *stage) uploads(ctx context.Context) ([]subject, error) {
 	t, err := s.found()
 	if err != nil {
 		return nil, err
 	}
-	next := uint64(1000)
-	newSkin := func() skin.Sheet {
-		next++
+	newSkin := func(n int) skin.Sheet {
 		robot := paint.Robot()
 		for i := range 8 { // a few texels of its own make a usual skin another one
-			robot.Pix[4*(64*20+20+i)] = byte(next >> (8 * i))
+			robot.Pix[4*(64*20+20+i)] = byte(n >> (8 * i))
 		}
 		return robot
 	}
-	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, newSkins)}
-	asked := 0
-	stream.Order = func() int {
-		if asked == newSkins {
-			return -1
-		}
-		form := system.SheetForm("bench", skin.Steve, newSkin())
-		stream.Requests[asked] = bearing(t.people[asked%len(t.people)], "POST", "/api/textures", system.UploadType, form)
-		asked++
-		return asked - 1
-	}
 	uploaded := make([][]byte, 256)
 	for i := range uploaded {
-		if uploaded[i], err = newSkin().PNG(); err != nil {
+		if uploaded[i], err = newSkin(i).PNG(); err != nil {
 			return nil, err
 		}
 	}
 	rival, err := s.bare(ctx, "image/png and a file", rivals.StartKeep, uploaded)
-	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
+	if err != nil {
+		return nil, err
+	}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, uploadsEach)}
+	veneer := s.ask(t, stream)
+	return []subject{{name: "Veneer", measure: func(ctx context.Context, round int) (outcome, error) {
+		// Made ahead, as whoever uploads makes them elsewhere.
+		var all sync.WaitGroup
+		workers := runtime.GOMAXPROCS(0)
+		for first := range workers {
+			all.Go(func() {
+				for i := first; i < uploadsEach; i += workers {
+					n := len(uploaded) + round*uploadsEach + i
+					stream.Requests[i] = bearing(t.people[n%len(t.people)], "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, newSkin(n)))
+				}
+			})
+		}
+		all.Wait()
+		stream.Order = once(uploadsEach)
+		return veneer(ctx, round)
+	}}, rival}, nil
 }
 
 func (s *stage) news(ctx context.Context) ([]subject, error) {
