@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -48,10 +49,11 @@ func (r *Run) drawLatency(c draw.Canvas) {
 	for _, q := range quantiles {
 		keys = append(keys, key{draw.LineStyle{Color: ink, Width: q.width, Dashes: q.dashes}, q.name})
 	}
+	keys = append(keys, key{limitStyle, fmt.Sprintf("%d ms, the limit for 99 %% of them", patience)})
 	row.Y -= 18
 	writeKeys(&c, row, keys)
 
-	p := newPlot(logTicks(number), logTicks(func(ms float64) string { return number(ms) + " ms" }))
+	p := newPlot(r.rateTicks(), logTicks(func(ms float64) string { return number(ms) + " ms" }))
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Label.Text = "requests a second"
 	rates, latencies := r.ranges()
@@ -61,12 +63,14 @@ func (r *Run) drawLatency(c draw.Canvas) {
 	for i, curve := range r.Latency {
 		for _, q := range quantiles {
 			line := plotter.Line{LineStyle: draw.LineStyle{Color: hue(i), Width: q.width, Dashes: q.dashes}}
+			// Beside each other, so that no bar hides another.
+			beside := math.Pow(1.012, float64(2*i-len(r.Latency)+1))
 			for j := range curve.Points {
 				point := &curve.Points[j]
-				s := point.Summarize(q.of(point))
-				line.XYs = append(line.XYs, plotter.XY{X: point.Rate, Y: s.Median})
+				s, x := point.Summarize(q.of(point)), beside*point.Rate
+				line.XYs = append(line.XYs, plotter.XY{X: x, Y: s.Median})
 				if q.dashes == nil {
-					bar := plotter.XYs{{X: point.Rate, Y: max(s.Low, p.Y.Min)}, {X: point.Rate, Y: min(s.High, p.Y.Max)}}
+					bar := plotter.XYs{{X: x, Y: max(s.Low, p.Y.Min)}, {X: x, Y: min(s.High, p.Y.Max)}}
 					p.Add(&plotter.Line{XYs: bar, LineStyle: draw.LineStyle{Color: hue(i), Width: 1}})
 				}
 			}
@@ -79,7 +83,24 @@ func (r *Run) drawLatency(c draw.Canvas) {
 	p.Draw(draw.Crop(c, 0, 0, 0, -48))
 }
 
-// ranges returns from where to where both axes go: latencies to the next 1, 2 or 5.
+// rateTicks marks the rates that were measured.
+func (r *Run) rateTicks() plot.ConstantTicks {
+	var rates []float64
+	for _, curve := range r.Latency {
+		for i := range curve.Points {
+			rates = append(rates, curve.Points[i].Rate)
+		}
+	}
+	slices.Sort(rates)
+	var ticks plot.ConstantTicks
+	for _, rate := range slices.Compact(rates) {
+		ticks = append(ticks, plot.Tick{Value: rate, Label: number(rate)})
+	}
+	return ticks
+}
+
+// ranges returns from where to where both axes go, bounds of the p99 included: latencies
+// to the next 1, 2 or 5.
 func (r *Run) ranges() (rates, latencies [2]float64) {
 	rates = [2]float64{math.Inf(1), 0}
 	latencies = [2]float64{patience, patience}
@@ -88,8 +109,12 @@ func (r *Run) ranges() (rates, latencies [2]float64) {
 			p := &curve.Points[i]
 			rates[0], rates[1] = min(rates[0], p.Rate), max(rates[1], p.Rate)
 			for _, q := range quantiles {
-				median := p.Summarize(q.of(p)).Median
-				latencies[0], latencies[1] = min(latencies[0], median), max(latencies[1], median)
+				s := p.Summarize(q.of(p))
+				least, greatest := s.Median, s.Median
+				if q.dashes == nil && s.Bounded() {
+					least, greatest = s.Low, s.High
+				}
+				latencies[0], latencies[1] = min(latencies[0], least), max(latencies[1], greatest)
 			}
 		}
 	}
@@ -112,10 +137,11 @@ func roundUp(x float64) float64 {
 // limitLine marks how long the p99 may take.
 type limitLine struct{}
 
-// Plot draws the line and says what it is.
+var limitStyle = draw.LineStyle{Color: ink, Width: 1}
+
+// Plot draws the line.
 func (limitLine) Plot(c draw.Canvas, p *plot.Plot) {
 	_, y := p.Transforms(&c)
 	at := y(patience)
-	c.StrokeLine2(draw.LineStyle{Color: ink, Width: 1}, c.Min.X, at, c.Max.X, at)
-	write(&c, vg.Point{X: c.Min.X + 4, Y: at + 3}, draw.XLeft, draw.YBottom, plain(10, ink), fmt.Sprintf("%d ms: the limit for 99 %% of the answers", patience))
+	c.StrokeLine2(limitStyle, c.Min.X, at, c.Max.X, at)
 }

@@ -55,7 +55,7 @@ type picture struct {
 	title    string
 	subtitle string
 	footnote string            // on what it was measured
-	quick    bool              // it says that it claims nothing
+	warning  string            // what is said before the title; empty if nothing is
 	height   vg.Length         // without what all those take
 	draw     func(draw.Canvas) // between them
 }
@@ -77,8 +77,15 @@ func (r *Run) plots() []picture {
 			all = append(all, p)
 		}
 	}
+	warning := ""
+	switch {
+	case r.Quick:
+		warning = "A quick check, which claims no figures: "
+	case r.Failed != "":
+		warning = "A run that failed: "
+	}
 	for i := range all {
-		all[i].quick = r.Quick
+		all[i].warning = warning
 		all[i].footnote = fmt.Sprintf("%d processors of an %s, %s, on %s, commit %s",
 			r.Machine.Processors, r.Machine.Processor, r.Machine.Kernel, r.Date.UTC().Format(time.DateOnly), r.Commit)
 	}
@@ -100,11 +107,7 @@ func (p *picture) drawOn(canvas vg.CanvasSizer) {
 	c.SetColor(color.White)
 	c.Fill(c.Path())
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	title := p.title
-	if p.quick {
-		title = "A quick check, which claims no figures: " + title
-	}
-	write(&c, vg.Point{X: c.Min.X, Y: c.Max.Y}, draw.XLeft, draw.YTop, bold(15, ink), title)
+	write(&c, vg.Point{X: c.Min.X, Y: c.Max.Y}, draw.XLeft, draw.YTop, bold(15, ink), p.warning+p.title)
 	write(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 22}, draw.XLeft, draw.YTop, plain(10, pale), p.subtitle)
 	write(&c, c.Min, draw.XLeft, draw.YBottom, plain(8.5, mist), p.footnote)
 	p.draw(draw.Crop(c, 0, 0, footHeight, -headHeight))

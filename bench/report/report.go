@@ -18,7 +18,7 @@ type Run struct {
 	Of        string     `json:"of,omitempty"`      // a word for what is measured, if not Veneer side by side
 	Quick     bool       `json:"quick"`             // only a check that everything runs: its figures say nothing
 	Seconds   float64    `json:"seconds,omitempty"` // that it took
-	Failed    string     `json:"failed,omitempty"`  // why it ended before all was measured
+	Failed    string     `json:"failed,omitempty"`  // why, if it did
 	Machine   Machine    `json:"machine"`
 	Programs  []Program  `json:"programs"` // all that took part
 	Settings  []Setting  `json:"settings"` // all that differ from a program's defaults, raised limits too
@@ -143,6 +143,9 @@ func (r *Run) Folder() string {
 	}
 	if r.Quick {
 		name += "-quick" // which must not take the place of figures
+	}
+	if r.Failed != "" {
+		name += "-failed" // nor must that
 	}
 	return name
 }

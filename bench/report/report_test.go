@@ -39,7 +39,7 @@ func example() *Run {
 	}
 	sharp := Subject{Name: "sharp behind Node", Missing: "Node is not installed: apt-get install nodejs npm"}
 	r := &Run{
-		Date: time.Date(2026, 10, 2, 9, 30, 0, 0, time.UTC), Commit: "5f3c41f",
+		Date: time.Date(2026, 10, 2, 9, 30, 0, 0, time.UTC), Commit: "5f3c41f", Seconds: 1230,
 		Machine:  Machine{Processor: "AMD EPYC-Genoa Processor", Processors: 2, Memory: 24 << 30, Kernel: "Linux 6.18.5", Go: "go1.26.8"},
 		Programs: []Program{{"nginx", "nginx 1.22.1"}, {"Varnish", "Varnish 7.1.1"}, {"image/png", "go1.26.8"}},
 		Settings: []Setting{{"CORE_LIMIT_REQUESTS", "0 in the scenario API read, else the default"}, {"nginx's open_file_cache", "max=18976"}},

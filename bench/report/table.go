@@ -22,12 +22,16 @@ func (r *Run) WriteTable(out io.Writer) error {
 	if r.Of != "" {
 		title = "Veneer: " + r.Of
 	}
-	fmt.Fprintf(&b, "# %s\n\nCommit %s, %s, on %s.\n", title, r.Commit, r.Date.UTC().Format(minute), r.Machine)
+	fmt.Fprintf(&b, "# %s\n\nCommit %s, %s, on %s.", title, r.Commit, r.Date.UTC().Format(minute), r.Machine)
+	if r.Seconds > 0 { // which earlier runs do not tell
+		fmt.Fprintf(&b, " It took %s minutes.", number(r.Seconds/60))
+	}
+	fmt.Fprintln(&b)
 	if r.Quick {
 		fmt.Fprint(&b, "\n**This is a quick check: everything ran, but for too short a time to say how fast it is. It claims no figures.**\n")
 	}
 	if r.Failed != "" {
-		fmt.Fprintf(&b, "\n**This run failed, and not all was measured: %s**\n", strings.Join(strings.Fields(r.Failed), " "))
+		fmt.Fprintf(&b, "\n**This run failed: %s**\n", strings.Join(strings.Fields(r.Failed), " "))
 	}
 	r.writeScenarios(&b)
 	r.writeLatency(&b)

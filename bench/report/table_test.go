@@ -18,7 +18,7 @@ func TestWriteTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Commit 5f3c41f, 2026-10-02 09:30 UTC, on 2 processors of an AMD EPYC-Genoa Processor, 24.0 GiB of memory, Linux 6.18.5, go1.26.8.",
+		"Commit 5f3c41f, 2026-10-02 09:30 UTC, on 2 processors of an AMD EPYC-Genoa Processor, 24.0 GiB of memory, Linux 6.18.5, go1.26.8. It took 20.5 minutes.\n",
 		"| hot          | Veneer                            |  79,300 | answers/s  |           |                | p99 0.268 ms, processor 11.4 µs an answer |\n",
 		"|              | bare fasthttp (1.74.0)            |  76,700 | answers/s  |     1.03× | 0.99× to 1.08× | p99 0.28 ms,",
 		"|              | sharp behind Node                 | missing |            |           |                | Node is not installed: apt-get install nodejs npm |\n",
@@ -101,7 +101,7 @@ func TestWriteTableOfFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"\n**This run failed, and not all was measured: upload: round 3: PUT / answers 500**\n",
+		"\n**This run failed: upload: round 3: PUT / answers 500**\n",
 		"\nNo ratio rose or fell by a tenth from the first third of its rounds to the last, and kept to it.\n",
 	} {
 		if !strings.Contains(out.String(), want) {
