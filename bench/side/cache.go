@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/veneer-skins/veneer/bench/report"
@@ -59,7 +60,7 @@ func (s *stage) caches(ctx context.Context) (*report.Sweep, error) {
 	}
 	sweep := &report.Sweep{
 		Name: "cache", Grows: "per cent of all views' bytes that fit",
-		Measures: fmt.Sprintf("The edge's cache of pictures alone, asked for %d views in Zipf order of an exponent; drawing is only pretended", cacheViews),
+		Measures: fmt.Sprintf("The edge's cache of pictures alone, asked for %s views in Zipf order of an exponent; drawing is only pretended", humanize.Comma(cacheViews)),
 	}
 	for i, share := range cacheShares {
 		step := report.Step{At: float64(share)}

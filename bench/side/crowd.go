@@ -135,8 +135,7 @@ func (c *crowd) newViews(most int) *load.Stream {
 // of a skin one after the other, which takes less time; and then for all of them as they
 // are asked for later, until about as many as before are in memory.
 func (s *stage) fill(ctx context.Context, c *crowd, f *front, views popular, most int) error {
-	fmt.Fprintf(s.Out, "\r    filling the caches of %s … ", f.name)
-	began := time.Now()
+	defer s.doing("filling the caches of %s", f.name)()
 	all := slices.Sorted(slices.Values(views.places[:min(most, len(views.places))]))
 	next := once(len(all))
 	if _, err := s.send(ctx, f.address, crowdFill, c.streamOf(func() int {
@@ -159,7 +158,6 @@ func (s *stage) fill(ctx context.Context, c *crowd, f *front, views popular, mos
 		}
 		last = ratio
 	}
-	fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,13 +24,11 @@ const (
 
 	// At each rate there are so many rounds of a time, in turns, of which the medians count.
 	dayRounds = 9
-	dayEach   = 3 * time.Second
+	dayEach   = 2 * time.Second
 	dayLimit  = 10 * time.Millisecond
 	// Hits are so many of the views in memory, few enough for none of them to be forgotten
 	// while new pictures come.
 	dayViews = 20_000
-	// New pictures are of so many sizes, of which the first is the least.
-	dayLeast, dayStep, daySizes = 16, 8, 63
 	// Of all requests so many may be drawn that were to be hits.
 	dayForgotten = 0.01
 
@@ -39,7 +38,22 @@ const (
 
 // dayRates are the rates, in requests a second, up to the one at which the p99 passes
 // dayLimit: near together where a processor comes to its limit.
-var dayRates = []float64{1000, 2000, 4000, 5000, 6000, 7000, 8000, 10_000, 12_000, 16_000, 20_000, 24_000, 32_000, 48_000, 64_000, 96_000}
+var dayRates = []float64{1000, 2000, 4000, 5000, 6000, 7000, 8000, 10_000, 12_000, 16_000, 20_000, 24_000, 32_000, 48_000, 64_000}
+
+// newViews are what new pictures are of a skin: flat heads and heads in space of 16 to 256
+// pixels, and figures of 64 to 400.
+var newViews = func() (all []string) {
+	for size := 16; size <= 256; size += 8 {
+		all = append(all, fmt.Sprintf("size=%d", size), fmt.Sprintf("size=%d&3d", size))
+	}
+	for i := range all {
+		all[i] = "/avatar/hash/%s?" + all[i]
+	}
+	for height := 64; height <= 400; height += 16 {
+		all = append(all, "/preview/hash/%s?height="+strconv.Itoa(height))
+	}
+	return all
+}()
 
 // day measures how latency grows with the rate of a mixed day: the edge, and caches in
 // front of it; the API goes to core beside them.
@@ -230,14 +244,12 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 	return stream
 }
 
-// newPicture returns the next address of a picture that nobody has asked for, as long as
-// there are any: newPictures. Their sizes come in turn, so that they do not grow as time
-// passes.
+// newPicture returns the next address of a picture that nobody has asked for, or not for so
+// long that it is forgotten: it begins anew after all newViews of all strangers. They come
+// in no order, so that they do not grow as time passes.
 func (s *stage) newPicture() string {
 	s.coldSeen++
 	skins := s.strangers()
-	view := s.coldSeen * viewStride % (len(skins) * daySizes)
-	return fmt.Sprintf("/avatar/hash/%s?size=%d", skins[view%len(skins)], dayLeast+dayStep*(view/len(skins)))
+	n := s.coldSeen * viewStride % (len(skins) * len(newViews))
+	return fmt.Sprintf(newViews[n/len(skins)], skins[n%len(skins)])
 }
-
-func (s *stage) newPictures() int { return len(s.strangers()) * daySizes }

@@ -111,6 +111,7 @@ func (s *stage) acquaint(ctx context.Context) error {
 		return nil
 	}
 	s.acquainted = true
+	defer s.doing("telling the edge of those who are to be drawn")()
 	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}
 	for _, hash := range s.strangers() { // in a size that is asked for nowhere else
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET /avatar/hash/%s?size=8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash))

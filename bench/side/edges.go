@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/bench/load"
@@ -65,7 +66,7 @@ func (s *stage) edges(ctx context.Context) (*report.Sweep, []report.Cost, error)
 	fronts := make([]*front, edgesMost)
 	measured, err := s.run(ctx, scenario{
 		name: "edges", unit: "1/s", warmUp: edgesWarmUp, rounds: edgesRounds,
-		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each has a cache for a third of %d views, which are asked for in Zipf order", n),
+		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each has a cache for a third of %s views, which are asked for in Zipf order", humanize.Comma(int64(n))),
 		open: func(s *stage, ctx context.Context) (subjects []subject, err error) {
 			for i := range fronts {
 				if fronts[i], err = s.balanced(ctx, c, i+1, cache); err != nil {

@@ -197,7 +197,14 @@ func (s *stage) closed(ctx context.Context, server *rivals.Server, address strin
 		{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
 		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
 		{"processor time", "µs/answer", float64(after-before) / 1e3 / total},
+		busyOf(answers),
 	}}, nil
+}
+
+// busyOf tells how much of its processor's time the load took: near all of it, it was what
+// bounded the rate.
+func busyOf(answers *load.Answers) figureOf {
+	return figureOf{"the load busy", "%", 100 * answers.Busy.Seconds() / answers.Elapsed.Seconds()}
 }
 
 // sampled is the share of pictures that are decoded.

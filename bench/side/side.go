@@ -22,6 +22,7 @@ type Options struct {
 	Modules string // directory of the modules of Node, in which sharp may be installed
 	Only    string // the name of the only scenario; empty for all
 	Quick   bool   // only sees whether everything runs
+	Encoder string // the edge's of pictures; empty for its default
 	Sizes   []int  // of sites that grow, in textures and players
 	Out     io.Writer
 	TB      testing.TB // of system.Main

@@ -3,6 +3,7 @@ package side
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/bench/report"
+	"github.com/veneer-skins/veneer/bench/rivals"
 )
+
+// Some of the rivals are this program, so the test binary must be it.
+func TestMain(m *testing.M) {
+	if asked, err := rivals.Serve(os.Args[1:]); asked {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	m.Run()
+}
 
 // Subjects take turns, first some that do not count; those that cannot take part say why.
 func TestTurns(t *testing.T) {

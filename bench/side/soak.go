@@ -44,10 +44,11 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	if err != nil {
 		return nil, err
 	}
-	s.tell("requests a second", soakRate)
-	if most := time.Duration(float64(s.newPictures())/(soakRate*dayCold)) * time.Second; duration > most {
-		return nil, fmt.Errorf("there are new pictures for %v only", most)
+	rate := float64(soakRate)
+	if s.Quick {
+		rate /= 10
 	}
+	s.tell("requests a second", rate)
 	if err := s.acquaint(ctx); err != nil {
 		return nil, err
 	}
@@ -59,6 +60,9 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 
 	programs := []struct{ name, operators string }{{"edge", s.town.Operators}, {"core", t.core.Address(s.TB, "operators")}}
 	result := &report.Run{Of: "soak", Quick: s.Quick}
+	if s.Encoder != "" {
+		result.Of += "-" + s.Encoder
+	}
 	for _, p := range programs {
 		result.Soak = append(result.Soak, report.Series{Program: p.name})
 	}
@@ -66,7 +70,7 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	ended := make(chan struct{})
 	work.Go(func() error {
 		defer close(ended)
-		got, err := s.mixedDay(ctx, t, s.town.Edge, soakRate, duration)
+		got, err := s.mixedDay(ctx, t, s.town.Edge, rate, duration)
 		if err != nil {
 			return err
 		}

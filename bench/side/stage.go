@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
@@ -68,6 +69,13 @@ func (s *stage) tell(name string, value any) {
 	s.settings = append(s.settings, report.Setting{Name: name, Value: fmt.Sprint(value)})
 }
 
+// doing says on a line of its own what takes a while, until it is done.
+func (s *stage) doing(what string, args ...any) (done func()) {
+	began := time.Now()
+	fmt.Fprintf(s.Out, "\r    "+what+" … ", args...)
+	return func() { fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds()) }
+}
+
 // start starts a server once, by its name, and returns it; nil if it is not installed.
 func (s *stage) start(name string, open func(place rivals.Place) (*rivals.Server, error)) (*rivals.Server, error) {
 	if server, ok := s.servers[name]; ok {
@@ -80,6 +88,7 @@ func (s *stage) start(name string, open func(place rivals.Place) (*rivals.Server
 	if err != nil {
 		return nil, err
 	}
+	defer s.doing("starting %s", name)()
 	server, err := open(rivals.Place{CPUs: s.place.CPUs, Work: place})
 	missing, ok := errors.AsType[*rivals.MissingError](err)
 	switch {
@@ -107,7 +116,7 @@ func (s *stage) subject(name string, server *rivals.Server, measure func(server 
 const (
 	knownViews      = 100_000
 	knownViewsQuick = 500
-	cacheBytes      = 512 << 20
+	cacheBytes      = 1 << 30
 
 	// residents is how many there are, half of whom nobody asks for but who wants new
 	// pictures.
@@ -125,8 +134,17 @@ func (s *stage) settle(ctx context.Context) error {
 	if s.Quick {
 		count, people = knownViewsQuick, residentsQuick
 	}
+	var settings []string
+	if s.Encoder != "" {
+		settings = append(settings, "EDGE_ENCODER="+s.Encoder)
+		s.tell("EDGE_ENCODER", s.Encoder)
+	}
+	if s.Quick { // beside tests, perhaps, for which it stands back
+		settings = append(settings, crowdPatience)
+	}
+	done := s.doing("building a town and drawing %d views of it", count)
 	var err error
-	if s.town, err = town.Open(ctx, s.place, s.Edge, people); err != nil {
+	if s.town, err = town.Open(ctx, s.place, s.Edge, people, settings...); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.town.Close)
@@ -138,7 +156,8 @@ func (s *stage) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if different := len(s.record.Bodies); different < count {
+	done()
+	if different := len(s.record.Bodies) - s.seen; different < count { // besides the files
 		return fmt.Errorf("%d views are %d pictures", count, different)
 	}
 	return nil

@@ -21,8 +21,9 @@ import (
 type MinIO struct {
 	objects.Config
 
-	Data string // the directory that it keeps all in
-	PID  int
+	Data    string // the directory that it keeps all in
+	PID     int
+	Program string // the name of its file, which has the version
 }
 
 // NewMinIO starts a MinIO of a test's own that speaks TLS, with a certificate of an
@@ -81,7 +82,7 @@ func NewMinIO(tb testing.TB, authority *certificatetest.Authority) MinIO {
 		if err == nil {
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
-				return MinIO{Config: config, Data: data, PID: server.Process.Pid}
+				return MinIO{Config: config, Data: data, PID: server.Process.Pid, Program: filepath.Base(binary)}
 			}
 		}
 		select {

@@ -56,7 +56,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Views are pictures of their own for each resident, files one for each.
+// Each resident has addresses of views of their own, and one of a file.
 func TestViews(t *testing.T) {
 	t.Parallel()
 

@@ -50,6 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.Func("sizes", "how many textures and players sites have that grow, separated by commas (default 10000,1000000,10000000; quick 1000,2000)", func(text string) error {
 		return json.Unmarshal([]byte("["+text+"]"), &options.Sizes)
 	})
+	flags.StringVar(&options.Encoder, "encoder", "", "the edge's EDGE_ENCODER, if not its default")
 	scale := flags.Bool("scale", false, "instead of all that, measure what changes as all grows")
 	soak := flags.Duration("soak", 0, "instead of all that, watch what the programs have in use for so long")
 	commit := flags.String("commit", "", "the commit that is measured")
