@@ -73,7 +73,7 @@ type expectation struct {
 	drawn  bool // new pictures may fail
 	writes bool // writes may fail all the time
 	reads  bool // and reads
-	known  bool // goals may be missed, which FAULTS.md says
+	known  bool // new pictures and writes may fail and stand still for longer, as FAULTS.md says
 	// planned is what operators do on purpose, by which no read or write may fail.
 	planned bool
 }

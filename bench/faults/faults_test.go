@@ -43,6 +43,17 @@ func TestVerdict(t *testing.T) {
 	quiet := traffic{newTally(), newTally(), newTally(), newTally()}
 	broken := traffic{newTally(), newTally(), newTally(), newTally()}
 	broken.Drawn.wrong("503", 0)
+	blank := traffic{newTally(), newTally(), newTally(), newTally()}
+	blank.Hits.wrong("503", 0)
+	hanging := traffic{newTally(), newTally(), newTally(), newTally()}
+	hanging.Drawn.wrong("503", 0)
+	hanging.Writes.wrong("504", time.Minute)
+	silent := traffic{newTally(), newTally(), newTally(), newTally()}
+	silent.Reads.gap, silent.Writes.gap = 6*time.Second, 6*time.Second
+	refused := traffic{newTally(), newTally(), newTally(), newTally()}
+	refused.Reads.wrong("503", 0)
+	refused.Writes.wrong("503", 0)
+	known := expectation{known: true}
 	f := func(want string, rows ...Row) {
 		t.Helper()
 		got := ""
@@ -53,9 +64,13 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("the verdict is %q; want %q", got, want)
 		}
 	}
-	f("", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken, expected: expectation{known: true}})
+	f("", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken, expected: known})
 	f("b: new pictures fail", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken})
-	f("b: 1 people lack what was acknowledged", Row{Fault: "b", traffic: quiet, Lost: 1, expected: expectation{known: true}})
+	f("b: pictures in memory fail", Row{Fault: "b", traffic: blank, expected: known})
+	f("b: a write took 60.0 s", Row{Fault: "b", traffic: hanging, expected: known})
+	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: silent, expected: known})
+	f("b: 1 reads fail", Row{Fault: "b", traffic: refused, expected: expectation{known: true, planned: true}})
+	f("b: 1 people lack what was acknowledged", Row{Fault: "b", traffic: quiet, Lost: 1, expected: known})
 	f("b: edges show 2 other things than PostgreSQL has", Row{Fault: "b", traffic: quiet, Unlike: 2})
 	f("a: not tried: it takes root", Row{Fault: "a", Untried: "it takes root"})
 }
