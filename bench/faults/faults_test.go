@@ -68,6 +68,7 @@ func TestVerdict(t *testing.T) {
 	f("b: new pictures fail", Row{Fault: "a", traffic: quiet}, Row{Fault: "b", traffic: broken})
 	f("b: pictures in memory fail", Row{Fault: "b", traffic: blank, expected: known})
 	f("b: a write took 60.0 s", Row{Fault: "b", traffic: hanging, expected: known})
+	f("b: tokens are refused", Row{Fault: "b", traffic: quiet, Own: []string{"tokens are refused"}, expected: known})
 	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: silent, expected: known})
 	f("b: 1 reads fail", Row{Fault: "b", traffic: refused, expected: expectation{known: true, planned: true}})
 	f("b: 1 people lack what was acknowledged", Row{Fault: "b", traffic: quiet, Lost: 1, expected: known})
@@ -93,6 +94,7 @@ func TestRowTellsWhatWasMissed(t *testing.T) {
 		{"one for which writes are given up", func(r *Row) { r.Writes.gap, r.expected.writes = time.Minute, true }, ""},
 		{"a loss", func(r *Row) { r.Lost = 2 }, "2 people lack what was acknowledged"},
 		{"old memories", func(r *Row) { r.Unlike = 1 }, "edges show 1 other things than PostgreSQL has"},
+		{"tokens that are refused", func(r *Row) { r.Own = []string{"tokens are refused"} }, "tokens are refused"},
 		{"no picture", func(r *Row) { r.Hits.wrong("503", 0) }, "pictures in memory fail"},
 		{"a restart that is noticed", func(r *Row) { r.Reads.wrong("503", 0); r.expected.planned = true }, "1 reads fail"},
 		{"a write that hangs", func(r *Row) { r.Writes.wrong("504", time.Minute) }, "a write took 60.0 s"},

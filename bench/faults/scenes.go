@@ -217,6 +217,11 @@ func (s *stage) restored() {
 	s.pass(6 * time.Second)
 }
 
+// miss notes that a goal was missed which is the fault's own.
+func (s *stage) miss(format string, values ...any) {
+	s.row.Own = append(s.row.Own, fmt.Sprintf(format, values...))
+}
+
 func (s *stage) note(format string, values ...any) {
 	s.row.Notes = append(s.row.Notes, fmt.Sprintf(format, values...))
 }

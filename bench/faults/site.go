@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -113,7 +114,7 @@ func (s *stage) diskFull() {
 }
 
 // clockWrong has a core's clock be wrong by several spans in turn, and tells whose tokens
-// work where.
+// work where: everybody's everywhere, if the span is one that core allows for.
 func (s *stage) clockWrong() {
 	if s.WrongClock == "" {
 		s.row.Untried = "there is no core whose clock can be wrong"
@@ -128,30 +129,50 @@ func (s *stage) clockWrong() {
 		}
 		return status
 	}
+	refresh := func(p *system.Process, bearer string) (status int, token string) {
+		status, content, err := call(s.ledger.client, at(p), http.MethodPost, "/api/auth/refresh", bearer, "", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		_, token, _ = strings.Cut(string(content), `"token":"`)
+		token, _, _ = strings.Cut(token, `"`)
+		return status, token
+	}
 	ordinary := wrong.Use(s.WrongClock)
-	for _, by := range []time.Duration{4 * time.Second, 10 * time.Minute, -10 * time.Minute} {
+	for _, clock := range []struct {
+		by   time.Duration
+		want []int // the statuses, in the order of the note
+	}{
+		{4 * time.Second, []int{200, 200, 200}},
+		{10 * time.Minute, []int{200, 200, 401}},
+		{-10 * time.Minute, []int{401, 401}},
+	} {
 		wrong.Kill(s)
-		wrong.Set("WRONG_CLOCK", by.String())
+		wrong.Set("WRONG_CLOCK", clock.by.String())
 		wrong.Start(s)
 		wrong.AwaitReady(s)
 		p := s.ledger.take()
 		p.void.Store(true)
-		before := asks(wrong, p.Bearer)
-		status, content, err := call(s.ledger.client, at(wrong), http.MethodPost, "/api/auth/refresh", p.Bearer, "", nil)
-		if err != nil {
-			s.Fatal(err)
+		_, good := refresh(right, p.Bearer) // as new as can be: a core that is behind takes old ones
+		got := []int{asks(wrong, good)}
+		span := fmt.Sprintf("%+.0f s", clock.by.Seconds())
+		status, token := refresh(wrong, good)
+		if status == http.StatusOK {
+			got = append(got, asks(wrong, token), asks(right, token))
+			s.note("%s: a good token is answered %d there; what its refresh gives, %d there and %d elsewhere", span, got[0], got[1], got[2])
+		} else {
+			got = append(got, status)
+			s.note("%s: a good token is answered %d there, and its refresh %d", span, got[0], got[1])
 		}
-		_, token, _ := strings.Cut(string(content), `"token":"`)
-		token, _, _ = strings.Cut(token, `"`)
+		if !slices.Equal(got, clock.want) {
+			s.miss("at %s tokens are answered %d and not %d", span, got, clock.want)
+		}
 		if status != http.StatusOK {
-			s.note("%+.0f s: a good token is answered %d there, and its refresh %d", by.Seconds(), before, status)
 			s.pass(2 * time.Second)
 			continue
 		}
-		s.note("%+.0f s: a good token is answered %d there; what its refresh gives, %d there and %d elsewhere",
-			by.Seconds(), before, asks(wrong, token), asks(right, token))
 		if status, _, err := call(s.ledger.client, at(wrong), http.MethodPost, "/api/auth/logout", token, "", nil); err != nil || status != http.StatusNoContent {
-			s.note("signing out there is answered %d, %v", status, err)
+			s.miss("at %s signing out is answered %d, %v", span, status, err)
 		}
 		if status := asks(right, p.Bearer); status != http.StatusUnauthorized {
 			s.row.Lost++

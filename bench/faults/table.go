@@ -21,6 +21,7 @@ type Row struct {
 	Acknowledged, Lost, Unlike int
 	Voided                     int // acknowledged writes that the fault is to lose
 	Notes                      []string
+	Own                        []string // goals of this fault's own that were missed
 	Instead                    *traffic // of a site beside the cluster; nil if it is the cluster that has failed
 
 	traffic
@@ -62,6 +63,7 @@ func (r *Row) missed() (unknown, known []string) {
 		}
 		miss(missed, format, values...)
 	}
+	unknown = append(unknown, r.Own...)
 	miss(r.Lost > 0, "%d people lack what was acknowledged", r.Lost)
 	miss(r.Unlike > 0, "edges show %d other things than PostgreSQL has", r.Unlike)
 	if t.Hits == nil { // nothing was sent
