@@ -282,6 +282,9 @@ func (c *Cluster) AwaitWhole(tb testing.TB) {
 	for _, p := range append(c.Cores[:], c.Edges[:]...) {
 		p.AwaitReady(tb)
 	}
+	for _, address := range c.etcd {
+		await(tb, "etcd at "+address+" knows a leader", func() bool { return c.answers("http://" + address + "/health") })
+	}
 	if len(c.Nodes) > 0 {
 		await(tb, "both standbys follow a primary", func() bool { return c.whole(tb) })
 	}
@@ -291,12 +294,20 @@ func (c *Cluster) AwaitWhole(tb testing.TB) {
 	await(tb, "the balancer knows of everybody", func() bool { return c.balanced(tb) })
 }
 
-// AwaitSpare waits until each node of the MinIO says that it could be done without.
-func (c *Cluster) AwaitSpare(tb testing.TB) {
+// AwaitSpare waits until each node of the MinIO has said for so long that it could be done
+// without, and never anything else.
+func (c *Cluster) AwaitSpare(tb testing.TB, long time.Duration) {
 	tb.Helper()
-	for _, address := range c.stores {
-		await(tb, "MinIO at "+address+" can be done without", func() bool { return c.answers("http://" + address + "/minio/health/cluster?maintenance=true") })
-	}
+	since := time.Now()
+	await(tb, "each MinIO can be done without", func() bool {
+		for _, address := range c.stores {
+			if !c.answers("http://" + address + "/minio/health/cluster?maintenance=true") {
+				since = time.Now()
+				return false
+			}
+		}
+		return time.Since(since) >= long
+	})
 }
 
 // keeps reports whether a node of the MinIO takes a file, and forgets it. For some seconds

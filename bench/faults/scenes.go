@@ -64,6 +64,7 @@ func (s *stage) faults() []fault {
 		{"balancer reloaded", "haproxy is told three times to read its configuration again", expectation{planned: true}, (*stage).balancerReloaded},
 		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*stage).databaseRestarted},
 		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{planned: true, known: true}, (*stage).storesRestarted},
+		{"etcd restarted", "each of three etcd members in turn is stopped and started", expectation{planned: true}, (*stage).etcdRestarted},
 		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{reads: true, writes: true}, (*stage).clockWrong},
 		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{writes: true}, (*stage).diskFull},
 		{"restored", "the database is restored from a backup of 6 s before, under running edges and cores", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},
@@ -188,10 +189,16 @@ func (s *stage) databaseRestarted() {
 
 func (s *stage) storesRestarted() {
 	for _, p := range s.Stores {
-		s.AwaitSpare(s)
-		s.pass(10 * time.Second)
+		s.AwaitSpare(s, 10*time.Second)
 		s.restart(p)
 	}
+}
+
+func (s *stage) etcdRestarted() {
+	for _, p := range s.Etcd {
+		s.restart(p)
+	}
+	s.pass(3 * time.Second) // by then each Patroni has asked, as all do every two
 }
 
 // restored loses what was written since the backup, of which every edge has heard.
