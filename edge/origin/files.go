@@ -3,6 +3,7 @@ package origin
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
 
@@ -19,6 +20,9 @@ var (
 	// it. It is what an alert watches.
 	filesMissing = metrics.NewCounter("veneer_edge_missing_objects_total")
 )
+
+// secondThought is how long a store may think about it that says that a file is missing.
+const secondThought = 500 * time.Millisecond
 
 // Store keeps texture files by hash; objects.Store does.
 type Store interface {
@@ -38,10 +42,14 @@ type Files struct{ store Store }
 func NewFiles(store Store) Files { return Files{store: store} }
 
 // File returns the texture file with a hash: a NotFound fault if it is missing for
-// certain, and an Unavailable one for any other trouble with the store.
+// certain, which the store must say twice, and an Unavailable one for any other trouble
+// with the store.
 func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	filesFetched.Inc()
 	file, err := f.store.Get(ctx, hash)
+	if errors.Is(err, objects.ErrNotFound) {
+		file, err = f.again(ctx, hash)
+	}
 	switch {
 	case errors.Is(err, objects.ErrNotFound):
 		filesMissing.Inc()
@@ -51,4 +59,17 @@ func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 		return nil, fault.Down("texture store", err)
 	}
 	return file, nil
+}
+
+// again asks a second time for what is missing, a moment later. Core knows of the file, so
+// it is there but for an accident, and a store may call missing what it cannot find just
+// now: MinIO does where too few of its nodes agree on a file, as may be while they are
+// restarted.
+func (f Files) again(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err() // said once, that is not certain
+	case <-time.After(secondThought):
+		return f.store.Get(ctx, hash)
+	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -478,5 +479,68 @@ func TestFile(t *testing.T) {
 	}
 	if _, err := files.File(t.Context(), skin.HashOf(file)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("File() of a corrupt file: %v; want it unavailable", err)
+	}
+}
+
+// watched is a store that counts how often it is asked, after the first time of which
+// something happens.
+type watched struct {
+	origin.Store
+	asked int
+	first error // what it said then
+	then  func()
+}
+
+func (w *watched) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	file, err := w.Store.Get(ctx, hash)
+	if w.asked++; w.asked == 1 {
+		w.first = err
+		w.then()
+	}
+	return file, err
+}
+
+// A store that calls a file missing is believed when it says so twice.
+func TestFileThatIsCalledMissing(t *testing.T) {
+	t.Parallel()
+	store := objectstest.Open(t, objectstest.Bucket(t).Config)
+	if err := store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file := origintest.File(t, paint.Robot(), skin.Steve)
+	ctx, leave := context.WithCancel(t.Context())
+	for _, test := range []struct {
+		name  string
+		then  func()
+		asked int
+		want  fault.Kind
+	}{
+		{"for good", func() {}, 2, fault.NotFound},
+		{"to somebody who leaves", leave, 1, fault.Unavailable},
+	} {
+		w := &watched{Store: store, then: test.then}
+		if _, err := origin.NewFiles(w).File(ctx, skin.HashOf(file)); fault.KindOf(err) != test.want || w.asked != test.asked {
+			t.Errorf("%s: %v after %d questions; want it %v after %d", test.name, err, w.asked, test.want, test.asked)
+		}
+	}
+
+	w := &watched{Store: store, then: func() {
+		if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
+			t.Error(err)
+		}
+	}}
+	got, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file))
+	if err != nil || !errors.Is(w.first, objects.ErrNotFound) {
+		t.Fatalf("File() of a file that comes late: %v, after %v", err, w.first)
+	}
+	if diff := cmp.Diff(file, got); diff != "" {
+		t.Errorf("File() (-want +got):\n%s", diff)
+	}
+	if w.asked != 2 {
+		t.Errorf("it was asked for %d times; want 2", w.asked)
+	}
+	// What is there is asked for once.
+	if _, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file)); err != nil || w.asked != 3 {
+		t.Errorf("File() of what is there: %v after %d further questions; want 1", err, w.asked-2)
 	}
 }
