@@ -94,9 +94,13 @@ func (c *Cluster) newNodes(tb testing.TB) {
 		if err := os.WriteFile(path, settings, 0o644); err != nil {
 			tb.Fatal(err)
 		}
-		n.arguments = append(n.arguments, path)
+		n.arguments, n.environ = append(n.arguments, path), asked
 	}
 }
+
+// asked is what Patroni asks of whoever wants it to change anything, and what the others
+// and patronictl then say.
+var asked = []string{"PATRONI_RESTAPI_USERNAME=patroni", "PATRONI_RESTAPI_PASSWORD=asked"}
 
 type object = map[string]any
 
@@ -217,7 +221,7 @@ func (n *Node) HandOver(tb testing.TB, to *Node) {
 	tb.Helper()
 	settings := n.arguments[len(n.arguments)-1]
 	command := exec.CommandContext(tb.Context(), "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
-	command.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	command.Env = append(append(os.Environ(), "LC_ALL=C.UTF-8"), asked...)
 	if output, err := command.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, output)
 	}
