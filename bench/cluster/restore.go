@@ -36,8 +36,8 @@ func (c *Cluster) Backup(tb testing.TB) {
 
 func (n *Node) backup() string { return filepath.Join(n.directory, "backup") }
 
-// Restore has the first node go on from the copy, and the others follow it. All that was
-// written since is lost.
+// Restore has the first node go on from the copy, and the others follow it, as backup.md
+// does with Patroni. All that was written since is lost.
 func (c *Cluster) Restore(tb testing.TB) {
 	tb.Helper()
 	for _, n := range c.Nodes {
@@ -62,7 +62,7 @@ func (c *Cluster) Restore(tb testing.TB) {
 	await(tb, "both standbys follow", func() bool { return c.whole(tb) })
 }
 
-// forget deletes everything that Patroni keeps in etcd.
+// forget deletes everything that Patroni keeps in etcd, as patronictl remove does.
 func (c *Cluster) forget(tb testing.TB) {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodDelete, "http://"+c.etcd[0]+keys+"?recursive=true", http.NoBody)
