@@ -21,8 +21,13 @@ var (
 	filesMissing = metrics.NewCounter("veneer_edge_missing_objects_total")
 )
 
-// secondThought is how long a store may think about it that says that a file is missing.
-const secondThought = 500 * time.Millisecond
+const (
+	// secondThought is how long a store may think about it that says that a file is missing.
+	secondThought = 500 * time.Millisecond
+	// doubts is of how many files at once that is doubted: whoever waits takes a place of
+	// those who fetch, and where many are missing it is no accident.
+	doubts = 4
+)
 
 // Store keeps texture files by hash; objects.Store does.
 type Store interface {
@@ -36,19 +41,27 @@ var (
 )
 
 // Files fetches texture files.
-type Files struct{ store Store }
+type Files struct {
+	store  Store
+	doubts chan struct{} // a token is a second question, or the wait for it
+}
 
 // NewFiles returns the files in a store.
-func NewFiles(store Store) Files { return Files{store: store} }
+func NewFiles(store Store) Files { return Files{store, make(chan struct{}, doubts)} }
 
 // File returns the texture file with a hash: a NotFound fault if it is missing for
-// certain, which the store must say twice, and an Unavailable one for any other trouble
-// with the store.
+// certain, which the store must say twice unless it says so of many, and an Unavailable
+// one for any other trouble with the store.
 func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	filesFetched.Inc()
 	file, err := f.store.Get(ctx, hash)
 	if errors.Is(err, objects.ErrNotFound) {
-		file, err = f.again(ctx, hash)
+		select {
+		case f.doubts <- struct{}{}:
+			file, err = f.again(ctx, hash)
+			<-f.doubts
+		default:
+		}
 	}
 	switch {
 	case errors.Is(err, objects.ErrNotFound):

@@ -544,3 +544,39 @@ func TestFileThatIsCalledMissing(t *testing.T) {
 		t.Errorf("File() of what is there: %v after %d further questions; want 1", err, w.asked-2)
 	}
 }
+
+// missing is a store that has nothing.
+type missing struct{ asked atomic.Int64 }
+
+func (m *missing) Get(context.Context, skin.Hash) ([]byte, error) {
+	m.asked.Add(1)
+	return nil, objects.ErrNotFound
+}
+
+// Where many files are missing, most are believed to be at once, so that those who fetch
+// others have room.
+func TestFilesThatAreMissing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := new(missing)
+		files := origin.NewFiles(store)
+		began := time.Now()
+		var atOnce atomic.Int64
+		var all sync.WaitGroup
+		const several = 10
+		for i := range several {
+			all.Go(func() {
+				if _, err := files.File(t.Context(), skin.Hash{byte(i)}); fault.KindOf(err) != fault.NotFound {
+					t.Errorf("File() of what is missing: %v", err)
+				}
+				if time.Since(began) == 0 {
+					atOnce.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if believed, asked := atOnce.Load(), store.asked.Load(); believed != 6 || asked != 14 {
+			t.Errorf("%d of %d are missing at once, after %d questions; want 6 and 14", believed, several, asked)
+		}
+	})
+}
