@@ -153,7 +153,10 @@ func (s *stage) clockWrong() {
 		wrong.AwaitReady(s)
 		p := s.ledger.take()
 		p.void.Store(true)
-		_, good := refresh(right, p.Bearer) // as new as can be: a core that is behind takes old ones
+		status, good := refresh(right, p.Bearer) // as new as can be: a core that is behind takes old ones
+		if status != http.StatusOK {
+			s.Fatalf("a good token's refresh is answered %d", status)
+		}
 		got := []int{asks(wrong, good)}
 		span := fmt.Sprintf("%+.0f s", clock.by.Seconds())
 		status, token := refresh(wrong, good)
