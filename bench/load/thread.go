@@ -43,8 +43,13 @@ func threadTime() time.Duration {
 var collector struct {
 	mu      sync.Mutex
 	resting int // for how many
-	percent int // that it had before
+	percent int // that it had before, and the limit
+	limit   int64
 }
+
+// mostMemory is how much this program may take before the collector goes on all the same:
+// garbage must not take the machine's memory from what is measured.
+const mostMemory = 8 << 30
 
 // pauseCollector lets the collector of garbage rest until what it returns has been
 // called, by everybody who paused it.
@@ -52,7 +57,7 @@ func pauseCollector() (resume func()) {
 	collector.mu.Lock()
 	defer collector.mu.Unlock()
 	if collector.resting == 0 {
-		collector.percent = debug.SetGCPercent(-1)
+		collector.percent, collector.limit = debug.SetGCPercent(-1), debug.SetMemoryLimit(mostMemory)
 	}
 	collector.resting++
 	return func() {
@@ -60,6 +65,7 @@ func pauseCollector() (resume func()) {
 		defer collector.mu.Unlock()
 		if collector.resting--; collector.resting == 0 {
 			debug.SetGCPercent(collector.percent)
+			debug.SetMemoryLimit(collector.limit)
 		}
 	}
 }

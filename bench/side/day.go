@@ -14,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // What a mixed day is made of, in shares of its requests; the rest are hits.
@@ -84,7 +85,7 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 	}
 	rates := dayRates
 	if s.Quick {
-		rates = rates[:1]
+		rates = []float64{rates[0] / 10}
 	}
 	for _, c := range all { // to warm up
 		if _, err := s.rate(ctx, site, c.server, rates[0]); err != nil {
@@ -227,13 +228,13 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 			stream.Lengths = append(stream.Lengths, len(s.record.Body(answer)))
 		}
 	}
-	random, next := rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
+	skins, random, next := s.strangers(), rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
 	cold := len(stream.Requests)
 	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
 	stream.Order = func() int {
 		switch draw := random.Float64() * (1 - dayAPI); {
 		case draw < dayCold:
-			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture()) // which is sent before the next one is drawn
+			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture(skins)) // which is sent before the next one is drawn
 			return cold
 		case draw < dayCold+dayUnmodified:
 			return n + next()
@@ -245,11 +246,10 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 }
 
 // newPicture returns the next address of a picture that nobody has asked for, or not for so
-// long that it is forgotten: it begins anew after all newViews of all strangers. They come
+// long that it is forgotten: it begins anew after all newViews of all skins. They come
 // in no order, so that they do not grow as time passes.
-func (s *stage) newPicture() string {
+func (s *stage) newPicture(skins []skin.Hash) string {
 	s.coldSeen++
-	skins := s.strangers()
 	n := s.coldSeen * viewStride % (len(skins) * len(newViews))
 	return fmt.Sprintf(newViews[n/len(skins)], skins[n%len(skins)])
 }

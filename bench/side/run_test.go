@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			if only == day {
-				if len(run.Latency) == 0 || run.Latency[0].Name != "Veneer" {
+				if len(run.Latency) == 0 || run.Latency[0].Name != "Veneer" || len(run.Latency[0].Points) != 1 {
 					t.Errorf("curves: %+v", run.Latency)
 				}
 				return
@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 				t.Fatalf("%d scenarios", len(run.Scenarios))
 			}
 			for _, who := range run.Scenarios[0].Subjects {
-				if rounds := who.Rounds; who.Missing == "" && (len(rounds) != 1 || rounds[0] <= 0) {
+				if rounds := who.Rounds; who.Missing+who.Cannot == "" && (len(rounds) != 1 || rounds[0] <= 0) {
 					t.Errorf("%s: %v", who.Name, rounds)
 				}
 			}
