@@ -1,8 +1,9 @@
 # Makes of compose/haproxy.cfg what a balancer on many machines does for visitors; the
 # command is in machines.md. Addresses are those of its table.
 
-1c\
-# Made of compose/haproxy.cfg by machines/haproxy.sed, and machines/haproxy.cfg behind it.
+1,/^$/c\
+# Made of compose/haproxy.cfg by machines/haproxy.sed, and machines/haproxy.cfg behind it.\
+
 
 # Debian starts haproxy as root, so that it may have ports 80 and 443.
 /^global$/a\
@@ -19,6 +20,14 @@ s/ resolvers containers .*//
 /^  bind :8080$/c\
   bind 203.0.113.5:80\
   bind 203.0.113.5:443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1\
+  # Connections to the database, to MinIO and to cores are within the maxconn of the section\
+  # global as well: visitors leave them a thousand.\
+  maxconn 7168\
+  # An office behind one address is let in, a program that opens thousands is not. A CDN has\
+  # few addresses, too: its networks go behind the last line, as !{ src 198.51.100.0/24 }.\
+  stick-table type ipv6 size 200k expire 1m store conn_cur\
+  tcp-request connection track-sc0 src\
+  tcp-request connection reject if { sc0_conn_cur gt 256 }\
   http-request redirect scheme https unless { ssl_fc }
 
 /^  server core /c\
