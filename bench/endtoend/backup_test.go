@@ -46,17 +46,23 @@ var (
 	exports = regexp.MustCompile(`(?m)^export (\w+)=`)
 )
 
-// openPage reads a page. Its settings must be those given, no more and no less.
-func openPage(t *testing.T, path string, settings map[string]string) *page {
+// blocksOf returns the blocks of a page.
+func blocksOf(t *testing.T, path string) (blocks []block) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(top, path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &page{settings: settings}
 	for _, found := range fence.FindAllStringSubmatch(string(content), -1) {
-		p.blocks = append(p.blocks, block{strings.Fields(found[1]), found[2]})
+		blocks = append(blocks, block{strings.Fields(found[1]), found[2]})
 	}
+	return blocks
+}
+
+// openPage reads a page. Its settings must be those given, no more and no less.
+func openPage(t *testing.T, path string, settings map[string]string) *page {
+	t.Helper()
+	p := &page{settings: settings, blocks: blocksOf(t, path)}
 	if len(p.blocks) == 0 || !slices.Equal(p.blocks[0].about, []string{"settings"}) {
 		t.Fatalf("%s does not begin with settings", path)
 	}
@@ -322,6 +328,26 @@ func restore(t *testing.T, k kept) {
 		returned.token = returned.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": email, "password": password}).Token
 		if tid := returned.upload(t, "third", drawSheet(uint8(len(email)))).Data.TID; tid <= second.TID {
 			t.Errorf("a texture is number %d; %d was the last one before", tid, second.TID)
+		}
+	}
+}
+
+// Machines are backed up each night by the page's commands, in its order.
+func TestMachinesBackUpByThePage(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(filepath.Join(top, "deploy/machines/veneer-backup"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, blocks := string(content), blocksOf(t, "deploy/backup.md")
+	for _, about := range [][]string{{"patroni", "settings"}, {"backup"}, {"backup", "bucket"}} {
+		i := slices.IndexFunc(blocks, func(b block) bool { return slices.Equal(b.about, about) })
+		if i < 0 {
+			t.Fatalf("the page has no commands for %v", about)
+		}
+		var ok bool
+		if _, rest, ok = strings.Cut(rest, blocks[i].commands); !ok {
+			t.Fatalf("the script lacks the page's commands for %v, or has them too early:\n%s", about, blocks[i].commands)
 		}
 	}
 }
