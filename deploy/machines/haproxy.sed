@@ -16,10 +16,10 @@ s/ resolvers containers .*//
 /^# Containers that are made anew/,/^$/d
 
 # What visitors say goes over TLS only. The certificate is a file of it, of those above it and
-# of its key, one behind the other.
+# of its key, one behind the other. At loopback veneer-certificate looks when it ends.
 /^  bind :8080$/c\
   bind 203.0.113.5:80\
-  bind 203.0.113.5:443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1\
+  bind 203.0.113.5:443,127.0.0.1:443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1\
   # Connections to the database, to MinIO and to cores are within the maxconn of the section\
   # global as well: visitors leave them a thousand.\
   maxconn 7168\
