@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
@@ -70,6 +71,7 @@ func TestPurgeReceiver(t *testing.T) {
 		awaitKept(t, cache+"/skin/ann.png", worn.Hash)
 	}
 
+	awaitPurged(t, core.Setting("CORE_DATABASE_URL"))
 	now := time.Now()
 	for _, f := range []struct {
 		signed string
@@ -106,6 +108,26 @@ func receive(t *testing.T, address, cache string) {
 	host, port := hostPort(t, address)
 	script := replaced(t, string(found[1]), `("127.0.0.1", 8999)`, fmt.Sprintf("(%q, %s)", host, port))
 	run(t, address, t.TempDir(), []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache}, "python3", "-c", script)
+}
+
+// awaitPurged waits until core has nothing to purge any more.
+func awaitPurged(t *testing.T, database string) {
+	t.Helper()
+	conn := postgrestest.Conn(t, database)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		var done bool
+		if err := conn.QueryRow(t.Context(), "SELECT purges.revision = feed.revision FROM purges, feed").Scan(&done); err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("core still has something to purge")
+		}
+	}
 }
 
 // awaitKept waits until a cache has kept the file of a hash for an address.
