@@ -37,9 +37,15 @@ func (c *Cluster) Backup(tb testing.TB) {
 func (n *Node) backup() string { return filepath.Join(n.directory, "backup") }
 
 // Restore has the first node go on from the copy, and the others follow it, as backup.md
-// does with Patroni. All that was written since is lost.
+// does with Patroni; cores are stopped meanwhile. All that was written since is lost, and
+// all sessions have ended.
 func (c *Cluster) Restore(tb testing.TB) {
 	tb.Helper()
+	for _, core := range c.Cores {
+		if err := core.Stop(tb); err != nil {
+			tb.Fatal(err)
+		}
+	}
 	for _, n := range c.Nodes {
 		n.Kill(tb)
 	}
@@ -60,6 +66,20 @@ func (c *Cluster) Restore(tb testing.TB) {
 		n.Start(tb)
 	}
 	await(tb, "both standbys follow", func() bool { return c.whole(tb) })
+	sql, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/restored.sql"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn := c.Conn(tb)
+	_, err = conn.Exec(tb.Context(), string(sql))
+	_ = conn.Close(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.Cores[0].Run(tb, "migrate")
+	for _, core := range c.Cores {
+		core.Start(tb)
+	}
 }
 
 // forget deletes everything that Patroni keeps in etcd, as patronictl remove does.

@@ -74,13 +74,13 @@ func (s *stage) compare(who []*person) {
 				}
 			}
 		}
-		if p.done < signedOut || p.void.Load() {
+		if !p.ended.Load() && (p.done < signedOut || p.void.Load()) {
 			return
 		}
 		for _, core := range s.Cores {
 			if status, _, err := call(s.ledger.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil || status != http.StatusUnauthorized {
 				wronged[i].Store(true)
-				s.say("LOST: who signed out is answered %d, %v", status, err)
+				s.say("LOST: whose session has ended is answered %d, %v", status, err)
 			}
 		}
 	})

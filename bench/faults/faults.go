@@ -73,7 +73,11 @@ type expectation struct {
 	drawn  bool // new pictures may fail
 	writes bool // writes may fail all the time
 	reads  bool // and reads
-	known  bool // new pictures and writes may fail and stand still for longer, as FAULTS.md says
+	// refused is that some writes must fail, all of them with 503, and with all of them that
+	// there is no success for so long.
+	refused bool
+	silence time.Duration
+	known   bool // new pictures and writes may fail and stand still for longer, as FAULTS.md says
 	// planned is what operators do on purpose, by which no read or write may fail.
 	planned bool
 }
@@ -221,9 +225,7 @@ func (s *stage) populate() {
 	began := time.Now()
 	transport := &http.Transport{MaxIdleConnsPerHost: writers, MaxConnsPerHost: 0}
 	s.ledger = &ledger{client: &http.Client{Timeout: 30 * time.Second, Transport: transport}, base: "http://" + s.Address}
-	for _, someone := range s.Cores[0].SignIn(s, people) {
-		s.ledger.idle = append(s.ledger.idle, &person{Person: someone})
-	}
+	s.ledger.idle = s.signIn(people)
 	t := newTally()
 	n := residents
 	if s.Quick {
@@ -237,9 +239,7 @@ func (s *stage) populate() {
 	if t.failed > 0 {
 		s.Fatalf("in a cluster that is whole writes fail: %s", t)
 	}
-	for i, p := range s.ledger.idle { // a lower number than any of theirs
-		p.lent = s.ledger.active[i%n].tid
-	}
+	s.lend(s.ledger.idle)
 	ask := func(path, bearer string) []byte {
 		header := ""
 		if bearer != "" {
@@ -267,6 +267,24 @@ func (s *stage) populate() {
 		}
 	}
 	s.say("people and skins are in after %.0f s more", time.Since(began).Seconds())
+}
+
+// signIn returns people who have written nothing yet.
+func (s *stage) signIn(n int) (all []*person) {
+	s.Helper()
+	for _, someone := range s.Cores[0].SignIn(s, n) {
+		all = append(all, &person{Person: someone})
+	}
+	return all
+}
+
+// lend gives each a texture for the closet of those who wrote before everything, whose
+// number is lower than any of theirs.
+func (s *stage) lend(all []*person) {
+	lenders := s.ledger.since(0)[:wellKnown]
+	for i, p := range all {
+		p.lent = lenders[i%wellKnown].tid
+	}
 }
 
 // warm has every edge have all hits in memory, and learns what they show.

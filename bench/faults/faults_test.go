@@ -53,7 +53,11 @@ func TestVerdict(t *testing.T) {
 	refused := traffic{newTally(), newTally(), newTally(), newTally()}
 	refused.Reads.wrong("503", 0)
 	refused.Writes.wrong("503", 0)
-	known := expectation{known: true}
+	known, given := expectation{known: true}, expectation{refused: true, silence: 5 * time.Second}
+	otherwise := traffic{newTally(), newTally(), newTally(), newTally()}
+	otherwise.Writes.wrong("503", 0)
+	otherwise.Writes.wrong("500", 0)
+	otherwise.Writes.gap = time.Minute
 	f := func(want string, rows ...Row) {
 		t.Helper()
 		got := ""
@@ -71,6 +75,9 @@ func TestVerdict(t *testing.T) {
 	f("b: tokens are refused", Row{Fault: "b", traffic: quiet, Own: []string{"tokens are refused"}, expected: known})
 	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: silent, expected: known})
 	f("b: 1 reads fail", Row{Fault: "b", traffic: refused, expected: expectation{known: true, planned: true}})
+	f("b: all writes were taken; writes were taken within 0.0 s", Row{Fault: "b", traffic: quiet, expected: given})
+	f("b: writes are refused other than with 503", Row{Fault: "b", traffic: otherwise, expected: given})
+	f("b: writes were taken within 0.0 s", Row{Fault: "b", traffic: refused, expected: given})
 	f("b: 1 people lack what was acknowledged", Row{Fault: "b", traffic: quiet, Lost: 1, expected: known})
 	f("b: edges show 2 other things than PostgreSQL has", Row{Fault: "b", traffic: quiet, Unlike: 2})
 	f("a: not tried: it takes root", Row{Fault: "a", Untried: "it takes root"})
@@ -92,6 +99,10 @@ func TestRowTellsWhatWasMissed(t *testing.T) {
 		{"a good fail-over", func(*Row) {}, ""},
 		{"a slow one", func(r *Row) { r.Writes.gap = 24 * time.Second }, "no writes for 6.0 s besides the detection"},
 		{"one for which writes are given up", func(r *Row) { r.Writes.gap, r.expected.writes = time.Minute, true }, ""},
+		{"one in which they are refused", func(r *Row) {
+			r.Writes.gap, r.expected.refused = time.Minute, true
+			r.Writes.wrong("503", 0)
+		}, ""},
 		{"a loss", func(r *Row) { r.Lost = 2 }, "2 people lack what was acknowledged"},
 		{"old memories", func(r *Row) { r.Unlike = 1 }, "edges show 1 other things than PostgreSQL has"},
 		{"tokens that are refused", func(r *Row) { r.Own = []string{"tokens are refused"} }, "tokens are refused"},

@@ -27,6 +27,7 @@ type person struct {
 	done  int         // how many writes were acknowledged
 	loose bool        // there was one more
 	void  atomic.Bool // its writes are to be lost
+	ended atomic.Bool // so has the session, whether or not they signed out
 	// What the answers said.
 	pid, tid int64
 	hash     string
@@ -62,7 +63,7 @@ type state struct {
 
 // after returns the state when so many writes are committed.
 func (p *person) after(writes int) state {
-	s := state{UID: int64(p.User), Live: writes < signedOut}
+	s := state{UID: int64(p.User), Live: writes < signedOut && !p.ended.Load()}
 	var items []string
 	if writes >= added {
 		s.Name = p.names()[0]
@@ -152,6 +153,18 @@ func (l *ledger) take() *person {
 	return p
 }
 
+// restored notes that all sessions have ended, and that what was written is lost of those
+// who had begun after so many others. From now on others write.
+func (l *ledger) restored(others int, idle []*person) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, p := range l.active {
+		p.ended.Store(true)
+		p.void.Store(p.void.Load() || i >= others)
+	}
+	l.idle = idle
+}
+
 // since returns who has begun to write after so many others.
 func (l *ledger) since(others int) []*person {
 	l.mu.Lock()
@@ -168,7 +181,7 @@ func (l *ledger) write(ctx context.Context, tick <-chan time.Time, t *tally) {
 			return
 		case <-tick:
 		}
-		if p == nil || p.loose || p.void.Load() || p.done == signedOut {
+		if p == nil || p.loose || p.ended.Load() || p.void.Load() || p.done == signedOut {
 			if p = l.take(); p == nil {
 				return
 			}

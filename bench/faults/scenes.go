@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/cluster"
@@ -48,26 +49,27 @@ func (s *stage) faults() []fault {
 		{"core killed", "kill -9 of one of two cores; started again after 6 s", expectation{}, kill(core, 6*time.Second)},
 		{"core frozen", "SIGSTOP of one core for 15 s", expectation{}, freeze(core, 15*time.Second)},
 		{"object node killed", "kill -9 of one of four MinIO nodes; started again after 8 s", expectation{}, kill(stores(1), 8*time.Second)},
-		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writes: true}, kill(stores(2), 10*time.Second)},
+		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{refused: true}, kill(stores(2), 10*time.Second)},
 		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{known: true}, freeze(stores(1), 12*time.Second)},
-		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{drawn: true, writes: true}, kill(stores(4), 10*time.Second)},
+		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{drawn: true, refused: true}, kill(stores(4), 10*time.Second)},
 		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{drawn: true}, (*stage).primaryKilled},
 		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{drawn: true}, (*stage).postgresKilled},
 		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{drawn: true}, (*stage).primaryFrozen},
 		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, for 8 s longer than until there is another; PostgreSQL goes on there", expectation{drawn: true}, (*stage).patroniFrozen},
+		{"primary's Patroni frozen after a reload", "haproxy is told to read its configuration again, so that the process before looks at nobody any more; then as before", expectation{drawn: true}, (*stage).reloadedFrozen},
 		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*stage).standbyKilled},
 		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*stage).standbyFrozen},
-		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writes: true}, (*stage).standbysKilled},
+		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{refused: true, silence: 13 * time.Second}, (*stage).standbysKilled},
 		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *stage) []cluster.Part { return s.Etcd }, 25*time.Second)},
 		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *stage) []cluster.Part { return s.Etcd[:1] }, 12*time.Second)},
 		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *stage) []cluster.Part { return []cluster.Part{s.Balancer} }, 3*time.Second)},
-		{"balancer reloaded", "haproxy is told three times to read its configuration again", expectation{planned: true}, (*stage).balancerReloaded},
+		{"balancer reloaded", "haproxy is told three times to read its configuration again, while the primary is not the first node that it would try", expectation{planned: true}, (*stage).balancerReloaded},
 		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*stage).databaseRestarted},
 		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{planned: true, known: true}, (*stage).storesRestarted},
 		{"etcd restarted", "each of three etcd members in turn is stopped and started", expectation{planned: true}, (*stage).etcdRestarted},
 		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{reads: true, writes: true}, (*stage).clockWrong},
-		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{writes: true}, (*stage).diskFull},
-		{"restored", "the database is restored from a backup of 6 s before, under running edges and cores", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},
+		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{refused: true}, (*stage).diskFull},
+		{"restored", "the database is restored from a backup of 6 s before, under running edges", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},
 	}
 }
 
@@ -135,6 +137,44 @@ func (s *stage) patroniFrozen() {
 	primary.Resume(s)
 }
 
+// formerProcess is longer than machines/haproxy.cfg leaves to the process before.
+const formerProcess = 47 * time.Second
+
+// reloadedFrozen has cores keep connections to a former primary of which nobody hangs up,
+// and looks for how long a session works that has ended.
+func (s *stage) reloadedFrozen() {
+	primary, _ := s.primary()
+	s.Reload(s)
+	reloaded := time.Now()
+	s.pass(2 * time.Second)
+	began := time.Now()
+	primary.PausePatroni(s)
+	s.detect(primary, began)
+	p := s.ledger.take()
+	p.void.Store(true)
+	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or it had been taken before
+		status, _, _ = s.ledger.call(http.MethodPost, "/api/auth/logout", p.Bearer, form, nil)
+		if s.pass(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
+			s.Fatalf("signing out is answered %d", status)
+		}
+	}
+	ended := time.Now()
+	for _, core := range s.Cores {
+		for status := 0; status != http.StatusUnauthorized; {
+			var err error
+			if status, _, err = call(s.ledger.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
+				s.Fatal(err)
+			}
+			if s.pass(20 * time.Millisecond); time.Since(ended) > time.Minute {
+				s.Fatalf("a session that has ended is answered %d", status)
+			}
+		}
+	}
+	s.note("a session that was ended by then worked for %.1f s more", time.Since(ended).Seconds())
+	s.pass(formerProcess - time.Since(reloaded))
+	primary.Resume(s)
+}
+
 func (s *stage) standbyKilled() {
 	_, standbys := s.primary()
 	standbys[0].Kill(s)
@@ -161,11 +201,15 @@ func (s *stage) standbysKilled() {
 }
 
 func (s *stage) balancerReloaded() {
+	if primary, standbys := s.primary(); primary == s.Nodes[0] {
+		primary.HandOver(s, standbys[0])
+		s.AwaitWhole(s)
+	}
 	for range 3 {
 		s.Reload(s)
 		s.pass(2 * time.Second)
 	}
-	s.pass(25 * time.Second) // beyond what compose/haproxy.cfg leaves to the process before
+	s.pass(formerProcess)
 }
 
 // restart restarts a part as an upgrade does, and waits until all is as before.
@@ -216,12 +260,34 @@ func (s *stage) restored() {
 	})
 	s.note("the backup is %.1f s old", time.Since(began).Seconds())
 	began = time.Now()
+	handedOut := s.number("SELECT max(tid) FROM textures")
 	s.Restore(s)
 	s.note("restoring it took %.1f s", time.Since(began).Seconds())
-	for _, p := range s.ledger.since(s.first) {
-		p.void.Store(true)
-	}
+	kept := s.number("SELECT max(tid) FROM textures")
+	s.AwaitWhole(s)
+	newcomers := s.signIn(people / 10)
+	s.lend(newcomers)
+	s.ledger.restored(s.first, newcomers)
 	s.pass(6 * time.Second)
+	// What caches may remember of what was lost must not become something else's number.
+	switch first := s.number("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", kept); {
+	case first == 0:
+		s.miss("nobody has uploaded anything since")
+	case first <= handedOut:
+		s.miss("texture %d is another one than before", first)
+	}
+	s.note("all sessions have ended: who was signed in is answered 401")
+}
+
+// number returns what the primary answers to a query.
+func (s *stage) number(sql string, args ...any) (n int64) {
+	s.Helper()
+	conn := s.Conn(s)
+	defer func() { _ = conn.Close(s.Context()) }()
+	if err := conn.QueryRow(s.Context(), sql, args...).Scan(&n); err != nil {
+		s.Fatal(err)
+	}
+	return n
 }
 
 // miss notes that a goal was missed which is the fault's own.

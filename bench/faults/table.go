@@ -74,7 +74,10 @@ func (r *Row) missed() (unknown, known []string) {
 	miss(t.Reads.failed > 0 && r.expected.planned, "%d reads fail", t.Reads.failed)
 	missKnown(t.Writes.failed > 0 && r.expected.planned, "%d writes fail", t.Writes.failed)
 	miss(t.Reads.gap-r.Detected > longestGap && !r.expected.reads, "no reads for %.1f s besides the detection", (t.Reads.gap - r.Detected).Seconds())
-	missKnown(t.Writes.gap-r.Detected > longestGap && !r.expected.writes, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
+	miss(t.Writes.failed == 0 && r.expected.refused, "all writes were taken")
+	miss(t.Writes.failed > t.Writes.how["503"] && r.expected.refused, "writes are refused other than with 503")
+	miss(t.Writes.gap < r.expected.silence, "writes were taken within %.1f s", t.Writes.gap.Seconds())
+	missKnown(t.Writes.gap-r.Detected > longestGap && !r.expected.writes && !r.expected.refused, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
 	miss(t.Writes.slowest > longestWrite, "a write took %.1f s", t.Writes.slowest.Seconds())
 	return unknown, known
 }

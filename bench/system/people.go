@@ -20,7 +20,7 @@ const insertPeople = `
 	WITH u AS (
 		INSERT INTO users (email, email_key, nickname, password_hash, verified)
 		SELECT 'person' || n || '@example.com', 'person' || n || '@example.com', 'Person ' || n, 'none', true
-		FROM generate_series(1, $1) AS n
+		FROM (SELECT count(*) FROM users) AS u (known), generate_series(known + 1, known + $1) AS n
 		RETURNING uid
 	), s AS (
 		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
@@ -33,7 +33,7 @@ const insertPeople = `
 	)
 	SELECT s.uid AS "user", t.sid AS session, t.jti AS id, t.issued_at FROM t JOIN s USING (sid)`
 
-// SignIn puts so many users, each with a live session, straight into the database
+// SignIn puts so many new users, each with a live session, straight into the database
 // of a core: signing them in one by one would take a password hash each. The
 // tables are then as they are in use, vacuumed and analysed.
 func (p *Process) SignIn(tb testing.TB, users int) []Person {
