@@ -69,7 +69,7 @@ func (r *Run) ratioPlot() (picture, bool) {
 	b.values = plain(10, ink).Width("0,000×") + 8
 	return picture{
 		name:     "ratios",
-		title:    "Veneer side by side",
+		title:    r.title(),
 		subtitle: "How many times as good Veneer is as each other one: medians of the ratios within rounds, and their 95 % bounds",
 		height:   height + axisSpace + keySpace,
 		draw: func(c draw.Canvas) {

@@ -99,6 +99,9 @@ func (r *Run) rateTicks() plot.ConstantTicks {
 	return ticks
 }
 
+// far is how many times a median its bounds are at most shown.
+const far = 10
+
 // ranges returns from where to where both axes go, bounds of the p99 included: latencies
 // to the next 1, 2 or 5.
 func (r *Run) ranges() (rates, latencies [2]float64) {
@@ -111,8 +114,9 @@ func (r *Run) ranges() (rates, latencies [2]float64) {
 			for _, q := range quantiles {
 				s := p.Summarize(q.of(p))
 				least, greatest := s.Median, s.Median
-				if q.dashes == nil && s.Bounded() {
-					least, greatest = s.Low, s.High
+				if q.dashes == nil {
+					least = max(s.Low, least/far)
+					greatest = min(s.High, greatest*far)
 				}
 				latencies[0], latencies[1] = min(latencies[0], least), max(latencies[1], greatest)
 			}

@@ -82,6 +82,10 @@ type Point struct {
 	P50  []float64 `json:"p50_ms"`
 	P99  []float64 `json:"p99_ms"`
 	P999 []float64 `json:"p99_9_ms"`
+	// Busy is how much of its processor's time the load took, in percent, and Late for how
+	// many milliseconds at most it did not send what was due: of each round, too.
+	Busy []float64 `json:"load_busy_percent,omitempty"`
+	Late []float64 `json:"load_late_ms,omitempty"`
 	// Refused is how many rounds there were besides, in which something was refused. They
 	// count as endless.
 	Refused int `json:"refused_rounds,omitempty"`

@@ -39,8 +39,9 @@ func (s *Series) quarter(n int, of func(Usage) float64) float64 {
 
 const (
 	fewestSamples = 8 // of which quarters say something
-	// What grows by more than a tenth from the second quarter to the last is not flat.
-	flatGrowth = 1.1
+	// What grows by more than so much from the second quarter to the last, and by more than
+	// one, is not flat.
+	flatGrowth = 1.03
 )
 
 // Flat returns an error if something that a program has in use is more in the last
@@ -52,7 +53,7 @@ func (r *Run) Flat() error {
 			return fmt.Errorf("%d looks at the %s tell nothing", len(series.Samples), series.Program)
 		}
 		for _, panel := range panels {
-			if before, after := series.quarter(1, panel.of), series.quarter(3, panel.of); after > flatGrowth*before {
+			if before, after := series.quarter(1, panel.of), series.quarter(3, panel.of); after > max(flatGrowth*before, before+1) {
 				return fmt.Errorf("%s of the %s: %s in the second quarter, and %s in the last", panel.name, series.Program, number(before), number(after))
 			}
 		}

@@ -18,11 +18,7 @@ func (r *Run) WriteTable(out io.Writer) error {
 		return err
 	}
 	var b bytes.Buffer
-	title := "Veneer side by side"
-	if r.Of != "" {
-		title = "Veneer: " + r.Of
-	}
-	fmt.Fprintf(&b, "# %s\n\nCommit %s, %s, on %s.", title, r.Commit, r.Date.UTC().Format(minute), r.Machine)
+	fmt.Fprintf(&b, "# %s\n\nCommit %s, %s, on %s.", r.title(), r.Commit, r.Date.UTC().Format(minute), r.Machine)
 	if r.Seconds > 0 { // which earlier runs do not tell
 		fmt.Fprintf(&b, " It took %s minutes.", number(r.Seconds/60))
 	}
@@ -53,6 +49,14 @@ func (r *Run) WriteTable(out io.Writer) error {
 	}
 	_, err := b.WriteTo(out)
 	return err
+}
+
+// title returns what a table and a plot of ratios are called.
+func (r *Run) title() string {
+	if r.Of != "" {
+		return "Veneer: " + r.Of
+	}
+	return "Veneer side by side"
 }
 
 // minute is how a date is written.
@@ -162,8 +166,13 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of rounds in turns and their 95 %% bounds, until the p99 is above %d ms:\n\n", patience)
 	for _, curve := range r.Latency {
 		if p, ok := curve.fastest(); ok {
-			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.\n",
+			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.",
 				curve.Name, number(p.Rate), milliseconds(p.Summarize(p.P50)), milliseconds(p.Summarize(p.P99)), milliseconds(p.Summarize(p.P999)))
+			if len(p.Busy) > 0 { // which earlier runs do not tell
+				fmt.Fprintf(b, " The load was busy for %s %% of the time then, and late by %s ms at most.",
+					number(Summarize(p.Busy).Median), number(Summarize(p.Late).Median))
+			}
+			fmt.Fprintln(b)
 		} else {
 			fmt.Fprintf(b, "- %s: at no rate that was tried.\n", curve.Name)
 		}

@@ -35,7 +35,7 @@ func (p Program) missing(cause error) error {
 func Programs(modules string) []Program {
 	return []Program{
 		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, hashProgram, keepProgram, haproxyProgram,
-		{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion},
+		pgbenchProgram,
 		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
 		{Name: "libvips", Beside: "the encoder of pictures", Install: "apt-get install libvips-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "vips")},
 	}
@@ -55,6 +55,8 @@ var (
 	}
 
 	imagePNGProgram = Program{Name: "image/png", Beside: "new pictures", version: linked("golang.org/x/image")}
+
+	pgbenchProgram = Program{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion}
 
 	hashProgram = Program{Name: "argon2id", Beside: "sign-in", version: linked("golang.org/x/crypto")}
 
@@ -96,6 +98,10 @@ func linked(module string) func(context.Context, Program) (string, error) {
 		return module + " " + version + ", " + runtime.Version(), nil
 	}
 }
+
+// PgbenchVersion returns the name and the version of pgbench, and a MissingError if it is
+// not there.
+func PgbenchVersion(ctx context.Context) (string, error) { return pgbenchProgram.Version(ctx) }
 
 // pgbenchVersion asks pgbench, which Debian keeps out of PATH.
 func pgbenchVersion(ctx context.Context, p Program) (string, error) {

@@ -27,8 +27,8 @@ const (
 	dayRounds = 9
 	dayEach   = 2 * time.Second
 	dayLimit  = 10 * time.Millisecond
-	// Hits are so many of the views in memory, few enough for none of them to be forgotten
-	// while new pictures come.
+	// Hits are so many of the views in memory, few enough for hardly any of them to be
+	// forgotten while new pictures come.
 	dayViews = 20_000
 	// Of all requests so many may be drawn that were to be hits.
 	dayForgotten = 0.01
@@ -88,11 +88,11 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 		rates = []float64{rates[0] / 10}
 	}
 	for _, c := range all { // to warm up
-		if _, err := s.rate(ctx, site, c.server, rates[0]); err != nil {
+		if _, err := s.rate(ctx, site, c.server, rates[0], 0); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
-	for _, rate := range rates {
+	for i, rate := range rates {
 		for round := range dayRounds {
 			fmt.Fprintf(s.Out, "\r==> mixed day … %.0f requests a second, %d of %d rounds", rate, round+1, dayRounds)
 			for turn := range all {
@@ -100,7 +100,7 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 				if c.out {
 					continue
 				}
-				point, err := s.rate(ctx, site, c.server, rate)
+				point, err := s.rate(ctx, site, c.server, rate, 1+i*dayRounds+round)
 				if err != nil {
 					return nil, fmt.Errorf("%s at %.0f/s: %w", c.Name, rate, err)
 				}
@@ -138,6 +138,8 @@ func (c *contender) conclude() {
 		point.P50 = append(point.P50, p.P50...)
 		point.P99 = append(point.P99, p.P99...)
 		point.P999 = append(point.P999, p.P999...)
+		point.Busy = append(point.Busy, p.Busy...)
+		point.Late = append(point.Late, p.Late...)
 		point.Refused += p.Refused
 	}
 	p99 := point.Summarize(point.P99).Median
@@ -147,14 +149,14 @@ func (c *contender) conclude() {
 	}
 }
 
-// rate measures one round of a rate.
-func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64) (report.Point, error) {
+// rate measures one round of a rate. What is asked for depends on the round.
+func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64, round int) (report.Point, error) {
 	before, err := drawnBy(ctx, s.town.Operators)
 	if err != nil {
 		return report.Point{}, err
 	}
 	asked := s.coldSeen
-	all, err := s.mixedDay(ctx, t, server, rate, s.each(dayEach))
+	all, err := s.mixedDay(ctx, t, server, rate, round, s.each(dayEach))
 	if err != nil {
 		return report.Point{}, err
 	}
@@ -171,6 +173,7 @@ func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate f
 		latencies := all.All()
 		of := func(percent float64) []float64 { return []float64{float64(latencies.ValueAtPercentile(percent)) / 1e6} }
 		point.P50, point.P99, point.P999 = of(50), of(99), of(99.9)
+		point.Busy, point.Late = []float64{busyOf(all).value}, []float64{float64(all.Late) / 1e6}
 	} else {
 		point.Refused = 1
 	}
@@ -178,8 +181,8 @@ func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate f
 }
 
 // mixedDay sends a mixed day at a rate: images to a server, the rest to core.
-func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, rate float64, duration time.Duration) (*load.Answers, error) {
-	images, api := s.mixed(server), t.userReads()
+func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
+	images, api := s.mixed(server, round), t.userReads(round)
 	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
 	var got [2][]load.Answers
 	var both errgroup.Group
@@ -197,8 +200,8 @@ func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, ra
 			return err
 		})
 	}
-	// Of known answers all bytes were compared before. New pictures are in the same place, so
-	// nothing tells their sizes.
+	// Of known answers all bytes were compared before, and now their lengths. New pictures are
+	// in the same place, so nothing tells their sizes.
 	if err := decoded(images, func(request int) string {
 		if images.Lengths[request] >= 0 {
 			return ""
@@ -213,8 +216,9 @@ func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, ra
 }
 
 // mixed returns a day's requests for images: known answers, those that the client has,
-// and pictures that nobody has asked for.
-func (s *stage) mixed(server *rivals.Server) *load.Stream {
+// and pictures that nobody has asked for. The known ones are the same for all servers in a
+// round, and others in another.
+func (s *stage) mixed(server *rivals.Server, round int) *load.Stream {
 	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
 	tags, n := s.tags[server], min(dayViews, len(s.record.Full))
 	for _, conditional := range []bool{false, true} {
@@ -228,7 +232,7 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 			stream.Lengths = append(stream.Lengths, len(s.record.Body(answer)))
 		}
 	}
-	skins, random, next := s.strangers(), rand.New(rand.NewPCG(3, 3)), orders(n, true)(0)
+	skins, random, views := s.strangers(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)
 	cold := len(stream.Requests)
 	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
 	stream.Order = func() int {
@@ -237,9 +241,9 @@ func (s *stage) mixed(server *rivals.Server) *load.Stream {
 			stream.Requests[cold] = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", s.newPicture(skins)) // which is sent before the next one is drawn
 			return cold
 		case draw < dayCold+dayUnmodified:
-			return n + next()
+			return n + views.draw(random)
 		default:
-			return next()
+			return views.draw(random)
 		}
 	}
 	return stream

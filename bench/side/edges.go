@@ -66,7 +66,7 @@ func (s *stage) edges(ctx context.Context) (*report.Sweep, []report.Cost, error)
 	fronts := make([]*front, edgesMost)
 	measured, err := s.run(ctx, scenario{
 		name: "edges", unit: "1/s", warmUp: edgesWarmUp, rounds: edgesRounds,
-		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each has a cache for a third of %s views, which are asked for in Zipf order", humanize.Comma(int64(n))),
+		measures: fmt.Sprintf("Edges behind haproxy with consistent hashing, all on one processor; each may keep a third of %s views, asked for in Zipf order", humanize.Comma(int64(n))),
 		open: func(s *stage, ctx context.Context) (subjects []subject, err error) {
 			for i := range fronts {
 				if fronts[i], err = s.balanced(ctx, c, i+1, cache); err != nil {

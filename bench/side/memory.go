@@ -1,6 +1,7 @@
 package side
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ const (
 	popularity = 0.9
 	// answersRounds is how many rounds there are, each of answersEach for every server.
 	answersWarmUp = 5
+	// viewsWarmUp is for many pictures: until then, Varnish becomes faster with each round.
+	viewsWarmUp   = 60
 	answersRounds = 20
 	answersEach   = 400 * time.Millisecond
 )
@@ -26,19 +29,19 @@ const (
 // fromMemory returns the scenarios in which the answers are known: of the edge and of
 // servers that hold the same ones.
 func fromMemory() []scenario {
-	of := func(name, measures string, asked asked) scenario {
+	of := func(name, measures string, warmUp int, asked asked) scenario {
 		return scenario{
-			name: name, measures: measures, unit: "answers/s", moreIsBetter: true, warmUp: answersWarmUp, rounds: answersRounds,
+			name: name, measures: measures, unit: "answers/s", moreIsBetter: true, warmUp: warmUp, rounds: answersRounds,
 			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.answer(ctx, asked) },
 		}
 	}
 	return []scenario{
-		of("hot", "One picture that is in memory, asked for over 32 connections.", asked{
+		of("hot", "One picture that is in memory, asked for over 32 connections.", answersWarmUp, asked{
 			pick: isHead,
 		}),
-		of("warm", "100,000 different pictures in Zipf order, all in memory. Caches in front may keep each for a day or longer.", asked{pick: isView, zipf: true}),
-		of("revalidation", "The same pictures for clients that have them: 304.", asked{pick: isView, zipf: true, conditional: true}),
-		of("raw textures", "Texture files as they are stored, all in memory.", asked{
+		of("warm", "100,000 different pictures in Zipf order, all in memory. Caches in front may keep each for a day or longer.", viewsWarmUp, asked{pick: isView, zipf: true}),
+		of("revalidation", "The same pictures for clients that have them: 304.", answersWarmUp, asked{pick: isView, zipf: true, conditional: true}),
+		of("raw textures", "Texture files as they are stored, all in memory.", answersWarmUp, asked{
 			pick: isFile,
 		}),
 	}
@@ -122,6 +125,7 @@ func (s *stage) answers(server *rivals.Server, what asked) func(context.Context,
 	}
 	stream := &load.Stream{Connections: connections, Statuses: []int{all[0].Status}}
 	tags := s.tags[server]
+	var bodies [][]byte
 	for i := range all {
 		a := &all[i]
 		if !what.pick(a.Target) {
@@ -133,11 +137,23 @@ func (s *stage) answers(server *rivals.Server, what asked) func(context.Context,
 		}
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", server.Target(a), condition))
 		stream.Lengths = append(stream.Lengths, len(s.record.Body(a)))
+		bodies = append(bodies, s.record.Body(a))
 	}
+	stream.Share, stream.Look = sampled, same(bodies)
 	each, order := s.each(answersEach), orders(len(stream.Requests), what.zipf)
 	return func(ctx context.Context, round int) (outcome, error) {
 		stream.Order = order(round)
 		return s.closed(ctx, server, address, each, stream)
+	}
+}
+
+// same returns a look at answers, whose bodies must be those of their requests.
+func same(bodies [][]byte) func(request, status int, body []byte) error {
+	return func(request, _ int, body []byte) error {
+		if !bytes.Equal(body, bodies[request]) {
+			return fmt.Errorf("answer %d is another one", request)
+		}
+		return nil
 	}
 }
 
@@ -160,6 +176,9 @@ func newPopular(n int) popular {
 	return popular{load.NewZipf(n, popularity), rand.New(rand.NewPCG(1, uint64(n))).Perm(n)}
 }
 
+// draw returns one thing.
+func (p popular) draw(random *rand.Rand) int { return p.places[p.ranks.Draw(random)] }
+
 // order returns how things are drawn in a round.
 func (p popular) order(round int) func() int {
 	random := rand.New(rand.NewPCG(2, uint64(round)))
@@ -167,7 +186,7 @@ func (p popular) order(round int) func() int {
 	const ahead = 1 << 17
 	list := make([]int32, ahead)
 	for i := range list {
-		list[i] = int32(p.places[p.ranks.Draw(random)])
+		list[i] = int32(p.draw(random))
 	}
 	next := 0
 	return func() int {
@@ -196,6 +215,7 @@ func (s *stage) closed(ctx context.Context, server *rivals.Server, address strin
 	return outcome{total / answers.Elapsed.Seconds(), []figureOf{
 		{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
 		{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
+		{"with headers", "bytes/answer", float64(answers.Bytes) / total},
 		{"processor time", "µs/answer", float64(after-before) / 1e3 / total},
 		busyOf(answers),
 	}}, nil
@@ -207,7 +227,8 @@ func busyOf(answers *load.Answers) figureOf {
 	return figureOf{"the load busy", "%", 100 * answers.Busy.Seconds() / answers.Elapsed.Seconds()}
 }
 
-// sampled is the share of pictures that are decoded.
+// sampled is the share of answers that are looked at more closely than by their status
+// and length: those that are known are compared, new pictures decoded.
 const sampled = 0.01
 
 // decoded sends a stream by a function, and then decodes some of its pictures. The path

@@ -16,6 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -27,7 +28,7 @@ const (
 	password   = "a password of many"
 	siteWarmUp = 3
 	siteRounds = 11
-	siteEach   = 1500 * time.Millisecond
+	siteEach   = 2 * time.Second // in whole ones, as pgbench takes them
 	newsRounds = 11
 	newsEach   = 20 // changes in a round
 )
@@ -87,6 +88,8 @@ func (s *stage) found() (*site, error) {
 		t.core.Set("CORE_LIMIT_"+limit, "0")
 		s.tell("CORE_LIMIT_"+limit, 0)
 	}
+	s.tell("core's processor", s.place.CPUs[0])
+	s.tell("PostgreSQL's and pgbench's processors", "all")
 	s.tellDatabase(tb)
 	t.people = t.core.SignIn(tb, people)
 	unpin, err := load.Pin(s.place.CPUs[0]) // who is started now runs there
@@ -199,17 +202,39 @@ func (s *stage) each(full time.Duration) time.Duration {
 	return full
 }
 
-// pgbench returns the measuring of a pgbench, whose rounds are whole seconds.
-func (s *stage) pgbench(p *system.Pgbench) func(context.Context, int) (outcome, error) {
-	s.took["pgbench"] = true
-	return func(context.Context, int) (outcome, error) {
-		return outcome{figure: p.Rate(s.TB, max(time.Second, s.each(siteEach).Round(time.Second)))}, nil
+// pgbench returns a pgbench as a subject, whose rounds are whole seconds.
+func (s *stage) pgbench(ctx context.Context, start func() *system.Pgbench) (subject, error) {
+	const name = "pgbench"
+	_, err := rivals.PgbenchVersion(ctx)
+	if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
+		s.absent[name] = missing
+		return subject{name: name, missing: missing.Error()}, nil
 	}
+	if err != nil {
+		return subject{}, err
+	}
+	s.took[name] = true
+	p := start()
+	return subject{name: name, measure: func(context.Context, int) (outcome, error) {
+		return outcome{figure: p.Rate(s.TB, max(time.Second, s.each(siteEach)))}, nil
+	}}, nil
 }
 
-// userReads asks for everybody who is signed in, at random.
-func (t *site) userReads() *load.Stream {
-	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), 0)}
+// userReads asks for everybody who is signed in, at random, otherwise in every round.
+func (t *site) userReads(round int) *load.Stream {
+	stream := &load.Stream{
+		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), uint64(round)),
+		Share: sampled, Look: func(request, _ int, body []byte) error {
+			var answer struct{ Data struct{ UID core.UserID } }
+			if err := json.Unmarshal(body, &answer); err != nil {
+				return err
+			}
+			if want := t.people[request].User; answer.Data.UID != want {
+				return fmt.Errorf("user %d was answered with %d", want, answer.Data.UID)
+			}
+			return nil
+		},
+	}
 	for _, p := range t.people {
 		stream.Requests = append(stream.Requests, bearing(p, "GET", "/api/user", "", nil))
 	}
@@ -221,15 +246,15 @@ func (s *stage) reads(ctx context.Context) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	veneer := s.ask(t, t.userReads())
+	veneer := s.ask(t, t.userReads(0))
 	if _, err := veneer(ctx, 0); err != nil { // the database is to have seen the query
 		return nil, err
 	}
-	rival := system.NewSessionPgbench(s.TB, t.core, t.people, connections)
-	return []subject{{name: "Veneer", measure: veneer}, {name: "pgbench", measure: s.pgbench(rival)}}, nil
+	rival, err := s.pgbench(ctx, func() *system.Pgbench { return system.NewSessionPgbench(s.TB, t.core, t.people, connections) })
+	return []subject{{name: "Veneer", measure: veneer}, rival}, err
 }
 
-func (s *stage) writes(context.Context) ([]subject, error) {
+func (s *stage) writes(ctx context.Context) ([]subject, error) {
 	t, err := s.found()
 	if err != nil {
 		return nil, err
@@ -240,9 +265,13 @@ func (s *stage) writes(context.Context) ([]subject, error) {
 			stream.Requests = append(stream.Requests, bearing(t.people[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
 		}
 	}
-	rival := system.NewPgbench(s.TB, t.core.Setting("CORE_DATABASE_URL"), fmt.Sprintf(
-		"\\set n random(%d, %d)\nUPDATE players SET tid_skin = %d, last_modified = now() WHERE pid = :n;\n", t.pids[0], t.pids[len(t.pids)-1], t.tids[3]), connections)
-	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, {name: "pgbench", measure: s.pgbench(rival)}}, nil
+	// What is put on is always a change there, too, or no index would have to follow.
+	script := fmt.Sprintf("\\set n random(%d, %d)\nUPDATE players SET tid_skin = CASE tid_skin WHEN %d THEN %d ELSE %[3]d END, last_modified = now() WHERE pid = :n;\n",
+		t.pids[0], t.pids[len(t.pids)-1], t.tids[2], t.tids[3])
+	rival, err := s.pgbench(ctx, func() *system.Pgbench {
+		return system.NewPgbench(s.TB, t.core.Setting("CORE_DATABASE_URL"), script, connections)
+	})
+	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
 }
 
 // logInConnections is how many log in at a time; each takes a processor for 20 ms.

@@ -70,7 +70,7 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	ended := make(chan struct{})
 	work.Go(func() error {
 		defer close(ended)
-		got, err := s.mixedDay(ctx, t, s.town.Edge, rate, duration)
+		got, err := s.mixedDay(ctx, t, s.town.Edge, rate, 0, duration)
 		if err != nil {
 			return err
 		}
