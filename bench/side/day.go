@@ -160,6 +160,9 @@ func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate f
 	if err != nil {
 		return report.Point{}, err
 	}
+	if all.Wrong[load.WrongLength]+all.Wrong[load.WrongBody] > 0 { // which no load excuses
+		return report.Point{}, all.Check()
+	}
 	after, err := drawnBy(ctx, s.town.Operators)
 	if err != nil {
 		return report.Point{}, err
@@ -182,7 +185,7 @@ func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate f
 
 // mixedDay sends a mixed day at a rate: images to a server, the rest to core.
 func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
-	images, api := s.mixed(server, round), t.userReads(round)
+	images, api := s.mixed(server, round), s.userReads(t, round)
 	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
 	var got [2][]load.Answers
 	var both errgroup.Group

@@ -139,7 +139,7 @@ func (s *stage) answers(server *rivals.Server, what asked) func(context.Context,
 		stream.Lengths = append(stream.Lengths, len(s.record.Body(a)))
 		bodies = append(bodies, s.record.Body(a))
 	}
-	stream.Share, stream.Look = sampled, same(bodies)
+	stream.Share, stream.Look = s.share(), same(bodies)
 	each, order := s.each(answersEach), orders(len(stream.Requests), what.zipf)
 	return func(ctx context.Context, round int) (outcome, error) {
 		stream.Order = order(round)
@@ -230,6 +230,15 @@ func busyOf(answers *load.Answers) figureOf {
 // sampled is the share of answers that are looked at more closely than by their status
 // and length: those that are known are compared, new pictures decoded.
 const sampled = 0.01
+
+// share returns the share of known answers that are looked at: all of them, if there is
+// nothing to be measured.
+func (s *stage) share() float64 {
+	if s.Quick {
+		return 1
+	}
+	return sampled
+}
 
 // decoded sends a stream by a function, and then decodes some of its pictures. The path
 // of a request has size= if its picture is to be so high, and is empty if it asks for no

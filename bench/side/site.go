@@ -221,16 +221,16 @@ func (s *stage) pgbench(ctx context.Context, start func() *system.Pgbench) (subj
 }
 
 // userReads asks for everybody who is signed in, at random, otherwise in every round.
-func (t *site) userReads(round int) *load.Stream {
+func (s *stage) userReads(t *site, round int) *load.Stream {
 	stream := &load.Stream{
 		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), uint64(round)),
-		Share: sampled, Look: func(request, _ int, body []byte) error {
-			var answer struct{ Data struct{ UID core.UserID } }
+		Share: s.share(), Look: func(request, _ int, body []byte) error {
+			var answer struct{ UID core.UserID }
 			if err := json.Unmarshal(body, &answer); err != nil {
 				return err
 			}
-			if want := t.people[request].User; answer.Data.UID != want {
-				return fmt.Errorf("user %d was answered with %d", want, answer.Data.UID)
+			if want := t.people[request].User; answer.UID != want {
+				return fmt.Errorf("user %d was answered with %d", want, answer.UID)
 			}
 			return nil
 		},
@@ -246,7 +246,7 @@ func (s *stage) reads(ctx context.Context) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	veneer := s.ask(t, t.userReads(0))
+	veneer := s.ask(t, s.userReads(t, 0))
 	if _, err := veneer(ctx, 0); err != nil { // the database is to have seen the query
 		return nil, err
 	}
