@@ -105,6 +105,9 @@ func (c *Core) stream(ctx context.Context, follower Follower) (live bool, err er
 		return false, err
 	}
 	defer func() { _ = response.Body.Close() }()
+	// Core is there again, if it was away. Its first line may have all mappings forgotten,
+	// and so must not find look-ups refused.
+	c.breaker.Close()
 
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxLine)

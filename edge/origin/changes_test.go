@@ -117,3 +117,56 @@ func TestStreamsAreRenewed(t *testing.T) {
 		}
 	})
 }
+
+// asker is a follower that asks at each event whether a look-up would be refused.
+type asker struct {
+	reader
+
+	core    *origin.Core
+	refused chan error
+}
+
+func (a *asker) Apply(event mapping.Event, asOf time.Time) error {
+	a.refused <- a.core.Refusal(mapping.UID(1))
+	return a.reader.Apply(event, asOf)
+}
+
+// A stream shows that core is back, so that nobody is refused from its first line on, of
+// which all mappings may be forgotten.
+func TestStreamEndsRefusals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET "+mapping.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
+			_ = json.NewEncoder(w).Encode(mapping.Event{Position: mapping.Position{Epoch: "e", Revision: 1}, Start: true})
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		})
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+		listener := newPipes()
+		server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+		go func() { _ = server.Serve(listener) }()
+		defer func() { _ = server.Close() }()
+
+		follower := &asker{core: connect(t, origin.Config{URL: "http://core"}, nil), refused: make(chan error, 1)}
+		follower.core.DialBy(listener.dial)
+		for tries := 0; follower.core.Refusal(mapping.UID(1)) == nil; tries++ {
+			if tries == 10 {
+				t.Fatal("look-ups are not refused, though core is away")
+			}
+			done := make(chan error)
+			follower.core.Probe(func(err error) { done <- err })
+			if err := <-done; err == nil {
+				t.Fatal("core is not away")
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var following sync.WaitGroup
+		following.Go(func() { follower.core.Follow(ctx, follower) })
+		if err := <-follower.refused; err != nil {
+			t.Errorf("at the stream's first line a look-up is refused: %v", err)
+		}
+		stop()
+		following.Wait()
+	})
+}

@@ -91,6 +91,10 @@ func (b *Breaker) Refusal() error {
 	return nil
 }
 
+// Close lets everybody through again: somebody has seen in another way that the
+// dependency is there.
+func (b *Breaker) Close() { b.succeed() }
+
 func (b *Breaker) refuse() error {
 	b.refused.Inc()
 	return fault.Down(b.dependency, errOpen)

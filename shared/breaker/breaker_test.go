@@ -176,6 +176,18 @@ func TestCallsFromBeforeDoNotMakePausesLonger(t *testing.T) {
 	})
 }
 
+func TestClose(t *testing.T) {
+	t.Parallel()
+	play(t, func(c *calls) {
+		c.open()
+		c.Close()
+		for range 4 { // the failures of before do not count
+			c.call(errAway, true)
+		}
+		c.call(nil, true)
+	})
+}
+
 // TestRefusingIsCheap keeps a breaker from doing more than it must while it is
 // open: what it costs then is paid for every request.
 func TestRefusingIsCheap(t *testing.T) {
