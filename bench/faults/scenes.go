@@ -140,6 +140,10 @@ func (s *stage) patroniFrozen() {
 // formerProcess is longer than machines/haproxy.cfg leaves to the process before.
 const formerProcess = 47 * time.Second
 
+// formerUse is how long a core may work by a connection that it had made before: it uses
+// each for 30 s, and works on a request for 10 s at most.
+const formerUse = 40 * time.Second
+
 // reloadedFrozen has cores keep connections to a former primary of which nobody hangs up,
 // and looks for how long a session works that has ended.
 func (s *stage) reloadedFrozen() {
@@ -165,7 +169,11 @@ func (s *stage) reloadedFrozen() {
 			if status, _, err = call(s.ledger.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
 				s.Fatal(err)
 			}
-			if s.pass(20 * time.Millisecond); time.Since(ended) > time.Minute {
+			if s.pass(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > formerUse {
+				s.miss("a core asks the former primary after %.1f s", time.Since(reloaded).Seconds())
+				break
+			}
+			if time.Since(ended) > time.Minute {
 				s.Fatalf("a session that has ended is answered %d", status)
 			}
 		}

@@ -169,7 +169,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.",
 				curve.Name, number(p.Rate), milliseconds(p.Summarize(p.P50)), milliseconds(p.Summarize(p.P99)), milliseconds(p.Summarize(p.P999)))
 			if len(p.Busy) > 0 { // which earlier runs do not tell
-				fmt.Fprintf(b, " The load was busy for %s %% of the time then, and late by %s ms at most.",
+				fmt.Fprintf(b, " The load was busy for %s %% of the time then, and late by %s ms at most in the median round.",
 					number(Summarize(p.Busy).Median), number(Summarize(p.Late).Median))
 			}
 			fmt.Fprintln(b)

@@ -167,6 +167,9 @@ func TestFlat(t *testing.T) {
 	f("level", "", func(int) int64 { return 400 * mib })
 	f("filled at first", "", func(look int) int64 { return int64(min(100+40*look, 400)) * mib })
 	f("one look that is high", "", func(look int) int64 { return int64(400+500*(look/39)) * mib })
+	f("hardly growing", "", func(look int) int64 { return int64(400+8*(look/30)) * mib })
+	f("one more", "", func(look int) int64 { return int64(4+look/30) * mib })
+	f("growing a little", "resident memory, MiB of the edge: 400 in the second quarter, and 420 in the last", func(look int) int64 { return int64(400+20*(look/30)) * mib })
 	f("growing", "resident memory, MiB of the edge: 248 in the second quarter, and 448 in the last", func(look int) int64 { return int64(103+10*look) * mib })
 
 	run := soak(func(int) int64 { return 1 })

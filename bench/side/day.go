@@ -219,8 +219,8 @@ func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, ra
 }
 
 // mixed returns a day's requests for images: known answers, those that the client has,
-// and pictures that nobody has asked for. The known ones are the same for all servers in a
-// round, and others in another.
+// and pictures that nobody has asked for. Which of the known ones is the same for all
+// servers in a round, and drawn anew for the next.
 func (s *stage) mixed(server *rivals.Server, round int) *load.Stream {
 	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
 	tags, n := s.tags[server], min(dayViews, len(s.record.Full))

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,6 +25,15 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 		return err
 	}
 	return m.MigrateTo(ctx, version)
+}
+
+// Lifetimes returns how long connections of each pool are used, at least and at most.
+func (db *DB) Lifetimes() (all [][2]time.Duration) {
+	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes} {
+		config := pool.Config()
+		all = append(all, [2]time.Duration{config.MaxConnLifetime, config.MaxConnLifetime + config.MaxConnLifetimeJitter})
+	}
+	return all
 }
 
 // UseAll uses all connections that there may be at once, and returns how many

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
@@ -113,6 +114,23 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	for range 2 * writes {
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Connections are made anew so often that none leads for long where the primary was, or as
+// the URL says.
+func TestLifetimes(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string][2]time.Duration{
+		"postgres://u@127.0.0.1/d":                           {25 * time.Second, 30 * time.Second},
+		"postgres://u@127.0.0.1/d?pool_max_conn_lifetime=1h": {time.Hour, time.Hour},
+		"host=127.0.0.1 user=u pool_max_conn_lifetime=45s":   {45 * time.Second, 45 * time.Second},
+	} {
+		db := must(postgres.Open(t.Context(), postgres.Config{URL: url, Connections: 4}))(t)
+		t.Cleanup(db.Close)
+		if got := db.Lifetimes(); !cmp.Equal(got, [][2]time.Duration{want, want, want, want}) {
+			t.Errorf("with %s connections are used for %v; want %v", url, got, want)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -69,12 +70,11 @@ const (
 	// briefPatience is that of pools of which answers are wanted at once: some dead
 	// connections may have to be tried and closed before a new one is made.
 	briefPatience = 300 * time.Millisecond
-	// lifetime is how long connections are used, in the place of poolLifetime, which is what
-	// pgxpool has if the URL does not say pool_max_conn_lifetime. What leads to the primary
-	// may not take back those that it has made to a former one, as a haproxy does not that
-	// was reloaded. Making one costs about as much as a hundred look-ups.
-	lifetime     = 30 * time.Second
-	poolLifetime = time.Hour
+	// lifetime is how long connections are used at most, if the URL does not say; those that
+	// were made together do not end together. What leads to the primary may not take back
+	// those that it has made to a former one, as a haproxy does not that was reloaded.
+	lifetime       = 30 * time.Second
+	lifetimeJitter = 5 * time.Second
 	// lookupTimeout bounds a look-up: an edge waits for two seconds.
 	lookupTimeout = 1500 * time.Millisecond
 	// lossPatience is how long a read is asked again whose connection is lost, with a
@@ -95,8 +95,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
 	}
 	pooled.ConnConfig.ConnectTimeout = connectTimeout
-	if pooled.MaxConnLifetime == poolLifetime {
-		pooled.MaxConnLifetime = lifetime
+	if !strings.Contains(config.URL, "pool_max_conn_lifetime=") {
+		pooled.MaxConnLifetime, pooled.MaxConnLifetimeJitter = lifetime-lifetimeJitter, lifetimeJitter
 	}
 	if config.Tracer != nil {
 		pooled.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(config.Tracer), otelpgx.WithDisableConnectionDetailsInAttributes())
