@@ -54,6 +54,8 @@ func TestVerdict(t *testing.T) {
 	refused.Reads.wrong("503", 0)
 	refused.Writes.wrong("503", 0)
 	known, given := expectation{known: true}, expectation{refused: true, silence: 5 * time.Second}
+	lost := traffic{newTally(), newTally(), newTally(), newTally()}
+	lost.Writes.wrong("503", 0)
 	otherwise := traffic{newTally(), newTally(), newTally(), newTally()}
 	otherwise.Writes.wrong("503", 0)
 	otherwise.Writes.wrong("500", 0)
@@ -75,6 +77,9 @@ func TestVerdict(t *testing.T) {
 	f("b: tokens are refused", Row{Fault: "b", traffic: quiet, Own: []string{"tokens are refused"}, expected: known})
 	f("b: no reads for 6.0 s besides the detection", Row{Fault: "b", traffic: silent, expected: known})
 	f("b: 1 reads fail", Row{Fault: "b", traffic: refused, expected: expectation{known: true, planned: true}})
+	f("", Row{Fault: "b", traffic: lost, expected: expectation{planned: true, interrupted: true}})
+	f("b: new pictures fail", Row{Fault: "b", traffic: broken, expected: expectation{planned: true, interrupted: true}})
+	f("b: 1 writes fail", Row{Fault: "b", traffic: lost, expected: expectation{planned: true}})
 	f("b: all writes were taken; writes were taken within 0.0 s", Row{Fault: "b", traffic: quiet, expected: given})
 	f("b: writes are refused other than with 503", Row{Fault: "b", traffic: otherwise, expected: given})
 	f("b: writes were taken within 0.0 s", Row{Fault: "b", traffic: refused, expected: given})

@@ -45,7 +45,7 @@ func (s *stage) encoders(context.Context) ([]subject, error) {
 	}
 	s.closers = append(s.closers, vips.Close)
 	s.took["libwebp"], s.took["libvips"] = true, true
-	s.tell("libvips's settings", "as EDGE_ENCODER=libvips has them: lossless, effort 0")
+	s.tell("libvips's settings", "those of EDGE_ENCODER=libvips, in edge/render/vips.go")
 	s.tell("libwebp's method and quality", fmt.Sprint(libwebpMethod, " and ", libwebpQuality))
 	var pictures []render.Picture
 	for _, texture := range paint.Skins() {
