@@ -329,6 +329,32 @@ func TestHaproxyBoundsLoad(t *testing.T) {
 	}
 }
 
+// When only one edge is ready, what it did not answer is asked of it once more: nobody
+// gets an error because there is no other one.
+func TestVarnishAsksTheOnlyEdgeAgain(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	edge := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" && asked.Add(1) == 1 {
+			panic(http.ErrAbortHandler) // hangs up
+		}
+	}))
+	t.Cleanup(edge.Close)
+	gauge, address := startGauge(t), edge.Listener.Addr().String()
+	url := varnishBalancer.start(t, []server{
+		{"core", "8080", "9080", address, address},
+		{"edge-1", "8081", "9081", address, address},
+		{"edge-2", "8081", "9081", gauge.address, gauge.address},
+	})
+	gauge.set(t, http.StatusServiceUnavailable)
+	if status := send(t, http.MethodGet, url+"/avatar/player/anybody", nil); status != http.StatusOK {
+		t.Errorf("a picture: %d", status)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the edge that is ready was asked %d times; want 2", n)
+	}
+}
+
 // forget has a cache in front of edges keep a picture after its player has undressed,
 // until it is told to forget it.
 func forget(t *testing.T, url string, core *origintest.Core, dressed mapping.Mapping, edges ...*system.Process) {

@@ -79,8 +79,14 @@ sub vcl_backend_fetch {
     # Of one player, or texture, all pictures come from the same edge, so that each is
     # made once, and room is taken once. What a path is about is its last part without
     # a suffix: a name, which may be written in any case, a number or a hash.
-    set bereq.backend = edges.backend(by=KEY, alt=bereq.retries, healthy=ALL,
-      key=edges.key(std.tolower(regsub(bereq.url, "^[^?]*/([^/?.]*).*$", "\1"))));
+    set bereq.http.X-Shard = std.tolower(regsub(bereq.url, "^[^?]*/([^/?.]*).*$", "\1"));
+    set bereq.backend = edges.backend(by=KEY, alt=bereq.retries, healthy=ALL, key=edges.key(bereq.http.X-Shard));
+    # There is no other one when only one is ready, which the one that has just failed
+    # may not be any more.
+    if (!bereq.backend) {
+      set bereq.backend = edges.backend(by=KEY, healthy=ALL, key=edges.key(bereq.http.X-Shard));
+    }
+    unset bereq.http.X-Shard;
     if (bereq.backend == edge_1_ready) {
       set bereq.backend = edge_1;
     } elsif (bereq.backend == edge_2_ready) {
