@@ -73,45 +73,56 @@ func TestBucketRequests(t *testing.T) {
 	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
 }
 
-// Every request is sent again when its connection breaks, but once.
-func TestBucketTriesTwice(t *testing.T) {
-	t.Parallel()
-	config := objectstest.Bucket(t).Config
-	upstream, err := url.Parse(config.Endpoint)
+// trouble stands before a bucket: it breaks the connections of some requests.
+type trouble struct {
+	objects.Config
+
+	breaks, requests atomic.Int32 // how many requests are still to break; how many came
+}
+
+func troubled(t *testing.T) *trouble {
+	t.Helper()
+	trouble := &trouble{Config: objectstest.Bucket(t).Config}
+	must(t, objectstest.Open(t, trouble.Config).Prepare(t.Context()))
+	upstream, err := url.Parse(trouble.Endpoint)
 	must(t, err)
-	var breaks, requests atomic.Int32 // how many requests are still to break; how many came
 	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(upstream)
 		r.Out.Host = r.In.Host // which the client has signed
 	}}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests.Add(1)
-		if breaks.Add(-1) >= 0 {
+		trouble.requests.Add(1)
+		if trouble.breaks.Add(-1) >= 0 {
 			panic(http.ErrAbortHandler)
 		}
 		way.ServeHTTP(w, r)
 	}))
 	t.Cleanup(proxy.Close)
-	must(t, objectstest.Open(t, config).Prepare(t.Context()))
-	config.Endpoint = proxy.URL
+	trouble.Endpoint = proxy.URL
+	return trouble
+}
 
+// Every request is sent again when its connection breaks, but once.
+func TestBucketTriesTwice(t *testing.T) {
+	t.Parallel()
+	trouble := troubled(t)
 	file := []byte("at the second attempt")
 	hash := skin.HashOf(file)
 	f := func(attempt string, do func(*objects.Store) error) {
 		t.Helper()
 		for _, broken := range []int32{1, 2} {
-			breaks.Store(broken)
-			requests.Store(0)
-			err := do(objectstest.Open(t, config))
+			trouble.breaks.Store(broken)
+			trouble.requests.Store(0)
+			err := do(objectstest.Open(t, trouble.Config))
 			if (err == nil) != (broken == 1) {
 				t.Errorf("%s with %d broken connections: %v", attempt, broken, err)
 			}
-			if got := requests.Load(); broken == 2 && got != 2 {
+			if got := trouble.requests.Load(); broken == 2 && got != 2 {
 				t.Errorf("%s was tried %d times; want 2", attempt, got)
 			}
 		}
 	}
-	f("put", func(store *objects.Store) error { return store.Put(t.Context(), hash, file) })
+	must(t, objectstest.Open(t, trouble.Config).Put(t.Context(), hash, file))
 	f("get", func(store *objects.Store) error { _, err := store.Get(t.Context(), hash); return err })
 	f("check", func(store *objects.Store) error { return store.Check(t.Context()) })
 	f("list", func(store *objects.Store) error {
@@ -123,6 +134,39 @@ func TestBucketTriesTwice(t *testing.T) {
 		return nil
 	})
 	f("delete", func(store *objects.Store) error { return store.Delete(t.Context(), hash) })
+}
+
+// A file is put again until the trouble has passed, unless it is none that passes.
+func TestBucketPutsAgain(t *testing.T) {
+	t.Parallel()
+	trouble := troubled(t)
+	store := objectstest.Open(t, trouble.Config)
+	file := []byte("at the sixth attempt")
+	trouble.breaks.Store(5)
+	must(t, store.Put(t.Context(), skin.HashOf(file), file))
+	if got := trouble.requests.Load(); got != 6 {
+		t.Errorf("the file was put %d times; want 6", got)
+	}
+	if got, err := store.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("there is %q (%v)", got, err)
+	}
+
+	trouble.requests.Store(0)
+	trouble.SecretKey = "another"
+	unavailable(t, objectstest.Open(t, trouble.Config).Put(t.Context(), skin.HashOf(file), file))
+	if got := trouble.requests.Load(); got != 1 {
+		t.Errorf("what is forbidden was tried %d times; want once", got)
+	}
+
+	// A caller that leaves does not wait for it to pass.
+	ctx, cancel := context.WithCancel(t.Context())
+	away := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+		cancel()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	if err := away.Put(ctx, skin.HashOf(file), file); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v; want %v", err, context.Canceled)
+	}
 }
 
 func TestBucketPages(t *testing.T) {

@@ -49,6 +49,20 @@ const (
 	markerContent = "This is a texture store of Veneer. Without this file, nothing here is believed to be missing.\n"
 )
 
+// Trouble that may pass is waited for with pauses, each twice the one before, and no
+// longer than people wait for an upload: a cluster of MinIO refuses some of what is
+// written while a node of it starts.
+const (
+	shortestPause  = 100 * time.Millisecond
+	longestPause   = time.Second
+	longestPassing = 4 * time.Second
+)
+
+// passing is trouble with a place that may have passed in a moment.
+type passing struct{ error }
+
+func (p passing) Unwrap() error { return p.error }
+
 // errNoMarker is why an absent file is not reported as such.
 var errNoMarker = errors.New("it lacks the marker " + marker + ": the wrong place, not mounted, or never prepared")
 
@@ -149,7 +163,8 @@ func (s *Store) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 
 // Put keeps a file under its hash, for good once it returns nil. It writes the
 // file even if it is there: that mends a corrupt one. After an error the file
-// may be there or not, or appear later; putting it again is always right.
+// may be there or not, or appear later; putting it again is always right, and so it
+// is tried again for some seconds where the trouble may pass.
 func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	switch {
 	case s.readOnly:
@@ -164,7 +179,19 @@ func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	// A disk or a connection may still be reading the bytes when a call that was
 	// abandoned at its deadline has given the caller its buffer back.
 	file = bytes.Clone(file)
-	return s.try(ctx, "put texture "+hash.String(), func() error { return s.place.write(ctx, nameOf(hash), file) })
+	write := func() error { return s.place.write(ctx, nameOf(hash), file) }
+	began := time.Now()
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		err := s.try(ctx, "put texture "+hash.String(), write)
+		if _, may := errors.AsType[passing](err); !may || time.Since(began)+pause > longestPassing {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // Delete removes the file with a hash, if there is one. After an error the file
