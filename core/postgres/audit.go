@@ -15,8 +15,7 @@ var _ core.AuditStore = (*DB)(nil)
 // act does what an administrator does as one transaction, and rings after it. The
 // work authorises it, and notes it.
 func (db *DB) act(ctx context.Context, attempt string, work func(pgx.Tx) error) error {
-	err := retry(func() error { return pgx.BeginFunc(ctx, db.writes, work) })
-	if err != nil {
+	if err := db.writes.transact(ctx, work); err != nil {
 		return failure(attempt, err)
 	}
 	db.ring()

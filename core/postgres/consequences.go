@@ -96,11 +96,9 @@ func lockTextureIn(ctx context.Context, tx pgx.Tx, tid core.TextureID) (core.Tex
 
 // DeleteTexture deletes a texture with all that follows.
 func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
-	err := retry(func() error {
-		return pgx.BeginFunc(ctx, db.writes, func(tx pgx.Tx) error {
-			_, err := deleteTexture(ctx, tx, tid)
-			return err
-		})
+	err := db.writes.transact(ctx, func(tx pgx.Tx) error {
+		_, err := deleteTexture(ctx, tx, tid)
+		return err
 	})
 	if err != nil {
 		return failure("delete a texture", err)
@@ -168,11 +166,9 @@ func changeTexture(
 
 // ChangeTexture changes a texture with all that follows.
 func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core.TextureChange, scores core.Scores) (changed core.Texture, err error) {
-	err = retry(func() error {
-		return pgx.BeginFunc(ctx, db.writes, func(tx pgx.Tx) (err error) {
-			_, changed, err = changeTexture(ctx, tx, tid, change, scores)
-			return err
-		})
+	err = db.writes.transact(ctx, func(tx pgx.Tx) (err error) {
+		_, changed, err = changeTexture(ctx, tx, tid, change, scores)
+		return err
 	})
 	if collides(err) {
 		return core.Texture{}, db.collision(ctx, tid, change)

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -17,7 +18,9 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // blackHole passes connections on to a server. Those that are open when the line is
@@ -188,20 +191,8 @@ func TestReadsOutliveTheirConnections(t *testing.T) {
 	t.Parallel()
 	db, address := named(t)
 	user := addUser(t, db, "Ann").ID
-	operator := postgrestest.Conn(t, address)
-	count := func(what string) (n int) {
-		t.Helper()
-		if err := operator.QueryRow(t.Context(), "SELECT "+what+" FROM pg_stat_activity WHERE application_name = current_schema").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	connections := must(db.UseAll(t.Context()))(t)
-	if count("count(pg_terminate_backend(pid))") < connections {
-		t.Fatal("there are other connections than those of the test")
-	}
-	for count("count(*)") > 0 { //nolint:revive // it takes a moment
-	}
+	endSessions(t, address, connections)
 	var asking sync.WaitGroup
 	for range connections {
 		asking.Go(func() {
@@ -218,6 +209,91 @@ func TestReadsOutliveTheirConnections(t *testing.T) {
 		})
 	}
 	asking.Wait()
+}
+
+// endSessions has a server hang up on all connections of a database that named has made.
+func endSessions(t *testing.T, address string, least int) {
+	t.Helper()
+	operator := postgrestest.Conn(t, address)
+	count := func(what string) (n int) {
+		t.Helper()
+		if err := operator.QueryRow(t.Context(), "SELECT "+what+" FROM pg_stat_activity WHERE application_name = current_schema").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := count("count(pg_terminate_backend(pid))"); n < least {
+		t.Fatalf("there are %d connections to hang up on; want %d", n, least)
+	}
+	for count("count(*)") > 0 { //nolint:revive // it takes a moment
+	}
+}
+
+// What is written when a server hangs up on everybody is tried again, whether it had
+// not been sent by then or waited for a lock: it is done, and once.
+func TestWritesOutliveTheirConnections(t *testing.T) {
+	t.Parallel()
+	for _, waiting := range []bool{false, true} {
+		t.Run(fmt.Sprintf("waiting: %t", waiting), func(t *testing.T) {
+			t.Parallel()
+			db, address := named(t)
+			ann := addUser(t, db, "Ann")
+			by := addAdministrator(t, db, "Root", core.Administrator)
+			hat := addTexture(t, db, texture(ann.ID, skin.Steve, "hat", true))
+			writes := map[string]func() error{
+				"one batch": func() error {
+					_, err := db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Terms{})
+					return err
+				},
+				"one statement": func() error {
+					_, err := db.Notify(t.Context(), core.Recipients{Audience: core.Everybody}, "Title", "Content")
+					return err
+				},
+				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, fold.Key(ann.Email)) },
+				"an act": func() error {
+					_, err := db.SetNicknameBy(t.Context(), by, ann.ID, "Anna")
+					return err
+				},
+				"a transaction": func() error { return db.DeleteTexture(t.Context(), hat.ID) },
+				"an upload": func() error {
+					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "coat", true), core.Terms{}, stored)
+					return err
+				},
+			}
+			connections := must(db.UseAll(t.Context()))(t)
+			var other holder
+			if waiting {
+				other = hold(t, address)
+				other.do(t, "LOCK TABLE users, players, textures, messages, mails IN SHARE MODE")
+			} else {
+				endSessions(t, address, connections)
+			}
+			var writing sync.WaitGroup
+			for name, write := range writes {
+				writing.Go(func() {
+					if err := write(); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			if waiting {
+				other.awaitWaiting(t, len(writes))
+				endSessions(t, address, len(writes))
+				if err := other.Rollback(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			writing.Wait()
+			for what, want := range map[string]int{
+				"players": 1, "messages": 1, "mails": 1, "audit_log": 1, "textures WHERE name = 'coat'": 1, "textures WHERE name = 'hat'": 0,
+			} {
+				var got int
+				if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+what).Scan(&got); err != nil || got != want {
+					t.Errorf("there are %d %s (%v); want %d", got, what, err, want)
+				}
+			}
+		})
+	}
 }
 
 // A statement whose asker has given up goes on at the server no longer than here.

@@ -29,7 +29,7 @@ func (db *DB) MigrateTo(ctx context.Context, version int32) error {
 
 // Lifetimes returns how long connections of each pool are used, at least and at most.
 func (db *DB) Lifetimes() (all [][2]time.Duration) {
-	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes} {
+	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes.Pool} {
 		config := pool.Config()
 		all = append(all, [2]time.Duration{config.MaxConnLifetime, config.MaxConnLifetime + config.MaxConnLifetimeJitter})
 	}
@@ -39,7 +39,7 @@ func (db *DB) Lifetimes() (all [][2]time.Duration) {
 // UseAll uses all connections that there may be at once, and returns how many
 // writes have: no pool has more.
 func (db *DB) UseAll(ctx context.Context) (int, error) {
-	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes} {
+	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes.Pool} {
 		for range pool.Config().MaxConns {
 			conn, err := pool.Acquire(ctx)
 			if err != nil {

@@ -181,30 +181,28 @@ func (db *DB) ConfirmRegistration(ctx context.Context, token core.LinkHash, scor
 
 // confirm adds the user of a registration, with their player or without.
 func (db *DB) confirm(ctx context.Context, token core.LinkHash, score int64, now time.Time, player bool) error {
-	err := retry(func() error {
-		return pgx.BeginFunc(ctx, db.writes, func(tx pgx.Tx) error {
-			var found []struct {
-				Email, EmailKey, Nickname, PasswordHash, Player, PlayerKey string
-			}
-			var batch pgx.Batch
-			batch.Queue(lockRegistrations, token[:])
-			statement{selectRegistration, []any{token[:], now}}.queue(&batch).Query(into(&found))
-			if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-				return err
-			}
-			r, err := only(found, nil, core.ErrLink)
-			if err != nil {
-				return err
-			}
-			user := core.NewUser{Email: r.Email, EmailKey: r.EmailKey, Nickname: r.Nickname, PasswordHash: r.PasswordHash, Verified: true, Score: score}
-			if player {
-				user.Player = core.NewPlayer{Name: r.Player, Key: r.PlayerKey}
-			}
-			batch = pgx.Batch{}
-			addition(user).queue(&batch)
-			batch.Queue(deleteRegistrations, r.EmailKey)
-			return tx.SendBatch(ctx, &batch).Close()
-		})
+	err := db.writes.transact(ctx, func(tx pgx.Tx) error {
+		var found []struct {
+			Email, EmailKey, Nickname, PasswordHash, Player, PlayerKey string
+		}
+		var batch pgx.Batch
+		batch.Queue(lockRegistrations, token[:])
+		statement{selectRegistration, []any{token[:], now}}.queue(&batch).Query(into(&found))
+		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+			return err
+		}
+		r, err := only(found, nil, core.ErrLink)
+		if err != nil {
+			return err
+		}
+		user := core.NewUser{Email: r.Email, EmailKey: r.EmailKey, Nickname: r.Nickname, PasswordHash: r.PasswordHash, Verified: true, Score: score}
+		if player {
+			user.Player = core.NewPlayer{Name: r.Player, Key: r.PlayerKey}
+		}
+		batch = pgx.Batch{}
+		addition(user).queue(&batch)
+		batch.Queue(deleteRegistrations, r.EmailKey)
+		return tx.SendBatch(ctx, &batch).Close()
 	})
 	if err != nil {
 		return notAdded(err)

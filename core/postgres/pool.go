@@ -11,7 +11,7 @@ import (
 // for one waits for others to return theirs, or for a new one to be made; who
 // gives up has waited as long as a request may take.
 func (db *DB) Expose(set *metrics.Set) {
-	for name, pool := range map[string]*pgxpool.Pool{"writes": db.writes, "reads": db.reads.Pool, "lookups": db.lookups.Pool, "feed": db.feed} {
+	for name, pool := range map[string]*pgxpool.Pool{"writes": db.writes.Pool, "reads": db.reads.Pool, "lookups": db.lookups.Pool, "feed": db.feed} {
 		for metric, value := range map[string]func(*pgxpool.Stat) float64{
 			`connections{pool=%q,state="idle"}`: func(s *pgxpool.Stat) float64 { return float64(s.IdleConns()) },
 			`connections{pool=%q,state="used"}`: func(s *pgxpool.Stat) float64 { return float64(s.AcquiredConns()) },

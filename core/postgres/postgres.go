@@ -47,8 +47,9 @@ type Config struct {
 // many writes wait for each other's locks, or for a standby that is gone, people can
 // read, and edges get their answers and hear of changes.
 type DB struct {
-	writes, feed   *pgxpool.Pool
+	writes         writers
 	reads, lookups readers
+	feed           *pgxpool.Pool
 
 	sessions *gatherer[core.User]
 
@@ -56,8 +57,12 @@ type DB struct {
 	ring   func()
 }
 
-// readers are connections over which is only read.
-type readers struct{ *pgxpool.Pool }
+// readers are connections over which is only read, and writers all others that requests
+// have.
+type (
+	readers struct{ *pgxpool.Pool }
+	writers struct{ *pgxpool.Pool }
+)
 
 // Times of connections. A server that was cut off without a word looks like a slow
 // one, so that these are also what it costs.
@@ -77,9 +82,10 @@ const (
 	lifetimeJitter = 5 * time.Second
 	// lookupTimeout bounds a look-up: an edge waits for two seconds.
 	lookupTimeout = 1500 * time.Millisecond
-	// lossPatience is how long a read is asked again whose connection is lost, with a
-	// pause before each time. A database that is stopped on purpose, and hands over to
-	// another one, is back within it; and balancers ask another core after three seconds.
+	// lossPatience is how long what has lost its connection is tried again, with a pause
+	// before each time: reads since they began, as balancers ask another core after three
+	// seconds, and writes since they lost it. A database that is stopped on purpose, and
+	// hands over to another one, is back within it.
 	lossPatience = 2500 * time.Millisecond
 	lossPause    = 100 * time.Millisecond
 )
@@ -114,7 +120,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		connections int32
 		patience    time.Duration
 	}{
-		{&db.writes, config.Connections, patience},
+		{&db.writes.Pool, config.Connections, patience},
 		{&db.reads.Pool, max(2, config.Connections/2), patience},
 		{&db.lookups.Pool, max(2, config.Connections/4), briefPatience},
 		{&db.feed, 2, briefPatience}, // a round, and a stream that catches up
@@ -319,9 +325,37 @@ func retry(work func() error) error {
 
 // read calls work that only reads, and again when its connection was lost.
 func read(ctx context.Context, work func() error) error {
-	for until := time.Now().Add(lossPatience); ; {
+	return again(ctx, time.Now().Add(lossPatience), isOutage, work)
+}
+
+// write calls work that is one transaction, and again when its connection was lost and
+// it has certainly changed nothing.
+func write(ctx context.Context, work func() error) error {
+	if err := retry(work); !isUndone(err) {
+		return err
+	}
+	return again(ctx, time.Now().Add(lossPatience), isUndone, work)
+}
+
+// isUndone reports whether what has failed was either never sent, or ended by the server
+// before its commit. A session that is ended (57P01), as all are when a server is
+// stopped, says so in the midst of a statement, and when it is asked for the next one.
+// But it only hangs up once there is a commit on its disk, so that nobody knows of that
+// (SyncRepWaitForLSN in PostgreSQL's syncrep.c).
+func isUndone(err error) bool {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "57P01" {
+		return true
+	}
+	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
+	return unconnected || pgconn.SafeToRetry(err)
+}
+
+// again calls work, and again until a time when it fails in a way that may be tried
+// again.
+func again(ctx context.Context, until time.Time, may func(error) bool, work func() error) error {
+	for {
 		err := retry(work)
-		if err == nil || ctx.Err() != nil || !isOutage(err) || errors.Is(err, puddle.ErrClosedPool) || time.Now().After(until) {
+		if err == nil || ctx.Err() != nil || !may(err) || errors.Is(err, puddle.ErrClosedPool) || time.Now().After(until) {
 			return err
 		}
 		select {
@@ -379,10 +413,26 @@ func collect[T any](ctx context.Context, on asker, statements ...statement) ([]T
 		err = once()
 	case readers:
 		err = read(ctx, once)
+	case writers:
+		err = write(ctx, once)
 	default:
 		err = retry(once)
 	}
 	return rows, err
+}
+
+// Exec runs a statement that is a transaction of its own.
+func (w writers) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	err = write(ctx, func() (err error) {
+		tag, err = w.Pool.Exec(ctx, sql, args...)
+		return err
+	})
+	return tag, err
+}
+
+// transact does work as a transaction.
+func (w writers) transact(ctx context.Context, work func(pgx.Tx) error) error {
+	return write(ctx, func() error { return pgx.BeginFunc(ctx, w.Pool, work) })
 }
 
 // lookUp runs a statement over the connections for look-ups, in the time that one
@@ -404,7 +454,7 @@ const lockUser = `SELECT score FROM users WHERE uid = $1 FOR NO KEY UPDATE`
 // grant runs a statement that gives a locked user something, and returns its rows
 // with the user's score before it; with none if there is no such user.
 func grant[T any](ctx context.Context, db *DB, user core.UserID, give statement) (scores []int64, rows []T, err error) {
-	err = retry(func() error {
+	err = write(ctx, func() error {
 		var batch pgx.Batch
 		batch.Queue(lockUser, user).Query(func(result pgx.Rows) (err error) {
 			scores, err = pgx.CollectRows(result, pgx.RowTo[int64])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/veneer-skins/veneer/core"
@@ -80,7 +81,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		Name: texture.Name, Type: texture.Type, Hash: texture.Hash, Bytes: texture.Bytes, Uploader: texture.Uploader, Public: texture.Public, Likes: 1,
 	}
 
-	err := db.hold(ctx, func(conn *pgxpool.Conn) error {
+	record := func(conn *pgxpool.Conn) error {
 		var known []struct{ TID core.TextureID }
 		var before []struct {
 			UID  core.UserID
@@ -124,8 +125,12 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 			batch.Queue(updateRewardedTextures, texture.Uploader)
 		}
 		duplicate.queue(&batch).Query(into(&won))
-		batch.Queue("COMMIT")
-		if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
+		committed := false
+		batch.Queue("COMMIT").Exec(func(pgconn.CommandTag) error {
+			committed = true
+			return nil
+		})
+		if err := conn.SendBatch(ctx, &batch).Close(); err != nil && !committed {
 			return err
 		}
 		switch {
@@ -140,8 +145,8 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		}
 		added.ID, added.UploadAt = *after[0].TID, *after[0].UploadAt
 		return nil
-	})
-	if err != nil {
+	}
+	if err := write(ctx, func() error { return db.hold(ctx, record) }); err != nil {
 		return core.Texture{}, failure("add a texture", err)
 	}
 	db.ring()
