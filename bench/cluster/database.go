@@ -26,6 +26,7 @@ type Node struct {
 	Name, Address string
 	checks        string // address at which Patroni tells what the node is
 	data          string
+	hold          string // the script that holds what is written
 }
 
 // startEtcd starts the store, of three, in which Patroni keeps who the primary is.
@@ -82,6 +83,7 @@ func (c *Cluster) newNodes(tb testing.TB) {
 	for i := range nodes {
 		n := &Node{program: c.newProgram(tb, fmt.Sprintf("postgres-%d", i+1), "patroni"), Address: system.FreeAddress(tb), checks: system.FreeAddress(tb)}
 		n.Name, n.data = n.name, filepath.Join(n.directory, "data")
+		n.hold = filepath.Join(c.options.Top, "deploy/machines/veneer-hold")
 		n.owner = system.OwnedByPostgres(tb, n.directory)
 		c.Nodes = append(c.Nodes, n)
 	}
@@ -220,8 +222,12 @@ func (n *Node) Resume(tb testing.TB) {
 func (n *Node) HandOver(tb testing.TB, to *Node) {
 	tb.Helper()
 	settings := n.arguments[len(n.arguments)-1]
-	command := exec.CommandContext(tb.Context(), "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
-	command.Env = append(append(os.Environ(), "LC_ALL=C.UTF-8"), asked...)
+	command := exec.CommandContext(tb.Context(), n.hold, "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
+	host, port, err := net.SplitHostPort(n.Address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	command.Env = append(append(os.Environ(), "LC_ALL=C.UTF-8", "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE=postgres"), asked...)
 	if output, err := command.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, output)
 	}

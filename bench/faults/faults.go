@@ -80,8 +80,6 @@ type expectation struct {
 	known   bool // new pictures and writes may fail and stand still for longer, as FAULTS.md says
 	// planned is what operators do on purpose, by which no read or write may fail.
 	planned bool
-	// interrupted is that writes may fail by it all the same, as FAULTS.md says.
-	interrupted bool
 }
 
 // Run starts a cluster and lets everything in it fail, and tells what came of each fault

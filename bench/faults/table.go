@@ -72,7 +72,7 @@ func (r *Row) missed() (unknown, known []string) {
 	miss(t.Hits.failed > 0, "pictures in memory fail")
 	missKnown(t.Drawn.failed > 0 && !r.expected.drawn, r.expected.known, "new pictures fail")
 	miss(t.Reads.failed > 0 && r.expected.planned, "%d reads fail", t.Reads.failed)
-	missKnown(t.Writes.failed > 0 && r.expected.planned, r.expected.known || r.expected.interrupted, "%d writes fail", t.Writes.failed)
+	miss(t.Writes.failed > 0 && r.expected.planned, "%d writes fail", t.Writes.failed)
 	miss(t.Reads.gap-r.Detected > longestGap && !r.expected.reads, "no reads for %.1f s besides the detection", (t.Reads.gap - r.Detected).Seconds())
 	miss(t.Writes.failed == 0 && r.expected.refused, "all writes were taken")
 	miss(t.Writes.failed > t.Writes.how["503"] && r.expected.refused, "writes are refused other than with 503")
