@@ -37,6 +37,8 @@ const (
 	growthAwake    = 10 * time.Second // for which look-ups are asked for after the start, before the rounds
 	growthBatch    = 64               // keys of a large question
 	growthStart    = 2 * time.Minute  // longer than core takes to read what lists are made of
+	growthLifetime = time.Hour        // of cores' connections, longer than all that takes
+	growthUploads  = 3000             // that are made ahead for a round, more than it can have
 )
 
 // growthLists are the lists that are asked for, of a hundred textures each.
@@ -46,35 +48,58 @@ var growthLists = []string{
 }
 
 // growth measures what becomes slower as a site grows, with so many textures and as many
-// players in PostgreSQL as the sizes say: look-ups of edges, lists, reads and writes, and
-// how long it takes until an edge hears of a change; and how large everything is. The
-// rows are copied in, with the indexes made afterwards. Each site goes before the next.
-// With an error come the steps before it.
+// players in PostgreSQL as the sizes say: look-ups of edges, lists, reads, writes, log-ins
+// and uploads, and how long it takes until an edge hears of a change, and shows it; and how
+// large everything is. The rows are copied in, with the indexes made afterwards. All sites
+// stand beside each other, and take turns.
 func (s *stage) growth(ctx context.Context) (*report.Sweep, error) {
+	for _, limit := range unlimited {
+		s.tell("CORE_LIMIT_"+limit, 0)
+	}
+	s.tell("of growth's cores: pool_max_conn_lifetime", growthLifetime)
+	rounds := growthRounds
+	if s.Quick {
+		rounds = 1
+	}
+	var sites []*grownSite
+	if err := system.Main(ctx, func(tb testing.TB) {
+		tb.Helper()
+		s.tellDatabase(tb)
+		for _, n := range s.Sizes {
+			began := time.Now()
+			fmt.Fprintf(s.Out, "==> growth, %d textures and players … ", n)
+			sites = append(sites, s.grow(tb, n))
+			fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
+		}
+		inTurns := func(what string, measure func(*grownSite, testing.TB, int)) {
+			for round := range rounds {
+				fmt.Fprintf(s.Out, "\r==> growth, %s … %d of %d rounds", what, round+1, rounds)
+				for _, g := range sites {
+					measure(g, tb, round)
+				}
+			}
+			fmt.Fprintln(s.Out)
+		}
+		inTurns("what leaves a site as large as it was", (*grownSite).round)
+		inTurns("what adds to it", (*grownSite).add)
+		for _, g := range sites {
+			g.tell("core, resident", "MiB", float64(g.core.Resident(tb))/(1<<20))
+		}
+		// An edge takes its share of the processors from everything.
+		for _, g := range sites {
+			g.follow(tb)
+		}
+		inTurns("changes that edges show", (*grownSite).show)
+	}); err != nil {
+		return nil, err
+	}
 	sweep := &report.Sweep{
 		Name: "growth", Grows: "textures and players",
-		Measures: "Core and PostgreSQL on all processors, beside the load, as textures, players and a tenth as many users grow",
+		Measures: "Cores and PostgreSQL on all processors, beside the load, as textures, players and a tenth as many users grow. The sites take turns",
 		Plotted:  []string{"look-up p99", "worst list p99", "change heard of p99", "PostgreSQL for a name of 64", "indexes of a texture", "indexes of a player"},
 	}
-	s.tell("CORE_LIMIT_REQUESTS", 0)
-	for i, n := range s.Sizes {
-		if n < growthPeople {
-			return sweep, fmt.Errorf("a site of %d is too small for %d players who are signed in", n, growthPeople)
-		}
-		fmt.Fprintf(s.Out, "==> growth, %d textures and players … ", n)
-		began := time.Now()
-		var figures []report.Figure
-		if err := system.Main(ctx, func(tb testing.TB) {
-			tb.Helper()
-			if i == 0 {
-				s.tellDatabase(tb)
-			}
-			figures = s.grown(tb, n)
-		}); err != nil {
-			return sweep, fmt.Errorf("%d textures and players: %w", n, err)
-		}
-		sweep.Steps = append(sweep.Steps, report.Step{At: float64(n), Figures: figures})
-		fmt.Fprintf(s.Out, ", %.0f s\n", time.Since(began).Seconds())
+	for _, g := range sites {
+		sweep.Steps = append(sweep.Steps, report.Step{At: float64(g.players), Figures: g.figures})
 	}
 	return sweep, nil
 }
@@ -96,45 +121,55 @@ func (s *stage) tellDatabase(tb testing.TB) {
 	}
 }
 
-// grown measures a site of one size.
-func (s *stage) grown(tb testing.TB, n int) (figures []report.Figure) {
-	tb.Helper()
-	core := system.NewCore(tb, objects.Config{URL: "file://" + tb.TempDir()})
-	core.NameConnections(tb)
-	core.Set("CORE_LIMIT_REQUESTS", "0")
-	people := core.SignIn(tb, growthPeople)
-	began := time.Now()
-	g := grow(tb, core, n, people)
-	progress := func(what string, args ...any) {
-		fmt.Fprintf(s.Out, "\r==> growth, %d textures and players … "+what, append([]any{n}, args...)...)
-	}
-	progress("made in %.0f s", time.Since(began).Seconds())
-	tell := func(name, unit string, value float64) {
-		known := slices.IndexFunc(figures, func(f report.Figure) bool { return f.Name == name })
-		if known < 0 {
-			known = len(figures)
-			figures = append(figures, report.Figure{Name: name, Unit: unit})
-		}
-		figures[known].Rounds = append(figures[known].Rounds, value)
-	}
-	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
-	costs := func(of string, c spent, names float64) {
-		tell("core for "+of, "µs", float64(c.core.Nanoseconds())/1e3/float64(c.answers.Total())/names)
-		tell("PostgreSQL for "+of, "µs", float64(c.postgres.Nanoseconds())/1e3/float64(c.answers.Total())/names)
-	}
+// grownSite is a site whose database has many textures and players, and what was measured
+// of it.
+type grownSite struct {
+	*site
 
+	stage    *stage
+	files    objects.Config
+	conn     *pgx.Conn
+	players  int
+	textures []int64 // those that everybody may wear, a few
+	figures  []report.Figure
+
+	singles, batches, reads, writes, logIns, uploads *load.Stream
+
+	changes int // that were made and heard of
+	tries   int // of changes that an edge showed
+}
+
+// grow opens a site of a size.
+func (s *stage) grow(tb testing.TB, n int) *grownSite {
+	tb.Helper()
+	if n < growthPeople {
+		tb.Fatalf("a site of %d is too small for %d players who are signed in", n, growthPeople)
+	}
+	g := &grownSite{site: &site{}, stage: s, players: n, files: objects.Config{URL: "file://" + tb.TempDir()}}
+	g.core = system.NewCore(tb, g.files)
+	g.core.NameConnections(tb)
+	for _, limit := range unlimited {
+		g.core.Set("CORE_LIMIT_"+limit, "0")
+	}
+	g.people = g.core.SignIn(tb, growthPeople)
+	g.fill(tb)
 	g.sizes(tb, func(table string, row, indexes float64) {
 		one := strings.TrimSuffix(table, "s")
-		tell("row of a "+one, "bytes", row)
-		tell("indexes of a "+one, "bytes", indexes)
+		g.tell("row of a "+one, "bytes", row)
+		g.tell("indexes of a "+one, "bytes", indexes)
 	})
-	core.Start(tb)
-	public, edges := core.Address(tb, "public"), core.Address(tb, "edges")
-	began = time.Now()
+
+	// What a connection took is not to be lost with it.
+	database := g.core.Setting("CORE_DATABASE_URL")
+	g.core.Set("CORE_DATABASE_URL", fmt.Sprint(database, "&pool_max_conn_lifetime=", growthLifetime))
+	g.core.Start(tb)
+	g.core.Set("CORE_DATABASE_URL", database)
+	g.api = g.core.Address(tb, "public")
+	began := time.Now()
 	// It is answered as soon as core has read what lists are made of. Whoever asks is
 	// refused when that takes longer than an answer may.
 	for {
-		status, body, err := fasthttp.Get(nil, "http://"+public+"/api/textures")
+		status, body, err := fasthttp.Get(nil, "http://"+g.api+"/api/textures")
 		if err == nil && status == fasthttp.StatusOK {
 			break
 		}
@@ -142,73 +177,127 @@ func (s *stage) grown(tb testing.TB, n int) (figures []report.Figure) {
 			tb.Fatalf("the first list: %d %s, %v", status, body, err)
 		}
 	}
-	tell("first list after the start", "s", time.Since(began).Seconds())
+	g.tell("first list after the start", "s", time.Since(began).Seconds())
 
-	awake := g.spend(tb, edges, s.each(growthAwake), g.lookUps(tb, 1, 500))
-	tell("look-up p99 in the first 10 s", "ms", ms(awake.answers.Percentile(fasthttp.StatusOK, 99)))
+	g.singles, g.batches = g.lookUps(tb, 1, 500), g.lookUps(tb, growthBatch, 0)
+	awake := g.spend(tb, g.core.Address(tb, "edges"), s.each(growthAwake), g.singles)
+	g.tell("look-up p99 in the first 10 s", "ms", milliseconds(awake.answers.Percentile(fasthttp.StatusOK, 99)))
 
-	reads := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(people), 0)}
-	writes := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
-	for _, p := range people {
-		reads.Requests = append(reads.Requests, bearing(p, "GET", "/api/user", "", nil))
+	g.reads = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(g.people), 0)}
+	g.writes = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
+	for _, p := range g.people {
+		g.reads.Requests = append(g.reads.Requests, bearing(p, "GET", "/api/user", "", nil))
 	}
 	for wears := range 2 {
-		for i := range people {
-			writes.Requests = append(writes.Requests, g.dress(people, i, wears))
+		for i := range g.people {
+			g.writes.Requests = append(g.writes.Requests, g.dress(i, wears))
 		}
 	}
-	singles, batches := g.lookUps(tb, 1, 500), g.lookUps(tb, growthBatch, 0)
-	duration, rounds, changes := s.each(growthDuration), growthRounds, 0
-	if s.Quick {
-		rounds = 1
+	var err error
+	if g.logIns, err = g.allLogIn(tb); err != nil {
+		tb.Fatal(err)
 	}
-	for round := range rounds {
-		progress("%d of %d rounds", round+1, rounds)
-		single := g.spend(tb, edges, duration, singles)
-		tell("look-up p50", "ms", ms(single.answers.Percentile(fasthttp.StatusOK, 50)))
-		tell("look-up p99", "ms", ms(single.answers.Percentile(fasthttp.StatusOK, 99)))
-		costs("a look-up", single, 1)
-		batch := g.spend(tb, edges, duration, batches)
-		tell("names looked up by 64, one question after the other", "1/s", growthBatch*batch.answers.Rate(fasthttp.StatusOK))
-		costs("a name of 64", batch, growthBatch)
-
-		worst := time.Duration(0)
-		for _, query := range growthLists {
-			looked := g.spend(tb, public, growthList, list(query, growthLook))
-			worst = max(worst, looked.answers.Percentile(fasthttp.StatusOK, 99))
-		}
-		tell("worst list p99", "ms", ms(worst))
-
-		lags := g.lag(tb, people, duration, changes)
-		changes += len(lags)
-		tell("change heard of p50", "ms", ms(lags[len(lags)/2]))
-		tell("change heard of p99", "ms", ms(lags[len(lags)*99/100]))
-
-		read := g.spend(tb, public, duration, reads)
-		tell("API reads", "1/s", read.answers.Rate(fasthttp.StatusOK))
-		costs("an API read", read, 1)
-		write := g.spend(tb, public, duration, writes)
-		tell("API writes", "1/s", write.answers.Rate(fasthttp.StatusOK))
-		costs("an API write", write, 1)
-	}
-	tell("core, resident", "MiB", float64(core.Resident(tb))/(1<<20))
-	return figures
+	g.uploads = &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
+	return g
 }
 
-// grownSite is a core whose database has many textures and players.
-type grownSite struct {
-	core     *system.Process
-	conn     *pgx.Conn
-	players  int
-	textures []int64 // those that everybody may wear, a few
-	own      []int64 // the players of those who are signed in, in their order
+// tell notes one more round of a figure.
+func (g *grownSite) tell(name, unit string, value float64) {
+	known := slices.IndexFunc(g.figures, func(f report.Figure) bool { return f.Name == name })
+	if known < 0 {
+		known = len(g.figures)
+		g.figures = append(g.figures, report.Figure{Name: name, Unit: unit})
+	}
+	g.figures[known].Rounds = append(g.figures[known].Rounds, value)
 }
 
-// grow fills a database. A tenth as many users as textures have one player in ten each;
-// half of all names of textures have steve in them, a fortieth dragon.
-func grow(tb testing.TB, core *system.Process, n int, people []system.Person) *grownSite {
+// costs notes what each of so many things in an answer took.
+func (g *grownSite) costs(of string, c spent, things float64) {
+	g.tell("core for "+of, "µs", float64(c.core.Nanoseconds())/1e3/float64(c.answers.Total())/things)
+	g.tell("PostgreSQL for "+of, "µs", float64(c.postgres.Nanoseconds())/1e3/float64(c.answers.Total())/things)
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+// round measures what leaves the site as large as it was.
+func (g *grownSite) round(tb testing.TB, _ int) {
 	tb.Helper()
-	conn := postgrestest.Conn(tb, core.Setting("CORE_DATABASE_URL"))
+	edges, duration := g.core.Address(tb, "edges"), g.stage.each(growthDuration)
+	single := g.spend(tb, edges, duration, g.singles)
+	g.tell("look-up p50", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 50)))
+	g.tell("look-up p99", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 99)))
+	g.costs("a look-up", single, 1)
+	batch := g.spend(tb, edges, duration, g.batches)
+	g.tell("names looked up by 64, one question after the other", "1/s", growthBatch*batch.answers.Rate(fasthttp.StatusOK))
+	g.costs("a name of 64", batch, growthBatch)
+
+	worst := time.Duration(0)
+	for _, query := range growthLists {
+		looked := g.spend(tb, g.api, growthList, list(query, growthLook))
+		worst = max(worst, looked.answers.Percentile(fasthttp.StatusOK, 99))
+	}
+	g.tell("worst list p99", "ms", milliseconds(worst))
+
+	lags := g.lag(tb, duration)
+	g.tell("change heard of p50", "ms", milliseconds(lags[len(lags)/2]))
+	g.tell("change heard of p99", "ms", milliseconds(lags[len(lags)*99/100]))
+
+	read := g.spend(tb, g.api, duration, g.reads)
+	g.tell("API reads", "1/s", read.answers.Rate(fasthttp.StatusOK))
+	g.costs("an API read", read, 1)
+	write := g.spend(tb, g.api, duration, g.writes)
+	g.tell("API writes", "1/s", write.answers.Rate(fasthttp.StatusOK))
+	g.costs("an API write", write, 1)
+}
+
+// add measures what leaves the site larger than it was.
+func (g *grownSite) add(tb testing.TB, round int) {
+	tb.Helper()
+	duration := g.stage.each(growthDuration)
+	logIn := g.spend(tb, g.api, duration, g.logIns)
+	g.tell("log-ins", "1/s", logIn.answers.Rate(fasthttp.StatusOK))
+	g.uploads.Requests, g.uploads.Order = g.newUploads(round*growthUploads, growthUploads), once(growthUploads)
+	upload := g.spend(tb, g.api, duration, g.uploads)
+	g.tell("uploads", "1/s", upload.answers.Rate(fasthttp.StatusOK))
+	g.costs("an upload", upload, 1)
+}
+
+// follow starts an edge.
+func (g *grownSite) follow(tb testing.TB) {
+	tb.Helper()
+	g.edge = system.NewEdge(tb, g.files, g.core)
+	g.edge.Start(tb)
+	g.images = g.edge.Address(tb, "public")
+	g.edge.AwaitReady(tb)
+	if err := g.stock(); err != nil {
+		tb.Fatal(err)
+	}
+	// What they wore until then has no file.
+	if _, err := g.conn.Exec(tb.Context(), "UPDATE players SET tid_skin = $1 WHERE pid = ANY ($2)", g.tids[0], g.pids); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// show measures how long it takes until the edge shows a change.
+func (g *grownSite) show(tb testing.TB, _ int) {
+	tb.Helper()
+	took, err := median(func() (time.Duration, error) {
+		g.tries++
+		return g.shown(g.tries%len(g.pids), g.tries%len(g.tids))
+	})(tb.Context(), 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	g.tell("change shown by an edge p50", "ms", took.figure)
+}
+
+// fill fills the database. A tenth as many users as textures have one player in ten each;
+// half of all names of textures have steve in them, a fortieth dragon.
+func (g *grownSite) fill(tb testing.TB) {
+	tb.Helper()
+	n := g.players
+	g.conn = postgrestest.Conn(tb, g.core.Setting("CORE_DATABASE_URL"))
+	conn := g.conn
 	exec := func(sql string) {
 		tb.Helper()
 		if _, err := conn.Exec(tb.Context(), sql); err != nil {
@@ -252,25 +341,22 @@ func grow(tb testing.TB, core *system.Process, n int, people []system.Person) *g
 	exec("ALTER TABLE textures ENABLE TRIGGER note_change")
 	lastTexture := number("SELECT max(tid) FROM textures")
 
-	g := &grownSite{core: core, conn: conn, players: n}
 	for i := range int64(4) {
 		g.textures = append(g.textures, number("SELECT tid FROM textures WHERE public AND type = 'steve' AND tid > $1 ORDER BY tid LIMIT 1", lastTexture-1000+100*i))
 	}
 	copyIn("players", n, []string{"uid", "name", "name_key", "tid_skin"}, func(i int) []any {
-		name, uid, worn := fmt.Sprint("p", i), user(i), new(lastTexture-random.Int64N(int64(n)))
-		if i < len(people) {
-			uid, worn = int64(people[i].User), nil // so that whatever is put on is a change
+		name, uid, worn := fmt.Sprint("p", i+1), user(i), new(lastTexture-random.Int64N(int64(n)))
+		if i < len(g.people) {
+			uid, worn = int64(g.people[i].User), nil // so that whatever is put on is a change
 		}
 		return []any{uid, name, name, worn}
 	})
-	rows, _ := conn.Query(tb.Context(), "SELECT pid FROM players ORDER BY pid LIMIT $1", len(people)) // CollectRows reports the error
-	own, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
+	rows, _ := conn.Query(tb.Context(), "SELECT pid FROM players ORDER BY pid LIMIT $1", len(g.people)) // CollectRows reports the error
+	var err error
+	if g.pids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		tb.Fatal(err)
 	}
-	g.own = own
 	exec("VACUUM ANALYZE")
-	return g
 }
 
 func textureName(random *rand.Rand, i int) string {
@@ -388,7 +474,7 @@ func (g *grownSite) lookUps(tb testing.TB, names int, rate float64) *load.Stream
 	for range 2000 {
 		question := mapping.Question{}
 		for range names {
-			question.Keys = append(question.Keys, mapping.Name(fmt.Sprint("p", random.IntN(g.players))))
+			question.Keys = append(question.Keys, mapping.Name(fmt.Sprint("p", 1+random.IntN(g.players))))
 		}
 		body, err := json.Marshal(question)
 		if err != nil {
@@ -410,43 +496,43 @@ func list(query string, times int) *load.Stream {
 }
 
 // dress returns the request of somebody whose player is to wear one of the textures.
-func (g *grownSite) dress(people []system.Person, who, wears int) []byte {
-	return bearing(people[who], "PUT", fmt.Sprintf("/api/players/%d/textures", g.own[who]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[wears]))
+func (g *grownSite) dress(who, wears int) []byte {
+	return bearing(g.people[who], "PUT", fmt.Sprintf("/api/players/%d/textures", g.pids[who]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[wears]))
 }
 
-// lag changes what players wear at a constant rate, after so many changes of earlier calls,
-// and returns how long after core's answer each change was on the stream that an edge
-// would follow, in their order. They wear something else than after dress of 0 or 1.
-func (g *grownSite) lag(tb testing.TB, people []system.Person, duration time.Duration, earlier int) []time.Duration {
+// lag changes what players wear at a constant rate, and returns how long after core's answer
+// each change was on the stream that an edge would follow, in their order. They wear
+// something else than after dress of 0 or 1.
+func (g *grownSite) lag(tb testing.TB, duration time.Duration) []time.Duration {
 	tb.Helper()
 	ctx, stop := context.WithCancel(tb.Context())
 	defer stop()
-	heard := g.follow(ctx, tb)
-	client := &fasthttp.HostClient{Addr: g.core.Address(tb, "public"), MaxConns: 256}
+	heard := g.hear(ctx, tb)
+	client := &fasthttp.HostClient{Addr: g.api, MaxConns: 256}
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var lags []time.Duration
 	clock := time.NewTicker(time.Second / growthRate)
 	defer clock.Stop()
-	for n := earlier; n < earlier+int(growthRate*duration.Seconds()); n++ {
+	for n := g.changes; n < g.changes+int(growthRate*duration.Seconds()); n++ {
 		<-clock.C
 		all.Go(func() {
 			// Each player changes once or twice, seconds apart.
-			who := n % len(people)
+			who := n % len(g.people)
 			request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 			defer fasthttp.ReleaseRequest(request)
 			defer fasthttp.ReleaseResponse(response)
-			request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", client.Addr, g.own[who]))
+			request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", client.Addr, g.pids[who]))
 			request.Header.SetMethod(fasthttp.MethodPut)
 			request.Header.SetContentType("application/x-www-form-urlencoded")
-			request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+people[who].Bearer)
-			request.SetBodyString(fmt.Sprintf("skin=%d", g.textures[2+n/len(people)%2]))
+			request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+g.people[who].Bearer)
+			request.SetBodyString(fmt.Sprintf("skin=%d", g.textures[2+n/len(g.people)%2]))
 			if err := client.Do(request, response); err != nil || response.StatusCode() != fasthttp.StatusOK {
 				tb.Errorf("change %d: %d %s, %v", n, response.StatusCode(), response.Body(), err)
 				return
 			}
 			answered := time.Now()
-			key := mapping.PID(g.own[who])
+			key := mapping.PID(g.pids[who])
 			select {
 			case at := <-heard.of(key):
 				mu.Lock()
@@ -461,6 +547,7 @@ func (g *grownSite) lag(tb testing.TB, people []system.Person, duration time.Dur
 	if len(lags) == 0 {
 		tb.Fatal("no change was heard of")
 	}
+	g.changes += len(lags)
 	slices.Sort(lags)
 	return lags
 }
@@ -480,8 +567,8 @@ func (h *hearing) of(key mapping.Key) chan time.Time {
 	return h.keys[key]
 }
 
-// follow follows the stream of changes, from now on until ctx ends.
-func (g *grownSite) follow(ctx context.Context, tb testing.TB) *hearing {
+// hear follows the stream of changes, from now on until ctx ends.
+func (g *grownSite) hear(ctx context.Context, tb testing.TB) *hearing {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.core.Address(tb, "edges")+mapping.ChangesPath, http.NoBody)
 	if err != nil {

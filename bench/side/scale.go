@@ -86,12 +86,10 @@ func (s *stage) scale(ctx context.Context, result *report.Run) error {
 	}
 	if s.wants("growth") {
 		sweep, err := s.growth(ctx)
-		if len(sweep.Steps) > 0 {
-			result.Sweeps = append(result.Sweeps, *sweep)
-		}
 		if err != nil {
 			return fmt.Errorf("growth: %w", err)
 		}
+		result.Sweeps = append(result.Sweeps, *sweep)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +44,9 @@ type site struct {
 	tids        [4]int64
 	tags        [4]string // of the pictures of those textures
 }
+
+// unlimited are core's limits that are lifted.
+var unlimited = []string{"REQUESTS", "UPLOADS", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
 
 // onSite returns the scenarios of the whole.
 func onSite() []scenario {
@@ -84,7 +88,7 @@ func (s *stage) found() (*site, error) {
 	files := objects.Config{URL: "file://" + tb.TempDir()}
 	t := &site{core: system.NewCore(tb, files)}
 	t.core.NameConnections(tb)
-	for _, limit := range []string{"REQUESTS", "UPLOADS", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"} {
+	for _, limit := range unlimited {
 		t.core.Set("CORE_LIMIT_"+limit, "0")
 		s.tell("CORE_LIMIT_"+limit, 0)
 	}
@@ -103,16 +107,8 @@ func (s *stage) found() (*site, error) {
 	t.api, t.images = t.core.Address(tb, "public"), t.edge.Address(tb, "public")
 	t.edge.AwaitReady(tb)
 
-	for i := range t.tids {
-		form := system.SheetForm("bench", skin.Steve, paint.Noise(uint64(i), 64, 64))
-		var answer struct{ Data struct{ TID int64 } }
-		if err := t.call("POST", "/api/textures", system.UploadType, t.people[0].Bearer, form, &answer); err != nil {
-			return nil, err
-		}
-		t.tids[i] = answer.Data.TID
-		if t.tags[i], err = t.look(fmt.Sprint("/avatar/", t.tids[i])); err != nil {
-			return nil, err
-		}
+	if err := t.stock(); err != nil {
+		return nil, err
 	}
 	uids := make([]int64, len(t.people))
 	for i, p := range t.people {
@@ -124,6 +120,22 @@ func (s *stage) found() (*site, error) {
 	}
 	s.site = t
 	return t, nil
+}
+
+// stock uploads the textures that everybody is to wear.
+func (t *site) stock() (err error) {
+	for i := range t.tids {
+		form := system.SheetForm("bench", skin.Steve, paint.Noise(uint64(i), 64, 64))
+		var answer struct{ Data struct{ TID int64 } }
+		if err := t.call("POST", "/api/textures", system.UploadType, t.people[0].Bearer, form, &answer); err != nil {
+			return err
+		}
+		t.tids[i] = answer.Data.TID
+		if t.tags[i], err = t.look(fmt.Sprint("/avatar/", t.tids[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // call sends a request to core, which must succeed.
@@ -282,12 +294,23 @@ func (s *stage) logIns(ctx context.Context) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	stream, err := t.allLogIn(s.TB)
+	if err != nil {
+		return nil, err
+	}
+	rival, err := s.bare(ctx, "argon2id alone", rivals.StartHash, [][]byte{[]byte(password)})
+	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
+}
+
+// allLogIn gives all people one password, with which they log in one after another.
+func (t *site) allLogIn(tb testing.TB) (*load.Stream, error) {
+	tb.Helper()
 	register := fmt.Appendf(nil, "email=first@example.org&password=%s&nickname=First", password)
 	if err := t.call("POST", "/api/auth/register", urlEncoded, "", register, nil); err != nil {
 		return nil, err
 	}
-	conn := postgrestest.Conn(s.TB, t.core.Setting("CORE_DATABASE_URL"))
-	rows, _ := conn.Query(ctx, `
+	conn := postgrestest.Conn(tb, t.core.Setting("CORE_DATABASE_URL"))
+	rows, _ := conn.Query(tb.Context(), `
 		UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE email = 'first@example.org')
 		WHERE email LIKE 'person%' RETURNING email`) // CollectRows reports the error
 	emails, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -299,8 +322,7 @@ func (s *stage) logIns(ctx context.Context) ([]subject, error) {
 		body := fmt.Sprintf("email=%s&password=%s", email, password)
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "POST /api/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", urlEncoded, len(body), body))
 	}
-	rival, err := s.bare(ctx, "argon2id alone", rivals.StartHash, [][]byte{[]byte(password)})
-	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
+	return stream, nil
 }
 
 // bare opens a server that does nothing but the least of what core does with what it is
@@ -329,13 +351,6 @@ func (s *stage) uploads(ctx context.Context) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	newSkin := func(n int) skin.Sheet {
-		robot := paint.Robot()
-		for i := range 8 { // a few texels of its own make a usual skin another one
-			robot.Pix[4*(64*20+20+i)] = byte(n >> (8 * i))
-		}
-		return robot
-	}
 	uploaded := make([][]byte, 256)
 	for i := range uploaded {
 		if uploaded[i], err = newSkin(i).PNG(); err != nil {
@@ -346,24 +361,40 @@ func (s *stage) uploads(ctx context.Context) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}, Requests: make([][]byte, uploadsEach)}
+	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
 	veneer := s.ask(t, stream)
 	return []subject{{name: "Veneer", measure: func(ctx context.Context, round int) (outcome, error) {
-		// Made ahead, as whoever uploads makes them elsewhere.
-		var all sync.WaitGroup
-		workers := runtime.GOMAXPROCS(0)
-		for first := range workers {
-			all.Go(func() {
-				for i := first; i < uploadsEach; i += workers {
-					n := len(uploaded) + round*uploadsEach + i
-					stream.Requests[i] = bearing(t.people[n%len(t.people)], "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, newSkin(n)))
-				}
-			})
-		}
-		all.Wait()
-		stream.Order = once(uploadsEach)
+		stream.Requests, stream.Order = t.newUploads(len(uploaded)+round*uploadsEach, uploadsEach), once(uploadsEach)
 		return veneer(ctx, round)
 	}}, rival}, nil
+}
+
+// newSkin returns a usual skin, which a few texels of its own make another one for each
+// number.
+func newSkin(n int) skin.Sheet {
+	robot := paint.Robot()
+	for i := range 8 {
+		robot.Pix[4*(64*20+20+i)] = byte(n >> (8 * i))
+	}
+	return robot
+}
+
+// newUploads returns so many requests to upload new skins, from a number on. They are made
+// ahead, as whoever uploads makes them elsewhere.
+func (t *site) newUploads(first, count int) [][]byte {
+	requests := make([][]byte, count)
+	var all sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for worker := range workers {
+		all.Go(func() {
+			for i := worker; i < count; i += workers {
+				n := first + i
+				requests[i] = bearing(t.people[n%len(t.people)], "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, newSkin(n)))
+			}
+		})
+	}
+	all.Wait()
+	return requests
 }
 
 func (s *stage) news(ctx context.Context) ([]subject, error) {
@@ -378,11 +409,11 @@ func (s *stage) news(ctx context.Context) ([]subject, error) {
 	}
 	n := 0
 	return []subject{
-		{name: "Veneer", measure: s.median(func() (time.Duration, error) {
+		{name: "Veneer", measure: median(func() (time.Duration, error) {
 			n++
 			return t.shown(n%len(t.pids), n%len(t.tids))
 		})},
-		{name: "PostgreSQL's NOTIFY", measure: s.median(func() (time.Duration, error) {
+		{name: "PostgreSQL's NOTIFY", measure: median(func() (time.Duration, error) {
 			began := time.Now()
 			batch := &pgx.Batch{}
 			batch.Queue("UPDATE players SET last_modified = now() WHERE pid = $1", t.pids[0])
@@ -424,7 +455,7 @@ func (t *site) shown(who, wears int) (time.Duration, error) {
 }
 
 // median returns the measuring of the median of some tries.
-func (s *stage) median(try func() (time.Duration, error)) func(context.Context, int) (outcome, error) {
+func median(try func() (time.Duration, error)) func(context.Context, int) (outcome, error) {
 	return func(context.Context, int) (outcome, error) {
 		var took []time.Duration
 		for range newsEach {

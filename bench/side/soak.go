@@ -19,8 +19,10 @@ import (
 
 const (
 	// soakRate is how many requests a second a soak sends, of a mixed day: what one
-	// processor does at ease.
-	soakRate = 4000
+	// processor does at ease. With another encoder than its own an edge draws at half the
+	// speed or less.
+	soakRate     = 4000
+	soakRateSlow = 1500
 	// soakLooks is how often the programs are looked at.
 	soakLooks = 240
 )
@@ -45,6 +47,9 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 		return nil, err
 	}
 	rate := float64(soakRate)
+	if s.Encoder != "" {
+		rate = soakRateSlow
+	}
 	if s.Quick {
 		rate /= 10
 	}
