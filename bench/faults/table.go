@@ -56,8 +56,8 @@ func (r *Row) missed() (unknown, known []string) {
 			unknown = append(unknown, fmt.Sprintf(format, values...))
 		}
 	}
-	missKnown := func(missed, isKnown bool, format string, values ...any) {
-		if missed && isKnown {
+	missKnown := func(missed bool, format string, values ...any) {
+		if missed && r.expected.known {
 			known = append(known, fmt.Sprintf(format, values...))
 			return
 		}
@@ -70,14 +70,14 @@ func (r *Row) missed() (unknown, known []string) {
 		return unknown, known
 	}
 	miss(t.Hits.failed > 0, "pictures in memory fail")
-	missKnown(t.Drawn.failed > 0 && !r.expected.drawn, r.expected.known, "new pictures fail")
+	missKnown(t.Drawn.failed > 0 && !r.expected.drawn, "new pictures fail")
 	miss(t.Reads.failed > 0 && r.expected.planned, "%d reads fail", t.Reads.failed)
 	miss(t.Writes.failed > 0 && r.expected.planned, "%d writes fail", t.Writes.failed)
 	miss(t.Reads.gap-r.Detected > longestGap && !r.expected.reads, "no reads for %.1f s besides the detection", (t.Reads.gap - r.Detected).Seconds())
 	miss(t.Writes.failed == 0 && r.expected.refused, "all writes were taken")
 	miss(t.Writes.failed > t.Writes.how["503"] && r.expected.refused, "writes are refused other than with 503")
 	miss(t.Writes.gap < r.expected.silence, "writes were taken within %.1f s", t.Writes.gap.Seconds())
-	missKnown(t.Writes.gap-r.Detected > longestGap && !r.expected.writes && !r.expected.refused, r.expected.known, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
+	missKnown(t.Writes.gap-r.Detected > longestGap && !r.expected.writes && !r.expected.refused, "no writes for %.1f s besides the detection", (t.Writes.gap - r.Detected).Seconds())
 	miss(t.Writes.slowest > longestWrite, "a write took %.1f s", t.Writes.slowest.Seconds())
 	return unknown, known
 }

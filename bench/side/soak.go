@@ -19,8 +19,8 @@ import (
 
 const (
 	// soakRate is how many requests a second a soak sends, of a mixed day: what one
-	// processor does at ease. With another encoder than its own an edge draws at half the
-	// speed or less.
+	// processor does at ease. With libvips as its encoder it answered a third of the new
+	// pictures among so many with 503.
 	soakRate     = 4000
 	soakRateSlow = 1500
 	// soakLooks is how often the programs are looked at.
