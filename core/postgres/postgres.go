@@ -82,12 +82,13 @@ const (
 	lifetimeJitter = 5 * time.Second
 	// lookupTimeout bounds a look-up: an edge waits for two seconds.
 	lookupTimeout = 1500 * time.Millisecond
-	// lossPatience is how long what has lost its connection is tried again, with a pause
-	// before each time: reads since they began, as balancers ask another core after three
-	// seconds, and writes since they lost it. A database that is stopped on purpose, and
-	// hands over to another one, is back within it.
-	lossPatience = 2500 * time.Millisecond
-	lossPause    = 100 * time.Millisecond
+	// readLossPatience and writeLossPatience are how long what has lost its connection is
+	// tried again, with lossPause before each time: reads since they began, as balancers ask
+	// another core after three seconds, and writes since they lost it. When a database hands
+	// over to another one, that takes some two seconds.
+	readLossPatience  = 2500 * time.Millisecond
+	writeLossPatience = 5 * time.Second
+	lossPause         = 100 * time.Millisecond
 )
 
 // Open returns a database. It does not wait for a connection, so that a program
@@ -325,7 +326,7 @@ func retry(work func() error) error {
 
 // read calls work that only reads, and again when its connection was lost.
 func read(ctx context.Context, work func() error) error {
-	return again(ctx, time.Now().Add(lossPatience), isOutage, work)
+	return again(ctx, time.Now().Add(readLossPatience), isOutage, work)
 }
 
 // write calls work that is one transaction, and again when its connection was lost and
@@ -334,7 +335,7 @@ func write(ctx context.Context, work func() error) error {
 	if err := retry(work); !isUndone(err) {
 		return err
 	}
-	return again(ctx, time.Now().Add(lossPatience), isUndone, work)
+	return again(ctx, time.Now().Add(writeLossPatience), isUndone, work)
 }
 
 // isUndone reports whether what has failed was either never sent, or ended by the server
