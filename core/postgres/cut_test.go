@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
@@ -215,17 +217,19 @@ func TestReadsOutliveTheirConnections(t *testing.T) {
 func endSessions(t *testing.T, address string, least int) {
 	t.Helper()
 	operator := postgrestest.Conn(t, address)
-	count := func(what string) (n int) {
-		t.Helper()
-		if err := operator.QueryRow(t.Context(), "SELECT "+what+" FROM pg_stat_activity WHERE application_name = current_schema").Scan(&n); err != nil {
+	rows, _ := operator.Query(t.Context(), "SELECT CASE WHEN pg_terminate_backend(pid) THEN pid ELSE 0 END FROM pg_stat_activity WHERE application_name = current_schema") // CollectRows reports the error
+	ended, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ended) < least {
+		t.Fatalf("there are %d connections to hang up on; want %d", len(ended), least)
+	}
+	// It takes a moment, in which who was hung up on may make others.
+	for left := 1; left > 0; {
+		if err := operator.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)", ended).Scan(&left); err != nil {
 			t.Fatal(err)
 		}
-		return n
-	}
-	if n := count("count(pg_terminate_backend(pid))"); n < least {
-		t.Fatalf("there are %d connections to hang up on; want %d", n, least)
-	}
-	for count("count(*)") > 0 { //nolint:revive // it takes a moment
 	}
 }
 
@@ -291,6 +295,110 @@ func TestWritesOutliveTheirConnections(t *testing.T) {
 				if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+what).Scan(&got); err != nil || got != want {
 					t.Errorf("there are %d %s (%v); want %d", got, what, err, want)
 				}
+			}
+		})
+	}
+}
+
+// openDeaf passes connections on to a server. Of one that has sent a marker the answer to
+// that is kept, and then both sides are hung up on.
+func openDeaf(t *testing.T, target, marker string) (address string) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	pass := func(client, server net.Conn) {
+		var deaf atomic.Bool
+		closeBoth := func() { _, _ = client.Close(), server.Close() }
+		go func() {
+			defer closeBoth()
+			buffer := make([]byte, 1<<16)
+			for {
+				n, err := client.Read(buffer)
+				if bytes.Contains(buffer[:n], []byte(marker)) {
+					deaf.Store(true)
+				}
+				if _, failed := server.Write(buffer[:n]); err != nil || failed != nil {
+					return
+				}
+			}
+		}()
+		defer closeBoth()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil || deaf.Load() && bytes.HasSuffix(buffer[:n], []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
+				return
+			}
+			if deaf.Load() {
+				continue
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := new(net.Dialer).DialContext(t.Context(), "tcp", target)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go pass(client, server)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// What was committed, but of which nobody was told, is not written again.
+func TestWritesAreNotDoneTwice(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, marker, count string
+		write               func(db *postgres.DB, by core.Authority, whom core.UserID) error
+	}{
+		{"a statement", "To everybody", "messages", func(db *postgres.DB, _ core.Authority, _ core.UserID) error {
+			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.Everybody}, "To everybody", "Content")
+			return err
+		}},
+		{"a statement without rows", "lost@example.com", "mails", func(db *postgres.DB, _ core.Authority, _ core.UserID) error {
+			return db.QueueReset(t.Context(), "lost@example.com", fold.Key("lost@example.com"))
+		}},
+		{"a batch", "Lost", "players", func(db *postgres.DB, _ core.Authority, whom core.UserID) error {
+			_, err := db.CreatePlayer(t.Context(), whom, player("Lost"), core.Terms{})
+			return err
+		}},
+		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Authority, whom core.UserID) error {
+			_, err := db.AddTexture(t.Context(), texture(whom, skin.Steve, "coat", true), core.Terms{}, stored)
+			return err
+		}},
+		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, by core.Authority, whom core.UserID) error {
+			_, err := db.SetNicknameBy(t.Context(), by, whom, "Anna")
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			db, address := named(t)
+			root, ann := addAdministrator(t, db, "Root", core.Administrator), addUser(t, db, "Ann").ID
+			beyond, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			beyond.Host = openDeaf(t, beyond.Host, test.marker)
+			if err := test.write(postgrestest.Connect(t, beyond.String()), root, ann); fault.KindOf(err) != fault.Unavailable {
+				t.Errorf("a write whose answer is lost: %v; want that the database cannot be reached", err)
+			}
+			var got int
+			if err := postgrestest.Conn(t, address).QueryRow(t.Context(), "SELECT count(*) FROM "+test.count).Scan(&got); err != nil || got != 1 {
+				t.Errorf("there are %d %s (%v); want 1", got, test.count, err)
 			}
 		})
 	}

@@ -83,9 +83,9 @@ const (
 	// lookupTimeout bounds a look-up: an edge waits for two seconds.
 	lookupTimeout = 1500 * time.Millisecond
 	// readLossPatience and writeLossPatience are how long what has lost its connection is
-	// tried again, with lossPause before each time: reads since they began, as balancers ask
-	// another core after three seconds, and writes since they lost it. When a database hands
-	// over to another one, that takes some two seconds.
+	// tried again, with pauses: reads since they began, as balancers ask another core after
+	// three seconds and give up in the end, with nothing to say why; and writes since they
+	// lost it. When a database hands over to another one, that takes some two seconds.
 	readLossPatience  = 2500 * time.Millisecond
 	writeLossPatience = 5 * time.Second
 	lossPause         = 100 * time.Millisecond
@@ -275,9 +275,11 @@ func failure(attempt string, err error) error {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
 		case refused.Code[:2] == "53", // insufficient resources: too many connections, disk full
-			refused.Code == "25006", // a standby: fail-over is under way
-			refused.Code == "40P01", // deadlock, after retries
-			refused.Code == "40001": // serialisation, after retries
+			refused.Code[:2] == "28", // a wrong password
+			refused.Code == "3D000",  // no such database
+			refused.Code == "25006",  // a standby: fail-over is under way
+			refused.Code == "40P01",  // deadlock, after retries
+			refused.Code == "40001":  // serialisation, after retries
 			return fault.Down("database", err)
 		}
 	}
@@ -287,9 +289,8 @@ func failure(attempt string, err error) error {
 // isOutage reports whether there was trouble with the connection itself, or with the
 // server as a whole.
 func isOutage(err error) bool {
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok &&
-		(refused.Code[:2] == "08" || refused.Code[:3] == "57P") { // connection exception; shutting down, starting up
-		return true
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return refused.Code[:2] == "08" || refused.Code[:3] == "57P" // connection exception; shutting down, starting up
 	}
 	var network net.Error
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
@@ -348,8 +349,16 @@ func isUndone(err error) bool {
 		return true
 	}
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
-	return unconnected || pgconn.SafeToRetry(err)
+	_, uncommitted := errors.AsType[uncommittedError](err)
+	// Of a connection that was lost in the midst of an answer, pgx 5.12 says that it had been
+	// closed before, and that this is safe to retry (NextResult in pgconn.go reads on after an error).
+	return uncommitted || unconnected && isOutage(err) || pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
+
+// uncommittedError is the loss of a connection before a transaction's commit was sent.
+type uncommittedError struct{ error }
+
+func (e uncommittedError) Unwrap() error { return e.error }
 
 // again calls work, and again until a time when it fails in a way that may be tried
 // again.
@@ -433,7 +442,18 @@ func (w writers) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.
 
 // transact does work as a transaction.
 func (w writers) transact(ctx context.Context, work func(pgx.Tx) error) error {
-	return write(ctx, func() error { return pgx.BeginFunc(ctx, w.Pool, work) })
+	return write(ctx, func() error {
+		committing := false
+		err := pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
+			err := work(tx)
+			committing = err == nil
+			return err
+		})
+		if err != nil && !committing && isOutage(err) {
+			return uncommittedError{err}
+		}
+		return err
+	})
 }
 
 // lookUp runs a statement over the connections for look-ups, in the time that one
