@@ -26,8 +26,8 @@ const (
 	longestPause  = time.Second
 )
 
-// errOpen is why a call was not even tried.
-var errOpen = errors.New("it failed several times in a row, and is left alone for a moment")
+// ErrOpen is in the chain of the error of a call that was refused.
+var ErrOpen = errors.New("it failed several times in a row, and is left alone for a moment")
 
 // Breaker stands before one dependency. All methods may be called at once.
 type Breaker struct {
@@ -97,7 +97,7 @@ func (b *Breaker) Close() { b.succeed() }
 
 func (b *Breaker) refuse() error {
 	b.refused.Inc()
-	return fault.Down(b.dependency, errOpen)
+	return fault.Down(b.dependency, ErrOpen)
 }
 
 // enter reports whether a caller may go on, and whether it is to find out if the

@@ -87,7 +87,7 @@ func (b *bucket) read(ctx context.Context, name string) ([]byte, error) {
 
 // write sends the digest along, so that the store refuses what is damaged on the
 // way. S3 answers once the object is durable. What it says of itself, by a status of
-// 500 or more, may pass, and so may that nobody answers.
+// 500 or more, may pass, and so may that nobody answers, but not that it has no room.
 func (b *bucket) write(ctx context.Context, name string, file []byte) error {
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(file), int64(len(file)),
 		"", skin.HashOf(file).String(), minio.PutObjectOptions{
@@ -95,7 +95,7 @@ func (b *bucket) write(ctx context.Context, name string, file []byte) error {
 			// The digest of the whole takes the place of one for each chunk.
 			DisableContentSha256: true,
 		})
-	if status := minio.ToErrorResponse(err).StatusCode; err != nil && (status == 0 || status >= 500) {
+	if status := minio.ToErrorResponse(err).StatusCode; err != nil && status != http.StatusInsufficientStorage && (status == 0 || status >= 500) {
 		return passing{err}
 	}
 	return err

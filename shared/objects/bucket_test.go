@@ -151,6 +151,30 @@ func TestBucketPutsAgain(t *testing.T) {
 		t.Errorf("there is %q (%v)", got, err)
 	}
 
+	// What the trouble of several opens the breaker for keeps none of them from it.
+	trouble.breaks.Store(20)
+	shared := objectstest.Open(t, trouble.Config)
+	var putting sync.WaitGroup
+	for i := range 8 {
+		putting.Go(func() {
+			file := fmt.Appendf(nil, "one of eight: %d", i)
+			if err := shared.Put(t.Context(), skin.HashOf(file), file); err != nil {
+				t.Errorf("a file beside others: %v", err)
+			}
+		})
+	}
+	putting.Wait()
+
+	full := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+		trouble.requests.Add(1)
+		w.WriteHeader(http.StatusInsufficientStorage)
+	})
+	trouble.requests.Store(0)
+	unavailable(t, full.Put(t.Context(), skin.HashOf(file), file))
+	if got := trouble.requests.Load(); got > 2 { // the client's own second attempt
+		t.Errorf("a place without room was asked %d times; want twice at most", got)
+	}
+
 	trouble.requests.Store(0)
 	trouble.SecretKey = "another"
 	unavailable(t, objectstest.Open(t, trouble.Config).Put(t.Context(), skin.HashOf(file), file))

@@ -181,9 +181,19 @@ func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	file = bytes.Clone(file)
 	write := func() error { return s.place.write(ctx, nameOf(hash), file) }
 	began := time.Now()
+	var trouble error // the place's own
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 		err := s.try(ctx, "put texture "+hash.String(), write)
-		if _, may := errors.AsType[passing](err); !may || time.Since(began)+pause > longestPassing {
+		_, passes := errors.AsType[passing](err)
+		switch {
+		case passes:
+			trouble = err
+		case trouble != nil && errors.Is(err, breaker.ErrOpen): // after others' trouble, and this one's
+			err = trouble
+		default:
+			return err
+		}
+		if time.Since(began)+pause > longestPassing {
 			return err
 		}
 		select {
