@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/veneer-skins/veneer/bench/system"
+)
+
+// holding returns veneer-hold with a command, for the primary at an address.
+func holding(t *testing.T, address string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "../../deploy/machines/veneer-hold", arguments...)
+	command.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE=postgres")
+	return command
+}
+
+// held runs a command while writes are held, and returns what was said.
+func held(t *testing.T, address string, arguments ...string) string {
+	t.Helper()
+	output, err := holding(t, address, arguments...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+	return string(output)
+}
+
+func connect(t *testing.T, p *system.Postgres) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), p.URL(p.Address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+func run(t *testing.T, conn *pgx.Conn, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+func awaitCount(t *testing.T, conn *pgx.Conn, want int, sql string, args ...any) {
+	t.Helper()
+	await(t, fmt.Sprintf("%d: %s", want, sql), func() bool {
+		var got int
+		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		return got >= want
+	})
+}
+
+const countWaiting = `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT%'`
+
+// Whoever waits when PostgreSQL stops is told so, and has written nothing.
+func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
+	t.Parallel()
+	p := system.NewPostgres(t)
+	operator := connect(t, p)
+	run(t, operator, "CREATE TABLE numbers (n int)")
+	pid, err := os.ReadFile(filepath.Join(p.Data(), "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	postmaster, _, _ := strings.Cut(string(pid), "\n")
+	waits, stops := filepath.Join(t.TempDir(), "waits"), fmt.Sprintf("kill -INT %s; while kill -0 %[1]s 2>&-; do sleep .05; done", postmaster)
+	if output, err := exec.CommandContext(t.Context(), "mkfifo", waits).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	const writers = 30
+	var conns []*pgx.Conn
+	for range writers {
+		conns = append(conns, connect(t, p))
+	}
+	var writing, stopping sync.WaitGroup
+	stopping.Go(func() { held(t, p.Address, "sh", "-c", "read -r _ <"+waits+"; "+stops) })
+	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_locks WHERE mode = 'ShareLock' AND granted AND relation = 'numbers'::regclass`)
+	for i, conn := range conns {
+		writing.Go(func() {
+			_, err := conn.Exec(t.Context(), "INSERT INTO numbers VALUES ($1)", i)
+			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "57P01" {
+				t.Errorf("a write that waits while PostgreSQL stops: %v; want 57P01", err)
+			}
+		})
+	}
+	awaitCount(t, operator, writers, countWaiting)
+	if err := os.WriteFile(waits, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	writing.Wait()
+	stopping.Wait()
+}
+
+// A vacuum that nobody has asked for gives way, as it does to everybody.
+func TestHoldWaitsForNoVacuum(t *testing.T) {
+	t.Parallel()
+	p := system.NewPostgres(t)
+	operator := connect(t, p)
+	run(t, operator,
+		`CREATE TABLE numbers (n int) WITH (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
+			autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0)`,
+		"INSERT INTO numbers SELECT generate_series(1, 200000)", "DELETE FROM numbers",
+		"ALTER SYSTEM SET autovacuum_naptime = '1s'", "SELECT pg_reload_conf()")
+	const countVacuums = `SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'numbers'::regclass`
+	awaitCount(t, operator, 1, countVacuums)
+	if said := held(t, p.Address, "echo", "it's run"); said != "it's run\n" {
+		t.Errorf("beside a vacuum there is said %q; want only what the command says", said)
+	}
+}
+
+// Writes that are held for longer than people wait go on, and that is said.
+func TestHoldSaysThatItLapsed(t *testing.T) {
+	t.Parallel()
+	p := system.NewPostgres(t)
+	operator := connect(t, p)
+	run(t, operator, "CREATE TABLE numbers (n int)")
+	written := filepath.Join(t.TempDir(), "written")
+	// The command ends only when a write has, that waits for as long as it is held.
+	command := fmt.Sprintf("psql -qc 'INSERT INTO numbers VALUES (1)' && touch %s; exit 3", written)
+	output, err := holding(t, p.Address, "sh", "-c", command).CombinedOutput()
+	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != 3 {
+		t.Errorf("it ended with %v; want the command's status 3", err)
+	}
+	if !strings.Contains(string(output), "writes went on after five seconds") {
+		t.Errorf("there is said %q; want that writes went on", output)
+	}
+	if _, err := os.Stat(written); err != nil {
+		t.Error(err)
+	}
+}
