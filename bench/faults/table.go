@@ -101,8 +101,14 @@ func Verdict(rows []Row) error {
 
 func (r *Row) String() string {
 	t := r.shown()
-	return fmt.Sprintf("%.0f s\n    hits   %s\n    new    %s\n    reads  %s\n    writes %s\n    detected %.1f s, acknowledged %d, lost %d, unlike %d; missed: %s",
-		r.Took.Seconds(), t.Hits, t.Drawn, t.Reads, t.Writes, r.Detected.Seconds(), r.Acknowledged, r.Lost, r.Unlike, strings.Join(append(r.Missed(), r.Notes...), "; "))
+	said := []string{
+		fmt.Sprintf("%.0f s", r.Took.Seconds()), fmt.Sprint("hits   ", t.Hits), fmt.Sprint("new    ", t.Drawn), fmt.Sprint("reads  ", t.Reads), fmt.Sprint("writes ", t.Writes),
+		fmt.Sprintf("detected %.1f s, acknowledged %d, lost %d, unlike %d", r.Detected.Seconds(), r.Acknowledged, r.Lost, r.Unlike),
+	}
+	for _, goal := range r.Missed() {
+		said = append(said, "missed: "+goal)
+	}
+	return strings.Join(append(said, r.Notes...), "\n    ")
 }
 
 func (t *tally) String() string {
