@@ -326,14 +326,19 @@ func openDeaf(t *testing.T, target, marker string) (address string) {
 			}
 		}()
 		defer closeBoth()
+		var kept []byte
 		buffer := make([]byte, 1<<16)
 		for {
 			n, err := server.Read(buffer)
-			if err != nil || deaf.Load() && bytes.HasSuffix(buffer[:n], []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
-				return
-			}
 			if deaf.Load() {
+				kept = append(kept, buffer[:n]...)
+				if err != nil || bytes.HasSuffix(kept, []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
+					return
+				}
 				continue
+			}
+			if err != nil {
+				return
 			}
 			if _, err := client.Write(buffer[:n]); err != nil {
 				return

@@ -290,7 +290,8 @@ func failure(attempt string, err error) error {
 // server as a whole.
 func isOutage(err error) bool {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return refused.Code[:2] == "08" || refused.Code[:3] == "57P" // connection exception; shutting down, starting up
+		return refused.Code[:2] == "08" || refused.Code[:3] == "57P" || // connection exception; shutting down, starting up
+			refused.Code == "53300" // too many connections, as all are made anew
 	}
 	var network net.Error
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
