@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,14 +27,15 @@ func holding(t *testing.T, address string, arguments ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), "../../deploy/machines/veneer-hold", arguments...)
+	command.WaitDelay = time.Second // what it has started may outlive it
 	command.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE=postgres")
 	return command
 }
 
-// held runs a command while writes are held, and returns what was said.
-func held(t *testing.T, address string, arguments ...string) string {
+// said returns what a command says, which must not fail.
+func said(t *testing.T, command *exec.Cmd) string {
 	t.Helper()
-	output, err := holding(t, address, arguments...).CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, output)
 	}
@@ -89,22 +91,34 @@ func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
 	}
 	const writers = 30
 	var conns []*pgx.Conn
+	const insert = "INSERT INTO numbers VALUES ($1)"
 	for range writers {
-		conns = append(conns, connect(t, p))
+		conn := connect(t, p)
+		if _, err := conn.Prepare(t.Context(), insert, insert); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
 	}
 	var writing, stopping sync.WaitGroup
-	stopping.Go(func() { held(t, p.Address, "sh", "-c", "read -r _ <"+waits+"; "+stops) })
+	t.Cleanup(stopping.Wait)
+	hold := holding(t, p.Address, "sh", "-c", "read -r _ <"+waits+"; "+stops)
+	stopping.Go(func() { said(t, hold) })
 	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_locks WHERE mode = 'ShareLock' AND granted AND relation = 'numbers'::regclass`)
 	for i, conn := range conns {
 		writing.Go(func() {
-			_, err := conn.Exec(t.Context(), "INSERT INTO numbers VALUES ($1)", i)
+			_, err := conn.Exec(t.Context(), insert, i)
 			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "57P01" {
 				t.Errorf("a write that waits while PostgreSQL stops: %v; want 57P01", err)
 			}
 		})
 	}
 	awaitCount(t, operator, writers, countWaiting)
-	if err := os.WriteFile(waits, []byte("\n"), 0o600); err != nil {
+	waiting, err := os.OpenFile(waits, os.O_RDWR, 0) // as opening it to write only would wait for a reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = waiting.Close() }()
+	if _, err := waiting.WriteString("\n"); err != nil {
 		t.Fatal(err)
 	}
 	writing.Wait()
@@ -123,8 +137,8 @@ func TestHoldWaitsForNoVacuum(t *testing.T) {
 		"ALTER SYSTEM SET autovacuum_naptime = '1s'", "SELECT pg_reload_conf()")
 	const countVacuums = `SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'numbers'::regclass`
 	awaitCount(t, operator, 1, countVacuums)
-	if said := held(t, p.Address, "echo", "it's run"); said != "it's run\n" {
-		t.Errorf("beside a vacuum there is said %q; want only what the command says", said)
+	if got := said(t, holding(t, p.Address, "echo", "it's run")); got != "it's run\n" {
+		t.Errorf("beside a vacuum there is said %q; want only what the command says", got)
 	}
 }
 

@@ -151,9 +151,21 @@ func TestBucketPutsAgain(t *testing.T) {
 		t.Errorf("there is %q (%v)", got, err)
 	}
 
-	// What the trouble of several opens the breaker for keeps none of them from it.
-	trouble.breaks.Store(20)
-	shared := objectstest.Open(t, trouble.Config)
+	// What the trouble of several opens the breaker for keeps none of them from it: all eight
+	// are under way before the first of them fails.
+	var first sync.WaitGroup
+	first.Add(8)
+	var tries atomic.Int32
+	shared := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+		try := tries.Add(1)
+		if try <= 8 {
+			first.Done()
+		}
+		first.Wait()
+		if try <= 20 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
 	var putting sync.WaitGroup
 	for i := range 8 {
 		putting.Go(func() {
