@@ -222,15 +222,24 @@ func (n *Node) Resume(tb testing.TB) {
 func (n *Node) HandOver(tb testing.TB, to *Node) {
 	tb.Helper()
 	settings := n.arguments[len(n.arguments)-1]
-	command := exec.CommandContext(tb.Context(), n.hold, "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
-	host, port, err := net.SplitHostPort(n.Address)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	command.Env = append(append(os.Environ(), "LC_ALL=C.UTF-8", "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE=postgres"), asked...)
+	command := holding(tb, n.hold, n.Address, "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
+	command.Env = append(command.Env, asked...)
 	if output, err := command.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, output)
 	}
+}
+
+// holding returns veneer-hold, which is at a path, with a command, for the primary at an
+// address.
+func holding(tb testing.TB, path, address string, arguments ...string) *exec.Cmd {
+	tb.Helper()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	command := exec.CommandContext(tb.Context(), path, arguments...)
+	command.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE=postgres")
+	return command
 }
 
 // Conn returns a connection to the primary's database.

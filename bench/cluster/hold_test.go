@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,18 +15,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
-// holding returns veneer-hold with a command, for the primary at an address.
-func holding(t *testing.T, address string, arguments ...string) *exec.Cmd {
+// hold returns veneer-hold with a command, for a PostgreSQL.
+func hold(t *testing.T, p *system.Postgres, arguments ...string) *exec.Cmd {
 	t.Helper()
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), "../../deploy/machines/veneer-hold", arguments...)
+	command := holding(t, "../../deploy/machines/veneer-hold", p.Address, arguments...)
 	command.WaitDelay = time.Second // what it has started may outlive it
-	command.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE=postgres")
 	return command
 }
 
@@ -44,12 +38,7 @@ func said(t *testing.T, command *exec.Cmd) string {
 
 func connect(t *testing.T, p *system.Postgres) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), p.URL(p.Address))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return conn
+	return postgrestest.Conn(t, p.URL(p.Address))
 }
 
 func run(t *testing.T, conn *pgx.Conn, statements ...string) {
@@ -61,18 +50,16 @@ func run(t *testing.T, conn *pgx.Conn, statements ...string) {
 	}
 }
 
-func awaitCount(t *testing.T, conn *pgx.Conn, want int, sql string, args ...any) {
+func awaitCount(t *testing.T, conn *pgx.Conn, want int, sql string) {
 	t.Helper()
 	await(t, fmt.Sprintf("%d: %s", want, sql), func() bool {
 		var got int
-		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&got); err != nil {
+		if err := conn.QueryRow(t.Context(), sql).Scan(&got); err != nil {
 			t.Fatal(err)
 		}
 		return got >= want
 	})
 }
-
-const countWaiting = `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT%'`
 
 // Whoever waits when PostgreSQL stops is told so, and has written nothing.
 func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
@@ -101,8 +88,8 @@ func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
 	}
 	var writing, stopping sync.WaitGroup
 	t.Cleanup(stopping.Wait)
-	hold := holding(t, p.Address, "sh", "-c", "read -r _ <"+waits+"; "+stops)
-	stopping.Go(func() { said(t, hold) })
+	held := hold(t, p, "sh", "-c", "read -r _ <"+waits+"; "+stops)
+	stopping.Go(func() { said(t, held) })
 	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_locks WHERE mode = 'ShareLock' AND granted AND relation = 'numbers'::regclass`)
 	for i, conn := range conns {
 		writing.Go(func() {
@@ -112,7 +99,7 @@ func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
 			}
 		})
 	}
-	awaitCount(t, operator, writers, countWaiting)
+	awaitCount(t, operator, writers, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT%'`)
 	waiting, err := os.OpenFile(waits, os.O_RDWR, 0) // as opening it to write only would wait for a reader
 	if err != nil {
 		t.Fatal(err)
@@ -135,9 +122,8 @@ func TestHoldWaitsForNoVacuum(t *testing.T) {
 			autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0)`,
 		"INSERT INTO numbers SELECT generate_series(1, 200000)", "DELETE FROM numbers",
 		"ALTER SYSTEM SET autovacuum_naptime = '1s'", "SELECT pg_reload_conf()")
-	const countVacuums = `SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'numbers'::regclass`
-	awaitCount(t, operator, 1, countVacuums)
-	if got := said(t, holding(t, p.Address, "echo", "it's run")); got != "it's run\n" {
+	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'numbers'::regclass`)
+	if got := said(t, hold(t, p, "echo", "it's run")); got != "it's run\n" {
 		t.Errorf("beside a vacuum there is said %q; want only what the command says", got)
 	}
 }
@@ -151,7 +137,7 @@ func TestHoldSaysThatItLapsed(t *testing.T) {
 	written := filepath.Join(t.TempDir(), "written")
 	// The command ends only when a write has, that waits for as long as it is held.
 	command := fmt.Sprintf("psql -qc 'INSERT INTO numbers VALUES (1)' && touch %s; exit 3", written)
-	output, err := holding(t, p.Address, "sh", "-c", command).CombinedOutput()
+	output, err := hold(t, p, "sh", "-c", command).CombinedOutput()
 	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != 3 {
 		t.Errorf("it ended with %v; want the command's status 3", err)
 	}

@@ -25,22 +25,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// blackHole passes connections on to a server. Those that are open when the line is
-// cut stay open, as do those that are made until it is mended, and nothing passes
-// over them any more.
-type blackHole struct {
-	address string
-	age     atomic.Int64 // connections of another age are dead, and so are all of an odd one
-}
-
-func openBlackHole(t *testing.T, target string) *blackHole {
+// relay listens until the test ends, and has each connection passed on to a server.
+func relay(t *testing.T, target string, pass func(client, server net.Conn)) (address string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	b := &blackHole{address: listener.Addr().String()}
 	go func() {
 		for {
 			client, err := listener.Accept()
@@ -52,11 +44,28 @@ func openBlackHole(t *testing.T, target string) *blackHole {
 				_ = client.Close()
 				continue
 			}
-			age := b.age.Load()
-			go b.pass(server, client, age)
-			go b.pass(client, server, age)
+			pass(client, server)
 		}
 	}()
+	return listener.Addr().String()
+}
+
+// blackHole passes connections on to a server. Those that are open when the line is
+// cut stay open, as do those that are made until it is mended, and nothing passes
+// over them any more.
+type blackHole struct {
+	address string
+	age     atomic.Int64 // connections of another age are dead, and so are all of an odd one
+}
+
+func openBlackHole(t *testing.T, target string) *blackHole {
+	t.Helper()
+	b := &blackHole{}
+	b.address = relay(t, target, func(client, server net.Conn) {
+		age := b.age.Load()
+		go b.pass(server, client, age)
+		go b.pass(client, server, age)
+	})
 	return b
 }
 
@@ -304,12 +313,7 @@ func TestWritesOutliveTheirConnections(t *testing.T) {
 // that is kept, and then both sides are hung up on.
 func openDeaf(t *testing.T, target, marker string) (address string) {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	pass := func(client, server net.Conn) {
+	return relay(t, target, func(client, server net.Conn) {
 		var deaf atomic.Bool
 		closeBoth := func() { _, _ = client.Close(), server.Close() }
 		go func() {
@@ -325,41 +329,28 @@ func openDeaf(t *testing.T, target, marker string) (address string) {
 				}
 			}
 		}()
-		defer closeBoth()
-		var kept []byte
-		buffer := make([]byte, 1<<16)
-		for {
-			n, err := server.Read(buffer)
-			if deaf.Load() {
-				kept = append(kept, buffer[:n]...)
-				if err != nil || bytes.HasSuffix(kept, []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
+		go func() {
+			defer closeBoth()
+			var kept []byte
+			buffer := make([]byte, 1<<16)
+			for {
+				n, err := server.Read(buffer)
+				if deaf.Load() {
+					kept = append(kept, buffer[:n]...)
+					if err != nil || bytes.HasSuffix(kept, []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
+						return
+					}
+					continue
+				}
+				if err != nil {
 					return
 				}
-				continue
+				if _, err := client.Write(buffer[:n]); err != nil {
+					return
+				}
 			}
-			if err != nil {
-				return
-			}
-			if _, err := client.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-	}
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := new(net.Dialer).DialContext(t.Context(), "tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go pass(client, server)
-		}
-	}()
-	return listener.Addr().String()
+		}()
+	})
 }
 
 // What was committed, but of which nobody was told, is not written again.

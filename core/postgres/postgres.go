@@ -450,7 +450,7 @@ func (w writers) transact(ctx context.Context, work func(pgx.Tx) error) error {
 			committing = err == nil
 			return err
 		})
-		if err != nil && !committing && isOutage(err) {
+		if !committing && isOutage(err) {
 			return uncommittedError{err}
 		}
 		return err
