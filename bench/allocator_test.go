@@ -12,8 +12,8 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // jemalloc is where Debian's package libjemalloc2 puts it on this architecture.
@@ -43,7 +43,7 @@ func BenchmarkAllocator(b *testing.B) {
 		for _, allocator := range allocators {
 			b.Run(encoder+"/"+allocator.name, func(b *testing.B) {
 				if _, err := os.Stat(allocator.value); allocator.value == jemalloc && err != nil {
-					lackingtest.Skip(b, "libjemalloc2 is not installed")
+					testenv.Skip(b, "libjemalloc2 is not installed")
 				}
 				edge := system.NewEdgeOf(b, files, core.URL, origintest.Secret)
 				edge.Set("EDGE_ENCODER", encoder)

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/system"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Options say with what a cluster is made.
@@ -195,7 +195,7 @@ func (c *Cluster) newProgram(tb testing.TB, name, path string) *program {
 	tb.Helper()
 	found, err := exec.LookPath(path)
 	if err != nil {
-		lackingtest.Skip(tb, path+" is missing; make cluster installs it")
+		testenv.Skip(tb, path+" is missing; make cluster installs it")
 	}
 	p := &program{name: name, arguments: []string{found}, directory: filepath.Join(c.directory, name), owner: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
 	if p.arguments[0], err = filepath.Abs(found); err != nil {

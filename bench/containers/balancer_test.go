@@ -20,12 +20,12 @@ import (
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // server is one that a balancer sends requests to: as the balancer's file has it, and
@@ -150,13 +150,13 @@ func (b balancer) start(t *testing.T, servers []server) string {
 	return "http://" + address
 }
 
-// installed skips a test for which a program is missing, and fails it in CI.
+// installed skips a test for which a program is missing.
 func installed(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
 		return
 	}
-	lackingtest.Skip(t, program+" is not installed, or not in PATH: deploy/dev/install "+program)
+	testenv.Skip(t, program+" is not installed, or not in PATH: deploy/dev/install "+program+" installs it")
 }
 
 // run runs a server until the test is over, and waits until it listens at an address.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // top is the repository's top.
@@ -130,7 +130,7 @@ func (k kept) database(t *testing.T, p *system.Postgres) (url string) {
 func keptDirectory(t *testing.T) kept {
 	t.Helper()
 	if _, err := exec.LookPath("rsync"); err != nil {
-		lackingtest.Skip(t, "rsync is not installed; make test installs it")
+		testenv.Skip(t, "rsync is not installed; make test installs it")
 	}
 	files := objectstest.Directory(t).Config
 	root := strings.TrimPrefix(files.URL, "file://")
@@ -151,7 +151,7 @@ func keptBucket(t *testing.T) kept {
 		t.Fatal(err)
 	}
 	if len(found) == 0 {
-		lackingtest.Skip(t, "mc is not there; deploy/dev/tools mc builds it")
+		testenv.Skip(t, "mc is not there; deploy/dev/tools mc builds it")
 	}
 	client, err := filepath.Abs(found[len(found)-1])
 	if err != nil {

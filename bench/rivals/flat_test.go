@@ -14,10 +14,10 @@ import (
 	"golang.org/x/image/webp"
 
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // settled puts skins into a directory and returns it with their hashes.
@@ -156,7 +156,7 @@ func TestInstallSharpOnce(t *testing.T) {
 	t.Parallel()
 
 	if _, err := sharpProgram(modules).Version(t.Context()); err != nil {
-		lackingtest.Skip(t, err)
+		testenv.Skip(t, err)
 	}
 	var out strings.Builder
 	if err := InstallSharp(t.Context(), modules, &out); err != nil || out.Len() > 0 {

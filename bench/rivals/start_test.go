@@ -18,7 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
-	"github.com/veneer-skins/veneer/shared/lackingtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Some of the rivals are this program, so the test binary must be it.
@@ -35,7 +35,7 @@ func start(t *testing.T, start func(context.Context, Place) (*Server, error)) *S
 	t.Helper()
 	s, err := start(t.Context(), Place{CPUs: []int{someCPU(t)}, Work: t.TempDir()})
 	if missing, ok := errors.AsType[*MissingError](err); ok {
-		lackingtest.Skip(t, missing)
+		testenv.Skip(t, missing)
 	}
 	if err != nil {
 		t.Fatal(err)

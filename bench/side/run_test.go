@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Scenarios run to their end, though too short to say anything about speed.
@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	run, err := Soak(t.Context(), Options{Edge: system.Binary(t, "edge"), Encoder: "libvips", Quick: true, Out: new(strings.Builder), TB: t}, 2*time.Second)
 	if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
-		lackingtest.Skip(t, missing)
+		testenv.Skip(t, missing)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/report"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // The whole of several edges behind haproxy, though too short to say anything about
@@ -21,7 +21,7 @@ func TestEdges(t *testing.T) {
 		Edge: system.Binary(t, "edge"), Haproxy: "../../deploy/compose/haproxy.cfg", Modules: t.TempDir(), Only: "edges", Quick: true, Out: new(strings.Builder), TB: t,
 	})
 	if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
-		lackingtest.Skip(t, missing)
+		testenv.Skip(t, missing)
 	}
 	if err != nil {
 		t.Fatal(err)

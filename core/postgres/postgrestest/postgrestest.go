@@ -13,19 +13,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/postgres"
-	"github.com/veneer-skins/veneer/shared/lackingtest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // variable names the database in which tests make their schemas.
 const variable = "TEST_DATABASE_URL"
 
 // Empty returns the URL of a new, empty schema, which goes when the test ends.
-// Without a database the test is skipped, but not where CI is set.
+// Without a database the test is skipped.
 func Empty(tb testing.TB) string {
 	tb.Helper()
 	server := os.Getenv(variable)
 	if server == "" {
-		lackingtest.Skip(tb, variable+" is not set; make test sets it")
+		testenv.Skip(tb, variable+" is not set; make test sets it")
 	}
 	schema := "test_" + strings.ToLower(rand.Text()[:16])
 	execute(tb, server, "CREATE SCHEMA "+schema)

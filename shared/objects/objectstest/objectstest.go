@@ -15,8 +15,8 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
-	"github.com/veneer-skins/veneer/shared/lackingtest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Place is somewhere that no Store has prepared yet, with a way in behind the
@@ -57,12 +57,12 @@ func Directory(tb testing.TB) Place {
 
 // Bucket returns a place in the S3 store that TEST_S3_ENDPOINT (host:port, plain
 // HTTP), TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY name. It ends with the test.
-// Without such a store the test is skipped, unless CI is set.
+// Without such a store the test is skipped.
 func Bucket(tb testing.TB) Place {
 	tb.Helper()
 	endpoint, accessKey, secretKey := os.Getenv("TEST_S3_ENDPOINT"), os.Getenv("TEST_S3_ACCESS_KEY"), os.Getenv("TEST_S3_SECRET_KEY")
 	if endpoint == "" {
-		lackingtest.Skip(tb, "TEST_S3_ENDPOINT is not set; make test sets it")
+		testenv.Skip(tb, "TEST_S3_ENDPOINT is not set; make test sets it")
 	}
 	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(accessKey, secretKey, "")})
 	must(tb, err)
