@@ -129,6 +129,12 @@ answers() {
   curl --fail --silent --noproxy '*' --max-time 2 --output /dev/null "$1"
 }
 
+# forbids URL tells whether a MinIO is initialised: it then answers an unsigned request 403,
+# and 503 before that, when its /minio/health/ready answers 200 already.
+forbids() {
+  [[ $(curl --silent --noproxy '*' --max-time 2 --output /dev/null --write-out '%{http_code}' "$1") == 403 ]]
+}
+
 # stop_signal NAME: PostgreSQL would wait for its clients on a TERM.
 stop_signal() {
   if [[ $1 == postgres ]]; then echo INT; else echo TERM; fi
@@ -361,7 +367,7 @@ start_minio() {
     MINIO_ROOT_USER_FILE="$state/secrets/s3_access_key" \
     MINIO_ROOT_PASSWORD_FILE="$state/secrets/s3_secret_key" \
     "$tool" server --address "127.0.0.1:$1" "$state/minio/data"
-  await minio answers "http://127.0.0.1:$1/minio/health/ready"
+  await minio forbids "http://127.0.0.1:$1"
   finish
 }
 
