@@ -8,7 +8,6 @@ import (
 	"image/draw"
 	"image/png"
 	"net/http"
-	"strings"
 	"testing"
 
 	"golang.org/x/image/webp"
@@ -17,7 +16,6 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // settled puts skins into a directory and returns it with their hashes.
@@ -48,8 +46,8 @@ func settled(t *testing.T, skins []paint.Named) (directory string, hashes []skin
 	return directory, hashes
 }
 
-// modules is where InstallSharp has sharp in a checkout. Tests install nothing.
-const modules = "../../.dev/rivals-sharp"
+// modules is where deploy/dev/node has sharp in a checkout. Tests install nothing.
+const modules = "../../.dev/node/sharp"
 
 // Those that people write themselves draw the same pictures as the edge, as far as
 // they can draw them. Where a texel of the hat is see-through they round down and the
@@ -149,17 +147,4 @@ func decoded(t *testing.T, file []byte, format string) *image.NRGBA {
 	straight := image.NewNRGBA(picture.Bounds())
 	draw.Draw(straight, straight.Bounds(), picture, image.Point{}, draw.Src)
 	return straight
-}
-
-// Installing what is there already takes neither npm nor a network.
-func TestInstallSharpOnce(t *testing.T) {
-	t.Parallel()
-
-	if _, err := sharpProgram(modules).Version(t.Context()); err != nil {
-		testenv.Skip(t, err)
-	}
-	var out strings.Builder
-	if err := InstallSharp(t.Context(), modules, &out); err != nil || out.Len() > 0 {
-		t.Errorf("InstallSharp: %v; npm says %s", err, &out)
-	}
 }

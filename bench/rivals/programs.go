@@ -31,7 +31,7 @@ func (p Program) missing(cause error) error {
 }
 
 // Programs returns all that Veneer is measured beside; modules is the directory with
-// the modules of Node that InstallSharp installs.
+// the modules of Node that deploy/dev/node installs.
 func Programs(modules string) []Program {
 	return []Program{
 		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, hashProgram, keepProgram, haproxyProgram,

@@ -211,8 +211,7 @@ func TestMissing(t *testing.T) {
 	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginx(t.Context(), place, place.Work, ByBody, 1, new(Record)) })
 	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginxCache(t.Context(), place, "127.0.0.1:1", 1) })
 	f("Varnish", "apt-get install varnish", func() (*Server, error) { return StartVarnish(t.Context(), place, "127.0.0.1:1", 1) })
-	f("sharp", "npm ci", func() (*Server, error) { return StartSharp(t.Context(), place, place.Work, modules) })
-	f("sharp", "npm ci", func() (*Server, error) { return nil, InstallSharp(t.Context(), place.Work, new(bytes.Buffer)) })
+	f("sharp", "deploy/dev/node", func() (*Server, error) { return StartSharp(t.Context(), place, place.Work, modules) })
 }
 
 // Every program of the list says its version, or how to install it.

@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	options := side.Options{Out: out}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&options.Edge, "edge", ".dev/bin/edge", "path of the edge's program")
-	flags.StringVar(&options.Modules, "modules", ".dev/rivals-sharp", "directory of sharp's modules of Node, which are installed there if they are not")
+	flags.StringVar(&options.Modules, "modules", ".dev/node/sharp", "directory of sharp's modules of Node, where deploy/dev/node installs them")
 	flags.StringVar(&options.Only, "only", "", "the name of the only scenario")
 	flags.BoolVar(&options.Quick, "quick", false, "only see whether everything runs; claims no figures")
 	flags.StringVar(&options.Haproxy, "haproxy", "deploy/compose/haproxy.cfg", "path of haproxy's configuration")
@@ -68,11 +68,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	machine, err := report.ThisMachine()
 	if err != nil {
 		return err
-	}
-	if err := rivals.InstallSharp(ctx, options.Modules, io.Discard); err != nil {
-		if _, missing := errors.AsType[*rivals.MissingError](err); !missing {
-			return err
-		}
 	}
 	var r *report.Run
 	failed := system.Main(ctx, func(tb testing.TB) {
