@@ -1,0 +1,172 @@
+// Command testrun runs test commands, one after another, and sums them up. Each follows
+// "--" and a title:
+//
+//	testrun -- "all of core" go test -json ./core/... -- "edge, with the race detector" go test -json -race ./edge/...
+//
+// While they run it prints go test's line of each package that ends and the output of
+// each test that fails. At the end it prints the slowest tests, the skipped ones with
+// their causes, the failed ones, and one line of counts. It exits with 1 if a command
+// failed.
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"gotest.tools/gotestsum/testjson"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the commands, which print events of test2json. A command that fails does not
+// keep the next ones from running.
+func run(args []string, out io.Writer) error {
+	commands, err := split(args)
+	if err != nil {
+		return err
+	}
+	p := &progress{out: out, packages: testjson.NewEventFormatter(out, "standard-quiet", testjson.FormatOptions{})}
+	var execution *testjson.Execution // of all commands
+	var failures []error
+	for _, command := range commands {
+		title := command[0]
+		fmt.Fprintln(out, "==>", title)
+		if execution, err = scan(command[1:], execution, p); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", title, err))
+		}
+	}
+	if execution == nil { // no command could be started
+		return errors.Join(failures...)
+	}
+	printSlowest(out, execution)
+	printSkipped(out, execution)
+	testjson.PrintSummary(out, execution, testjson.SummarizeAll&^testjson.SummarizeSkipped)
+	return errors.Join(failures...)
+}
+
+// split returns the commands, each with its title first.
+func split(args []string) (commands [][]string, err error) {
+	for _, arg := range args {
+		switch {
+		case arg == "--":
+			commands = append(commands, nil)
+		case len(commands) == 0:
+			return nil, fmt.Errorf("%q does not follow a --", arg)
+		default:
+			commands[len(commands)-1] = append(commands[len(commands)-1], arg)
+		}
+	}
+	if len(commands) == 0 || slices.ContainsFunc(commands, func(c []string) bool { return len(c) < 2 }) {
+		return nil, errors.New("usage: testrun -- TITLE COMMAND [ARG ...] [-- TITLE COMMAND [ARG ...]] ...")
+	}
+	return commands, nil
+}
+
+// scan runs one command and adds its events to those of earlier commands.
+func scan(args []string, earlier *testjson.Execution, handler testjson.EventHandler) (*testjson.Execution, error) {
+	command := exec.Command(args[0], args[1:]...)
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return earlier, err
+	}
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		return earlier, err
+	}
+	if err := command.Start(); err != nil {
+		return earlier, err
+	}
+	execution, err := testjson.ScanTestOutput(testjson.ScanConfig{
+		Stdout: stdout, Stderr: stderr, Handler: handler, Execution: earlier, IgnoreNonJSONOutputLines: true,
+	})
+	return execution, errors.Join(err, command.Wait())
+}
+
+// progress prints events as they come.
+type progress struct {
+	out      io.Writer
+	packages testjson.EventFormatter
+}
+
+// Event prints what a package ends with, and the output of a test that failed.
+func (p *progress) Event(event testjson.TestEvent, execution *testjson.Execution) error {
+	if event.PackageEvent() {
+		if strings.Contains(event.Output, "[no test files]") || strings.Contains(event.Output, "[no tests to run]") {
+			return nil
+		}
+		return p.packages.Format(event, execution)
+	}
+	if event.Action == testjson.ActionFail {
+		failed := execution.Package(event.Package)
+		for _, line := range failed.OutputLines(failed.LastFailedByName(event.Test)) {
+			if _, err := io.WriteString(p.out, line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Err prints a line that is no event.
+func (p *progress) Err(text string) error {
+	_, err := fmt.Fprintln(p.out, text)
+	return err
+}
+
+// Bounds of the list of slow tests.
+const (
+	slowestCount = 10
+	slowestFrom  = time.Second
+)
+
+// printSlowest lists the tests, but not their subtests, that took longest. The time in
+// which a parallel test waits for its turn does not count.
+func printSlowest(out io.Writer, execution *testjson.Execution) {
+	var slow []testjson.TestCase
+	for _, name := range execution.Packages() {
+		for _, test := range execution.Package(name).TestCases() {
+			if !test.Test.IsSubTest() && test.Elapsed >= slowestFrom {
+				slow = append(slow, test)
+			}
+		}
+	}
+	if len(slow) == 0 {
+		return
+	}
+	slices.SortStableFunc(slow, func(a, b testjson.TestCase) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	fmt.Fprintln(out, "\n=== Slowest")
+	for _, test := range slow[:min(len(slow), slowestCount)] {
+		fmt.Fprintf(out, "%7.1fs  %s %s\n", test.Elapsed.Seconds(), testjson.RelativePackagePath(test.Package), test.Test)
+	}
+}
+
+// printSkipped lists the skipped tests, each in a line with its cause.
+func printSkipped(out io.Writer, execution *testjson.Execution) {
+	skipped := execution.Skipped()
+	if len(skipped) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\n=== Skipped")
+	for _, test := range skipped {
+		var cause []string
+		for _, line := range execution.OutputLines(test) {
+			if strings.HasPrefix(line, "=== ") || strings.HasPrefix(strings.TrimLeft(line, " "), "--- ") {
+				continue // is of go test
+			}
+			cause = append(cause, strings.TrimSpace(line))
+		}
+		fmt.Fprintf(out, "%s %s: %s\n", testjson.RelativePackagePath(test.Package), test.Test, strings.Join(cause, " "))
+	}
+}
