@@ -6,7 +6,7 @@ help: ## Print this help
 	@echo 'Targets:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-run: ## Run everything here until Ctrl-C; OBJECTS=minio for a real MinIO
+run: ## Run everything here until Ctrl-C; OBJECTS=minio for a real MinIO, DEV_PORTS=21000 for other ports
 	@deploy/dev/run
 
 cluster: ## Run a cluster of everything here until Ctrl-C: fail-over, four object nodes

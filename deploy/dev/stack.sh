@@ -197,24 +197,21 @@ stop_at_end() {
 
 # ---- Ports and secrets ------------------------------------------------------
 
-# taken PORT tells whether something listens there.
-taken() {
+# listening PORT tells whether a program listens there.
+listening() {
   (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
-# need_port PORT SETTING makes sure that a port is free.
-need_port() {
-  taken "$1" || return 0
-  local holder=''
-  holder=$(ss -Hltnp "sport = :$1" 2>/dev/null | grep -om1 '(("[^)]*' | sed 's/^(("\([^"]*\)",pid=\([0-9]*\).*/ by \1, process \2/') || true
-  die "port $1 is already taken$holder; free it, or choose another with $2=<port>"
+# holder PORT prints which program listens there, if there is an ss and it may tell.
+holder() {
+  { ss -Hltnp "sport = :$1" 2>/dev/null || true; } | sed -n 's/.*(("\([^"]*\)",pid=\([0-9]*\).*/ by \1, process \2/p;q'
 }
 
 # free_port prints a port that nothing listens on, below those that the kernel
 # hands out to clients.
 free_port() {
   local port
-  while port=$((20000 + RANDOM % 12000)) && taken "$port"; do :; done
+  while port=$((20000 + RANDOM % 12000)) && listening "$port"; do :; done
   echo "$port"
 }
 
