@@ -1,6 +1,6 @@
 # A target of more than one command is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run cluster faults test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images clean
+.PHONY: help run cluster faults test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images reset clean clean-all
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -15,7 +15,7 @@ cluster: ## Run a cluster of everything here until Ctrl-C: fail-over, four objec
 faults: ## Let everything in a cluster fail under load, and write deploy/FAULTS.md; ARGS="-only 'core killed'"
 	@deploy/dev/faults $(ARGS)
 
-test: ## Run every test; ARGS='-run Closet ./core/...' for some of them
+test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run Closet ./core/...' for some
 	@deploy/dev/test $(ARGS)
 
 lint: ## Run the linters; ARGS=--fix mends what they can
@@ -69,5 +69,11 @@ gallery: ## Draw the README's picture, docs/gallery.png, anew
 images: ## Build the images of docker-compose.yml
 	@REVISION=$$(git describe --always --dirty) docker compose build
 
-clean: ## Stop what runs and remove .dev, the data included
+reset: ## Stop what runs and remove its data: databases, textures, objects
+	@deploy/dev/clean data
+
+clean: ## Stop what runs and remove data, secrets and logs; built tools stay
 	@deploy/dev/clean
+
+clean-all: ## Stop what runs and remove .dev, built tools included
+	@deploy/dev/clean all

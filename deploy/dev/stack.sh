@@ -7,7 +7,7 @@ set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 cd -- "$root"
 
-dev=$root/.dev   # all that is made here; `make clean` removes it
+dev=$root/.dev   # all that is made here; `make clean-all` removes it
 bin=$dev/bin     # programs
 state=$dev       # data, logs and process ids of what this script runs
 modules=(bench core edge shared) # first what takes long for little work
@@ -272,7 +272,7 @@ start_postgres() {
   if [[ -e $data/PG_VERSION ]]; then
     version=$(<"$data/PG_VERSION")
     programs=/usr/lib/postgresql/$version/bin
-    [[ -x $programs/postgres ]] || die "$data was made by PostgreSQL $version, which is not installed: install postgresql-$version, or start afresh after make clean"
+    [[ -x $programs/postgres ]] || die "$data was made by PostgreSQL $version, which is not installed: install postgresql-$version, or start afresh after make reset"
   fi
 
   mkdir -p "$home"
