@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // TestPicturesAndSheetsAllocateWhatTheyCost compares what values are thought to take
 // with how much the heap grows, when many have come and gone. It has the heap to
 // itself.
 func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
+	testenv.Long(t)
 	for _, budget := range []int64{12 << 20, 16 << 20} {
 		for _, size := range []int{320, 2048} {
 			before := heap()

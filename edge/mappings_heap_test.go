@@ -11,6 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // heap returns how many bytes of the heap are in use once nothing is left that
@@ -26,6 +27,7 @@ func heap() int64 {
 // TestMappingsAllocateWhatTheyCost compares what mappings are thought to take with
 // how much the heap grows, when many have come and gone. It has the heap to itself.
 func TestMappingsAllocateWhatTheyCost(t *testing.T) {
+	testenv.Long(t)
 	sheet := func(i int) *mapping.Texture { return &mapping.Texture{TID: int64(i), Hash: skin.Hash{byte(i)}} }
 	for name, test := range map[string]struct {
 		key   func(i int) mapping.Key

@@ -20,6 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // listen starts a server of its own on a socket, and returns a client there.
@@ -39,6 +40,7 @@ func listen(t *testing.T, environ ...string) client {
 // nothing but its pixels.
 func TestUploadsUnderAttack(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := listen(t)
 	corpus := skintest.Corpus()
@@ -237,6 +239,7 @@ func TestUploadFormsUnderAttack(t *testing.T) {
 // Requests made to confuse whoever reads HTTP are refused, or read as they must be.
 func TestUploadRequestsUnderAttack(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := listen(t, "UPLOAD_TIMEOUT=300ms", "READ_TIMEOUT=300ms").signUp(t)
 	want, accepted := firstSkin(), 0

@@ -16,6 +16,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // probe is a value of a field, and whether the document grants it.
@@ -110,6 +111,7 @@ func (a answer) grants(t *testing.T, field string, value any, granted bool) {
 // tests see to.
 func TestDocumentedBounds(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_REPORTS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)

@@ -24,6 +24,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // endpoint is one of core's operations, with a path that leads to it.
@@ -155,6 +156,7 @@ func tooLarge(t *testing.T, address, method, path string) answer {
 // situation after another.
 func TestDocumentedAnswersAreGiven(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	said := hearing{}
 	s := newSite(t, "LIMIT_REQUESTS=0")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // selectSchema describes all that stands in the schema, a line each.
@@ -35,6 +36,7 @@ const selectSchema = `
 // Each migration can be taken back, which leaves the schema as it was before.
 func TestMigrationsAreTakenBack(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	files, err := filepath.Glob("migrations/*.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)

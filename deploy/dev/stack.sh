@@ -81,11 +81,11 @@ run() {
 # spawn SIGNAL COMMAND… starts a command in a session of its own, so that Ctrl-C
 # reaches only the script, which then stops everything in the right order.
 # Should the script be killed, the kernel sends SIGNAL to what it started.
-# Descriptor 9 is the script's lock and must not outlive it in a child.
+# Descriptors 8 and 9 are locks of the script and must not outlive it in a child.
 spawn() {
   local signal=$1
   shift
-  setsid setpriv --pdeathsig "$signal" "$@" </dev/null 9>&- &
+  setsid setpriv --pdeathsig "$signal" "$@" </dev/null 8>&- 9>&- &
   spawned=$!
 }
 
@@ -207,11 +207,13 @@ holder() {
   { ss -Hltnp "sport = :$1" 2>/dev/null || true; } | sed -n 's/.*(("\([^"]*\)",pid=\([0-9]*\).*/ by \1, process \2/p;q'
 }
 
-# free_port prints a port that nothing listens on, below those that the kernel
-# hands out to clients.
+# free_port NAME prints a port that no program listens on, below those that the kernel
+# hands out to clients: the same for a name and a checkout whenever it is free.
 free_port() {
   local port
-  while port=$((20000 + RANDOM % 12000)) && listening "$port"; do :; done
+  port=$(cksum <<<"$root $1")
+  port=$((20000 + ${port%% *} % 12000))
+  while listening "$port"; do port=$((20000 + RANDOM % 12000)); done
   echo "$port"
 }
 
@@ -400,18 +402,22 @@ open_stage() {
   chmod 755 "$state"
   exec 9>"$state/lock"
   flock 9
-  exec 8>&-
   stop_at_end
   trap close_stage EXIT
 
-  build_programs
+  # Secrets and, if they are free, ports are those of the time before: go test keeps
+  # results by the variables that a test has read.
+  mkdir -p -m 700 "$dev/test-secrets"
+  ln -s "$dev/test-secrets" "$state/secrets"
   # Nothing here outlives the script, so nothing needs to reach the disk.
-  start_postgres "$(free_port)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300
+  start_postgres "$(free_port postgres)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300
   local port
-  port=$(free_port)
+  port=$(free_port minio)
   start_minio "$port"
+  exec 8>&- # what starts next finds these ports taken
   export TEST_MINIO_BIN=$tool
 
+  build_programs
   export TEST_CORE_BIN=$bin/core TEST_EDGE_BIN=$bin/edge
   export TEST_DATABASE_URL=$database_url
   export TEST_S3_ENDPOINT=127.0.0.1:$port
@@ -425,7 +431,7 @@ open_stage() {
 close_stage() {
   local status=$?
   stop_all
-  rm -rf "$state"/{postgres,minio,secrets}
+  rm -rf "$state"/{postgres,minio}
   ((status != 0)) || rm -rf "$state"
 }
 

@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestMet(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	m := newMet()
 	regular := mapping.UID(-1)
 	// So many that the first ones are forgotten.

@@ -20,6 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // One Renderer of each kind for all tests, as libvips starts only once in a process.
@@ -268,6 +269,7 @@ func TestRevision(t *testing.T) {
 // pictures drawn one by one in memory of their own.
 func TestRenderAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	type job struct {
 		sheet skin.Sheet

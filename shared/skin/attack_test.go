@@ -14,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // mostAllocated is how many bytes may ever be allocated on the way from a file to a
@@ -25,6 +26,7 @@ const mostAllocated = 64 << 20
 // The test counts the bytes of the whole program, so no
 // other runs beside it.
 func TestReadUnderAttack(t *testing.T) {
+	testenv.Long(t)
 	var largest, slowest string
 	var most uint64
 	var longest time.Duration

@@ -26,6 +26,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // fate is what becomes of requests to a dependency.
@@ -342,6 +343,7 @@ func TestCoreAway(t *testing.T) {
 // TestMemoriesEnd lets core be away for longer than memories may be given.
 func TestMemoriesEnd(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	core, place := origintest.Start(t), objectstest.Directory(t)
 	store := objectstest.Open(t, place.Config)
 	if err := store.Prepare(t.Context()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // backend is an edge behind a balancer.
@@ -102,6 +103,7 @@ func (b *backend) get(path string) error {
 // and gives no request a second try, fails not a single one.
 func TestRestartsUnderLoadFailNothing(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	core := origintest.Start(t)
 	backends := [2]*backend{}

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestConnectionsAddToMemory(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+t.TempDir())
 	limit := func() float64 { return figure(t, string(r.get(r.operators, "/metrics").body), "go_memlimit_bytes") }
 	alone := limit()

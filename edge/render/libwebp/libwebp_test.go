@@ -8,12 +8,14 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render/libwebp"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // What is read back is what was written, under alpha 0 as well, whatever the
 // settings.
 func TestEveryPixelComesBack(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	for _, size := range [][2]int{{1, 1}, {1, 40}, {40, 1}, {7, 13}, {64, 64}, {129, 33}} {
 		width, height := size[0], size[1]

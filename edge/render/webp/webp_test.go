@@ -19,6 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/libwebp"
 	"github.com/veneer-skins/veneer/edge/render/webp"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // renderer draws what is encoded, and keeps libvips running.
@@ -302,6 +303,7 @@ func TestAppend(t *testing.T) {
 // What libwebp needs far longer for is no larger here, taken over all skins.
 func TestFilesAreSmall(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	for _, test := range []struct {
 		view            int
