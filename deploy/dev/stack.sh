@@ -407,7 +407,7 @@ open_stage() {
 
   # Secrets and, if they are free, ports are those of the time before: go test keeps
   # results by the variables that a test has read.
-  mkdir -p -m 700 "$dev/test-secrets"
+  (umask 077 && mkdir -p "$dev/test-secrets")
   ln -s "$dev/test-secrets" "$state/secrets"
   # Nothing here outlives the script, so nothing needs to reach the disk.
   start_postgres "$(free_port postgres)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300
