@@ -45,6 +45,8 @@ type balancer struct {
 	checks bool
 	// keeps says that it is a cache, too.
 	keeps bool
+	// environ is added to the program's environment.
+	environ []string
 	// write writes the file with the addresses of servers, to be listened for at an
 	// address, into a directory, and returns the command that reads it.
 	write func(t *testing.T, content, address, work string, servers []server) []string
@@ -146,7 +148,7 @@ func (b balancer) start(t *testing.T, servers []server) string {
 		t.Fatal(err)
 	}
 	work := t.TempDir()
-	run(t, address, work, nil, b.write(t, string(content), address, work, servers)...)
+	run(t, address, work, b.environ, b.write(t, string(content), address, work, servers)...)
 	return "http://" + address
 }
 
@@ -289,6 +291,40 @@ func (b balancer) test(t *testing.T) {
 		t.Errorf("%d of %d players moved to the other edge; want about half", n, players)
 	case b.checks && n+seconds != players:
 		t.Errorf("%d players were one edge's, and %d the other's, of %d", n, seconds, players)
+	}
+}
+
+// X-Forwarded-For is removed from what a client sends, and kept of what a trusted proxy
+// sends. The address that haproxy has seen is added to either.
+func TestHaproxyTrustsProxies(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ trusted, want string }{
+		{"", "127.0.0.1"},
+		{"10.0.0.0/8", "127.0.0.1"},
+		{"10.0.0.0/8 127.0.0.1/32", "192.0.2.1,127.0.0.1"},
+	} {
+		t.Run("trusted="+test.trusted, func(t *testing.T) {
+			t.Parallel()
+			forwarded := make(chan string, 1)
+			api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/readyz" {
+					forwarded <- strings.Join(r.Header.Values("X-Forwarded-For"), ",")
+				}
+			}))
+			t.Cleanup(api.Close)
+			b := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: haproxy}
+			if test.trusted != "" {
+				b.environ = []string{"VENEER_TRUSTED_PROXIES=" + test.trusted}
+			}
+			upstream := api.Listener.Addr().String()
+			url := b.start(t, []server{{"core", "8080", "9080", upstream, upstream}, {"edge-1", "8081", "9081", upstream, upstream}, {"edge-2", "8081", "9081", upstream, upstream}})
+			if status := send(t, http.MethodGet, url+"/api/user", http.Header{"X-Forwarded-For": {"192.0.2.1"}}); status != http.StatusOK {
+				t.Fatalf("a request: %d", status)
+			}
+			if got := <-forwarded; got != test.want {
+				t.Errorf("X-Forwarded-For: %q; want %q", got, test.want)
+			}
+		})
 	}
 }
 
