@@ -100,49 +100,67 @@ func TestContainersHaveTheirSecrets(t *testing.T) {
 	}
 }
 
-// The script makes every secret, only its user can reach them, and a second run
-// changes nothing.
-func TestSecrets(t *testing.T) {
-	t.Parallel()
+// secretsScript is a copy of deploy/secrets in a folder of the test's own.
+type secretsScript struct{ top, folder string }
+
+func newSecretsScript(t *testing.T) secretsScript {
+	t.Helper()
 	there := t.TempDir()
 	for _, script := range []string{"deploy/secrets", "deploy/dev/stack.sh"} {
-		if err := os.MkdirAll(filepath.Join(there, filepath.Dir(script)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		content, err := os.ReadFile(filepath.Join(top, script))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(there, script), content, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		copyFile(t, there, script)
 	}
-	folder := filepath.Join(there, "deploy/compose/secrets")
-	run := func() map[string]string {
-		t.Helper()
-		if output, err := exec.CommandContext(t.Context(), filepath.Join(there, "deploy/secrets")).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, output)
-		}
-		made := map[string]string{}
-		files, err := os.ReadDir(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			content, err := os.ReadFile(filepath.Join(folder, file.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if info, err := file.Info(); err != nil || info.Mode() != 0o444 {
-				t.Errorf("%s: %v, %v; want a file that every container may read", file.Name(), info.Mode(), err)
-			}
-			made[file.Name()] = string(content)
-		}
-		return made
-	}
+	return secretsScript{there, filepath.Join(there, "deploy/compose/secrets")}
+}
 
-	first := run()
-	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+// copyFile copies a file of the repository into a folder, below the same path.
+func copyFile(t *testing.T, to, path string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(top, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(to, filepath.Dir(path)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(to, path), content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the script and returns the secrets by name, and what the script has printed.
+func (s secretsScript) run(t *testing.T) (secrets map[string]string, printed string) {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), filepath.Join(s.top, "deploy/secrets")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	files, err := os.ReadDir(s.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets = map[string]string{}
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(s.folder, file.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := file.Info(); err != nil || info.Mode() != 0o444 {
+			t.Errorf("%s: %v, %v; want a file that every container may read", file.Name(), info.Mode(), err)
+		}
+		secrets[file.Name()] = string(content)
+	}
+	return secrets, string(output)
+}
+
+// optional are secrets that only some sites have. Their files are empty otherwise.
+var optional = []string{"purge_secret", "smtp_password"}
+
+// The script makes every secret, and only its user can reach them.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	script := newSecretsScript(t)
+	made, _ := script.run(t)
+	if info, err := os.Stat(script.folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the secrets' folder: %v, %v; want one that only its user can enter", info.Mode(), err)
 	}
 	want := []string{}
@@ -152,11 +170,17 @@ func TestSecrets(t *testing.T) {
 		}
 		want = append(want, name)
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(first))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(made))); diff != "" {
 		t.Errorf("secrets (-named +made):\n%s", diff)
 	}
 	values := map[string]string{}
-	for name, value := range first {
+	for name, value := range made {
+		if slices.Contains(optional, name) {
+			if value != "" {
+				t.Errorf("%s is %q; want an empty file", name, value)
+			}
+			continue
+		}
 		if len(value) < 20 {
 			t.Errorf("%s is only %q", name, value)
 		}
@@ -165,11 +189,56 @@ func TestSecrets(t *testing.T) {
 		}
 		values[value] = name
 	}
-	if url := first["database_url"]; !strings.Contains(url, ":"+first["database_password"]+"@") {
+	if url := made["database_url"]; !strings.Contains(url, ":"+made["database_password"]+"@") {
 		t.Errorf("the database's URL, %s, has another password", url)
 	}
-	if diff := cmp.Diff(first, run()); diff != "" {
-		t.Errorf("the second run changed secrets (-first +second):\n%s", diff)
+}
+
+// In a site that exists the script makes what is missing, as a secret is that a later
+// release introduces. It changes nothing else, and prints which are which.
+func TestSecretsAreAdded(t *testing.T) {
+	t.Parallel()
+	script := newSecretsScript(t)
+	first, _ := script.run(t)
+	for name := range first {
+		file := filepath.Join(script.folder, name)
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		second, printed := script.run(t)
+		switch name {
+		case "database_password", "database_url", "purge_secret", "smtp_password": // one is made of the other, or it is empty
+			if second[name] != first[name] {
+				t.Errorf("%s was %q, and is made anew as %q", name, first[name], second[name])
+			}
+		default:
+			if second[name] == first[name] || second[name] == "" {
+				t.Errorf("%s was %q, and is made anew as %q", name, first[name], second[name])
+			}
+		}
+		for other := range second {
+			verb := "kept "
+			if other == name {
+				verb = "made "
+			} else if second[other] != first[other] {
+				t.Errorf("%s was missing, and %s was changed", name, other)
+			}
+			if !strings.Contains(printed, verb+other) {
+				t.Errorf("%s was missing, and %q is not printed:\n%s", name, verb+other, printed)
+			}
+		}
+		first = second
+	}
+
+	given := filepath.Join(script.folder, "smtp_password")
+	if err := os.Remove(given); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(given, []byte("given by the operator"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if last, _ := script.run(t); last["smtp_password"] != "given by the operator" {
+		t.Errorf("the password that the operator gave is %q now", last["smtp_password"])
 	}
 }
 
