@@ -28,7 +28,24 @@ const top = "../.."
 // machine's.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(top, "docker-compose.yml")}, cli.WithProfiles([]string{"*"}))
+	return site(t, nil)
+}
+
+// site reads docker-compose.yml as docker compose does in a clone that has files of an
+// operator's, given as content by path, and with variables of the shell.
+func site(t *testing.T, files map[string]string, shell ...string) *types.Project {
+	t.Helper()
+	clone := t.TempDir()
+	for _, file := range []string{"docker-compose.yml", "deploy/compose/core.defaults.env", "deploy/compose/edge.defaults.env"} {
+		copyFile(t, clone, file)
+	}
+	for path, content := range files {
+		if err := os.WriteFile(filepath.Join(clone, path), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(clone), cli.WithDefaultConfigPath,
+		cli.WithProfiles([]string{"*"}), cli.WithEnv(shell), cli.WithEnvFiles(), cli.WithDotEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

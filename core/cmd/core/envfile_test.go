@@ -1,0 +1,43 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+)
+
+// The example of deploy/compose lists all settings. What docker-compose.yml sets is named
+// there as such, so that a line that is taken in breaks nothing.
+func TestEnvFile(t *testing.T) {
+	t.Parallel()
+	const (
+		inImage = "the image does that, and the containers around it connect to its port."
+		plain   = "the containers are connected without TLS, on networks of one machine."
+		mounted = "the container has no such file. docker-compose.override.yml can mount one and set this."
+		secret  = "its value is the file deploy/compose/secrets/"
+	)
+	settingstest.EnvFile[config](t, "../../../deploy/compose/core.env.example", prefix, map[string]string{
+		"CORE_OBJECTS_URL":      "s3://veneer",
+		"CORE_OBJECTS_ENDPOINT": "http://minio:9000",
+		"CORE_TRUSTED_PROXIES":  "172.30.213.0/24",
+		"CORE_DRAIN_WAIT":       "4s",
+	}, map[string]string{
+		"CORE_LISTEN":              inImage,
+		"CORE_EDGES_LISTEN":        inImage,
+		"CORE_OPS_LISTEN":          inImage,
+		"CORE_TLS_CERT":            plain,
+		"CORE_TLS_KEY":             plain,
+		"CORE_EDGES_TLS_CERT":      plain,
+		"CORE_EDGES_TLS_KEY":       plain,
+		"CORE_DATABASE_URL":        secret + "database_url.",
+		"CORE_LISTEN_DATABASE_URL": "there is no pooler in front of PostgreSQL.",
+		"CORE_OBJECTS_ACCESS_KEY":  secret + "s3_writer_access_key.",
+		"CORE_OBJECTS_SECRET_KEY":  secret + "s3_writer_secret_key.",
+		"CORE_OBJECTS_CA":          mounted,
+		"CORE_TOKEN_KEYS":          secret + "token_keys.",
+		"CORE_EDGE_SECRETS":        secret + "edge_secrets.",
+		"CORE_PURGE_SECRET":        secret + "purge_secret.",
+		"CORE_SMTP_PASSWORD":       secret + "smtp_password.",
+		"CORE_SMTP_CA":             mounted,
+	}, []string{"CORE_DATABASE_URL=postgres://veneer@postgres/veneer", "CORE_TOKEN_KEYS=" + keys(), "CORE_EDGE_SECRETS=" + edgeSecret})
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+)
+
+// The example of deploy/compose lists all settings. What docker-compose.yml sets is named
+// there as such, so that a line that is taken in breaks nothing.
+func TestEnvFile(t *testing.T) {
+	t.Parallel()
+	const (
+		inCompose = "docker-compose.yml does that."
+		inImage   = "the image does that, and the containers around it connect to its port."
+		plain     = "the containers are connected without TLS, on networks of one machine."
+		mounted   = "the container has no such file. docker-compose.override.yml can mount one and set this."
+		secret    = "its value is the file deploy/compose/secrets/"
+	)
+	settingstest.EnvFile[config](t, "../../../deploy/compose/edge.env.example", prefix, map[string]string{
+		"EDGE_OBJECTS_URL":      "s3://veneer",
+		"EDGE_OBJECTS_ENDPOINT": "http://minio:9000",
+		"EDGE_TRUSTED_PROXIES":  "172.30.213.0/24",
+		"EDGE_MAX_CONNECTIONS":  "8192",
+		"EDGE_RENDER_SLOTS":     "2",
+		"EDGE_DRAIN_WAIT":       "4s",
+	}, map[string]string{
+		"EDGE_LISTEN":             inImage,
+		"EDGE_OPS_LISTEN":         inImage,
+		"EDGE_CORE_URL":           inCompose,
+		"EDGE_CORE_SECRETS":       secret + "edge_secrets.",
+		"EDGE_CORE_CA":            plain,
+		"EDGE_OBJECTS_ACCESS_KEY": secret + "s3_reader_access_key.",
+		"EDGE_OBJECTS_SECRET_KEY": secret + "s3_reader_secret_key.",
+		"EDGE_OBJECTS_CA":         mounted,
+		"EDGE_API_UPSTREAM":       inCompose,
+		"EDGE_API_CA":             plain,
+	}, []string{"EDGE_CORE_URL=http://core:9090", "EDGE_CORE_SECRETS=a-secret-of-the-edges"})
+}
