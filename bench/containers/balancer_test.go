@@ -328,6 +328,43 @@ func TestHaproxyTrustsProxies(t *testing.T) {
 	}
 }
 
+// The nginx of a small site sends the API to core and all else to the edge, and tells them
+// the address that it has seen.
+func TestSmallSiteNginx(t *testing.T) {
+	t.Parallel()
+	stub := func(name string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "%s for %s as %s", name, strings.Join(r.Header.Values("X-Forwarded-For"), ","), r.Host)
+		}))
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	core, edge := stub("core"), stub("edge")
+	b := balancer{program: "nginx", file: "deploy/machines/nginx.conf", write: func(t *testing.T, content, address, work string, servers []server) []string {
+		t.Helper()
+		content = replaced(t, content, "listen 80;", "listen 8080;")
+		content = replaced(t, content, "listen [::]:80;", "")
+		return nginx(t, content, address, work, servers)
+	}}
+	url := b.start(t, []server{{host: "127.0.0.1", port: "8080", public: core}, {host: "127.0.0.1", port: "8081", public: edge}})
+	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Forwarded-For", "192.0.2.1")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if want += " for 127.0.0.1 as " + request.URL.Host; err != nil || string(body) != want {
+			t.Errorf("%s: %q, %v; want %q", path, body, err, want)
+		}
+	}
+}
+
 // What everybody asks for at once is not one edge's alone: it gets one and a half times
 // its share of all requests under way, and the other one the rest.
 func TestHaproxyBoundsLoad(t *testing.T) {

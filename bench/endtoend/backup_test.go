@@ -335,19 +335,25 @@ func restore(t *testing.T, k kept) {
 // Machines are backed up each night by the page's commands, in its order.
 func TestMachinesBackUpByThePage(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile(filepath.Join(top, "deploy/machines/veneer-backup"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rest, blocks := string(content), blocksOf(t, "deploy/backup.md")
-	for _, about := range [][]string{{"patroni", "settings"}, {"backup"}, {"backup", "bucket"}} {
-		i := slices.IndexFunc(blocks, func(b block) bool { return slices.Equal(b.about, about) })
-		if i < 0 {
-			t.Fatalf("the page has no commands for %v", about)
+	blocks := blocksOf(t, "deploy/backup.md")
+	for script, abouts := range map[string][][]string{
+		"veneer-backup":           {{"patroni", "settings"}, {"backup"}, {"backup", "bucket"}},
+		"veneer-backup-directory": {{"backup"}, {"backup", "directory"}},
+	} {
+		content, err := os.ReadFile(filepath.Join(top, "deploy/machines", script))
+		if err != nil {
+			t.Fatal(err)
 		}
-		var ok bool
-		if _, rest, ok = strings.Cut(rest, blocks[i].commands); !ok {
-			t.Fatalf("the script lacks the page's commands for %v, or has them too early:\n%s", about, blocks[i].commands)
+		rest := string(content)
+		for _, about := range abouts {
+			i := slices.IndexFunc(blocks, func(b block) bool { return slices.Equal(b.about, about) })
+			if i < 0 {
+				t.Fatalf("the page has no commands for %v", about)
+			}
+			var ok bool
+			if _, rest, ok = strings.Cut(rest, blocks[i].commands); !ok {
+				t.Fatalf("%s lacks the page's commands for %v, or has them too early:\n%s", script, about, blocks[i].commands)
+			}
 		}
 	}
 }
