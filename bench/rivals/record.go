@@ -14,7 +14,7 @@ import (
 // Headers by their names as fasthttp writes them.
 const (
 	etag = "Etag"
-	// requestID is in the few answers that the edge logs.
+	// requestID is another one in every answer.
 	requestID = "X-Request-Id"
 )
 

@@ -238,7 +238,6 @@ func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 // mark sets what every answer has, also one to a request that cannot be read: a
 // page must see why its upload was too large.
 func (s *Server) mark(rc *fasthttp.RequestCtx) {
-	serve.RequestID(rc)
 	serve.Reserve(rc)
 	s.allowOrigin(rc)
 }

@@ -130,12 +130,17 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		for header, want := range map[string]string{
 			header: "HTTP/1.1 200 OK\r\n",
 			header + "If-None-Match: \"other\", " + first.header.Get("Etag") + "\r\n": "HTTP/1.1 304 Not Modified\r\n",
+			header + "X-Request-ID: abc-123\r\n":                                      "HTTP/1.1 200 OK\r\n",
 		} {
 			request := []byte("GET " + path + " HTTP/1.1\r\n" + header + "\r\n")
+			id := []byte("\r\nX-Request-Id: ")
+			if _, sent, ok := strings.Cut(header, "X-Request-ID: "); ok {
+				id = append(id, sent...)
+			}
 			through.ask(request)
 			allocations := testing.AllocsPerRun(100, func() { through.ask(request) })
-			if len(through.answer) < len(want) || string(through.answer[:len(want)]) != want {
-				t.Errorf("%s: the answer begins %q; want %q", path, through.answer[:min(60, len(through.answer))], want)
+			if len(through.answer) < len(want) || string(through.answer[:len(want)]) != want || !bytes.Contains(through.answer, id) {
+				t.Errorf("%s: the answer begins %q; want %q with an id", path, through.answer[:min(60, len(through.answer))], want)
 			}
 			if allocations != 0 {
 				t.Errorf("%s, answered %q: %v allocations; want none", path, want, allocations)
@@ -146,8 +151,8 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			length, handled := len(through.answer), w.handled.Load()
 			short.ask(t, request, length)
 			allocations = testing.AllocsPerRun(100, func() { short.ask(t, request, length) })
-			if !bytes.HasPrefix(short.answer, []byte(want)) || w.handled.Load() != handled {
-				t.Errorf("%s: the shortcut answers %q; want %q", path, short.answer[:min(60, len(short.answer))], want)
+			if !bytes.HasPrefix(short.answer, []byte(want)) || !bytes.Contains(short.answer, id) || w.handled.Load() != handled {
+				t.Errorf("%s: the shortcut answers %q; want %q with an id", path, short.answer[:min(60, len(short.answer))], want)
 			}
 			if allocations != 0 {
 				t.Errorf("%s, answered %q by the shortcut: %v allocations; want none", path, want, allocations)

@@ -153,7 +153,7 @@ const maxTries = 3
 func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) error {
 	ctx, cancel := s.door.Bound(rc)
 	defer cancel()
-	ctx = tracing.WithRequest(ctx, serve.Identify(rc))
+	ctx = tracing.WithRequest(ctx, serve.RequestID(rc))
 	failed := func(err error) error {
 		rc.Response.Header.SetCanonical(keyCacheStatus, failedStatus(err))
 		return err

@@ -30,8 +30,11 @@ func TestShortcut(t *testing.T) {
 			_ = response.Body.Close()
 			must(t, err)
 			response.Header.Del("Date")
-			response.Header.Del("X-Request-Id") // of those that are logged
-			return reply{response.StatusCode, response.Header, string(body)}
+			if id := response.Header.Get("X-Request-Id"); id == "" {
+				t.Errorf("the answer to %q has no X-Request-ID", request)
+			}
+			response.Header.Del("X-Request-Id")
+			return reply{status: response.StatusCode, header: response.Header, body: string(body)}
 		}
 	}
 	short, long := dial(w.url), dial(w.longURL)

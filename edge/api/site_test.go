@@ -227,6 +227,7 @@ type reply struct {
 	status int
 	header http.Header
 	body   string
+	id     string // X-Request-ID, which is not in header
 }
 
 var client = &http.Client{
@@ -250,7 +251,12 @@ func (s *site) do(tb testing.TB, method, path string, header http.Header, body s
 			tb.Errorf("%s %s: %d with %s %q; want %q", method, path, response.StatusCode, name, got, want)
 		}
 	}
-	return reply{status: response.StatusCode, header: response.Header, body: string(content)}
+	ids := response.Header.Values("X-Request-Id")
+	if len(ids) != 1 || ids[0] == "" {
+		tb.Fatalf("%s %s: %d with X-Request-ID %q; want one", method, path, response.StatusCode, ids)
+	}
+	response.Header.Del("X-Request-Id")
+	return reply{status: response.StatusCode, header: response.Header, body: string(content), id: ids[0]}
 }
 
 func (s *site) get(tb testing.TB, path string) reply {

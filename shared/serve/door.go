@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -267,40 +265,6 @@ func (d Door) Guard(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandl
 		}
 		Refuse(rc, err)
 	}
-}
-
-// RequestID returns the id that names the request in the logs of every program
-// it passes, and sets it on the answer: the client's X-Request-ID if that is a
-// plain word, else a random one.
-func RequestID(rc *fasthttp.RequestCtx) string {
-	id := Identify(rc)
-	rc.Response.Header.Set("X-Request-ID", id)
-	return id
-}
-
-// Identify returns the same id, but does not set it on the answer, which caches may
-// keep for others.
-func Identify(rc *fasthttp.RequestCtx) string {
-	r := recordOf(rc)
-	if r != nil && r.id != "" {
-		return r.id
-	}
-	if id := rc.Response.Header.Peek("X-Request-ID"); len(id) > 0 {
-		return string(id)
-	}
-	id := string(rc.Request.Header.Peek("X-Request-ID"))
-	if !isWord(id) {
-		id = rand.Text()
-	}
-	if r != nil {
-		r.id = id
-	}
-	return id
-}
-
-// isWord reports whether an id is safe to be logged and sent on.
-func isWord(id string) bool {
-	return 0 < len(id) && len(id) <= 64 && strings.Trim(id, "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
 // quiet gives fasthttp's complaints about single connections, which any client

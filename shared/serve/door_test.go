@@ -379,40 +379,6 @@ func TestAFaultOutlivesTheDeadlineThatCausedIt(t *testing.T) {
 	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 404 ", `"code":3`)
 }
 
-func TestRequestID(t *testing.T) {
-	t.Parallel()
-
-	f := func(sent string, kept bool) {
-		t.Helper()
-		rc := exchange(nil)
-		rc.Request.Header.Set("X-Request-ID", sent)
-		got := serve.RequestID(rc)
-		if (got == sent) != kept || got == "" {
-			t.Errorf("the id %q became %q; want it kept: %t", sent, got, kept)
-		}
-		if again := serve.RequestID(rc); again != got || string(rc.Response.Header.Peek("X-Request-ID")) != got {
-			t.Errorf("the id %q became %q at first, then %q", sent, got, again)
-		}
-	}
-
-	f("abc-123_X.y", true)
-	f(strings.Repeat("a", 64), true)
-	f(strings.Repeat("a", 65), false)
-	f("", false)
-	f("a b", false)
-	f(`a"b`, false)
-	f("a\tlevel=ERROR", false)
-	f("ä", false)
-}
-
-func TestRandomRequestIDsDiffer(t *testing.T) {
-	t.Parallel()
-
-	if a, b := serve.RequestID(exchange(nil)), serve.RequestID(exchange(nil)); a == b {
-		t.Errorf("two requests have the id %s", a)
-	}
-}
-
 func TestOperatorServer(t *testing.T) {
 	t.Parallel()
 

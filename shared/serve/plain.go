@@ -30,6 +30,7 @@ type Plain struct {
 	Scratch any
 
 	fields   []byte // of the answer
+	id       []byte // the X-Request-ID that its client sent
 	traced   bool   // whoever sends it says so
 	refusals *limit.Limiter[struct{}]
 }
@@ -67,6 +68,8 @@ func (p *Plain) appendHead(dst []byte) []byte {
 		dst = append(dst, "\r\nContent-Length: "...)
 		dst = strconv.AppendInt(dst, int64(len(p.Body)), 10)
 	}
+	dst = append(dst, "\r\n"+headerRequestID+": "...)
+	dst = appendRequestID(dst, p.id)
 	dst = append(dst, "\r\n"...)
 	dst = append(dst, p.fields...)
 	return append(dst, "\r\n"...)
@@ -94,12 +97,12 @@ func dateOf(at time.Time) []byte {
 // if it is not all there, or not a plain one. Of what RFC 9112 allows it takes only
 // what programs send; all else is for the server to judge.
 func (p *Plain) read(in []byte) int {
-	p.fields, p.Conditions, p.traced = p.fields[:0], nil, false
+	p.fields, p.Conditions, p.id, p.traced = p.fields[:0], nil, nil, false
 	rest, ok := p.readTarget(in)
 	if !ok {
 		return 0
 	}
-	hosts, condition := 0, -1
+	hosts, ids, condition := 0, 0, -1
 	for {
 		from := len(in) - len(rest)
 		var line []byte
@@ -122,9 +125,12 @@ func (p *Plain) read(in []byte) int {
 			p.Conditions = in[condition : len(in)-len(rest)]
 		case len(name) == len("traceparent") && named(name, "traceparent"):
 			p.traced = isSampled(value)
+		case len(name) == len(headerRequestID) && named(name, "x-request-id"):
+			ids++
+			p.id = value
 		}
 	}
-	if hosts != 1 {
+	if hosts != 1 || ids > 1 {
 		return 0
 	}
 	return len(in) - len(rest)

@@ -20,7 +20,7 @@ type record struct {
 	cause error       // why it failed, if that is for operators to know
 	notes []slog.Attr // what its handler wants to be logged
 	shard int         // where it is counted
-	id    string      // empty until somebody asks for it
+	id    []byte      // names it in the logs
 	span  trace.Span  // nil if nothing is traced
 }
 
@@ -65,7 +65,10 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	if o.Tracer != nil {
 		r.span = o.trace(rc, arrived)
 	}
+	r.id = appendRequestID(r.id[:0], rc.Request.Header.PeekCanonical(keyRequestID))
 	answer(rc)
+	// Last, so that nothing that an answer is made of can replace it.
+	rc.Response.Header.SetCanonical(keyRequestID, r.id)
 	o.inFlight.add(r.shard, -1)
 
 	status, took := rc.Response.StatusCode(), time.Since(arrived)
@@ -90,7 +93,7 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	}
 	rc.RemoveUserValue(recordKey{})
 	clear(r.notes)
-	r.route, r.cause, r.notes, r.id, r.span = nil, nil, r.notes[:0], "", nil
+	r.route, r.cause, r.notes, r.span = nil, nil, r.notes[:0], nil
 	records.Put(r)
 }
 
@@ -114,12 +117,8 @@ func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
 	case status >= fasthttp.StatusInternalServerError:
 		level = slog.LevelWarn
 	}
-	identify := Identify
-	if status >= fasthttp.StatusInternalServerError {
-		identify = RequestID // for whoever asks why; caches keep no such answer
-	}
 	line := []slog.Attr{
-		slog.String("request_id", identify(rc)),
+		slog.String("request_id", string(r.id)),
 		slog.String("listener", d.Listener),
 		slog.String("method", string(rc.Method())),
 		slog.String("route", r.route.name),

@@ -38,7 +38,7 @@ func (d Door) endTrace(rc *fasthttp.RequestCtx, r *record, ended time.Time) {
 	status := rc.Response.StatusCode()
 	r.span.SetName(r.route.name)
 	r.span.SetAttributes(
-		attribute.String("request_id", Identify(rc)),
+		attribute.String("request_id", string(r.id)),
 		attribute.String("listener", d.Listener),
 		semconv.HTTPRequestMethodKey.String(tracing.Text(string(rc.Method()))),
 		semconv.URLPath(tracing.Text(string(rc.Path()))),
