@@ -61,16 +61,10 @@ const maxName = 64
 // characters, and no control characters.
 func name(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
-	switch n := utf8.RuneCountInString(text); {
-	case !plain(text):
-		return "", fault.Field(field, "The %s must be text without control characters.", field)
-	case n == 0:
-		return "", fault.Field(field, "The %s must not be empty.", field)
-	case n > maxName:
-		return "", fault.Field(field, "The %s has %d characters, but may have no more than %d.", field, n, maxName)
-	default:
-		return text, nil
+	if n := utf8.RuneCountInString(text); !plain(text) || n == 0 || n > maxName {
+		return "", fault.Field(field, "A %s has 1 to %d characters, without line breaks and other control characters.", field, maxName)
 	}
+	return text, nil
 }
 
 // prose checks a text of several lines, which has 1 to so many characters, and

@@ -66,14 +66,38 @@ type PlayerStore interface {
 // PlayerLimits says what players may be called.
 type PlayerLimits struct {
 	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match"`
+	NameAllowed string `env:"NAME_ALLOWED" help:"the characters that NAME_PATTERN allows, in words for people whose name is refused, as in: letters, digits and spaces; empty: the words for the default pattern, and any other pattern as it is"`
 	NameMin     int    `env:"NAME_MIN" envDefault:"3" help:"least characters in a player's name"`
 	NameMax     int    `env:"NAME_MAX" envDefault:"16" help:"most characters in a player's name"`
+}
+
+// The words for the pattern that holds unless settings say otherwise.
+const (
+	defaultPattern = "[A-Za-z0-9_]+"
+	defaultAllowed = "letters A to Z, digits and underscores"
+)
+
+// rule returns the sentence that tells people which names are allowed.
+func (l PlayerLimits) rule() string {
+	length := fmt.Sprintf("%d to %d characters", l.NameMin, l.NameMax)
+	if l.NameMin == l.NameMax {
+		length = fmt.Sprintf("exactly %d characters", l.NameMax)
+	}
+	allowed := strings.TrimSpace(l.NameAllowed)
+	if allowed == "" && l.NamePattern == defaultPattern {
+		allowed = defaultAllowed
+	}
+	if allowed == "" {
+		return fmt.Sprintf("A player name has %s and matches the regular expression %s", length, l.NamePattern)
+	}
+	return fmt.Sprintf("A player name has %s: %s.", length, strings.TrimSuffix(allowed, "."))
 }
 
 // PlayerNames knows which names players may have.
 type PlayerNames struct {
 	pattern  *regexp.Regexp
 	min, max int
+	rule     string
 }
 
 // NewPlayerNames returns the rule that the limits describe, or an error that
@@ -89,23 +113,17 @@ func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 	case limits.NameMax > maxName:
 		return nil, fmt.Errorf("PLAYER_NAME_MAX is %d, but must be at most %d", limits.NameMax, maxName)
 	}
-	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax}, nil
+	return &PlayerNames{pattern: pattern, min: limits.NameMin, max: limits.NameMax, rule: limits.rule()}, nil
 }
 
 // check returns a name that was sent in a field, trimmed, if a player may have
 // it.
 func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	name = strings.TrimSpace(name)
-	switch length := utf8.RuneCountInString(name); {
-	case !plain(name):
-		return NewPlayer{}, fault.Field(field, "The player's name must be text without control characters.")
-	case length < n.min || length > n.max:
-		return NewPlayer{}, fault.Field(field, "The player's name has %d characters, but must have %d to %d.", length, n.min, n.max)
-	case !n.pattern.MatchString(name):
-		return NewPlayer{}, fault.Field(field, "The player's name has characters that are not allowed; it must match %s.", n.pattern)
-	default:
-		return NewPlayer{Name: name, Key: fold.Key(name)}, nil
+	if length := utf8.RuneCountInString(name); !plain(name) || length < n.min || length > n.max || !n.pattern.MatchString(name) {
+		return NewPlayer{}, fault.Field(field, "%s", n.rule)
 	}
+	return NewPlayer{Name: name, Key: fold.Key(name)}, nil
 }
 
 // playerStore is all that is needed to keep players.

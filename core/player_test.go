@@ -9,7 +9,7 @@ import (
 
 // defaultNames are the rule that holds unless settings say otherwise.
 func defaultNames() PlayerLimits {
-	return PlayerLimits{NamePattern: "^[A-Za-z0-9_]+$", NameMin: 3, NameMax: 16}
+	return PlayerLimits{NamePattern: defaultPattern, NameMin: 3, NameMax: 16}
 }
 
 func TestPlayerNames(t *testing.T) {
@@ -66,6 +66,44 @@ func TestPlayerNamesBySetting(t *testing.T) {
 	f("Al3x", false)
 	// No pattern lets control characters through.
 	f("A\u0085B", false)
+}
+
+// A name is refused with a sentence that says which ones are allowed.
+func TestRefusedNamesAreTaught(t *testing.T) {
+	t.Parallel()
+
+	f := func(limits PlayerLimits, want string) {
+		t.Helper()
+		names, err := NewPlayerNames(limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"", strings.Repeat("a", 65), "a\x00b", "-----"} {
+			if _, err := names.check("name", text); err == nil || fault.Of(err).Message != want {
+				t.Errorf("%+v refuse %q with %v; want %s", limits, text, err, want)
+			}
+		}
+	}
+
+	const byDefault = "[A-Za-z0-9_]+"
+	f(PlayerLimits{NamePattern: byDefault, NameMin: 3, NameMax: 16}, "A player name has 3 to 16 characters: letters A to Z, digits and underscores.")
+	f(PlayerLimits{NamePattern: byDefault, NameMin: 8, NameMax: 8}, "A player name has exactly 8 characters: letters A to Z, digits and underscores.")
+	f(PlayerLimits{NamePattern: `[\p{L} ]+`, NameMin: 1, NameMax: 4}, `A player name has 1 to 4 characters and matches the regular expression [\p{L} ]+`)
+	f(PlayerLimits{NamePattern: `[\p{L} ]+`, NameAllowed: " letters and spaces. ", NameMin: 1, NameMax: 4}, "A player name has 1 to 4 characters: letters and spaces.")
+}
+
+func TestOtherNamesAreTaught(t *testing.T) {
+	t.Parallel()
+
+	for _, text := range []string{" ", "a\nb", "a\xff", strings.Repeat("ä", 65)} {
+		_, err := name("nickname", text)
+		if want := "A nickname has 1 to 64 characters, without line breaks and other control characters."; err == nil || fault.Of(err).Message != want {
+			t.Errorf("name(%q): %v; want %s", text, err, want)
+		}
+	}
+	if got, err := name("nickname", " "+strings.Repeat("ä", 64)); err != nil || got != strings.Repeat("ä", 64) {
+		t.Errorf("64 characters: %q, %v", got, err)
+	}
 }
 
 func TestPlayerSettingsAreNamed(t *testing.T) {

@@ -87,6 +87,10 @@ func TestCreatePlayerRefuses(t *testing.T) {
 		c.post(t, "/api/players", name).refuses(t, 422, 4, "name")
 	}
 	c.send(t, "POST", "/api/players", body{}).refuses(t, 422, 4, "name")
+	const rule = "A player name has 3 to 16 characters: letters A to Z, digits and underscores."
+	if a := c.post(t, "/api/players", `{"name":"José"}`); a.field(t, "message") != rule {
+		t.Errorf("%s: %s; want it to say %s", a.request, a.body, rule)
+	}
 	c.player(t, "Steve")
 	c.post(t, "/api/players", `{"name":"sTEVE"}`).refuses(t, 409, 2, "name")
 	c.signUp(t).post(t, "/api/players", `{"name":"Steve"}`).refuses(t, 409, 2, "name")
