@@ -35,6 +35,8 @@ type Server struct {
 	byName   []byte    // Cache-Control of pictures whose mapping changes often
 	upstream *upstream // nil: none
 	routes   *routes
+
+	startPage, notFoundPage *serve.Page
 }
 
 // New returns a server of pictures.
@@ -50,8 +52,21 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
 	door.Listener, door.Mark = "public", mark
+	var links []serve.Link
+	if upstream != nil {
+		links = append(links, serve.Link{Path: "/api/docs", Text: "Documentation of the API"})
+	}
 	return &Server{
 		door: door, pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream, routes: newRoutes(door),
+		startPage: serve.NewPage(serve.PageText{
+			Title: "Veneer",
+			Paragraphs: []string{
+				"This server has the pictures of a site for skins and capes.",
+				"The heads of players are at /avatar/player/{name}, their skins at /skin/{name}.png.",
+			},
+			Links: links,
+		}),
+		notFoundPage: serve.NotFoundPage(append([]serve.Link{{Path: "/", Text: "Start page"}}, links...)...),
 	}, nil
 }
 
@@ -90,14 +105,8 @@ func (s *Server) answer(rc *fasthttp.RequestCtx) error {
 		return err
 	case rc.IsOptions():
 		s.routes.claim(rc, about.route, noFormat, preflight)
-		header := &rc.Response.Header
-		header.Set(fasthttp.HeaderAllow, methods)
-		header.Set(fasthttp.HeaderAccessControlAllowMethods, methods)
-		header.Set(fasthttp.HeaderAccessControlAllowHeaders, "*")
-		header.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
-		header.Set(fasthttp.HeaderCacheControl, "no-store")
-		header.Set(headerCacheStatus, statusAside)
-		rc.SetStatusCode(fasthttp.StatusNoContent)
+		rc.Response.Header.Set(headerCacheStatus, statusAside)
+		preflights(rc)
 		return nil
 	default:
 		s.routes.claim(rc, about.route, noFormat, refused)
@@ -105,6 +114,17 @@ func (s *Server) answer(rc *fasthttp.RequestCtx) error {
 		rc.Response.Header.Set(headerCacheStatus, statusAside)
 		return fault.New(fault.MethodNotAllowed, "A picture can only be fetched.")
 	}
+}
+
+// preflights answers a preflight (Fetch standard, section 4.8).
+func preflights(rc *fasthttp.RequestCtx) {
+	header := &rc.Response.Header
+	header.Set(fasthttp.HeaderAllow, methods)
+	header.Set(fasthttp.HeaderAccessControlAllowMethods, methods)
+	header.Set(fasthttp.HeaderAccessControlAllowHeaders, "*")
+	header.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
+	header.Set(fasthttp.HeaderCacheControl, "no-store")
+	rc.SetStatusCode(fasthttp.StatusNoContent)
 }
 
 // elsewhere answers a request for what is no picture.
@@ -120,8 +140,32 @@ func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
 		return fault.New(fault.NotFound, "There is no API here.")
 	}
 	mark(rc)
-	rc.Response.Header.SetCanonical(keyCacheControl, cacheNotFound)
-	return notFound()
+	switch path {
+	case "/":
+		s.routes.root.Claim(rc)
+		return fetched(rc, func() { s.startPage.Answer(rc, fasthttp.StatusOK) })
+	case "/robots.txt":
+		s.routes.robots.Claim(rc)
+		return fetched(rc, func() { serve.Robots(rc) })
+	default:
+		rc.Response.Header.SetCanonical(keyCacheControl, cacheNotFound)
+		return s.notFoundPage.Refuse(rc)
+	}
+}
+
+// fetched has a request answered whose path can only be fetched.
+func fetched(rc *fasthttp.RequestCtx, answer func()) error {
+	switch {
+	case rc.IsGet() || rc.IsHead():
+		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+		answer()
+	case rc.IsOptions():
+		preflights(rc)
+	default:
+		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
+		return fault.New(fault.MethodNotAllowed, "This can only be fetched.")
+	}
+	return nil
 }
 
 const methods = "GET, HEAD, OPTIONS"

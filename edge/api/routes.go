@@ -76,12 +76,13 @@ func outcomeOf(err error) outcome {
 
 // routes are what the public listener counts and logs requests under.
 type routes struct {
-	api *serve.Route // all that is passed on
-	own [routeCount][formatCount][outcomeCount]*serve.Route
+	api          *serve.Route // all that is passed on
+	root, robots *serve.Route
+	own          [routeCount][formatCount][outcomeCount]*serve.Route
 }
 
 func newRoutes(door serve.Door) *routes {
-	r := &routes{api: door.Route("/api")}
+	r := &routes{api: door.Route("/api"), root: door.Route("/"), robots: door.Route("/robots.txt")}
 	for of, name := range routeNames {
 		for in, format := range formatNames {
 			for how, outcome := range outcomeNames {

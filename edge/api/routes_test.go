@@ -32,5 +32,7 @@ func TestRoutes(t *testing.T) {
 	f("/api/players", "/api")
 	f("/preview/user/1", "other")
 	f("/avatar/", "other")
-	f("/", "other")
+	f("/", "/")
+	f("/robots.txt", "/robots.txt")
+	f("/nothing", "other")
 }

@@ -65,7 +65,7 @@ func TestShortcut(t *testing.T) {
 		}
 	}
 
-	f("/", "", http.StatusNotFound, false) // a connection's first request is the server's
+	f("/", "", http.StatusOK, false) // a connection's first request is the server's
 	hash := w.robot.Hash.String()
 	for _, target := range []string{
 		"/avatar/player/Steve", "/avatar/player/STEVE.png?size=64", "/avatar/player/Steve?3d&size=64&png", "/avatar/player/Steve?s%69ze=64&x",

@@ -1,0 +1,66 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Browsers get pages at / and at unknown paths, and programs the JSON of all errors.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	const page, data, text = "text/html; charset=utf-8", "application/json; charset=utf-8", "text/plain; charset=utf-8"
+	const docs = `<a href="/api/docs">`
+	for _, passes := range []bool{false, true} {
+		w := openTown(t, func(s *setup) {
+			if passes {
+				s.api.APIUpstream = "http://127.0.0.1:1" // which nothing here is passed on to
+			}
+		})
+		f := func(path, accept string, status int, kind, content, cache, vary string) {
+			t.Helper()
+			for _, method := range []string{http.MethodGet, http.MethodHead} {
+				got := w.do(t, method, path, http.Header{"Accept": {accept}}, "")
+				if got.status != status || got.header.Get("Content-Type") != kind || method == http.MethodGet && !strings.Contains(got.body, content) || method == http.MethodHead && got.body != "" {
+					t.Errorf("%s %s for %q: %d, %s:\n%s\nwant %d, %s, with %q", method, path, accept, got.status, got.header.Get("Content-Type"), got.body, status, kind, content)
+				}
+				if got.header.Get("Cache-Control") != cache || strings.Join(got.header.Values("Vary"), ", ") != vary || got.header.Get("Cache-Status") != "veneer; fwd=bypass" {
+					t.Errorf("%s %s for %q: header %v; want Cache-Control %s and Vary %q", method, path, accept, got.header, cache, vary)
+				}
+				if got := strings.Contains(got.header.Get("Content-Security-Policy"), "default-src 'none'; style-src 'sha256-"); got != (kind == page) {
+					t.Errorf("%s %s for %q: it has the policy of pages: %t", method, path, accept, got)
+				}
+				if strings.Contains(got.body, docs) != (passes && kind == page && method == http.MethodGet) {
+					t.Errorf("%s %s, passing /api on: %t:\n%s", method, path, passes, got.body)
+				}
+			}
+		}
+		const notFound, never = "public, max-age=15", "no-store"
+		f("/", browser, 200, page, "<h1>Veneer</h1>", never, "")
+		f("/", "*/*", 200, page, "<h1>Veneer</h1>", never, "")
+		f("/robots.txt", browser, 200, text, "Disallow: /api/\n", never, "")
+		for _, path := range []string{"/nothing", "/favicon.ico", "/avatar/", "/preview/user/1", "/apiary"} {
+			f(path, browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
+			f(path, "*/*", 404, data, `{"code":3,`, notFound, "Accept")
+		}
+		// A picture that does not exist is no unknown path.
+		if got := w.do(t, http.MethodGet, "/avatar/99", http.Header{"Accept": {browser}}, ""); got.status != 404 || got.header.Get("Content-Type") != data || got.header.Get("Vary") != "" {
+			t.Errorf("/avatar/99: %d, header %v", got.status, got.header)
+		}
+
+		for _, path := range []string{"/", "/robots.txt"} {
+			if got := w.do(t, http.MethodPost, path, nil, ""); got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD, OPTIONS" || got.header.Get("Cache-Control") != never {
+				t.Errorf("POST %s: %d, header %v", path, got.status, got.header)
+			}
+			if got := w.do(t, http.MethodOptions, path, nil, ""); got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Methods") != "GET, HEAD, OPTIONS" {
+				t.Errorf("OPTIONS %s: %d, header %v", path, got.status, got.header)
+			}
+		}
+		if !passes {
+			if got := w.do(t, http.MethodGet, "/api/nothing", http.Header{"Accept": {browser}}, ""); got.status != 404 || got.header.Get("Content-Type") != data {
+				t.Errorf("/api/nothing: %d, header %v", got.status, got.header)
+			}
+		}
+	}
+}
