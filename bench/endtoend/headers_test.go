@@ -50,6 +50,9 @@ func (w inspector) look(t *testing.T, request string, to audience, status int, h
 			t.Errorf("%s: %d with %s %q; want %q", request, status, name, got, want)
 		}
 	}
+	if ids := header.Values("X-Request-Id"); len(ids) != 1 || ids[0] == "" {
+		t.Errorf("%s: %d with X-Request-ID %q; want one", request, status, ids)
+	}
 	policy := header.Get("Content-Security-Policy")
 	if to == asker && (len(header.Values("Content-Security-Policy")) != 1 || !strings.HasPrefix(policy, "default-src 'none'; ") || !strings.Contains(policy, "frame-ancestors 'none'")) {
 		t.Errorf("%s: %d with the policy %q", request, status, policy)
@@ -148,7 +151,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 
 	w := inspector{statuses: map[audience]map[int]bool{everybody: {}, asker: {}}}
 	signedIn := http.Header{"Authorization": {"Bearer " + ann.token}}
-	api, others := []string{"/api"}, []string{"/api/nothing", "/nothing", "/", "/avatar/user/x", "/avatar/1?size=x", "/avatar/9", "/avatar/player/Nobody"}
+	api, others := []string{"/api"}, []string{"/api/nothing", "/nothing", "/", "/robots.txt", "/avatar/user/x", "/avatar/1?size=x", "/avatar/9", "/avatar/player/Nobody"}
 	for _, path := range paths(t, uploaded.Hash) {
 		if strings.HasPrefix(path, "/api/") {
 			api = append(api, path)
@@ -177,7 +180,13 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 		w.send(t, asker, "POST", s.API+"/api/auth/login", http.Header{"Content-Type": {kind}}, body)
 	}
 	w.send(t, asker, "POST", s.API+"/api/auth/register", http.Header{"Content-Type": {"application/json"}}, `{"email":"bob@example.com","password":"correct horse","nickname":"Bob"}`)
-	w.send(t, asker, "GET", s.API+"/nothing", nil, "")
+	browser := http.Header{"Accept": {"text/html,*/*;q=0.8"}}
+	for _, path := range []string{"/nothing", "/", "/robots.txt"} {
+		for _, header := range []http.Header{nil, browser} {
+			w.send(t, asker, "GET", s.API+path, header, "")
+			w.send(t, everybody, "GET", s.Images+path, header, "")
+		}
+	}
 	w.unread(t, asker, s.API)
 	w.unread(t, everybody, s.Images)
 

@@ -165,6 +165,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 		Ledger:        core.NewLedger(db, s.setup.Scores, s.clock),
 		Reports:       core.NewReports(db),
 		Audit:         core.NewAudit(db),
+		Check:         db.Check,
 	}
 }
 

@@ -429,7 +429,7 @@ func forTheRest(t *testing.T, s *site, said hearing) {
 			said.hear(t, c.get(t, e.path))
 		}
 	}
-	said.hear(t, c.get(t, "/api/docs/nothing"))
+	said.hear(t, c.get(t, "/api"), c.get(t, "/api/docs/nothing"))
 }
 
 // Core cannot be made to say here what edge says, nor what comes before any

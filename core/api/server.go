@@ -44,6 +44,8 @@ type Parts struct {
 	Reports       *core.Reports
 	Audit         *core.Audit
 	Links         *core.Links // nil at a site that sends no e-mail
+	// Check returns an error unless the database answers.
+	Check func(context.Context) error
 }
 
 // Server answers /api.
@@ -59,6 +61,8 @@ type Server struct {
 	ended *limiter
 	// resets counts requests for a link that resets a password.
 	resets *limiter
+
+	database checker
 }
 
 // New returns a door to the domain. fileBytes is the largest texture file that
@@ -91,6 +95,7 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
 		reports:       newLimiter("reports", limits.Reports, time.Hour, limits.Reports, now),
 		resets:        newLimiter("requests for a new password", limits.Resets, time.Hour, limits.Resets, now),
+		database:      checker{check: parts.Check, now: now},
 	}, nil
 }
 
@@ -130,7 +135,12 @@ func (s *Server) routes() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS = false // preflights are answered in answered, whatever the path
-	r.NotFound = s.open(func(context.Context, *fasthttp.RequestCtx) error { return nothingHere() })
+	r.NotFound = s.open(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+		if isAPI(string(rc.Path())) {
+			return nothingHere()
+		}
+		return notFoundPage.Refuse(rc)
+	})
 	r.MethodNotAllowed = s.open(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	})
@@ -141,6 +151,12 @@ func (s *Server) routes() *router.Router {
 			route.Claim(rc)
 			h(rc)
 		})
+	}
+
+	for _, method := range []string{fasthttp.MethodGet, fasthttp.MethodHead} {
+		handle(method, "/", s.open(s.root))
+		handle(method, "/robots.txt", s.open(s.robots))
+		handle(method, "/api", s.open(s.index))
 	}
 
 	handle(fasthttp.MethodPost, "/api/auth/login", s.open(s.login))
@@ -222,6 +238,9 @@ func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	preflights := s.door.Route("OPTIONS")
 	return func(rc *fasthttp.RequestCtx) {
 		s.mark(rc)
+		if string(rc.Path()) == "/api/" {
+			rc.URI().SetPath("/api")
+		}
 		if rc.IsOptions() {
 			preflights.Claim(rc)
 			header := &rc.Response.Header
@@ -351,6 +370,9 @@ func bearer(rc *fasthttp.RequestCtx) (string, error) {
 	}
 	return strings.TrimSpace(token), nil
 }
+
+// isAPI reports whether a path is the API's, whose answers are for programs.
+func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
 func nothingHere() error { return fault.New(fault.NotFound, "There is nothing at this path.") }
 

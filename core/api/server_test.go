@@ -25,8 +25,8 @@ func TestUnknownPaths(t *testing.T) {
 		c.send(t, method, path, body{}).refuses(t, 404, 3)
 	}
 
-	f("GET", "/")
-	f("GET", "/api")
+	f("GET", "/nothing")
+	f("GET", "/apiary")
 	f("GET", "/api/nothing")
 	f("POST", "/api/auth")
 	f("GET", "/api/user/")

@@ -185,6 +185,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Ledger:        core.NewLedger(db, c.Scores, time.Now),
 		Reports:       core.NewReports(db),
 		Audit:         core.NewAudit(db),
+		Check:         db.Check,
 	}, nil
 }
 

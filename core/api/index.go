@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// index is what the API says of itself. Paths are relative to the host that was asked.
+type index struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Docs    string `json:"docs"`
+	OpenAPI string `json:"openapi"`
+	Status  string `json:"status"`
+}
+
+// buildVersion returns the version that the program was built as, empty if Go knows none.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "(devel)" {
+		return ""
+	}
+	return info.Main.Version
+}
+
+// links are the places that pages lead to.
+var links = []serve.Link{
+	{Path: "/api/docs", Text: "Documentation of the API"},
+	{Path: "/api/openapi.yaml", Text: "OpenAPI document"},
+}
+
+var startPage = serve.NewPage(serve.PageText{
+	Title: "Veneer",
+	Paragraphs: []string{
+		"This server answers the API of a site for skins and capes.",
+	},
+	Links: links,
+})
+
+var notFoundPage = serve.NotFoundPage(append([]serve.Link{{Path: "/", Text: "Start page"}}, links...)...)
+
+// index handles GET /api.
+func (s *Server) index(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	status := "ok"
+	if !s.database.answers(ctx) {
+		status = "unavailable"
+	}
+	return done(rc, "This is the API of Veneer.", index{
+		Name: "Veneer", Version: buildVersion(), Docs: "/api/docs", OpenAPI: "/api/openapi.yaml", Status: status,
+	})
+}
+
+// root handles GET /: people get a page, programs the index.
+func (s *Server) root(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	if serve.PrefersHTML(rc) {
+		startPage.Answer(rc, fasthttp.StatusOK)
+		return nil
+	}
+	return s.index(ctx, rc)
+}
+
+// robots handles GET /robots.txt.
+func (s *Server) robots(_ context.Context, rc *fasthttp.RequestCtx) error {
+	serve.Robots(rc)
+	return nil
+}
+
+// How long it is believed whether the database answers, and how long it is waited for.
+const (
+	checkInterval = time.Second
+	checkTimeout  = 500 * time.Millisecond
+)
+
+// checker knows whether the database answers. It asks at most once in checkInterval,
+// however many requests there are.
+type checker struct {
+	check func(context.Context) error
+	now   core.Clock
+
+	mu      sync.Mutex // held while it asks
+	checked time.Time
+	passed  bool
+}
+
+func (c *checker) answers(ctx context.Context) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); now.Sub(c.checked) >= checkInterval {
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+		c.passed = c.check(ctx) == nil
+		c.checked = now
+	}
+	return c.passed
+}
