@@ -1,0 +1,133 @@
+package api_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// generatedSuffixes are what generators append to the id of an operation to name the types of
+// its parameters, bodies and answers: oapi-codegen, openapi-typescript, @hey-api/openapi-ts and
+// OpenAPI Generator.
+var generatedSuffixes = []string{
+	"Params", "Request", "RequestBody", "Body", "JSONBody", "JSONRequestBody", "FormdataBody", "FormdataRequestBody",
+	"MultipartBody", "MultipartRequestBody", "RequestBuilder", "Response", "Responses", "ResponseBody", "200Response",
+	"Data", "Error", "Errors",
+}
+
+// identifier returns a name as all generators compare it at most: without regard to case, and
+// without what no identifier can have.
+func identifier(name string) string {
+	return strings.ToLower(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(name, ""))
+}
+
+// A generator makes a type or a constant of each component, and several of each operation. Two
+// of one name end it, or are told apart by a number that the next version of the document
+// moves. Examples and headers are given no names.
+func TestGeneratedNamesAreUnique(t *testing.T) {
+	t.Parallel()
+
+	owners := map[string]string{}
+	claim := func(name, owner string) {
+		t.Helper()
+		if other, ok := owners[identifier(name)]; ok {
+			t.Errorf("%s and %s: a generator names both %s", owner, other, name)
+		}
+		owners[identifier(name)] = owner
+	}
+
+	document := theContract(t)
+	components := document.Components
+	for kind, names := range map[string][]string{
+		"schema":          slices.Collect(maps.Keys(components.Schemas)),
+		"parameter":       slices.Collect(maps.Keys(components.Parameters)),
+		"request body":    slices.Collect(maps.Keys(components.RequestBodies)),
+		"response":        slices.Collect(maps.Keys(components.Responses)),
+		"security scheme": slices.Collect(maps.Keys(components.SecuritySchemes)),
+	} {
+		for _, name := range names {
+			claim(name, "the "+kind+" "+name)
+		}
+	}
+	for path, item := range document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			owner := "the operation " + method + " " + path
+			claim(operation.OperationID, owner)
+			for _, suffix := range generatedSuffixes {
+				claim(operation.OperationID+suffix, owner)
+			}
+		}
+	}
+}
+
+// An operation's id is the name of a function in generated clients, where no path stands beside
+// it: a verb and what it acts on.
+func TestOperationIDsAreTelling(t *testing.T) {
+	t.Parallel()
+
+	verbAndNoun := regexp.MustCompile(`^[a-z]+([A-Z]+[a-z0-9]*)+$`)
+	ofOneWord := []string{"login", "logout", "register"}
+	for path, item := range theContract(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			if id := operation.OperationID; !verbAndNoun.MatchString(id) && !slices.Contains(ofOneWord, id) {
+				t.Errorf("%s %s has the operationId %q; want a verb and a noun, as in listPlayers", method, path, id)
+			}
+		}
+	}
+}
+
+// isBinary reports whether generated clients take a schema for a file: a File, a Blob, an
+// io.Reader.
+func isBinary(schema *openapi3.Schema) bool {
+	return schema.Type.Is(openapi3.TypeString) && schema.Format == "binary"
+}
+
+// Files are `format: binary`, which generators know, beside contentMediaType, which OpenAPI 3.1
+// has for them and few generators know.
+func TestFilesAreBinary(t *testing.T) {
+	t.Parallel()
+
+	document := theContract(t)
+	schemas := 0
+	check := func(at string, found *openapi3.SchemaRef) error {
+		schema := found.Value
+		if schema.ContentMediaType != "" {
+			schemas++
+		}
+		if (schema.ContentMediaType != "") != isBinary(schema) {
+			t.Errorf("%s: the type of its content is %q, but its format %q", at, schema.ContentMediaType, schema.Format)
+		}
+		return nil
+	}
+	if err := document.WalkSchemas(check); err != nil {
+		t.Fatal(err)
+	}
+	if schemas == 0 {
+		t.Error("no schema is a file's")
+	}
+
+	for path, item := range document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			if body := operation.RequestBody; body != nil && body.Value.Content.Get("application/json") == nil {
+				media := body.Value.Content.Get("multipart/form-data")
+				if media == nil || !slices.ContainsFunc(slices.Collect(maps.Values(media.Schema.Value.Properties)), func(p *openapi3.SchemaRef) bool { return isBinary(p.Value) }) {
+					t.Errorf("%s %s takes no JSON, but no file either", method, path)
+				}
+			}
+			for status, response := range operation.Responses.Map() {
+				for kind, media := range response.Value.Content {
+					if !strings.HasPrefix(kind, "image/") {
+						continue
+					}
+					if media.Schema == nil || !isBinary(media.Schema.Value) || media.Schema.Value.ContentMediaType != kind {
+						t.Errorf("%s %s %s: the answer of type %s is not documented as binary", method, path, status, kind)
+					}
+				}
+			}
+		}
+	}
+}
