@@ -7,6 +7,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve"
 )
 
 // held reports whether a visitor says that they have what an entity tag names, by
@@ -28,38 +29,13 @@ func held(fields []byte, etag *edge.ETag) (bool, error) {
 		switch {
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfMatch)):
 			wanted = true
-			matches = matches || names(value, etag, false)
+			matches = matches || serve.MatchETag(value, etag[:], false)
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderIfNoneMatch)):
-			has = has || names(value, etag, true)
+			has = has || serve.MatchETag(value, etag[:], true)
 		}
 	}
 	if wanted && !matches {
 		return false, fault.New(fault.PreconditionFailed, "This is another picture than the one that If-Match names.")
 	}
 	return has, nil
-}
-
-// names reports whether an entity tag is among those of a header. Only the weak
-// comparison takes a weak tag for a strong one.
-func names(list []byte, etag *edge.ETag, weak bool) bool {
-	list = bytes.TrimSpace(list)
-	if string(list) == "*" {
-		return true
-	}
-	for len(list) > 0 {
-		tag, isWeak := bytes.CutPrefix(list, []byte("W/"))
-		if len(tag) == 0 || tag[0] != '"' {
-			list = list[1:] // a comma, space, or nothing that makes sense
-			continue
-		}
-		end := bytes.IndexByte(tag[1:], '"') + 2 // a tag may hold commas
-		if end < 2 {
-			return false
-		}
-		if bytes.Equal(tag[:end], etag[:]) && (weak || !isWeak) {
-			return true
-		}
-		list = tag[end:]
-	}
-	return false
 }
