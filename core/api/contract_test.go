@@ -12,6 +12,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,6 +147,9 @@ func (c contract) check(x exchange) error {
 		return c.checkBeforehand(x)
 	}
 	operation := path.Operations()[x.method]
+	if x.method == http.MethodHead && path.Get != nil {
+		return c.checkHead(path.Get, x)
+	}
 	if operation == nil {
 		if x.status != http.StatusMethodNotAllowed && x.status != http.StatusTooManyRequests {
 			return fmt.Errorf("the method is not documented, but answered with %d", x.status)
@@ -155,7 +159,19 @@ func (c contract) check(x exchange) error {
 	if err := c.checkAnswer(operation, x); err != nil || x.status >= 300 {
 		return err
 	}
-	return checkRequest(slices.Concat(path.Parameters, operation.Parameters), parameters, target.Query(), operation.RequestBody, x.body)
+	return checkRequest(operation.Parameters, parameters, target.Query(), operation.RequestBody, x.body)
+}
+
+// checkHead checks an answer to HEAD, which is that to GET without its body.
+func (c contract) checkHead(get *openapi3.Operation, x exchange) error {
+	response := get.Responses.Status(x.status)
+	if response == nil || len(x.answer) > 0 {
+		return fmt.Errorf("HEAD is answered with %d and %d bytes", x.status, len(x.answer))
+	}
+	if kind := x.header.Get("Content-Type"); len(response.Value.Content) > 0 && response.Value.Content.Get(kind) == nil {
+		return fmt.Errorf("HEAD is answered with the type %q", kind)
+	}
+	return nil
 }
 
 // find returns the path that the document has for that of a request, nil if
@@ -479,7 +495,14 @@ func TestRoutesAreTheDocumentedOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var served, documented []string
-	for method, paths := range server.Routes() {
+	routes := server.Routes()
+	for _, path := range routes[http.MethodHead] {
+		if !slices.Contains(routes[http.MethodGet], path) {
+			t.Errorf("%s knows HEAD, but not GET", path)
+		}
+	}
+	delete(routes, http.MethodHead) // which is no operation of its own
+	for method, paths := range routes {
 		for _, path := range paths {
 			// What is for people and crawlers is not documented, nor is that HEAD is as GET.
 			if isCores(path) && method != http.MethodHead {
@@ -526,7 +549,7 @@ func TestPadlocks(t *testing.T) {
 			if operation.Security != nil {
 				security = *operation.Security
 			}
-			concrete := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{file}", "start.js").Replace(path)
+			concrete := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{digest}/{file}", assetOf("docs/start.js")).Replace(path)
 			if a := c.send(t, method, concrete, body{}); (a.status == http.StatusUnauthorized) != (len(security) > 0 && !isOptional(security)) {
 				t.Errorf("%s: without a token the status is %d, but the document asks for %v", a.request, a.status, security)
 			}
@@ -538,20 +561,23 @@ func TestPadlocks(t *testing.T) {
 func TestDocumentedFiles(t *testing.T) {
 	t.Parallel()
 
-	const page = "/api/docs/"
 	var served, documented []string
-	for _, d := range documentation {
-		if file, ok := strings.CutPrefix(d.path, page); ok {
-			served = append(served, file)
-		}
+	for _, source := range pageFiles {
+		served = append(served, path.Base(source))
 	}
-	for _, file := range theContract(t).Paths.Value(page + "{file}").Get.Parameters[0].Value.Schema.Value.Enum {
+	parameters := theContract(t).Paths.Value("/api/docs/{digest}/{file}").Get.Parameters
+	for _, file := range parameters.GetByInAndName("path", "file").Schema.Value.Enum {
 		documented = append(documented, file.(string)) //nolint:errcheck,forcetypeassert // the document is valid
 	}
 	slices.Sort(served)
 	slices.Sort(documented)
 	if !slices.Equal(served, documented) {
 		t.Errorf("the files are %q; documented are %q", served, documented)
+	}
+	// The example works.
+	example := parameters.GetByInAndName("path", "digest").Example
+	if want := assetOf("docs/LICENSE"); fmt.Sprint(example)+"/LICENSE" != want {
+		t.Errorf("the document's example of a digest is %v, but the file is at %s", example, want)
 	}
 }
 

@@ -2,31 +2,47 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve"
 )
 
 // embedded holds the document and the page that shows it, with the licences of
 // the viewer, which must go wherever it goes.
 //
-//go:embed openapi.yaml docs/index.html docs/start.js
+//go:embed openapi.yaml docs/index.html docs/start.js docs/page.css
 //go:embed docs/swagger-ui.css docs/swagger-ui-bundle.js docs/swagger-ui-bundle.js.LICENSE.txt docs/LICENSE docs/NOTICE
 var embedded embed.FS
 
-// documentation says which embedded file is at which path, and of what type it
-// is.
-var documentation = map[string]struct{ file, kind string }{
-	"/api/openapi.yaml":                          {"openapi.yaml", "application/yaml; charset=utf-8"},
-	"/api/docs":                                  {"docs/index.html", "text/html; charset=utf-8"},
-	"/api/docs/start.js":                         {"docs/start.js", "text/javascript; charset=utf-8"},
-	"/api/docs/swagger-ui.css":                   {"docs/swagger-ui.css", "text/css; charset=utf-8"},
-	"/api/docs/swagger-ui-bundle.js":             {"docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"},
-	"/api/docs/swagger-ui-bundle.js.LICENSE.txt": {"docs/swagger-ui-bundle.js.LICENSE.txt", "text/plain; charset=utf-8"},
-	"/api/docs/LICENSE":                          {"docs/LICENSE", "text/plain; charset=utf-8"},
-	"/api/docs/NOTICE":                           {"docs/NOTICE", "text/plain; charset=utf-8"},
+const (
+	documentPath = "/api/openapi.yaml"
+	pagePath     = "/api/docs"
+
+	typeHTML       = "text/html; charset=utf-8"
+	typeYAML       = "application/yaml; charset=utf-8"
+	typeStylesheet = "text/css; charset=utf-8"
+	typeScript     = "text/javascript; charset=utf-8"
+	typeText       = "text/plain; charset=utf-8"
+)
+
+// pageFiles are the embedded files that the page uses. Each is at
+// /api/docs/{digest}/{name}: what is there never changes, and browsers keep it.
+var pageFiles = []struct{ name, source, kind string }{
+	{"openapi.yaml", "openapi.yaml", typeYAML},
+	{"start.js", "docs/start.js", typeScript},
+	{"page.css", "docs/page.css", typeStylesheet},
+	{"swagger-ui.css", "docs/swagger-ui.css", typeStylesheet},
+	{"swagger-ui-bundle.js", "docs/swagger-ui-bundle.js", typeScript},
+	{"swagger-ui-bundle.js.LICENSE.txt", "docs/swagger-ui-bundle.js.LICENSE.txt", typeText},
+	{"LICENSE", "docs/LICENSE", typeText},
+	{"NOTICE", "docs/NOTICE", typeText},
 }
 
 // pagePolicy lets the page use what this site serves and nothing else. The
@@ -35,44 +51,87 @@ var documentation = map[string]struct{ file, kind string }{
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// leaf is an embedded file as it is sent.
-type leaf struct {
-	kind          string
-	plain, packed []byte
+// foreverPublic is the Cache-Control of what is addressed by its digest.
+const foreverPublic = "public, max-age=31536000, immutable"
+
+// asset is a file as it is sent.
+type asset struct {
+	kind, cacheControl string // cacheControl is empty for what no cache may keep
+	plain, packed      coding
 }
 
-// leaves returns the embedded files by path. They are compressed once, when the
-// first is asked for: clients keep nothing of /api, so that the viewer's 1.7 MB
-// are sent every time the page is opened.
-var leaves = sync.OnceValue(func() map[string]leaf {
-	all := make(map[string]leaf, len(documentation))
-	for path, source := range documentation {
-		plain, err := embedded.ReadFile(source.file)
+// coding is a file in one content coding. Each has an entity tag of its own, as
+// its bytes differ (RFC 9110, section 8.8.3.3).
+type coding struct {
+	body []byte
+	etag string // with its quotes
+}
+
+func newAsset(content []byte, kind, cacheControl string) asset {
+	tag := digest(content)
+	return asset{
+		kind, cacheControl,
+		coding{content, `"` + tag + `"`},
+		coding{fasthttp.AppendGzipBytesLevel(nil, content, fasthttp.CompressBestCompression), `"` + tag + `-gzip"`},
+	}
+}
+
+// digest returns the first 64 bits of the SHA-256, in hexadecimal digits.
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8])
+}
+
+// assets returns what is served, by path. It is compressed once, when the first is
+// asked for.
+var assets = sync.OnceValue(func() map[string]asset {
+	read := func(source string) []byte {
+		content, err := embedded.ReadFile(source)
 		if err != nil {
 			panic(fmt.Sprintf("BUG: %v", err))
 		}
-		all[path] = leaf{source.kind, plain, fasthttp.AppendGzipBytesLevel(nil, plain, fasthttp.CompressBestCompression)}
+		return content
 	}
+	all := make(map[string]asset, len(pageFiles)+2)
+	page := string(read("docs/index.html"))
+	for _, file := range pageFiles {
+		content := read(file.source)
+		path := pagePath + "/" + digest(content) + "/" + file.name
+		all[path] = newAsset(content, file.kind, foreverPublic)
+		page = strings.ReplaceAll(page, `"`+pagePath+"/"+file.name+`"`, `"`+path+`"`)
+	}
+	all[pagePath] = newAsset([]byte(page), typeHTML, "")
+	all[documentPath] = newAsset(read("openapi.yaml"), typeYAML, "")
 	return all
 })
 
-// document handles GET /api/openapi.yaml, GET /api/docs and GET
-// /api/docs/{file}.
+// document handles GET and HEAD of /api/openapi.yaml, /api/docs and
+// /api/docs/{digest}/{file}.
 func (s *Server) document(_ context.Context, rc *fasthttp.RequestCtx) error {
-	leaf, ok := leaves()[string(rc.Path())]
+	asset, ok := assets()[string(rc.Path())]
 	if !ok {
 		return nothingHere()
 	}
 	header := &rc.Response.Header
-	header.SetContentType(leaf.kind)
+	coding := asset.plain
+	isPacked := rc.Request.Header.HasAcceptEncoding("gzip")
+	if isPacked {
+		coding = asset.packed
+	}
 	header.Set(fasthttp.HeaderContentSecurityPolicy, pagePolicy)
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
-	// The bytes are everybody's, and never change.
-	if rc.Request.Header.HasAcceptEncoding("gzip") {
-		header.SetContentEncoding("gzip")
-		rc.Response.SetBodyRaw(leaf.packed)
-	} else {
-		rc.Response.SetBodyRaw(leaf.plain)
+	header.Set(fasthttp.HeaderETag, coding.etag)
+	if asset.cacheControl != "" {
+		header.Set(fasthttp.HeaderCacheControl, asset.cacheControl)
 	}
+	if serve.MatchETag(rc.Request.Header.Peek(fasthttp.HeaderIfNoneMatch), []byte(coding.etag), true) {
+		rc.SetStatusCode(fasthttp.StatusNotModified)
+		return nil
+	}
+	header.SetContentType(asset.kind)
+	if isPacked {
+		header.SetContentEncoding("gzip")
+	}
+	rc.Response.SetBodyRaw(coding.body) // the bytes are everybody's, and never change
 	return nil
 }

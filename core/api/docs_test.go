@@ -3,41 +3,52 @@ package api_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// documentation are the paths of the document and of its page, and where their
-// content comes from.
-var documentation = []struct{ path, file, kind string }{
-	{"/api/openapi.yaml", "openapi.yaml", "application/yaml; charset=utf-8"},
-	{"/api/docs", "docs/index.html", "text/html; charset=utf-8"},
-	{"/api/docs/start.js", "docs/start.js", "text/javascript; charset=utf-8"},
-	{"/api/docs/swagger-ui.css", "docs/swagger-ui.css", "text/css; charset=utf-8"},
-	{"/api/docs/swagger-ui-bundle.js", "docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"},
-	{"/api/docs/swagger-ui-bundle.js.LICENSE.txt", "docs/swagger-ui-bundle.js.LICENSE.txt", "text/plain; charset=utf-8"},
-	{"/api/docs/LICENSE", "docs/LICENSE", "text/plain; charset=utf-8"},
-	{"/api/docs/NOTICE", "docs/NOTICE", "text/plain; charset=utf-8"},
+// pageFiles are the sources of the files that the documentation's page uses.
+var pageFiles = []string{
+	"openapi.yaml", "docs/start.js", "docs/page.css", "docs/swagger-ui.css", "docs/swagger-ui-bundle.js",
+	"docs/swagger-ui-bundle.js.LICENSE.txt", "docs/LICENSE", "docs/NOTICE",
+}
+
+// assetOf returns digest and name of a page's file, as they stand in its address.
+func assetOf(source string) string {
+	content, err := os.ReadFile(source)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8]) + "/" + path.Base(source)
 }
 
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 
-	c := start(t)
-	for _, d := range documentation {
-		want, err := os.ReadFile(d.file)
+	c := newSite(t, "LIMIT_REQUESTS=0").serve(t)
+	kinds := map[string]string{
+		".yaml": "application/yaml; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".txt": "text/plain; charset=utf-8", "": "text/plain; charset=utf-8",
+	}
+	f := func(path, source, kind string) {
+		t.Helper()
+		want, err := os.ReadFile(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := func(accepted string, packed bool) {
-			t.Helper()
-			a := c.send(t, "GET", d.path, body{}, "Accept-Encoding", accepted)
-			if a.status != 200 || a.head("Content-Type") != d.kind {
-				t.Errorf("%s: %d, of type %s; want %s", a.request, a.status, a.head("Content-Type"), d.kind)
+		tags := map[string]bool{}
+		for accepted, packed := range map[string]bool{"": false, "br": false, "gzip;q=0": false, "gzip": true, "gzip, deflate, br, zstd": true} {
+			a := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted)
+			if a.status != 200 || a.head("Content-Type") != kind {
+				t.Errorf("%s: %d, of type %s; want %s", a.request, a.status, a.head("Content-Type"), kind)
 			}
 			if a.head("Vary") != "Accept-Encoding" || (a.head("Content-Encoding") == "gzip") != packed {
 				t.Errorf("%s for those who accept %q: Content-Encoding %q, Vary %q", a.request, accepted, a.head("Content-Encoding"), a.head("Vary"))
@@ -46,16 +57,41 @@ func TestDocumentation(t *testing.T) {
 			if packed {
 				got = unpack(t, a.body)
 			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s is not %s", a.request, d.file)
+			if path != "/api/docs" && !bytes.Equal(got, want) {
+				t.Errorf("%s is not %s", a.request, source)
+			}
+
+			etag := a.head("ETag")
+			tags[etag] = true
+			for _, condition := range []string{etag, "W/" + etag, `"x", ` + etag} {
+				unchanged := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", condition)
+				if unchanged.status != 304 || len(unchanged.body) > 0 || unchanged.head("ETag") != etag || unchanged.head("Vary") != "Accept-Encoding" {
+					t.Errorf("%s with If-None-Match %s: %d with the tag %s and %d bytes", a.request, condition, unchanged.status, unchanged.head("ETag"), len(unchanged.body))
+				}
+			}
+			if other := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", `"x"`); other.status != 200 {
+				t.Errorf("%s with another tag: %d", a.request, other.status)
+			}
+
+			head := c.send(t, "HEAD", path, body{}, "Accept-Encoding", accepted)
+			for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Length", "Cache-Control", "ETag", "Vary", "Content-Security-Policy"} {
+				if head.head(name) != a.head(name) {
+					t.Errorf("HEAD %s: %s is %q; GET has %q", path, name, head.head(name), a.head(name))
+				}
+			}
+			if head.status != 200 || len(head.body) > 0 {
+				t.Errorf("HEAD %s: %d with %d bytes", path, head.status, len(head.body))
 			}
 		}
+		if len(tags) != 2 || tags[""] {
+			t.Errorf("%s has the entity tags %v; want one for each of two codings", path, tags)
+		}
+	}
 
-		f("", false)
-		f("br", false)
-		f("gzip;q=0", false)
-		f("gzip", true)
-		f("gzip, deflate, br, zstd", true)
+	f("/api/openapi.yaml", "openapi.yaml", kinds[".yaml"])
+	f("/api/docs", "docs/index.html", "text/html; charset=utf-8")
+	for _, source := range pageFiles {
+		f("/api/docs/"+assetOf(source), source, kinds[path.Ext(source)])
 	}
 }
 
@@ -76,9 +112,10 @@ func TestDocumentationThatIsNotThere(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
+	digest, _, _ := strings.Cut(assetOf("docs/start.js"), "/")
 	for _, path := range []string{
-		"/api/docs/", "/api/docs/index.html", "/api/docs/README.md", "/api/docs/nothing", "/api/docs/docs/start.js",
-		"/api/docs/openapi.yaml", "/api/openapi.json",
+		"/api/docs/", "/api/docs/index.html", "/api/docs/start.js", "/api/docs/nothing", "/api/openapi.json",
+		"/api/docs/" + digest, "/api/docs/" + digest + "/page.css", "/api/docs/0000000000000000/start.js", "/api/docs/" + digest + "/README.md",
 	} {
 		c.get(t, path).refuses(t, 404, 3)
 	}
@@ -86,8 +123,9 @@ func TestDocumentationThatIsNotThere(t *testing.T) {
 }
 
 // The page asks for nothing but what this site serves: what it names is there,
-// and its policy forbids the rest, scripts within the page included.
-func TestThePageKeepsToItself(t *testing.T) {
+// and its policy forbids the rest, scripts within the page included. All of it
+// but the page itself may be kept, so that a second visit asks for nothing else.
+func TestPageNamesOnlyItsOwnFiles(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
@@ -104,19 +142,47 @@ func TestThePageKeepsToItself(t *testing.T) {
 		t.Errorf("the policy %q names another host", policy)
 	}
 
-	named := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllSubmatch(a.body, -1)
-	if len(named) < 4 {
-		t.Errorf("the page names only %q", named)
-	}
-	for _, name := range named {
-		// As the page is /api/docs, its neighbours are under /api.
-		if path := string(name[1]); path != "data:," {
-			if got := c.get(t, "/api/"+path); got.status != 200 {
+	var files []string
+	for _, found := range regexp.MustCompile(`(?:src|href|data-document)="([^"]*)"`).FindAllSubmatch(a.body, -1) {
+		switch path := string(found[1]); path {
+		case "data:,", "/", "#about":
+		case "/api/openapi.yaml": // a link
+		default:
+			files = append(files, strings.TrimPrefix(path, "/api/docs/"))
+			if got := c.get(t, path); got.status != 200 || !got.isAsset() {
 				t.Errorf("the page names %s, which is answered with %d", path, got.status)
 			}
 		}
 	}
+	var want []string
+	for _, source := range pageFiles {
+		want = append(want, assetOf(source))
+	}
+	slices.Sort(files)
+	slices.Sort(want)
+	if !slices.Equal(files, want) {
+		t.Errorf("the page names the files %q; want %q", files, want)
+	}
 	if regexp.MustCompile(`<script[^>]*>[^<]|\son\w+=`).Match(a.body) {
 		t.Error("the page has a script within it, which its policy forbids")
+	}
+}
+
+// Path parameters have examples, which the page fills in. They stand at the operations: those
+// of a path the viewer does not know when an address opens an operation at once.
+func TestPathParametersHaveExamples(t *testing.T) {
+	t.Parallel()
+
+	for path, item := range theContract(t).Paths.Map() {
+		if len(item.Parameters) > 0 {
+			t.Errorf("%s has parameters; want them at its operations", path)
+		}
+		for method, operation := range item.Operations() {
+			for _, parameter := range operation.Parameters {
+				if p := parameter.Value; p.In == "path" && p.Example == nil {
+					t.Errorf("%s %s: the parameter %s has no example", method, path, p.Name)
+				}
+			}
+		}
 	}
 }

@@ -226,9 +226,10 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce))
 	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
 
-	handle(fasthttp.MethodGet, "/api/openapi.yaml", s.open(s.document))
-	handle(fasthttp.MethodGet, "/api/docs", s.open(s.document))
-	handle(fasthttp.MethodGet, "/api/docs/{file}", s.open(s.document))
+	for _, path := range []string{documentPath, pagePath, pagePath + "/{digest}/{file}"} {
+		handle(fasthttp.MethodGet, path, s.open(s.document))
+		handle(fasthttp.MethodHead, path, s.open(s.document))
+	}
 
 	return r
 }
