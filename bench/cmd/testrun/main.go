@@ -52,7 +52,13 @@ func run(args []string, out io.Writer) error {
 	}
 	printSlowest(out, execution)
 	printSkipped(out, execution)
-	testjson.PrintSummary(out, execution, testjson.SummarizeAll&^testjson.SummarizeSkipped)
+	if failed := execution.Failed(); len(failed) > 0 {
+		fmt.Fprintln(out, "\n=== Failed")
+		for _, test := range failed {
+			printFailed(out, execution, test)
+		}
+	}
+	testjson.PrintSummary(out, execution, testjson.SummarizeErrors)
 	return errors.Join(failures...)
 }
 
@@ -109,14 +115,25 @@ func (p *progress) Event(event testjson.TestEvent, execution *testjson.Execution
 		return p.packages.Format(event, execution)
 	}
 	if event.Action == testjson.ActionFail {
-		failed := execution.Package(event.Package)
-		for _, line := range failed.OutputLines(failed.LastFailedByName(event.Test)) {
-			if _, err := io.WriteString(p.out, line); err != nil {
-				return err
-			}
-		}
+		test := execution.Package(event.Package).LastFailedByName(event.Test)
+		printFailed(p.out, execution, test)
 	}
 	return nil
+}
+
+// printFailed prints a test that failed, and what it printed.
+func printFailed(out io.Writer, execution *testjson.Execution, test testjson.TestCase) {
+	fmt.Fprintf(out, "--- FAIL: %s %s (%.2fs)\n", testjson.RelativePackagePath(test.Package), test.Test, test.Elapsed.Seconds())
+	for _, line := range printed(execution, test) {
+		fmt.Fprint(out, line)
+	}
+}
+
+// printed returns the lines of a test without those that go test adds to them.
+func printed(execution *testjson.Execution, test testjson.TestCase) []string {
+	return slices.DeleteFunc(slices.Clone(execution.OutputLines(test)), func(line string) bool {
+		return strings.HasPrefix(line, "=== ") || strings.HasPrefix(strings.TrimLeft(line, " "), "--- ")
+	})
 }
 
 // Err prints a line that is no event.
@@ -160,13 +177,7 @@ func printSkipped(out io.Writer, execution *testjson.Execution) {
 	}
 	fmt.Fprintln(out, "\n=== Skipped")
 	for _, test := range skipped {
-		var cause []string
-		for _, line := range execution.OutputLines(test) {
-			if strings.HasPrefix(line, "=== ") || strings.HasPrefix(strings.TrimLeft(line, " "), "--- ") {
-				continue // is of go test
-			}
-			cause = append(cause, strings.TrimSpace(line))
-		}
-		fmt.Fprintf(out, "%s %s: %s\n", testjson.RelativePackagePath(test.Package), test.Test, strings.Join(cause, " "))
+		cause := strings.Join(strings.Fields(strings.Join(printed(execution, test), " ")), " ")
+		fmt.Fprintf(out, "%s %s: %s\n", testjson.RelativePackagePath(test.Package), test.Test, cause)
 	}
 }

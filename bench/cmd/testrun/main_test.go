@@ -25,6 +25,11 @@ func TestLacksAProgram(t *testing.T) { t.Skip("no such program; apt-get install 
 
 const failing = `
 func TestFails(t *testing.T) { t.Run("part", func(t *testing.T) { t.Error("the reason") }) }
+
+func TestFailsAfterParts(t *testing.T) {
+	t.Run("part", func(t *testing.T) {})
+	t.Error("another reason")
+}
 `
 
 // runSample runs the tests of a source, twice, and returns what is printed.
@@ -70,7 +75,12 @@ func TestRunTellsFailures(t *testing.T) {
 		t.Errorf("tests that fail: %v", err)
 	}
 	wantInOrder(t, out, "==> first", "the reason", "FAIL\texample.com/sample\t", "==> second", "the reason",
-		"=== Skipped", "=== Failed", "TestFails/part", "the reason", "DONE 10 tests, 2 skipped, 4 failures in ")
+		"=== Skipped", "=== Failed", "TestFails/part", "the reason", "TestFailsAfterParts", "another reason", "DONE 14 tests, 2 skipped, 6 failures in ")
+	for _, unwanted := range []string{"=== RUN", "--- PASS", "TestFailsAfterParts/part"} {
+		if strings.Contains(out, unwanted) {
+			t.Errorf("%q is printed:\n%s", unwanted, out)
+		}
+	}
 }
 
 func TestRunTellsBuildErrors(t *testing.T) {
