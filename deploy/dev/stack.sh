@@ -238,12 +238,12 @@ secret() {
 
 # ---- Builds -----------------------------------------------------------------
 
-# build_programs builds core and edge. They tell their REVISION in their metrics.
+# build_programs builds core and edge. They tell their REVISION: a release's name, or a commit.
 build_programs() {
   local program revision
   revision=${REVISION:-$(git describe --always --dirty 2>/dev/null || true)}
   for program in core edge; do
-    run_step "building $program" go build -ldflags="-X github.com/veneer-skins/veneer/shared/serve.linked=$revision" -o "$bin/$program" "./$program/cmd/$program"
+    run_step "building $program" go build -ldflags="-X github.com/veneer-skins/veneer/shared/version.linked=$revision" -o "$bin/$program" "./$program/cmd/$program"
   done
 }
 

@@ -11,11 +11,14 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 
 	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/spelling"
+	"github.com/veneer-skins/veneer/shared/version"
 )
 
 // Program is a program and what it can do.
@@ -27,6 +30,7 @@ type Program struct {
 	Commands []Command
 
 	unknown func(prefix string, environ []string) error
+	explain func(prefix string, err error) error
 	help    func(w io.Writer, prefix string) error
 }
 
@@ -35,7 +39,9 @@ type Command struct {
 	Name    string // one word or two
 	Operand string // what follows it; empty for nothing
 	Help    string
-	Run     func(context.Context, Invocation) error
+	// Settings lists the settings that it reads, as settings.Help does; nil for none.
+	Settings func(w io.Writer, prefix string) error
+	Run      func(context.Context, Invocation) error
 }
 
 // Invocation is what a run of a program is given. Args are the arguments after
@@ -44,13 +50,15 @@ type Invocation struct {
 	Args, Environ []string
 	Stdin         io.Reader
 	Stdout        io.Writer
+
+	about string // the command's help
 }
 
 // New returns a program whose settings are the fields of a Config.
 func New[Config any](name, about, prefix string, commands ...Command) Program {
 	return Program{
 		Name: name, About: about, Prefix: prefix, Commands: commands,
-		unknown: settings.Unknown[Config], help: settings.Help[Config],
+		unknown: settings.Unknown[Config], explain: settings.Explain[Config], help: settings.Help[Config],
 	}
 }
 
@@ -69,24 +77,103 @@ func (p Program) Main() int {
 
 // Run carries out the command that the arguments begin with.
 func (p Program) Run(ctx context.Context, i Invocation) error {
-	if len(i.Args) == 0 || i.Args[0] == "help" || i.Args[0] == "-h" || i.Args[0] == "--help" {
+	asked := ""
+	if len(i.Args) > 0 {
+		asked = i.Args[0]
+	}
+	switch asked {
+	case "", "-h", "--help":
 		return p.writeHelp(i.Stdout)
+	case "version", "--version":
+		_, err := fmt.Fprintln(i.Stdout, p.Name, version.Current())
+		return err
+	case "help":
+		if len(i.Args) == 1 {
+			return p.writeHelp(i.Stdout)
+		}
+		c, operands, err := p.find(i.Args[1:])
+		if err != nil {
+			return err
+		}
+		if len(operands) > 0 {
+			return fmt.Errorf("%s help takes a command and nothing else, but was given %q", p.Name, operands[0])
+		}
+		i.Args = []string{"-h"}
+		return p.run(ctx, c, i)
+	}
+	c, operands, err := p.find(i.Args)
+	if err != nil {
+		return err
 	}
 	if err := p.unknown(p.Prefix, i.Environ); err != nil {
 		return err
 	}
-	for _, c := range p.Commands {
-		words := strings.Fields(c.Name)
-		if len(i.Args) < len(words) || !slices.Equal(i.Args[:len(words)], words) {
-			continue
-		}
-		i.Args = i.Args[len(words):]
-		if err := c.Run(ctx, i); !errors.Is(err, flag.ErrHelp) {
-			return err
-		}
+	i.Args = operands
+	return p.explain(p.Prefix, p.run(ctx, c, i))
+}
+
+// run runs a command. If that was asked for help and has given it, the settings that it
+// reads follow.
+func (p Program) run(ctx context.Context, c Command, i Invocation) error {
+	i.about = c.Help
+	err := c.Run(ctx, i)
+	if !errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	if c.Settings == nil {
 		return nil
 	}
-	return fmt.Errorf("there is no command %q; %s help lists them", strings.Join(i.Args, " "), p.Name)
+	fmt.Fprintln(i.Stdout, "\nSettings:")
+	return c.Settings(i.Stdout, p.Prefix)
+}
+
+// find returns the command that arguments begin with, and those that follow its name.
+// The error lists commands that may be meant.
+func (p Program) find(args []string) (c Command, operands []string, err error) {
+	for _, c := range p.Commands {
+		words := strings.Fields(c.Name)
+		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) {
+			return c, args[len(words):], nil
+		}
+	}
+	given := args[:min(len(args), mostWords)]
+	if len(given) > 1 && strings.HasPrefix(given[1], "-") {
+		given = given[:1]
+	}
+	meant := ""
+	if near := p.near(given); len(near) > 0 {
+		meant = strconv.Quote(near[0])
+		if last := len(near) - 1; last > 0 {
+			meant = fmt.Sprintf(`"%s" or %q`, strings.Join(near[:last], `", "`), near[last])
+		}
+		meant = " did you mean " + meant + "?"
+	}
+	return Command{}, nil, fmt.Errorf("there is no command %q;%s %s help lists them all", strings.Join(given, " "), meant, p.Name)
+}
+
+// mostWords is how many words a command's name has at most.
+const mostWords = 2
+
+// near returns the names of commands that may be meant by words which are none: those
+// that a single word is a part of, those that are spelt nearly so, or those that have
+// one of several words.
+func (p Program) near(given []string) []string {
+	var names, parts []string
+	for _, c := range p.Commands {
+		names = append(names, c.Name)
+		if slices.ContainsFunc(strings.Fields(c.Name), func(word string) bool { return slices.Contains(given, word) }) {
+			parts = append(parts, c.Name)
+		}
+	}
+	if len(given) == 1 && len(parts) > 0 {
+		return parts
+	}
+	for words := len(given); words > 0; words-- { // what follows may be an operand
+		if near := spelling.Nearest(strings.Join(given[:words], " "), names); len(near) > 0 {
+			return near
+		}
+	}
+	return parts
 }
 
 // writeHelp writes how to use the program.
@@ -96,6 +183,7 @@ func (p Program) writeHelp(w io.Writer) error {
 	for _, c := range p.Commands {
 		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(p.Name+" "+c.Name+" "+c.Operand), c.Help)
 	}
+	fmt.Fprintf(table, "  %s help [COMMAND]\tlist all this, or tell a command's flags and settings\n  %[1]s version\ttell what the program was built from\n", p.Name)
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -134,9 +222,17 @@ func (i Invocation) Operand(flags *flag.FlagSet, name string) (string, error) {
 func (i Invocation) Operands(flags *flag.FlagSet, name string) ([]string, error) {
 	err := flags.Parse(i.Args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(i.Stdout, strings.TrimSpace(flags.Name()+" [flags] "+name))
-		flags.SetOutput(i.Stdout)
-		flags.PrintDefaults()
+		usage, flagged := flags.Name(), false
+		flags.VisitAll(func(*flag.Flag) { flagged = true })
+		if flagged {
+			usage += " [flags]"
+		}
+		fmt.Fprintf(i.Stdout, "%s\n\n%s\n", strings.TrimSpace(usage+" "+name), i.about)
+		if flagged {
+			fmt.Fprintln(i.Stdout, "\nFlags:")
+			flags.SetOutput(i.Stdout)
+			flags.PrintDefaults()
+		}
 	}
 	return flags.Args(), err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 type config struct {
@@ -18,7 +19,7 @@ func run(t *testing.T, environ []string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
 	say := func(name, operand string) command.Command {
-		return command.Command{Name: name, Operand: operand, Help: "help of " + name, Run: func(_ context.Context, i command.Invocation) error {
+		return command.Command{Name: name, Operand: operand, Help: "help of " + name, Settings: settings.Help[config], Run: func(_ context.Context, i command.Invocation) error {
 			flags := command.Flags("x " + name)
 			loud := flags.Bool("loud", false, "shout")
 			got, err := i.Operand(flags, operand)
@@ -30,7 +31,8 @@ func run(t *testing.T, environ []string, args ...string) (string, error) {
 		}}
 	}
 	failing := command.Command{Name: "fail", Run: func(context.Context, command.Invocation) error { return errors.New("no luck") }}
-	err := command.New[config]("x", "is a test.", "X_", say("one", ""), say("take more", "FILE"), failing).
+	wrong := command.Command{Name: "take none", Run: func(context.Context, command.Invocation) error { return errors.New("X_COLOUR is none") }}
+	err := command.New[config]("x", "is a test.", "X_", say("one", ""), say("take more", "FILE"), failing, wrong).
 		Run(t.Context(), command.Invocation{Args: args, Environ: environ, Stdout: &out})
 	return out.String(), err
 }
@@ -53,7 +55,13 @@ func TestRun(t *testing.T) {
 	f("one ", "one")
 	f("one !", "one", "-loud")
 	f("take more it", "take", "more", "it")
-	f("shout", "one", "-h")
+	for _, version := range []string{"version", "--version"} {
+		f("x devel, revision unknown, go1.", version)
+	}
+	for _, args := range [][]string{{"one", "-h"}, {"help", "one"}} {
+		f("x one [flags]\n\nhelp of one\n\nFlags:\n  -loud\n    \tshout\n\nSettings:\n  X_COLOUR  red  what it looks like\n", args...)
+	}
+	f("x take more [flags] FILE\n", "help", "take", "more")
 }
 
 func TestRunRefuses(t *testing.T) {
@@ -66,10 +74,21 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("x %v: %q, %v; want an error with %q and nothing else", args, got, err, want)
 		}
 	}
-	f(`no command "two"`, nil, "two")
+	const all = " x help lists them all"
+	f(`no command "nonsense";`+all, nil, "nonsense")
+	f(`no command "nonsense";`+all, nil, "help", "nonsense")
+	f(`no command "oen"; did you mean "one"?`+all, nil, "oen")
+	f(`no command "tak more"; did you mean "take more"?`+all, nil, "tak", "more", "secret")
+	f(`no command "takemore"; did you mean "take more"?`+all, nil, "takemore")
+	f(`no command "take"; did you mean "take more" or "take none"?`+all, nil, "take")
+	f(`no command "take"; did you mean "take more" or "take none"?`+all, nil, "take", "-loud")
+	f(`no command "more"; did you mean "take more"?`+all, nil, "more")
+	f(`no command "on it"; did you mean "one"?`+all, nil, "on", "it")
+	f(`x help takes a command and nothing else, but was given "it"`, nil, "help", "one", "it")
+	f("X_COLOUR is none; for example X_COLOUR=red", nil, "take", "none")
 	f(`was given "more or less"`, nil, "one", "more or less")
 	f("-quiet", nil, "one", "-quiet")
-	f("X_COLOR is no setting", []string{"X_COLOR=blue"}, "one")
+	f("X_COLOR is no setting; did you mean X_COLOUR?", []string{"X_COLOR=blue"}, "one")
 	f("no luck", nil, "fail")
 	f("exactly one FILE", nil, "take", "more")
 	f(`no command "take"`, nil, "take")

@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/version"
 )
 
 // Check is something a program depends on. Probe says what is wrong with it, or
@@ -102,7 +103,9 @@ func (h *Health) report(ctx context.Context) report {
 // /readyz, /metrics and /debug/pprof, the last for loopback only unless
 // pprofForAll.
 func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Server {
-	exposeBuild()
+	build := version.Current()
+	metrics.GetOrCreateGauge(fmt.Sprintf("veneer_build_info{version=%q,go_version=%q,revision=%q}", build.Version, build.Go, build.Revision),
+		func() float64 { return 1 })
 	door.Listener, door.Tracer, door.Mark = "operators", nil, Reserve // whoever watches is not watched
 	live, ready, figures, profiles := door.Route("GET /livez"), door.Route("GET /readyz"), door.Route("GET /metrics"), door.Route("GET /debug/pprof")
 	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {

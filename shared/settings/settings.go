@@ -1,10 +1,17 @@
-// Package settings reads a program's settings from its environment and lists
-// them for people. A setting is a field of a struct:
+// Package settings reads a program's settings from its environment, lists them for
+// people, and says what is wrong with them. A setting is a field of a struct:
 //
 //	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
+//	User   string `env:"USER" example:"veneer" needs:"PASSWORD" help:"user to sign in as"`
+//
+// Each has an example of a right value, which is its default unless a tag gives
+// another. What it needs are settings of the same struct that must be set with it.
 //
 // Every setting NAME may be given as NAME_FILE instead, the path of a file that
 // holds the value: secrets then show in no process list.
+//
+// An error about a setting begins with its name. A package that does not know how
+// names begin in a program leaves that out; its caller puts it before the error.
 package settings
 
 import (
@@ -12,38 +19,66 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/netip"
+	"net/url"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/veneer-skins/veneer/shared/spelling"
 )
 
+// Setting is one setting of a program.
+type Setting struct {
+	Name     string // as operators write it
+	Default  string // empty: none
+	Example  string // a right value
+	Help     string
+	Required bool // there is no default, and it must not be empty
+
+	needs  []string // names of settings that must be set with it
+	prefix string   // what Name begins with and the field's tag leaves out
+	field  reflect.StructField
+}
+
 // Read fills a T from an environment in the form of os.Environ. The names of
-// all its settings begin with prefix. The error is one line that names the
-// setting.
+// all its settings begin with prefix. The error is one line that begins with the
+// name of the setting.
 func Read[T any](prefix string, environ []string) (T, error) {
 	var none T
-	settings, values := list(reflect.TypeFor[T](), prefix), env.ToMap(environ)
+	settings, values := List[T](prefix), env.ToMap(environ)
 	for _, s := range settings {
-		path, ok := values[s.name+fromFile]
+		path, ok := values[s.Name+fromFile]
 		if !ok {
 			continue
 		}
-		if _, both := values[s.name]; both {
-			return none, fmt.Errorf("%s and %s are both set; which one counts?", s.name, s.name+fromFile)
+		if _, both := values[s.Name]; both {
+			return none, fmt.Errorf("%s and %s are both set, but only one of them may be", s.Name, s.Name+fromFile)
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return none, fmt.Errorf("%s cannot be read: %w", s.name+fromFile, err)
+			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+fromFile, err)
 		}
-		values[s.name] = strings.TrimRight(string(content), "\r\n")
+		values[s.Name] = strings.TrimRight(string(content), "\r\n")
 	}
 	config, err := env.ParseAsWithOptions[T](env.Options{Environment: values, Prefix: prefix})
 	if err != nil {
 		return none, explain(settings, values, err)
+	}
+	for _, s := range settings {
+		for _, other := range s.needs {
+			if values[s.Name] != "" && values[other] == "" {
+				return none, fmt.Errorf("%s must be set too, since %s is", other, s.Name)
+			}
+		}
 	}
 	return config, nil
 }
@@ -56,24 +91,30 @@ const fromFile = "_FILE"
 var fromKubernetes = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)$`)
 
 // Unknown returns an error that names a variable of an environment which begins
-// with prefix but is no setting of T: most likely a slip of the pen.
+// with prefix but is no setting of T: most likely it is misspelt.
 func Unknown[T any](prefix string, environ []string) error {
-	known := map[string]bool{}
-	for _, s := range list(reflect.TypeFor[T](), prefix) {
-		known[s.name], known[s.name+fromFile] = true, true
+	var names []string // without prefix
+	for _, s := range List[T](prefix) {
+		name := strings.TrimPrefix(s.Name, prefix)
+		names = append(names, name, name+fromFile)
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		if rest, ok := strings.CutPrefix(name, prefix); ok && !known[name] && !fromKubernetes.MatchString(rest) {
-			return fmt.Errorf("%s is no setting; help lists them all", name)
+		rest, ok := strings.CutPrefix(name, prefix)
+		if !ok || slices.Contains(names, rest) || fromKubernetes.MatchString(rest) {
+			continue
 		}
+		if near := spelling.Nearest(rest, names); len(near) > 0 {
+			return fmt.Errorf("%s is no setting; did you mean %s%s?", name, prefix, strings.Join(near, " or "+prefix))
+		}
+		return fmt.Errorf("%s is no setting; help lists them all", name)
 	}
 	return nil
 }
 
-// explain turns the parser's first complaint into a line that names the setting
-// as the operator wrote it.
-func explain(settings []setting, values map[string]string, err error) error {
+// explain turns the parser's first complaint into a line that begins with the name of
+// the setting, and says what is allowed.
+func explain(settings []Setting, values map[string]string, err error) error {
 	aggregate, ok := errors.AsType[env.AggregateError](err)
 	if !ok || len(aggregate.Errors) == 0 {
 		return err
@@ -85,58 +126,177 @@ func explain(settings []setting, values map[string]string, err error) error {
 	if empty, ok := errors.AsType[env.EmptyVarError](first); ok {
 		return fmt.Errorf("%s must not be empty", empty.Key)
 	}
-	if wrong, ok := errors.AsType[env.ParseError](first); ok {
-		// The parser names the field of the struct. Only a value that was given can
-		// be wrong; a field's name stands in few structs.
-		var suspects []string
-		for _, s := range settings {
-			if _, given := values[s.name]; given && s.field == wrong.Name {
-				suspects = append(suspects, s.name)
-			}
+	// The parser names the field of the struct, which stands in several: so each value
+	// is read by itself.
+	for _, s := range settings {
+		value, given := values[s.Name]
+		if !given {
+			continue
 		}
-		return fmt.Errorf("%s is not understood: %w", strings.Join(suspects, " or "), wrong.Err)
+		alone := reflect.New(reflect.StructOf([]reflect.StructField{s.field}))
+		err := env.ParseWithOptions(alone.Interface(), env.Options{Environment: map[string]string{s.Name: value}, Prefix: s.prefix})
+		if aggregate, ok := errors.AsType[env.AggregateError](err); ok {
+			return s.refuse(value, aggregate.Errors[0])
+		}
 	}
 	return first
 }
 
+// refuse says what is wrong with a value that cannot be read.
+func (s Setting) refuse(value string, err error) error {
+	if wrong, ok := errors.AsType[env.ParseError](err); ok {
+		err = wrong.Err
+	}
+	kind := s.field.Type.Kind()
+	allowed, isCommon := commonTypes[s.field.Type]
+	switch {
+	case isCommon:
+	case reflect.PointerTo(s.field.Type).Implements(textUnmarshaler): // says it itself
+		return fmt.Errorf("%s %w", s.Name, err)
+	case kind == reflect.Bool:
+		allowed = "true or false"
+	case kind == reflect.Float64:
+		allowed = "a number, as in 0.01"
+	case errors.Is(err, strconv.ErrRange):
+		allowed = fmt.Sprintf("a whole number up to %d", int64(1)<<(s.field.Type.Bits()-1)-1)
+	case kind == reflect.Int || kind == reflect.Int32 || kind == reflect.Int64:
+		allowed = "a whole number"
+	default:
+		return fmt.Errorf("BUG: %s is of kind %s, for which nothing says what is allowed: %w", s.Name, kind, err)
+	}
+	return fmt.Errorf("%s is %.100q, but must be %s", s.Name, value, allowed)
+}
+
+// commonTypes says what values of some types may be.
+var commonTypes = map[reflect.Type]string{
+	reflect.TypeFor[time.Duration]():  "a time with its unit, as in 30s, 5m or 24h",
+	reflect.TypeFor[slog.Level]():     "debug, info, warn or error",
+	reflect.TypeFor[[]netip.Prefix](): "networks as in 10.0.0.0/8, separated by commas; a single address has /32 behind it, or /128",
+}
+
+// WrongError is trouble with a dependency that only another setting can mend, as a wrong
+// password is, and a server that is away is not.
+type WrongError struct{ Cause error }
+
+// Error returns the cause's.
+func (e WrongError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e WrongError) Unwrap() error { return e.Cause }
+
+// Masked returns a value in quotes for people to read: a URL without the user and the
+// password that may stand in it.
+func Masked(value string) string {
+	at := strings.LastIndexByte(value, '@')
+	if at < 0 {
+		return strconv.Quote(value)
+	}
+	scheme, _, ok := strings.Cut(value[:at], "://")
+	if ok {
+		scheme += "://"
+	} else {
+		scheme = ""
+	}
+	return strconv.Quote(scheme + "…" + value[at:])
+}
+
+// URL returns the URL of an HTTP server, which names a host and a port that can be. It
+// returns false for any other text.
+func URL(text string) (*url.URL, bool) {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Hostname() == "" {
+		return nil, false
+	}
+	if port := parsed.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, false
+		}
+	}
+	return parsed, true
+}
+
+// Explain ends an error that begins with the name of a setting of T with an example of
+// a right value, unless there is one in it, and begins it with prefix if that is left out.
+// It leaves all other errors as they are.
+func Explain[T any](prefix string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	name, _, _ := strings.Cut(text, " ")
+	name, inFile := strings.CutSuffix(strings.TrimRight(name, ":,"), fromFile)
+	if !strings.HasPrefix(name, prefix) {
+		name, text = prefix+name, prefix+text
+	}
+	for _, s := range List[T](prefix) {
+		example := s.Name + "=" + s.Example
+		if inFile {
+			example = s.Name + fromFile + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
+		}
+		if s.Name == name && !strings.Contains(text, s.Name+"=") {
+			return explained{text + "; for example " + example, err}
+		}
+	}
+	return err
+}
+
+// explained is an error with more to say.
+type explained struct {
+	text string
+	error
+}
+
+func (e explained) Error() string { return e.text }
+
+func (e explained) Unwrap() error { return e.error }
+
 // Help writes one line for every setting of T: its name, default and meaning.
 func Help[T any](w io.Writer, prefix string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, s := range list(reflect.TypeFor[T](), prefix) {
-		value := s.value
+	for _, s := range List[T](prefix) {
+		value := s.Default
 		switch {
-		case s.required:
+		case s.Required:
 			value = "(required)"
 		case value == "":
 			value = "(none)"
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", s.name, value, s.help)
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", s.Name, value, s.Help)
 	}
 	return table.Flush()
 }
 
-type setting struct {
-	name, field, value, help string
-	required                 bool
-}
+// List returns the settings of T in the order of its fields.
+func List[T any](prefix string) []Setting { return list(reflect.TypeFor[T](), prefix) }
 
 var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 
-// list returns the settings of a struct type in the order of its fields.
-func list(t reflect.Type, prefix string) []setting {
-	var settings []setting
+// list returns the settings of a struct type.
+func list(t reflect.Type, prefix string) []Setting {
+	var settings []Setting
 	for field := range t.Fields() {
-		name, options, _ := strings.Cut(field.Tag.Get("env"), ",")
+		tag := field.Tag
+		name, options, _ := strings.Cut(tag.Get("env"), ",")
 		if name == "" {
 			if field.Type.Kind() == reflect.Struct && !reflect.PointerTo(field.Type).Implements(textUnmarshaler) {
-				settings = append(settings, list(field.Type, prefix+field.Tag.Get("envPrefix"))...)
+				settings = append(settings, list(field.Type, prefix+tag.Get("envPrefix"))...)
 			}
 			continue
 		}
-		settings = append(settings, setting{
-			name: prefix + name, field: field.Name, value: field.Tag.Get("envDefault"), help: field.Tag.Get("help"),
-			required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
-		})
+		s := Setting{
+			Name: prefix + name, Default: tag.Get("envDefault"), Example: tag.Get("example"), Help: tag.Get("help"),
+			Required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
+			prefix:   prefix, field: field,
+		}
+		if s.Example == "" {
+			s.Example = s.Default
+		}
+		if needs := tag.Get("needs"); needs != "" {
+			for other := range strings.SplitSeq(needs, ",") {
+				s.needs = append(s.needs, prefix+other)
+			}
+		}
+		settings = append(settings, s)
 	}
 	return settings
 }

@@ -1,7 +1,9 @@
 package settings_test
 
 import (
+	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,17 +11,32 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 type config struct {
-	Listen  string         `env:"LISTEN" envDefault:"127.0.0.1:1" help:"where"`
-	Secret  string         `env:"SECRET,required,notEmpty" help:"what"`
-	Timeout time.Duration  `env:"TIMEOUT" envDefault:"5s" help:"how long"`
-	Log     logging.Config `envPrefix:"LOG_"`
+	Listen   string         `env:"LISTEN" envDefault:"127.0.0.1:1" help:"where"`
+	Secret   string         `env:"SECRET,required,notEmpty" example:"hush" help:"what"`
+	Timeout  time.Duration  `env:"TIMEOUT" envDefault:"5s" help:"how long"`
+	User     string         `env:"USER" example:"ann" needs:"PASSWORD" help:"as whom"`
+	Password string         `env:"PASSWORD" example:"hunter2" needs:"USER" help:"how to prove it"`
+	Networks []netip.Prefix `env:"NETWORKS" example:"10.0.0.0/8" help:"from where"`
+	Small    int32          `env:"SMALL" envDefault:"1" help:"how few"`
+	On       bool           `env:"ON" envDefault:"false" help:"whether"`
+	Keys     keys           `env:"KEYS" example:"a,b" help:"which"`
+	Log      logging.Config `envPrefix:"LOG_"`
+	Other    struct {
+		Timeout time.Duration `env:"TIMEOUT" envDefault:"6s" help:"how long"`
+	} `envPrefix:"OTHER_"`
 }
+
+// keys is never right.
+type keys string
+
+func (keys) UnmarshalText([]byte) error { return errors.New("must be other keys") }
 
 func TestRead(t *testing.T) {
 	t.Parallel()
@@ -35,9 +52,10 @@ func TestRead(t *testing.T) {
 	}
 	want := config{
 		Listen: "127.0.0.1:1", Secret: "from a file", Timeout: 2 * time.Second,
-		Log: logging.Config{Level: slog.LevelWarn, Format: "json", Requests: 0.01},
+		Small: 1, Log: logging.Config{Level: slog.LevelWarn, Format: "json", Requests: 0.01},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	want.Other.Timeout = 6 * time.Second
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 }
@@ -58,10 +76,56 @@ func TestReadNamesTheWrongSetting(t *testing.T) {
 
 	f("X_SECRET must be set")
 	f("X_SECRET must not be empty", "X_SECRET=")
-	f("X_TIMEOUT is not understood", "X_SECRET=s", "X_TIMEOUT=soon")
-	f("X_LOG_LEVEL is not understood", "X_SECRET=s", "X_LOG_LEVEL=loud")
-	f("X_SECRET_FILE cannot be read", "X_SECRET_FILE=/nowhere/secret")
-	f("both set", "X_SECRET=s", "X_SECRET_FILE=/nowhere/secret")
+	f(`X_TIMEOUT is "soon", but must be a time with its unit, as in 30s, 5m or 24h`, "X_SECRET=s", "X_TIMEOUT=soon")
+	f(`X_OTHER_TIMEOUT is "5", but must be a time`, "X_SECRET=s", "X_TIMEOUT=5s", "X_OTHER_TIMEOUT=5")
+	f(`X_LOG_LEVEL is "loud", but must be debug, info, warn or error`, "X_SECRET=s", "X_LOG_LEVEL=loud")
+	f(`X_LOG_REQUESTS is "all", but must be a number`, "X_SECRET=s", "X_LOG_REQUESTS=all")
+	f(`X_NETWORKS is "10.0.0.1", but must be networks as in 10.0.0.0/8`, "X_SECRET=s", "X_NETWORKS=10.0.0.1")
+	f(`X_SMALL is "1e3", but must be a whole number`, "X_SECRET=s", "X_SMALL=1e3")
+	f(`X_SMALL is "3000000000", but must be a whole number up to 2147483647`, "X_SECRET=s", "X_SMALL=3000000000")
+	f(`X_ON is "maybe", but must be true or false`, "X_SECRET=s", "X_ON=maybe")
+	f("X_KEYS must be other keys", "X_SECRET=s", "X_KEYS=a")
+	f("X_SECRET_FILE names a file that cannot be read", "X_SECRET_FILE=/nowhere/secret")
+	f("X_SECRET and X_SECRET_FILE are both set", "X_SECRET=s", "X_SECRET_FILE=/nowhere/secret")
+	f("X_PASSWORD must be set too, since X_USER is", "X_SECRET=s", "X_USER=ann")
+	f("X_USER must be set too, since X_PASSWORD is", "X_SECRET=s", "X_PASSWORD=hunter2", "X_USER=")
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+
+	f := func(text, want string) {
+		t.Helper()
+		if got := settings.Explain[config]("X_", errors.New(text)); got.Error() != want {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+	f("X_TIMEOUT is -1s, but must not be negative", "X_TIMEOUT is -1s, but must not be negative; for example X_TIMEOUT=5s")
+	f("X_SECRET: too short", "X_SECRET: too short; for example X_SECRET=hush")
+	f("X_USER and X_PASSWORD are refused", "X_USER and X_PASSWORD are refused; for example X_USER=ann")
+	f("X_LISTEN is taken, choose X_LISTEN=127.0.0.1:2", "X_LISTEN is taken, choose X_LISTEN=127.0.0.1:2")
+	f("X_SECRET_FILE names no file", "X_SECRET_FILE names no file; for example X_SECRET_FILE=/etc/veneer/secret")
+	f("TIMEOUT is -1s", "X_TIMEOUT is -1s; for example X_TIMEOUT=5s")
+	f("something else is wrong", "something else is wrong")
+	if err := settings.Explain[config]("X_", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMasked(t *testing.T) {
+	t.Parallel()
+
+	f := func(value, want string) {
+		t.Helper()
+		if got := settings.Masked(value); got != want {
+			t.Errorf("%s: %s; want %s", value, got, want)
+		}
+	}
+	f("core", `"core"`)
+	f("http://core:9090", `"http://core:9090"`)
+	f("http://ann:hunter2@core", `"http://…@core"`)
+	f("ann:hunter2@core", `"…@core"`)
+	f("http://ann:hunter@2@core", `"http://…@core"`)
 }
 
 func TestUnknown(t *testing.T) {
@@ -73,9 +137,15 @@ func TestUnknown(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if err := settings.Unknown[config]("X_", []string{"X_LISTN=127.0.0.1:2"}); err == nil || !strings.Contains(err.Error(), "X_LISTN") {
-		t.Errorf("a slip of the pen: %v; want an error that names it", err)
+	f := func(name, want string) {
+		t.Helper()
+		if err := settings.Unknown[config]("X_", []string{name + "=1"}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %q", name, err, want)
+		}
 	}
+	f("X_LISTN", "X_LISTN is no setting; did you mean X_LISTEN?")
+	f("X_SECRETFILE", "X_SECRETFILE is no setting; did you mean X_SECRET_FILE?")
+	f("X_COLOUR", "X_COLOUR is no setting; help lists them all")
 }
 
 func TestHelpListsEverySetting(t *testing.T) {

@@ -1,0 +1,29 @@
+package spelling_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/shared/spelling"
+)
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+
+	words := []string{"LISTEN", "OPS_LISTEN", "LOG_LEVEL", "LOG_FORMAT", "TLS_CERT", "TLS_KEY"}
+	f := func(misspelt string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, spelling.Nearest(misspelt, words)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", misspelt, diff)
+		}
+	}
+	f("LISTN", "LISTEN")
+	f("LISTENS", "LISTEN")
+	f("OP_LISTEN", "OPS_LISTEN")
+	f("LOGLEVEL", "LOG_LEVEL")
+	f("LOGGING_LEVEL", "LOG_LEVEL")
+	f("TLS_KEYS", "TLS_KEY")
+	f("COLOUR")
+	f("")
+}

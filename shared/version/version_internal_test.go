@@ -1,0 +1,35 @@
+package version
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+
+	f := func(want Build, linked, version string, settings ...debug.BuildSetting) {
+		t.Helper()
+		if got := of(&debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: version}, Settings: settings}, linked); got != want {
+			t.Errorf("%q, %q, %v: %+v; want %+v", linked, version, settings, got, want)
+		}
+	}
+	revision := debug.BuildSetting{Key: "vcs.revision", Value: "abc"}
+	same, changed := debug.BuildSetting{Key: "vcs.modified", Value: "false"}, debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+
+	f(Build{"v1.2.3", "abc", "go1.26"}, "", "v1.2.3", revision, same)
+	f(Build{"v1.2.3", "abc-dirty", "go1.26"}, "", "v1.2.3", changed, revision)
+	f(Build{"devel", "unknown", "go1.26"}, "", "", changed)
+	f(Build{"devel", "unknown", "go1.26"}, "", "(devel)")
+	// The linker knows better: what it was told is the same for all programs of a build.
+	f(Build{"devel", "8dc993c-dirty", "go1.26"}, "8dc993c-dirty", "(devel)", revision)
+	f(Build{"v1.3.0-2-g8dc993c", "v1.3.0-2-g8dc993c", "go1.26"}, "v1.3.0-2-g8dc993c", "v1.2.3", revision)
+}
+
+func TestString(t *testing.T) {
+	t.Parallel()
+
+	if got, want := (Build{"v1.2.3", "abc", "go1.26"}).String(), "v1.2.3, revision abc, go1.26"; got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
+}
