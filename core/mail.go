@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,25 +18,27 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // MailConfig is what e-mail says, how long its links work, and how long it is
 // tried.
 type MailConfig struct {
 	Site         string        `env:"SITE" envDefault:"Veneer" help:"the site's name in e-mail"`
-	URL          string        `env:"URL" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind; required with CORE_SMTP_HOST"`
+	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind; required with CORE_SMTP_HOST"`
 	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" help:"how long a link works that verifies an address or confirms a registration"`
 	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" help:"how long a link works that resets a password"`
 	PerHour      int           `env:"PER_HOUR" envDefault:"5" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`
 	RetryFor     time.Duration `env:"RETRY_FOR" envDefault:"24h" help:"how long an e-mail is tried again that the mail server does not take"`
 }
 
-// Check returns an error that names a setting which makes no sense.
+// Check returns an error that names a setting which makes no sense. That there is no URL
+// makes sense where no e-mail is sent.
 func (c MailConfig) Check() error {
-	target, err := url.Parse(c.URL)
+	target, ok := settings.URL(c.URL)
 	switch {
-	case err != nil || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" || target.RawQuery != "" || target.Fragment != "" || !plain(c.URL) || strings.Contains(c.URL, " "):
-		return fmt.Errorf("URL is %q, but must look like https://skins.example.org", c.URL)
+	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !plain(c.URL) || strings.Contains(c.URL, " ")):
+		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", settings.Masked(c.URL))
 	case c.Site == "" || !plain(c.Site) || utf8.RuneCountInString(c.Site) > maxName:
 		return fmt.Errorf("SITE is %q, but must have 1 to %d characters, and no control characters", c.Site, maxName)
 	case c.Verification < time.Minute:

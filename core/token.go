@@ -69,13 +69,13 @@ func (k *KeyRing) UnmarshalText(text []byte) error {
 		key, err := base64.StdEncoding.DecodeString(encoded)
 		switch {
 		case kid == "" || encoded == "":
-			return errors.New("each key must read kid:base64")
+			return errors.New("must have keys of the form kid:base64, separated by commas")
 		case err != nil:
-			return fmt.Errorf("key %q is no base64", kid)
+			return fmt.Errorf("has the key %.100q, which is no base64", kid)
 		case len(key) < minKey:
-			return fmt.Errorf("key %q has %d bytes, but must have at least %d", kid, len(key), minKey)
+			return fmt.Errorf("has the key %.100q of %d bytes, but each must have at least %d", kid, len(key), minKey)
 		case k.keys[kid] != nil:
-			return fmt.Errorf("key %q stands there twice", kid)
+			return fmt.Errorf("has the key %.100q twice", kid)
 		}
 		if k.first == "" {
 			k.first = kid

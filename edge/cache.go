@@ -125,7 +125,7 @@ type failure struct {
 // of a value, and size returns that of one.
 func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cache[V], error) {
 	if bytes < 1<<20 {
-		return nil, fmt.Errorf("%d bytes are too few; at least %d are needed", bytes, 1<<20)
+		return nil, fmt.Errorf("is %d, but must be at least %d", bytes, 1<<20)
 	}
 	store, err := ristretto.NewCache(&ristretto.Config[uint64, *entry[V]]{
 		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },

@@ -112,11 +112,11 @@ func NewPictures(config Config, mappings *Mappings, files Files, renderer Render
 	}
 	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(picture Picture) int { return cap(picture.Body) })
 	if err != nil {
-		return nil, fmt.Errorf("CACHE_BYTES: %w", err)
+		return nil, fmt.Errorf("CACHE_BYTES %w", err)
 	}
 	decoded, err := newCache("sheet", config.SheetBytes, 16<<10, func(sheet skin.Sheet) int { return cap(sheet.Pix) })
 	if err != nil {
-		return nil, fmt.Errorf("SHEET_BYTES: %w", err)
+		return nil, fmt.Errorf("SHEET_BYTES %w", err)
 	}
 	return &Pictures{
 		mappings:   mappings,

@@ -132,9 +132,9 @@ func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 	const least = 1 << 16
 	switch {
 	case config.Bytes < least:
-		return nil, fmt.Errorf("MAPPING_BYTES: %d bytes are too few; at least %d are needed", config.Bytes, least)
+		return nil, fmt.Errorf("MAPPING_BYTES is %d, but must be at least %d", config.Bytes, least)
 	case config.NegativeBytes < least:
-		return nil, fmt.Errorf("NEGATIVE_BYTES: %d bytes are too few; at least %d are needed", config.NegativeBytes, least)
+		return nil, fmt.Errorf("NEGATIVE_BYTES is %d, but must be at least %d", config.NegativeBytes, least)
 	case config.MaxStale < 0:
 		return nil, fmt.Errorf("MAX_STALE is %s, but must not be negative", config.MaxStale)
 	}

@@ -303,7 +303,7 @@ func TestResetsAreLimited(t *testing.T) {
 
 func TestWithoutMail(t *testing.T) {
 	t.Parallel()
-	c := start(t, "SMTP_HOST=").signUp(t)
+	c := start(t, "SMTP_HOST=", "SMTP_FROM=").signUp(t)
 	c.withPassword(t, "correct horse")
 	c.send(t, "POST", "/api/user/verification", body{}).refuses(t, 403, 1)
 	c.post(t, "/api/auth/verify", `{"token":"x"}`).refuses(t, 403, 1)

@@ -24,7 +24,7 @@ import (
 
 // Config is what the door may be told.
 type Config struct {
-	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" help:"origins whose pages may call /api, comma-separated; * for all"`
+	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" example:"https://skins.example.org" help:"origins whose pages may call /api, comma-separated; * for all"`
 	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, confirm for whoever opens a link that is mailed to them, closed for nobody"`
 	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for any up to 1 GiB; uploads may carry a texture file besides"`
 	Limits       Limits   `envPrefix:"LIMIT_"`

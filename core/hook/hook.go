@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // The headers of a post that say when and by whom it was sent.
@@ -44,8 +45,8 @@ const (
 
 // Config says where purges go. Without a URL there are none.
 type Config struct {
-	URL     string        `env:"URL" help:"where tags are posted that content delivery networks must forget, as in https://hooks.example.org/purge; the same at every core; empty: nowhere"`
-	Secret  string        `env:"SECRET" help:"secret of at least 32 bytes that signs those posts"`
+	URL     string        `env:"URL" example:"https://hooks.example.org/purge" needs:"SECRET" help:"where tags are posted that content delivery networks must forget, as in https://hooks.example.org/purge; the same at every core; empty: nowhere"`
+	Secret  string        `env:"SECRET" example:"$(head -c 32 /dev/urandom | base64)" needs:"URL" help:"secret of at least 32 bytes that signs those posts"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"5s" help:"longest time that one such post may take"`
 }
 
@@ -65,16 +66,30 @@ type Hook struct {
 
 var _ core.PurgeHook = (*Hook)(nil)
 
+// Check returns an error that names a setting which makes no sense. That there is no URL
+// makes sense where nothing is purged.
+func (c Config) Check() error {
+	_, ok := settings.URL(c.URL)
+	switch {
+	case c.URL != "" && !ok:
+		return errors.New("URL must look like http://host/path or https://host/path") // it may hold a token, and is not shown
+	case c.URL != "" && len(c.Secret) < minSecret:
+		return fmt.Errorf("SECRET has %d bytes, but must have at least %d", len(c.Secret), minSecret)
+	case c.Timeout <= 0:
+		return fmt.Errorf("TIMEOUT is %s, but must be longer than 0", c.Timeout)
+	default:
+		return nil
+	}
+}
+
 // New returns the hook at a URL. It reaches nothing yet.
 func New(config Config) (*Hook, error) {
-	target, err := url.Parse(config.URL)
-	switch {
-	case err != nil || (target.Scheme != "http" && target.Scheme != "https") || target.Host == "":
-		return nil, errors.New("URL must look like http://host/path or https://host/path") // the cause may quote a token
-	case len(config.Secret) < minSecret:
-		return nil, fmt.Errorf("SECRET must have at least %d bytes", minSecret)
-	case config.Timeout <= 0:
-		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	target, ok := settings.URL(config.URL)
+	if !ok {
+		return nil, errors.New("URL must be set")
 	}
 	return &Hook{
 		url:    target.String(),

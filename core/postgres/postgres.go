@@ -29,12 +29,13 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // Config says where the database is.
 type Config struct {
-	URL         string `env:"DATABASE_URL,required,notEmpty" help:"PostgreSQL, as postgres://user:password@host:port/database"`
-	ListenURL   string `env:"LISTEN_DATABASE_URL" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
+	URL         string `env:"DATABASE_URL,required,notEmpty" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"PostgreSQL, as postgres://user:password@host:port/database"`
+	ListenURL   string `env:"LISTEN_DATABASE_URL" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
 	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"most connections to PostgreSQL for what is written; reads have half as many besides, what edges ask a quarter, and the feed of changes 3"`
 
 	// Tracer makes spans of what is asked for requests that are traced; nil makes none.
@@ -53,8 +54,9 @@ type DB struct {
 
 	sessions *gatherer[core.User]
 
-	listen *pgx.ConnConfig
-	ring   func()
+	listen           *pgx.ConnConfig
+	listensElsewhere bool // than at the URL of all else
+	ring             func()
 }
 
 // readers are connections over which is only read, and writers all others that requests
@@ -96,7 +98,7 @@ const (
 func Open(ctx context.Context, config Config) (*DB, error) {
 	pooled, err := pgxpool.ParseConfig(config.URL)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL is no PostgreSQL URL") // the cause may quote the password
+		return nil, errors.New("DATABASE_URL must look like postgres://user:password@host:port/database") // it holds a password, and is not shown
 	}
 	if config.Connections < 2 {
 		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
@@ -111,11 +113,11 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	listen := pooled.ConnConfig
 	if config.ListenURL != "" {
 		if listen, err = pgx.ParseConfig(config.ListenURL); err != nil {
-			return nil, errors.New("LISTEN_DATABASE_URL is no PostgreSQL URL")
+			return nil, errors.New("LISTEN_DATABASE_URL must look like postgres://user:password@host:port/database")
 		}
 		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
 	}
-	db := &DB{listen: listen, ring: func() {}}
+	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}}
 	for _, p := range []struct {
 		pool        **pgxpool.Pool
 		connections int32
@@ -208,12 +210,16 @@ func migrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
 }
 
 // Migrate brings the schema up to date, under a lock, and returns the versions
-// before and after.
+// before and after. An error of its connection is as that of Check.
 func (db *DB) Migrate(ctx context.Context) (before, after int32, err error) {
 	// The lock belongs to a session, so no transaction pooler may stand between.
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
-		return 0, 0, failure("connect to migrate the schema", err)
+		setting := "DATABASE_URL"
+		if db.listensElsewhere {
+			setting = "LISTEN_DATABASE_URL"
+		}
+		return 0, 0, explain(setting, err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	m, err := migrator(ctx, conn)
@@ -241,20 +247,48 @@ var needed = func() int32 {
 const selectVersion = `SELECT version FROM ` + versionTable
 
 // Check says whether the database answers and has the schema this program needs,
-// or a later one: migrations run before the programs that need them.
+// or a later one: migrations run before the programs that need them. The error begins
+// with the name of a setting, and is a settings.WrongError if only another one can mend it.
 func (db *DB) Check(ctx context.Context) error {
 	var version int32
 	err := db.reads.QueryRow(ctx, selectVersion).Scan(&version)
 	var missing *pgconn.PgError
 	switch {
 	case errors.As(err, &missing) && missing.Code == "42P01": // undefined_table
-		return errors.New("the schema is missing; run core migrate")
+		return errors.New("DATABASE_URL leads to a database without a schema; run core migrate")
 	case err != nil:
-		return failure("read the schema's version", err)
+		return explain("DATABASE_URL", err)
 	case version < needed:
-		return fmt.Errorf("the schema has version %d, but %d is needed; run core migrate", version, needed)
+		return fmt.Errorf("DATABASE_URL leads to a database whose schema has version %d, but %d is needed; run core migrate", version, needed)
 	default:
 		return nil
+	}
+}
+
+// CheckListen says whether the connection for LISTEN can be made, if it has a URL of its
+// own. The error is as that of Check.
+func (db *DB) CheckListen(ctx context.Context) error {
+	if !db.listensElsewhere {
+		return nil
+	}
+	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
+	if err != nil {
+		return explain("LISTEN_DATABASE_URL", err)
+	}
+	return conn.Close(ctx)
+}
+
+// explain has an error begin with the name of the setting that the connection is made by,
+// and say what to do.
+func explain(setting string, err error) error {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok && refused.Code[:2] == "28":
+		return settings.WrongError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
+	case ok && refused.Code == "3D000":
+		return settings.WrongError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
+	default:
+		return &fault.Error{Kind: fault.Unavailable, Message: setting + " leads to a server that does not answer", Cause: err}
 	}
 }
 

@@ -24,13 +24,13 @@ import (
 
 // Config says where the mail server is. Without a host no e-mail is sent.
 type Config struct {
-	Host     string        `env:"HOST" help:"mail server that sends the site's e-mail, as in smtp.example.org; the same at every core; empty: no e-mail is sent"`
-	Port     int           `env:"PORT" envDefault:"0" help:"its port; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
+	Host     string        `env:"HOST" example:"smtp.example.org" needs:"FROM" help:"mail server that sends the site's e-mail, as in smtp.example.org; the same at every core; empty: no e-mail is sent"`
+	Port     int           `env:"PORT" envDefault:"0" example:"587" help:"its port; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
 	TLS      string        `env:"TLS" envDefault:"starttls" help:"how it is spoken to: starttls or tls, both only with a valid certificate, or none, which sends all in the clear"`
-	CA       string        `env:"CA" help:"path of a PEM file with the authorities that its certificate may come from; empty: the system's"`
-	User     string        `env:"USER" help:"user to sign in as; empty: nobody signs in"`
-	Password string        `env:"PASSWORD" help:"that user's password"`
-	From     string        `env:"FROM" help:"whom e-mail comes from, as in Skins <noreply@example.org>; required with a host"`
+	CA       string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"HOST" help:"path of a PEM file with the authorities that its certificate may come from; empty: the system's"`
+	User     string        `env:"USER" example:"veneer" needs:"HOST,PASSWORD" help:"user to sign in as; empty: nobody signs in"`
+	Password string        `env:"PASSWORD" example:"the-password-of-that-user" needs:"USER" help:"that user's password"`
+	From     string        `env:"FROM" example:"Skins <noreply@example.org>" needs:"HOST" help:"whom e-mail comes from, as in Skins <noreply@example.org>; required with a host"`
 	Timeout  time.Duration `env:"TIMEOUT" envDefault:"30s" help:"longest time that sending one e-mail may take"`
 }
 
@@ -54,27 +54,38 @@ type Postman struct {
 
 var _ core.Postman = (*Postman)(nil)
 
-// New returns a postman who goes to a mail server. It reaches nothing yet.
-func New(config Config) (*Postman, error) {
-	usual, known := ports[config.TLS]
-	from, err := netmail.ParseAddress(config.From)
+// Check returns an error that names a setting which makes no sense. That there is no host
+// makes sense where no e-mail is sent.
+func (c Config) Check() error {
+	_, known := ports[c.TLS]
+	_, err := netmail.ParseAddress(c.From)
 	switch {
 	case !known:
-		return nil, fmt.Errorf("TLS is %q, but must be starttls, tls or none", config.TLS)
-	case config.Host == "" || strings.ContainsAny(config.Host, " :/\r\n\t") && net.ParseIP(config.Host) == nil:
-		return nil, fmt.Errorf("HOST is %q, but must be a name or an address, without a port", config.Host)
-	case config.Port < 0 || config.Port > 65535:
-		return nil, fmt.Errorf("PORT is %d, but must be 0 to 65535", config.Port)
-	case err != nil || strings.ContainsAny(config.From, "\r\n"):
-		return nil, fmt.Errorf("FROM is %q, but must look like Skins <noreply@example.org>", config.From)
-	case config.User != "" && config.Password == "":
-		return nil, errors.New("USER is set, but PASSWORD is not")
-	case config.User == "" && config.Password != "":
-		return nil, errors.New("PASSWORD is set, but USER is not")
-	case config.User != "" && config.TLS == "none":
-		return nil, errors.New("PASSWORD would go in the clear, since TLS is none")
-	case config.Timeout <= 0:
-		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
+		return fmt.Errorf("TLS is %q, but must be starttls, tls or none", c.TLS)
+	case strings.ContainsAny(c.Host, " :/\r\n\t") && net.ParseIP(c.Host) == nil:
+		return fmt.Errorf("HOST is %q, but must be a name or an address, without a port", c.Host)
+	case c.Port < 0 || c.Port > 65535:
+		return fmt.Errorf("PORT is %d, but must be 0 to 65535", c.Port)
+	case c.Host != "" && (err != nil || strings.ContainsAny(c.From, "\r\n")):
+		return fmt.Errorf("FROM is %q, but must look like Skins <noreply@example.org>", c.From)
+	case c.User != "" && c.TLS == "none":
+		return fmt.Errorf("TLS is %q, with which the password would go in the clear, but must be starttls or tls", c.TLS)
+	case c.Timeout <= 0:
+		return fmt.Errorf("TIMEOUT is %s, but must be longer than 0", c.Timeout)
+	default:
+		return nil
+	}
+}
+
+// New returns a postman who goes to a mail server, which must have a host. It reaches
+// nothing yet.
+func New(config Config) (*Postman, error) {
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	from, err := netmail.ParseAddress(config.From)
+	if err != nil || config.Host == "" {
+		return nil, errors.New("HOST and FROM must be set")
 	}
 	verified, err := certificate.Client(config.CA)
 	if err != nil {
@@ -83,7 +94,7 @@ func New(config Config) (*Postman, error) {
 	verified.ServerName = config.Host
 	port := config.Port
 	if port == 0 {
-		port = usual
+		port = ports[config.TLS]
 	}
 	p := &Postman{
 		host: config.Host, address: net.JoinHostPort(config.Host, strconv.Itoa(port)), from: from,

@@ -23,8 +23,8 @@ const MaxBody = 1<<20 + 64<<10
 type Config struct {
 	CacheTags   Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that tell CDNs what an answer depends on: off, surrogate-key, cache-tag or both"`
 	SMaxage     time.Duration `env:"S_MAXAGE" envDefault:"0s" help:"s-maxage of pictures by player and by user, for CDNs that are purged by tag; 0s sends none"`
-	APIUpstream string        `env:"API_UPSTREAM" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is passed on; empty: /api is not found here"`
-	APICA       string        `env:"API_CA" help:"path of a PEM file with the authorities that the certificate of core's public listener may come from; empty: the system's"`
+	APIUpstream string        `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api is passed on; empty: /api is not found here"`
+	APICA       string        `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the authorities that the certificate of core's public listener may come from; empty: the system's"`
 }
 
 // Server answers the edge's public requests.

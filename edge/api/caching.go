@@ -131,7 +131,7 @@ func (t *Tags) UnmarshalText(text []byte) error {
 	case "both":
 		*t = TagsBoth
 	default:
-		return fmt.Errorf("%q is none of off, surrogate-key, cache-tag and both", text)
+		return fmt.Errorf("is %.100q, but must be off, surrogate-key, cache-tag or both", text)
 	}
 	return nil
 }

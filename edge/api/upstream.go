@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/settings"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -50,9 +50,9 @@ func newUpstream(config Config, proxies *serve.Proxies) (*upstream, error) {
 	if config.APIUpstream == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	target, err := url.Parse(config.APIUpstream)
-	if err != nil || (target.Scheme != "http" && target.Scheme != "https") || target.Hostname() == "" || strings.Trim(target.Path, "/") != "" || target.RawQuery != "" {
-		return nil, errors.New("API_UPSTREAM must look like http://host:port or https://host")
+	target, ok := settings.URL(config.APIUpstream)
+	if !ok || strings.Trim(target.Path, "/") != "" || target.RawQuery != "" {
+		return nil, fmt.Errorf("API_UPSTREAM is %s, but must look like http://host:port or https://host", settings.Masked(config.APIUpstream))
 	}
 	verified, err := certificate.Client(config.APICA)
 	if err != nil {
@@ -154,4 +154,41 @@ func forward(to, from header, omitted ...string) {
 			to.AddBytesKV(name, value)
 		}
 	}
+}
+
+// CheckUpstream says whether core's public listener is where it should be, if there is an
+// upstream. The error begins with the name of a setting, and is a settings.WrongError if
+// only another one can mend it.
+func (s *Server) CheckUpstream(ctx context.Context) error {
+	if s.upstream == nil {
+		return nil
+	}
+	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(request)
+	defer fasthttp.ReleaseResponse(response)
+	base := s.upstream.scheme + "://" + s.upstream.host
+	// Only operators' listeners have this path, and only the one for edges says of none
+	// whether it has it.
+	request.SetRequestURI(base + "/livez")
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(time.Minute)
+	}
+	if err := s.upstream.client.DoDeadline(request, response, deadline); err != nil {
+		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer: %w", base, err)
+	}
+	listener := ""
+	switch response.StatusCode() {
+	case fasthttp.StatusOK:
+		if strings.Contains(string(response.Body()), `"live":true`) {
+			listener = "operators"
+		}
+	case fasthttp.StatusUnauthorized:
+		listener = "edges"
+	}
+	if listener == "" {
+		return nil
+	}
+	return settings.WrongError{Cause: fmt.Errorf("API_UPSTREAM is %q, which is a listener for %s, but must be core's public one: "+
+		"the address that CORE_LISTEN names there, whose port is 8080 unless it is set", base, listener)}
 }

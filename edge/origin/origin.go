@@ -3,12 +3,15 @@
 package origin
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,13 +23,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/limit"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // Config says where core is and how much it is asked at once.
 type Config struct {
-	URL     string        `env:"URL,required,notEmpty" help:"core's listener for edges, as in http://127.0.0.1:9090 or https://core.example.org"`
-	Secrets []string      `env:"SECRETS,required,notEmpty" help:"secrets shared with core, separated by commas; the first is sent"`
-	CA      string        `env:"CA" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
+	URL     string        `env:"URL,required,notEmpty" example:"http://127.0.0.1:9090" help:"core's listener for edges, as in http://127.0.0.1:9090 or https://core.example.org"`
+	Secrets []string      `env:"SECRETS,required,notEmpty" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
+	CA      string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
 	Queue   int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
 	Unknown int           `env:"UNKNOWN_RATE" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; 0 limits none"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
@@ -90,9 +94,9 @@ type Core struct {
 
 // NewCore returns core as configured. It reaches nothing yet.
 func NewCore(config Config, log *slog.Logger) (*Core, error) {
-	base, err := url.Parse(config.URL)
-	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
-		return nil, errors.New("URL must look like http://host:port or https://host")
+	base, ok := settings.URL(config.URL)
+	if !ok || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
+		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.Masked(config.URL))
 	}
 	secrets, err := mapping.Secrets(config.Secrets)
 	switch {
@@ -144,6 +148,57 @@ func limitOf(perSecond int) *limit.Limiter[struct{}] {
 		return nil
 	}
 	return limit.New[struct{}](perSecond, time.Second, strangersBurst*perSecond)
+}
+
+// Check asks core about nobody, past all queues and limits, for whoever sets an edge up.
+// The error begins with the name of a setting and says what to do. It is a
+// settings.WrongError if only another setting can mend it.
+func (c *Core) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	_, err := c.lookup(ctx, mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
+	err = fault.CauseOf(err)
+	status, answered := errors.AsType[statusError](err)
+	wrong := func(format string, args ...any) error { return settings.WrongError{Cause: fmt.Errorf(format, args...)} }
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return wrong("URL is %q, but the listener there has no certificate: it must begin with http://: %w", c.base, err)
+	case errors.As(err, new(*tls.CertificateVerificationError)): // core may get another one
+		return fmt.Errorf("CA does not vouch for the certificate at %q: %w", c.base, err)
+	case !answered || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
+		return fmt.Errorf("URL is %q, where core does not answer: %w", c.base, err)
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return wrong("SECRETS begins with a secret that core at %q refuses: it must be among CORE_EDGE_SECRETS there", c.base)
+	default:
+		return wrong("URL is %q, which is %s, but must be core's listener for edges: the address that CORE_EDGES_LISTEN names there, whose port is 9090 unless it is set (%w)",
+			c.base, c.mistaken(ctx), status)
+	}
+}
+
+// mistaken says what listens where core's listener for edges should.
+func (c *Core) mistaken(ctx context.Context) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/livez", http.NoBody)
+	if err != nil {
+		return "no address"
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return "another server"
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	switch {
+	case response.StatusCode == http.StatusOK && bytes.Contains(answer, []byte(`"live":true`)):
+		return "a listener for operators"
+	case response.StatusCode == http.StatusNotFound && response.Header.Get("Cache-Status") != "":
+		return "an edge's public listener"
+	case response.StatusCode == http.StatusNotFound && bytes.HasPrefix(answer, []byte(`{"code":3,`)):
+		return "core's public listener"
+	default:
+		return "another server"
+	}
 }
 
 // send sends a request and returns core's answer, whose body the caller must

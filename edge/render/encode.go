@@ -38,7 +38,7 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 	case "libvips":
 		*e = Libvips
 	default:
-		return fmt.Errorf("%q is neither own nor libvips", text)
+		return fmt.Errorf("is %.100q, but must be own or libvips", text)
 	}
 	return nil
 }

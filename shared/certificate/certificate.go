@@ -7,7 +7,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -24,17 +26,26 @@ func Client(authorities string) (*tls.Config, error) {
 	}
 	content, err := os.ReadFile(authorities)
 	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
+		return nil, fmt.Errorf("is %q, a file that cannot be read: %w", authorities, causeOf(err))
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("names %s, which holds no certificate in PEM", authorities)
+		return nil, fmt.Errorf("is %q, a file that holds no certificate in PEM", authorities)
 	}
 	return config, nil
 }
 
+// causeOf returns why a file cannot be read, without the file's name.
+func causeOf(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
 // Server returns how a listener proves who it is: by the certificate chain in one file,
-// with the key in another. It is nil if no file is named, for plain HTTP.
+// with the key in another. It is nil if no file is named, for plain HTTP. The error begins
+// with CERT or KEY, whichever is wrong.
 func Server(chain, key string, log *slog.Logger) (*Proof, error) {
 	if chain == "" && key == "" {
 		return nil, nil //nolint:nilnil // stands for plain HTTP
@@ -105,11 +116,11 @@ func (p *Proof) current(ctx context.Context) *tls.Certificate {
 func (p *Proof) renew() (renewed bool, err error) {
 	chain, err := os.ReadFile(p.chainFile)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("CERT is %q, a file that cannot be read: %w", p.chainFile, causeOf(err))
 	}
 	key, err := os.ReadFile(p.keyFile)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("KEY is %q, a file that cannot be read: %w", p.keyFile, causeOf(err))
 	}
 	if bytes.Equal(chain, p.chain) && bytes.Equal(key, p.key) {
 		return false, nil
@@ -117,7 +128,10 @@ func (p *Proof) renew() (renewed bool, err error) {
 	p.chain, p.key = chain, key
 	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
-		return false, err
+		if !x509.NewCertPool().AppendCertsFromPEM(chain) {
+			return false, fmt.Errorf("CERT is %q, a file that holds no certificate in PEM: %w", p.chainFile, err)
+		}
+		return false, fmt.Errorf("KEY is %q, a file that does not hold the key of the certificate: %w", p.keyFile, err)
 	}
 	p.kept = &pair
 	return true, nil

@@ -99,6 +99,15 @@ func Of(err error) *Error {
 	return &Error{Kind: Internal, Message: "Something went wrong on our side.", Cause: err}
 }
 
+// CauseOf returns the cause of the fault in err's chain, for operators, and err itself if
+// there is none.
+func CauseOf(err error) error {
+	if f, ok := errors.AsType[*Error](err); ok && f.Cause != nil {
+		return f.Cause
+	}
+	return err
+}
+
 // KindOf returns the kind of the fault in err's chain, Internal if there is
 // none.
 func KindOf(err error) Kind { return Of(err).Kind }

@@ -13,15 +13,16 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/certificate"
+	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // Config says where texture files are kept.
 type Config struct {
-	URL       string        `env:"URL,required,notEmpty" help:"where texture files are kept: file:///absolute/directory, file://relative/directory, s3://bucket or s3://bucket/prefix"`
-	Endpoint  string        `env:"ENDPOINT" help:"address of the S3 store, as in https://s3.example.org or http://127.0.0.1:9000 (s3:// only)"`
-	AccessKey string        `env:"ACCESS_KEY" help:"access key of the S3 store; one that only reads needs GetObject and, to tell a missing file from a forbidden one, ListBucket (s3:// only)"`
-	SecretKey string        `env:"SECRET_KEY" help:"secret key of the S3 store (s3:// only)"`
-	CA        string        `env:"CA" help:"path of a PEM file with the authorities that the S3 store's certificate may come from; empty: the system's (s3:// only)"`
+	URL       string        `env:"URL,required,notEmpty" example:"file:///var/lib/veneer/textures" help:"where texture files are kept: file:///absolute/directory, file://relative/directory, s3://bucket or s3://bucket/prefix"`
+	Endpoint  string        `env:"ENDPOINT" example:"http://127.0.0.1:9000" help:"address of the S3 store, as in https://s3.example.org or http://127.0.0.1:9000 (s3:// only)"`
+	AccessKey string        `env:"ACCESS_KEY" example:"veneer" needs:"SECRET_KEY" help:"access key of the S3 store; one that only reads needs GetObject and, to tell a missing file from a forbidden one, ListBucket (s3:// only)"`
+	SecretKey string        `env:"SECRET_KEY" example:"the-secret-key-of-that-access-key" needs:"ACCESS_KEY" help:"secret key of the S3 store (s3:// only)"`
+	CA        string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that the S3 store's certificate may come from; empty: the system's (s3:// only)"`
 	Region    string        `env:"REGION" envDefault:"us-east-1" help:"region of the S3 store (s3:// only)"`
 	Timeout   time.Duration `env:"TIMEOUT" envDefault:"5s" help:"the longest that a texture file is waited for"`
 
@@ -40,7 +41,7 @@ func New(config Config) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		place: place, timeout: config.Timeout, readOnly: config.ReadOnly,
+		place: place, url: settings.Masked(config.URL), timeout: config.Timeout, readOnly: config.ReadOnly,
 		pool: newPool(), breaker: breaker.New(dependency),
 	}, nil
 }
@@ -51,43 +52,43 @@ func newPlace(config Config) (place, error) {
 	case "file":
 		path, err := url.PathUnescape(rest)
 		if err != nil || path == "" {
-			return nil, errors.New("URL names no directory")
+			return nil, fmt.Errorf("URL is %s, but must name a directory or a bucket", settings.Masked(config.URL))
 		}
 		// The place must not move if the program changes its directory.
 		root, err := filepath.Abs(path)
 		if err != nil {
-			return nil, fmt.Errorf("URL names no directory: %w", err)
+			return nil, fmt.Errorf("URL is %s, and the directory that it is relative to is not known: %w", settings.Masked(config.URL), err)
 		}
 		return newDirectory(root), nil
 	case "s3":
 		return newBucket(config, rest)
 	default:
-		return nil, fmt.Errorf("URL is %q, but must begin with file:// or s3://", config.URL)
+		return nil, fmt.Errorf("URL is %s, but must begin with file:// or s3://", settings.Masked(config.URL))
 	}
 }
 
 func newBucket(config Config, rest string) (*bucket, error) {
 	name, prefix, _ := strings.Cut(rest, "/")
 	if err := s3utils.CheckValidBucketNameStrict(name); err != nil {
-		return nil, fmt.Errorf("URL names the bucket %q: %w", name, err)
+		return nil, fmt.Errorf("URL is %s, but a bucket has 3 to 63 lower-case letters, digits and hyphens", settings.Masked(config.URL))
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	endpoint, err := url.Parse(config.Endpoint)
+	endpoint, ok := settings.URL(config.Endpoint)
 	switch {
 	case config.Endpoint == "":
-		return nil, errors.New("ENDPOINT is not set")
-	case err != nil || endpoint.Host == "" || (endpoint.Scheme != "http" && endpoint.Scheme != "https"):
-		return nil, errors.New("ENDPOINT must look like https://host or http://host:port")
+		return nil, errors.New("ENDPOINT must be set for a bucket")
+	case !ok || endpoint.User != nil:
+		return nil, fmt.Errorf("ENDPOINT is %s, but must look like https://host or http://host:port", settings.Masked(config.Endpoint))
 	case strings.Trim(endpoint.Path, "/") != "":
-		return nil, errors.New("ENDPOINT must have no path: the bucket belongs into URL")
+		return nil, fmt.Errorf("ENDPOINT is %s, but must have no path", settings.Masked(config.Endpoint))
 	case config.AccessKey == "":
-		return nil, errors.New("ACCESS_KEY is not set")
+		return nil, errors.New("ACCESS_KEY must be set for a bucket")
 	case config.SecretKey == "":
-		return nil, errors.New("SECRET_KEY is not set")
+		return nil, errors.New("SECRET_KEY must be set for a bucket")
 	case config.Region == "":
-		return nil, errors.New("REGION is not set")
+		return nil, errors.New("REGION must be set for a bucket")
 	}
 	verified, err := certificate.Client(config.CA)
 	if err != nil {
@@ -95,7 +96,7 @@ func newBucket(config Config, rest string) (*bucket, error) {
 	}
 	client, err := minio.NewCore(endpoint.Host, clientOptions(config, endpoint.Scheme == "https", verified))
 	if err != nil {
-		return nil, fmt.Errorf("ENDPOINT is of no use: %w", err)
+		return nil, fmt.Errorf("ENDPOINT is %s, which cannot be used: %w", settings.Masked(config.Endpoint), err)
 	}
 	return &bucket{client: client, name: name, prefix: prefix}, nil
 }

@@ -63,8 +63,8 @@ type passing struct{ error }
 
 func (p passing) Unwrap() error { return p.error }
 
-// errNoMarker is why an absent file is not reported as such.
-var errNoMarker = errors.New("it lacks the marker " + marker + ": the wrong place, not mounted, or never prepared")
+// ErrUnprepared is why an absent file is not reported as such.
+var ErrUnprepared = errors.New("the file " + marker + " is missing there")
 
 // errOrder ends a listing that would otherwise go on for ever: not everything
 // that calls itself S3 continues where it is told to.
@@ -83,6 +83,7 @@ type Object struct {
 // the place is known to be away, or has more to do than it can.
 type Store struct {
 	place    place
+	url      string // as it is shown
 	timeout  time.Duration
 	readOnly bool
 	pool     *pool
@@ -136,7 +137,7 @@ func (s *Store) Check(ctx context.Context) error {
 	defer cancel()
 	content, err := s.read(ctx, "read marker", marker)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && string(content) != markerContent {
-		return down("check", errNoMarker)
+		return down("check", ErrUnprepared)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 
 // ProxyConfig says whose word about clients' addresses is believed.
 type ProxyConfig struct {
-	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" help:"networks of proxies whose X-Forwarded-For is believed, as in 10.0.0.0/8,192.0.2.7/32"`
+	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies whose X-Forwarded-For is believed, as in 10.0.0.0/8,192.0.2.7/32"`
 }
 
 // Proxies knows which peers only forward what clients ask. A nil one knows

@@ -13,6 +13,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/shared/version"
 )
 
 // Drain says how a program ends.
@@ -34,7 +36,8 @@ func (d Drain) Check() error {
 // Listener is an address with the server behind it.
 type Listener struct {
 	Name     string // in the log: public, edges, operators
-	Address  string
+	Setting  string // that holds the address, in errors: CORE_LISTEN
+	Address  Address
 	Server   *fasthttp.Server // its timeouts are taken over by Run
 	TLS      *tls.Config      // nil: plain HTTP
 	Peers    *Peers           // nil: any number of connections of one peer
@@ -55,46 +58,62 @@ func (l Listener) keep(opened net.Listener) *keeper {
 	return k
 }
 
-// open opens the addresses of listeners: all, or none.
-func open(listeners []Listener) (opened []net.Listener, err error) {
-	defer func() {
-		if err != nil {
-			for _, l := range opened {
-				_ = l.Close()
-			}
-		}
-	}()
-	for _, l := range listeners {
-		if l.Address == "" { // net.Listen would take it for every interface
-			return opened, fmt.Errorf("the %s listener has no address", l.Name)
-		}
-		// Not ListenConfig with a context: its end must not cut the accept loop short.
-		listener, err := net.Listen("tcp", l.Address)
-		if err != nil {
-			return opened, fmt.Errorf("open the %s listener: %w", l.Name, err)
-		}
-		opened = append(opened, listener)
-	}
-	return opened, nil
+// Listeners are the addresses of a program, open, with the servers behind them.
+type Listeners struct {
+	listeners []Listener
+	opened    []net.Listener
 }
 
-// Run listens on all addresses, or on none, and serves until ctx ends. Then
-// health fails, and every answer is the last one on its connection: whoever keeps
-// one open is told to leave before it is closed, when a request might be on its way
-// already. After drain.Wait the listeners close, and requests in flight get
-// drain.Timeout to finish. stopping, unless nil, is called when the
-// listeners close: it ends answers that are endless.
-func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func(), listeners ...Listener) error {
-	opened, err := open(listeners)
+// Open opens the addresses of all listeners, or none, and waits for what the program needs
+// as Await does. Connections wait until Run. The first line of the log says what the
+// program was built from.
+func Open(ctx context.Context, log *slog.Logger, needs []Check, listeners ...Listener) (*Listeners, error) {
+	o, err := open(listeners)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	build := version.Current()
+	log.InfoContext(ctx, "starting", "version", build.Version, "revision", build.Revision, "go", build.Go)
+	if err := Await(ctx, log, needs...); err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
 
+func open(listeners []Listener) (*Listeners, error) {
+	o := &Listeners{listeners: listeners}
+	for _, l := range listeners {
+		// Not ListenConfig with a context: its end must not cut the accept loop short.
+		opened, err := net.Listen("tcp", string(l.Address))
+		if err != nil {
+			o.Close()
+			return nil, l.explain(err, listeners[:len(o.opened)])
+		}
+		o.opened = append(o.opened, opened)
+	}
+	return o, nil
+}
+
+// Close closes the addresses, if they are open still.
+func (o *Listeners) Close() {
+	for _, opened := range o.opened {
+		_ = opened.Close()
+	}
+}
+
+// Run serves until ctx ends. Then health fails, and every answer is the last one on its
+// connection: whoever keeps one open is told to leave before it is closed, when a
+// request might be on its way already. After drain.Wait the listeners close, and
+// requests in flight get drain.Timeout to finish. stopping, unless nil, is called when
+// the listeners close: it ends answers that are endless.
+func (o *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func()) error {
+	listeners := o.listeners
 	var servers errgroup.Group
 	failed := make(chan struct{}, len(listeners))
 	keepers := make([]*keeper, len(listeners))
 	for i, l := range listeners {
-		keepers[i] = l.keep(opened[i])
+		keepers[i] = l.keep(o.opened[i])
 		listener := net.Listener(keepers[i])
 		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
 		if l.TLS != nil {
@@ -138,7 +157,8 @@ func Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, sto
 			return nil
 		})
 	}
-	err = shutdowns.Wait()
+	err := shutdowns.Wait()
+	o.Close() // a server that had not begun to serve was not shut down, and must not begin
 	if err == nil {
 		err = servers.Wait()
 	}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -19,7 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// program is a run of serve.Run with a public and an operators' listener.
+// program is a run of listeners: a public and an operators' listener.
 type program struct {
 	addresses map[string]string // by listener, as the log tells
 	stop      context.CancelFunc
@@ -34,10 +36,14 @@ func launch(t *testing.T, health *serve.Health, drain serve.Drain, stopping func
 	p := &program{addresses: map[string]string{}, stop: cancel, ended: make(chan error, 1)}
 	lines, out := io.Pipe()
 	go func() {
-		p.ended <- serve.Run(ctx, slog.New(slog.NewJSONHandler(out, nil)), health, drain, stopping,
+		listeners, err := serve.Open(ctx, slog.New(slog.NewJSONHandler(out, nil)), nil,
 			serve.Listener{Name: "public", Address: "127.0.0.1:0", Server: door.Server(public, 1024)},
 			serve.Listener{Name: "operators", Address: "127.0.0.1:0", Server: serve.OperatorServer(door, health, false)},
 		)
+		if err == nil {
+			err = listeners.Run(ctx, slog.New(slog.NewJSONHandler(out, nil)), health, drain, stopping)
+		}
+		p.ended <- err
 		_ = out.Close()
 	}()
 	scanner := bufio.NewScanner(lines)
@@ -190,7 +196,28 @@ func TestRunSaysWhoseRequestsItCutOff(t *testing.T) {
 	}
 }
 
-func TestRunListensEverywhereOrNowhere(t *testing.T) {
+// A program that is told to stop while it starts ends, whether its servers serve already
+// or not.
+func TestRunEndsThoughItHardlyBegan(t *testing.T) {
+	t.Parallel()
+
+	for range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		listeners, err := serve.Open(ctx, silent(), nil,
+			serve.Listener{Name: "public", Address: "127.0.0.1:0", Server: &fasthttp.Server{}},
+			serve.Listener{Name: "operators", Address: "127.0.0.1:0", Server: &fasthttp.Server{}},
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := listeners.Run(ctx, silent(), serve.NewHealth(), serve.Drain{Timeout: time.Minute}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpenAllOrNone(t *testing.T) {
 	t.Parallel()
 
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -198,30 +225,65 @@ func TestRunListensEverywhereOrNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = taken.Close() })
+	takenPort := netip.MustParseAddrPort(taken.Addr().String()).Port()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := free.Addr().String()
+	_ = free.Close()
 	f := func(address, want string) {
 		t.Helper()
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := free.Addr().String()
-		_ = free.Close()
-		err = serve.Run(t.Context(), silent(), serve.NewHealth(), serve.Drain{}, nil,
-			serve.Listener{Name: "public", Address: first, Server: &fasthttp.Server{}},
-			serve.Listener{Name: "operators", Address: address, Server: &fasthttp.Server{}},
+		_, err := serve.Open(t.Context(), silent(), nil,
+			serve.Listener{Setting: "X_LISTEN", Address: serve.Address(first)},
+			serve.Listener{Setting: "X_OPS_LISTEN", Address: serve.Address(address)},
 		)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("listening at %q: %v; want an error with %q", address, err, want)
+		if err == nil || err.Error() != want {
+			t.Errorf("listening at %q: %v; want %q", address, err, want)
 		}
 		if conn, err := net.Dial("tcp", first); err == nil {
 			_ = conn.Close()
-			t.Errorf("the public listener stays open when the operators' cannot listen at %q", address)
+			t.Errorf("the first listener stays open when the second cannot listen at %q", address)
 		}
 	}
 
-	f(taken.Addr().String(), "operators listener")
-	f("", "the operators listener has no address")
-	f("127.0.0.1:notaport", "operators listener")
+	f(taken.Addr().String(), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by another program: stop it, or choose another address, as in X_OPS_LISTEN=127.0.0.1:%d",
+		taken.Addr(), takenPort+100))
+	f(first, fmt.Sprintf("X_OPS_LISTEN is %[1]s, which is taken by X_LISTEN=%[1]s: each needs an address of its own", first))
+	f(strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), fmt.Sprintf("X_OPS_LISTEN is %s, which is taken by X_LISTEN=%s: each needs an address of its own",
+		strings.Replace(first, "127.0.0.1", "0.0.0.0", 1), first))
+	f("192.0.2.1:8080", "X_OPS_LISTEN is 192.0.2.1:8080, but no interface of this machine has that address")
+	f("nowhere.invalid:8080", "X_OPS_LISTEN is nowhere.invalid:8080, but that name leads to no address")
+}
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+
+	for _, right := range []string{"127.0.0.1:8080", ":8080", "[::1]:8080", "[fe80::1%eth0]:8080", "localhost:0", "core.example.org:65535"} {
+		var address serve.Address
+		if err := address.UnmarshalText([]byte(right)); err != nil || string(address) != right {
+			t.Errorf("%q: %q, %v", right, address, err)
+		}
+	}
+	f := func(wrong, want string) {
+		t.Helper()
+		if err := new(serve.Address).UnmarshalText([]byte(wrong)); err == nil || err.Error() != want {
+			t.Errorf("%q: %v; want %q", wrong, err, want)
+		}
+	}
+	const form = ", but must be an address and a port, as in 127.0.0.1:8080 or [::1]:8080"
+	f("", `is ""`+form)
+	f("127.0.0.1", `is "127.0.0.1"`+form)
+	f("8080", `is "8080"`+form)
+	f("::1:8080", `is "::1:8080"`+form)
+	f("http://127.0.0.1:8080", `is "http://127.0.0.1:8080"`+form)
+	f("127.0.0.1:http", `is "127.0.0.1:http", but its port must be a number from 0 to 65535`)
+	f("127.0.0.1:65536", `is "127.0.0.1:65536", but its port must be a number from 0 to 65535`)
+	f("127.0.0.1:-1", `is "127.0.0.1:-1", but its port must be a number from 0 to 65535`)
+	f("127.0.0.1:", `is "127.0.0.1:", but its port must be a number from 0 to 65535`)
+	f("256.0.0.1:8080", `is "256.0.0.1:8080", but "256.0.0.1" is neither an IP address nor a name`)
+	f("*:8080", `is "*:8080", but "*" is neither an IP address nor a name`)
+	f("my host:8080", `is "my host:8080", but "my host" is neither an IP address nor a name`)
 }
 
 func TestProbeNamesTheAddress(t *testing.T) {

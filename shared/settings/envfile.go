@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -25,21 +24,21 @@ func EnvFile[T any](w io.Writer, prefix string, defaults, elsewhere map[string]s
 		"take the # from the settings that you change. Each has the value here that it has without its line. "+
 		`A value with a space or one of $ # " \ is put in single quotes.`)
 	unused := slices.Concat(slices.Collect(maps.Keys(defaults)), slices.Collect(maps.Keys(elsewhere)))
-	for _, s := range list(reflect.TypeFor[T](), prefix) {
-		unused = slices.DeleteFunc(unused, func(name string) bool { return name == s.name })
+	for _, s := range List[T](prefix) {
+		unused = slices.DeleteFunc(unused, func(name string) bool { return name == s.Name })
 		fmt.Fprintln(&file)
-		writeComment(&file, s.help)
-		if place, ok := elsewhere[s.name]; ok {
-			writeComment(&file, s.name+" is not set here: "+place)
+		writeComment(&file, s.Help)
+		if place, ok := elsewhere[s.Name]; ok {
+			writeComment(&file, s.Name+" is not set here: "+place)
 			continue
 		}
-		value, ok := defaults[s.name]
+		value, ok := defaults[s.Name]
 		if !ok {
-			if value = s.value; s.required {
-				return fmt.Errorf("%s has no default, so it must be given one here or be set elsewhere", s.name)
+			if value = s.Default; s.Required {
+				return fmt.Errorf("%s has no default, so it must be given one here or be set elsewhere", s.Name)
 			}
 		}
-		fmt.Fprintf(&file, "#%s=%s\n", s.name, quoted(value))
+		fmt.Fprintf(&file, "#%s=%s\n", s.Name, quoted(value))
 	}
 	if len(unused) > 0 {
 		return fmt.Errorf("there is no setting %s", slices.Min(unused))

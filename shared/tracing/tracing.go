@@ -8,11 +8,9 @@ package tracing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
-	"net/url"
 	"strings"
 	"time"
 
@@ -24,11 +22,13 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/veneer-skins/veneer/shared/settings"
 )
 
 // Config says what is traced, and who is told.
 type Config struct {
-	URL    string  `env:"URL" help:"OpenTelemetry collector that traces are sent to with OTLP, as in http://127.0.0.1:4318; empty: nothing is traced. The OTEL_ variables that OpenTelemetry defines say the rest: headers, certificates, attributes"`
+	URL    string  `env:"URL" example:"http://127.0.0.1:4318" help:"OpenTelemetry collector that traces are sent to with OTLP, as in http://127.0.0.1:4318; empty: nothing is traced. The OTEL_ variables that OpenTelemetry defines say the rest: headers, certificates, attributes"`
 	Sample float64 `env:"SAMPLE" envDefault:"0.01" help:"share of requests that are traced, from 0 to 1, where no trusted proxy has decided that; what an edge answers out of memory before its server sees it is only traced if such a proxy wants it"`
 }
 
@@ -54,9 +54,9 @@ func New(ctx context.Context, program string, config Config, log *slog.Logger) (
 	if config.URL == "" {
 		return nil, nil //nolint:nilnil // a nil Tracer is one
 	}
-	target, err := url.Parse(config.URL)
-	if err != nil || (target.Scheme != "http" && target.Scheme != "https") || target.Hostname() == "" || target.RawQuery != "" || target.User != nil {
-		return nil, errors.New("URL must look like http://host:port or https://host")
+	target, ok := settings.URL(config.URL)
+	if !ok || target.RawQuery != "" || target.User != nil {
+		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.Masked(config.URL))
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target.JoinPath("v1", "traces").String()))
 	if err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"regexp/syntax"
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
@@ -20,16 +22,16 @@ const prefix = "CORE_"
 
 // config is all settings. Subcommands read the parts they need.
 type config struct {
-	Listen      string `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
-	TLSCert     string `env:"TLS_CERT" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
-	TLSKey      string `env:"TLS_KEY" help:"file with that certificate's key, in PEM"`
-	EdgesListen string `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
+	Listen      serve.Address `env:"LISTEN" envDefault:"127.0.0.1:8080" help:"address of the public listener"`
+	TLSCert     string        `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
+	TLSKey      string        `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
+	EdgesListen serve.Address `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
 	Operators
 
 	postgres.Config
 	Objects objects.Config `envPrefix:"OBJECTS_"`
 
-	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first signs, all verify"`
+	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" example:"key1:$(head -c 32 /dev/urandom | base64)" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first signs, all verify"`
 	TokenIssuer string       `env:"TOKEN_ISSUER" envDefault:"veneer" help:"issuer that tokens name, and must name"`
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
@@ -41,9 +43,9 @@ type config struct {
 
 	NotificationsKept time.Duration `env:"NOTIFICATIONS_KEPT" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
 
-	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" help:"secrets that edges may show, comma-separated"`
-	EdgesTLSCert string   `env:"EDGES_TLS_CERT" help:"file with the certificate chain of the edges' listener, in PEM, read again when it changes; empty for plain HTTP"`
-	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" help:"file with that certificate's key, in PEM"`
+	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets that edges may show, comma-separated"`
+	EdgesTLSCert string   `env:"EDGES_TLS_CERT" example:"/etc/veneer/tls/edges.pem" needs:"EDGES_TLS_KEY" help:"file with the certificate chain of the edges' listener, in PEM, read again when it changes; empty for plain HTTP"`
+	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" example:"/etc/veneer/tls/edges-key.pem" needs:"EDGES_TLS_CERT" help:"file with that certificate's key, in PEM"`
 
 	Purge hook.Config `envPrefix:"PURGE_"`
 
@@ -63,8 +65,21 @@ func (c config) check() error {
 	if c.NotificationsKept < 0 {
 		return fmt.Errorf("%sNOTIFICATIONS_KEPT is %s, but must not be negative", prefix, c.NotificationsKept)
 	}
-	if c.Textures.AtOnce >= int(c.Connections) {
-		return fmt.Errorf("%sTEXTURE_AT_ONCE is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one", prefix, c.Textures.AtOnce, prefix, c.Connections)
+	if c.Connections >= 2 && c.Textures.AtOnce >= int(c.Connections) {
+		return fmt.Errorf("%sTEXTURE_AT_ONCE is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one; for example %[1]sTEXTURE_AT_ONCE=%[5]d",
+			prefix, c.Textures.AtOnce, prefix, c.Connections, max(1, c.Connections/3))
+	}
+	if c.API.Registration == "confirm" && !c.sendsMail() {
+		return fmt.Errorf("%sSMTP_HOST must be set too, since %sREGISTRATION is confirm: it sends e-mail", prefix, prefix)
+	}
+	switch from, to := prefix+"SMTP_HOST", prefix+"MAIL_URL"; {
+	case c.sendsMail() && c.Mail.URL == "":
+		return fmt.Errorf("%s must be set too, since %s is", to, from)
+	case !c.sendsMail() && c.Mail.URL != "":
+		return fmt.Errorf("%s must be set too, since %s is", from, to)
+	}
+	if _, err := playerNames(c.Players); err != nil {
+		return err
 	}
 	for _, part := range []struct {
 		prefix string
@@ -77,6 +92,9 @@ func (c config) check() error {
 		{"LIMIT_", c.Logins.Check()},
 		{"SCORE_", c.Scores.Check()},
 		{"DRAIN_", c.Drain.Check()},
+		{"PURGE_", c.Purge.Check()},
+		{"SMTP_", c.SMTP.Check()},
+		{"MAIL_", c.Mail.Check()},
 	} {
 		if part.err != nil {
 			return fmt.Errorf("%s%s%w", prefix, part.prefix, part.err)
@@ -85,13 +103,32 @@ func (c config) check() error {
 	return nil
 }
 
+// playerNames returns the rule of players' names.
+func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
+	if _, err := syntax.Parse(c.NamePattern, syntax.Perl); err != nil {
+		why := err.Error()
+		if wrong, ok := errors.AsType[*syntax.Error](err); ok {
+			why = wrong.Code.String()
+		}
+		return nil, fmt.Errorf("%sPLAYER_NAME_PATTERN is %q, but must be a regular expression (RE2): it has %s", prefix, c.NamePattern, why)
+	}
+	if c.NameMin > c.NameMax {
+		return nil, fmt.Errorf("%sPLAYER_NAME_MIN is %d, but must be no more than %sPLAYER_NAME_MAX, %d", prefix, c.NameMin, prefix, c.NameMax)
+	}
+	names, err := core.NewPlayerNames(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", prefix, err)
+	}
+	return names, nil
+}
+
 // sendsMail reports whether the site sends e-mail.
 func (c config) sendsMail() bool { return c.SMTP.Host != "" }
 
 // Operators is where operators ask.
 type Operators struct {
-	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
-	OpsPprof  bool   `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
+	OpsListen serve.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
+	OpsPprof  bool          `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
 }
 
 // objectStore returns the texture store, for one who writes it.

@@ -8,8 +8,10 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
+	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -27,6 +29,24 @@ func (c config) forDemo() config {
 	c.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
 	c.Textures.Limits = skin.DefaultLimits()
 	return c
+}
+
+// putDemoIn puts the demo data in, if that is wanted. The database must be there for it.
+func putDemoIn(ctx context.Context, c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger) error {
+	if !c.Demo {
+		return nil
+	}
+	if err := db.Check(ctx); err != nil {
+		return fmt.Errorf("%s%w", prefix, err)
+	}
+	parts, err := domain(c.forDemo(), db, files, passwords, logins)
+	if err != nil {
+		return err
+	}
+	if err := demo(ctx, parts, core.NewMappings(db), log); err != nil {
+		return fmt.Errorf("put the demo data in: %w", err)
+	}
+	return nil
 }
 
 // demo puts a user with players, textures and notifications in. It does what is

@@ -112,11 +112,51 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// Every command says how it is used, without a single setting.
+func TestHelpOfCommands(t *testing.T) {
+	t.Parallel()
+
+	for _, c := range program().Commands {
+		out := succeed(t, nil, "", append([]string{"help"}, strings.Fields(c.Name)...)...)
+		usage, rest, _ := strings.Cut(out, "\n")
+		if want := "core " + c.Name; usage != want && !strings.HasPrefix(usage, want+" ") {
+			t.Errorf("the help of %s begins with %q", c.Name, usage)
+		}
+		if !strings.HasSuffix(usage, c.Operand) || !strings.Contains(rest, c.Help) || !strings.Contains(rest, "\nSettings:\n  CORE_") {
+			t.Errorf("the help of %s is %s", c.Name, out)
+		}
+	}
+}
+
+// The version that a terminal is told is the one of the metrics and of the log.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+
+	out := succeed(t, nil, "", "version")
+	var version, revision, goVersion string
+	if n, err := fmt.Sscanf(strings.ReplaceAll(out, ",", ""), "core %s revision %s %s\n", &version, &revision, &goVersion); n != 3 || err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	if again := succeed(t, nil, "", "--version"); again != out {
+		t.Errorf("--version says %q, and version %q", again, out)
+	}
+	environ := environment(t, postgrestest.URL(t))
+	succeed(t, environ, "", "migrate")
+	s := startServing(t, environ)
+	expect(t, "http://"+s.operators+"/metrics", 200,
+		fmt.Sprintf("veneer_build_info{version=%q,go_version=%q,revision=%q} 1\n", version, goVersion, revision))
+	s.end(t)
+	if want := fmt.Sprintf(`"msg":"starting","version":%q,"revision":%q,"go":%q`, version, revision, goVersion); !strings.Contains(s.log[0], want) {
+		t.Errorf("the log begins with %s; want %s", s.log[0], want)
+	}
+}
+
 func TestUnknownCommands(t *testing.T) {
 	t.Parallel()
 
 	fails(t, `no command "fly"`, nil, "", "fly")
-	fails(t, `no command "user"`, nil, "", "user")
+	fails(t, `no command "user"; did you mean "user add", "user passwd" or "user permission"?`, nil, "", "user")
+	fails(t, `no command "usr add"; did you mean "user add"?`, nil, "", "usr", "add", "ann@example.com")
 	fails(t, `no command "user fly"`, nil, "", "user", "fly")
 	fails(t, `"now"`, nil, "", "migrate", "now")
 }

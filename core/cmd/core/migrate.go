@@ -10,6 +10,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
+// migrateConfig is what the command reads.
+type migrateConfig struct {
+	postgres.Config
+	Objects objects.Config `envPrefix:"OBJECTS_"`
+}
+
 // migrateCommand brings the schema up to date and makes the texture store ready.
 //
 // A store is marked as ours only while there are no textures, or when told so:
@@ -21,10 +27,7 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 	if _, err := i.Operand(flags, ""); err != nil {
 		return err
 	}
-	config, err := settings.Read[struct {
-		postgres.Config
-		Objects objects.Config `envPrefix:"OBJECTS_"`
-	}](prefix, i.Environ)
+	config, err := settings.Read[migrateConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 			return fmt.Errorf("there are textures, but %sOBJECTS_URL does not lead to their store (if their files lie there: core migrate -adopt-store): %w", prefix, err)
 		}
 	} else if err := files.Prepare(ctx); err != nil {
-		return err
+		return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))
 	}
 	fmt.Fprintln(i.Stdout, "texture store: ready")
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -69,7 +70,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	logins := core.NewLogins(db, passwords, config.Logins, time.Now)
 	parts, err := domain(config, db, files, passwords, logins)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return err
 	}
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Ring)
@@ -98,14 +99,19 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if config.Demo {
-		free, err := domain(config.forDemo(), db, files, passwords, logins)
-		if err != nil {
-			return fmt.Errorf("%s%w", prefix, err)
-		}
-		if err := demo(ctx, free, mappings, log); err != nil {
-			return fmt.Errorf("put the demo data in: %w", err)
-		}
+	needs := dependencies(db, files)
+	health := serve.NewHealth(needs[:2]...)
+	listeners, err := serve.Open(ctx, log, needs,
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicProof.TLS(), Peers: door.Peers()},
+		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesProof.TLS()},
+		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
+	)
+	if err != nil {
+		return err
+	}
+	defer listeners.Close()
+	if err := putDemoIn(ctx, config, db, files, passwords, logins, log); err != nil {
+		return err
 	}
 
 	var background sync.WaitGroup
@@ -139,31 +145,52 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	metrics.RegisterSet(known)
 	defer metrics.UnregisterSet(known, true)
 
-	health := serve.NewHealth(
-		serve.Check{Name: "postgres", Probe: db.Check},
-		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
-	)
-	return serve.Run(ctx, log, health, config.Drain, endStreams,
-		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), TLS: publicProof.TLS(), Peers: door.Peers()},
-		serve.Listener{Name: "edges", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesProof.TLS()},
-		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
-	)
+	return listeners.Run(ctx, log, health, config.Drain, endStreams)
+}
+
+// dependencies returns what core needs: first what readiness is about.
+//
+// What is wrong with the setting that leads there stops core at its start. All else may
+// come later, the schema too: core starts beside the program that migrates it, which
+// prepares the texture store next. A store that is not prepared though the schema is there
+// is another one.
+func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
+	named := func(part string, probe func(context.Context) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := probe(ctx); err != nil {
+				return fmt.Errorf("%s%s%w", prefix, part, err)
+			}
+			return nil
+		}
+	}
+	store := func(ctx context.Context) error {
+		err := files.Ready(ctx)
+		if errors.Is(err, objects.ErrUnprepared) && db.Check(ctx) == nil {
+			return settings.WrongError{Cause: err}
+		}
+		return err
+	}
+	return []serve.Check{
+		{Name: "postgres", Probe: named("", db.Check)},
+		{Name: "objects", Probe: named("OBJECTS_", store), Optional: true},
+		{Name: "postgres for LISTEN", Probe: named("", db.CheckListen)},
+	}
 }
 
 // certificates returns how the two listeners prove who they are, nil for one that does not.
 func certificates(config config, log *slog.Logger) (public, forEdges *certificate.Proof, err error) {
 	if public, err = certificate.Server(config.TLSCert, config.TLSKey, log); err != nil {
-		return nil, nil, fmt.Errorf("%sTLS_CERT and %sTLS_KEY: %w", prefix, prefix, err)
+		return nil, nil, fmt.Errorf("%sTLS_%w", prefix, err)
 	}
 	if forEdges, err = certificate.Server(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
-		return nil, nil, fmt.Errorf("%sEDGES_TLS_CERT and %sEDGES_TLS_KEY: %w", prefix, prefix, err)
+		return nil, nil, fmt.Errorf("%sEDGES_TLS_%w", prefix, err)
 	}
 	return public, forEdges, nil
 }
 
 // domain builds what the public door opens to.
 func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins) (api.Parts, error) {
-	names, err := core.NewPlayerNames(c.Players)
+	names, err := playerNames(c.Players)
 	if err != nil {
 		return api.Parts{}, err
 	}
@@ -205,9 +232,6 @@ func purgesOf(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*co
 func outboxOf(c config, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
 	if !c.sendsMail() {
 		return nil, nil //nolint:nilnil // stands for a site that sends no e-mail
-	}
-	if err := c.Mail.Check(); err != nil {
-		return nil, fmt.Errorf("%sMAIL_%w", prefix, err)
 	}
 	postman, err := smtp.New(c.SMTP)
 	if err != nil {

@@ -154,7 +154,7 @@ func TestServe(t *testing.T) {
 	if out := succeed(t, healthy, "", "health"); out != "ready\n" {
 		t.Errorf("core health says %q", out)
 	}
-	fails(t, "public listener", but(environ, "CORE_LISTEN", s.public), "", "serve") // the port is taken
+	fails(t, "CORE_LISTEN is "+s.public+", which is taken by another program", but(environ, "CORE_LISTEN", s.public), "", "serve") // the port is taken
 
 	s.end(t)
 	for _, want := range []string{`"msg":"draining"`, `"msg":"stopped"`} {

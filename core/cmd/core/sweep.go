@@ -14,6 +14,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
+// sweepConfig is what the command reads.
+type sweepConfig struct {
+	postgres.Config
+	Objects objects.Config `envPrefix:"OBJECTS_"`
+}
+
 // sweepCommand removes texture files that no texture names. That textures miss
 // their files is an error: somebody must look after them.
 func sweepCommand(ctx context.Context, i command.Invocation) error {
@@ -30,10 +36,7 @@ func sweepCommand(ctx context.Context, i command.Invocation) error {
 	case *progress <= 0:
 		return fmt.Errorf("-progress is %s, but must be longer than 0", *progress)
 	}
-	config, err := settings.Read[struct {
-		postgres.Config
-		Objects objects.Config `envPrefix:"OBJECTS_"`
-	}](prefix, i.Environ)
+	config, err := settings.Read[sweepConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -42,9 +45,9 @@ func sweepCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	db, err := postgres.Open(ctx, config.Config)
+	db, err := openReady(ctx, config.Config)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return err
 	}
 	defer db.Close()
 

@@ -14,6 +14,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
+// textureAddConfig is what the command reads.
+type textureAddConfig struct {
+	postgres.Config
+	Objects  objects.Config     `envPrefix:"OBJECTS_"`
+	Textures core.TextureLimits `envPrefix:"TEXTURE_"`
+}
+
 // textureAddCommand adds a texture for a user, as if they had uploaded it.
 func textureAddCommand(ctx context.Context, i command.Invocation) error {
 	flags := command.Flags("core texture add")
@@ -31,11 +38,7 @@ func textureAddCommand(ctx context.Context, i command.Invocation) error {
 	if *title == "" {
 		*title = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	}
-	config, err := settings.Read[struct {
-		postgres.Config
-		Objects  objects.Config     `envPrefix:"OBJECTS_"`
-		Textures core.TextureLimits `envPrefix:"TEXTURE_"`
-	}](prefix, i.Environ)
+	config, err := settings.Read[textureAddConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
@@ -51,9 +54,9 @@ func textureAddCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 
-	db, err := postgres.Open(ctx, config.Config)
+	db, err := openReady(ctx, config.Config)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return err
 	}
 	defer db.Close()
 	user, err := core.NewUsers(db, nil, nil, core.Scores{}, false).ByEmail(ctx, *uploader)

@@ -15,6 +15,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
+// userAddConfig is what the command reads.
+type userAddConfig struct {
+	postgres.Config
+	Players core.PlayerLimits `envPrefix:"PLAYER_"`
+	Scores  core.Scores       `envPrefix:"SCORE_"`
+}
+
 // userAddCommand adds a user without asking them.
 func userAddCommand(ctx context.Context, i command.Invocation) error {
 	flags := command.Flags("core user add")
@@ -32,26 +39,22 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 	if *nickname == "" {
 		*nickname, _, _ = strings.Cut(email, "@")
 	}
-	config, err := settings.Read[struct {
-		postgres.Config
-		Players core.PlayerLimits `envPrefix:"PLAYER_"`
-		Scores  core.Scores       `envPrefix:"SCORE_"`
-	}](prefix, i.Environ)
+	config, err := settings.Read[userAddConfig](prefix, i.Environ)
 	if err != nil {
 		return err
 	}
-	names, err := core.NewPlayerNames(config.Players)
+	names, err := playerNames(config.Players)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return err
 	}
 	password, err := readPassword(i.Stdin)
 	if err != nil {
 		return err
 	}
 
-	db, err := postgres.Open(ctx, config.Config)
+	db, err := openReady(ctx, config.Config)
 	if err != nil {
-		return fmt.Errorf("%s%w", prefix, err)
+		return err
 	}
 	defer db.Close()
 	user, err := core.NewUsers(db, core.NewPasswords(), names, config.Scores, false).RegisterBy(ctx, core.Terminal, core.Registration{
@@ -139,11 +142,19 @@ func openDatabase(ctx context.Context, i command.Invocation) (*postgres.DB, erro
 	if err != nil {
 		return nil, err
 	}
+	return openReady(ctx, config)
+}
+
+// openReady opens a database that must answer and have its schema.
+func openReady(ctx context.Context, config postgres.Config) (*postgres.DB, error) {
 	db, err := postgres.Open(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("%s%w", prefix, err)
+	if err == nil {
+		if err = db.Check(ctx); err == nil {
+			return db, nil
+		}
+		db.Close()
 	}
-	return db, nil
+	return nil, fmt.Errorf("%s%w", prefix, err)
 }
 
 // tellEdges has the running cores stream what was changed at once. Without it

@@ -35,11 +35,11 @@ type config struct {
 
 // Visitors is where everybody asks.
 type Visitors struct {
-	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
+	Listen serve.Address `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
 }
 
 // Operators is where operators ask.
 type Operators struct {
-	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:9081" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
-	OpsPprof  bool   `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
+	OpsListen serve.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9081" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
+	OpsPprof  bool          `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
 }

@@ -106,10 +106,11 @@ func TestRestartsUnderLoadFailNothing(t *testing.T) {
 	testenv.Long(t)
 
 	core := origintest.Start(t)
+	directory, _ := prepared(t)
 	backends := [2]*backend{}
 	for i := range backends {
 		b := &backend{public: "127.0.0.1:0", operators: "127.0.0.1:0", settings: []string{
-			"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=file://" + t.TempDir(), "EDGE_DRAIN_WAIT=1s",
+			"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=file://" + directory, "EDGE_DRAIN_WAIT=1s",
 		}}
 		b.start(t)
 		b.client = &fasthttp.HostClient{Addr: b.public, MaxIdemponentCallAttempts: 1, RetryIfErr: func(*fasthttp.Request, int, error) (bool, bool) { return false, false }}

@@ -19,7 +19,7 @@ func healthCommand(_ context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := serve.Probe(config.OpsListen); err != nil {
+	if err := serve.Probe(string(config.OpsListen)); err != nil {
 		return err
 	}
 	fmt.Fprintln(i.Stdout, "edge is ready")

@@ -71,39 +71,13 @@ func TestRefusesToStart(t *testing.T) {
 		want     string // what the one line on stderr begins with
 	}{
 		{"serve now", nil, `edge: edge serve takes no argument, but was given "now"`},
+		{"help dance", nil, `edge: there is no command "dance"`},
+		{"serv", nil, `edge: there is no command "serv"; did you mean "serve"?`},
 		{"dance", nil, `edge: there is no command "dance"`},
 		{"serve", without("EDGE_CORE_URL"), "edge: EDGE_CORE_URL must be set"},
 		{"serve", without("EDGE_CORE_SECRETS"), "edge: EDGE_CORE_SECRETS must be set"},
 		{"serve", without("EDGE_OBJECTS_URL"), "edge: EDGE_OBJECTS_URL must be set"},
 		{"serve", enough("EDGE_COLOUR=red"), "edge: EDGE_COLOUR is no setting"},
-		{"serve", enough("EDGE_CORE_URL=core"), "edge: EDGE_CORE_URL "},
-		{"serve", enough("EDGE_CORE_SECRETS=a secret with spaces"), "edge: EDGE_CORE_SECRETS: "},
-		{"serve", enough("EDGE_CORE_CA=/nowhere"), "edge: EDGE_CORE_CA "},
-		{"serve", enough("EDGE_CORE_QUEUE=0"), "edge: EDGE_CORE_QUEUE "},
-		{"serve", enough("EDGE_CORE_UNKNOWN_RATE=-1"), "edge: EDGE_CORE_UNKNOWN_RATE "},
-		{"serve", enough("EDGE_CORE_TIMEOUT=soon"), "edge: EDGE_CORE_TIMEOUT "},
-		{"serve", enough("EDGE_OBJECTS_URL=ftp://x"), "edge: EDGE_OBJECTS_URL "},
-		{"serve", enough("EDGE_OBJECTS_URL=s3://bucket"), "edge: EDGE_OBJECTS_ENDPOINT "},
-		{"serve", enough("EDGE_CACHE_BYTES=1"), "edge: EDGE_CACHE_BYTES"},
-		{"serve", enough("EDGE_SHEET_BYTES=64MiB"), "edge: EDGE_SHEET_BYTES "},
-		{"serve", enough("EDGE_MAPPING_BYTES=1"), "edge: EDGE_MAPPING_BYTES"},
-		{"serve", enough("EDGE_NEGATIVE_BYTES=1"), "edge: EDGE_NEGATIVE_BYTES"},
-		{"serve", enough("EDGE_MAX_STALE=-1s"), "edge: EDGE_MAX_STALE "},
-		{"serve", enough("EDGE_RENDER_SLOTS=-1"), "edge: EDGE_RENDER_SLOTS "},
-		{"serve", enough("EDGE_CACHE_TAGS=all"), "edge: EDGE_CACHE_TAGS "},
-		{"serve", enough("EDGE_S_MAXAGE=-1s"), "edge: EDGE_S_MAXAGE "},
-		{"serve", enough("EDGE_TRUSTED_PROXIES=10.0.0.1"), "edge: EDGE_TRUSTED_PROXIES "},
-		{"serve", enough("EDGE_API_UPSTREAM=core:8080"), "edge: EDGE_API_UPSTREAM "},
-		{"serve", enough("EDGE_API_UPSTREAM=https://core", "EDGE_API_CA=/nowhere"), "edge: EDGE_API_CA "},
-		{"serve", enough("EDGE_ENCODER=vips"), "edge: EDGE_ENCODER "},
-		{"serve", enough("EDGE_LOG_LEVEL=loud"), "edge: EDGE_LOG_LEVEL "},
-		{"serve", enough("EDGE_UPLOAD_TIMEOUT=0s"), "edge: EDGE_UPLOAD_TIMEOUT "},
-		{"serve", enough("EDGE_ADDRESS_REQUESTS=-1"), "edge: EDGE_ADDRESS_REQUESTS "},
-		{"serve", enough("EDGE_LOG_FORMAT=xml"), "edge: EDGE_LOG_FORMAT "},
-		{"serve", enough("EDGE_LOG_REQUESTS=1.5"), "edge: EDGE_LOG_REQUESTS "},
-		{"serve", enough("EDGE_TRACES_SAMPLE=2"), "edge: EDGE_TRACES_SAMPLE "},
-		{"serve", enough("EDGE_TRACES_URL=collector:4318"), "edge: EDGE_TRACES_URL "},
-		{"serve", enough("EDGE_LISTEN=nowhere:99999"), "edge: open the public listener"},
 		{"health", enough("EDGE_OPS_LISTEN=127.0.0.1:1"), "edge: ask 127.0.0.1:1"},
 	} {
 		t.Run(test.args+" "+test.want, func(t *testing.T) {
@@ -139,11 +113,34 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help does not tell of %q", want)
 		}
 	}
+	if said, err := edgeWith(t, "version").Output(); err != nil || !strings.HasPrefix(string(said), "edge devel, revision ") {
+		t.Errorf("the version is %q, %v", said, err)
+	}
+	for _, c := range program().Commands {
+		said, err := edgeWith(t, "help "+c.Name).Output()
+		if err != nil || !strings.HasPrefix(string(said), "edge "+c.Name) || !strings.Contains(string(said), "\nSettings:\n  EDGE_") {
+			t.Errorf("the help of %s is %s, %v", c.Name, said, err)
+		}
+	}
 	for line := range strings.Lines(string(output)) {
 		if strings.HasPrefix(line, "  EDGE_") && len(strings.Fields(line)) < 4 {
 			t.Errorf("help does not say what a setting means: %s", line)
 		}
 	}
+}
+
+// prepared returns a directory that is prepared for texture files, and its store.
+func prepared(t *testing.T) (directory string, store *objects.Store) {
+	t.Helper()
+	directory = t.TempDir()
+	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return directory, store
 }
 
 // TestServe starts the program, looks at it from all sides and stops it; once with each
@@ -165,14 +162,8 @@ func TestServe(t *testing.T) {
 // inspect looks at the program with an encoder, and returns a picture as it serves it.
 func inspect(t *testing.T, encoder string) (picture string) {
 	t.Helper()
-	core, directory := origintest.Start(t), t.TempDir()
-	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	core := origintest.Start(t)
+	directory, store := prepared(t)
 	file := origintest.File(t, paint.Robot(), skin.Steve)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
@@ -339,14 +330,30 @@ func fetch(t *testing.T, url string) (status int, body string) {
 
 func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
+	directory, _ := prepared(t)
 	for _, test := range []struct{ setting, want string }{
 		{"EDGE_RENDER_SLOTS=1", `"limit_bytes":130547712`},
 		{"EDGE_RENDER_SLOTS=3", `"limit_bytes":235405312`}, // 2·50 MiB more
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
-		command := edgeWith(t, "serve", enough("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=ftp://x", test.setting)...)
-		if output, err := command.Output(); err == nil || !bytes.Contains(output, []byte(test.want)) {
-			t.Errorf("with %s it ended with %v and said %s; want %s", test.setting, err, output, test.want)
+		command := edgeWith(t, "serve", enough("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)
+		stdout, err := command.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		for lines := bufio.NewScanner(stdout); told == "" && lines.Scan(); {
+			if strings.Contains(lines.Text(), `"msg":"memory"`) {
+				told = lines.Text()
+			}
+		}
+		_ = command.Process.Kill()
+		_ = command.Wait() // says that it was killed
+		if !strings.Contains(told, test.want) {
+			t.Errorf("with %s it said %s; want %s", test.setting, told, test.want)
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 func TestConnectionsAddToMemory(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+t.TempDir())
+	directory, _ := prepared(t)
+	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+directory)
 	limit := func() float64 { return figure(t, string(r.get(r.operators, "/metrics").body), "go_memlimit_bytes") }
 	alone := limit()
 	var all []net.Conn

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -44,8 +45,6 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%sTRACES_%w", prefix, err)
 	}
 	defer traces.Close()
-	slots := config.Pictures.Slots()
-	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots)
 	core, err := origin.NewCore(config.Core, log)
 	if err != nil {
 		return fmt.Errorf("%sCORE_%w", prefix, err)
@@ -75,6 +74,21 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
+	health := serve.NewHealth(
+		serve.Check{Name: "core", Probe: mappings.Check},
+		serve.Check{Name: "objects", Probe: named("OBJECTS_", files.Ready), Optional: true},
+	)
+	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), Shortcut: public.Shortcut()},
+		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
+	)
+	if err != nil {
+		return err
+	}
+	defer listeners.Close()
+	slots := config.Pictures.Slots()
+	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots)
+	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", slots)
 
 	known := metrics.NewSet()
 	mappings.Expose(known)
@@ -91,15 +105,36 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { pictures.MakeRoom(touch) })
 	background.Go(func() { core.Answer(touch) })
 	background.Go(func() { core.Follow(touch, mappings) })
+	return listeners.Run(ctx, log, health, config.Drain, nil)
+}
 
-	log.InfoContext(ctx, "starting", "renderer", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(),
-		"slots", slots)
-	health := serve.NewHealth(
-		serve.Check{Name: "core", Probe: mappings.Check},
-		serve.Check{Name: "objects", Probe: files.Check, Optional: true},
-	)
-	return serve.Run(ctx, log, health, config.Drain, nil,
-		serve.Listener{Name: "public", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), Shortcut: public.Shortcut()},
-		serve.Listener{Name: "operators", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
-	)
+// dependencies returns what an edge needs.
+//
+// What is wrong with the setting that leads there stops the edge at its start. All else may
+// come later: an edge may start before core does, and before core migrate has prepared a
+// bucket. A directory comes by no other machine, so one that is not prepared is another one.
+func dependencies(core *origin.Core, files *objects.Store, public *api.Server) []serve.Check {
+	store := func(ctx context.Context) error {
+		err := files.Ready(ctx)
+		if errors.Is(err, objects.ErrUnprepared) && files.IsDirectory() {
+			return settings.WrongError{Cause: err}
+		}
+		return err
+	}
+	return []serve.Check{
+		{Name: "core", Probe: named("CORE_", core.Check)},
+		{Name: "objects", Probe: named("OBJECTS_", store)},
+		{Name: "api", Probe: named("", public.CheckUpstream)},
+	}
+}
+
+// named returns a probe whose errors begin with the name of a setting as operators write
+// it.
+func named(part string, probe func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := probe(ctx); err != nil {
+			return fmt.Errorf("%s%s%w", prefix, part, err)
+		}
+		return nil
+	}
 }

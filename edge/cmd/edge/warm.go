@@ -20,6 +20,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
+// warmConfig is what the command reads: where the edge listens that it warms if none is
+// named, and core if it is to be asked.
+type warmConfig struct {
+	Visitors
+	likedConfig
+}
+
 // warmCommand has running edges make pictures ahead. That some could not be made is
 // an error.
 func warmCommand(ctx context.Context, i command.Invocation) error {
@@ -54,7 +61,7 @@ func warmCommand(ctx context.Context, i command.Invocation) error {
 		if err != nil {
 			return err
 		}
-		edges = []string{"http://" + config.Listen}
+		edges = []string{"http://" + string(config.Listen)}
 	}
 	if order.Hashes, err = texturesToWarm(ctx, i, *liked, operands); err != nil {
 		return err
@@ -88,11 +95,14 @@ func texturesToWarm(ctx context.Context, i command.Invocation, liked int, operan
 	return distinct(hashes), nil
 }
 
+// likedConfig is what asking core reads.
+type likedConfig struct {
+	Core origin.Config `envPrefix:"CORE_"`
+}
+
 // mostLiked asks core.
 func mostLiked(ctx context.Context, environ []string, limit int) ([]skin.Hash, error) {
-	config, err := settings.Read[struct {
-		Core origin.Config `envPrefix:"CORE_"`
-	}](prefix, environ)
+	config, err := settings.Read[likedConfig](prefix, environ)
 	if err != nil {
 		return nil, err
 	}

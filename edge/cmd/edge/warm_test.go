@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/edge/warm"
@@ -35,14 +34,9 @@ type exhibition struct {
 // prepare puts some skins and a cape in. The first skin is worn by Steve.
 func prepare(t *testing.T, skins int) exhibition {
 	t.Helper()
-	e := exhibition{core: origintest.Start(t), directory: t.TempDir()}
-	store, err := objects.New(objects.Config{URL: "file://" + e.directory, Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	e := exhibition{core: origintest.Start(t)}
+	var store *objects.Store
+	e.directory, store = prepared(t)
 	known := map[mapping.Key]mapping.Mapping{}
 	put := func(sheet skin.Sheet, kind skin.Type) *mapping.Texture {
 		t.Helper()
@@ -230,7 +224,7 @@ func TestWarmRefuses(t *testing.T) {
 		{`-views: "/avatar" is no path`, "", nil, []string{"-views", "/avatar", hash}},
 		{`invalid value "edge" for flag -to: "edge" does not look like http`, "", nil, []string{"-to", "edge", hash}},
 		{"EDGE_CORE_URL must be set", "", nil, []string{"-liked", "5"}},
-		{"EDGE_CORE_URL must look like", "", core("core"), []string{"-liked", "5"}},
+		{`EDGE_CORE_URL is "core", but must look like`, "", core("core"), []string{"-liked", "5"}},
 		{"core is older than this edge, ", "", core(old.URL), []string{"-liked", "5"}},
 		{"The core cannot be reached ", "", core("http://127.0.0.1:1"), []string{"-liked", "5"}},
 		{"5 of 5 pictures could not be made at " + website.URL + ": /textures/" + hash + ": 404 Not Found", "", nil, []string{"-to", website.URL, hash}},

@@ -1,64 +1,94 @@
-// Package settingstest tries files that are made of a program's settings.
+// Package settingstest tries every setting of a program with a wrong value, and the files
+// that are made of its settings.
 package settingstest
 
 import (
-	"flag"
-	"os"
-	"reflect"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
-var update = flag.Bool("update", false, "write the example files of settings anew")
+// Wrong is a value that a setting must not have.
+type Wrong struct {
+	Value string
+	// Beside are other settings, as NAME=value, with which it is wrong.
+	Beside []string
+	// IsSecret says that no part of the value may be told.
+	IsSecret bool
+}
 
-// given matches a setting of an environment file that is commented out.
-var given = regexp.MustCompile(`(?m)^#(\w+)=(.*)$`)
+// parsers matches what Go's parsers say.
+var parsers = regexp.MustCompile(`strconv\.|time: |netip\.|slog: |Parse[A-Z]|parse "|invalid syntax|error parsing|cannot parse|unknown unit|missing port|illegal base64`)
 
-// EnvFile tests that the file at path is what settings.EnvFile writes, or writes it with
-// -update. A program that is given all lines of the file must have the same settings as
-// with defaults alone. Required has the settings that the file does not give, in the form
-// of os.Environ.
-func EnvFile[T any](t *testing.T, path, prefix string, defaults, elsewhere map[string]string, required []string) {
+// Run tries every setting of a Config with a wrong value. The program that start starts
+// with it must end with one line, which names the setting and an example of a right value.
+// Settings of which no value is wrong are listed with the reason.
+func Run[Config any](t *testing.T, prefix string, wrong map[string]Wrong, none map[string]string, start func(t *testing.T, environ []string) (said string)) {
 	t.Helper()
-	var made strings.Builder
-	if err := settings.EnvFile[T](&made, prefix, defaults, elsewhere); err != nil {
-		t.Fatal(err)
+	var names []string
+	for _, s := range settings.List[Config](prefix) {
+		names = append(names, s.Name)
+		row, tried := wrong[s.Name]
+		_, exempt := none[s.Name]
+		if tried == exempt {
+			t.Errorf("%s must either have a wrong value here, or a reason why none is wrong", s.Name)
+		}
+		if s.Example == "" {
+			t.Errorf("%s has no example", s.Name)
+		}
+		if !tried {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			said := start(t, append(slices.Clone(row.Beside), s.Name+"="+row.Value))
+			row.judge(t, s, strings.TrimSuffix(said, "\n"))
+		})
 	}
-	if *update {
-		if err := os.WriteFile(path, []byte(made.String()), 0o600); err != nil {
-			t.Fatal(err)
+	for name := range wrong {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s has a wrong value, but is no setting", name)
 		}
 	}
-	kept, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	for name := range none {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s has no wrong value, but is no setting", name)
+		}
 	}
-	if diff := cmp.Diff(made.String(), string(kept)); diff != "" {
-		t.Errorf("%s is not what the settings are now; -update writes it anew (-want +got):\n%s", path, diff)
-	}
+}
 
-	without, with := required, required
-	for name, value := range defaults {
-		without = append(slices.Clip(without), name+"="+value)
+// judge looks at what a program says of a setting.
+func (w Wrong) judge(t *testing.T, s settings.Setting, said string) {
+	t.Helper()
+	if !strings.Contains(said, s.Name) || !strings.Contains(said, s.Name+"="+s.Example) || strings.Contains(said, "\n") {
+		t.Errorf("it says %q; want one line that names %s=%s", said, s.Name, s.Example)
 	}
-	for _, line := range given.FindAllStringSubmatch(string(kept), -1) {
-		with = append(slices.Clip(with), line[1]+"="+strings.Trim(line[2], "'"))
+	if found := parsers.FindString(said); found != "" {
+		t.Errorf("it says %q, and %q is a parser's", said, found)
 	}
-	want, err := settings.Read[T](prefix, without)
-	if err != nil {
-		t.Fatal(err)
+	if told := strings.Contains(said, w.Value); w.Value != "" && told == w.IsSecret {
+		t.Errorf("it says %q; the wrong value is told: %t", said, told)
 	}
-	got, err := settings.Read[T](prefix, with)
-	if err != nil {
-		t.Fatalf("with all lines of %s: %v", path, err)
+}
+
+// Examples returns the examples of all settings of a Config as an environment. Those that
+// a shell must fill in are.
+func Examples[Config any](t *testing.T, prefix string) (environ []string) {
+	t.Helper()
+	for _, s := range settings.List[Config](prefix) {
+		value := s.Example
+		if strings.Contains(value, "$(") {
+			filled, err := exec.CommandContext(t.Context(), "sh", "-c", `printf %s "`+value+`"`).Output() //nolint:gosec // our own examples
+			if err != nil {
+				t.Fatalf("%s: %v", s.Name, err)
+			}
+			value = string(filled)
+		}
+		environ = append(environ, s.Name+"="+value)
 	}
-	if !reflect.DeepEqual(want, got) {
-		t.Errorf("with all lines of %s the settings are\n%+v\nand without\n%+v", path, got, want)
-	}
+	return environ
 }

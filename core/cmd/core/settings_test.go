@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+)
+
+// Settings with which others make sense.
+var (
+	withBucket = []string{
+		"CORE_OBJECTS_URL=s3://veneer", "CORE_OBJECTS_ENDPOINT=http://127.0.0.1:1", "CORE_OBJECTS_ACCESS_KEY=veneer", "CORE_OBJECTS_SECRET_KEY=hunter2",
+	}
+	withMail  = []string{"CORE_SMTP_HOST=smtp.example.org", "CORE_SMTP_FROM=noreply@example.org", "CORE_MAIL_URL=https://skins.example.org"}
+	withPurge = []string{"CORE_PURGE_URL=https://hooks.example.org/purge", "CORE_PURGE_SECRET=0123456789abcdef0123456789abcdef"}
+)
+
+// wrongSettings has a wrong value of every setting.
+var wrongSettings = map[string]settingstest.Wrong{
+	"CORE_LISTEN":                           {Value: "127.0.0.1"},
+	"CORE_TLS_CERT":                         {Value: "/nowhere/cert.pem", Beside: []string{"CORE_TLS_KEY=/nowhere/key.pem"}},
+	"CORE_TLS_KEY":                          {Value: "", Beside: []string{"CORE_TLS_CERT=/nowhere/cert.pem"}},
+	"CORE_EDGES_LISTEN":                     {Value: "127.0.0.1:99999"},
+	"CORE_EDGES_TLS_CERT":                   {Value: "", Beside: []string{"CORE_EDGES_TLS_KEY=/nowhere/key.pem"}},
+	"CORE_EDGES_TLS_KEY":                    {Value: "", Beside: []string{"CORE_EDGES_TLS_CERT=/nowhere/cert.pem"}},
+	"CORE_OPS_LISTEN":                       {Value: "256.0.0.1:9080"},
+	"CORE_OPS_PPROF":                        {Value: "on"},
+	"CORE_DATABASE_URL":                     {Value: "postgres://ann:hunter2@127.0.0.1:port/veneer", IsSecret: true},
+	"CORE_LISTEN_DATABASE_URL":              {Value: "mysql://ann:hunter2@127.0.0.1/veneer", IsSecret: true},
+	"CORE_DATABASE_CONNECTIONS":             {Value: "1"},
+	"CORE_OBJECTS_URL":                      {Value: "/var/lib/veneer"},
+	"CORE_OBJECTS_ENDPOINT":                 {Value: "s3.example.org", Beside: withBucket},
+	"CORE_OBJECTS_ACCESS_KEY":               {Value: "", Beside: withBucket},
+	"CORE_OBJECTS_SECRET_KEY":               {Value: "", Beside: withBucket},
+	"CORE_OBJECTS_CA":                       {Value: "/nowhere/ca.pem", Beside: withBucket},
+	"CORE_OBJECTS_TIMEOUT":                  {Value: "0s"},
+	"CORE_TOKEN_KEYS":                       {Value: "c2hvcnQ=", IsSecret: true},
+	"CORE_TOKEN_TTL":                        {Value: "60"},
+	"CORE_SESSION_IDLE":                     {Value: "2 weeks"},
+	"CORE_SESSION_LONGEST":                  {Value: "90d"},
+	"CORE_SESSIONS_PER_USER":                {Value: "-1"},
+	"CORE_REFRESH_GRACE":                    {Value: "-1s"},
+	"CORE_PLAYER_NAME_PATTERN":              {Value: "[a-z"},
+	"CORE_PLAYER_NAME_MIN":                  {Value: "17"},
+	"CORE_PLAYER_NAME_MAX":                  {Value: "65"},
+	"CORE_TEXTURE_BYTES":                    {Value: "1MiB"},
+	"CORE_TEXTURE_SCALE":                    {Value: "17"},
+	"CORE_TEXTURE_AT_ONCE":                  {Value: "12"},
+	"CORE_LIMIT_PLAYERS":                    {Value: "-1"},
+	"CORE_LIMIT_CLOSET_ITEMS":               {Value: "many"},
+	"CORE_LIMIT_TEXTURES":                   {Value: "1e3"},
+	"CORE_LIMIT_TEXTURE_BYTES":              {Value: "9223372036854775808"},
+	"CORE_LIMIT_LOGIN_FAILURES":             {Value: "-2"},
+	"CORE_LIMIT_LOGIN_FAILURES_PER_ADDRESS": {Value: "-3"},
+	"CORE_LIMIT_LOGIN_FAILURES_PER_ACCOUNT": {Value: "-4"},
+	"CORE_SCORE_REGISTRATION":               {Value: "1000001"},
+	"CORE_SCORE_PLAYER":                     {Value: "-1"},
+	"CORE_SCORE_CLOSET_ITEM":                {Value: "-1"},
+	"CORE_SCORE_TEXTURE_KIB":                {Value: "0.5"},
+	"CORE_SCORE_PRIVATE_TEXTURE_KIB":        {Value: "-1"},
+	"CORE_SCORE_UPLOAD_REWARD":              {Value: "-1"},
+	"CORE_SCORE_LIKE_REWARD":                {Value: "1000001"},
+	"CORE_SCORE_SIGN_REWARD":                {Value: "-1"},
+	"CORE_SCORE_REFUND_PLAYER":              {Value: "yes"},
+	"CORE_SCORE_REFUND_CLOSET_ITEM":         {Value: "no"},
+	"CORE_SCORE_REFUND_TEXTURE":             {Value: "2"},
+	"CORE_SCORE_KEPT":                       {Value: "-1h0m0s"},
+	"CORE_CORS_ORIGINS":                     {Value: "*.example.com"},
+	"CORE_REGISTRATION":                     {Value: "ajar"},
+	"CORE_BODY_BYTES":                       {Value: "1023"},
+	"CORE_LIMIT_REQUESTS":                   {Value: "1000001"},
+	"CORE_LIMIT_REQUESTS_BURST":             {Value: "0"},
+	"CORE_LIMIT_REGISTRATIONS":              {Value: "-1"},
+	"CORE_LIMIT_UPLOADS":                    {Value: "-1"},
+	"CORE_LIMIT_REPORTS":                    {Value: "-1"},
+	"CORE_LIMIT_RESETS":                     {Value: "-1"},
+	"CORE_NOTIFICATIONS_KEPT":               {Value: "-1s"},
+	"CORE_EDGE_SECRETS":                     {Value: "short", IsSecret: true},
+	"CORE_PURGE_URL":                        {Value: "hooks.example.org/token", Beside: withPurge, IsSecret: true},
+	"CORE_PURGE_SECRET":                     {Value: "hunter2", Beside: withPurge, IsSecret: true},
+	"CORE_PURGE_TIMEOUT":                    {Value: "0s"},
+	"CORE_SMTP_HOST":                        {Value: "smtp.example.org:25", Beside: withMail},
+	"CORE_SMTP_PORT":                        {Value: "65536"},
+	"CORE_SMTP_TLS":                         {Value: "ssl"},
+	"CORE_SMTP_CA":                          {Value: "/nowhere/ca.pem", Beside: withMail},
+	"CORE_SMTP_USER":                        {Value: "", Beside: append([]string{"CORE_SMTP_PASSWORD=hunter2"}, withMail...)},
+	"CORE_SMTP_PASSWORD":                    {Value: "", Beside: append([]string{"CORE_SMTP_USER=ann"}, withMail...)},
+	"CORE_SMTP_FROM":                        {Value: "nobody", Beside: withMail},
+	"CORE_SMTP_TIMEOUT":                     {Value: "-1s"},
+	"CORE_MAIL_SITE":                        {Value: strings.Repeat("x", 65)},
+	"CORE_MAIL_URL":                         {Value: "skins.example.org", Beside: withMail},
+	"CORE_MAIL_VERIFICATION_TTL":            {Value: "1s"},
+	"CORE_MAIL_RESET_TTL":                   {Value: "59s"},
+	"CORE_MAIL_PER_HOUR":                    {Value: "-1"},
+	"CORE_MAIL_RETRY_FOR":                   {Value: "0s"},
+	"CORE_DEMO":                             {Value: "please"},
+	"CORE_READ_TIMEOUT":                     {Value: "0s"},
+	"CORE_UPLOAD_TIMEOUT":                   {Value: "-1s"},
+	"CORE_WRITE_TIMEOUT":                    {Value: "30"},
+	"CORE_IDLE_TIMEOUT":                     {Value: "1 minute"},
+	"CORE_WORK_TIMEOUT":                     {Value: "0s"},
+	"CORE_HEADER_BYTES":                     {Value: "1000"},
+	"CORE_MAX_CONNECTIONS":                  {Value: "0"},
+	"CORE_ADDRESS_CONNECTIONS":              {Value: "-1"},
+	"CORE_ADDRESS_REQUESTS":                 {Value: "-1"},
+	"CORE_ADDRESS_BURST":                    {Value: "-1"},
+	"CORE_TRUSTED_PROXIES":                  {Value: "10.0.0.1"},
+	"CORE_DRAIN_WAIT":                       {Value: "-1s"},
+	"CORE_DRAIN_TIMEOUT":                    {Value: "-1s"},
+	"CORE_LOG_LEVEL":                        {Value: "verbose"},
+	"CORE_LOG_FORMAT":                       {Value: "xml"},
+	"CORE_LOG_REQUESTS":                     {Value: "1%"},
+	"CORE_TRACES_URL":                       {Value: "collector:4318"},
+	"CORE_TRACES_SAMPLE":                    {Value: "1.5"},
+}
+
+// noWrongSettings are those of which no value is wrong by itself.
+var noWrongSettings = map[string]string{
+	"CORE_TOKEN_ISSUER":   "any text names an issuer",
+	"CORE_OBJECTS_REGION": "only the store knows which is right: TestServeWithoutItsStore",
+}
+
+// Whatever is wrong with a setting, core says so before it does anything.
+func TestWrongSettings(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain")
+	settingstest.Run[config](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
+		t.Helper()
+		changed := environ
+		for _, change := range changes {
+			name, value, _ := strings.Cut(change, "=")
+			changed = but(changed, name, value)
+		}
+		return refused(t, changed)
+	})
+}
+
+// refused runs core serve, which must end before it says anything else, and returns why.
+func refused(t *testing.T, environ []string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writer(func(line []byte) {
+		t.Errorf("it starts, and says %s", line)
+		cancel()
+	})})
+	if err == nil {
+		t.Fatal("it ends without an error")
+	}
+	return err.Error()
+}
+
+// writer is called with what is written.
+type writer func([]byte)
+
+func (w writer) Write(written []byte) (int, error) {
+	w(written)
+	return len(written), nil
+}
+
+// All examples together are a configuration that makes sense, but for the files that they
+// name.
+func TestExamplesAreRight(t *testing.T) {
+	t.Parallel()
+
+	config, err := settings.Read[config](prefix, settingstest.Examples[config](t, prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := config.check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+)
+
+// stops runs core serve, which must end before it listens with one line that begins with a
+// text and has all others in it.
+func stops(t *testing.T, environ []string, begin string, more ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writer(func(line []byte) {
+		if strings.Contains(string(line), `"msg":"listening"`) {
+			t.Errorf("it says %s", line)
+			cancel()
+		}
+	})})
+	if err == nil || !strings.HasPrefix(err.Error(), begin) || strings.Contains(err.Error(), "hunter2") {
+		t.Fatalf("it ends with %v; want what begins with %q, without a password", err, begin)
+	}
+	for _, want := range more {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it ends with %v; want %q in it", err, want)
+		}
+	}
+}
+
+// waits runs core serve, which must tell of a dependency before it listens, and live.
+func waits(t *testing.T, environ []string, dependency string, wants ...string) *served {
+	t.Helper()
+	s := startServing(t, environ)
+	expect(t, "http://"+s.operators+"/livez", 200, "true")
+	s.end(t)
+	for _, line := range s.log {
+		if strings.Contains(line, `"msg":"listening"`) {
+			break
+		}
+		if !strings.Contains(line, `"msg":"dependency is not available","dependency":"`+dependency+`"`) {
+			continue
+		}
+		for _, want := range wants {
+			if !strings.Contains(line, want) {
+				t.Errorf("the log says %s; want %q in it", line, want)
+			}
+		}
+		return s
+	}
+	t.Errorf("the log does not tell of %s before core listens:\n%s", dependency, strings.Join(s.log, "\n"))
+	return s
+}
+
+// changed returns a URL with another part.
+func changed(t *testing.T, address string, change func(*url.URL)) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(parsed)
+	return parsed.String()
+}
+
+func TestServeWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+
+	database := postgrestest.URL(t)
+	environ := environment(t, database)
+	succeed(t, environ, "", "migrate")
+	password := changed(t, database, func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") })
+	user := changed(t, database, func(u *url.URL) { u.User = url.UserPassword("veneer_nobody", "hunter2") })
+	name := changed(t, database, func(u *url.URL) { u.Path = "/veneer_nowhere" })
+	gone := changed(t, database, func(u *url.URL) { u.Host = "127.0.0.1:1" })
+
+	const example = "; for example CORE_DATABASE_URL=postgres://"
+	stops(t, but(environ, "CORE_DATABASE_URL", password), "CORE_DATABASE_URL has a user or a password that the server refuses: ", example)
+	stops(t, but(environ, "CORE_DATABASE_URL", user), "CORE_DATABASE_URL has a user or a password that the server refuses: ", "veneer_nobody", example)
+	stops(t, but(environ, "CORE_DATABASE_URL", name), "CORE_DATABASE_URL names a database that does not exist; create it, or name another: ", "veneer_nowhere", example)
+	stops(t, but(environ, "CORE_LISTEN_DATABASE_URL", password), "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ",
+		"; for example CORE_LISTEN_DATABASE_URL=postgres://")
+	waits(t, but(environ, "CORE_DATABASE_URL", gone), "postgres", "CORE_DATABASE_URL leads to a server that does not answer (", "connection refused")
+	waits(t, but(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer (")
+
+	// The other commands say so too.
+	fails(t, "CORE_DATABASE_URL has a user or a password that the server refuses: ", but(environ, "CORE_DATABASE_URL", password), "", "migrate")
+	fails(t, "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ", but(environ, "CORE_LISTEN_DATABASE_URL", password), "", "migrate")
+	fails(t, "CORE_DATABASE_URL names a database that does not exist", but(environ, "CORE_DATABASE_URL", name), "correct horse", "user", "add", "ann@example.com")
+	fails(t, "CORE_DATABASE_URL leads to a server that does not answer", but(environ, "CORE_DATABASE_URL", gone), "", "notify", "-all", "Title")
+}
+
+// Without a schema core waits, as it starts beside the program that makes it. That prepares
+// the texture store too.
+func TestServeBeforeMigrate(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, postgrestest.Empty(t))
+	s := waits(t, environ, "postgres", "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
+	if !s.logged(`"dependency":"objects","error":"CORE_OBJECTS_URL is \"file://`) || !s.logged("no texture store was prepared; run core migrate") {
+		t.Errorf("the log does not tell of the texture store:\n%s", strings.Join(s.log, "\n"))
+	}
+	fails(t, "CORE_DATABASE_URL leads to a database without a schema; run core migrate", environ, "correct horse", "user", "add", "ann@example.com")
+	stops(t, append(environ, "CORE_DEMO=1"), "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
+}
+
+// inPlace returns settings with which core keeps its files in a place.
+func inPlace(environ []string, c objects.Config) []string {
+	for name, value := range map[string]string{"URL": c.URL, "ENDPOINT": c.Endpoint, "ACCESS_KEY": c.AccessKey, "SECRET_KEY": c.SecretKey, "REGION": c.Region} {
+		environ = but(environ, "CORE_OBJECTS_"+name, value)
+	}
+	return environ
+}
+
+func TestServeWithoutItsStore(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, postgrestest.URL(t))
+	stops(t, environ, `CORE_OBJECTS_URL is "file://`, "no texture store was prepared; run core migrate", "not mounted", "; for example CORE_OBJECTS_URL=file:///var/lib/veneer/textures")
+	stops(t, but(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `)
+	if _, err := invoke(t, but(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), "", "migrate"); err == nil ||
+		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `) {
+		t.Errorf("core migrate: %v", err)
+	}
+
+	place := objectstest.Bucket(t)
+	with := func(change func(*objects.Config)) []string {
+		c := place.Config
+		change(&c)
+		return inPlace(environ, c)
+	}
+	same := func(*objects.Config) {}
+	stops(t, with(same), `CORE_OBJECTS_URL is "s3://`, "there is no such bucket; run core migrate")
+	succeed(t, with(same), "", "migrate")
+	startServing(t, with(same)).end(t)
+	stops(t, with(func(c *objects.Config) { c.URL += "/else" }), `CORE_OBJECTS_URL is "s3://`, "no texture store was prepared; run core migrate")
+	stops(t, with(func(c *objects.Config) { c.AccessKey = "nobody" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
+	stops(t, with(func(c *objects.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, "<Error><Code>AuthorizationHeaderMalformed</Code><Message>expecting 'eu-west-1'</Message><Region>eu-west-1</Region></Error>")
+	}))
+	t.Cleanup(elsewhere.Close)
+	stops(t, with(func(c *objects.Config) { c.Endpoint = elsewhere.URL }), "CORE_OBJECTS_REGION is not that of the store", "eu-west-1", "; for example CORE_OBJECTS_REGION=us-east-1")
+
+	waits(t, with(func(c *objects.Config) { c.Endpoint = "http://127.0.0.1:1" }), "objects", `CORE_OBJECTS_ENDPOINT is \"http://127.0.0.1:1\", where the store does not answer: `)
+	starting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	t.Cleanup(starting.Close)
+	waits(t, with(func(c *objects.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer: ")
+}
+
+// Two listeners at one address are told apart from another program there.
+func TestServeTwiceAtOneAddress(t *testing.T) {
+	t.Parallel()
+
+	environ := environment(t, postgrestest.URL(t))
+	succeed(t, environ, "", "migrate")
+	s := startServing(t, environ)
+	address := s.edges
+	s.end(t)
+	if said := refused(t, but(but(environ, "CORE_EDGES_LISTEN", address), "CORE_OPS_LISTEN", address)); said != "CORE_OPS_LISTEN is "+address+", which is taken by CORE_EDGES_LISTEN="+address+": each needs an address of its own; for example CORE_OPS_LISTEN=127.0.0.1:9080" {
+		t.Errorf("it says %q", said)
+	}
+}

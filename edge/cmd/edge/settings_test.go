@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/settings/settingstest"
+)
+
+// withBucket are settings with which others make sense.
+var withBucket = []string{
+	"EDGE_OBJECTS_URL=s3://veneer", "EDGE_OBJECTS_ENDPOINT=http://127.0.0.1:1", "EDGE_OBJECTS_ACCESS_KEY=veneer", "EDGE_OBJECTS_SECRET_KEY=hunter2",
+}
+
+// wrongSettings has a wrong value of every setting.
+var wrongSettings = map[string]settingstest.Wrong{
+	"EDGE_LISTEN":              {Value: "nowhere:99999"},
+	"EDGE_OPS_LISTEN":          {Value: "9081"},
+	"EDGE_OPS_PPROF":           {Value: "all"},
+	"EDGE_CORE_URL":            {Value: "core:9090"},
+	"EDGE_CORE_SECRETS":        {Value: "a secret with spaces", IsSecret: true},
+	"EDGE_CORE_CA":             {Value: "/nowhere/ca.pem"},
+	"EDGE_CORE_QUEUE":          {Value: "0"},
+	"EDGE_CORE_UNKNOWN_RATE":   {Value: "-1"},
+	"EDGE_CORE_TIMEOUT":        {Value: "soon"},
+	"EDGE_OBJECTS_URL":         {Value: "ftp://textures"},
+	"EDGE_OBJECTS_ENDPOINT":    {Value: "http://s3.example.org/veneer", Beside: withBucket},
+	"EDGE_OBJECTS_ACCESS_KEY":  {Value: "", Beside: withBucket},
+	"EDGE_OBJECTS_SECRET_KEY":  {Value: "", Beside: withBucket},
+	"EDGE_OBJECTS_CA":          {Value: "/nowhere/ca.pem", Beside: withBucket},
+	"EDGE_OBJECTS_TIMEOUT":     {Value: "-5s"},
+	"EDGE_CACHE_TAGS":          {Value: "all"},
+	"EDGE_S_MAXAGE":            {Value: "1.5s"},
+	"EDGE_API_UPSTREAM":        {Value: "core:8080"},
+	"EDGE_API_CA":              {Value: "/nowhere/ca.pem", Beside: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
+	"EDGE_CACHE_BYTES":         {Value: "256MiB"},
+	"EDGE_SHEET_BYTES":         {Value: "1000"},
+	"EDGE_RENDER_SLOTS":        {Value: "1025"},
+	"EDGE_RENDER_QUEUE":        {Value: "-1"},
+	"EDGE_RENDER_WAIT":         {Value: "0s"},
+	"EDGE_ENCODER":             {Value: "vips"},
+	"EDGE_MAPPING_BYTES":       {Value: "1"},
+	"EDGE_NEGATIVE_BYTES":      {Value: "2"},
+	"EDGE_MAX_STALE":           {Value: "-1s"},
+	"EDGE_READ_TIMEOUT":        {Value: "0s"},
+	"EDGE_UPLOAD_TIMEOUT":      {Value: "60"},
+	"EDGE_WRITE_TIMEOUT":       {Value: "-1s"},
+	"EDGE_IDLE_TIMEOUT":        {Value: "1 minute"},
+	"EDGE_WORK_TIMEOUT":        {Value: "0s"},
+	"EDGE_HEADER_BYTES":        {Value: "16KiB"},
+	"EDGE_MAX_CONNECTIONS":     {Value: "0"},
+	"EDGE_ADDRESS_CONNECTIONS": {Value: "-1"},
+	"EDGE_ADDRESS_REQUESTS":    {Value: "1000001"},
+	"EDGE_ADDRESS_BURST":       {Value: "0", Beside: []string{"EDGE_ADDRESS_REQUESTS=100"}},
+	"EDGE_TRUSTED_PROXIES":     {Value: "10.0.0.0/8,proxy"},
+	"EDGE_DRAIN_WAIT":          {Value: "-1s"},
+	"EDGE_DRAIN_TIMEOUT":       {Value: "20"},
+	"EDGE_LOG_LEVEL":           {Value: "loud"},
+	"EDGE_LOG_FORMAT":          {Value: "xml"},
+	"EDGE_LOG_REQUESTS":        {Value: "NaN"},
+	"EDGE_TRACES_URL":          {Value: "collector:4318"},
+	"EDGE_TRACES_SAMPLE":       {Value: "2"},
+}
+
+// noWrongSettings are those of which no value is wrong by itself.
+var noWrongSettings = map[string]string{
+	"EDGE_OBJECTS_REGION": "only the store knows which is right, as it tells core",
+}
+
+// Whatever is wrong with a setting, an edge says so before it does anything.
+func TestWrongSettings(t *testing.T) {
+	t.Parallel()
+	settingstest.Run[config](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
+		t.Helper()
+		out, said := ends(t, enough(changes...)...)
+		if out != "" {
+			t.Errorf("it starts, and says %s", out)
+		}
+		return said
+	})
+}
+
+// ends runs an edge that must end by itself with one line on stderr, and returns what it
+// has said before and that line.
+func ends(t *testing.T, environ ...string) (out, said string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := edgeWith(t, "serve", environ...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err == nil || command.ProcessState.ExitCode() != 1 {
+		t.Errorf("it ends with %v; want exit code 1", err)
+	}
+	if strings.Count(stderr.String(), "\n") != 1 || !strings.HasPrefix(stderr.String(), "edge: ") {
+		t.Errorf("it says %q; want one line", stderr.String())
+	}
+	return stdout.String(), strings.TrimPrefix(stderr.String(), "edge: ")
+}
+
+// All examples together are settings that can be read.
+func TestExamplesAreRight(t *testing.T) {
+	t.Parallel()
+	if _, err := settings.Read[config](prefix, settingstest.Examples[config](t, prefix)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What only another setting can mend stops an edge before it listens.
+func TestStopsAtItsStart(t *testing.T) {
+	t.Parallel()
+	core := origintest.Start(t)
+	directory, _ := prepared(t)
+	place := objectstest.Bucket(t)
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	right := []string{"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=file://" + directory}
+	bucket := []string{"EDGE_OBJECTS_URL=" + place.Config.URL, "EDGE_OBJECTS_ENDPOINT=" + place.Config.Endpoint}
+	for _, test := range []struct {
+		begin, more string
+		changes     []string
+	}{
+		{`EDGE_OBJECTS_URL is "file:///nowhere", where no texture store was prepared; run core migrate`, "not mounted", []string{"EDGE_OBJECTS_URL=file:///nowhere"}},
+		{`EDGE_OBJECTS_URL is "file:///dev/null", a directory that this user cannot use: `, "; for example ", []string{"EDGE_OBJECTS_URL=file:///dev/null"}},
+		{"EDGE_OBJECTS_ACCESS_KEY is none that the store", "; for example ", append([]string{"EDGE_OBJECTS_ACCESS_KEY=nobody", "EDGE_OBJECTS_SECRET_KEY=hunter2hunter2"}, bucket...)},
+		{"EDGE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example ", append([]string{"EDGE_OBJECTS_ACCESS_KEY=" + place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY=hunter2hunter2"}, bucket...)},
+		{"EDGE_CORE_SECRETS begins with a secret that core at ", "CORE_EDGE_SECRETS", []string{"EDGE_CORE_SECRETS=another-secret-hunter2"}},
+		{`EDGE_CORE_URL is "` + other.URL + `", which is another server, but must be core's listener for edges`, "CORE_EDGES_LISTEN", []string{"EDGE_CORE_URL=" + other.URL}},
+		{`EDGE_CORE_URL is "` + strings.Replace(core.URL, "http", "https", 1) + `", but the listener there has no certificate`, "http://", []string{"EDGE_CORE_URL=" + strings.Replace(core.URL, "http", "https", 1)}},
+	} {
+		t.Run(test.begin, func(t *testing.T) {
+			t.Parallel()
+			out, said := ends(t, enough(append(right, test.changes...)...)...)
+			if !strings.HasPrefix(said, test.begin) || !strings.Contains(said, test.more) || strings.Contains(said, "hunter2") {
+				t.Errorf("it says %s; want what begins with %q and has %q", said, test.begin, test.more)
+			}
+			if strings.Contains(out, `"msg":"listening"`) {
+				t.Errorf("it listens: %s", out)
+			}
+		})
+	}
+}
+
+// What another machine may still bring is logged before an edge listens, and it listens.
+func TestWaitsForWhatMayCome(t *testing.T) {
+	t.Parallel()
+	core := origintest.Start(t)
+	place := objectstest.Bucket(t)
+	right := []string{
+		"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=" + place.Config.URL, "EDGE_OBJECTS_ENDPOINT=" + place.Config.Endpoint,
+		"EDGE_OBJECTS_ACCESS_KEY=" + place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY=" + place.Config.SecretKey,
+	}
+	for dependency, test := range map[string]struct{ want, change string }{
+		"objects": {"there is no such bucket; run core migrate", ""},
+		"core":    {`EDGE_CORE_URL is \"http://127.0.0.1:1\", where core does not answer: `, "EDGE_CORE_URL=http://127.0.0.1:1"},
+		"api":     {`EDGE_API_UPSTREAM is \"http://127.0.0.1:1\", where core does not answer: `, "EDGE_API_UPSTREAM=http://127.0.0.1:1"},
+	} {
+		t.Run(dependency, func(t *testing.T) {
+			t.Parallel()
+			command := edgeWith(t, "serve", enough(append(right, test.change)...)...)
+			stdout, err := command.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			told, listens := "", false
+			for lines := bufio.NewScanner(stdout); !listens && lines.Scan(); {
+				listens = strings.Contains(lines.Text(), `"msg":"listening"`)
+				if strings.Contains(lines.Text(), `"msg":"dependency is not available","dependency":"`+dependency+`"`) {
+					told = lines.Text()
+				}
+			}
+			_ = command.Process.Kill()
+			_ = command.Wait() // says that it was killed
+			if !listens || !strings.Contains(told, test.want) {
+				t.Errorf("it listens: %t, and says %s; want %q", listens, told, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/settings"
+)
+
+// Ready reports what Check does, as Explain has it.
+func (s *Store) Ready(ctx context.Context) error { return s.Explain(s.Check(ctx)) }
+
+// IsDirectory reports whether the place is a directory.
+func (s *Store) IsDirectory() bool {
+	_, ok := s.place.(*directory)
+	return ok
+}
+
+// Explain has an error of a Store begin with the name of the setting that it is about,
+// and say what to do. It is a settings.WrongError if only another setting can mend it.
+// ErrUnprepared is none, as core migrate mends that.
+func (s *Store) Explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrUnprepared):
+		return fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place, or a disk that is not mounted (%w)", s.url, ErrUnprepared)
+	}
+	err = fault.CauseOf(err)
+	if b, ok := s.place.(*bucket); ok {
+		return b.explain(s.url, err)
+	}
+	return explainDirectory(s.url, err)
+}
+
+// explainDirectory calls all trouble wrong but that nothing answers in time: no other
+// machine gives this one a directory, unless it is mounted from there.
+func explainDirectory(url string, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("URL is %s, a directory that does not answer: %w", url, err)
+	}
+	return settings.WrongError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
+}
+
+// explain calls wrong what the store says of the request, as long as it is not about its
+// own state.
+func (b *bucket) explain(url string, err error) error {
+	answer, answered := errors.AsType[minio.ErrorResponse](err)
+	if !answered || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
+		return fmt.Errorf("ENDPOINT is %q, where the store does not answer: %w", b.client.EndpointURL(), err)
+	}
+	wrong := func(format string, args ...any) error { return settings.WrongError{Cause: fmt.Errorf(format, args...)} }
+	switch answer.Code {
+	case minio.NoSuchBucket:
+		return fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which makes it, or name another: %w", url, ErrUnprepared)
+	case "InvalidAccessKeyId":
+		return wrong("ACCESS_KEY is none that the store at %q knows: %w", b.client.EndpointURL(), err)
+	case "SignatureDoesNotMatch":
+		return wrong("SECRET_KEY is not the one of the access key, says the store at %q: %w", b.client.EndpointURL(), err)
+	case "AuthorizationHeaderMalformed":
+		return wrong("REGION is not that of the store at %q: %w", b.client.EndpointURL(), err)
+	case minio.AccessDenied:
+		return wrong("ACCESS_KEY may not do that at %s; its policy must allow it, or the bucket is another: %w", url, err)
+	default:
+		return wrong("ENDPOINT is %q, where %s is refused: %w", b.client.EndpointURL(), url, err)
+	}
+}
