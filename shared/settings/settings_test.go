@@ -128,6 +128,21 @@ func TestMasked(t *testing.T) {
 	f("http://ann:hunter@2@core", `"http://…@core"`)
 }
 
+func TestURL(t *testing.T) {
+	t.Parallel()
+
+	for _, right := range []string{"http://core:9090", "https://core.example.org", "http://[::1]:1/path?query", "http://127.0.0.1:65535"} {
+		if parsed, ok := settings.URL(right); !ok || parsed.String() != right {
+			t.Errorf("%s: %v, %t", right, parsed, ok)
+		}
+	}
+	for _, wrong := range []string{"", "core", "core:9090", "//core", "ftp://core", "http://", "http://:9090", "http://core:0", "http://core:65536", "http://core:port", "http://co re"} {
+		if parsed, ok := settings.URL(wrong); ok {
+			t.Errorf("%s is taken for %v", wrong, parsed)
+		}
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 
