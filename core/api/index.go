@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -10,24 +9,16 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/version"
 )
 
 // index is what the API says of itself. Paths are relative to the host that was asked.
 type index struct {
 	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
+	Version string `json:"version"`
 	Docs    string `json:"docs"`
 	OpenAPI string `json:"openapi"`
 	Status  string `json:"status"`
-}
-
-// buildVersion returns the version that the program was built as, empty if Go knows none.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "(devel)" {
-		return ""
-	}
-	return info.Main.Version
 }
 
 // links are the places that pages lead to.
@@ -53,7 +44,7 @@ func (s *Server) index(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		status = "unavailable"
 	}
 	return done(rc, "This is the API of Veneer.", index{
-		Name: "Veneer", Version: buildVersion(), Docs: "/api/docs", OpenAPI: "/api/openapi.yaml", Status: status,
+		Name: "Veneer", Version: version.Current().Version, Docs: "/api/docs", OpenAPI: "/api/openapi.yaml", Status: status,
 	})
 }
 
