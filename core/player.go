@@ -66,7 +66,7 @@ type PlayerStore interface {
 // PlayerLimits says what players may be called.
 type PlayerLimits struct {
 	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match"`
-	NameAllowed string `env:"NAME_ALLOWED" help:"the characters that NAME_PATTERN allows, in words for people whose name is refused, as in: letters, digits and spaces; empty: the words for the default pattern, and any other pattern as it is"`
+	NameAllowed string `env:"NAME_ALLOWED" example:"letters, digits and spaces" help:"the characters that NAME_PATTERN allows, in words for people whose name is refused; empty: the words for the default pattern, and any other pattern as it is"`
 	NameMin     int    `env:"NAME_MIN" envDefault:"3" help:"least characters in a player's name"`
 	NameMax     int    `env:"NAME_MAX" envDefault:"16" help:"most characters in a player's name"`
 }

@@ -27,7 +27,7 @@ func TestIndex(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	const index = `{"code":0,"message":"<text>","data":{"name":"Veneer","docs":"/api/docs","openapi":"/api/openapi.yaml","status":"ok"}}`
+	const index = `{"code":0,"message":"<text>","data":{"name":"Veneer","version":"devel","docs":"/api/docs","openapi":"/api/openapi.yaml","status":"ok"}}`
 	c.get(t, "/api").is(t, 200, index)
 	c.db.Close()
 	c.get(t, "/api").is(t, 200, index) // which was known a moment ago

@@ -120,8 +120,9 @@ var wrongSettings = map[string]settingstest.Wrong{
 
 // noWrongSettings are those of which no value is wrong by itself.
 var noWrongSettings = map[string]string{
-	"CORE_TOKEN_ISSUER":   "any text names an issuer",
-	"CORE_OBJECTS_REGION": "only the store knows which is right: TestServeWithoutItsStore",
+	"CORE_TOKEN_ISSUER":        "any text names an issuer",
+	"CORE_PLAYER_NAME_ALLOWED": "any text is words",
+	"CORE_OBJECTS_REGION":      "only the store knows which is right: TestServeWithoutItsStore",
 }
 
 // Whatever is wrong with a setting, core says so before it does anything.
