@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestHashIsArgon2id(t *testing.T) {
@@ -152,6 +153,7 @@ func TestVerifyCostsTheSameForAll(t *testing.T) {
 
 func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	passwords := NewPasswords()
 	for range cap(passwords.waiting) {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestEmail(t *testing.T) {
@@ -66,6 +67,7 @@ func TestName(t *testing.T) {
 
 func TestFieldFaultsTellAllAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	var wrong fieldFaults
 	wrong.add(nil)

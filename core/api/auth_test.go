@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func TestRegister(t *testing.T) {
@@ -203,6 +205,7 @@ func TestLoginWithBcrypt(t *testing.T) {
 // another one has replaced the hash meanwhile.
 func TestLoginsThatRehashAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := start(t).signUp(t)
 	old, err := bcrypt.GenerateFromPassword([]byte("correct horse"), bcrypt.MinCost)
@@ -301,6 +304,7 @@ func TestRefresh(t *testing.T) {
 // Eight refreshes at once, at two servers, give one successor.
 func TestRefreshesAtOnceAgree(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := start(t).signUp(t)
 	servers := []client{c, c.site.serve(t).as(c.token)}

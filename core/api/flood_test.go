@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // heap returns how many bytes the heap's objects take.
@@ -23,6 +25,7 @@ func heap() uint64 {
 // Nobody is counted as having failed.
 // It measures the memory of the whole process, so no other test may run.
 func TestManyLoginsAtOnce(t *testing.T) {
+	testenv.Long(t)
 	c := newUser(t, "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0", "WORK_TIMEOUT=5m")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/veneer-skins/veneer/shared/fold"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // logIn sends a log-in.
@@ -269,6 +270,7 @@ func TestWrongCurrentPasswordsCount(t *testing.T) {
 // tried.
 func TestGuessesAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := newUser(t)
 	servers := []client{c, c.site.serve(t)}
@@ -292,6 +294,7 @@ func TestGuessesAtOnce(t *testing.T) {
 // those are who guess.
 func TestLoginsAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := newUser(t)
 	answers := make(chan answer, 30)
@@ -330,6 +333,7 @@ func TestNoLoginLimits(t *testing.T) {
 // one has replaced its hash meanwhile.
 func TestChangesThatRehashAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	c := start(t).signUp(t)
 	old, err := bcrypt.GenerateFromPassword([]byte(right), bcrypt.MinCost)

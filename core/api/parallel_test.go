@@ -11,6 +11,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // numberedSkin returns the file of a skin that has other pixels for every number.
@@ -41,6 +42,7 @@ func (s *site) checkLikes(t *testing.T) {
 
 func TestPlayersOfOneNameAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	_, servers := together(t)
 	var users []client
@@ -68,6 +70,7 @@ func TestPlayersOfOneNameAtOnce(t *testing.T) {
 
 func TestUploadsOfTheSamePixelsAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	s, servers := together(t)
 	first, second := servers[0].signUp(t), servers[1].signUp(t)
@@ -198,6 +201,7 @@ func TestPlayersAreDressedInPairs(t *testing.T) {
 // the other has changed.
 func TestSlotsAreChangedAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	_, servers := together(t)
 	c := servers[0].signUp(t)
@@ -345,6 +349,7 @@ func (l *leaver) meet(t *testing.T, c client, player string, step int) answer {
 // leads nowhere, and every answer is one that the API promises.
 func TestAUserIsDeletedDuringRequests(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	s, servers := together(t)
 	s.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'N', 'x')")

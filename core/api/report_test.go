@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // reports reports a texture.
@@ -139,6 +140,7 @@ func TestReportsAreLimited(t *testing.T) {
 // settlement is one act.
 func TestReportsMeetDeletions(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	s, servers := together(t)
 	admins := []client{servers[0].signUpAs(t, core.Administrator), servers[1].signUpAs(t, core.Administrator)}

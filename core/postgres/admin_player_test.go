@@ -14,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Edges hear of what administrators do to players as of what owners do.
@@ -136,6 +137,7 @@ func TestActsOnPlayersBeginAgain(t *testing.T) {
 // it, but an act on a player who changes all the time.
 func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	const most = 3

@@ -9,6 +9,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Edges hear of who is undressed, and of nothing else that happens to a closet.
@@ -130,6 +131,7 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 // Of many adds at once no more succeed than the closet has room, or the score pays.
 func TestClosetItemsAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")

@@ -14,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // keeps puts a texture into a user's closet.
@@ -305,6 +306,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 // Whatever happens to textures at once, everything fits together afterwards.
 func TestTexturesAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	var users []core.User

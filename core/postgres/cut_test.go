@@ -23,6 +23,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // relay listens until the test ends, and has each connection passed on to a server.
@@ -118,6 +119,7 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 // done is in nobody's way. Those that were used a moment ago are not tried first.
 func TestAllWorksSoonAfterACut(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	type asker struct {
 		name  string
 		bound time.Duration // look-ups have one of their own, at which the others give up here, too

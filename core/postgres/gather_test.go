@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // lookUp asks for the user of a token that was issued at that moment.
@@ -26,6 +27,7 @@ func lookUp(ctx context.Context, db *postgres.DB, token core.Token) (core.UserID
 
 func TestSessionsLookedUpAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	db, address := named(t)
 	now := time.Now().UTC().Truncate(time.Second)

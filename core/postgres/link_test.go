@@ -15,6 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // links is a database in which mails are opened.
@@ -135,6 +136,7 @@ func TestLinksWorkOnceForTheirPurpose(t *testing.T) {
 // Of many who use a link at once, one succeeds.
 func TestLinksAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	l := newLinks(t)
 	addUser(t, l.DB, "ann")
 	f := func(purpose core.Purpose, name string) {
@@ -315,6 +317,7 @@ func TestConfirmRegistrationOfWhatIsTakenMeanwhile(t *testing.T) {
 // Several registrations of an address that are confirmed at once make one user.
 func TestConfirmationsAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	l := newLinks(t)
 	var tokens []core.LinkHash
 	for range 5 {

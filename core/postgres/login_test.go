@@ -11,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // attempt returns a try at a password, under limits.
@@ -30,6 +31,7 @@ func network(i int) netip.Prefix {
 // it is.
 func TestAttemptsAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	f := func(limits core.LoginLimits, of func(i int) (email string, from netip.Prefix)) {
 		t.Helper()

@@ -18,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // wantKind fails the test unless err is a fault of a kind.
@@ -516,6 +517,7 @@ func TestRefreshForgetsTokens(t *testing.T) {
 
 func TestRefreshesAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	s := newSessionTest(t)
 	first := s.open(t)
 

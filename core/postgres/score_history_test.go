@@ -18,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // event is something that may change scores, at the prices of the moment.
@@ -471,6 +472,7 @@ func (l ledger) scores(t *testing.T) map[core.UserID]int64 {
 // sum of their changes.
 func TestScoresInHistories(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
@@ -504,6 +506,7 @@ func TestScoresInHistories(t *testing.T) {
 // nobody fails for the others.
 func TestScoresInHistoriesAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	s, l := newStage(t)
 	for range 4 {
 		if _, err := s.perform(t.Context(), event{what: "register", word: fmt.Sprint(len(s.cast.users)), terms: core.Terms{Cost: 100}}); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // ledger reads what a test wants to know of scores.
@@ -156,6 +157,7 @@ func TestCharge(t *testing.T) {
 // Of many charges at once no more succeed than the score pays for.
 func TestChargesAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	s := scoreTest{db, ledger{postgrestest.Conn(t, address)}}
@@ -457,6 +459,7 @@ func TestLikesLockNoUploaderForNothing(t *testing.T) {
 // Of many sign-ins for a day at once, one is rewarded.
 func TestSignsAtOnce(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	s := newScoreTest(t)
 	ann := s.user(t, "ann", 0)
 	now := time.Date(2031, 2, 3, 23, 59, 59, 0, time.UTC)

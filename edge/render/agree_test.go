@@ -9,12 +9,14 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Each view of many random skins looks as the slow and plain way to draw it says. Flat
 // pictures are left to TestFlat, which is exact.
 func TestDrawAgreesWithReference(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 
 	classic := func(height, k, step int) *plan { return previewPlan(classicArms, height, k, step) }
 	slim := func(height, k, step int) *plan { return previewPlan(slimArms, height, k, step) }

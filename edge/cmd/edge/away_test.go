@@ -283,6 +283,7 @@ func put(t *testing.T, store *objects.Store, sheet skin.Sheet) skin.Hash {
 // TestCoreAway has core be away in every way, and come back.
 func TestCoreAway(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	odd := []fate{
 		{"answers about other keys", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"epoch":"first","revision":101,"mappings":[{},{},{}]}`)
@@ -364,6 +365,7 @@ func TestMemoriesEnd(t *testing.T) {
 // TestStoreAway has the object store be away in every way, and come back.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	for _, f := range fates {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
