@@ -238,13 +238,15 @@ secret() {
 
 # ---- Builds -----------------------------------------------------------------
 
-# build_programs builds core and edge. They tell their REVISION: a release's name, or a commit.
+# build_programs builds core and edge, and tells tests where they are. They tell their
+# REVISION: a release's name, or a commit.
 build_programs() {
   local program revision
   revision=${REVISION:-$(git describe --always --dirty 2>/dev/null || true)}
   for program in core edge; do
     run_step "building $program" go build -ldflags="-X github.com/veneer-skins/veneer/shared/version.linked=$revision" -o "$bin/$program" "./$program/cmd/$program"
   done
+  export TEST_CORE_BIN=$bin/core TEST_EDGE_BIN=$bin/edge
 }
 
 # build_tool PACKAGE@VERSION [FLAG…] builds a pinned tool once, with flags of go
@@ -384,8 +386,8 @@ prepare_minio() {
 
 # ---- The stage of tests and benchmarks --------------------------------------
 
-# open_stage starts a PostgreSQL and a MinIO that live as long as the script,
-# builds both programs, and tells the tests where all that is. Several scripts
+# open_stage starts a PostgreSQL and a MinIO that live as long as the script, and tells the
+# tests where they are. Several scripts
 # may do so at once; what one that was killed left behind goes first.
 open_stage() {
   local old
@@ -417,8 +419,6 @@ open_stage() {
   exec 8>&- # what starts next finds these ports taken
   export TEST_MINIO_BIN=$tool
 
-  build_programs
-  export TEST_CORE_BIN=$bin/core TEST_EDGE_BIN=$bin/edge
   export TEST_DATABASE_URL=$database_url
   export TEST_S3_ENDPOINT=127.0.0.1:$port
   TEST_S3_ACCESS_KEY=$(<"$state/secrets/s3_access_key")
