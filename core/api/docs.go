@@ -132,6 +132,6 @@ func (s *Server) document(_ context.Context, rc *fasthttp.RequestCtx) error {
 	if isPacked {
 		header.SetContentEncoding("gzip")
 	}
-	rc.Response.SetBodyRaw(coding.body) // the bytes are everybody's, and never change
+	rc.Response.SetBodyRaw(coding.body) // requests share the bytes, which never change
 	return nil
 }

@@ -150,9 +150,9 @@ func limitOf(perSecond int) *limit.Limiter[struct{}] {
 	return limit.New[struct{}](perSecond, time.Second, strangersBurst*perSecond)
 }
 
-// Check asks core about nobody, past all queues and limits, for whoever sets an edge up.
-// The error begins with the name of a setting and says what to do. It is a
-// settings.WrongError if only another setting can mend it.
+// Check sends core a look-up of a user that never exists, past all queues and limits. The
+// error begins with the name of a setting and says what to do. It is a settings.WrongError
+// if only another setting can mend it.
 func (c *Core) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

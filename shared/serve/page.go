@@ -14,8 +14,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// Page is a small HTML document for people who open an address in a browser. It needs
-// nothing but itself, and is drawn once, when it is made.
+// Page is a small HTML document for browsers. It loads nothing else, and its bytes are made
+// once, by NewPage.
 type Page struct{ body []byte }
 
 // PageText is what a page says: a title, paragraphs, and links.
