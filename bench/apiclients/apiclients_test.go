@@ -58,7 +58,7 @@ func nodeModules(t *testing.T) string {
 	modules := absolute(t, "../../.dev/node/apiclients/node_modules")
 	_, missing := os.Stat(modules)
 	if _, err := exec.LookPath("node"); err != nil || missing != nil {
-		testenv.Skip(t, "the linters and generators of bench/apiclients/package.json are not in .dev/node/apiclients: install Node 20.19 or later with npm, which make test then uses")
+		testenv.Skip(t, "the linters and generators of bench/apiclients/package.json are not in .dev/node/apiclients: install Node 20.19 or later with npm, then run deploy/dev/node")
 	}
 	return modules
 }

@@ -21,7 +21,7 @@ var sharpServer string
 func sharpProgram(modules string) Program {
 	return Program{
 		Name: "sharp", Beside: "new pictures",
-		Install: "Node 20.9 or later with npm, newer than Debian 12 has, from where Node is made; then deploy/dev/node",
+		Install: "Node 20.19 or later with npm, newer than Debian 12 has, from where Node is made; then deploy/dev/node",
 		version: func(ctx context.Context, p Program) (string, error) {
 			const ask = `const s = require('sharp');
 process.stdout.write(` + "`sharp ${s.versions.sharp}, libvips ${s.versions.vips} of ${s.concurrency()} thread, Node ${process.versions.node}`" + `)`
