@@ -82,14 +82,17 @@ func (p Program) Run(ctx context.Context, i Invocation) error {
 		asked = i.Args[0]
 	}
 	switch asked {
-	case "", "-h", "--help":
+	case "", "-h", "-help", "--help":
 		return p.writeHelp(i.Stdout)
-	case "version", "--version":
+	case "version", "--version", "-version":
 		_, err := fmt.Fprintln(i.Stdout, p.Name, version.Current())
 		return err
 	case "help":
-		if len(i.Args) == 1 {
+		if len(i.Args) == 1 || len(i.Args) == 2 && (i.Args[1] == "help" || i.Args[1] == "version") {
 			return p.writeHelp(i.Stdout)
+		}
+		if group := p.group(i.Args[1]); len(i.Args) == 2 && len(group) > 0 {
+			return p.writeCommands(i.Stdout, group)
 		}
 		c, operands, err := p.find(i.Args[1:])
 		if err != nil {
@@ -151,6 +154,16 @@ func (p Program) find(args []string) (c Command, operands []string, err error) {
 	return Command{}, nil, fmt.Errorf("there is no command %q;%s %s help lists them all", strings.Join(given, " "), meant, p.Name)
 }
 
+// group returns the commands of two words that begin with a word.
+func (p Program) group(word string) (group []Command) {
+	for _, c := range p.Commands {
+		if strings.HasPrefix(c.Name, word+" ") {
+			group = append(group, c)
+		}
+	}
+	return group
+}
+
 // mostWords is how many words a command's name has at most.
 const mostWords = 2
 
@@ -168,6 +181,16 @@ func (p Program) near(given []string) []string {
 	if len(given) == 1 && len(parts) > 0 {
 		return parts
 	}
+	if len(given) == 1 { // the first word of a command of two
+		for _, name := range names {
+			if first, _, two := strings.Cut(name, " "); two && len(spelling.Nearest(given[0], []string{first})) > 0 {
+				parts = append(parts, name)
+			}
+		}
+		if len(parts) > 0 {
+			return parts
+		}
+	}
 	for words := len(given); words > 0; words-- { // what follows may be an operand
 		if near := spelling.Nearest(strings.Join(given[:words], " "), names); len(near) > 0 {
 			return near
@@ -179,16 +202,23 @@ func (p Program) near(given []string) []string {
 // writeHelp writes how to use the program.
 func (p Program) writeHelp(w io.Writer) error {
 	fmt.Fprintf(w, "%s %s\n\nCommands:\n", p.Name, p.About)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, c := range p.Commands {
-		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(p.Name+" "+c.Name+" "+c.Operand), c.Help)
-	}
-	fmt.Fprintf(table, "  %s help [COMMAND]\tlist all this, or tell a command's flags and settings\n  %[1]s version\ttell what the program was built from\n", p.Name)
-	if err := table.Flush(); err != nil {
+	if err := p.writeCommands(w, slices.Concat(p.Commands, []Command{
+		{Name: "help", Operand: "[COMMAND]", Help: "list all this, or tell a command's flags and settings"},
+		{Name: "version", Help: "tell what the program was built from"},
+	})); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "\nSettings come from the environment. Each may be given as NAME_FILE instead, the path of a file that holds the value.")
 	return p.help(w, p.Prefix)
+}
+
+// writeCommands writes a line for each command.
+func (p Program) writeCommands(w io.Writer, commands []Command) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range commands {
+		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(p.Name+" "+c.Name+" "+c.Operand), c.Help)
+	}
+	return table.Flush()
 }
 
 // Flags returns flags for a command of a program, both named, which say nothing
@@ -233,6 +263,10 @@ func (i Invocation) Operands(flags *flag.FlagSet, name string) ([]string, error)
 			flags.SetOutput(i.Stdout)
 			flags.PrintDefaults()
 		}
+		return nil, err
 	}
-	return flags.Args(), err
+	if err != nil {
+		return nil, fmt.Errorf("%s; %s -h lists the flags", strings.TrimSuffix(err.Error(), ": parse error"), flags.Name())
+	}
+	return flags.Args(), nil
 }

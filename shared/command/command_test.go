@@ -62,6 +62,8 @@ func TestRun(t *testing.T) {
 		f("x one [flags]\n\nhelp of one\n\nFlags:\n  -loud\n    \tshout\n\nSettings:\n  X_COLOUR  red  what it looks like\n", args...)
 	}
 	f("x take more [flags] FILE\n", "help", "take", "more")
+	f("  x take more FILE  help of take more\n  x take none", "help", "take")
+	f("x help [COMMAND]", "help", "help")
 }
 
 func TestRunRefuses(t *testing.T) {
@@ -79,6 +81,7 @@ func TestRunRefuses(t *testing.T) {
 	f(`no command "nonsense";`+all, nil, "help", "nonsense")
 	f(`no command "oen"; did you mean "one"?`+all, nil, "oen")
 	f(`no command "tak more"; did you mean "take more"?`+all, nil, "tak", "more", "secret")
+	f(`no command "tkae"; did you mean "take more" or "take none"?`+all, nil, "tkae")
 	f(`no command "takemore"; did you mean "take more"?`+all, nil, "takemore")
 	f(`no command "take"; did you mean "take more" or "take none"?`+all, nil, "take")
 	f(`no command "take"; did you mean "take more" or "take none"?`+all, nil, "take", "-loud")
