@@ -147,7 +147,7 @@ func TestWriteTableOfLittle(t *testing.T) {
 }
 
 // What grows until the end is not flat; what had grown before is.
-func TestFlat(t *testing.T) {
+func TestIsFlat(t *testing.T) {
 	t.Parallel()
 
 	const mib = 1 << 20

@@ -59,6 +59,9 @@ func run(args []string, out io.Writer) error {
 		}
 	}
 	testjson.PrintSummary(out, execution, testjson.SummarizeErrors)
+	if execution.Total() == 0 {
+		failures = append(failures, errors.New("no test ran: is -run misspelt?"))
+	}
 	return errors.Join(failures...)
 }
 
@@ -123,10 +126,15 @@ func (p *progress) Event(event testjson.TestEvent, execution *testjson.Execution
 
 // printFailed prints a test that failed, and what it printed.
 func printFailed(out io.Writer, execution *testjson.Execution, test testjson.TestCase) {
-	fmt.Fprintf(out, "--- FAIL: %s %s (%.2fs)\n", testjson.RelativePackagePath(test.Package), test.Test, test.Elapsed.Seconds())
+	fmt.Fprintf(out, "--- FAIL: %s (%.2fs)\n", nameOf(test), test.Elapsed.Seconds())
 	for _, line := range printed(execution, test) {
 		fmt.Fprint(out, line)
 	}
+}
+
+// nameOf returns a test's package, without what all of ours begin with, and its name.
+func nameOf(test testjson.TestCase) string {
+	return strings.TrimPrefix(test.Package, "github.com/veneer-skins/veneer/") + " " + string(test.Test)
 }
 
 // printed returns the lines of a test without those that go test adds to them.
@@ -165,7 +173,7 @@ func printSlowest(out io.Writer, execution *testjson.Execution) {
 	slices.SortStableFunc(slow, func(a, b testjson.TestCase) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
 	fmt.Fprintln(out, "\n=== Slowest")
 	for _, test := range slow[:min(len(slow), slowestCount)] {
-		fmt.Fprintf(out, "%7.1fs  %s %s\n", test.Elapsed.Seconds(), testjson.RelativePackagePath(test.Package), test.Test)
+		fmt.Fprintf(out, "%7.1fs  %s\n", test.Elapsed.Seconds(), nameOf(test))
 	}
 }
 
@@ -176,8 +184,13 @@ func printSkipped(out io.Writer, execution *testjson.Execution) {
 		return
 	}
 	fmt.Fprintln(out, "\n=== Skipped")
+	told := map[string]bool{} // a test may be skipped with and without the race detector
 	for _, test := range skipped {
 		cause := strings.Join(strings.Fields(strings.Join(printed(execution, test), " ")), " ")
-		fmt.Fprintf(out, "%s %s: %s\n", testjson.RelativePackagePath(test.Package), test.Test, cause)
+		line := fmt.Sprintf("%s: %s\n", nameOf(test), cause)
+		if !told[line] {
+			told[line] = true
+			fmt.Fprint(out, line)
+		}
 	}
 }

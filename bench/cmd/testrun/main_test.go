@@ -60,6 +60,9 @@ func TestRun(t *testing.T) {
 		"=== Slowest", "s  example.com/sample TestTakesLong",
 		"=== Skipped", "example.com/sample TestLacksAProgram: sample_test.go:12: no such program; apt-get install it\n",
 		"DONE 6 tests, 2 skipped in ")
+	if n := strings.Count(out, "no such program"); n != 1 {
+		t.Errorf("the skipped test is listed %d times:\n%s", n, out)
+	}
 	for _, unwanted := range []string{"=== Failed", "TestPasses"} {
 		if strings.Contains(out, unwanted) {
 			t.Errorf("%q is printed:\n%s", unwanted, out)
@@ -91,6 +94,14 @@ func TestRunTellsBuildErrors(t *testing.T) {
 		t.Error("a package that does not compile passes")
 	}
 	wantInOrder(t, out, "FAIL\texample.com/sample [build failed]", "undefined: text")
+}
+
+func TestRunOfNoTest(t *testing.T) {
+	t.Parallel()
+
+	if out, err := runSample(t, "package sample\n"); err == nil || !strings.Contains(err.Error(), "no test ran") {
+		t.Errorf("no test: %v\n%s", err, out)
+	}
 }
 
 func TestRunRefuses(t *testing.T) {
