@@ -28,9 +28,9 @@ type Config struct {
 	Port     int           `env:"PORT" envDefault:"0" example:"587" help:"its port; 0 for the usual one: 587 with starttls, 465 with tls, 25 with none"`
 	TLS      string        `env:"TLS" envDefault:"starttls" help:"how it is spoken to: starttls or tls, both only with a valid certificate, or none, which sends all in the clear"`
 	CA       string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"HOST" help:"path of a PEM file with the authorities that its certificate may come from; empty: the system's"`
-	User     string        `env:"USER" example:"veneer" needs:"HOST,PASSWORD" help:"user to sign in as; empty: nobody signs in"`
+	User     string        `env:"USER" example:"veneer" needs:"HOST,PASSWORD" help:"user name at the mail server; empty: no authentication"`
 	Password string        `env:"PASSWORD" example:"the-password-of-that-user" needs:"USER" help:"that user's password"`
-	From     string        `env:"FROM" example:"Skins <noreply@example.org>" needs:"HOST" help:"whom e-mail comes from, as in Skins <noreply@example.org>; required with a host"`
+	From     string        `env:"FROM" example:"Skins <noreply@example.org>" needs:"HOST" help:"sender of the site's e-mail, as in Skins <noreply@example.org>; required with a host"`
 	Timeout  time.Duration `env:"TIMEOUT" envDefault:"30s" help:"longest time that sending one e-mail may take"`
 }
 
@@ -77,8 +77,7 @@ func (c Config) Check() error {
 	}
 }
 
-// New returns a postman who goes to a mail server, which must have a host. It reaches
-// nothing yet.
+// New returns a client of a mail server, which must have a host. It does not connect yet.
 func New(config Config) (*Postman, error) {
 	if err := config.Check(); err != nil {
 		return nil, err

@@ -103,8 +103,8 @@ func (o *Listeners) Close() {
 }
 
 // Run serves until ctx ends. Then health fails, and every answer is the last one on its
-// connection: whoever keeps one open is told to leave before it is closed, when a
-// request might be on its way already. After drain.Wait the listeners close, and
+// connection: it says Connection: close, so that clients do not send the next request on
+// a connection that is about to close. After drain.Wait the listeners close, and
 // requests in flight get drain.Timeout to finish. stopping, unless nil, is called when
 // the listeners close: it ends answers that are endless.
 func (o *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func()) error {
