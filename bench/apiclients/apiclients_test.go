@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/bench/system"
-	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // document is the API's document.

@@ -81,7 +81,7 @@ func TestRunRefuses(t *testing.T) {
 	f(`no command "nonsense";`+all, nil, "help", "nonsense")
 	f(`no command "oen"; did you mean "one"?`+all, nil, "oen")
 	f(`no command "tak more"; did you mean "take more"?`+all, nil, "tak", "more", "secret")
-	f(`no command "tkae"; did you mean "take more" or "take none"?`+all, nil, "tkae")
+	f(`no command "takke"; did you mean "take more" or "take none"?`+all, nil, "takke")
 	f(`no command "takemore"; did you mean "take more"?`+all, nil, "takemore")
 	f(`no command "take"; did you mean "take more" or "take none"?`+all, nil, "take")
 	f(`no command "take"; did you mean "take more" or "take none"?`+all, nil, "take", "-loud")

@@ -78,7 +78,7 @@ func split(args []string) (commands [][]string, err error) {
 		}
 	}
 	if len(commands) == 0 || slices.ContainsFunc(commands, func(c []string) bool { return len(c) < 2 }) {
-		return nil, errors.New("usage: testrun -- TITLE COMMAND [ARG ...] [-- TITLE COMMAND [ARG ...]] ...")
+		return nil, errors.New("usage: testrun -- TITLE COMMAND [ARG ...] [-- TITLE COMMAND [ARG ...]]")
 	}
 	return commands, nil
 }
