@@ -61,7 +61,7 @@ type KeyRing struct {
 // minKey is the least length of a key in bytes: that of the HMAC's hash.
 const minKey = 32
 
-// UnmarshalText reads "kid:base64,kid:base64,…".
+// UnmarshalText reads "id:base64,id:base64,…".
 func (k *KeyRing) UnmarshalText(text []byte) error {
 	k.keys = map[string][]byte{}
 	for entry := range strings.SplitSeq(string(text), ",") {
@@ -69,7 +69,7 @@ func (k *KeyRing) UnmarshalText(text []byte) error {
 		key, err := base64.StdEncoding.DecodeString(encoded)
 		switch {
 		case kid == "" || encoded == "":
-			return errors.New("must have keys of the form kid:base64, separated by commas")
+			return errors.New("must have keys of the form id:base64, separated by commas")
 		case err != nil:
 			return fmt.Errorf("has the key %.100q, which is no base64", kid)
 		case len(key) < minKey:

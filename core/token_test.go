@@ -288,11 +288,11 @@ func TestKeyRingRefuses(t *testing.T) {
 		}
 	}
 
-	f("", "kid:base64")
-	f(long, "kid:base64")
-	f("a:", "kid:base64")
-	f(":"+long, "kid:base64")
-	f("a:"+long+",", "kid:base64")
+	f("", "form id:base64")
+	f(long, "form id:base64")
+	f("a:", "form id:base64")
+	f(":"+long, "form id:base64")
+	f("a:"+long+",", "form id:base64")
 	f("a:!", "no base64")
 	f("a:"+base64.StdEncoding.EncodeToString([]byte(keyOld[1:])), "at least 32")
 	f("a:"+long+",a:"+long, "twice")
