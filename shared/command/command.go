@@ -29,7 +29,7 @@ type Program struct {
 	Prefix   string
 	Commands []Command
 
-	unknown func(prefix string, environ []string) error
+	unknown func(program, prefix string, environ []string) error
 	explain func(prefix string, err error) error
 	help    func(w io.Writer, prefix string) error
 }
@@ -108,7 +108,7 @@ func (p Program) Run(ctx context.Context, i Invocation) error {
 	if err != nil {
 		return err
 	}
-	if err := p.unknown(p.Prefix, i.Environ); err != nil {
+	if err := p.unknown(p.Name, p.Prefix, i.Environ); err != nil {
 		return err
 	}
 	i.Args = operands

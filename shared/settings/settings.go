@@ -91,8 +91,9 @@ const fromFile = "_FILE"
 var fromKubernetes = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)$`)
 
 // Unknown returns an error that names a variable of an environment which begins
-// with prefix but is no setting of T: most likely it is misspelt.
-func Unknown[T any](prefix string, environ []string) error {
+// with prefix but is no setting of T: most likely it is misspelt. Program is the name of the
+// program whose help lists the settings.
+func Unknown[T any](program, prefix string, environ []string) error {
 	var names []string // without prefix
 	for _, s := range List[T](prefix) {
 		name := strings.TrimPrefix(s.Name, prefix)
@@ -107,7 +108,7 @@ func Unknown[T any](prefix string, environ []string) error {
 		if near := spelling.Nearest(rest, names); len(near) > 0 {
 			return fmt.Errorf("%s is no setting; did you mean %s%s?", name, prefix, strings.Join(near, " or "+prefix))
 		}
-		return fmt.Errorf("%s is no setting; help lists them all", name)
+		return fmt.Errorf("%s is no setting; %s help lists them all", name, program)
 	}
 	return nil
 }
