@@ -46,7 +46,7 @@ const (
 // Config says where purges go. Without a URL there are none.
 type Config struct {
 	URL     string        `env:"URL" example:"https://hooks.example.org/purge" needs:"SECRET" help:"where tags are posted that content delivery networks must forget, as in https://hooks.example.org/purge; the same at every core; empty: nowhere"`
-	Secret  string        `env:"SECRET" example:"$(head -c 32 /dev/urandom | base64)" needs:"URL" help:"secret of at least 32 bytes that signs those posts"`
+	Secret  string        `env:"SECRET" random:"true" example:"$(head -c 32 /dev/urandom | base64)" needs:"URL" help:"secret of at least 32 bytes that signs those posts"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"5s" help:"longest time that one such post may take"`
 }
 

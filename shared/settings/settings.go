@@ -5,7 +5,9 @@
 //	User   string `env:"USER" example:"veneer" needs:"PASSWORD" help:"user to sign in as"`
 //
 // Each has an example of a right value, which is its default unless a tag gives
-// another. What it needs are settings of the same struct that must be set with it.
+// another. What it needs are settings of the same struct that must be set with it. One
+// that is tagged random:"true" is the output of a command of a shell: the command itself is
+// refused, as it stands where no shell reads it, in a file of settings for instance.
 //
 // Every setting NAME may be given as NAME_FILE instead, the path of a file that
 // holds the value: secrets then show in no process list.
@@ -44,9 +46,10 @@ type Setting struct {
 	Help     string
 	Required bool // there is no default, and it must not be empty
 
-	needs  []string // names of settings that must be set with it
-	prefix string   // what Name begins with and the field's tag leaves out
-	field  reflect.StructField
+	needs    []string // names of settings that must be set with it
+	isRandom bool     // the output of a command
+	prefix   string   // what Name begins with and the field's tag leaves out
+	field    reflect.StructField
 }
 
 // Read fills a T from an environment in the form of os.Environ. The names of
@@ -68,6 +71,11 @@ func Read[T any](prefix string, environ []string) (T, error) {
 			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+fromFile, err)
 		}
 		values[s.Name] = strings.TrimRight(string(content), "\r\n")
+	}
+	for _, s := range settings {
+		if s.isRandom && strings.Contains(values[s.Name], "$(") {
+			return none, fmt.Errorf("%s is a shell command and not its output", s.Name)
+		}
 	}
 	config, err := env.ParseAsWithOptions[T](env.Options{Environment: values, Prefix: prefix})
 	if err != nil {
@@ -287,7 +295,7 @@ func list(t reflect.Type, prefix string) []Setting {
 		s := Setting{
 			Name: prefix + name, Default: tag.Get("envDefault"), Example: tag.Get("example"), Help: tag.Get("help"),
 			Required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
-			prefix:   prefix, field: field,
+			isRandom: tag.Get("random") == "true", prefix: prefix, field: field,
 		}
 		if s.Example == "" {
 			s.Example = s.Default

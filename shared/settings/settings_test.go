@@ -26,6 +26,7 @@ type config struct {
 	Networks []netip.Prefix `env:"NETWORKS" example:"10.0.0.0/8" help:"from where"`
 	Small    int32          `env:"SMALL" envDefault:"1" help:"how few"`
 	On       bool           `env:"ON" envDefault:"false" help:"whether"`
+	Key      string         `env:"KEY" random:"true" example:"$(make key)" help:"what to sign with"`
 	Keys     keys           `env:"KEYS" example:"a,b" help:"which"`
 	Log      logging.Config `envPrefix:"LOG_"`
 	Other    struct {
@@ -84,6 +85,7 @@ func TestReadNamesTheWrongSetting(t *testing.T) {
 	f(`X_SMALL is "1e3", but must be a whole number`, "X_SECRET=s", "X_SMALL=1e3")
 	f(`X_SMALL is "3000000000", but must be a whole number up to 2147483647`, "X_SECRET=s", "X_SMALL=3000000000")
 	f(`X_ON is "maybe", but must be true or false`, "X_SECRET=s", "X_ON=maybe")
+	f("X_KEY is a shell command and not its output", "X_SECRET=s", "X_KEY=key1:$(make key)")
 	f("X_KEYS must be other keys", "X_SECRET=s", "X_KEYS=a")
 	f("X_SECRET_FILE names a file that cannot be read", "X_SECRET_FILE=/nowhere/secret")
 	f("X_SECRET and X_SECRET_FILE are both set", "X_SECRET=s", "X_SECRET_FILE=/nowhere/secret")

@@ -31,7 +31,7 @@ type config struct {
 	postgres.Config
 	Objects objects.Config `envPrefix:"OBJECTS_"`
 
-	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" example:"key1:$(head -c 32 /dev/urandom | base64)" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first signs, all verify"`
+	TokenKeys   core.KeyRing `env:"TOKEN_KEYS,required,notEmpty" random:"true" example:"key1:$(head -c 32 /dev/urandom | base64)" help:"keys of bearer tokens, as id:base64,id:base64 of at least 32 bytes each; the first signs, all verify"`
 	TokenIssuer string       `env:"TOKEN_ISSUER" envDefault:"veneer" help:"issuer that tokens name, and must name"`
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
@@ -43,7 +43,7 @@ type config struct {
 
 	NotificationsKept time.Duration `env:"NOTIFICATIONS_KEPT" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
 
-	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets that edges may show, comma-separated"`
+	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" random:"true" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets that edges may show, comma-separated"`
 	EdgesTLSCert string   `env:"EDGES_TLS_CERT" example:"/etc/veneer/tls/edges.pem" needs:"EDGES_TLS_KEY" help:"file with the certificate chain of the edges' listener, in PEM, read again when it changes; empty for plain HTTP"`
 	EdgesTLSKey  string   `env:"EDGES_TLS_KEY" example:"/etc/veneer/tls/edges-key.pem" needs:"EDGES_TLS_CERT" help:"file with that certificate's key, in PEM"`
 

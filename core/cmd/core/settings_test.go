@@ -141,6 +141,22 @@ func TestWrongSettings(t *testing.T) {
 	})
 }
 
+// A command that makes a secret is refused in place of its output.
+func TestSecretsAreNoCommands(t *testing.T) {
+	t.Parallel()
+
+	environ := append(environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain"), withPurge...)
+	for _, s := range settings.List[config](prefix) {
+		if !strings.Contains(s.Example, "$(") {
+			continue
+		}
+		want := s.Name + " is a shell command and not its output; for example " + s.Name + "=" + s.Example
+		if said := refused(t, but(environ, s.Name, s.Example)); said != want {
+			t.Errorf("it says %q; want %q", said, want)
+		}
+	}
+}
+
 // refused runs core serve, which must end before it says anything else, and returns why.
 func refused(t *testing.T, environ []string) string {
 	t.Helper()

@@ -89,6 +89,15 @@ func TestWrongSettings(t *testing.T) {
 	})
 }
 
+// A command that makes a secret is refused in place of its output.
+func TestSecretIsNoCommand(t *testing.T) {
+	t.Parallel()
+	const want = "EDGE_CORE_SECRETS is a shell command and not its output; for example "
+	if _, said := ends(t, enough("EDGE_CORE_SECRETS=$(cat edge-secret-of-core)")...); !strings.HasPrefix(said, want) {
+		t.Errorf("it says %q; want what begins with %q", said, want)
+	}
+}
+
 // ends runs an edge that must end by itself with one line on stderr, and returns what it
 // has said before and that line.
 func ends(t *testing.T, environ ...string) (out, said string) {
