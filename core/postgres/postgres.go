@@ -288,7 +288,7 @@ func explain(setting string, err error) error {
 	case ok && refused.Code == "3D000":
 		return settings.WrongError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
 	default:
-		return &fault.Error{Kind: fault.Unavailable, Message: setting + " leads to a server that does not answer", Cause: err}
+		return &fault.Error{Kind: fault.Unavailable, Message: setting + " leads to a server that does not answer; start PostgreSQL, or correct the URL", Cause: err}
 	}
 }
 

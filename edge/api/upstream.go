@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -175,7 +177,16 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 		deadline = time.Now().Add(time.Minute)
 	}
 	if err := s.upstream.client.DoDeadline(request, response, deadline); err != nil {
-		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer: %w", base, err)
+		if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
+			return settings.WrongError{Cause: fmt.Errorf("API_UPSTREAM is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)}
+		}
+		if errors.As(err, new(*tls.CertificateVerificationError)) { // core may get another one
+			return fmt.Errorf("API_CA does not vouch for the certificate at %q: %w", base, err)
+		}
+		if errors.Is(err, fasthttp.ErrConnectionClosed) { // whose text is about the server's code
+			err = io.EOF
+		}
+		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer; start core, or correct the URL%s: %w", base, certificate.Advice(base, err), err)
 	}
 	listener := ""
 	switch response.StatusCode() {

@@ -168,36 +168,41 @@ func (c *Core) Check(ctx context.Context) error {
 	case errors.As(err, new(*tls.CertificateVerificationError)): // core may get another one
 		return fmt.Errorf("CA does not vouch for the certificate at %q: %w", c.base, err)
 	case !answered || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
-		return fmt.Errorf("URL is %q, where core does not answer: %w", c.base, err)
+		return fmt.Errorf("URL is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, certificate.Advice(c.base, err), err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return wrong("SECRETS begins with a secret that core at %q refuses: it must be among CORE_EDGE_SECRETS there", c.base)
 	default:
-		return wrong("URL is %q, which is %s, but must be core's listener for edges: the address that CORE_EDGES_LISTEN names there, whose port is 9090 unless it is set (%w)",
-			c.base, c.mistaken(ctx), status)
+		listener, known := c.mistaken(ctx)
+		if !known {
+			listener += " (it answers " + status.Error() + ")"
+		}
+		return wrong("URL is %q, which is %s, but must be core's listener for edges: the address that CORE_EDGES_LISTEN names there, whose port is 9090 unless it is set",
+			c.base, listener)
 	}
 }
 
-// mistaken says what listens where core's listener for edges should.
-func (c *Core) mistaken(ctx context.Context) string {
+// mistaken says what listens where core's listener for edges should, and whether it is one
+// of Veneer's.
+func (c *Core) mistaken(ctx context.Context) (listener string, known bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/livez", http.NoBody)
 	if err != nil {
-		return "no address"
+		return "no address", false
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		return "another server"
+		return "another server", false
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
 	switch {
 	case response.StatusCode == http.StatusOK && bytes.Contains(answer, []byte(`"live":true`)):
-		return "a listener for operators"
+		return "a listener for operators", true
 	case response.StatusCode == http.StatusNotFound && response.Header.Get("Cache-Status") != "":
-		return "an edge's public listener"
+		return "an edge's public listener", true
 	case response.StatusCode == http.StatusNotFound && bytes.HasPrefix(answer, []byte(`{"code":3,`)):
-		return "core's public listener"
+		return "core's public listener", true
 	default:
-		return "another server"
+		return "another server", false
 	}
 }
 

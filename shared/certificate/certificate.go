@@ -9,10 +9,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/VictoriaMetrics/metrics"
 )
@@ -33,6 +36,17 @@ func Client(authorities string) (*tls.Config, error) {
 		return nil, fmt.Errorf("is %q, a file that holds no certificate in PEM", authorities)
 	}
 	return config, nil
+}
+
+// Advice returns what to add to the error of a request to a URL that begins with http://,
+// if a listener with a certificate may have caused it, and nothing otherwise. Such a
+// listener closes the connection, or answers with an alert of TLS.
+func Advice(url string, err error) string {
+	closed := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+	if !strings.HasPrefix(url, "http://") || !closed && !strings.Contains(err.Error(), "malformed HTTP response") {
+		return ""
+	}
+	return "; if that listener has a certificate, the URL begins with https://"
 }
 
 // causeOf returns why a file cannot be read, without the file's name.

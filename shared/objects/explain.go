@@ -42,7 +42,7 @@ func (s *Store) Explain(err error) error {
 // machine gives this one a directory, unless it is mounted from there.
 func explainDirectory(url string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return fmt.Errorf("URL is %s, a directory that does not answer: %w", url, err)
+		return fmt.Errorf("URL is %s, a directory that does not answer; look at the disk or the server that it is mounted from, or name another: %w", url, err)
 	}
 	return settings.WrongError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
 }
@@ -52,7 +52,7 @@ func explainDirectory(url string, err error) error {
 func (b *bucket) explain(url string, err error) error {
 	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	if !answered || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
-		return fmt.Errorf("ENDPOINT is %q, where the store does not answer: %w", b.client.EndpointURL(), err)
+		return fmt.Errorf("ENDPOINT is %q, where the store does not answer; start it, or correct the address: %w", b.client.EndpointURL(), err)
 	}
 	wrong := func(format string, args ...any) error { return settings.WrongError{Cause: fmt.Errorf(format, args...)} }
 	switch answer.Code {

@@ -158,7 +158,7 @@ func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
 	named := func(part string, probe func(context.Context) error) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if err := probe(ctx); err != nil {
-				return fmt.Errorf("%s%s%w", prefix, part, err)
+				return settings.Explain[config](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
 			}
 			return nil
 		}

@@ -89,8 +89,8 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 	stops(t, but(environ, "CORE_DATABASE_URL", name), "CORE_DATABASE_URL names a database that does not exist; create it, or name another: ", "veneer_nowhere", example)
 	stops(t, but(environ, "CORE_LISTEN_DATABASE_URL", password), "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ",
 		"; for example CORE_LISTEN_DATABASE_URL=postgres://")
-	waits(t, but(environ, "CORE_DATABASE_URL", gone), "postgres", "CORE_DATABASE_URL leads to a server that does not answer (", "connection refused")
-	waits(t, but(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer (")
+	waits(t, but(environ, "CORE_DATABASE_URL", gone), "postgres", "CORE_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "connection refused", example)
+	waits(t, but(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LISTEN_DATABASE_URL=postgres://")
 
 	// The other commands say so too.
 	fails(t, "CORE_DATABASE_URL has a user or a password that the server refuses: ", but(environ, "CORE_DATABASE_URL", password), "", "migrate")
@@ -152,10 +152,10 @@ func TestServeWithoutItsStore(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	stops(t, with(func(c *objects.Config) { c.Endpoint = elsewhere.URL }), "CORE_OBJECTS_REGION is not that of the store", "eu-west-1", "; for example CORE_OBJECTS_REGION=us-east-1")
 
-	waits(t, with(func(c *objects.Config) { c.Endpoint = "http://127.0.0.1:1" }), "objects", `CORE_OBJECTS_ENDPOINT is \"http://127.0.0.1:1\", where the store does not answer: `)
+	waits(t, with(func(c *objects.Config) { c.Endpoint = "http://127.0.0.1:1" }), "objects", `CORE_OBJECTS_ENDPOINT is \"http://127.0.0.1:1\", where the store does not answer; start it, or correct the address: `, "; for example CORE_OBJECTS_ENDPOINT=http://")
 	starting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	t.Cleanup(starting.Close)
-	waits(t, with(func(c *objects.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer: ")
+	waits(t, with(func(c *objects.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer; ")
 }
 
 // Two listeners at one address are told apart from another program there.

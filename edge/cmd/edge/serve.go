@@ -129,11 +129,11 @@ func dependencies(core *origin.Core, files *objects.Store, public *api.Server) [
 }
 
 // named returns a probe whose errors begin with the name of a setting as operators write
-// it.
+// it, and have an example of a right value.
 func named(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
-			return fmt.Errorf("%s%s%w", prefix, part, err)
+			return settings.Explain[config](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
 		}
 		return nil
 	}

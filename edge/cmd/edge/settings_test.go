@@ -5,12 +5,17 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/settings"
 	"github.com/veneer-skins/veneer/shared/settings/settingstest"
@@ -130,8 +135,14 @@ func TestStopsAtItsStart(t *testing.T) {
 	place := objectstest.Bucket(t)
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
+	public := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"code":3,"message":"no such thing"}`)
+	}))
+	t.Cleanup(public.Close)
 	right := []string{"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=file://" + directory}
 	bucket := []string{"EDGE_OBJECTS_URL=" + place.Config.URL, "EDGE_OBJECTS_ENDPOINT=" + place.Config.Endpoint}
+	aside := "EDGE_API_UPSTREAM=" + strings.Replace(core.URL, "http", "https", 1)
 	for _, test := range []struct {
 		begin, more string
 		changes     []string
@@ -141,8 +152,10 @@ func TestStopsAtItsStart(t *testing.T) {
 		{"EDGE_OBJECTS_ACCESS_KEY is none that the store", "; for example ", append([]string{"EDGE_OBJECTS_ACCESS_KEY=nobody", "EDGE_OBJECTS_SECRET_KEY=hunter2hunter2"}, bucket...)},
 		{"EDGE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example ", append([]string{"EDGE_OBJECTS_ACCESS_KEY=" + place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY=hunter2hunter2"}, bucket...)},
 		{"EDGE_CORE_SECRETS begins with a secret that core at ", "CORE_EDGE_SECRETS", []string{"EDGE_CORE_SECRETS=another-secret-hunter2"}},
-		{`EDGE_CORE_URL is "` + other.URL + `", which is another server, but must be core's listener for edges`, "CORE_EDGES_LISTEN", []string{"EDGE_CORE_URL=" + other.URL}},
+		{`EDGE_CORE_URL is "` + other.URL + `", which is another server (it answers 404 Not Found), but must be core's listener for edges`, "CORE_EDGES_LISTEN", []string{"EDGE_CORE_URL=" + other.URL}},
 		{`EDGE_CORE_URL is "` + strings.Replace(core.URL, "http", "https", 1) + `", but the listener there has no certificate`, "http://", []string{"EDGE_CORE_URL=" + strings.Replace(core.URL, "http", "https", 1)}},
+		{`EDGE_API_UPSTREAM is "` + strings.Replace(core.URL, "http", "https", 1) + `", but the listener there has no certificate`, "http://", []string{aside}},
+		{`EDGE_CORE_URL is "` + public.URL + `", which is core's public listener, but must be core's listener for edges: the address that CORE_EDGES_LISTEN names there, whose port is 9090 unless it is set; for example `, "", []string{"EDGE_CORE_URL=" + public.URL}},
 	} {
 		t.Run(test.begin, func(t *testing.T) {
 			t.Parallel()
@@ -166,13 +179,17 @@ func TestWaitsForWhatMayCome(t *testing.T) {
 		"EDGE_CORE_URL=" + core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret, "EDGE_OBJECTS_URL=" + place.Config.URL, "EDGE_OBJECTS_ENDPOINT=" + place.Config.Endpoint,
 		"EDGE_OBJECTS_ACCESS_KEY=" + place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY=" + place.Config.SecretKey,
 	}
-	for dependency, test := range map[string]struct{ want, change string }{
-		"objects": {"there is no such bucket; run core migrate", ""},
-		"core":    {`EDGE_CORE_URL is \"http://127.0.0.1:1\", where core does not answer: `, "EDGE_CORE_URL=http://127.0.0.1:1"},
-		"api":     {`EDGE_API_UPSTREAM is \"http://127.0.0.1:1\", where core does not answer: `, "EDGE_API_UPSTREAM=http://127.0.0.1:1"},
+	certified := listenTLS(t)
+	for name, test := range map[string]struct{ want, example, change string }{
+		"objects":       {"there is no such bucket; run core migrate", "; for example EDGE_OBJECTS_URL=", ""},
+		"core":          {`EDGE_CORE_URL is \"http://127.0.0.1:1\", where core does not answer; start core, or correct the URL: `, "; for example EDGE_CORE_URL=http", "EDGE_CORE_URL=http://127.0.0.1:1"},
+		"api":           {`EDGE_API_UPSTREAM is \"http://127.0.0.1:1\", where core does not answer; start core, or correct the URL: `, "; for example EDGE_API_UPSTREAM=http", "EDGE_API_UPSTREAM=http://127.0.0.1:1"},
+		"core over TLS": {"; start core, or correct the URL; if that listener has a certificate, the URL begins with https://: ", "; for example EDGE_CORE_URL=http", "EDGE_CORE_URL=http://" + certified},
+		"api over TLS":  {"; start core, or correct the URL; if that listener has a certificate, the URL begins with https://: ", "; for example EDGE_API_UPSTREAM=http", "EDGE_API_UPSTREAM=http://" + certified},
 	} {
-		t.Run(dependency, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			dependency, _, _ := strings.Cut(name, " ")
 			command := edgeWith(t, "serve", enough(append(right, test.change)...)...)
 			stdout, err := command.StdoutPipe()
 			if err != nil {
@@ -190,9 +207,31 @@ func TestWaitsForWhatMayCome(t *testing.T) {
 			}
 			_ = command.Process.Kill()
 			_ = command.Wait() // says that it was killed
-			if !listens || !strings.Contains(told, test.want) {
-				t.Errorf("it listens: %t, and says %s; want %q", listens, told, test.want)
+			if !listens || !strings.Contains(told, test.want) || !strings.Contains(told, test.example) {
+				t.Errorf("it listens: %t, and says %s; want %q and %q", listens, told, test.want, test.example)
 			}
 		})
 	}
+}
+
+// listenTLS returns the address of a listener with a certificate. It closes each connection
+// over which something else than TLS comes, as core does.
+func listenTLS(t *testing.T) string {
+	t.Helper()
+	chain, key := certificatetest.NewAuthority(t).Certify(t)
+	pair, err := tls.LoadX509KeyPair(chain, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = fasthttp.Serve(listener, func(*fasthttp.RequestCtx) {}) // ends with the listener
+	}()
+	t.Cleanup(func() { _ = listener.Close(); <-served })
+	return listener.Addr().String()
 }
