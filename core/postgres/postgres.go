@@ -287,6 +287,8 @@ func explain(setting string, err error) error {
 		return settings.WrongError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
 	case ok && refused.Code == "3D000":
 		return settings.WrongError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
+	case strings.Contains(err.Error(), "server refused TLS connection"): // pgx 5.12 has no value for it
+		return settings.WrongError{Cause: fmt.Errorf("%s has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", setting, err)}
 	default:
 		return &fault.Error{Kind: fault.Unavailable, Message: setting + " leads to a server that does not answer; start PostgreSQL, or correct the URL", Cause: err}
 	}

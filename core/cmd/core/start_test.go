@@ -81,6 +81,11 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 	password := changed(t, database, func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") })
 	user := changed(t, database, func(u *url.URL) { u.User = url.UserPassword("veneer_nobody", "hunter2") })
 	name := changed(t, database, func(u *url.URL) { u.Path = "/veneer_nowhere" })
+	secure := changed(t, database, func(u *url.URL) {
+		query := u.Query()
+		query.Set("sslmode", "require")
+		u.RawQuery = query.Encode()
+	})
 	gone := changed(t, database, func(u *url.URL) { u.Host = "127.0.0.1:1" })
 
 	const example = "; for example CORE_DATABASE_URL=postgres://"
@@ -89,6 +94,7 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 	stops(t, but(environ, "CORE_DATABASE_URL", name), "CORE_DATABASE_URL names a database that does not exist; create it, or name another: ", "veneer_nowhere", example)
 	stops(t, but(environ, "CORE_LISTEN_DATABASE_URL", password), "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ",
 		"; for example CORE_LISTEN_DATABASE_URL=postgres://")
+	stops(t, but(environ, "CORE_DATABASE_URL", secure), "CORE_DATABASE_URL has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: ", example)
 	waits(t, but(environ, "CORE_DATABASE_URL", gone), "postgres", "CORE_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "connection refused", example)
 	waits(t, but(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LISTEN_DATABASE_URL=postgres://")
 
