@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io/fs"
 	"net"
 	"net/http"
@@ -75,6 +76,9 @@ func (b *bucket) prepare(ctx context.Context) error {
 // be; the ordinary client's is put off to the first Read, in a goroutine.
 func (b *bucket) read(ctx context.Context, name string) ([]byte, error) {
 	body, _, _, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	if isNoS3(err) {
+		return nil, errNoS3
+	}
 	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
 		return nil, fs.ErrNotExist
 	}
@@ -83,6 +87,13 @@ func (b *bucket) read(ctx context.Context, name string) ([]byte, error) {
 	}
 	defer body.Close()
 	return readSome(body)
+}
+
+// isNoS3 reports whether a status of 404 came without what S3 has in the answer: for such
+// a one the client makes up that there is no such key or bucket.
+func isNoS3(err error) bool {
+	answer, ok := errors.AsType[minio.ErrorResponse](err)
+	return ok && answer.StatusCode == http.StatusNotFound && answer.RequestID == "" && answer.HostID == "" && answer.Resource == ""
 }
 
 // write sends the digest along, so that the store refuses what is damaged on the

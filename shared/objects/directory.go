@@ -99,6 +99,11 @@ func (d *directory) prepare(ctx context.Context) error {
 func (d *directory) read(ctx context.Context, name string) ([]byte, error) {
 	return wait(ctx, d, func() ([]byte, error) {
 		file, err := os.Open(d.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(d.root); errors.Is(err, fs.ErrNotExist) {
+				return nil, errNoDirectory
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

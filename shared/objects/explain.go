@@ -25,18 +25,27 @@ func (s *Store) IsDirectory() bool {
 // and say what to do. It is a settings.WrongError if only another setting can mend it.
 // ErrUnprepared is none, as core migrate mends that.
 func (s *Store) Explain(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, ErrUnprepared):
-		return fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place, or a disk that is not mounted (%w)", s.url, ErrUnprepared)
 	}
+	b, isBucket := s.place.(*bucket)
+	unprepared := errors.Is(err, ErrUnprepared)
 	err = fault.CauseOf(err)
-	if b, ok := s.place.(*bucket); ok {
+	switch {
+	case isBucket && (errors.Is(err, errNoS3) || isNoS3(err)):
+		return settings.WrongError{Cause: fmt.Errorf("ENDPOINT is %q, where no S3 store answers: %w", b.client.EndpointURL(), err)}
+	case isBucket && unprepared:
+		return inBucket(fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place (%w)", s.url, err))
+	case unprepared:
+		return fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place, or a disk that is not mounted (%w)", s.url, err)
+	case isBucket:
 		return b.explain(s.url, err)
 	}
 	return explainDirectory(s.url, err)
 }
+
+// inBucket has an error about the URL of a bucket end with an example of one.
+func inBucket(err error) error { return settings.ExampleError{Cause: err, Example: "s3://veneer"} }
 
 // explainDirectory calls all trouble wrong but that nothing answers in time: no other
 // machine gives this one a directory, unless it is mounted from there.
@@ -57,7 +66,7 @@ func (b *bucket) explain(url string, err error) error {
 	wrong := func(format string, args ...any) error { return settings.WrongError{Cause: fmt.Errorf(format, args...)} }
 	switch answer.Code {
 	case minio.NoSuchBucket:
-		return fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which makes it, or name another: %w", url, ErrUnprepared)
+		return inBucket(fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which makes it, or name another: %w", url, ErrUnprepared))
 	case "InvalidAccessKeyId":
 		return wrong("ACCESS_KEY is none that the store at %q knows: %w", b.client.EndpointURL(), err)
 	case "SignatureDoesNotMatch":

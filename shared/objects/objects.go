@@ -66,6 +66,21 @@ func (p passing) Unwrap() error { return p.error }
 // ErrUnprepared is why an absent file is not reported as such.
 var ErrUnprepared = errors.New("the file " + marker + " is missing there")
 
+// absentError says that nothing is there, as there is no place.
+type absentError string
+
+const (
+	errNoDirectory absentError = "the directory does not exist"
+	errNoS3        absentError = "it answers, but not as S3 does"
+)
+
+func (a absentError) Error() string { return string(a) }
+
+// Is reports that there is neither the marker nor any other file.
+func (a absentError) Is(target error) bool {
+	return target == ErrUnprepared || target == fs.ErrNotExist
+}
+
 // errOrder ends a listing that would otherwise go on for ever: not everything
 // that calls itself S3 continues where it is told to.
 var errOrder = errors.New("it lists names out of their order")
@@ -136,6 +151,9 @@ func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	content, err := s.read(ctx, "read marker", marker)
+	if absent, ok := errors.AsType[absentError](err); ok {
+		return down("check", absent)
+	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && string(content) != markerContent {
 		return down("check", ErrUnprepared)
 	}
@@ -287,16 +305,17 @@ func (s *Store) page(ctx context.Context, after string) (page []entry, err error
 // read returns a file of the place: fs.ErrNotExist if the place says that there
 // is none, which is no trouble with the place.
 func (s *Store) read(ctx context.Context, attempt, name string) (file []byte, err error) {
-	missing := false
+	var missing error
 	err = s.try(ctx, attempt, func() (err error) {
 		file, err = s.place.read(ctx, name)
-		if missing = errors.Is(err, fs.ErrNotExist); missing {
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = err
 			return nil
 		}
 		return err
 	})
-	if missing {
-		return nil, fs.ErrNotExist
+	if missing != nil {
+		return nil, missing
 	}
 	return file, err
 }

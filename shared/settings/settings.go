@@ -17,6 +17,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -193,6 +194,19 @@ func (e WrongError) Error() string { return e.Cause.Error() }
 // Unwrap returns the cause.
 func (e WrongError) Unwrap() error { return e.Cause }
 
+// ExampleError is an error about a setting whose own example does not suit it: Explain
+// takes this one.
+type ExampleError struct {
+	Cause   error
+	Example string
+}
+
+// Error returns the cause's.
+func (e ExampleError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e ExampleError) Unwrap() error { return e.Cause }
+
 // Masked returns a value in quotes for people to read: a URL without the user and the
 // password that may stand in it.
 func Masked(value string) string {
@@ -237,8 +251,9 @@ func Explain[T any](prefix string, err error) error {
 	if !strings.HasPrefix(name, prefix) {
 		name, text = prefix+name, prefix+text
 	}
+	better, _ := errors.AsType[ExampleError](err)
 	for _, s := range List[T](prefix) {
-		example := s.Name + "=" + s.Example
+		example := s.Name + "=" + cmp.Or(better.Example, s.Example)
 		if inFile {
 			example = s.Name + fromFile + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
 		}

@@ -274,6 +274,13 @@ func TestMigrateDoesNotTakeAnEmptyPlaceForTheStore(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "CORE_OBJECTS_URL") {
 		t.Errorf("migrate with an empty store: %v, %q; want an error that names the setting", err, out)
 	}
+	missing := but(environ, "CORE_OBJECTS_URL", "file:///nowhere/textures")
+	if _, err := invoke(t, missing, "", "migrate"); err == nil || !strings.HasPrefix(err.Error(), "CORE_OBJECTS_URL is not the store of the textures that the database has; ") ||
+		!strings.Contains(err.Error(), "the directory does not exist") || strings.Contains(err.Error(), "try again") {
+		t.Errorf("migrate with a store that does not exist: %v", err)
+	}
+	fails(t, `CORE_OBJECTS_URL is "file:///nowhere/textures", where no texture store was prepared; run core migrate; `, missing, "", "sweep")
+	fails(t, "the directory does not exist); for example CORE_OBJECTS_URL=", missing, "", "sweep", "-dry-run")
 	succeed(t, elsewhere, "", "migrate", "-adopt-store")
 	succeed(t, elsewhere, "", "migrate")
 }

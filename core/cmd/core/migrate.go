@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/settings"
 )
@@ -56,8 +58,11 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	if known && !*adopt {
-		if err := files.Check(ctx); err != nil {
-			return fmt.Errorf("there are textures, but %sOBJECTS_URL does not lead to their store (if their files lie there: core migrate -adopt-store): %w", prefix, err)
+		switch err := files.Check(ctx); {
+		case errors.Is(err, objects.ErrUnprepared):
+			return fmt.Errorf("%sOBJECTS_URL is not the store of the textures that the database has; name that one, or run core migrate -adopt-store if their files were moved there (%w)", prefix, fault.CauseOf(err))
+		case err != nil:
+			return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))
 		}
 	} else if err := files.Prepare(ctx); err != nil {
 		return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))

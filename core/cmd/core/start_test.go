@@ -145,10 +145,17 @@ func TestServeWithoutItsStore(t *testing.T) {
 		return inPlace(environ, c)
 	}
 	same := func(*objects.Config) {}
-	stops(t, with(same), `CORE_OBJECTS_URL is "s3://`, "there is no such bucket; run core migrate")
+	stops(t, with(same), `CORE_OBJECTS_URL is "s3://`, "there is no such bucket; run core migrate", "; for example CORE_OBJECTS_URL=s3://veneer")
 	succeed(t, with(same), "", "migrate")
 	startServing(t, with(same)).end(t)
 	stops(t, with(func(c *objects.Config) { c.URL += "/else" }), `CORE_OBJECTS_URL is "s3://`, "no texture store was prepared; run core migrate")
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	stops(t, with(func(c *objects.Config) { c.Endpoint = other.URL }), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `, "; for example CORE_OBJECTS_ENDPOINT=http")
+	if _, err := invoke(t, with(func(c *objects.Config) { c.Endpoint = other.URL }), "", "migrate"); err == nil ||
+		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `) {
+		t.Errorf("core migrate: %v", err)
+	}
 	stops(t, with(func(c *objects.Config) { c.AccessKey = "nobody" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
 	stops(t, with(func(c *objects.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

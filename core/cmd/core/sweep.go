@@ -50,6 +50,9 @@ func sweepCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	defer db.Close()
+	if err := files.Ready(ctx); err != nil {
+		return fmt.Errorf("%sOBJECTS_%w", prefix, err)
+	}
 
 	began := time.Now()
 	missing := make(chan string)
