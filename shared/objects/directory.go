@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -127,6 +129,22 @@ func (d *directory) write(ctx context.Context, name string, content []byte) erro
 			return err
 		}
 		return d.syncDirectory(filepath.Dir(d.path(name)))
+	})
+}
+
+// errUnwritable says that this user may not write files.
+var errUnwritable = errors.New("no write permission")
+
+// writable asks the operating system whether this user may write files, into the root and
+// into a directory that prepare has made there. It writes nothing.
+func (d *directory) writable(ctx context.Context) error {
+	return d.do(ctx, func() error {
+		for _, path := range []string{d.root, d.path(groupName(0))} {
+			if err := unix.Access(path, unix.W_OK|unix.X_OK); err != nil {
+				return fmt.Errorf("%w: %s: %w", errUnwritable, path, err)
+			}
+		}
+		return nil
 	})
 }
 

@@ -22,8 +22,65 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/settings"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
+
+// unwritableURL names the store that a child process of TestDirectoryUnwritable looks at.
+const unwritableURL = "OBJECTS_TEST_UNWRITABLE_URL"
+
+// A store that was prepared by another user is read by this one, and is not ready to be
+// written. As root may write everywhere, a child process under another account looks.
+func TestDirectoryUnwritable(t *testing.T) {
+	t.Parallel()
+
+	if url := os.Getenv(unwritableURL); url != "" {
+		reader, err := objects.New(objects.Config{URL: url, Timeout: time.Minute, ReadOnly: true})
+		must(t, err)
+		must(t, reader.Ready(t.Context()))
+		writer, err := objects.New(objects.Config{URL: url, Timeout: time.Minute})
+		must(t, err)
+		err = writer.Ready(t.Context())
+		if _, wrong := errors.AsType[settings.WrongError](err); !wrong || !strings.HasPrefix(err.Error(), fmt.Sprintf("URL is %q, a directory that this user cannot write to; ", url)) {
+			t.Errorf("Ready: %v; want a WrongError that says that this user cannot write", err)
+		}
+		return
+	}
+
+	// Another account gets into neither the directory of a test nor that of its program.
+	public := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(public), 0o755))
+	root, program := filepath.Join(public, "textures"), filepath.Join(public, "program")
+	store, err := objects.New(objects.Config{URL: "file://" + root, Timeout: time.Minute})
+	must(t, err)
+	must(t, store.Prepare(t.Context()))
+	must(t, store.Ready(t.Context()))
+	self, err := os.Executable()
+	must(t, err)
+	// A child that another test starts meanwhile would have a file open that is written here.
+	must(t, exec.CommandContext(t.Context(), "cp", self, program).Run())
+	must(t, os.Chmod(program, 0o755))
+
+	check := func(unwritable string) {
+		t.Helper()
+		must(t, os.Chmod(unwritable, 0o555))
+		child := exec.CommandContext(t.Context(), program, "-test.run=^TestDirectoryUnwritable$")
+		child.Dir = public
+		child.Env = append(os.Environ(), unwritableURL+"=file://"+root)
+		if os.Geteuid() == 0 {
+			child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		if out, err := child.CombinedOutput(); err != nil {
+			t.Errorf("with %s: %v: %s", unwritable, err, out)
+		}
+		must(t, os.Chmod(unwritable, 0o755))
+	}
+	check(root)
+	if os.Geteuid() == 0 {
+		must(t, os.Chown(root, 65534, 65534)) // but not what is in it
+	}
+	check(filepath.Join(root, "00"))
+}
 
 // childURL names the store that a child process of TestKilled puts files into.
 const childURL = "OBJECTS_TEST_CHILD_URL"

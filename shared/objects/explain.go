@@ -12,8 +12,17 @@ import (
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
-// Ready reports what Check does, as Explain has it.
-func (s *Store) Ready(ctx context.Context) error { return s.Explain(s.Check(ctx)) }
+// Ready reports what Check does, as Explain has it. A directory that is not open for reading
+// only must be one that this user may write to.
+func (s *Store) Ready(ctx context.Context) error {
+	err := s.Check(ctx)
+	if d, ok := s.place.(*directory); ok && err == nil && !s.readOnly {
+		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		err = d.writable(ctx)
+	}
+	return s.Explain(err)
+}
 
 // IsDirectory reports whether the place is a directory.
 func (s *Store) IsDirectory() bool {
@@ -52,6 +61,9 @@ func inBucket(err error) error { return settings.ExampleError{Cause: err, Exampl
 func explainDirectory(url string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("URL is %s, a directory that does not answer; look at the disk or the server that it is mounted from, or name another: %w", url, err)
+	}
+	if errors.Is(err, errUnwritable) {
+		return settings.WrongError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot write to; have its owner be the user that runs this, or name another: %w", url, err)}
 	}
 	return settings.WrongError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
 }
