@@ -201,7 +201,7 @@ func TestClientAddress(t *testing.T) {
 
 	wary := passing(t, address)
 	f(wary, "127.0.0.1", "6.6.6.6")
-	if got := wary.log.String(); !strings.Contains(got, "x-forwarded-for") {
+	if got := wary.log.String(); !strings.Contains(got, "header=X-Forwarded-For") {
 		t.Errorf("nothing warns of a forgery:\n%s", got)
 	}
 }

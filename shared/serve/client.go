@@ -1,60 +1,99 @@
 package serve
 
 import (
-	"bytes"
 	"log/slog"
 	"net"
 	"net/netip"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
 )
 
-// ProxyConfig says whose word about clients' addresses is believed.
+// ProxyConfig says which proxies are believed about the addresses of clients.
 type ProxyConfig struct {
-	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies whose X-Forwarded-For is believed, as in 10.0.0.0/8,192.0.2.7/32"`
+	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies whose X-Forwarded-For is believed, or whose Forwarded if there is no other, as in 10.0.0.0/8,192.0.2.7/32"`
 }
 
-// Proxies knows which peers only forward what clients ask. A nil one knows
-// none: every peer is a client.
+// Proxies knows the trusted proxies. A nil one trusts none: every peer is a client.
 type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
-	warned  atomic.Int64 // when a forged header was last logged, in Unix seconds
+	// warned has the Unix second of the last warning, for each header and its fault.
+	warned [len(forwardedHeaders)][2]atomic.Int64
 }
+
+// forwardedHeaders are the headers in which proxies tell the addresses of clients, the
+// one that counts first: a proxy that sets the second adds nothing to the first, so a
+// client could forge it.
+var forwardedHeaders = [...]struct {
+	name    string
+	address func(member []byte) (netip.Addr, bool)
+}{
+	{fasthttp.HeaderXForwardedFor, parseNode},
+	{fasthttp.HeaderForwarded, parseForwarded},
+}
+
+// The faults of a header that are logged.
+const (
+	untrusted  = iota // it comes from a peer that is no trusted proxy
+	unreadable        // a trusted proxy names no address in it
+)
 
 // NewProxies returns the proxies that are trusted.
 func NewProxies(config ProxyConfig, log *slog.Logger) *Proxies {
 	return &Proxies{trusted: config.TrustedProxies, log: log}
 }
 
-// Client returns the address of the client: that of the peer or, if the peer is
-// a trusted proxy, the last one in X-Forwarded-For that is none. What stands
-// before it could be anybody's invention. An IPv4 address is never in its IPv6
-// form, and none has a zone.
+// Client returns the address of the client. It is that of the peer or, if the peer is a
+// trusted proxy, the last one in X-Forwarded-For that is not a trusted proxy. What stands
+// before that one may be forged. Forwarded counts where no X-Forwarded-For has a member.
+// If a member names no address, the client is the hop behind it. An IPv4 address is never
+// in its IPv6 form, and no address has a zone.
 func (p *Proxies) Client(rc *fasthttp.RequestCtx) netip.Addr {
-	client := addressOf(rc.RemoteAddr())
+	peer := addressOf(rc.RemoteAddr())
 	if p == nil {
-		return client
+		return peer
 	}
-	lines := rc.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor)
-	if !p.trusts(client) {
-		if len(lines) > 0 {
-			p.warn(client)
+	for i, header := range forwardedHeaders {
+		lines := rc.Request.Header.PeekAll(header.name)
+		if len(lines) == 0 {
+			continue
 		}
-		return client
-	}
-	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
-	for i := len(hops) - 1; i >= 0 && p.trusts(client); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break
+		if !p.trusts(peer) {
+			p.warn(i, untrusted, peer)
+			return peer
 		}
-		client = plain(hop)
+		if client, found := p.client(i, peer, lines); found {
+			return client
+		}
 	}
-	return client
+	return peer
+}
+
+// client returns the client that the lines of a header name; found reports whether they
+// have a member.
+func (p *Proxies) client(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
+	client = peer
+	for _, line := range slices.Backward(lines) {
+		for rest := line; len(rest) > 0; {
+			var member []byte
+			if rest, member = cutLast(rest, ','); len(member) == 0 {
+				continue // as behind a trailing comma (RFC 9110, section 5.6.1.2)
+			}
+			found = true
+			hop, ok := forwardedHeaders[header].address(member)
+			if !ok {
+				p.warn(header, unreadable, peer)
+				return client, true
+			}
+			if client = hop; !p.trusts(client) {
+				return client, true
+			}
+		}
+	}
+	return client, found
 }
 
 func (p *Proxies) trusts(address netip.Addr) bool {
@@ -69,12 +108,19 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// warn logs, once a minute, that a peer forwards for others without being
-// trusted: a forgery, or a proxy that nobody has configured.
-func (p *Proxies) warn(peer netip.Addr) {
-	now, last := time.Now().Unix(), p.warned.Load()
-	if now-last >= 60 && p.warned.CompareAndSwap(last, now) {
-		p.log.Warn("x-forwarded-for from a peer that is no trusted proxy", "peer", peer.String())
+// warn logs a fault of a header, once a minute. The peer is a proxy, or a client that
+// forges.
+func (p *Proxies) warn(header, fault int, peer netip.Addr) {
+	last := &p.warned[header][fault]
+	now, before := time.Now().Unix(), last.Load()
+	if now-before < 60 || !last.CompareAndSwap(before, now) {
+		return
+	}
+	log := p.log.With("header", forwardedHeaders[header].name, "peer", peer.String())
+	if fault == untrusted {
+		log.Warn("header from a peer that is no trusted proxy")
+	} else {
+		log.Warn("header of a trusted proxy names no address")
 	}
 }
 

@@ -16,19 +16,30 @@ import (
 
 // from is a request of a peer with lines of X-Forwarded-For.
 func from(peer string, forwarded ...string) *fasthttp.RequestCtx {
+	return withLines(peer, "X-Forwarded-For", forwarded...)
+}
+
+// withLines is a request of a peer with lines of a header.
+func withLines(peer, header string, lines ...string) *fasthttp.RequestCtx {
 	rc := exchange(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(peer), 1234)))
-	for _, line := range forwarded {
-		rc.Request.Header.Add("X-Forwarded-For", line)
+	for _, line := range lines {
+		rc.Request.Header.Add(header, line)
 	}
 	return rc
+}
+
+func trusting(log *slog.Logger, networks ...string) *serve.Proxies {
+	var config serve.ProxyConfig
+	for _, network := range networks {
+		config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(network))
+	}
+	return serve.NewProxies(config, log)
 }
 
 func TestClient(t *testing.T) {
 	t.Parallel()
 
-	proxies := serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{
-		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/48"), netip.MustParsePrefix("fe80::/10"),
-	}}, silent())
+	proxies := trusting(silent(), "10.0.0.0/8", "2001:db8:1::/48", "fe80::/10")
 	f := func(want, peer string, forwarded ...string) {
 		t.Helper()
 		if got := proxies.Client(from(peer, forwarded...)).String(); got != want {
@@ -57,10 +68,29 @@ func TestClient(t *testing.T) {
 	f("10.0.0.1", "10.0.0.1")
 	f("10.0.0.1", "10.0.0.1", "")
 	f("10.0.0.1", "10.0.0.1", "unknown")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9,")
-	f("10.0.0.1", "10.0.0.1", "203.0.113.9:80")
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.9:http")
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.9:")
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.9:655360")
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9, [203.0.113.9]")
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9, [2001:db8:2::1")
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9, [2001:db8:2::1]80")
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9, 203.0.113.09")
+	f("10.0.0.1", "10.0.0.1", ", ,", "")
 	f("10.1.2.3", "10.0.0.1", "203.0.113.9, unknown, 10.1.2.3")
 	f("10.0.0.1", "10.0.0.1", "203.0.113.9", "\"quoted\"")
+
+	// Some gateways add the port, and brackets.
+	f("203.0.113.9", "10.0.0.1", "203.0.113.9:40001")
+	f("203.0.113.9", "10.0.0.1", "6.6.6.6:1, 203.0.113.9:40001, 10.1.2.3:443")
+	f("2001:db8:2::1", "10.0.0.1", "[2001:db8:2::1]:4711")
+	f("2001:db8:2::1", "10.0.0.1", "[2001:db8:2::1]")
+	f("2001:db8:2::1", "10.0.0.1", "[2001:db8:2::1], [2001:db8:1::7]:443")
+	f("203.0.113.9", "10.0.0.1", "[::ffff:203.0.113.9]:80")
+
+	// Empty members count for nothing.
+	f("203.0.113.9", "10.0.0.1", "203.0.113.9,")
+	f("203.0.113.9", "10.0.0.1", "203.0.113.9, ,, 10.1.2.3,\t")
+	f("203.0.113.9", "10.0.0.1", "203.0.113.9", "")
 
 	// An address has one form.
 	f("203.0.113.9", "10.0.0.1", "::ffff:203.0.113.9")
@@ -72,6 +102,61 @@ func TestClient(t *testing.T) {
 	f("2001:db8:2::1", "10.0.0.1", "2001:db8:2::1%eth0")
 }
 
+// RFC 7239 is understood where there is no X-Forwarded-For.
+func TestClientByForwarded(t *testing.T) {
+	t.Parallel()
+
+	proxies := trusting(silent(), "10.0.0.0/8", "2001:db8:1::/48")
+	f := func(want, peer string, lines ...string) {
+		t.Helper()
+		if got := proxies.Client(withLines(peer, "Forwarded", lines...)).String(); got != want {
+			t.Errorf("the client behind %s with Forwarded %q is %s; want %s", peer, lines, got, want)
+		}
+	}
+
+	f("203.0.113.9", "203.0.113.9", "for=6.6.6.6")
+	f("203.0.113.9", "10.0.0.1", "for=203.0.113.9")
+	f("203.0.113.9", "10.0.0.1", `for="203.0.113.9:40001"`)
+	f("203.0.113.9", "10.0.0.1", "for=203.0.113.9:40001")
+	f("203.0.113.9", "10.0.0.1", `for="203.0.113.9:_port-1"`)
+	f("203.0.113.9", "10.0.0.1", `For="20\3.0.113.9"`)
+	f("2001:db8:2::1", "10.0.0.1", `for="[2001:db8:2::1]:4711"`)
+	f("2001:db8:2::1", "10.0.0.1", `by=_a;proto=https ; FOR="[2001:db8:2::1]";host="a;b,c"`)
+	f("203.0.113.9", "10.0.0.1", `for=6.6.6.6, for=203.0.113.9;proto=http;by="[2001:db8:1::7]", , for="10.1.2.3:443",`)
+	f("203.0.113.9", "10.0.0.1", "for=6.6.6.6", "for=203.0.113.9", "for=10.1.2.3")
+	f("203.0.113.9", "10.0.0.1", `for="[::ffff:203.0.113.9]"`)
+
+	// What a client has sent hides nothing that a proxy adds behind it.
+	f("203.0.113.9", "10.0.0.1", `for=", for=203.0.113.9`)
+	f("203.0.113.9", "10.0.0.1", `for="\", for="203.0.113.9"`)
+	f("203.0.113.9", "10.0.0.1", `"`, `for=203.0.113.9;host="x\"y\\"`)
+
+	// Behind a hop that tells no address nobody can be told.
+	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9, for=unknown")
+	f("10.1.2.3", "10.0.0.1", "for=203.0.113.9, for=_hidden, for=10.1.2.3")
+	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9, proto=https")
+	f("10.0.0.1", "10.0.0.1", "for=203.0.113.9;for=203.0.113.8")
+	f("10.0.0.1", "10.0.0.1", `for=203.0.113.9, for="`)
+	f("10.0.0.1", "10.0.0.1", `for=203.0.113.9, for="203.0.113.8\"`)
+	f("10.0.0.1", "10.0.0.1", "203.0.113.9")
+
+	// X-Forwarded-For counts if it has a member: a proxy that sets it leaves Forwarded to
+	// clients.
+	both := withLines("10.0.0.1", "Forwarded", "for=6.6.6.6")
+	both.Request.Header.Set("X-Forwarded-For", "203.0.113.9")
+	if got := proxies.Client(both).String(); got != "203.0.113.9" {
+		t.Errorf("of both headers the client is %s; want that of X-Forwarded-For", got)
+	}
+	both.Request.Header.Set("X-Forwarded-For", "unknown")
+	if got := proxies.Client(both).String(); got != "10.0.0.1" {
+		t.Errorf("beside X-Forwarded-For: unknown the client is %s; want the proxy", got)
+	}
+	both.Request.Header.Set("X-Forwarded-For", ",")
+	if got := proxies.Client(both).String(); got != "6.6.6.6" {
+		t.Errorf("beside an empty X-Forwarded-For the client is %s; want that of Forwarded", got)
+	}
+}
+
 func TestClientsWithoutProxies(t *testing.T) {
 	t.Parallel()
 
@@ -81,38 +166,79 @@ func TestClientsWithoutProxies(t *testing.T) {
 	}
 }
 
-func TestForgeriesAreLoggedOnceAMinute(t *testing.T) {
+// Whatever a client sends, the client is what the proxy adds.
+func FuzzClient(f *testing.F) {
+	for _, sent := range []string{"", "6.6.6.6", "unknown", "[2001:db8::1]:80", `for="`, `for="\`, `for=6.6.6.6;host="a,b"`, ",", " \t,", `"`, "[", "10.0.0.2"} {
+		f.Add(sent)
+	}
+	proxies := trusting(silent(), "10.0.0.0/8")
+	f.Fuzz(func(t *testing.T, sent string) {
+		for _, test := range []struct{ header, added, want string }{
+			{"X-Forwarded-For", "203.0.113.9", "203.0.113.9"},
+			{"X-Forwarded-For", "203.0.113.9:40001, 10.0.0.7", "203.0.113.9"},
+			{"X-Forwarded-For", "[2001:db8::9]:443,", "2001:db8::9"},
+			{"Forwarded", "for=203.0.113.9", "203.0.113.9"},
+			{"Forwarded", `proto=https;for="[2001:db8::9]:443";host="x,\"y;"`, "2001:db8::9"},
+			{"Forwarded", `for="203.0.113.9:_x", for=10.0.0.7;by=_y`, "203.0.113.9"},
+		} {
+			for _, lines := range [][]string{{sent + ", " + test.added}, {sent, test.added}} {
+				if got := proxies.Client(withLines("10.0.0.1", test.header, lines...)).String(); got != test.want {
+					t.Errorf("%s: %q: the client is %s; want %s", test.header, lines, got, test.want)
+				}
+			}
+			// Alone it may be anything, but never a form that limits would count apart.
+			if got := proxies.Client(withLines("10.0.0.1", test.header, sent)); !got.IsValid() || got.Is4In6() || got.Zone() != "" {
+				t.Errorf("%s: %q: the client is %s", test.header, sent, got)
+			}
+		}
+	})
+}
+
+// A header of a peer that is no trusted proxy, and one of a trusted proxy that names no
+// address, is logged once a minute by its name.
+func TestForwardedHeadersAreLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 
 	// Time passes only where the test says so.
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		proxies := serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-			slog.New(slog.NewTextHandler(&out, nil)))
+		proxies := trusting(slog.New(slog.NewTextHandler(&out, nil)), "10.0.0.0/8")
 		proxies.Client(from("203.0.113.9"))
-		proxies.Client(from("10.0.0.1", "6.6.6.6"))
-		if out.Len() > 0 {
-			t.Errorf("what is no forgery is logged: %s", out.String())
+		for _, value := range []string{"6.6.6.6", "[2001:db8::1]:80", "6.6.6.6, ", "", "unknown, 6.6.6.6"} {
+			proxies.Client(from("10.0.0.1", value))
 		}
-		f := func(after time.Duration, peer string, lines int) {
+		proxies.Client(withLines("10.0.0.1", "Forwarded", `for="6.6.6.6:_x"`))
+		if out.Len() > 0 {
+			t.Errorf("what is in order is logged: %s", out.String())
+		}
+		f := func(after time.Duration, peer, header, value, want string) {
 			t.Helper()
 			<-time.After(after)
 			out.Reset()
 			for range 3 {
-				proxies.Client(from(peer, "6.6.6.6"))
+				proxies.Client(withLines(peer, header, value))
 			}
 			got := out.String()
-			if strings.Count(got, "\n") != lines || lines > 0 && (!strings.Contains(got, "level=WARN") || !strings.Contains(got, "peer="+peer)) {
-				t.Errorf("%s later the log is %q; want %d lines that name the peer", after, got, lines)
+			if want == "" && got != "" || want != "" && (strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN")) ||
+				!strings.Contains(got, want) || strings.Contains(got, "6.6.6.6") {
+				t.Errorf("%s later the log is %q; want one line with %q, or none", after, got, want)
 			}
 		}
 
-		f(0, "203.0.113.9", 1)
-		f(0, "203.0.113.10", 0) // whoever it is
-		f(59*time.Second, "203.0.113.9", 0)
-		f(time.Second, "203.0.113.10", 1)
-		f(59*time.Second, "203.0.113.10", 0)
-		f(time.Hour, "203.0.113.9", 1)
+		const forged = `msg="header from a peer that is no trusted proxy" header=`
+		f(0, "203.0.113.9", "X-Forwarded-For", "6.6.6.6", forged+"X-Forwarded-For peer=203.0.113.9")
+		f(0, "203.0.113.10", "X-Forwarded-For", "6.6.6.6", "")
+		f(0, "203.0.113.10", "Forwarded", "for=6.6.6.6", forged+"Forwarded peer=203.0.113.10")
+		f(59*time.Second, "203.0.113.9", "X-Forwarded-For", "6.6.6.6", "")
+		f(time.Second, "203.0.113.10", "X-Forwarded-For", "6.6.6.6", forged+"X-Forwarded-For peer=203.0.113.10")
+		f(time.Hour, "203.0.113.9", "X-Forwarded-For", "6.6.6.6", forged+"X-Forwarded-For peer=203.0.113.9")
+
+		const unread = `msg="header of a trusted proxy names no address" header=`
+		f(0, "10.0.0.1", "X-Forwarded-For", "6.6.6.6, 6.6.6.6:http", unread+"X-Forwarded-For peer=10.0.0.1")
+		f(0, "10.0.0.2", "X-Forwarded-For", "unknown", "")
+		f(0, "10.0.0.2", "Forwarded", "for=_hidden", unread+"Forwarded peer=10.0.0.2")
+		f(59*time.Second, "10.0.0.1", "X-Forwarded-For", "unknown", "")
+		f(time.Second, "10.0.0.1", "X-Forwarded-For", "unknown", unread+"X-Forwarded-For peer=10.0.0.1")
 	})
 }
 
