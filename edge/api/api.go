@@ -131,7 +131,7 @@ func preflights(rc *fasthttp.RequestCtx) {
 func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
 		s.routes.api.Claim(rc)
-		if s.upstream != nil {
+		if s.upstream != nil && isPlainAPI(rc.URI()) {
 			ctx, cancel := s.door.Bound(rc)
 			defer cancel()
 			return s.upstream.pass(ctx, rc)

@@ -64,7 +64,7 @@ func TestPassedOnAsItIs(t *testing.T) {
 		got := s.do(t, method, "/api/closet/%E2%9C%93%2F..;x?q=a%20b&q=%2B&empty", http.Header{
 			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
 			"Connection": {"X-Mine"}, "X-Mine": {"between us"}, "Te": {"trailers"}, "Proxy-Authorization": {"Basic x"},
-			"X-Forwarded-For": {"6.6.6.6"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
+			"X-Forwarded-For": {"6.6.6.6"}, "Forwarded": {"for=6.6.6.6"}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
 		}, body)
 		p := <-seen
 		if p.method != method || p.uri != "/api/closet/%E2%9C%93%2F..;x?q=a%20b&q=%2B&empty" || p.body != body {

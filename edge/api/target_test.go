@@ -1,0 +1,54 @@
+package api_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What is passed on is what was judged: no other spelling of a path reaches the upstream,
+// and none reaches it under another path.
+func TestOtherSpellingsAreNotPassedOn(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	s := passing(t, func(_ http.ResponseWriter, r *http.Request) {
+		seen <- r.Method + " " + r.RequestURI + " of " + r.Header.Get("Authorization")
+	})
+	f := func(target, want string) {
+		t.Helper()
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+		must(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = io.WriteString(conn, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		must(t, err)
+		answer, err := io.ReadAll(conn)
+		must(t, err)
+		got := "nothing"
+		select {
+		case got = <-seen:
+		default:
+		}
+		if got != want {
+			t.Errorf("of GET %s the upstream gets %s; want %s", target, got, want)
+		}
+		if want == "nothing" && !strings.HasPrefix(string(answer), "HTTP/1.1 404 ") {
+			t.Errorf("GET %s is answered %.30q; want 404", target, answer)
+		}
+	}
+
+	for _, target := range []string{
+		"/api", "/api/", "/api/x", "/api/x/", "/api/x?", "/api/x?q=//&r=/../", "/api/.x", "/api/x..", "/api/%C3%a9%20%2B",
+		"/api/closet/%E2%9C%93%2Fx", "/api/..;x", `/api/..\x`,
+	} {
+		f(target, "GET "+strings.TrimSuffix(target, "?")+" of ")
+	}
+	f("http://name:word@elsewhere/api/x?y", "GET /api/x?y of ")
+	for _, target := range []string{
+		"//api/metrics", "///api/x", "/./api/x", "/x/../api/x", "/%61pi/x", "/%2fapi/x", "/ap%69", "/%2e/api/x", "//api", "http://x//api/x",
+		"/api//x", "/api/./x", "/api/a/../b", "/api/%2e/x", "/api/%2E%2e/api/x", "/api/a%2f..%2Fb", "/api/a%2f%2fb", "/api//", "/api/../metrics", "/api/..%2fmetrics", "/apis", `/api\..\x`,
+	} {
+		f(target, "nothing")
+	}
+}
