@@ -146,3 +146,30 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 		}
 	}
 }
+
+// Until a site names its networks, pods believe nobody about the addresses of visitors.
+func TestPodsTrustNobody(t *testing.T) {
+	t.Parallel()
+	files := 0
+	for _, pattern := range []string{"base/*", "overlays/*/*"} {
+		paths, err := filepath.Glob("../../deploy/kubernetes/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files++
+			for line := range strings.Lines(string(content)) {
+				if set := strings.TrimSpace(line); strings.Contains(set, "TRUSTED_PROXIES=") && !strings.HasPrefix(set, "#") {
+					t.Errorf("%s trusts somebody: %s", path, set)
+				}
+			}
+		}
+	}
+	if files < 10 {
+		t.Errorf("there are only %d files", files)
+	}
+}
