@@ -177,7 +177,8 @@ func TestUploadsHaveLongerToArrive(t *testing.T) {
 	}
 	alone, err := api.New(door, nil, api.Config{})
 	must(t, err)
-	if alone.HTTP().HeaderReceived != nil {
+	header.SetRequestURI("/api/textures")
+	if alone.HTTP().HeaderReceived(&header).ReadTimeout != 0 {
 		t.Error("an edge that passes nothing on waits for uploads")
 	}
 }

@@ -79,6 +79,7 @@ func (k *keeper) take(accepted net.Conn, leave func()) *conn {
 		c.hasten(k.shortcut)
 	}
 	c.enter(fasthttp.StateActive) // its first request has as long to begin as to arrive
+	c.beginHead()
 	return c
 }
 
@@ -98,6 +99,7 @@ type conn struct {
 
 	express *express // nil: there is no shortcut
 	idle    bool     // whether what arrives next begins a request
+	head    headScan // of a request whose beginning has not arrived with another one
 }
 
 // held is the beginning of a large answer, which the server writes by itself once its
@@ -135,12 +137,22 @@ func (c *conn) enter(state fasthttp.ConnState) {
 			c.express.state.CompareAndSwap(answering, waiting)
 		}
 		c.waits = c.keeper.read
+		c.head.on = c.head.on && c.head.some
 		c.reads.begin()
 		c.writes.begin()
 	case fasthttp.StateIdle:
 		c.waits = c.keeper.idle
 		c.reads.begin()
+		c.beginHead()
 	default:
+	}
+}
+
+// beginHead says that what is read next begins a request's head, unless enter says first
+// that a part of it is there already. Under TLS what is read here is no text.
+func (c *conn) beginHead() {
+	if c.keeper.tell {
+		c.head.begin()
 	}
 }
 
@@ -156,6 +168,14 @@ func (c *conn) answer(rc *fasthttp.RequestCtx, ready time.Time) (last bool) {
 // Read reads. A limit of time begins with the first call after each change of the
 // state: all that follow share it.
 func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.read(p)
+	if c.head.on && n > 0 && err == nil {
+		return c.head.scan(p[:n])
+	}
+	return n, err
+}
+
+func (c *conn) read(p []byte) (int, error) {
 	if c.express != nil && c.express.left != nil {
 		return c.readLeft(p), nil
 	}

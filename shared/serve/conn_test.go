@@ -101,7 +101,8 @@ func TestLimitsUnderTLS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(t, server, tls.NewListener(serve.Listener{Server: server}.Keep(opened), &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}))
+		config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
+		run(t, server, tls.NewListener(serve.Listener{Server: server, TLS: config}.Keep(opened), config))
 		return send(t, opened.Addr().String(), "")
 	}
 	secure := func(conn net.Conn) net.Conn {

@@ -108,7 +108,7 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 	d.refusals = limitRefusals()
 	other, unreadable, crowded := d.Route("other"), d.Route("unreadable"), d.Route("crowded")
 	o := &observer{Door: d, inFlight: counted.at(d.Listener)}
-	survived := survive(handler)
+	survived := survive(d.validated(unreadable, handler))
 	return &fasthttp.Server{
 		Handler: func(rc *fasthttp.RequestCtx) { o.observe(rc, rc.Time(), other, survived) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
@@ -132,6 +132,7 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		ReadTimeout:           d.Limits.ReadTimeout,
 		WriteTimeout:          d.Limits.WriteTimeout,
 		IdleTimeout:           d.Limits.IdleTimeout,
+		HeaderReceived:        headReceived,
 		MaxRequestBodySize:    bodyLimit(maxBody),
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
@@ -147,10 +148,11 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 // others, and a limit of their own to their bodies.
 func (d Door) TakeUploads(server *fasthttp.Server, path string, maxBody int) {
 	server.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		config := headReceived(header)
 		if header.IsPost() && string(pathOf(header.RequestURI())) == path {
-			return fasthttp.RequestConfig{ReadTimeout: d.Limits.UploadTimeout, MaxRequestBodySize: bodyLimit(maxBody)}
+			config.ReadTimeout, config.MaxRequestBodySize = d.Limits.UploadTimeout, bodyLimit(maxBody)
 		}
-		return fasthttp.RequestConfig{}
+		return config
 	}
 }
 
