@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -99,6 +100,7 @@ type conn struct {
 
 	express *express // nil: there is no shortcut
 	idle    bool     // whether what arrives next begins a request
+	begun   bool     // whether a request has begun to arrive that is not answered
 	head    headScan // of a request whose beginning has not arrived with another one
 }
 
@@ -136,6 +138,7 @@ func (c *conn) enter(state fasthttp.ConnState) {
 			// The server knows by now that the connection is not idle.
 			c.express.state.CompareAndSwap(answering, waiting)
 		}
+		c.begun = true
 		c.waits = c.keeper.read
 		c.head.on = c.head.on && c.head.some
 		c.reads.begin()
@@ -151,6 +154,7 @@ func (c *conn) enter(state fasthttp.ConnState) {
 // beginHead says that what is read next begins a request's head, unless enter says first
 // that a part of it is there already. Under TLS what is read here is no text.
 func (c *conn) beginHead() {
+	c.begun = false
 	if c.keeper.tell {
 		c.head.begin()
 	}
@@ -169,6 +173,11 @@ func (c *conn) answer(rc *fasthttp.RequestCtx, ready time.Time) (last bool) {
 // state: all that follow share it.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.read(p)
+	if err == io.EOF && c.begun { //nolint:errorlint // it comes from the connection
+		// At an EOF the server would drop what it has not sent yet, the answers to the
+		// requests before.
+		err = io.ErrUnexpectedEOF
+	}
 	if c.head.on && n > 0 && err == nil {
 		return c.head.scan(p[:n])
 	}

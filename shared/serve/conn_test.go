@@ -88,6 +88,35 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	expect(t, receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {}, 1024)), "")), "HTTP/1.1 408 ")
 }
 
+// A client that breaks off a body is told so, and gets the answers before.
+func TestAnswersBeforeABrokenBody(t *testing.T) {
+	t.Parallel()
+	address := socket(t, serve.Door{Log: silent(), Limits: limits()}.Server(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("well") }, 1024))
+	for _, broken := range []string{"Content-Length: 5\r\n\r\n", "Content-Length: 5\r\n\r\nhell", "Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "A: b"} {
+		conn := send(t, address, get+get+"POST / HTTP/1.1\r\nHost: a\r\n"+broken)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+		if got := receive(t, conn); strings.Count(got, "HTTP/1.1 200 ") != 2 || strings.Count(got, "HTTP/1.1 400 ") != 1 {
+			t.Errorf("the answers before %q are %q", broken, got)
+		}
+	}
+	conn := send(t, address, get)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+	if got := receive(t, conn); strings.Count(got, "HTTP/1.1 ") != 1 {
+		t.Errorf("the answers before the end are %q", got)
+	}
+	conn = send(t, address, "")
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+	if got := receive(t, conn); got != "" {
+		t.Errorf("the end alone is answered %q", got)
+	}
+}
+
 // Limits hold under TLS as well, also for its handshake.
 func TestLimitsUnderTLS(t *testing.T) {
 	t.Parallel()
