@@ -80,14 +80,15 @@ func headReceived(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestCon
 // errBareLF is why a request is not read on.
 var errBareLF = errors.New("a line of the head does not end with CR LF")
 
-// headScan looks for a line of a request's head that ends without CR. RFC 9112, section
+// headScan looks for a field line of a request that ends without CR. RFC 9112, section
 // 2.2, lets a server take such lines. What is behind a proxy that does not is then read
 // otherwise than the proxy has read it. fasthttp neither takes nor refuses a head that ends
-// so: it waits for the rest until the time is over.
+// so: it waits for the rest until the time is over. How a request line ends it does not
+// tell, so that may be a bare LF: no proxy reads more into it than a bad request.
 type headScan struct {
 	on    bool
 	some  bool // something has arrived
-	begun bool // a line that is not empty has ended
+	begun bool // the request line has ended
 	size  int  // of the line that is arriving
 	last  byte // of that line
 }
@@ -110,14 +111,13 @@ func (h *headScan) scan(arrived []byte) (n int, err error) {
 		if end > 0 {
 			before = rest[end-1]
 		}
-		isEmpty := h.size+end == 0
+		size := h.size + end
 		switch {
-		case isEmpty && !h.begun: // fasthttp skips it
-		case isEmpty || before != '\r':
+		case !h.begun: // fasthttp skips lines that are empty
+			h.begun = size > len("\r") || size == len("\r") && before != '\r'
+		case size == 0 || before != '\r':
 			return len(arrived) - len(rest) + end, errBareLF
-		case h.size+end > len("\r"):
-			h.begun = true
-		case h.begun:
+		case size == len("\r"):
 			h.on = false
 			return len(arrived), nil
 		}

@@ -138,15 +138,14 @@ func TestAmbiguousHeadsAreRefused(t *testing.T) {
 	}
 }
 
-// A head all whose lines end with a bare LF is refused before the time for it is over, and
-// so is one that begins so.
+// A head whose fields end with a bare LF is refused before the time for it is over.
 func TestBareLineFeedsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, short := range []bool{true, false} {
 		address := newEcho(limits()).listen(t, short) // which waits for a minute
 		for _, request := range []string{
-			"GET /a HTTP/1.1\nHost: a\n\n", "POST /a HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "GET /a HTTP/1.1\r\nHost: a\r\n\n", "GET /a HTTP/1.1\nHost: a\r\n\r\n",
-			"GET /a HTTP/1.1\n", "\r\nGET /a HTTP/1.1\r\nHost: a\nX: 1",
+			"GET /a HTTP/1.1\nHost: a\n\n", "POST /a HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "GET /a HTTP/1.1\r\nHost: a\r\n\n", "GET /a HTTP/1.1\nHost: a\n",
+			"\r\nGET /a HTTP/1.1\r\nHost: a\nX: 1",
 		} {
 			for _, way := range fresh {
 				if way.before == "together" { // where its beginning is, only the server knows
@@ -172,7 +171,7 @@ func TestLineFeedsElsewhere(t *testing.T) {
 		for _, request := range []string{
 			"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\na\nb\n\nc",
 			"\r\n\r\nPOST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n6\r\na\nb\n\nc\r\n0\r\n\r\n",
-			"GET /a HTTP/1.0\r\n\r\n", "\nGET /a HTTP/1.0\r\n\r\n", "\r\n\n\nGET /a HTTP/1.0\r\n\r\n",
+			"GET /a HTTP/1.0\r\n\r\n", "GET /a HTTP/1.1\nHost: a\r\nConnection: close\r\n\r\n", "\nGET /a HTTP/1.0\r\n\r\n", "\r\n\n\nGET /a HTTP/1.0\r\n\r\n",
 		} {
 			for _, way := range fresh {
 				t.Run(fmt.Sprintf("%t %s %.60q", short, way.name, request), func(t *testing.T) {

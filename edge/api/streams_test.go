@@ -1,0 +1,184 @@
+package api_test
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
+)
+
+// streams is how many streams each of these tests sends.
+const streams = 1000
+
+// pictureRequests are what streams to an edge are made of.
+var pictureRequests = []string{
+	"GET /avatar/player/Steve?size=64 HTTP/1.1\r\nHost: veneer.test\r\nX-Request-ID: {id}\r\nAccept: image/webp\r\n\r\n",
+	"GET /skin/Steve.png HTTP/1.1\r\nHost: veneer.test:8081\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\nIf-None-Match: *\r\n\r\n",
+	"GET /csl/Steve.json HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"x\"\r\nIf-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET /avatar/99 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
+	"GET / HTTP/1.0\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\n\r\n",
+	"HEAD /preview/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
+	"OPTIONS /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
+	"POST /avatar/11 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
+	"GET /avatar/11 HTTP/1.1\r\nHost: a\r\nContent-Length: 54\r\nX-Request-ID: {id}\r\n\r\nGET /avatar/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: x\r\n\r\n\r\n",
+	"POST /avatar/11 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX-Request-ID: {id}\r\n\r\n23\r\nGET /avatar/12 HTTP/1.1\r\nHost: a\r\n\r\n\r\n3;x=y\r\nabc\r\n0\r\nTrailer: x\r\n\r\n",
+	"PUT /avatar/11 HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
+	"GET /avatar/11 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
+}
+
+// addressOf returns where a URL leads to.
+func addressOf(url string) string { return strings.TrimPrefix(url, "http://") }
+
+// sameOnShortcut compares what a server answers with and without the shortcut. What may
+// differ is Date; ids that the servers make; Cache-Status, since the second one finds in
+// memory what the first one has made; and the sentence of a 400, its id, and whether a
+// 100 comes before it, since a bare LF is seen as it arrives, or once the head is read if its
+// beginning came with the request before.
+func sameOnShortcut(t *testing.T, w *site, s servetest.Stream) {
+	t.Helper()
+	exchange := func(url string) []servetest.Answer {
+		answers, err := servetest.Exchange(t.Context(), addressOf(url), s)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", url, err, s)
+		}
+		for i, answer := range answers {
+			delete(answer.Header, "Cache-Status")
+			if answer.Status == fasthttp.StatusBadRequest {
+				delete(answer.Header, "Content-Length")
+				answers[i].Body, answers[i].ID = "", ""
+			}
+		}
+		for i := len(answers) - 2; i >= 0; i-- {
+			if answers[i].Status == fasthttp.StatusContinue && answers[i+1].Status == fasthttp.StatusBadRequest {
+				answers = slices.Delete(answers, i, i+1)
+			}
+		}
+		return answers
+	}
+	if diff := cmp.Diff(exchange(w.longURL), exchange(w.url)); diff != "" {
+		t.Errorf("answered differently (-server +shortcut):\n%s%s", s, diff)
+	}
+}
+
+// Streams of good and broken requests, however they are cut into segments, are answered
+// alike with the shortcut and without.
+func TestStreamsOnTheShortcut(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	generator := servetest.NewGenerator("s", 1, pictureRequests)
+	for range streams {
+		sameOnShortcut(t, w.site, generator.Next())
+		if t.Failed() {
+			return
+		}
+	}
+	if handled := w.handled.Load(); handled == 0 {
+		t.Error("no request was left to the server")
+	}
+}
+
+func FuzzStreamsOnTheShortcut(f *testing.F) {
+	w := openTown(f)
+	generator := servetest.NewGenerator("f", 2, pictureRequests)
+	for seed := range uint64(30) {
+		f.Add(generator.Next().Sent, seed)
+	}
+	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) { sameOnShortcut(t, w.site, servetest.Cut(sent, cuts)) })
+}
+
+// apiRequests are what streams to an edge and its upstream are made of. Ids that no other
+// request has tell which one is answered.
+var apiRequests = []string{
+	"GET /api/players?a=%20&b HTTP/1.1\r\nHost: veneer.test\r\nX-Request-ID: {id}\r\nAuthorization: Bearer x\r\n\r\n",
+	"GET /api HTTP/1.1\r\nHost: veneer.test\r\nConnection: keep-alive\r\nX-Request-ID: {id}\r\n\r\n",
+	"HEAD /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
+	"POST /api/closet/%E2%9C%93 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 7\r\nX-Request-ID: {id}\r\n\r\n{\"a\":1}",
+	"DELETE /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\nCookie: a=b\r\nCookie: c=d\r\n\r\n",
+	"PUT /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 75\r\nX-Request-ID: {id}\r\n\r\nGET /api/smuggled HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled-0123456789\r\n\r\n",
+	"POST /api/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX-Request-ID: {id}\r\n\r\n31\r\nGET /api/smuggled HTTP/1.1\r\nX-Request-ID: evil\r\n\r\n\r\n3;x=y\r\nabc\r\n0\r\n\r\n",
+	"POST /api/x HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
+	"POST /api/x HTTP/1.0\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
+	"GET http://a/api/x?y HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
+}
+
+// echoUpstream is a server as core's, which answers with what has arrived.
+func echoUpstream(tb testing.TB) (url string) {
+	tb.Helper()
+	door := serve.Door{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
+	return listen(tb, serve.Listener{Server: door.Server(func(rc *fasthttp.RequestCtx) {
+		rc.Response.Header.Set("X-Echo", "yes")
+		_, _ = fmt.Fprintf(rc, "%s %s?%s\n%q\n", rc.Method(), rc.Path(), rc.URI().QueryString(), rc.PostBody())
+		for _, name := range []string{"Authorization", "Content-Type", "If-None-Match", "X"} {
+			_, _ = fmt.Fprintf(rc, "%s: %q\n", name, rc.Request.Header.PeekAll(name))
+		}
+	}, 1<<20)})
+}
+
+// samePassedOn compares what an upstream answers and what comes through an edge. An answer
+// that is not the upstream's is the edge's own: it refuses paths that are not the API's,
+// and spellings of those. Every other one must be word for word that of the upstream, in
+// the same place. So no request can come from the body of another one.
+func samePassedOn(t *testing.T, upstream, edge string, s servetest.Stream) (passed int) {
+	t.Helper()
+	exchange := func(url string) []servetest.Answer {
+		answers, err := servetest.Exchange(t.Context(), addressOf(url), s)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", url, err, s)
+		}
+		return answers
+	}
+	direct, through := exchange(upstream), exchange(edge)
+	for i, answer := range through {
+		delete(answer.Header, "Cache-Status")
+		switch {
+		case i >= len(direct):
+		case answer.Header.Get("X-Echo") != "":
+			passed++
+		case direct[i].Header.Get("X-Echo") != "" && slices.Contains([]int{200, 204, 304, 404, 405, 422}, answer.Status):
+			through[i] = direct[i] // the edge's own
+		case answer.Status >= 400 && answer.Status == direct[i].Status:
+			// Each has fields of its own on what cannot be read.
+			through[i] = direct[i]
+		}
+	}
+	if diff := cmp.Diff(direct, through); diff != "" {
+		t.Errorf("answered differently (-upstream +edge):\n%s%s", s, diff)
+	}
+	return passed
+}
+
+func TestStreamsPassedOn(t *testing.T) {
+	t.Parallel()
+	upstream := echoUpstream(t)
+	s := open(t, func(s *setup) { s.api.APIUpstream = upstream })
+	generator := servetest.NewGenerator("s", 3, apiRequests)
+	passed := 0
+	for range streams {
+		passed += samePassedOn(t, upstream, s.longURL, generator.Next())
+		if t.Failed() {
+			return
+		}
+	}
+	if passed < streams/2 {
+		t.Errorf("of %d streams only %d requests were passed on", streams, passed)
+	}
+}
+
+func FuzzStreamsPassedOn(f *testing.F) {
+	upstream := echoUpstream(f)
+	s := open(f, func(s *setup) { s.api.APIUpstream = upstream })
+	generator := servetest.NewGenerator("f", 4, apiRequests)
+	for seed := range uint64(30) {
+		f.Add(generator.Next().Sent, seed)
+	}
+	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) {
+		samePassedOn(t, upstream, s.longURL, servetest.Cut(sent, cuts))
+	})
+}
