@@ -58,7 +58,8 @@ type TextureStore interface {
 	// ChangeTexture changes a texture. It returns a NotFound fault when there is none,
 	// and a Duplicate one, whose data holds the tid, when another texture of the same
 	// pixels has that type. One that becomes private leaves all closets but its
-	// uploader's, and everybody else's players take it off. Its uploader is charged for
+	// uploader's, everybody else's players take it off, and users whose avatar it is
+	// have none. Its uploader is charged for
 	// what it costs more as a public, or a private one: a ScoreTooLow fault if they
 	// cannot pay.
 	ChangeTexture(ctx context.Context, texture TextureID, change TextureChange, scores Scores) (Texture, error)
@@ -76,6 +77,9 @@ type TextureChange struct {
 	Type   *skin.Type
 	Public *bool
 }
+
+// Hides reports whether the change makes a public texture private.
+func (c *TextureChange) Hides() bool { return c.Public != nil && !*c.Public }
 
 // FileStore keeps texture files by hash.
 type FileStore interface {

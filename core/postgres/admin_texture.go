@@ -34,10 +34,10 @@ func traits(t core.Texture) *textureTraits { return &textureTraits{t.Name, t.Typ
 
 // overTexture makes sure that an actor may act on a texture, and returns the
 // authority, and the texture. It locks the actor, and with them all users of whom the
-// act may change the score, the uploader among them, whom no texture ever changes;
+// act may change the score or, with avatars, the avatar; the uploader among them, whom no texture ever changes;
 // nobody's texture is any administrator's to act on.
-func overTexture(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.TextureID) (core.Authority, core.Texture, error) {
-	if err := lockScoresOf(ctx, tx, tid, by.Actor); err != nil {
+func overTexture(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.TextureID, avatars bool) (core.Authority, core.Texture, error) {
+	if err := lockScoresOf(ctx, tx, tid, avatars, by.Actor); err != nil {
 		return core.Authority{}, core.Texture{}, err
 	}
 	rows, err := collect[textureRow](ctx, tx, statement{selectTexture, []any{tid}})
@@ -60,7 +60,7 @@ func (db *DB) ChangeTextureBy(
 	ctx context.Context, by core.Authority, tid core.TextureID, change core.TextureChange, scores core.Scores,
 ) (changed core.Texture, err error) {
 	err = db.act(ctx, "change a texture", func(tx pgx.Tx) error {
-		by, texture, err := overTexture(ctx, tx, by, tid)
+		by, texture, err := overTexture(ctx, tx, by, tid, change.Hides())
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (db *DB) ChangeTextureBy(
 // DeleteTextureBy deletes a texture with all that follows.
 func (db *DB) DeleteTextureBy(ctx context.Context, by core.Authority, tid core.TextureID) error {
 	return db.act(ctx, "delete a texture", func(tx pgx.Tx) error {
-		by, was, err := overTexture(ctx, tx, by, tid)
+		by, was, err := overTexture(ctx, tx, by, tid, false)
 		if err != nil {
 			return err
 		}

@@ -190,6 +190,16 @@ func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture co
 const lockOwnWearers = `
 	SELECT pid FROM players WHERE uid = $1 AND (tid_skin = $2 OR tid_cape = $2) ORDER BY pid FOR UPDATE`
 
+// clearLostAvatar runs before the item is deleted. It is a statement of its own since
+// one statement changes a row once, and a refund changes the user's.
+const clearLostAvatar = `
+	WITH cleared AS (
+		UPDATE users u SET avatar = 0 FROM closet_items c JOIN textures t USING (tid)
+		WHERE u.uid = $1 AND c.uid = $1 AND c.tid = $2 AND u.avatar = t.tid AND NOT t.public AND t.uploader IS DISTINCT FROM $1
+		RETURNING u.uid
+	)
+	INSERT INTO changes (keys) SELECT ARRAY['uid:' || uid] FROM cleared`
+
 const deleteClosetItem = `
 	WITH removed AS (
 		DELETE FROM closet_items WHERE uid = $1 AND tid = $2
@@ -222,6 +232,7 @@ func removeClosetItem(ctx context.Context, on asker, user core.UserID, texture c
 		statement{lockUser, []any{user}},
 		statement{lockTexture, []any{texture}},
 		statement{lockOwnWearers, []any{user, texture}},
+		statement{clearLostAvatar, []any{user, texture}},
 		statement{deleteClosetItem, []any{user, texture}},
 	)
 	switch {

@@ -42,12 +42,20 @@ func TestClosetsNameWhoIsUndressed(t *testing.T) {
 	must(db.DressPlayer(t.Context(), ann.ID, second.ID, core.Slots{Skin: &private}))(t)
 	must(db.DressPlayer(t.Context(), ann.ID, bare.ID, core.Slots{Skin: &public}))(t)
 	names("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
+	must(db.SetAvatar(t.Context(), ann.ID, public))(t)
+	must(db.SetAvatar(t.Context(), bob.ID, private))(t)
+	names("avatars", mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID)))
 	do(db.RemoveClosetItem(t.Context(), ann.ID, public))
 	names("a removal of what is public")
+	must(db.SetAvatar(t.Context(), ann.ID, private))(t)
+	names("another avatar", mapping.UID(int64(ann.ID)))
 	rings := 0
 	db.OnChange(func() { rings++ })
 	do(db.RemoveClosetItem(t.Context(), ann.ID, private))
-	names("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second))...)
+	names("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second), []mapping.Key{mapping.UID(int64(ann.ID))})...)
+	if got, kept := must(db.UserByEmail(t.Context(), ann.Email))(t).Avatar, must(db.UserByEmail(t.Context(), bob.Email))(t).Avatar; got != 0 || kept != private {
+		t.Errorf("the avatars are %d, and the uploader's %d; want 0 and %d", got, kept, private)
+	}
 	if rings == 0 {
 		t.Error("nobody rang")
 	}

@@ -47,6 +47,14 @@ var undressWearers = `
 
 var noteWearers = noteMany("(SELECT pid, name_key, uuid FROM players WHERE tid_skin = $1 OR tid_cape = $1) wearing", playerKeys)
 
+// clearAvatars spares one user, if any. Everyone else loses the right to a texture that
+// becomes private: it leaves their closets, too.
+var clearAvatars = `
+	WITH cleared AS (
+		UPDATE users SET avatar = 0 WHERE avatar = $1 AND avatar <> 0 AND uid IS DISTINCT FROM $2::bigint
+		RETURNING uid
+	)` + noteMany("cleared", "ARRAY['uid:' || uid]")
+
 // noteFaces notes the users whose avatar the texture is.
 var noteFaces = noteMany("(SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0) faces", "ARRAY['uid:' || uid]")
 
@@ -64,7 +72,7 @@ const (
 // a NotFound fault. A transaction that locks users does so before it calls this, and players
 // after it. Its caller rings after the commit.
 func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (was core.Texture, err error) {
-	if err := lockScoresOf(ctx, tx, tid); err != nil {
+	if err := lockScoresOf(ctx, tx, tid, false); err != nil {
 		return was, err
 	}
 	if was, err = lockTextureIn(ctx, tx, tid); err != nil {
@@ -122,14 +130,14 @@ func changeTexture(
 	ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, scores core.Scores,
 ) (before, after core.Texture, err error) {
 	if change.Public != nil {
-		if err := lockScoresOf(ctx, tx, tid); err != nil {
+		if err := lockScoresOf(ctx, tx, tid, change.Hides()); err != nil {
 			return before, after, err
 		}
 	}
 	if before, err = lockTextureIn(ctx, tx, tid); err != nil {
 		return before, after, err
 	}
-	hides := change.Public != nil && !*change.Public && before.Public
+	hides := change.Hides() && before.Public
 	if change.Public != nil {
 		if err := moveCost(ctx, tx, tid, *change.Public, scores); err != nil {
 			return before, after, err
@@ -144,11 +152,14 @@ func changeTexture(
 	var kind *string
 	var changed []textureRow
 	var batch pgx.Batch
+	if hides {
+		// No user has uid 0, which stands for a deleted uploader.
+		batch.Queue(clearAvatars, tid, before.Uploader)
+	}
 	if hides || retypes {
 		batch.Queue(lockWearers, tid)
 	}
 	if hides {
-		// Nobody has uid 0, as whose the textures of the deleted are shown.
 		batch.Queue(undressWearers, tid, before.Uploader)
 		batch.Queue(emptyClosets, tid, before.Uploader)
 	}

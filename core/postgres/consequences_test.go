@@ -102,6 +102,7 @@ func TestHideTexture(t *testing.T) {
 	hidden := addTexture(t, db, texture(ann.ID, skin.Steve, "hidden", true))
 	keeps(t, db, bob, hidden.ID)
 	own, theirs := wears(t, db, ann, "Own", hidden.ID), wears(t, db, bob, "Theirs", hidden.ID)
+	must(db.SetAvatar(t.Context(), ann.ID, hidden.ID))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, hidden.ID))(t)
 	names := watch(t, db)
 
@@ -111,7 +112,13 @@ func TestHideTexture(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the texture (-want +got):\n%s", diff)
 	}
-	names("becoming private", playerKeys(theirs)...)
+	names("becoming private", append(playerKeys(theirs), mapping.UID(int64(bob.ID)))...)
+	if got := must(db.SetAvatar(t.Context(), ann.ID, hidden.ID))(t); got.Avatar != hidden.ID {
+		t.Errorf("the uploader's avatar is %d; want %d", got.Avatar, hidden.ID)
+	}
+	if got := must(db.UserByEmail(t.Context(), bob.Email))(t); got.Avatar != 0 {
+		t.Errorf("somebody else's avatar is %d; want none", got.Avatar)
+	}
 	if got := closetsOf(t, address, hidden.ID); !slices.Equal(got, []core.UserID{ann.ID}) {
 		t.Errorf("the closets of %v hold it; want the uploader's", got)
 	}

@@ -118,7 +118,7 @@ func (db *DB) SettleReport(ctx context.Context, by core.Authority, id core.Repor
 			return err
 		}
 		if state == core.ReportDeleted {
-			if err := lockScoresOf(ctx, tx, report.Texture, by.Actor, report.Uploader); err != nil {
+			if err := lockScoresOf(ctx, tx, report.Texture, false, by.Actor, report.Uploader); err != nil {
 				return err
 			}
 		}

@@ -70,6 +70,8 @@ const (
 			SELECT uploader FROM textures WHERE tid = $1
 			UNION
 			SELECT uid FROM closet_items WHERE tid = $1 AND refund > 0
+			UNION
+			SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0 AND $3
 		) OR uid = ANY ($2)
 		ORDER BY uid FOR NO KEY UPDATE
 	) locked`
@@ -95,10 +97,11 @@ const (
 
 // lockScoresOf locks those whose score changes when a texture goes, or its
 // visibility does, and other users of the transaction with them: users are locked by
-// uid, all at once. It comes before the texture is locked. Should somebody come to
+// uid, all at once. With avatars it locks the users whose avatar the texture is, too. It
+// comes before the texture is locked. Should somebody come to
 // keep the texture in between, two may wait for each other, and one tries again.
-func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID, others ...core.UserID) error {
-	_, err := tx.Exec(ctx, lockScores, texture, others)
+func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID, avatars bool, others ...core.UserID) error {
+	_, err := tx.Exec(ctx, lockScores, texture, others, avatars)
 	return err
 }
 
