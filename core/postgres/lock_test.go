@@ -399,16 +399,16 @@ func TestALoginThatFailsEndsNothing(t *testing.T) {
 func TestANewSessionNeverEndsItself(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
-	ahead := s.token([16]byte{9})
-	ahead.IssuedAt = s.now.Add(time.Minute)
-	if err := s.db.OpenSession(t.Context(), s.session(ahead, "x", 1)); err != nil {
+	ahead := s.session(s.token([16]byte{9}), "x", 1)
+	ahead.Window.Now = s.now.Add(time.Minute)
+	if err := s.db.OpenSession(t.Context(), ahead); err != nil {
 		t.Fatal(err)
 	}
 	behind := s.token([16]byte{8})
 	if err := s.db.OpenSession(t.Context(), s.session(behind, "x", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if !s.works(t, behind) || s.works(t, ahead) {
-		t.Errorf("the new session lives: %v, the old one: %v; want only the new one", s.works(t, behind), s.works(t, ahead))
+	if !s.works(t, behind) || s.works(t, ahead.Token) {
+		t.Errorf("the new session lives: %v, the old one: %v; want only the new one", s.works(t, behind), s.works(t, ahead.Token))
 	}
 }

@@ -26,10 +26,12 @@ const deleteSessionsBeyond = `
 		LIMIT nullif($5, 0) - 1
 	)`
 
+// insertSession keeps when the session began by the full precision of the clock, so that
+// the oldest can be told within a second. The token's own time is in whole seconds.
 const insertSession = `
 	WITH s AS (
 		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
-		SELECT $3, uid, $5, $5 FROM users WHERE uid = $1 AND password_hash = $2
+		SELECT $3, uid, $6, $6 FROM users WHERE uid = $1 AND password_hash = $2
 		RETURNING sid
 	)
 	INSERT INTO session_tokens (jti, sid, issued_at) SELECT $4, sid, $5 FROM s
@@ -49,7 +51,7 @@ func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 		statement{deleteSessionsBeyond, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
 		statement{deleteAttempt, []any{s.Proof.Attempt}},
 		statement{upsertAddress, []any{user, hash, s.Network, s.Window.Now}},
-		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt}},
+		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt, s.Window.Now}},
 	)
 	if err != nil {
 		return failure("open a session", err)
