@@ -58,13 +58,17 @@ type Clock func() time.Time
 const maxName = 64
 
 // name checks a text that people gave to something: it is trimmed, has 1 to 64
-// characters, and no control characters.
+// characters, no control characters, and is legible.
 func name(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); !plain(text) || n == 0 || n > maxName {
+	switch n := utf8.RuneCountInString(text); {
+	case !plain(text) || n == 0 || n > maxName:
 		return "", fault.Field(field, "A %s has 1 to %d characters, without line breaks and other control characters.", field, maxName)
+	case !legible(text):
+		return "", fault.Field(field, "A %s has a visible character, and no invisible ones and controls of direction.", field)
+	default:
+		return text, nil
 	}
-	return text, nil
 }
 
 // prose checks a text of several lines, which has 1 to so many characters, and

@@ -120,10 +120,14 @@ func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 // it.
 func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	name = strings.TrimSpace(name)
-	if length := utf8.RuneCountInString(name); !plain(name) || length < n.min || length > n.max || !n.pattern.MatchString(name) {
+	switch length := utf8.RuneCountInString(name); {
+	case !plain(name) || length < n.min || length > n.max || !n.pattern.MatchString(name):
 		return NewPlayer{}, fault.Field(field, "%s", n.rule)
+	case !legible(name):
+		return NewPlayer{}, fault.Field(field, "A player name has a visible character, and no invisible ones and controls of direction.")
+	default:
+		return NewPlayer{Name: name, Key: fold.Key(name)}, nil
 	}
-	return NewPlayer{Name: name, Key: fold.Key(name)}, nil
 }
 
 // playerStore is all that is needed to keep players.

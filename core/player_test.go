@@ -68,6 +68,33 @@ func TestPlayerNamesBySetting(t *testing.T) {
 	f("A\u0085B", false)
 }
 
+// Whatever the pattern, a player can be told from others.
+func TestPlayerNamesOfAnyPattern(t *testing.T) {
+	t.Parallel()
+
+	names, err := NewPlayerNames(PlayerLimits{NamePattern: ".+", NameMin: 1, NameMax: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(text, refusal string) {
+		t.Helper()
+		_, err := names.check("name", text)
+		if (err == nil) != (refusal == "") || err != nil && !strings.Contains(fault.Of(err).Message, refusal) {
+			t.Errorf("check(%+q): %v; want %q", text, err, refusal)
+		}
+	}
+
+	f("Zoë & Co.", "")
+	f("a.b", "")
+	f("png", "")
+	f("x.pngs", "")
+	f("a\\b", "")
+	f("می\u200cخواهم", "")
+	for _, text := range []string{"\u200b", "abc\u202e", "\u3164"} {
+		f(text, "visible")
+	}
+}
+
 // A name is refused with a sentence that says which ones are allowed.
 func TestRefusedNamesAreTaught(t *testing.T) {
 	t.Parallel()

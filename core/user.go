@@ -171,7 +171,7 @@ const maxEmail = 254
 func email(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	parsed, err := mail.ParseAddress(text)
-	if err != nil || parsed.Address != text || len(text) > maxEmail || !plain(text) {
+	if err != nil || parsed.Address != text || len(text) > maxEmail || !plain(text) || !legible(text) {
 		return "", fault.Field("email", "This is no e-mail address.")
 	}
 	return text, nil

@@ -37,6 +37,10 @@ func TestEmail(t *testing.T) {
 	f("steve@exam\nple.com", "")
 	f("steve@example.com\x00", "")
 	f("steve\xff@example.com", "")
+	f("ste\u200bve@example.com", "")
+	f("steve@exam\u202eple.com", "")
+	f("steve@example.com\u200b", "")
+	f("❤\ufe0f@example.com", "❤\ufe0f@example.com")
 }
 
 func TestName(t *testing.T) {
@@ -63,6 +67,8 @@ func TestName(t *testing.T) {
 	f("a\u0085b", "")
 	f("a\x7fb", "")
 	f("a\xffb", "")
+	f("\u200b", "")
+	f("a\u202eb", "")
 }
 
 func TestFieldFaultsTellAllAtOnce(t *testing.T) {

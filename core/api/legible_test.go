@@ -1,0 +1,57 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// No name comes in that cannot be seen, or that shows in another order than it is
+// written, whoever gives it to what.
+func TestNamesAreLegible(t *testing.T) {
+	t.Parallel()
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "PLAYER_NAME_PATTERN=.+").signUpAs(t, core.SuperAdministrator)
+	c.withPassword(t, right)
+	pid, tid := c.player(t, "Steve"), c.texture(t, "name=N&type=steve", skinFile(t, 1))
+	other := c.signUp(t)
+	theirs, public := other.player(t, "Alex"), other.texture(t, "name=N&type=steve", skinFile(t, 2))
+
+	refused := func(field string, answers ...answer) {
+		t.Helper()
+		for _, a := range answers {
+			a.refuses(t, 422, 4, field)
+		}
+	}
+	for _, name := range []string{`\u200b`, `abc\u202e`, `\u3164`, `a\ufe0fb`} {
+		refused("nickname",
+			c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"`+name+`"}`),
+			c.put(t, "/api/user", `{"nickname":"`+name+`"}`),
+			c.put(t, other.user()+"/nickname", `{"nickname":"`+name+`"}`),
+		)
+		refused("email",
+			c.post(t, "/api/auth/register", `{"email":"`+name+`@example.com","password":"correct horse","nickname":"A"}`),
+			c.put(t, "/api/user/email", `{"email":"`+name+`@example.com","password":"`+right+`"}`),
+			c.put(t, other.user()+"/email", `{"email":"`+name+`@example.com"}`),
+		)
+		refused("name",
+			c.post(t, "/api/closet", `{"tid":`+public+`,"name":"`+name+`"}`),
+			c.put(t, "/api/closet/"+tid, `{"name":"`+name+`"}`),
+			c.post(t, other.user()+"/closet", `{"tid":`+tid+`,"name":"`+name+`"}`),
+			c.put(t, "/api/textures/"+tid, `{"name":"`+name+`"}`),
+			c.put(t, "/api/admin/textures/"+public, `{"name":"`+name+`"}`),
+		)
+	}
+	c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=%E2%80%8B&type=steve", skinFile(t, 3))).refuses(t, 422, 4, "name")
+	for _, name := range []string{`\u200b`, `abc\u202e`} {
+		refused("player_name", c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"`+name+`"}`))
+		refused("name",
+			c.post(t, "/api/players", `{"name":"`+name+`"}`),
+			c.put(t, pid+"/name", `{"name":"`+name+`"}`),
+			c.put(t, strings.Replace(theirs, "/api/", "/api/admin/", 1)+"/name", `{"name":"`+name+`"}`),
+		)
+	}
+	if n := c.site.count(t, "SELECT count(*) FROM users WHERE email = 'a@example.com'"); n != 0 {
+		t.Errorf("%d users were added", n)
+	}
+}
