@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -65,7 +66,7 @@ type PlayerStore interface {
 
 // PlayerLimits says what players may be called.
 type PlayerLimits struct {
-	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match"`
+	NamePattern string `env:"NAME_PATTERN" envDefault:"[A-Za-z0-9_]+" help:"regular expression (RE2) that a player's whole name must match; names with / ? # %, with a dot in front, or with .png, .webp or .json at the end are refused whatever it says"`
 	NameAllowed string `env:"NAME_ALLOWED" example:"letters, digits and spaces" help:"the characters that NAME_PATTERN allows, in words for people whose name is refused; empty: the words for the default pattern, and any other pattern as it is"`
 	NameMin     int    `env:"NAME_MIN" envDefault:"3" help:"least characters in a player's name"`
 	NameMax     int    `env:"NAME_MAX" envDefault:"16" help:"most characters in a player's name"`
@@ -125,9 +126,23 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 		return NewPlayer{}, fault.Field(field, "%s", n.rule)
 	case !legible(name):
 		return NewPlayer{}, fault.Field(field, "A player name has a visible character, and no invisible ones and controls of direction.")
+	case !addressable(name):
+		return NewPlayer{}, fault.Field(field, "A player name has none of / ? # %%, does not begin with a dot, and does not end in %s.", strings.Join(suffixes, ", "))
 	default:
 		return NewPlayer{Name: name, Key: fold.Key(name)}, nil
 	}
+}
+
+// suffixes are those that edges take off the end of a path before they look for a
+// player (edge/api/subject.go).
+var suffixes = []string{".png", ".webp", ".json"}
+
+// addressable reports whether a player of a name can be asked for by the path of a URL,
+// such as /skin/{name}.png.
+func addressable(name string) bool {
+	lower := strings.ToLower(name)
+	return !strings.ContainsAny(name, "/?#%") && !strings.HasPrefix(name, ".") &&
+		!slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(lower, suffix) })
 }
 
 // playerStore is all that is needed to keep players.

@@ -68,7 +68,8 @@ func TestPlayerNamesBySetting(t *testing.T) {
 	f("A\u0085B", false)
 }
 
-// Whatever the pattern, a player can be told from others.
+// Whatever the pattern, a player can be told from others and asked for by name at an
+// edge.
 func TestPlayerNamesOfAnyPattern(t *testing.T) {
 	t.Parallel()
 
@@ -90,6 +91,9 @@ func TestPlayerNamesOfAnyPattern(t *testing.T) {
 	f("x.pngs", "")
 	f("a\\b", "")
 	f("می\u200cخواهم", "")
+	for _, text := range []string{"a/b", "/", "a?b", "a#b", "100%", "%41", ".", "..", ".x", "x.png", "x.PNG", "x.webp", "x.Json", "a.b.json"} {
+		f(text, "has none of / ? # %, does not begin with a dot, and does not end in .png, .webp, .json")
+	}
 	for _, text := range []string{"\u200b", "abc\u202e", "\u3164"} {
 		f(text, "visible")
 	}

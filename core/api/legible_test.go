@@ -8,7 +8,7 @@ import (
 )
 
 // No name comes in that cannot be seen, or that shows in another order than it is
-// written, whoever gives it to what.
+// written, whoever gives it to what. A player's can be asked for at an edge.
 func TestNamesAreLegible(t *testing.T) {
 	t.Parallel()
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "PLAYER_NAME_PATTERN=.+").signUpAs(t, core.SuperAdministrator)
@@ -43,7 +43,7 @@ func TestNamesAreLegible(t *testing.T) {
 		)
 	}
 	c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=%E2%80%8B&type=steve", skinFile(t, 3))).refuses(t, 422, 4, "name")
-	for _, name := range []string{`\u200b`, `abc\u202e`} {
+	for _, name := range []string{`\u200b`, `abc\u202e`, "a/b", "a?b", "a#b", "a%b", ".a", "a.png", "a.PNG", "a.webp", "a.json"} {
 		refused("player_name", c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"`+name+`"}`))
 		refused("name",
 			c.post(t, "/api/players", `{"name":"`+name+`"}`),
