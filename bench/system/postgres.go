@@ -1,7 +1,6 @@
 package system
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -53,6 +52,19 @@ func NewPostgres(tb testing.TB) *Postgres {
 // URL returns the URL of the cluster's database, as it is reached at an address.
 func (p *Postgres) URL(address string) string {
 	return "postgres://postgres@" + address + "/postgres?sslmode=disable"
+}
+
+// log is the file that the server writes its log to.
+func (p *Postgres) log() string { return filepath.Join(p.directory, "log") }
+
+// Log returns all that the server has logged.
+func (p *Postgres) Log(tb testing.TB) string {
+	tb.Helper()
+	content, err := os.ReadFile(p.log())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(content)
 }
 
 // Programs returns the folder of PostgreSQL's programs.
@@ -125,7 +137,11 @@ func (p *Postgres) Start(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	output := &bytes.Buffer{}
+	output, err := os.OpenFile(p.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = output.Close() }()
 	p.server = p.command("postgres", "-D", p.Data(), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
 		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=200")
 	p.server.Stdout, p.server.Stderr = output, output
@@ -151,7 +167,7 @@ func (p *Postgres) Start(tb testing.TB) {
 		case <-ctx.Done():
 			tb.Fatalf("PostgreSQL does not start: %v", err)
 		case <-ended:
-			tb.Fatalf("PostgreSQL ended:\n%s", output)
+			tb.Fatalf("PostgreSQL ended:\n%s", p.Log(tb))
 		}
 	}
 }

@@ -79,18 +79,22 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	return row.User, nil
 }
 
-// updateEmail runs after the user is locked, and so sees the address before. Without
+// updateEmail runs after the user and the address are locked, and so sees the address
+// before, and who has the one after: then it changes nothing. Without
 // a password's hash it need not be the same, here and below: that is for
 // administrators.
 const updateEmail = `
 	WITH before AS (
-		SELECT uid, email, email_key FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
+		SELECT uid, email, email_key, EXISTS (SELECT FROM users o WHERE o.email_key = $4 AND o.uid <> $1) AS taken
+		FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
 	), u AS (
 		UPDATE users u SET email = $3, email_key = $4, verified = verified AND u.email = $3
-		FROM before b WHERE u.uid = b.uid
+		FROM before b WHERE u.uid = b.uid AND NOT b.taken
 		RETURNING u.*
 	), ` + tellOfChange + `
-	SELECT ` + userColumns + ` FROM u`
+	SELECT ` + userColumns + `, false AS taken FROM u
+	UNION ALL
+	SELECT ` + userColumns + `, true FROM before b JOIN users u USING (uid) WHERE b.taken`
 
 // tellOfChange queues, if $5 says so, what a change of addresses has mailed: a word
 // to the one before, as in a CTE before, and a link to the one after, as in u.
@@ -107,15 +111,20 @@ func (db *DB) SetEmail(ctx context.Context, proof core.Proof, change core.EmailC
 }
 
 func setEmail(ctx context.Context, on asker, proof core.Proof, change core.EmailChange) (core.User, error) {
-	users, err := collect[core.User](ctx, on,
+	rows, err := collect[struct {
+		core.User
+		Taken bool
+	}](ctx, on,
 		statement{deleteAttempt, []any{proof.Attempt}},
 		statement{lockUserToDelete, []any{proof.ID}}, // which is what a change of the key locks
+		statement{lockEmail, []any{change.EmailKey}},
 		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Tell}},
 	)
-	if violates(err) == "users_email_key" {
-		return core.User{}, errEmailTaken
+	row, err := only(rows, failure("change an e-mail address", err), core.ErrPasswordChanged)
+	if err == nil && row.Taken {
+		err = errEmailTaken
 	}
-	return only(users, failure("change an e-mail address", err), core.ErrPasswordChanged)
+	return row.User, err
 }
 
 const insertAddress = `

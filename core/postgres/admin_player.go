@@ -129,7 +129,7 @@ func (db *DB) RenamePlayerBy(ctx context.Context, by core.Authority, player core
 		action:  "player.rename",
 		changed: func(p core.Player) any { return p.Name },
 		do: func(tx pgx.Tx, was core.Player) (core.Player, error) {
-			return changePlayer(ctx, tx, "rename a player", renamePlayer, was.Owner, player, name.Name, name.Key)
+			return rename(ctx, tx, was.Owner, player, name)
 		},
 	})
 }

@@ -77,11 +77,9 @@ func (db *DB) CreateUserBy(ctx context.Context, by core.Authority, user core.New
 		if err := by.Grants(user.Permission); err != nil {
 			return err
 		}
-		users, err := collect[core.User](ctx, tx, addition(user))
-		if err != nil {
-			return notAdded(err)
+		if added, err = addUser(ctx, tx, user); err != nil {
+			return err
 		}
-		added = users[0]
 		return note(ctx, tx, by, "user.add", userSubject(added.ID), userNote{Email: added.Email, Nickname: added.Nickname, To: added.Permission})
 	})
 	return added, err

@@ -73,19 +73,29 @@ const linkOf = `
 const lockUserOfLink = `
 	SELECT FROM users WHERE uid = (SELECT uid FROM mail_tokens WHERE hash = $1) FOR UPDATE`
 
+// lockEmailOfLink locks the address that a link was sent to.
+const lockEmailOfLink = `
+	SELECT pg_advisory_xact_lock('users_email_key'::regclass::int, hashtext(email_key)) FROM mail_tokens WHERE hash = $1`
+
 // Both run after lockUserOfLink has waited, and so find no token that was used.
 const (
-	// What is verified is the user's address, or becomes it.
+	// What is verified is the user's address, or becomes it. Where somebody else has it,
+	// nothing happens.
 	verifyEmail = `
-	WITH before AS (
-		SELECT u.uid, u.email, u.email_key, t.email AS fresh, t.email_key AS fresh_key FROM ` + linkOf + `
+	WITH given AS (
+		SELECT u.uid, u.email, u.email_key, t.email AS fresh, t.email_key AS fresh_key,
+			EXISTS (SELECT FROM users o WHERE o.email_key = t.email_key AND o.uid <> u.uid) AS taken
+		FROM ` + linkOf + `
+	), before AS (
+		SELECT * FROM given WHERE NOT taken
 	), used AS (
 		DELETE FROM mail_tokens t USING before b WHERE t.uid = b.uid AND t.purpose = ANY ($2)
 	), told AS (
 		INSERT INTO mails (purpose, email, email_key) SELECT 'change', email, email_key FROM before WHERE email <> fresh
+	), verified AS (
+		UPDATE users u SET email = b.fresh, email_key = b.fresh_key, verified = true FROM before b WHERE u.uid = b.uid
 	)
-	UPDATE users u SET email = b.fresh, email_key = b.fresh_key, verified = true FROM before b WHERE u.uid = b.uid
-	RETURNING u.uid`
+	SELECT uid, taken FROM given`
 
 	resetPassword = `
 	WITH given AS (
@@ -101,14 +111,18 @@ const (
 
 // VerifyEmail marks an address as verified, and makes it the user's.
 func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Time) error {
-	users, err := collect[struct{ UID core.UserID }](ctx, db.writes,
+	links, err := collect[struct {
+		UID   core.UserID
+		Taken bool
+	}](ctx, db.writes,
 		statement{lockUserOfLink, []any{token[:]}},
+		statement{lockEmailOfLink, []any{token[:]}},
 		statement{verifyEmail, []any{token[:], []core.Purpose{core.ForVerification, core.ForAddress}, now}},
 	)
-	if violates(err) == "users_email_key" {
-		return errEmailTaken
+	link, err := only(links, failure("verify an address", err), core.ErrLink)
+	if err == nil && link.Taken {
+		err = errEmailTaken
 	}
-	_, err = only(users, failure("verify an address", err), core.ErrLink)
 	return err
 }
 
@@ -199,13 +213,11 @@ func (db *DB) confirm(ctx context.Context, token core.LinkHash, score int64, now
 		if player {
 			user.Player = core.NewPlayer{Name: r.Player, Key: r.PlayerKey}
 		}
-		batch = pgx.Batch{}
-		addition(user).queue(&batch)
-		batch.Queue(deleteRegistrations, r.EmailKey)
-		return tx.SendBatch(ctx, &batch).Close()
+		if _, err := addUser(ctx, tx, user); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, deleteRegistrations, r.EmailKey)
+		return err
 	})
-	if err != nil {
-		return notAdded(err)
-	}
-	return nil
+	return failure("add the user of a registration", err)
 }

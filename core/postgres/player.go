@@ -24,10 +24,13 @@ func (db *DB) Players(ctx context.Context, ticket core.Ticket) ([]core.Player, e
 
 const (
 	addedPlayer = `
-	WITH added AS (
-		INSERT INTO players (uid, name, name_key, refund)
-		SELECT uid, $2, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM users
+	WITH room AS (
+		SELECT uid FROM users
 		WHERE uid = $1 AND score >= $5 AND ($4 = 0 OR (SELECT count(*) FROM players WHERE uid = $1) < $4)
+	), added AS (
+		INSERT INTO players (uid, name, name_key, refund)
+		SELECT uid, $2, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM room
+		WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $3)
 		RETURNING *
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM added
@@ -37,8 +40,11 @@ const (
 		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM added
 	)` + charged
 
+	// Where there is room, but somebody has the name, this is their player.
 	selectAddedPlayer = `
-	SELECT ` + playerColumns + ` FROM added`
+	SELECT ` + playerColumns + `, false AS taken FROM added
+	UNION ALL
+	SELECT ` + playerColumns + `, true FROM players WHERE name_key = $3 AND EXISTS (SELECT FROM room)`
 )
 
 // CreatePlayer adds a player.
@@ -48,27 +54,27 @@ func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.N
 	if terms.Free() {
 		sql = addedPlayer + selectAddedPlayer
 	}
-	scores, players, err := grant[core.Player](ctx, db, owner, statement{sql, []any{owner, player.Name, player.Key, most, terms.Cost, terms.Refund}})
+	scores, players, err := grant[struct {
+		core.Player
+		Taken bool
+	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, most, terms.Cost, terms.Refund}})
 	switch {
 	case err != nil:
-		return core.Player{}, playerFailure("add a player", err)
+		return core.Player{}, failure("add a player", err)
 	case len(scores) == 0:
 		return core.Player{}, core.ErrSignedOut
 	case len(players) == 0 && scores[0] < terms.Cost:
 		return core.Player{}, core.ErrScore(terms.Cost)
 	case len(players) == 0:
 		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", most)
+	case players[0].Taken:
+		return core.Player{}, errNameTaken
 	}
 	db.ring()
-	return players[0], nil
+	return players[0].Player, nil
 }
 
-func playerFailure(attempt string, err error) error {
-	if violates(err) == "players_name_key" {
-		return taken("name", "A player of this name exists already.")
-	}
-	return failure(attempt, err)
-}
+var errNameTaken = taken("name", "A player of this name exists already.")
 
 // Writes lock first, in a statement of their own: the one that follows looks
 // afresh, and so sees what those did for whom it waited. A single statement would
@@ -106,7 +112,7 @@ func changePlayer(ctx context.Context, on asker, attempt, sql string, owner core
 		statement{sql, append([]any{owner, player}, args...)},
 	)
 	if err != nil {
-		return core.Player{}, playerFailure(attempt, err)
+		return core.Player{}, failure(attempt, err)
 	}
 	if err := owned(players, owner); err != nil {
 		return core.Player{}, err
@@ -153,9 +159,10 @@ func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.P
 	return nil
 }
 
+// renamePlayer leaves the player its name where another one has the new name.
 const renamePlayer = withTarget + `changed AS (
 		UPDATE players p SET name = $3, name_key = $4, last_modified = now()
-		FROM target t WHERE p.pid = t.pid AND t.uid = $1 AND t.name <> $3
+		FROM target t WHERE p.pid = t.pid AND t.uid = $1 AND t.name <> $3 AND NOT EXISTS (SELECT FROM players o WHERE o.name_key = $4 AND o.pid <> $2)
 		RETURNING p.*
 	), noted AS (
 		INSERT INTO changes (keys)
@@ -164,7 +171,29 @@ const renamePlayer = withTarget + `changed AS (
 
 // RenamePlayer renames a player.
 func (db *DB) RenamePlayer(ctx context.Context, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
-	return db.changePlayer(ctx, "rename a player", renamePlayer, owner, player, name.Name, name.Key)
+	renamed, err := rename(ctx, db.writes, owner, player, name)
+	if err == nil {
+		db.ring()
+	}
+	return renamed, err
+}
+
+func rename(ctx context.Context, on asker, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
+	players, err := collect[core.Player](ctx, on,
+		statement{lockPlayer, []any{player}},
+		statement{lockName, []any{name.Key}},
+		statement{renamePlayer, []any{owner, player, name.Name, name.Key}},
+	)
+	if err != nil {
+		return core.Player{}, failure("rename a player", err)
+	}
+	if err := owned(players, owner); err != nil {
+		return core.Player{}, err
+	}
+	if players[0].Name != name.Name {
+		return core.Player{}, errNameTaken
+	}
+	return players[0], nil
 }
 
 const undressPlayer = withTarget + `changed AS (

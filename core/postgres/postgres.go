@@ -345,6 +345,13 @@ func violates(err error) (constraint string) {
 	return ""
 }
 
+// PostgreSQL logs what was to be stored twice: an address, or a player's name. So all that
+// write one first lock it, and then look who has it. These locks come after all others.
+const (
+	lockEmail = `SELECT pg_advisory_xact_lock('users_email_key'::regclass::int, hashtext($1))`
+	lockName  = `SELECT pg_advisory_xact_lock('players_name_key'::regclass::int, hashtext($1))`
+)
+
 // retries is how often a transaction is tried that lost against another one.
 const retries = 4
 
@@ -509,16 +516,20 @@ func lookUp[T any](ctx context.Context, db *DB, s statement) ([]T, error) {
 // counted one after another.
 const lockUser = `SELECT score FROM users WHERE uid = $1 FOR NO KEY UPDATE`
 
-// grant runs a statement that gives a locked user something, and returns its rows
-// with the user's score before it; with none if there is no such user.
-func grant[T any](ctx context.Context, db *DB, user core.UserID, give statement) (scores []int64, rows []T, err error) {
+// grant runs statements of which the last gives a locked user something, and returns its
+// rows with the user's score before it; with none if there is no such user.
+func grant[T any](ctx context.Context, db *DB, user core.UserID, statements ...statement) (scores []int64, rows []T, err error) {
 	err = write(ctx, func() error {
 		var batch pgx.Batch
 		batch.Queue(lockUser, user).Query(func(result pgx.Rows) (err error) {
 			scores, err = pgx.CollectRows(result, pgx.RowTo[int64])
 			return err
 		})
-		give.queue(&batch).Query(into(&rows))
+		for i, s := range statements {
+			if queued := s.queue(&batch); i == len(statements)-1 {
+				queued.Query(into(&rows))
+			}
+		}
 		return db.writes.SendBatch(ctx, &batch).Close()
 	})
 	return scores, rows, err

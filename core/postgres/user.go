@@ -12,10 +12,16 @@ var _ core.UserStore = (*DB)(nil)
 // userColumns are the columns of a core.User of the table users, as u.
 const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.permission, u.last_sign_at, u.register_at, u.verified`
 
+// insertUser runs after lockEmail and lockName. Where somebody has the address, or the
+// player's name, it adds nothing, and returns them with what is taken.
 const insertUser = `
-	WITH u AS (
+	WITH holders AS (
+		SELECT uid, 'email' AS taken FROM users WHERE email_key = $2
+		UNION ALL
+		SELECT uid, 'player' FROM players WHERE name_key = $8
+	), u AS (
 		INSERT INTO users (email, email_key, nickname, password_hash, permission, verified, score)
-		VALUES ($1, $2, $3, $4, $5, $6, $9)
+		SELECT $1, $2, $3, $4, $5, $6, $9 WHERE NOT EXISTS (SELECT FROM holders)
 		RETURNING *
 	), p AS (
 		INSERT INTO players (uid, name, name_key)
@@ -30,35 +36,45 @@ const insertUser = `
 		SELECT ARRAY['uid:' || u.uid] || CASE WHEN p.pid IS NULL THEN '{}' ELSE ` + playerKeys + ` END
 		FROM u LEFT JOIN p ON true
 	)
-	SELECT ` + userColumns + ` FROM u`
+	SELECT ` + userColumns + `, '' AS taken FROM u
+	UNION ALL
+	SELECT ` + userColumns + `, taken FROM holders JOIN users u USING (uid)
+	ORDER BY taken LIMIT 1`
 
-// addition is the statement that adds a user.
-func addition(user core.NewUser) statement {
-	return statement{insertUser, []any{
+// addUser adds a user. The address comes before the player's name in every order of
+// locks.
+func addUser(ctx context.Context, on asker, user core.NewUser) (core.User, error) {
+	statements := []statement{{lockEmail, []any{user.EmailKey}}}
+	if user.Player.Key != "" {
+		statements = append(statements, statement{lockName, []any{user.Player.Key}})
+	}
+	rows, err := collect[struct {
+		core.User
+		Taken string
+	}](ctx, on, append(statements, statement{insertUser, []any{
 		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score, user.Verify,
-	}}
+	}})...)
+	row, err := only(rows, failure("add a user", err), errGone)
+	switch {
+	case err != nil:
+		return core.User{}, err
+	case row.Taken == "email":
+		return core.User{}, errEmailTaken
+	case row.Taken == "player":
+		return core.User{}, errPlayerTaken
+	default:
+		return row.User, nil
+	}
 }
 
 // CreateUser adds a user, with a first player if one is named.
 func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, error) {
-	users, err := collect[core.User](ctx, db.writes, addition(user))
+	added, err := addUser(ctx, db.writes, user)
 	if err != nil {
-		return core.User{}, notAdded(err)
+		return core.User{}, err
 	}
 	db.ring()
-	return users[0], nil
-}
-
-// notAdded returns why a user could not be added.
-func notAdded(err error) error {
-	switch violates(err) {
-	case "users_email_key":
-		return errEmailTaken
-	case "players_name_key":
-		return errPlayerTaken
-	default:
-		return failure("add a user", err)
-	}
+	return added, nil
 }
 
 var (
