@@ -25,7 +25,8 @@ type PasswordChange struct {
 // EmailChange is an e-mail address that takes the place of another.
 type EmailChange struct {
 	Email, EmailKey string
-	// Tell has the address before told of it, and the fresh one asked to be verified.
+	// Tell has the address before told of it, and the fresh one asked to be verified; of
+	// a change of case nothing is told.
 	Tell bool
 }
 
@@ -42,8 +43,8 @@ type AccountStore interface {
 	// closet (Forbidden).
 	SetAvatar(ctx context.Context, user UserID, texture TextureID) (User, error)
 
-	// SetEmail gives a user another e-mail address, which is not verified then; one
-	// that is the same stays as it is. It returns a Duplicate fault that names the
+	// SetEmail gives a user another e-mail address, which is not verified then, unless
+	// it differs only in case. It returns a Duplicate fault that names the
 	// field email when it is taken.
 	SetEmail(ctx context.Context, proof Proof, change EmailChange) (User, error)
 

@@ -88,7 +88,7 @@ const updateEmail = `
 		SELECT uid, email, email_key, EXISTS (SELECT FROM users o WHERE o.email_key = $4 AND o.uid <> $1) AS taken
 		FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
 	), u AS (
-		UPDATE users u SET email = $3, email_key = $4, verified = verified AND u.email = $3
+		UPDATE users u SET email = $3, email_key = $4, verified = verified AND u.email_key = $4
 		FROM before b WHERE u.uid = b.uid AND NOT b.taken
 		RETURNING u.*
 	), ` + tellOfChange + `
@@ -97,12 +97,13 @@ const updateEmail = `
 	SELECT ` + userColumns + `, true FROM before b JOIN users u USING (uid) WHERE b.taken`
 
 // tellOfChange queues, if $5 says so, what a change of addresses has mailed: a word
-// to the one before, as in a CTE before, and a link to the one after, as in u.
+// to the one before, as in a CTE before, and a link to the one after, as in u. Another
+// case is no other address, but it voids the links that were sent.
 const tellOfChange = `told AS (
 		INSERT INTO mails (purpose, email, email_key)
-		SELECT 'change', b.email, b.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email <> b.email
+		SELECT 'change', b.email, b.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email_key <> b.email_key
 		UNION ALL
-		SELECT 'verification', u.email, u.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email <> b.email
+		SELECT 'verification', u.email, u.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email <> b.email AND NOT u.verified
 	)`
 
 // SetEmail gives a user another e-mail address.

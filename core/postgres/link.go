@@ -91,7 +91,7 @@ const (
 	), used AS (
 		DELETE FROM mail_tokens t USING before b WHERE t.uid = b.uid AND t.purpose = ANY ($2)
 	), told AS (
-		INSERT INTO mails (purpose, email, email_key) SELECT 'change', email, email_key FROM before WHERE email <> fresh
+		INSERT INTO mails (purpose, email, email_key) SELECT 'change', email, email_key FROM before WHERE email_key <> fresh_key
 	), verified AS (
 		UPDATE users u SET email = b.fresh, email_key = b.fresh_key, verified = true FROM before b WHERE u.uid = b.uid
 	)

@@ -352,6 +352,10 @@ func TestSetEmailTells(t *testing.T) {
 		}
 	}
 	f("ann@example.com", true, 0) // it is the same
+	f("ANN@example.com", true, 1) // and must be verified, since no link to it works any more
+	l.exec(t, "UPDATE users SET verified = true")
+	f("ann@example.com", true, 1)
+	l.exec(t, "DELETE FROM mails")
 	f("ben@example.com", true, 0) // it is taken
 	f("cat@example.com", false, 0)
 	f("Dan@example.com", true, 2)
