@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -81,12 +82,16 @@ func (l *Links) Verify(ctx context.Context, token string) (registered bool, err 
 	if l == nil {
 		return false, ErrNoMail
 	}
-	hash := hashOf(token)
+	hash := linkHash(token)
 	if err := l.store.VerifyEmail(ctx, hash, l.now()); fault.KindOf(err) != fault.NotFound {
 		return false, err
 	}
 	return true, l.store.ConfirmRegistration(ctx, hash, l.scores.Registration, l.now())
 }
+
+// linkHash returns what is kept of a token that was sent to us. White space around it is
+// cut off: people copy tokens out of mails.
+func linkHash(token string) LinkHash { return hashOf(strings.TrimSpace(token)) }
 
 // AskReset has a link sent that resets the password of whoever has an e-mail
 // address. Whether anybody has shows neither in what it returns nor in the time it
@@ -112,12 +117,12 @@ func (l *Links) ResetPassword(ctx context.Context, token, fresh string) error {
 		return err
 	}
 	// A hash takes long, so nobody gets one for a token that was made up.
-	if err := l.store.CheckReset(ctx, hashOf(token), l.now()); err != nil {
+	if err := l.store.CheckReset(ctx, linkHash(token), l.now()); err != nil {
 		return err
 	}
 	hash, err := l.passwords.Hash(ctx, fresh)
 	if err != nil {
 		return err
 	}
-	return l.store.ResetPassword(ctx, hashOf(token), hash, l.now())
+	return l.store.ResetPassword(ctx, linkHash(token), hash, l.now())
 }

@@ -69,7 +69,7 @@ func TestVerification(t *testing.T) {
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "false" {
 		t.Errorf("after refusals the address is verified: %s", got)
 	}
-	stranger.send(t, "POST", "/api/auth/verify", encodeForm("token="+token)).is(t, 200, deed)
+	stranger.send(t, "POST", "/api/auth/verify", encodeForm("token=+%0D%0A"+token+"%0A")).is(t, 200, deed)
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
 		t.Errorf("the address is verified: %s", got)
 	}
@@ -122,6 +122,7 @@ func TestResetPassword(t *testing.T) {
 	stranger.post(t, "/api/auth/password", `{"password":"correct horse"}`).refuses(t, 422, 4, "token")
 	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3) // it is for another purpose
 	c.works(t, true)
+	token = `\t` + token + `\r\n` // as it may be copied
 	reset(" correct horse ").is(t, 200, deed)
 	for _, session := range []client{c, other} {
 		session.works(t, false)
