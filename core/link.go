@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -33,8 +34,9 @@ type LinkStore interface {
 	CheckReset(ctx context.Context, token LinkHash, now time.Time) error
 
 	// ResetPassword replaces the hash of a user's password, ends all their sessions
-	// and marks the address as verified: they have read its mail.
-	ResetPassword(ctx context.Context, token LinkHash, hash string, now time.Time) error
+	// and marks the address as verified: they have read its mail. The limits of log-ins
+	// know the network from then on, and forgive what has failed there.
+	ResetPassword(ctx context.Context, token LinkHash, hash string, from netip.Prefix, now time.Time) error
 
 	// ConfirmRegistration adds the user of a registration, whose address is verified,
 	// with a score. When the player's name is taken by now, it adds no player. It
@@ -107,9 +109,9 @@ func (l *Links) AskReset(ctx context.Context, address string) error {
 	return l.store.QueueReset(ctx, address, fold.Key(address))
 }
 
-// ResetPassword gives whoever has a link another password, and ends all their
-// sessions.
-func (l *Links) ResetPassword(ctx context.Context, token, fresh string) error {
+// ResetPassword gives the owner of a link another password, and ends all their
+// sessions. They can sign in from that network then, whatever log-ins have failed.
+func (l *Links) ResetPassword(ctx context.Context, token, fresh string, from netip.Prefix) error {
 	if l == nil {
 		return ErrNoMail
 	}
@@ -124,5 +126,5 @@ func (l *Links) ResetPassword(ctx context.Context, token, fresh string) error {
 	if err != nil {
 		return err
 	}
-	return l.store.ResetPassword(ctx, linkHash(token), hash, l.now())
+	return l.store.ResetPassword(ctx, linkHash(token), hash, from, l.now())
 }

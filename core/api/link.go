@@ -66,7 +66,7 @@ func (s *Server) resetPassword(ctx context.Context, rc *fasthttp.RequestCtx) err
 	if err := f.fault(); err != nil {
 		return err
 	}
-	if err := s.Links.ResetPassword(ctx, token, password); err != nil {
+	if err := s.Links.ResetPassword(ctx, token, password, s.network(rc)); err != nil {
 		return err
 	}
 	return done(rc, "The password is changed. Please sign in; all sessions have ended.", nil)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -106,6 +108,56 @@ func TestFailedLoginsWithAnEmailFromAnAddress(t *testing.T) {
 	c.site.pass(time.Second)
 	elsewhere.logIn(t, somebody, right).welcomes(t)
 	here.logIn(t, somebody, wrong).refuses(t, 401, 5)
+}
+
+// Whatever log-ins others have made fail, who resets the password by mail can sign in
+// from there.
+func TestResetEndsALockOut(t *testing.T) {
+	t.Parallel()
+
+	c := newUser(t)
+	// failHere has log-ins from an address fail now, with an e-mail each.
+	failHere := func(address string, emails ...string) {
+		t.Helper()
+		for _, email := range emails {
+			account := sha256.Sum256([]byte(fold.Key(email)))
+			c.site.exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) VALUES (true, $1, $2, $3)", c.site.clock(), account[:], address)
+		}
+	}
+	var others []string
+	for i := range 200 {
+		others = append(others, fmt.Sprintf("other%d@example.com", i))
+	}
+	c.site.fail(t, somebody, 100)
+	reset := func(from, network, password string) {
+		t.Helper()
+		failHere(network, others...)
+		failHere(network, slices.Repeat([]string{somebody}, 10)...)
+		at := c.at(t, from)
+		at.logIn(t, somebody, right).refuses(t, 429, 8)
+		token := c.link(t, core.ForReset)
+		at.post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`).is(t, 200, deed)
+	}
+
+	reset("203.0.113.7", "203.0.113.7", "second horse")
+	c.at(t, "203.0.113.8").logIn(t, somebody, "second horse").refuses(t, 429, 8)
+	here := c.at(t, "203.0.113.7")
+	here.logIn(t, "other0@example.com", right).refuses(t, 429, 8)
+	here.logIn(t, somebody, "second horse").welcomes(t)
+
+	reset("2001:db8:1:2::1", "2001:db8:1:2::/64", "third horse")
+	c.at(t, "2001:db8:1:3::1").logIn(t, somebody, "third horse").refuses(t, 429, 8)
+	c.at(t, "2001:db8:1:2:ffff::9").logIn(t, somebody, "third horse").welcomes(t)
+
+	// From then on guesses count as they do elsewhere, and in an hour those with other
+	// e-mails, too.
+	for range 10 {
+		here.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	}
+	here.logIn(t, somebody, "third horse").refuses(t, 429, 8)
+	c.site.pass(time.Hour)
+	failHere("203.0.113.7", others...)
+	here.logIn(t, somebody, "third horse").refuses(t, 429, 8)
 }
 
 // The last failure ends the wait that the first one began, not all at once.

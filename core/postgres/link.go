@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -97,13 +98,20 @@ const (
 	)
 	SELECT uid, taken FROM given`
 
+	// From where it is done the user can sign in: what failed there with the former
+	// password is forgiven.
 	resetPassword = `
 	WITH given AS (
-		SELECT u.uid FROM ` + linkOf + `
+		SELECT u.uid, u.email_key FROM ` + linkOf + `
 	), used AS (
 		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid
 	), ended AS (
 		DELETE FROM sessions s USING given g WHERE s.uid = g.uid
+	), known AS (
+		INSERT INTO login_addresses (uid, address, signed_in, reset_at) SELECT uid, $5, $3, $3 FROM given
+		ON CONFLICT (uid, address) DO UPDATE SET signed_in = excluded.signed_in, reset_at = excluded.reset_at
+	), forgiven AS (
+		DELETE FROM login_failures f USING given g WHERE f.account = sha256(convert_to(g.email_key, 'UTF8')) AND f.address = $5
 	)
 	UPDATE users u SET password_hash = $4, verified = true FROM given g WHERE u.uid = g.uid
 	RETURNING u.uid`
@@ -136,10 +144,10 @@ func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time
 }
 
 // ResetPassword replaces a password's hash and ends all sessions.
-func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash string, now time.Time) error {
+func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash string, from netip.Prefix, now time.Time) error {
 	users, err := collect[struct{ UID core.UserID }](ctx, db.writes,
 		statement{lockUserOfLink, []any{token[:]}},
-		statement{resetPassword, []any{token[:], []core.Purpose{core.ForReset}, now, hash}},
+		statement{resetPassword, []any{token[:], []core.Purpose{core.ForReset}, now, hash, from}},
 	)
 	_, err = only(users, failure("reset a password", err), core.ErrLink)
 	return err

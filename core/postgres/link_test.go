@@ -95,7 +95,7 @@ func (l *links) uses(t *testing.T, token core.LinkHash) map[core.Purpose]func() 
 	t.Helper()
 	return map[core.Purpose]func() error{
 		core.ForVerification: func() error { return l.VerifyEmail(t.Context(), token, l.now) },
-		core.ForReset:        func() error { return l.ResetPassword(t.Context(), token, "fresh", l.now) },
+		core.ForReset:        func() error { return l.ResetPassword(t.Context(), token, "fresh", home, l.now) },
 		core.ForRegistration: func() error { return l.ConfirmRegistration(t.Context(), token, 7, l.now) },
 	}
 }
@@ -180,7 +180,7 @@ func TestLinksAreVoided(t *testing.T) {
 		wantKind(t, l.VerifyEmail(t.Context(), verification, l.now), fault.NotFound)
 		wantKind(t, l.VerifyEmail(t.Context(), address, l.now), fault.NotFound)
 		wantKind(t, l.CheckReset(t.Context(), reset, l.now), fault.NotFound)
-		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", l.now), fault.NotFound)
+		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", home, l.now), fault.NotFound)
 		if n := l.count(t, "SELECT count(*) FROM users WHERE password_hash = 'stolen'"); n != 0 {
 			t.Errorf("%s: the password is changed all the same", what)
 		}
@@ -194,7 +194,7 @@ func TestLinksAreVoided(t *testing.T) {
 		return err
 	})
 	f("another password", func() error { return l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, Fresh: "y"}) })
-	f("another reset", func() error { return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", l.now) })
+	f("another reset", func() error { return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", home, l.now) })
 	f("the account is deleted", func() error {
 		if err := l.DeleteUser(t.Context(), proofOf(ann)); err != nil {
 			return err
@@ -248,7 +248,7 @@ func TestResetEndsSessions(t *testing.T) {
 	s := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ann"), now: time.Now().UTC().Truncate(time.Second)}
 	other := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ben"), now: s.now}
 	first, second, theirs := s.open(t), s.open(t), other.open(t)
-	if err := l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "fresh", l.now); err != nil {
+	if err := l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "fresh", home, l.now); err != nil {
 		t.Fatal(err)
 	}
 	if s.works(t, first) || s.works(t, second) || !other.works(t, theirs) {

@@ -22,7 +22,8 @@ const lockAttempts = `
 
 // insertAttempt runs after lockAttempts has waited, and so sees all attempts
 // before it. until is when the last of the limits that are used up has room
-// again. Attempts under way may yet turn out right, so those who come when only
+// again. Where the user has reset the password by mail, failures from that address with
+// other e-mails do not count, for as long as any from before the reset counts. Attempts under way may yet turn out right, so those who come when only
 // they use up a limit are to try again soon.
 const insertAttempt = `
 	WITH owner AS (
@@ -32,13 +33,17 @@ const insertAttempt = `
 		FROM login_failures
 		WHERE (account = $2 AND failed_at > $4 - greatest($5, $6::interval) OR address = $3 AND failed_at > $4 - $5)
 			AND (settled OR failed_at > $4 - $11::interval)
+	), known AS (
+		SELECT a.reset_at FROM login_addresses a JOIN owner o USING (uid) WHERE a.address = $3
 	), stranger AS (
-		SELECT WHERE NOT EXISTS (SELECT FROM login_addresses a JOIN owner o USING (uid) WHERE a.address = $3)
+		SELECT WHERE NOT EXISTS (SELECT FROM known)
+	), bounded AS (
+		SELECT WHERE NOT EXISTS (SELECT FROM known WHERE reset_at > $4 - $6)
 	), used_up (until) AS (
 		(SELECT failed_at + $5 FROM recent WHERE settled AND same_account AND same_address AND $7 > 0
 			ORDER BY failed_at DESC OFFSET greatest($7 - 1, 0) LIMIT 1)
 		UNION ALL
-		(SELECT failed_at + $5 FROM recent WHERE settled AND same_address AND $8 > 0
+		(SELECT failed_at + $5 FROM recent, bounded WHERE settled AND same_address AND $8 > 0
 			ORDER BY failed_at DESC OFFSET greatest($8 - 1, 0) LIMIT 1)
 		UNION ALL
 		(SELECT max(failed_at) + least($10::interval, interval '1 second' * power(2, least(count(*) - $9, 30)))
@@ -47,7 +52,7 @@ const insertAttempt = `
 		UNION ALL
 		(SELECT $4 + interval '1 second' FROM recent
 			HAVING count(*) FILTER (WHERE same_account AND same_address) >= nullif($7, 0)
-				OR count(*) FILTER (WHERE same_address) >= nullif($8, 0))
+				OR count(*) FILTER (WHERE same_address) >= nullif($8, 0) AND EXISTS (SELECT FROM bounded))
 		UNION ALL
 		(SELECT $4 + interval '1 second' FROM recent, stranger
 			WHERE same_account AND failed_at > $4 - $6
