@@ -20,6 +20,8 @@ type PasswordChange struct {
 	Attempt int64
 	// Keep is the session that goes on; all others of the user end.
 	Keep uuid.UUID
+	// Tell has the user told by e-mail.
+	Tell bool
 }
 
 // EmailChange is an e-mail address that takes the place of another.
@@ -77,8 +79,8 @@ type Accounts struct {
 	mail      bool
 }
 
-// NewAccounts returns the accounts kept in a store. With mail, a change of an e-mail
-// address is told by e-mail.
+// NewAccounts returns the accounts kept in a store. With mail, changes of an e-mail
+// address and of a password are told by e-mail.
 func NewAccounts(store accountStore, logins *Logins, passwords *Passwords, mail bool) *Accounts {
 	return &Accounts{store: store, logins: logins, passwords: passwords, mail: mail}
 }
@@ -141,7 +143,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, f
 			return err
 		}
 		return a.store.SetPassword(ctx, PasswordChange{
-			User: proof.ID, Old: proof.PasswordHash, Fresh: hash, Attempt: proof.Attempt, Keep: caller.Session,
+			User: proof.ID, Old: proof.PasswordHash, Fresh: hash, Attempt: proof.Attempt, Keep: caller.Session, Tell: a.mail,
 		})
 	})
 }

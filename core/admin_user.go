@@ -18,9 +18,8 @@ type UserAdminStore interface {
 	// SetEmailBy gives a user another e-mail address, as SetEmail does.
 	SetEmailBy(ctx context.Context, by Authority, user UserID, change EmailChange) (User, error)
 
-	// SetPasswordBy replaces the hash of a user's password, and ends all their
-	// sessions.
-	SetPasswordBy(ctx context.Context, by Authority, user UserID, hash string) (User, error)
+	// SetPasswordBy replaces the hash of a user's password, as SetPassword does.
+	SetPasswordBy(ctx context.Context, by Authority, change PasswordChange) (User, error)
 
 	// SetVerifiedBy says whether a user's e-mail address is verified.
 	SetVerifiedBy(ctx context.Context, by Authority, user UserID, verified bool) (User, error)
@@ -85,13 +84,13 @@ func (a *Accounts) ChangeEmailBy(ctx context.Context, by Authority, user UserID,
 }
 
 // ResetPasswordBy has an administrator give a user another password, and ends all
-// their sessions.
+// their sessions. A site that sends e-mail tells of it as of a change of the user's own.
 func (a *Accounts) ResetPasswordBy(ctx context.Context, by Authority, user UserID, fresh string) (User, error) {
 	hash, err := a.hash(ctx, fresh)
 	if err != nil {
 		return User{}, err
 	}
-	return a.store.SetPasswordBy(ctx, by, user, hash)
+	return a.store.SetPasswordBy(ctx, by, PasswordChange{User: user, Fresh: hash, Tell: a.mail})
 }
 
 // SetVerifiedBy has an administrator say whether a user's e-mail address is

@@ -64,6 +64,13 @@ func (c MailConfig) letter(id uuid.UUID, mail OpenedMail, token string, expires 
 			"An account at " + c.Site + " had this e-mail address, and now has another one. From here on this address does not sign in to it.",
 			"If you did not change it, somebody else did who is signed in as you, or an administrator. Please tell those who run " + c.Site + " at once.",
 		}
+	case ForPassword:
+		subject = "Your password was changed"
+		paragraphs = []string{
+			"The password of your account at " + c.Site + " was changed, or reset by a link in an e-mail. If it was you, you need do nothing.",
+			"If it was not you, ask for a new password at " + c.Site + " now. The link to it goes to this address, and all sessions of the account end when you use it. " +
+				"Then tell those who run " + c.Site + ": administrators can change passwords, too.",
+		}
 	}
 	return Letter{ID: id, To: mail.Email, Subject: c.Site + ": " + subject, Text: strings.Join(paragraphs, "\n\n") + "\n\n" + c.Site + "\n" + c.URL + "\n"}
 }

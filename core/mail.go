@@ -57,16 +57,21 @@ func (c MailConfig) Check() error {
 // Purpose is what an e-mail is for.
 type Purpose string
 
-// The purposes. All but the last two stand in the outbox, and of those all but
-// ForChange carry a token.
+// The purposes. All but ForOwner stand in the outbox. All but the last three carry a
+// token.
 const (
 	ForVerification Purpose = "verification" // of the address that a user has
 	ForAddress      Purpose = "address"      // that a user wants to have
 	ForReset        Purpose = "reset"        // of a forgotten password
 	ForRegistration Purpose = "registration" // which comes to life by the link
 	ForChange       Purpose = "change"       // tells the address that a user had before
+	ForPassword     Purpose = "password"     // tells a user that their password is another
 	ForOwner        Purpose = "owner"        // tells who has an address that somebody else wants for an account
 )
+
+// queued are the purposes that this release can write a mail for. While cores are
+// replaced by those of a later release there may be others in the outbox.
+var queued = []Purpose{ForVerification, ForAddress, ForReset, ForRegistration, ForChange, ForPassword}
 
 // QueuedMail is an e-mail in the outbox, at an attempt to send it.
 type QueuedMail struct {
@@ -106,9 +111,9 @@ type MailBacklog struct {
 
 // OutboxStore keeps what is to be mailed, for all cores.
 type OutboxStore interface {
-	// ClaimMails returns up to so many mails that are due, the longest due first. For
-	// the lease no other core gets them.
-	ClaimMails(ctx context.Context, limit int, lease time.Duration) ([]QueuedMail, error)
+	// ClaimMails returns up to so many mails for some purposes that are due, the longest
+	// due first. For the lease no other core gets them.
+	ClaimMails(ctx context.Context, purposes []Purpose, limit int, lease time.Duration) ([]QueuedMail, error)
 
 	// OpenMail finds out who is to have a mail at this moment, remembers the token
 	// that goes with it, and counts it. It returns a NotFound fault when nobody is to
@@ -294,7 +299,7 @@ func (o *Outbox) round(ctx context.Context) (int, error) {
 func (o *Outbox) claim(ctx context.Context) ([]QueuedMail, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return o.store.ClaimMails(ctx, mailsAtOnce, o.timeout+mailMargin)
+	return o.store.ClaimMails(ctx, queued, mailsAtOnce, o.timeout+mailMargin)
 }
 
 // send tries to send a mail, and takes note of what came of it. It returns an error

@@ -137,8 +137,9 @@ func TestResetPassword(t *testing.T) {
 	}
 
 	// A link works for an hour, and not when the password is another by then.
+	server.Await(t, 2) // that the password was changed
 	stranger.send(t, "POST", "/api/auth/reset", encodeForm("email=user1@example.com")).is(t, 200, deed)
-	token = tokenIn(t, server.Await(t, 2)[1], "user1@example.com", "reset")
+	token = tokenIn(t, server.Await(t, 3)[2], "user1@example.com", "reset")
 	s.pass(time.Hour)
 	reset("another horse").refuses(t, 404, 3)
 	s.pass(-time.Second)
@@ -248,6 +249,37 @@ func TestChangeOfAddressIsTold(t *testing.T) {
 	}
 }
 
+// Users are told of every change of their password, whoever makes it, and of nothing that
+// changes nothing.
+func TestChangeOfPasswordIsTold(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t)
+	c := s.serve(t).signUp(t)
+	admin := c.signUpAs(t, core.Administrator)
+	c.withPassword(t, "correct horse")
+	told := func(what string, a answer) {
+		t.Helper()
+		before := len(server.Mails())
+		if a.status != 200 {
+			t.Fatalf("%s is answered with %d %s", what, a.status, a.body)
+		}
+		m := server.Await(t, before+1)[before]
+		if m.To != "user1@example.com" || linked.MatchString(m.Text) || strings.Contains(m.Raw, "horse") ||
+			!strings.Contains(m.Text, "was changed, or reset") || !strings.Contains(m.Text, "If it was not you") {
+			t.Errorf("after %s a mail to %s says %q", what, m.To, m.Raw)
+		}
+	}
+	c.put(t, "/api/user/password", `{"current_password":"wrong horse","new_password":"second horse"}`).refuses(t, 422, 4, "current_password")
+	c.post(t, "/api/auth/password", `{"token":"x","password":"second horse"}`).refuses(t, 404, 3)
+	c.put(t, admin.user()+"/password", `{"password":"second horse"}`).refuses(t, 403, 6)
+	told("a change", c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"second horse"}`))
+	told("a reset", c.post(t, "/api/auth/password", `{"token":"`+c.link(t, core.ForReset)+`","password":"third horse"}`))
+	told("an administrator's change", admin.put(t, c.user()+"/password", `{"password":"fourth horse"}`))
+	if n := s.count(t, "SELECT count(*) FROM mails_sent"); n != 3 {
+		t.Errorf("%d mails were sent; want 3", n)
+	}
+}
+
 // Where registrations must be confirmed, so must changes of an address, which then
 // tell nothing either.
 func TestChangeOfAddressToBeConfirmed(t *testing.T) {
@@ -312,6 +344,15 @@ func TestWithoutMail(t *testing.T) {
 	c.post(t, "/api/auth/password", `{"token":"x","password":"correct horse"}`).refuses(t, 403, 1)
 	if a := c.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`); a.status != 200 {
 		t.Errorf("a change of address is answered with %d %s", a.status, a.body)
+	}
+	admin := c.signUpAs(t, core.Administrator)
+	for _, a := range []answer{
+		c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"second horse"}`),
+		admin.put(t, c.user()+"/password", `{"password":"third horse"}`),
+	} {
+		if a.status != 200 {
+			t.Errorf("a change of password is answered with %d %s", a.status, a.body)
+		}
 	}
 	if n := c.site.count(t, "SELECT count(*) FROM mails"); n != 0 {
 		t.Errorf("%d mails wait that nobody will send", n)

@@ -147,9 +147,11 @@ func (db *DB) QueueEmail(ctx context.Context, proof core.Proof, email, emailKey 
 const updatePassword = `
 	WITH changed AS (
 		UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
-		RETURNING uid
+		RETURNING uid, email, email_key
 	), ended AS (
 		DELETE FROM sessions s USING changed c WHERE s.uid = c.uid AND s.sid <> $4
+	), told AS (
+		INSERT INTO mails (purpose, email, email_key) SELECT 'password', email, email_key FROM changed WHERE $5
 	)
 	SELECT uid FROM changed`
 
@@ -164,7 +166,7 @@ func setPassword(ctx context.Context, on asker, c core.PasswordChange) error {
 		// A log-in with the old password that is under way ends first, and its session
 		// is seen.
 		statement{lockUser, []any{c.User}},
-		statement{updatePassword, []any{c.User, c.Old, c.Fresh, c.Keep}},
+		statement{updatePassword, []any{c.User, c.Old, c.Fresh, c.Keep, c.Tell}},
 	)
 	_, err = only(changed, failure("change a password", err), core.ErrPasswordChanged)
 	return err

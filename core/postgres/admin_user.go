@@ -111,11 +111,11 @@ func (db *DB) SetEmailBy(ctx context.Context, by core.Authority, user core.UserI
 }
 
 // SetPasswordBy replaces the hash of a user's password.
-func (db *DB) SetPasswordBy(ctx context.Context, by core.Authority, user core.UserID, hash string) (core.User, error) {
-	return db.actOnUser(ctx, by, user, userAct{
+func (db *DB) SetPasswordBy(ctx context.Context, by core.Authority, change core.PasswordChange) (core.User, error) {
+	return db.actOnUser(ctx, by, change.User, userAct{
 		action: "user.password",
 		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
-			return was, setPassword(ctx, tx, core.PasswordChange{User: user, Fresh: hash})
+			return was, setPassword(ctx, tx, change)
 		},
 	})
 }

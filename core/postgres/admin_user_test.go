@@ -26,7 +26,7 @@ var usersActs = map[string]func(context.Context, core.UserAdminStore, core.Autho
 		return err
 	},
 	"user.password": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetPasswordBy(ctx, by, user, "fresh")
+		_, err := db.SetPasswordBy(ctx, by, core.PasswordChange{User: user, Fresh: "fresh"})
 		return err
 	},
 	"user.verified": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {

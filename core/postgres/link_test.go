@@ -61,11 +61,17 @@ func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkH
 	default:
 		l.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, $2)", purpose, email)
 	}
-	queued := must(l.ClaimMails(t.Context(), 10, time.Minute))(t)
+	queued := l.claim(t)
 	if len(queued) != 1 {
 		t.Fatalf("%d mails are due; want 1", len(queued))
 	}
 	return l.open(t, queued[0])
+}
+
+// claim returns the mails that are due.
+func (l *links) claim(t *testing.T) []core.QueuedMail {
+	t.Helper()
+	return must(l.ClaimMails(t.Context(), []core.Purpose{core.ForVerification, core.ForAddress, core.ForReset, core.ForRegistration}, 10, time.Minute))(t)
 }
 
 // want has a user want the address New@example.com.
@@ -235,7 +241,7 @@ func TestLinkToAnotherAddress(t *testing.T) {
 	l.exec(t, "UPDATE users SET email = 'old@example.com', email_key = 'old@example.com' WHERE uid = $1", ann.ID)
 	l.want(t, "ben")
 	l.exec(t, "UPDATE users SET password_hash = 'y' WHERE uid = $1", ben.ID)
-	queued := must(l.ClaimMails(t.Context(), 10, time.Minute))(t)
+	queued := l.claim(t)
 	_, err = l.OpenMail(t.Context(), core.Opening{Mail: queued[0], Account: sha256.Sum256([]byte("new@example.com")), Now: l.now, Expires: l.now.Add(time.Hour)})
 	wantKind(t, err, fault.NotFound)
 	wantKind(t, l.QueueEmail(t.Context(), proofOf(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
@@ -374,7 +380,7 @@ func TestQueueVerificationIsLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, queued := range must(l.ClaimMails(t.Context(), 10, time.Minute))(t) {
+	for _, queued := range l.claim(t) {
 		l.open(t, queued)
 	}
 	l.now = l.now.Add(10 * time.Minute)

@@ -16,14 +16,14 @@ var _ core.OutboxStore = (*DB)(nil)
 // claimMails passes over what other cores claim at the moment.
 const claimMails = `
 	WITH due AS (
-		SELECT id FROM mails WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+		SELECT id FROM mails WHERE due_at <= now() AND purpose = ANY ($3) ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
 	)
 	UPDATE mails m SET due_at = now() + $2::interval FROM due WHERE m.id = due.id
 	RETURNING m.id, m.purpose, m.email_key, now() - m.queued_at AS age`
 
 // ClaimMails returns mails that are due.
-func (db *DB) ClaimMails(ctx context.Context, limit int, lease time.Duration) ([]core.QueuedMail, error) {
-	mails, err := collect[core.QueuedMail](ctx, db.writes, statement{claimMails, []any{limit, lease}})
+func (db *DB) ClaimMails(ctx context.Context, purposes []core.Purpose, limit int, lease time.Duration) ([]core.QueuedMail, error) {
+	mails, err := collect[core.QueuedMail](ctx, db.writes, statement{claimMails, []any{limit, lease, purposes}})
 	return mails, failure("claim mails", err)
 }
 

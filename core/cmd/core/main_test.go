@@ -384,6 +384,19 @@ func TestUserPasswd(t *testing.T) {
 	if sessions != 2 || own != 0 {
 		t.Errorf("there are %d sessions, %d of the user; want the 2 of the other", sessions, own)
 	}
+
+	// The user is told where the site sends e-mail.
+	mails := func(want int) {
+		t.Helper()
+		var got int
+		row(t, conn, "SELECT count(*) FROM mails WHERE (purpose, email) = ('password', 'steve@example.com')", &got)
+		if got != want {
+			t.Errorf("there are %d mails; want %d", got, want)
+		}
+	}
+	mails(0)
+	succeed(t, append(environ, "CORE_SMTP_HOST=smtp.example.org"), "third horse", "user", "passwd", "steve@example.com")
+	mails(1)
 }
 
 func TestUserPermission(t *testing.T) {

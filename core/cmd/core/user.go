@@ -77,7 +77,15 @@ func readPassword(input io.Reader) (string, error) {
 	return strings.TrimRight(password, "\r\n"), nil
 }
 
-// userPasswdCommand gives a user another password.
+// userPasswdConfig is what the command reads. Of the mail server it need only know whether
+// there is one: the cores send what it puts into the outbox.
+type userPasswdConfig struct {
+	postgres.Config
+	MailHost string `env:"SMTP_HOST"`
+}
+
+// userPasswdCommand gives a user another password. A site that sends e-mail tells the
+// user.
 func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 	email, err := i.Operand(command.Flags("core user passwd"), "EMAIL")
 	if err != nil {
@@ -87,8 +95,12 @@ func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), false).ResetPasswordBy(ctx, core.Terminal, user.ID, password); err != nil {
+	config, err := settings.Read[userPasswdConfig](prefix, i.Environ)
+	if err != nil {
+		return err
+	}
+	return withUser(ctx, config.Config, email, func(db *postgres.DB, user core.User) error {
+		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), config.MailHost != "").ResetPasswordBy(ctx, core.Terminal, user.ID, password); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)
@@ -112,7 +124,11 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 	if *permission < int(core.Banned) || *permission > int(core.SuperAdministrator) {
 		return fmt.Errorf("-set is %d, but must be -1, 0, 1 or 2", *permission)
 	}
-	return withUser(ctx, i, email, func(db *postgres.DB, user core.User) error {
+	config, err := settings.Read[postgres.Config](prefix, i.Environ)
+	if err != nil {
+		return err
+	}
+	return withUser(ctx, config, email, func(db *postgres.DB, user core.User) error {
 		if _, err := core.NewAccounts(db, nil, nil, false).SetPermissionBy(ctx, core.Terminal, user.ID, int64(*permission)); err != nil {
 			return err
 		}
@@ -123,8 +139,8 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 
 // withUser opens the database and does something to the user with an e-mail
 // address.
-func withUser(ctx context.Context, i command.Invocation, email string, do func(*postgres.DB, core.User) error) error {
-	db, err := openDatabase(ctx, i)
+func withUser(ctx context.Context, config postgres.Config, email string, do func(*postgres.DB, core.User) error) error {
+	db, err := openReady(ctx, config)
 	if err != nil {
 		return err
 	}
