@@ -48,9 +48,9 @@ func (c MailConfig) letter(id uuid.UUID, mail OpenedMail, token string, expires 
 	case ForRegistration:
 		subject = "Confirm your registration"
 		paragraphs = []string{
-			"Somebody, most likely you, wants an account at " + c.Site + " with this e-mail address. To make it, open this link:",
+			"Somebody, most likely you, wants an account at " + c.Site + " with this e-mail address. To make it, open this link and choose a password:",
 			link("/verify"),
-			until + " Then sign in with the password that you chose. If it was not you who asked, you need do nothing, and there will be no account.",
+			until + " If it was not you who asked, you need do nothing, and there will be no account. Do not pass the link on.",
 		}
 	case ForOwner:
 		subject = "You have an account already"

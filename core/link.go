@@ -37,11 +37,24 @@ type LinkStore interface {
 	// and marks the address as verified: they have read its mail. It is told by mail. The limits of log-ins
 	// know the network from then on, and forgive what has failed there.
 	ResetPassword(ctx context.Context, token LinkHash, hash string, from netip.Prefix, now time.Time) error
+}
 
-	// ConfirmRegistration adds the user of a registration, whose address is verified,
-	// with a score. When the player's name is taken by now, it adds no player. It
-	// returns a Duplicate fault when the address is taken by now.
-	ConfirmRegistration(ctx context.Context, token LinkHash, score int64, now time.Time) error
+// RegistrationStore keeps registrations until their address is confirmed. Its methods
+// return ErrLink, as those of LinkStore do.
+type RegistrationStore interface {
+	// Registration returns what a registration keeps of its user, and changes nothing.
+	Registration(ctx context.Context, token LinkHash, now time.Time) (NewUser, error)
+
+	// ConfirmRegistration adds the user of a registration. It returns a Duplicate fault
+	// that names the field email or player_name, and changes nothing, when that is taken
+	// by now.
+	ConfirmRegistration(ctx context.Context, token LinkHash, user NewUser, now time.Time) (User, error)
+}
+
+// linkStore is all that is needed of what links stand for.
+type linkStore interface {
+	LinkStore
+	RegistrationStore
 }
 
 // ErrLink is the fault of a link that does not work, for whatever reason.
@@ -54,16 +67,17 @@ var ErrNoMail = fault.New(fault.Refused, "This site sends no e-mail.")
 // address: verify it, get another password, or bring an account to life. A nil
 // *Links is of a site that sends no e-mail: all methods return ErrNoMail.
 type Links struct {
-	store     LinkStore
+	store     linkStore
 	passwords *Passwords
+	names     *PlayerNames
 	config    MailConfig
 	scores    Scores
 	now       Clock
 }
 
 // NewLinks returns the links kept in a store.
-func NewLinks(store LinkStore, passwords *Passwords, config MailConfig, scores Scores, now Clock) *Links {
-	return &Links{store: store, passwords: passwords, config: config, scores: scores, now: now}
+func NewLinks(store linkStore, passwords *Passwords, names *PlayerNames, config MailConfig, scores Scores, now Clock) *Links {
+	return &Links{store: store, passwords: passwords, names: names, config: config, scores: scores, now: now}
 }
 
 // AskVerification has a link sent that verifies the caller's address.
@@ -78,17 +92,63 @@ func (l *Links) AskVerification(ctx context.Context, caller Caller) error {
 	}
 }
 
+// Confirmation is what is sent with the token of a link to an address. All but the token
+// is for a registration.
+type Confirmation struct {
+	Token, Password string
+	// Nickname and PlayerName replace those that were registered; nil leaves them as they
+	// are. An empty PlayerName stands for no player.
+	Nickname, PlayerName *string
+}
+
 // Verify does what a link is for that was sent to an address: it verifies the
-// address, or makes the account that was registered with it, and says which.
-func (l *Links) Verify(ctx context.Context, token string) (registered bool, err error) {
+// address, or makes the account that was registered with it, and returns its user; the
+// zero value for an address. The registration may be anybody's, so the password is that
+// of the confirmation. It returns an Invalid fault that names every wrong field, or a
+// Duplicate fault when the e-mail or the player's name is taken; the link still works
+// then.
+func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error) {
 	if l == nil {
-		return false, ErrNoMail
+		return Credentials{}, ErrNoMail
 	}
-	hash := linkHash(token)
-	if err := l.store.VerifyEmail(ctx, hash, l.now()); fault.KindOf(err) != fault.NotFound {
-		return false, err
+	token := linkHash(c.Token)
+	if err := l.store.VerifyEmail(ctx, token, l.now()); fault.KindOf(err) != fault.NotFound {
+		return Credentials{}, err
 	}
-	return true, l.store.ConfirmRegistration(ctx, hash, l.scores.Registration, l.now())
+	user, err := l.store.Registration(ctx, token, l.now())
+	if err != nil {
+		return Credentials{}, err
+	}
+	if err := l.complete(&user, c); err != nil {
+		return Credentials{}, err
+	}
+	if user.PasswordHash, err = l.passwords.Hash(ctx, c.Password); err != nil {
+		return Credentials{}, err
+	}
+	added, err := l.store.ConfirmRegistration(ctx, token, user, l.now())
+	return Credentials{User: added, PasswordHash: user.PasswordHash}, err
+}
+
+// complete checks what is confirmed, and makes of the user of a registration the one to
+// be added, but for the hash of the password.
+func (l *Links) complete(user *NewUser, c Confirmation) error {
+	var wrong fieldFaults
+	if c.Password == "" {
+		wrong.add(fault.Field("password", "Please choose a password: the account is made with it."))
+	} else {
+		wrong.add(checkPassword("password", c.Password))
+	}
+	var err error
+	if c.Nickname != nil {
+		user.Nickname, err = name("nickname", *c.Nickname)
+		wrong.add(err)
+	}
+	if c.PlayerName != nil {
+		user.Player, err = l.names.optional("player_name", *c.PlayerName)
+		wrong.add(err)
+	}
+	user.Score, user.Verified = l.scores.Registration, true
+	return wrong.fault()
 }
 
 // linkHash returns what is kept of a token that was sent to us. White space around it is

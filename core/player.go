@@ -133,6 +133,14 @@ func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	}
 }
 
+// optional returns a name as check does, or none if the field is empty.
+func (n *PlayerNames) optional(field, name string) (NewPlayer, error) {
+	if strings.TrimSpace(name) == "" {
+		return NewPlayer{}, nil
+	}
+	return n.check(field, name)
+}
+
 // suffixes are those that edges take off the end of a path before they look for a
 // player (edge/api/subject.go).
 var suffixes = []string{".png", ".webp", ".json"}

@@ -70,8 +70,8 @@ type UserStore interface {
 	// fault.
 	UserByEmail(ctx context.Context, emailKey string) (Credentials, error)
 
-	// QueueRegistration keeps a user who is not added before a link is opened that it
-	// has sent to their address. It does the same whether or not that is taken, and
+	// QueueRegistration keeps a user, but for the password, who is not added before a link
+	// is opened that it has sent to their address. It does the same whether or not that is taken, and
 	// returns a Duplicate fault that names the field player_name when that is taken.
 	QueueRegistration(ctx context.Context, user NewUser) error
 }
@@ -120,13 +120,15 @@ func (u *Users) RegisterBy(ctx context.Context, by Authority, r Registration, pe
 	return u.store.CreateUserBy(ctx, by, fresh)
 }
 
-// Apply has a link sent to an address that adds the user. Whether somebody has the
+// Apply has a link sent to an address that adds the user, with a password that is chosen
+// then. Whether somebody has the
 // address shows neither in what it returns nor in the time it takes; they are told
 // by e-mail. It returns an Invalid fault that names every wrong field, or a
 // Duplicate fault when the player's name is taken.
 func (u *Users) Apply(ctx context.Context, r Registration) error {
-	fresh, err := u.newUser(ctx, r)
-	if err != nil {
+	var wrong fieldFaults
+	fresh := u.named(r, &wrong)
+	if err := wrong.fault(); err != nil {
 		return err
 	}
 	return u.store.QueueRegistration(ctx, fresh)
@@ -135,25 +137,27 @@ func (u *Users) Apply(ctx context.Context, r Registration) error {
 // newUser checks what somebody says of themself, and makes a user of it.
 func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	var wrong fieldFaults
+	fresh := u.named(r, &wrong)
+	wrong.add(checkPassword("password", r.Password))
+	if err := wrong.fault(); err != nil {
+		return NewUser{}, err
+	}
+	var err error
+	fresh.PasswordHash, err = u.passwords.Hash(ctx, r.Password)
+	fresh.Score, fresh.Verified, fresh.Verify = u.scores.Registration, r.Verified, u.mail && !r.Verified
+	return fresh, err
+}
+
+// named returns a user of what somebody is to be called, and takes note of what is wrong
+// with it.
+func (u *Users) named(r Registration, wrong *fieldFaults) NewUser {
 	address, err := email(r.Email)
 	wrong.add(err)
 	nickname, err := name("nickname", r.Nickname)
 	wrong.add(err)
-	wrong.add(checkPassword("password", r.Password))
-	var player NewPlayer
-	if strings.TrimSpace(r.PlayerName) != "" {
-		player, err = u.names.check("player_name", r.PlayerName)
-		wrong.add(err)
-	}
-	if err := wrong.fault(); err != nil {
-		return NewUser{}, err
-	}
-
-	hash, err := u.passwords.Hash(ctx, r.Password)
-	return NewUser{
-		Email: address, EmailKey: fold.Key(address), Nickname: nickname, PasswordHash: hash,
-		Score: u.scores.Registration, Verified: r.Verified, Verify: u.mail && !r.Verified, Player: player,
-	}, err
+	player, err := u.names.optional("player_name", r.PlayerName)
+	wrong.add(err)
+	return NewUser{Email: address, EmailKey: fold.Key(address), Nickname: nickname, Player: player}
 }
 
 // ByEmail returns the user with an e-mail address, in any case, or a NotFound

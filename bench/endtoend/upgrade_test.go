@@ -15,6 +15,7 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/core/smtp/smtptest"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -158,6 +159,56 @@ func TestUpgrade(t *testing.T) {
 	before.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", before.pid), map[string]any{"skin": worn})
 	for _, avatar := range avatars {
 		awaitAvatar(t, avatar, sheet, changed)
+	}
+}
+
+// A registration that waits for its link while the site is upgraded is confirmed with a
+// password that is chosen then, whatever the release before was sent.
+func TestUpgradeOfPendingRegistration(t *testing.T) {
+	t.Parallel()
+	previous := previousRelease(t)
+	files, mails := objectstest.Directory(t).Config, smtptest.Start(t, smtptest.Options{})
+	newer := system.NewCore(t, files)
+	older := system.NewCoreOn(t, files, newer.Setting("CORE_DATABASE_URL"))
+	schema := postgrestest.Empty(t) // not the one that is migrated already
+	for _, core := range []*system.Process{newer, older} {
+		core.Set("CORE_DATABASE_URL", schema)
+		core.Set("CORE_REGISTRATION", "confirm")
+		core.Set("CORE_SMTP_HOST", mails.Host)
+		core.Set("CORE_SMTP_PORT", fmt.Sprint(mails.Port))
+		core.Set("CORE_SMTP_TLS", "none")
+		core.Set("CORE_SMTP_FROM", "noreply@skins.example.org")
+		core.Set("CORE_MAIL_URL", "https://skins.example.org")
+	}
+	older.Use(previous.binary(t, "core"))
+	older.Run(t, "migrate")
+	older.Start(t)
+	older.AwaitReady(t)
+	before := &client{http: &http.Client{}, base: "http://" + older.Address(t, "public")}
+	if status, said := before.try(t, http.MethodPost, "/api/auth/register", map[string]any{
+		"email": "ann@example.com", "password": "the stranger's", "nickname": "Ann", "player_name": "Ann_1",
+	}); status != http.StatusAccepted {
+		t.Fatalf("the registration is answered with %d %s", status, said)
+	}
+	token := linkToken.FindStringSubmatch(mails.Await(t, 1)[0].Text)[1]
+
+	newer.Run(t, "migrate")
+	newer.Start(t)
+	newer.AwaitReady(t)
+	after := &client{http: before.http, base: "http://" + newer.Address(t, "public")}
+	if status, said := after.try(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token}); status != http.StatusUnprocessableEntity || !strings.Contains(said, `"password"`) {
+		t.Errorf("without a password the link is answered with %d %s", status, said)
+	}
+	after.call(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token, "password": "the owner's own"})
+	for password, want := range map[string]int{"the stranger's": http.StatusUnauthorized, "the owner's own": http.StatusOK} {
+		if status, said := after.try(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": password}); status != want {
+			t.Errorf("%s password is answered with %d %s; want %d", password, status, said, want)
+		}
+	}
+	after.token = after.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": "the owner's own"}).Token
+	var players []struct{ Name string }
+	if after.get(t, "/api/players", &players); len(players) != 1 || players[0].Name != "Ann_1" {
+		t.Errorf("the players are %v; want the one that was registered", players)
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 	mails := s.setup.SMTP.Host != ""
 	var links *core.Links
 	if mails {
-		links = core.NewLinks(db, passwords, s.setup.Mail, s.setup.Scores, s.clock)
+		links = core.NewLinks(db, passwords, names, s.setup.Mail, s.setup.Scores, s.clock)
 	}
 	return db, api.Parts{
 		Links:         links,

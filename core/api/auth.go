@@ -74,7 +74,8 @@ func (s *Server) registering(rc *fasthttp.RequestCtx, do func() error) error {
 	return err
 }
 
-// register handles POST /api/auth/register: it adds a user and signs them in.
+// register handles POST /api/auth/register: it adds a user and signs them in. Where
+// registrations must be confirmed, the password is chosen with the confirmation.
 func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if s.config.Registration == "closed" {
 		return fault.New(fault.Refused, "Registration is closed.")
@@ -83,13 +84,15 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	registration := core.Registration{
-		Email: f.text("email"), Password: f.text("password"), Nickname: f.text("nickname"), PlayerName: f.optionalText("player_name", ""),
+	confirm := s.config.Registration == "confirm"
+	registration := core.Registration{Email: f.text("email"), Nickname: f.text("nickname"), PlayerName: f.optionalText("player_name", "")}
+	if !confirm {
+		registration.Password = f.text("password")
 	}
 	if err := f.fault(); err != nil {
 		return err
 	}
-	if s.config.Registration == "confirm" {
+	if confirm {
 		return s.apply(ctx, rc, registration)
 	}
 	var user core.Credentials
@@ -100,6 +103,11 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	return s.welcome(ctx, rc, user)
+}
+
+// welcome signs in a user who was added, and answers with the token and the user.
+func (s *Server) welcome(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
 	token, err := s.Sessions.Open(ctx, core.Proof{Credentials: user}, s.network(rc))
 	if err != nil {
 		return err
@@ -117,5 +125,5 @@ func (s *Server) apply(ctx context.Context, rc *fasthttp.RequestCtx, registratio
 	if err != nil {
 		return err
 	}
-	return accepted(rc, "An e-mail with a link is on its way to you. Open it to make the account.")
+	return accepted(rc, "An e-mail with a link is on its way to you. Open it, and choose a password, to make the account.")
 }

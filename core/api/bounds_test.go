@@ -247,7 +247,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("headers tell of: %d an hour from one client address", rates.Resets),
 		fmt.Sprintf("marks the address as verified. The link works for %.0f hours unless", site.Mail.Verification.Hours()),
 		fmt.Sprintf("sets a new password. The link works for %.0f hour.", site.Mail.Reset.Hours()),
-		fmt.Sprintf("and then the password signs in. The link works for %.0f hours.", site.Mail.Verification.Hours()),
+		fmt.Sprintf("makes the account, and signs in. The link works for %.0f hours.", site.Mail.Verification.Hours()),
 		fmt.Sprintf("A player's name: %d to %d letters", site.Players.NameMin, site.Players.NameMax),
 	} {
 		if !strings.Contains(prose, sentence) {

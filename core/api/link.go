@@ -16,22 +16,29 @@ func (s *Server) askVerification(ctx context.Context, rc *fasthttp.RequestCtx, c
 	return done(rc, "An e-mail with a link is on its way to you.", nil)
 }
 
-// verify handles POST /api/auth/verify.
+// verify handles POST /api/auth/verify: it verifies an address, or adds the user of a
+// registration and signs them in.
 func (s *Server) verify(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	f, err := read(rc)
 	if err != nil {
 		return err
 	}
-	token := f.text("token")
+	confirmation := core.Confirmation{Token: f.text("token"), Password: f.optionalText("password", "")}
+	if !f.null("nickname") {
+		confirmation.Nickname = new(f.text("nickname"))
+	}
+	if !f.null("player_name") {
+		confirmation.PlayerName = new(f.text("player_name"))
+	}
 	if err := f.fault(); err != nil {
 		return err
 	}
-	registered, err := s.Links.Verify(ctx, token)
+	user, err := s.Links.Verify(ctx, confirmation)
 	if err != nil {
 		return err
 	}
-	if registered {
-		return done(rc, "Welcome. Your account is ready; please sign in.", nil)
+	if user.ID != 0 {
+		return s.welcome(ctx, rc, user)
 	}
 	return done(rc, "Your e-mail address is verified.", nil)
 }

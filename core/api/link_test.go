@@ -186,43 +186,91 @@ func TestNothingTellsWhetherAnAddressIsRegistered(t *testing.T) {
 	}
 }
 
+// welcome is the answer to a user who was added.
+const welcome = `{"code":0,"message":"<text>","data":{"token":"<jwt>","token_type":"Bearer","expires_in":3600,"user":%s}}`
+
 func TestRegistrationToBeConfirmed(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t, "REGISTRATION=confirm", "SCORE_REGISTRATION=7")
 	c := s.serve(t).signUp(t)
 	c.player(t, "Steve")
 	c = c.as("")
-	register := func(email, password, player string) answer {
+	register := func(email, player string) answer {
 		t.Helper()
-		return c.post(t, "/api/auth/register", `{"email":"`+email+`","password":"`+password+`","nickname":"Zoë","player_name":"`+player+`"}`)
+		return c.post(t, "/api/auth/register", `{"email":"`+email+`","password":"ignored horse","nickname":"Zoë","player_name":"`+player+`"}`) // the password is ignored
 	}
-	register("zoe@example.com", "short", "Zoe_99").refuses(t, 422, 4, "password")
-	register("zoe@example.com", "correct horse", "STEVE").refuses(t, 409, 2, "player_name")
-	register("user1@example.com", "correct horse", "STEVE").refuses(t, 409, 2, "player_name")
-	register("Zoe@example.com", "correct horse", "Zoe_99").is(t, 202, deed)
-	token := tokenIn(t, server.Await(t, 1)[0], "Zoe@example.com", "verify")
+	verify := func(fields string) answer { return c.post(t, "/api/auth/verify", `{`+fields+`}`) }
+	register("zoe@example.com", "STEVE").refuses(t, 409, 2, "player_name")
+	register("user1@example.com", "STEVE").refuses(t, 409, 2, "player_name")
+	register("Zoe@example.com", "Zoe_99").is(t, 202, deed)
+	token := `"token":" ` + tokenIn(t, server.Await(t, 1)[0], "Zoe@example.com", "verify") + `\n"`
 	if n := s.count(t, "SELECT count(*) FROM users"); n != 1 {
 		t.Errorf("there are %d users before the confirmation; want 1", n)
 	}
-	c.logIn(t, "zoe@example.com", "correct horse").refuses(t, 401, 5)
 
-	c.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).is(t, 200, deed)
-	c.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3)
-	zoe := c.as(c.logIn(t, "zoe@example.com", "correct horse").field(t, "token"))
-	zoe.get(t, "/api/user").is(t, 200, `{"uid":"<integer>","email":"Zoe@example.com","nickname":"Zoë","avatar":0,"score":7,"permission":0,
-		"last_sign_at":"<time>","register_at":"<time>","verified":true}`)
+	// What is wrong, or taken meanwhile, costs nothing.
+	verify(token).refuses(t, 422, 4, "password")
+	verify(token+`,"password":"short"`).refuses(t, 422, 4, "password")
+	verify(token+`,"password":"short","nickname":"","player_name":"-"`).refuses(t, 422, 4, "nickname", "password", "player_name")
+	verify(token+`,"password":"second horse","player_name":"steve"`).refuses(t, 409, 2, "player_name")
+	s.exec(t, "UPDATE players SET name = 'Zoe_99', name_key = 'zoe_99'")
+	verify(token+`,"password":"second horse"`).refuses(t, 409, 2, "player_name")
+	verify(token+`,"password":"second horse","nickname":null,"player_name":null`).refuses(t, 409, 2, "player_name")
+	s.exec(t, "UPDATE players SET name = 'Steve', name_key = 'steve'")
+
+	user := `{"uid":"<integer>","email":"Zoe@example.com","nickname":"Zoë","avatar":0,"score":7,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":true}`
+	a := verify(token + `,"password":" second horse "`)
+	a.is(t, 200, fmt.Sprintf(welcome, user))
+	verify(token+`,"password":"third horse"`).refuses(t, 404, 3)
+	c.as(a.field(t, "data", "token")).get(t, "/api/user").is(t, 200, user)
+	zoe := c.as(c.logIn(t, "zoe@example.com", " second horse ").field(t, "token"))
 	if players := zoe.get(t, "/api/players"); !strings.Contains(string(players.body), `"name":"Zoe_99"`) {
 		t.Errorf("the players are %s", players.body)
 	}
 
+	// The names may be others than those that were registered.
+	register("ann@example.com", "Ann_1").is(t, 202, deed)
+	token = tokenIn(t, server.Await(t, 2)[1], "ann@example.com", "verify")
+	a = c.send(t, "POST", "/api/auth/verify", encodeForm("token="+token+"&password=correct+horse&nickname=+Ann&player_name="))
+	if nickname, players := a.field(t, "data", "user", "nickname"), c.as(a.field(t, "data", "token")).get(t, "/api/players"); nickname != "Ann" || string(players.body) != "[]" {
+		t.Errorf("the nickname is %s, the players %s; want Ann without players", nickname, players.body)
+	}
+
 	// Who has the address is told, and keeps account and password.
-	register("ZOE@example.com", "another horse", "Other").is(t, 202, deed)
-	told := server.Await(t, 2)[1]
+	register("ZOE@example.com", "Other").is(t, 202, deed)
+	told := server.Await(t, 3)[2]
 	if told.To != "Zoe@example.com" || linked.MatchString(told.Text) || !strings.Contains(told.Text, "There is one with it already") {
 		t.Errorf("a mail to %s says %q", told.To, told.Text)
 	}
-	c.logIn(t, "zoe@example.com", "another horse").refuses(t, 401, 5)
 	zoe.works(t, true)
+}
+
+// A stranger who registers an address first, as often as mails may go there, gets nothing
+// by it: any of the links makes the account of the owner, who reads them.
+func TestRegistrationByAStranger(t *testing.T) {
+	t.Parallel()
+	s, server := newMailSite(t, "REGISTRATION=confirm", "MAIL_PER_HOUR=3")
+	c := s.serve(t)
+	register := func(password string) {
+		t.Helper()
+		c.post(t, "/api/auth/register", `{"email":"zoe@example.com","password":"`+password+`","nickname":"N"}`).is(t, 202, deed)
+	}
+	for range 3 {
+		register("the stranger's")
+	}
+	mails := server.Await(t, 3)
+	register("the owner's own") // of which no mail comes any more
+	if n := s.count(t, "SELECT count(*) FROM registrations WHERE password_hash IS NOT NULL"); n != 0 {
+		t.Errorf("%d passwords are kept", n)
+	}
+	token := tokenIn(t, mails[0], "zoe@example.com", "verify")
+	c.post(t, "/api/auth/verify", `{"token":"`+token+`","password":"the owner's own"}`).is(t, 200, fmt.Sprintf(welcome,
+		`{"uid":"<integer>","email":"zoe@example.com","nickname":"N","avatar":0,"score":0,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":true}`))
+	c.logIn(t, "zoe@example.com", "the stranger's").refuses(t, 401, 5)
+	c.logIn(t, "zoe@example.com", "the owner's own").welcomes(t)
+	for _, m := range mails {
+		c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, m, "zoe@example.com", "verify")+`","password":"the stranger's"}`).refuses(t, 404, 3)
+	}
 }
 
 func TestChangeOfAddressIsTold(t *testing.T) {
@@ -376,7 +424,7 @@ func (c client) registrationLink(t *testing.T, name string) string {
 	t.Helper()
 	token, email := name+" token", name+"@example.com"
 	hash := sha256.Sum256([]byte(token))
-	if err := c.parts.Users.Apply(t.Context(), core.Registration{Email: email, Password: "correct horse", Nickname: name}); err != nil {
+	if err := c.parts.Users.Apply(t.Context(), core.Registration{Email: email, Nickname: name}); err != nil {
 		t.Fatal(err)
 	}
 	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email, email_key)
@@ -392,7 +440,7 @@ func forMail(t *testing.T, s *site, said hearing) {
 	email := fmt.Sprintf("user%d@example.com", s.users.Load())
 	ask := func(c client) answer { return c.send(t, "POST", "/api/user/verification", body{}) }
 	verify := func(c client, token string) answer {
-		return c.post(t, "/api/auth/verify", `{"token":"`+token+`"}`)
+		return c.post(t, "/api/auth/verify", `{"token":"`+token+`","password":"correct horse","nickname":null}`)
 	}
 	askReset := func(c client, email string) answer {
 		return c.post(t, "/api/auth/reset", `{"email":"`+email+`"}`)
@@ -404,14 +452,15 @@ func forMail(t *testing.T, s *site, said hearing) {
 		return c.post(t, "/api/auth/register", `{"email":"new@example.com","password":"correct horse","nickname":"A"}`)
 	}
 
-	taken := c.registrationLink(t, "taken")
+	taken, fresh := c.registrationLink(t, "taken"), c.registrationLink(t, "fresh")
 	s.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'A', 'x')")
 	said.hear(t,
 		ask(c),
 		verify(c, "none"),
 		c.post(t, "/api/auth/verify", `{}`),
 		verify(c, taken),
-		verify(c, c.registrationLink(t, "fresh")),
+		c.post(t, "/api/auth/verify", `{"token":"`+fresh+`"}`),
+		verify(c, fresh),
 		askReset(c, email),
 		askReset(c, "nobody"),
 		c.post(t, "/api/auth/password", `{"password":"correct horse"}`),

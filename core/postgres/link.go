@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"net/netip"
 	"time"
 
@@ -13,7 +12,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-var _ core.LinkStore = (*DB)(nil)
+var (
+	_ core.LinkStore         = (*DB)(nil)
+	_ core.RegistrationStore = (*DB)(nil)
+)
 
 const insertReset = `INSERT INTO mails (purpose, email, email_key) VALUES ('reset', $1, $2)`
 
@@ -158,8 +160,8 @@ func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash strin
 // insertRegistration looks at no account.
 const insertRegistration = `
 	WITH kept AS (
-		INSERT INTO registrations (email, email_key, nickname, password_hash, player, player_key)
-		SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $6)
+		INSERT INTO registrations (email, email_key, nickname, player, player_key)
+		SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $5)
 		RETURNING rid, email, email_key
 	)
 	INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM kept
@@ -168,13 +170,18 @@ const insertRegistration = `
 // QueueRegistration keeps a user until a link is opened that it has sent.
 func (db *DB) QueueRegistration(ctx context.Context, user core.NewUser) error {
 	kept, err := collect[struct{ RID int64 }](ctx, db.writes, statement{insertRegistration, []any{
-		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Player.Name, user.Player.Key,
+		user.Email, user.EmailKey, user.Nickname, user.Player.Name, user.Player.Key,
 	}})
 	_, err = only(kept, failure("keep a registration", err), errPlayerTaken)
 	return err
 }
 
 const (
+	selectRegistration = `
+	SELECT r.email, r.email_key, r.nickname, r.player, r.player_key
+	FROM registrations r JOIN mail_tokens t ON t.registration = r.rid
+	WHERE t.hash = $1 AND t.expires_at > $2`
+
 	// lockRegistrations locks all of an address, in an order: whoever confirms one of
 	// them deletes the others.
 	lockRegistrations = `
@@ -182,52 +189,39 @@ const (
 	WHERE email_key = (SELECT r.email_key FROM registrations r JOIN mail_tokens t ON t.registration = r.rid WHERE t.hash = $1)
 	ORDER BY rid FOR UPDATE`
 
-	selectRegistration = `
-	SELECT r.email, r.email_key, r.nickname, r.password_hash, r.player, r.player_key
-	FROM registrations r JOIN mail_tokens t ON t.registration = r.rid
-	WHERE t.hash = $1 AND t.expires_at > $2`
-
 	deleteRegistrations = `DELETE FROM registrations WHERE email_key = $1`
 )
 
-// ConfirmRegistration adds the user of a registration.
-func (db *DB) ConfirmRegistration(ctx context.Context, token core.LinkHash, score int64, now time.Time) error {
-	err := db.confirm(ctx, token, score, now, true)
-	if errors.Is(err, errPlayerTaken) {
-		err = db.confirm(ctx, token, score, now, false)
-	}
-	if err != nil {
-		return err
-	}
-	db.ring()
-	return nil
+// Registration returns the user of a registration.
+func (db *DB) Registration(ctx context.Context, token core.LinkHash, now time.Time) (core.NewUser, error) {
+	return registration(ctx, db.reads, statement{selectRegistration, []any{token[:], now}})
 }
 
-// confirm adds the user of a registration, with their player or without.
-func (db *DB) confirm(ctx context.Context, token core.LinkHash, score int64, now time.Time, player bool) error {
-	err := db.writes.transact(ctx, func(tx pgx.Tx) error {
-		var found []struct {
-			Email, EmailKey, Nickname, PasswordHash, Player, PlayerKey string
-		}
-		var batch pgx.Batch
-		batch.Queue(lockRegistrations, token[:])
-		statement{selectRegistration, []any{token[:], now}}.queue(&batch).Query(into(&found))
-		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-			return err
-		}
-		r, err := only(found, nil, core.ErrLink)
+// registration returns the user whom the last of some statements selects.
+func registration(ctx context.Context, on asker, statements ...statement) (core.NewUser, error) {
+	found, err := collect[struct {
+		Email, EmailKey, Nickname, Player, PlayerKey string
+	}](ctx, on, statements...)
+	r, err := only(found, failure("read a registration", err), core.ErrLink)
+	return core.NewUser{Email: r.Email, EmailKey: r.EmailKey, Nickname: r.Nickname, Player: core.NewPlayer{Name: r.Player, Key: r.PlayerKey}}, err
+}
+
+// ConfirmRegistration adds the user of a registration.
+func (db *DB) ConfirmRegistration(ctx context.Context, token core.LinkHash, user core.NewUser, now time.Time) (added core.User, err error) {
+	err = db.writes.transact(ctx, func(tx pgx.Tx) error {
+		_, err := registration(ctx, tx, statement{lockRegistrations, []any{token[:]}}, statement{selectRegistration, []any{token[:], now}})
 		if err != nil {
 			return err
 		}
-		user := core.NewUser{Email: r.Email, EmailKey: r.EmailKey, Nickname: r.Nickname, PasswordHash: r.PasswordHash, Verified: true, Score: score}
-		if player {
-			user.Player = core.NewPlayer{Name: r.Player, Key: r.PlayerKey}
-		}
-		if _, err := addUser(ctx, tx, user); err != nil {
+		if added, err = addUser(ctx, tx, user); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, deleteRegistrations, r.EmailKey)
+		_, err = tx.Exec(ctx, deleteRegistrations, user.EmailKey)
 		return err
 	})
-	return failure("add the user of a registration", err)
+	if err != nil {
+		return core.User{}, failure("add the user of a registration", err)
+	}
+	db.ring()
+	return added, nil
 }

@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"crypto/sha256"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -53,7 +55,7 @@ func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkH
 	email := name + "@example.com"
 	switch purpose {
 	case core.ForRegistration:
-		if err := l.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "chosen by " + name, Player: player(name)}); err != nil {
+		if err := l.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, Player: player(name)}); err != nil {
 			t.Fatal(err)
 		}
 	case core.ForAddress:
@@ -102,8 +104,24 @@ func (l *links) uses(t *testing.T, token core.LinkHash) map[core.Purpose]func() 
 	return map[core.Purpose]func() error{
 		core.ForVerification: func() error { return l.VerifyEmail(t.Context(), token, l.now) },
 		core.ForReset:        func() error { return l.ResetPassword(t.Context(), token, "fresh", home, l.now) },
-		core.ForRegistration: func() error { return l.ConfirmRegistration(t.Context(), token, 7, l.now) },
+		core.ForRegistration: func() error { return l.confirm(t, token, applicant("ben")) },
 	}
+}
+
+// applicant is somebody who has registered by a name, and has chosen a password.
+func applicant(name string) core.NewUser {
+	email := name + "@example.com"
+	return core.NewUser{Email: email, EmailKey: email, Nickname: name, Player: player(name), PasswordHash: "chosen by " + name, Verified: true, Score: 7}
+}
+
+// confirm confirms a registration.
+func (l *links) confirm(t *testing.T, token core.LinkHash, user core.NewUser) error {
+	t.Helper()
+	added, err := l.ConfirmRegistration(t.Context(), token, user, l.now)
+	if err == nil && (added.Email != user.Email || added.Nickname != user.Nickname) {
+		t.Errorf("the user is %+v; want %+v", added, user)
+	}
+	return err
 }
 
 // A token does what it was sent for and nothing else, once, and only for a while.
@@ -272,11 +290,16 @@ func TestConfirmRegistration(t *testing.T) {
 	t.Parallel()
 	l := newLinks(t)
 	first, second := l.mail(t, core.ForRegistration, "Ann"), l.mail(t, core.ForRegistration, "Ann")
+	user := must(l.Registration(t.Context(), second, l.now))(t)
+	if want := (core.NewUser{Email: "Ann@example.com", EmailKey: "Ann@example.com", Nickname: "Ann", Player: player("Ann")}); user != want { // the test takes the address for a key
+		t.Errorf("the registration is of %+v; want %+v", user, want)
+	}
+	user.PasswordHash, user.Score, user.Verified = "chosen by Ann", 7, true
 	head := must(l.NumberChanges(t.Context()))(t)
-	if err := l.ConfirmRegistration(t.Context(), second, 7, l.now); err != nil {
+	if err := l.confirm(t, second, user); err != nil {
 		t.Fatal(err)
 	}
-	ann := must(l.UserByEmail(t.Context(), "Ann@example.com"))(t) // which the test takes for a key
+	ann := must(l.UserByEmail(t.Context(), "Ann@example.com"))(t)
 	if ann.Email != "Ann@example.com" || ann.Nickname != "Ann" || ann.Score != 7 || !ann.Verified || ann.PasswordHash != "chosen by Ann" || ann.Permission != core.Normal {
 		t.Errorf("the user is %+v", ann)
 	}
@@ -287,36 +310,91 @@ func TestConfirmRegistration(t *testing.T) {
 	if keys := keysAfter(t, l.DB, head.Revision); len(keys) != 1 || !slices.Contains(keys[0], mapping.UID(int64(ann.ID))) || !slices.Contains(keys[0], mapping.Name("Ann")) {
 		t.Errorf("edges are told of %v", keys)
 	}
-	wantKind(t, l.ConfirmRegistration(t.Context(), first, 7, l.now), fault.NotFound)
+	_, err := l.Registration(t.Context(), first, l.now)
+	wantKind(t, err, fault.NotFound)
+	wantKind(t, l.confirm(t, first, user), fault.NotFound)
 	if n := l.count(t, "SELECT count(*) FROM registrations"); n != 0 {
 		t.Errorf("%d registrations are left", n)
 	}
 }
 
-// What was free at the registration may be taken when it is confirmed.
+// What was free at the registration may be taken when it is confirmed. The link works
+// for something else.
 func TestConfirmRegistrationOfWhatIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	l := newLinks(t)
 	ann, ben := l.mail(t, core.ForRegistration, "ann"), l.mail(t, core.ForRegistration, "ben")
 	cat := addUser(t, l.DB, "cat")
 	addPlayer(t, l.DB, cat.ID, "Ann")
-	if err := l.ConfirmRegistration(t.Context(), ann, 0, l.now); err != nil {
+	refused := func(err error, field string) {
+		t.Helper()
+		wantKind(t, err, fault.Duplicate)
+		if fault.Of(err).Fields[field] == nil {
+			t.Errorf("%v does not name the field %s", err, field)
+		}
+	}
+	user := applicant("ann")
+	refused(l.confirm(t, ann, user), "player_name")
+	user.Player = core.NewPlayer{}
+	if err := l.confirm(t, ann, user); err != nil {
 		t.Fatal(err)
 	}
-	must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
 	if n := l.count(t, "SELECT count(*) FROM players WHERE uid <> $1", cat.ID); n != 0 {
 		t.Errorf("the user has %d players; want none", n)
 	}
 	addUser(t, l.DB, "ben")
-	err := l.ConfirmRegistration(t.Context(), ben, 0, l.now)
-	wantKind(t, err, fault.Duplicate)
-	if fault.Of(err).Fields["email"] == nil {
-		t.Errorf("%v does not name the field", err)
+	refused(l.confirm(t, ben, applicant("ben")), "email")
+	refused(l.QueueRegistration(t.Context(), core.NewUser{Email: "d@example.com", EmailKey: "d@example.com", Nickname: "D", Player: player("aNN")}), "player_name")
+}
+
+// Registrations that are pending at an upgrade lose the password that was kept, and all
+// else stays. Their links work with another one.
+func TestMigrationOfPendingRegistrations(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("migrations/*_registrations.sql")
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v; want one migration", files, err)
 	}
-	err = l.QueueRegistration(t.Context(), core.NewUser{Email: "d@example.com", EmailKey: "d@example.com", Nickname: "D", PasswordHash: "x", Player: player("aNN")})
-	wantKind(t, err, fault.Duplicate)
-	if fault.Of(err).Fields["player_name"] == nil {
-		t.Errorf("%v does not name the field", err)
+	number, err := strconv.Atoi(filepath.Base(files[0])[:3])
+	do(t, err)
+	address := postgrestest.Empty(t)
+	l := &links{DB: postgrestest.Connect(t, address), now: time.Now()}
+	do(t, l.MigrateTo(t.Context(), int32(number-1)))
+	l.conn = postgrestest.Conn(t, address)
+	token := core.LinkHash{1}
+	l.exec(t, `WITH kept AS (
+			INSERT INTO registrations (email, email_key, nickname, password_hash, player, player_key)
+			VALUES ('ann@example.com', 'ann@example.com', 'ann', 'a stranger''s', 'ann', 'ann'), ('ben@example.com', 'ben@example.com', 'ben', 'a stranger''s', '', '')
+			RETURNING rid, email, email_key
+		), waiting AS (
+			INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM kept WHERE email = 'ben@example.com'
+		)
+		INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email, email_key)
+		SELECT $1, 'infinity', rid, 'registration', email, email_key FROM kept WHERE email = 'ann@example.com'`, token[:])
+
+	if _, _, err := l.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := l.count(t, "SELECT count(*) FROM registrations WHERE password_hash IS NULL"); n != 2 {
+		t.Errorf("%d registrations are pending without a password; want 2", n)
+	}
+	for token, name := range map[core.LinkHash]string{token: "ann", l.open(t, l.claim(t)[0]): "ben"} {
+		user := must(l.Registration(t.Context(), token, l.now))(t)
+		user.PasswordHash = "chosen by " + name
+		if err := l.confirm(t, token, user); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := must(l.UserByEmail(t.Context(), name+"@example.com"))(t); got.Nickname != name || got.PasswordHash != "chosen by "+name {
+			t.Errorf("the user is %+v", got)
+		}
+	}
+
+	// Back, and there again.
+	l.exec(t, "INSERT INTO registrations (email, email_key, nickname, player, player_key) VALUES ('c@example.com', 'c@example.com', 'c', '', '')")
+	do(t, l.MigrateTo(t.Context(), int32(number-1)))
+	do(t, l.MigrateTo(t.Context(), int32(number)))
+	if n := l.count(t, "SELECT count(*) FROM registrations"); n != 0 {
+		t.Errorf("%d registrations are left that the release before cannot confirm", n)
 	}
 }
 
@@ -332,7 +410,7 @@ func TestConfirmationsAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for _, token := range tokens {
 		group.Go(func() {
-			if err := l.ConfirmRegistration(t.Context(), token, 0, l.now); err != nil && fault.KindOf(err) != fault.NotFound {
+			if err := l.confirm(t, token, applicant("ann")); err != nil && fault.KindOf(err) != fault.NotFound {
 				t.Error(err)
 			}
 		})
@@ -419,7 +497,7 @@ func TestWhatIsQueuedLooksAtNoAccount(t *testing.T) {
 		if err := db.QueueReset(t.Context(), email, email); err != nil {
 			t.Error(err)
 		}
-		if err := db.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: "N", PasswordHash: "x", Player: player("P" + name)}); err != nil {
+		if err := db.QueueRegistration(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: "N", Player: player("P" + name)}); err != nil {
 			t.Error(err)
 		}
 	}

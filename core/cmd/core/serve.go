@@ -197,7 +197,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 	tokens := core.NewTokens(c.TokenKeys, c.TokenIssuer, c.TokenTTL, time.Now)
 	var links *core.Links
 	if c.sendsMail() {
-		links = core.NewLinks(db, passwords, c.Mail, c.Scores, time.Now)
+		links = core.NewLinks(db, passwords, names, c.Mail, c.Scores, time.Now)
 	}
 	return api.Parts{
 		Links:         links,

@@ -203,8 +203,9 @@ func TestServeMails(t *testing.T) {
 			post("/api/auth/password", `{"token":"`+token+`","password":"another horse"}`, 200)
 			post("/api/auth/login", `{"email":"steve@example.com","password":"another horse"}`, 200)
 		} else {
-			post("/api/auth/verify", `{"token":"`+token+`"}`, 200)
-			post("/api/auth/login", `{"email":"alex@example.com","password":"correct horse"}`, 200)
+			post("/api/auth/verify", `{"token":"`+token+`"}`, 422)
+			post("/api/auth/verify", `{"token":"`+token+`","password":"second horse"}`, 200)
+			post("/api/auth/login", `{"email":"alex@example.com","password":"second horse"}`, 200)
 		}
 	}
 	_, metrics := ask(t, http.DefaultClient, "GET", "http://"+s.operators+"/metrics", "", "")
