@@ -1,7 +1,5 @@
 package skin
 
-import "bytes"
-
 // Normalised returns the sheet, of a size that Decode accepts, as the game draws
 // it on a player of the given model: a legacy sheet (half as high as wide) grown
 // to a square one, and those texels made opaque or transparent that the game makes
@@ -31,32 +29,82 @@ func (s Sheet) Normalised(model Type) Sheet {
 	return worn
 }
 
-// DetectModel tells from its pixels for which model a skin was painted: Alex's
-// arms leave four strips of the sheet unused, which painters leave transparent,
-// black or white. A legacy sheet is always Steve's.
+// wideStrips are the texels that only arms of four units use: the far half of each
+// bottom and of each back, first of the arms, then of the sleeves over them. The near
+// half of the same face lies to the left of a strip and is as large.
+var wideStrips = [2][4]Rect{
+	{{X: 50, Y: 16, W: 2, H: 4}, {X: 54, Y: 20, W: 2, H: 12}, {X: 42, Y: 48, W: 2, H: 4}, {X: 46, Y: 52, W: 2, H: 12}},
+	{{X: 50, Y: 32, W: 2, H: 4}, {X: 54, Y: 36, W: 2, H: 12}, {X: 58, Y: 48, W: 2, H: 4}, {X: 62, Y: 52, W: 2, H: 12}},
+}
+
+// DetectModel returns the model that a skin was painted for, by what fills the four
+// strips that only Steve's arms use. Steve is also the answer for a legacy sheet and
+// where no pixel tells.
+//
+// The texel (63, 20) belongs to no part of either model, so its value is the sheet's
+// background. A strip of background beside a painted near half is unused; a painted
+// strip is used; a face of background alone tells nothing. Alex is the answer if at
+// least as many strips are unused as used. The sleeves count only if the arms tell
+// nothing, as on a skin that has its arms in the layer.
+//
+// Up to a quarter of stray texels does not matter. Mods keep data in the alpha channel
+// of the base, and of the unused strips with it: there all four have the background's
+// colour without exception.
 func DetectModel(sheet Sheet) Type {
 	if sheet.Height < sheet.Width {
 		return Steve
 	}
 	k := sheet.Scale()
-	black, white := true, true
-	for _, strip := range []Rect{
-		{X: 50, Y: 16, W: 2, H: 4},
-		{X: 54, Y: 20, W: 2, H: 12},
-		{X: 42, Y: 48, W: 2, H: 4},
-		{X: 46, Y: 52, W: 2, H: 12},
-	} {
-		strip = strip.Scaled(k)
-		if sheet.hasAlphaBelow(strip, 255) {
-			return Alex
-		}
-		black = black && sheet.isFilled(strip, 0)
-		white = white && sheet.isFilled(strip, 255)
+	background := [4]byte(sheet.row(63*k, 20*k, 1))
+	hasColour := func(texel [4]byte) bool { return [3]byte(texel[:]) == [3]byte(background[:]) }
+	isBackground := func(texel [4]byte) bool {
+		return texel == background || texel[3] == 0 && background[3] == 0
 	}
-	if black || white {
+
+	if unused, _ := sheet.countStrips(wideStrips[0], hasColour, 4); unused == len(wideStrips[0]) {
 		return Alex
 	}
+	for _, strips := range wideStrips {
+		switch unused, used := sheet.countStrips(strips, isBackground, 3); {
+		case unused+used == 0:
+			continue
+		case unused >= used:
+			return Alex
+		default:
+			return Steve
+		}
+	}
 	return Steve
+}
+
+// countStrips counts the strips that are background beside a painted near half, and
+// those that are painted. What has that many quarters of background is background.
+func (s Sheet) countStrips(strips [4]Rect, isBackground func(texel [4]byte) bool, quarters int) (unused, used int) {
+	for _, strip := range strips {
+		near := strip
+		near.X -= near.W
+		least := quarters * strip.W * strip.H * s.Scale() * s.Scale()
+		switch {
+		case 4*s.count(strip, isBackground) < least:
+			used++
+		case 4*s.count(near, isBackground) < least:
+			unused++
+		}
+	}
+	return unused, used
+}
+
+// count returns how many texels of a rectangle in classic units are of a kind.
+func (s Sheet) count(r Rect, is func(texel [4]byte) bool) (count int) {
+	r = r.Scaled(s.Scale())
+	for y := range r.H {
+		for row := s.row(r.X, r.Y+y, r.W); len(row) > 0; row = row[4:] {
+			if is([4]byte(row)) {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // padded returns a copy of the sheet in the top left corner of a sheet of the
@@ -112,16 +160,4 @@ func (s Sheet) hasAlphaBelow(r Rect, alpha byte) bool {
 		}
 	}
 	return false
-}
-
-// isFilled reports whether every texel of the rectangle is the opaque grey of
-// the given value.
-func (s Sheet) isFilled(r Rect, value byte) bool {
-	grey := bytes.Repeat([]byte{value, value, value, 255}, r.W)
-	for y := range r.H {
-		if !bytes.Equal(s.row(r.X, r.Y+y, r.W), grey) {
-			return false
-		}
-	}
-	return true
 }

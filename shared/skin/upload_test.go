@@ -41,7 +41,7 @@ func TestReadAccepts(t *testing.T) {
 		f("steve", 64*k, 64*k, kept{skin.Steve, 64 * k, 64 * k})
 		f("steve", 64*k, 32*k, kept{skin.Steve, 64 * k, 32 * k})
 		f("alex", 64*k, 64*k, kept{skin.Alex, 64 * k, 64 * k})
-		f("skin", 64*k, 64*k, kept{skin.Alex, 64 * k, 64 * k})
+		f("skin", 64*k, 64*k, kept{skin.Steve, 64 * k, 64 * k})
 		f("skin", 64*k, 32*k, kept{skin.Steve, 64 * k, 32 * k})
 		f("cape", 64*k, 32*k, kept{skin.Cape, 64 * k, 32 * k})
 		f("cape", 22*k, 17*k, kept{skin.Cape, 64 * k, 32 * k})
