@@ -239,7 +239,7 @@ const deleteUser = `
 		UPDATE players SET
 			tid_skin = CASE WHEN tid_skin IN (SELECT tid FROM private) THEN NULL ELSE tid_skin END,
 			tid_cape = CASE WHEN tid_cape IN (SELECT tid FROM private) THEN NULL ELSE tid_cape END,
-			last_modified = now()
+			last_modified = clock_timestamp()
 		WHERE uid <> $1 AND pid IN (SELECT pid FROM wearers)
 		RETURNING pid, name_key, uuid
 	), gone AS (

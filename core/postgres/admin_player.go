@@ -147,7 +147,7 @@ const movePlayer = withTarget + `verdict AS (
 		SELECT t.pid, w.skin IS DISTINCT FROM t.tid_skin OR w.cape IS DISTINCT FROM t.tid_cape AS lost FROM target t JOIN worn w USING (pid)
 	), changed AS (
 		UPDATE players p
-		SET uid = $3, refund = CASE WHEN p.uid = $3 THEN p.refund END, tid_skin = w.skin, tid_cape = w.cape, last_modified = CASE WHEN u.lost THEN now() ELSE p.last_modified END
+		SET uid = $3, refund = CASE WHEN p.uid = $3 THEN p.refund END, tid_skin = w.skin, tid_cape = w.cape, last_modified = CASE WHEN u.lost THEN clock_timestamp() ELSE p.last_modified END
 		FROM target t, verdict v, worn w, undressed u
 		WHERE p.pid = t.pid AND t.uid = $1 AND v.fits
 		RETURNING p.*

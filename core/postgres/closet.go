@@ -209,7 +209,7 @@ const deleteClosetItem = `
 		RETURNING t.tid, NOT t.public AND t.uploader IS DISTINCT FROM $1 AS lost
 	), undressed AS (
 		UPDATE players p SET
-			tid_skin = nullif(p.tid_skin, u.tid), tid_cape = nullif(p.tid_cape, u.tid), last_modified = now()
+			tid_skin = nullif(p.tid_skin, u.tid), tid_cape = nullif(p.tid_cape, u.tid), last_modified = clock_timestamp()
 		FROM unliked u WHERE u.lost AND p.uid = $1 AND (p.tid_skin = u.tid OR p.tid_cape = u.tid)
 		RETURNING p.pid, p.name_key, p.uuid
 	), noted AS (

@@ -40,7 +40,7 @@ func noteMany(rows, keys string) string {
 // undressWearers spares the players of one user, if any.
 var undressWearers = `
 	WITH undressed AS (
-		UPDATE players SET tid_skin = nullif(tid_skin, $1), tid_cape = nullif(tid_cape, $1), last_modified = now()
+		UPDATE players SET tid_skin = nullif(tid_skin, $1), tid_cape = nullif(tid_cape, $1), last_modified = clock_timestamp()
 		WHERE (tid_skin = $1 OR tid_cape = $1) AND uid IS DISTINCT FROM $2::bigint
 		RETURNING pid, name_key, uuid
 	)` + noteMany("undressed", playerKeys)

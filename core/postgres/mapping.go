@@ -21,24 +21,25 @@ var _ core.MappingStore = (*DB)(nil)
 // anywhere.
 const selectMappings = `
 	WITH found AS (
-		SELECT 'name:' || p.name_key AS key, p.pid, p.uuid, p.name, 0::bigint AS uid, 0::bigint AS avatar, p.tid_skin AS tid, p.tid_cape
+		SELECT 'name:' || p.name_key AS key, p.pid, p.uuid, p.name, p.last_modified, 0::bigint AS uid, 0::bigint AS avatar, p.tid_skin AS tid, p.tid_cape
 		FROM players p WHERE p.name_key = ANY ($1::text[])
 		UNION ALL
-		SELECT 'uuid:' || p.uuid, p.pid, p.uuid, p.name, 0, 0, p.tid_skin, p.tid_cape
+		SELECT 'uuid:' || p.uuid, p.pid, p.uuid, p.name, p.last_modified, 0, 0, p.tid_skin, p.tid_cape
 		FROM players p WHERE p.uuid = ANY ($2::uuid[])
 		UNION ALL
-		SELECT 'uid:' || u.uid, 0, NULL, '', u.uid, u.avatar, u.avatar, NULL
+		SELECT 'uid:' || u.uid, 0, NULL, '', NULL, u.uid, u.avatar, u.avatar, NULL
 		FROM users u WHERE u.uid = ANY ($3::bigint[])
 		UNION ALL
-		SELECT 'tid:' || t.tid, 0, NULL, '', 0, 0, t.tid, NULL
+		SELECT 'tid:' || t.tid, 0, NULL, '', NULL, 0, 0, t.tid, NULL
 		FROM textures t WHERE t.tid = ANY ($4::bigint[])
 		UNION ALL
-		SELECT 'hash:' || encode(t.hash, 'hex'), 0, NULL, '', 0, 0, min(t.tid), NULL
+		SELECT 'hash:' || encode(t.hash, 'hex'), 0, NULL, '', NULL, 0, 0, min(t.tid), NULL
 		FROM textures t WHERE t.hash = ANY ($5::bytea[]) GROUP BY t.hash
 	)
 	SELECT
 		feed.epoch::text, feed.revision,
 		f.key, f.pid, f.uuid, f.name, f.uid, f.avatar,
+		ceil(extract(epoch FROM CASE WHEN f.pid > 0 THEN greatest(f.last_modified, t.retyped_at, c.retyped_at) ELSE t.upload_at END))::bigint AS modified,
 		t.tid, t.hash, t.type, c.tid AS cape_tid, c.hash AS cape_hash, c.type AS cape_type
 	FROM feed
 	LEFT JOIN found f ON true
@@ -53,6 +54,7 @@ type mappingRow struct {
 	PID, UID, Avatar *int64
 	UUID             *uuid.UUID
 	Name             *string
+	Modified         *int64
 	TID, CapeTID     *int64
 	Hash, CapeHash   []byte
 	Type, CapeType   *string
@@ -134,11 +136,11 @@ func (r mappingRow) mapping() (mapping.Mapping, error) {
 	}
 	switch {
 	case *r.PID != 0:
-		return mapping.Mapping{Player: &mapping.Player{PID: *r.PID, UUID: r.UUID.String(), Name: *r.Name, Skin: texture, Cape: cape}}, nil
+		return mapping.Mapping{Player: &mapping.Player{PID: *r.PID, UUID: r.UUID.String(), Name: *r.Name, Skin: texture, Cape: cape}, Modified: *r.Modified}, nil
 	case *r.UID != 0:
 		return mapping.Mapping{User: &mapping.User{UID: *r.UID, Avatar: *r.Avatar, Texture: texture}}, nil
 	default:
-		return mapping.Mapping{Texture: texture}, nil
+		return mapping.Mapping{Texture: texture, Modified: *r.Modified}, nil
 	}
 }
 

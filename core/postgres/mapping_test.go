@@ -2,13 +2,140 @@ package postgres_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
+
+// What a player's name and UUID lead to is dated by whatever changes its files or its
+// profile, and a file by its upload, in seconds that are rounded up.
+func TestMappingsModified(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	own := addTexture(t, db, texture(ann.ID, skin.Steve, "own", true))
+	lent := addTexture(t, db, texture(bob.ID, skin.Steve, "lent", true))
+	doomed := addTexture(t, db, texture(bob.ID, skin.Cape, "doomed", true))
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	uuid := mapping.UUID(steve.UUID.String())
+
+	modified := func(key mapping.Key) int64 {
+		t.Helper()
+		return must(db.Mappings(t.Context(), []mapping.Key{key}))(t).Mappings[0].Modified
+	}
+	const past, pastUp = "2024-05-06 07:08:09.000001+00", 1714979290 // 07:08:10
+	reset := func() {
+		t.Helper()
+		exec("UPDATE players SET last_modified = $1", past)
+		exec("UPDATE textures SET retyped_at = NULL, upload_at = $1", past)
+		if got := modified(uuid); got != pastUp {
+			t.Fatalf("a player of %s is dated %d; want %d", past, got, pastUp)
+		}
+	}
+	changes := func(name string, change func() error) {
+		t.Helper()
+		reset()
+		began := time.Now().Unix()
+		if err := change(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := modified(uuid); got < began || got > time.Now().Unix()+1 {
+			t.Errorf("%s: the date is %d; want that of the change, %d or later", name, got, began)
+		}
+	}
+	changes("dressed", func() error {
+		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &own.ID, Cape: &doomed.ID})
+		return err
+	})
+	changes("renamed", func() error {
+		_, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex"))
+		return err
+	})
+	retype := core.TextureChange{Type: new(skin.Alex)}
+	changes("the skin's model changed", func() error {
+		_, err := db.ChangeTexture(t.Context(), own.ID, retype, core.Scores{})
+		return err
+	})
+	changes("the cape deleted", func() error { return db.DeleteTexture(t.Context(), doomed.ID) })
+	changes("undressed", func() error {
+		_, err := db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, false)
+		return err
+	})
+	changes("dressed in another's", func() error {
+		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &lent.ID})
+		return err
+	})
+	changes("that made private", func() error {
+		_, err := db.ChangeTexture(t.Context(), lent.ID, core.TextureChange{Public: new(false)}, core.Scores{})
+		return err
+	})
+
+	reset()
+	if _, err := db.ChangeTexture(t.Context(), own.ID, core.TextureChange{Type: new(skin.Alex), Name: new("Other")}, core.Scores{}); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[mapping.Key]int64{
+		mapping.Name("alex"):              pastUp, // the texture that is of the same type again is not worn
+		mapping.Hash(own.Hash):            pastUp,
+		mapping.TID(int64(own.ID)):        pastUp,
+		mapping.UID(int64(ann.ID)):        0,
+		mapping.Name("nobody"):            0,
+		mapping.TID(int64(own.ID) + 1000): 0,
+	} {
+		if got := modified(key); got != want {
+			t.Errorf("%s is dated %d; want %d", key, got, want)
+		}
+	}
+	exec("UPDATE players SET last_modified = '2024-05-06 07:08:10+00'")
+	if got := modified(uuid); got != pastUp {
+		t.Errorf("a full second is dated %d; want %d", got, pastUp)
+	}
+}
+
+// A change that had to wait is dated after the one that it waited for, though its
+// transaction began before.
+func TestModifiedAfterWaiting(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	ann := addUser(t, db, "ann")
+	steve := addPlayer(t, db, ann.ID, "Steve")
+	other := hold(t, address)
+	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", steve.ID)
+
+	renamed := make(chan core.Player, 1)
+	go func() {
+		defer close(renamed)
+		player, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Last"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		renamed <- player
+	}()
+	other.awaitWaiting(t, 1)
+	var before time.Time
+	if err := other.QueryRow(t.Context(), "UPDATE players SET last_modified = clock_timestamp() WHERE pid = $1 RETURNING last_modified", steve.ID).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := (<-renamed).LastModified; !got.After(before) {
+		t.Errorf("the later change is dated %s; want it after %s", got, before)
+	}
+}
 
 func TestMostLiked(t *testing.T) {
 	t.Parallel()

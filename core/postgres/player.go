@@ -78,7 +78,9 @@ var errNameTaken = taken("name", "A player of this name exists already.")
 
 // Writes lock first, in a statement of their own: the one that follows looks
 // afresh, and so sees what those did for whom it waited. A single statement would
-// go on with what it saw before it waited.
+// go on with what it saw before it waited. For the same reason last_modified is
+// clock_timestamp(): now() is when the transaction began, which may be before the change
+// that it waited for, and edges tell by the date whether a client's copy is outdated.
 const lockPlayer = `SELECT pid FROM players WHERE pid = $1 FOR UPDATE`
 
 // The writes below change a player only if it is the owner's. They return the
@@ -161,7 +163,7 @@ func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.P
 
 // renamePlayer leaves the player its name where another one has the new name.
 const renamePlayer = withTarget + `changed AS (
-		UPDATE players p SET name = $3, name_key = $4, last_modified = now()
+		UPDATE players p SET name = $3, name_key = $4, last_modified = clock_timestamp()
 		FROM target t WHERE p.pid = t.pid AND t.uid = $1 AND t.name <> $3 AND NOT EXISTS (SELECT FROM players o WHERE o.name_key = $4 AND o.pid <> $2)
 		RETURNING p.*
 	), noted AS (
@@ -198,7 +200,7 @@ func rename(ctx context.Context, on asker, owner core.UserID, player core.Player
 
 const undressPlayer = withTarget + `changed AS (
 		UPDATE players p
-		SET tid_skin = CASE WHEN NOT $3 THEN t.tid_skin END, tid_cape = CASE WHEN NOT $4 THEN t.tid_cape END, last_modified = now()
+		SET tid_skin = CASE WHEN NOT $3 THEN t.tid_skin END, tid_cape = CASE WHEN NOT $4 THEN t.tid_cape END, last_modified = clock_timestamp()
 		FROM target t
 		WHERE p.pid = t.pid AND t.uid = $1 AND ($3 AND t.tid_skin IS NOT NULL OR $4 AND t.tid_cape IS NOT NULL)
 		RETURNING p.*
@@ -242,7 +244,7 @@ const dressPlayer = withTarget + `given AS (
 		LEFT JOIN given c ON c.tid = $4
 	), changed AS (
 		UPDATE players p
-		SET tid_skin = coalesce($3, t.tid_skin), tid_cape = coalesce($4, t.tid_cape), last_modified = now()
+		SET tid_skin = coalesce($3, t.tid_skin), tid_cape = coalesce($4, t.tid_cape), last_modified = clock_timestamp()
 		FROM target t, verdict v
 		WHERE p.pid = t.pid AND t.uid = $1 AND v.skin_flaw = '' AND v.cape_flaw = ''
 			AND (t.tid_skin IS DISTINCT FROM coalesce($3, t.tid_skin) OR t.tid_cape IS DISTINCT FROM coalesce($4, t.tid_cape))

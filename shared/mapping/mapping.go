@@ -118,6 +118,10 @@ type Mapping struct {
 	Player  *Player  `json:"player,omitempty"`
 	User    *User    `json:"user,omitempty"`
 	Texture *Texture `json:"texture,omitempty"`
+	// Modified is when what a file or a profile says was changed last, in seconds since
+	// 1970 in UTC, rounded up: a player's name, slots or the model of its skin; of a
+	// texture, its upload. It is 0 for a user, and from a core that does not tell.
+	Modified int64 `json:"modified,omitempty"`
 }
 
 // Question asks for the mappings of up to MaxKeys keys.

@@ -65,11 +65,13 @@ func TestForms(t *testing.T) {
 		{Texture: texture},
 		{User: &mapping.User{UID: 7, Avatar: 12, Texture: texture}},
 		{Player: &mapping.Player{PID: 2, UUID: "u", Name: "Steve", Skin: texture}},
+		{Texture: texture, Modified: 1790000000},
 	}}, `{"epoch":"e","revision":3,"mappings":[`+
 		`{},`+
 		`{"texture":{"tid":12,"hash":"`+hash.String()+`","type":"alex"}},`+
 		`{"user":{"uid":7,"avatar":12,"texture":{"tid":12,"hash":"`+hash.String()+`","type":"alex"}}},`+
-		`{"player":{"pid":2,"uuid":"u","name":"Steve","skin":{"tid":12,"hash":"`+hash.String()+`","type":"alex"}}}]}`)
+		`{"player":{"pid":2,"uuid":"u","name":"Steve","skin":{"tid":12,"hash":"`+hash.String()+`","type":"alex"}}},`+
+		`{"texture":{"tid":12,"hash":"`+hash.String()+`","type":"alex"},"modified":1790000000}]}`)
 }
 
 // form checks that a value is written as want and that want is read as it.
