@@ -38,6 +38,7 @@ var every = [...]struct{ key, value []byte }{
 	{[]byte(fasthttp.HeaderXContentTypeOptions), []byte("nosniff")},
 	{[]byte(fasthttp.HeaderAccessControlAllowOrigin), []byte("*")},
 	{[]byte(fasthttp.HeaderCrossOriginResourcePolicy), []byte("cross-origin")},
+	{[]byte(fasthttp.HeaderAccessControlExposeHeaders), []byte("Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID")},
 }
 
 // Cache-Control, by what may change behind an address. A file with a hash never

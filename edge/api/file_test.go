@@ -33,13 +33,14 @@ func TestFiles(t *testing.T) {
 			got.header.Del(name)
 		}
 		if diff := cmp.Diff(http.Header{
-			"Access-Control-Allow-Origin":  {"*"},
-			"Cache-Control":                {cache},
-			"Cache-Tag":                    {strings.ReplaceAll(tags, " ", ",")},
-			"Content-Type":                 {"image/png"},
-			"Cross-Origin-Resource-Policy": {"cross-origin"},
-			"Surrogate-Key":                {tags},
-			"X-Content-Type-Options":       {"nosniff"},
+			"Access-Control-Allow-Origin":   {"*"},
+			"Access-Control-Expose-Headers": {exposed},
+			"Cache-Control":                 {cache},
+			"Cache-Tag":                     {strings.ReplaceAll(tags, " ", ",")},
+			"Content-Type":                  {"image/png"},
+			"Cross-Origin-Resource-Policy":  {"cross-origin"},
+			"Surrogate-Key":                 {tags},
+			"X-Content-Type-Options":        {"nosniff"},
 		}, got.header); diff != "" {
 			t.Errorf("header of %s (-want +got):\n%s", path, diff)
 		}

@@ -25,6 +25,9 @@ const (
 	byName    = "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"
 )
 
+// exposed are the fields that pages elsewhere may read.
+const exposed = "Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID"
+
 // town is a site with somebody in it.
 type town struct {
 	*site
@@ -124,14 +127,15 @@ func TestPictures(t *testing.T) {
 			}
 			tags := strings.TrimSpace(test.tags + revision)
 			want := http.Header{
-				"Access-Control-Allow-Origin":  {"*"},
-				"Cache-Control":                {test.cache},
-				"Cache-Tag":                    {strings.ReplaceAll(tags, " ", ",")},
-				"Content-Length":               {fmt.Sprint(len(got.body))},
-				"Content-Type":                 {"image/" + test.view.Format.String()},
-				"Cross-Origin-Resource-Policy": {"cross-origin"},
-				"Surrogate-Key":                {tags},
-				"X-Content-Type-Options":       {"nosniff"},
+				"Access-Control-Allow-Origin":   {"*"},
+				"Access-Control-Expose-Headers": {exposed},
+				"Cache-Control":                 {test.cache},
+				"Cache-Tag":                     {strings.ReplaceAll(tags, " ", ",")},
+				"Content-Length":                {fmt.Sprint(len(got.body))},
+				"Content-Type":                  {"image/" + test.view.Format.String()},
+				"Cross-Origin-Resource-Policy":  {"cross-origin"},
+				"Surrogate-Key":                 {tags},
+				"X-Content-Type-Options":        {"nosniff"},
 			}
 			status, etag := got.header.Get("Cache-Status"), got.header.Get("Etag")
 			for _, name := range []string{"Date", "Cache-Status", "Etag"} {
@@ -242,12 +246,13 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%d %s; want %d with code %d", got.status, got.body, test.status, test.code)
 			}
 			want := http.Header{
-				"Access-Control-Allow-Origin":  {"*"},
-				"Cache-Control":                {test.cache},
-				"Content-Length":               {fmt.Sprint(len(got.body))},
-				"Content-Type":                 {"application/json; charset=utf-8"},
-				"Cross-Origin-Resource-Policy": {"cross-origin"},
-				"X-Content-Type-Options":       {"nosniff"},
+				"Access-Control-Allow-Origin":   {"*"},
+				"Access-Control-Expose-Headers": {exposed},
+				"Cache-Control":                 {test.cache},
+				"Content-Length":                {fmt.Sprint(len(got.body))},
+				"Content-Type":                  {"application/json; charset=utf-8"},
+				"Cross-Origin-Resource-Policy":  {"cross-origin"},
+				"X-Content-Type-Options":        {"nosniff"},
 			}
 			if test.cache == unknown {
 				want["Cache-Control"], want["Vary"] = []string{briefly}, []string{"Accept"}
@@ -303,15 +308,16 @@ func TestMethods(t *testing.T) {
 		t.Errorf("OPTIONS: %d %q; want 204", options.status, options.body)
 	}
 	if diff := cmp.Diff(http.Header{
-		"Access-Control-Allow-Headers": {"*"},
-		"Access-Control-Allow-Methods": {"GET, HEAD, OPTIONS"},
-		"Access-Control-Allow-Origin":  {"*"},
-		"Access-Control-Max-Age":       {"86400"},
-		"Allow":                        {"GET, HEAD, OPTIONS"},
-		"Cache-Control":                {"no-store"},
-		"Cache-Status":                 {"veneer; fwd=bypass"},
-		"Cross-Origin-Resource-Policy": {"cross-origin"},
-		"X-Content-Type-Options":       {"nosniff"},
+		"Access-Control-Allow-Headers":  {"*"},
+		"Access-Control-Allow-Methods":  {"GET, HEAD, OPTIONS"},
+		"Access-Control-Allow-Origin":   {"*"},
+		"Access-Control-Expose-Headers": {exposed},
+		"Access-Control-Max-Age":        {"86400"},
+		"Allow":                         {"GET, HEAD, OPTIONS"},
+		"Cache-Control":                 {"no-store"},
+		"Cache-Status":                  {"veneer; fwd=bypass"},
+		"Cross-Origin-Resource-Policy":  {"cross-origin"},
+		"X-Content-Type-Options":        {"nosniff"},
 	}, options.header); diff != "" {
 		t.Errorf("header of OPTIONS (-want +got):\n%s", diff)
 	}
@@ -352,13 +358,14 @@ func TestNotModified(t *testing.T) {
 		got.header.Del("Cache-Status")
 		got.header.Del("Date")
 		if diff := cmp.Diff(http.Header{
-			"Access-Control-Allow-Origin":  {"*"},
-			"Cache-Control":                {byName},
-			"Cache-Tag":                    {"player-1,texture-11,render-" + renderer.Revision()},
-			"Cross-Origin-Resource-Policy": {"cross-origin"},
-			"Etag":                         {etag},
-			"Surrogate-Key":                {"player-1 texture-11 render-" + renderer.Revision()},
-			"X-Content-Type-Options":       {"nosniff"},
+			"Access-Control-Allow-Origin":   {"*"},
+			"Access-Control-Expose-Headers": {exposed},
+			"Cache-Control":                 {byName},
+			"Cache-Tag":                     {"player-1,texture-11,render-" + renderer.Revision()},
+			"Cross-Origin-Resource-Policy":  {"cross-origin"},
+			"Etag":                          {etag},
+			"Surrogate-Key":                 {"player-1 texture-11 render-" + renderer.Revision()},
+			"X-Content-Type-Options":        {"nosniff"},
 		}, got.header); diff != "" {
 			t.Errorf("header of 304 (-want +got):\n%s", diff)
 		}
@@ -517,7 +524,7 @@ func TestOddRequests(t *testing.T) {
 	f("GET http://elsewhere/avatar/11 HTTP/1.1", 200)
 	f("GET /avatar/11?size=64&size=64&png&png&3d=1&3d=2 HTTP/1.1", 200)
 	f("GET /avatar/11?&&=&size=64& HTTP/1.1", 200)
-	f("GET /avatar/11?SIZE=big HTTP/1.1", 200)
+	f("GET /avatar/11?SIZE=big HTTP/1.1", 422)
 	f("GET /avatar/11?s%69ze=big HTTP/1.1", 422)
 	f("GET /avatar/11?size=6%34 HTTP/1.1", 200)
 	f("nonsense", 400)

@@ -52,7 +52,7 @@ var routeNames = [routeCount]string{
 type subject struct {
 	route  route
 	value  string // the name, number or hash, not yet understood
-	suffix string // .png, .webp or none
+	suffix string // .png, .webp or none, in lower case
 }
 
 // subjectOf reads a path, which is decoded already. It tells only whether the
@@ -105,12 +105,12 @@ func subjectOf(path string) (subject, bool) {
 // cutSuffix takes the suffix off the value and reports whether the route has it.
 func (about *subject) cutSuffix() bool {
 	if about.route == profile {
-		value, ok := strings.CutSuffix(about.value, ".json")
+		value, ok := cutSuffix(about.value, ".json")
 		about.value = value
 		return ok
 	}
 	for _, suffix := range [...]string{".png", ".webp"} {
-		if value, ok := strings.CutSuffix(about.value, suffix); ok {
+		if value, ok := cutSuffix(about.value, suffix); ok {
 			about.value, about.suffix = value, suffix
 			break
 		}
@@ -123,6 +123,34 @@ func (about *subject) cutSuffix() bool {
 	default:
 		return true
 	}
+}
+
+// cutSuffix returns a text without a suffix that is given in lower case, and reports
+// whether the text has it in whatever case.
+func cutSuffix(text, suffix string) (string, bool) {
+	from := len(text) - len(suffix)
+	if from < 0 || !isNamed(text[from:], suffix) {
+		return text, false
+	}
+	return text[:from], true
+}
+
+// isNamed reports whether a text is a name that is given in lower case, in whatever case
+// of ASCII.
+func isNamed(text, name string) bool {
+	if len(text) != len(name) {
+		return false
+	}
+	for i := range len(name) {
+		c := text[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != name[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // wantOf returns what a path and a query ask for: a NotFound fault for what can
@@ -179,22 +207,22 @@ type parameter struct {
 	given bool
 }
 
-// parametersOf reads a query. Of parameters that are given several times the
-// first counts.
+// parametersOf reads a query. Names are understood in any case. Of parameters that are
+// given several times the first counts.
 func parametersOf(query string) parameters {
 	var asked parameters
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
-		switch unescaped(name) {
-		case "png":
+		switch name = unescaped(name); {
+		case isNamed(name, "png"):
 			asked.png = true
-		case "3d":
+		case isNamed(name, "3d"):
 			asked.isometric = true
-		case "size":
+		case isNamed(name, "size"):
 			asked.size.give(value)
-		case "height":
+		case isNamed(name, "height"):
 			asked.height.give(value)
 		}
 	}

@@ -1,0 +1,60 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// Names of parameters and suffixes mean the same in any case: to the shortcut, to the
+// server behind it, and to what is kept in memory.
+func TestParametersInAnyCase(t *testing.T) {
+	t.Parallel()
+	w := openTown(t)
+	hash := w.robot.Hash.String()
+
+	f := func(canonical string, others ...string) {
+		t.Helper()
+		want := w.get(t, canonical)
+		if want.status != http.StatusOK {
+			t.Fatalf("%s: %d; want 200", canonical, want.status)
+		}
+		drawn := w.studio.drawn.Load()
+		for _, other := range others {
+			for _, s := range []*site{w.site, {url: w.longURL}} {
+				got := s.get(t, other)
+				if got.status != want.status || got.body != want.body || got.header.Get("Etag") != want.header.Get("Etag") || got.header.Get("Content-Type") != want.header.Get("Content-Type") {
+					t.Errorf("%s: %d %s %s; want the same as of %s", other, got.status, got.header.Get("Content-Type"), got.header.Get("Etag"), canonical)
+				}
+			}
+		}
+		if again := w.studio.drawn.Load() - drawn; again != 0 {
+			t.Errorf("%s is drawn %d times more for %q", canonical, again, others)
+		}
+	}
+
+	const player = "/avatar/player/Steve"
+	f(player+"?3d&png&size=64",
+		player+"?3D&PNG&SIZE=64", player+"?3D&Png&Size=64", player+"?3D=&pNg=x&sIzE=64", player+"?%33D&%50ng&%53ize=64",
+		player+".png?3D&Size=64", player+".PNG?3D&Size=64", player+".Png?3d&SIZE=64&size=128")
+	f(player+".webp?size=48", player+".WebP?size=48", player+".WEBP?Size=48&PNG", player+"?SIZE=48")
+	f("/avatar/user/1.png", "/avatar/user/1.PNG", "/avatar/user/1?PNG")
+	f("/avatar/11.png", "/avatar/11.PNG", "/avatar/hash/"+hash+".PNG", "/avatar/hash/"+hash+"?pnG")
+	f("/preview/12.png?height=128", "/preview/12.PNG?HEIGHT=128", "/preview/12?PNG&Height=128")
+	f("/textures/"+hash, "/textures/"+hash+".PNG", "/csl/textures/"+hash+".Png")
+	f("/skin/Steve.png", "/skin/Steve.PNG", "/skin/steve.Png")
+	f("/cape/Steve.png", "/cape/Steve.PNG")
+	f("/csl/Steve.json", "/csl/Steve.JSON", "/csl/STEVE.Json")
+
+	for path, want := range map[string]int{
+		"/textures/" + hash + ".WEBP":      http.StatusNotFound,
+		"/skin/Steve.WebP":                 http.StatusNotFound,
+		player + "?Size=x":                 http.StatusUnprocessableEntity,
+		"/preview/12?HEIGHT=":              http.StatusUnprocessableEntity,
+		"/AVATAR/player/Steve":             http.StatusNotFound,
+		player + "?%C5%BFize=x&heigh%54=x": http.StatusOK, // a long s is no s
+	} {
+		if got := w.get(t, path); got.status != want {
+			t.Errorf("%s: %d; want %d", path, got.status, want)
+		}
+	}
+}
