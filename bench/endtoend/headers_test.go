@@ -29,7 +29,10 @@ const (
 
 // wanted are the headers that all answers to an audience have, once each.
 var wanted = map[audience]map[string]string{
-	everybody: {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin", "Access-Control-Allow-Origin": "*"},
+	everybody: {
+		"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin", "Access-Control-Allow-Origin": "*",
+		"Access-Control-Expose-Headers": "Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID",
+	},
 	asker: {
 		"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
 		"Referrer-Policy": "no-referrer", "Cache-Control": "no-store",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/settings"
+	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -212,6 +213,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("players | %d for each user | 403, code 1 |", quotas.Players),
 		fmt.Sprintf("closet items | %s for each user | 403, code 1 |", thousands(quotas.ClosetItems)),
 		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(site.Textures.Bytes))),
+		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", site.Textures.Scale, 64*site.Textures.Scale, 32*site.Textures.Scale),
 		fmt.Sprintf("request body | %s, besides the file of an upload | 413 |", kibibytes(site.API.BodyBytes)),
 		"fields of a form | 64 | 400 |", // which is no setting
 		fmt.Sprintf("header block | %s | 431 |", kibibytes(site.Limits.HeaderBytes)),
@@ -239,7 +241,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("The file is larger than %s, or the body than %s and %s (code 4)",
 			mebibytes(int64(site.Textures.Bytes)), mebibytes(int64(site.Textures.Bytes)), kibibytes(site.API.BodyBytes)),
 		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(site.Textures.Bytes))),
-		fmt.Sprintf("With *k* from 1 to %d", site.Textures.Scale),
+		fmt.Sprintf("its scale, from 1 to %d unless the site sets another bound, which is %d at most", site.Textures.Scale, skin.MaxScale),
 		fmt.Sprintf("tell of once the request counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("limit once it counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("tell of: %d a minute", rates.Uploads),

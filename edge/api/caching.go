@@ -20,6 +20,7 @@ const headerCacheStatus = "Cache-Status"
 // header without work for its name.
 var (
 	keyETag         = []byte("Etag")
+	keyLastModified = []byte(fasthttp.HeaderLastModified)
 	keyCacheControl = []byte(fasthttp.HeaderCacheControl)
 	keyCacheStatus  = []byte(headerCacheStatus)
 	keySurrogateKey = []byte("Surrogate-Key")

@@ -88,6 +88,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 	w.set(t, map[mapping.Key]mapping.Mapping{
 		"uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
 	})
+	w.date(t, changed)
 	through := &wire{requests: make(chan []byte), idle: make(chan struct{})}
 	served := make(chan error, 1)
 	go func() { served <- w.server.ServeConn(through) }()
@@ -113,6 +114,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 		"/preview/12", "/preview/13.png", "/preview/hash/" + hash + "?height=200&png",
 		"/textures/" + hash, "/textures/" + hash + ".png", "/csl/textures/" + hash,
 		"/skin/Steve.png", "/cape/steve.png", "/csl/Steve.json",
+		"/skin/Dated.png", "/csl/Dated.JSON", "/avatar/player/Steve.WebP?SIZE=64&3D",
 	} {
 		first := w.get(t, path)
 		if first.status != http.StatusOK {
@@ -131,6 +133,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			header: "HTTP/1.1 200 OK\r\n",
 			header + "If-None-Match: \"other\", " + first.header.Get("Etag") + "\r\n": "HTTP/1.1 304 Not Modified\r\n",
 			header + "X-Request-ID: abc-123\r\n":                                      "HTTP/1.1 200 OK\r\n",
+			header + "If-Modified-Since: Wed, 04 Mar 2026 05:06:06 GMT\r\n":           "HTTP/1.1 200 OK\r\n",
 		} {
 			request := []byte("GET " + path + " HTTP/1.1\r\n" + header + "\r\n")
 			id := []byte("\r\nX-Request-Id: ")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 	"unsafe"
@@ -20,6 +21,7 @@ type scratch struct {
 	found shown
 	key   [maxKey]byte
 	view  [edge.ViewNameBytes]byte
+	date  [len(http.TimeFormat)]byte
 	tags  []byte
 	body  []byte
 }
@@ -42,11 +44,11 @@ func (s *Server) plain(p *serve.Plain) bool {
 		memory = new(scratch)
 		p.Scratch = memory
 	}
-	found, err := memory.read(about, borrowed(p.Query))
+	found, err := memory.read(about, borrowed(p.Query), p.At)
 	if err != nil {
 		return false
 	}
-	known, err := s.recall(found, memory, p.At)
+	known, err := s.recall(found, memory)
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return false
 	}
@@ -62,7 +64,7 @@ func (s *Server) plain(p *serve.Plain) bool {
 	case !known:
 		return s.refusePlain(p, found)
 	}
-	if found.unchanged, err = held(p.Conditions, &found.etag); err != nil {
+	if found.unchanged, err = found.isUnchanged(p.Conditions); err != nil {
 		return false
 	}
 	p.Status, p.Body = fasthttp.StatusNotModified, nil
@@ -94,38 +96,38 @@ func (s *Server) refusePlain(p *serve.Plain, found *shown) bool {
 func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 	memory, _ := scratches.Get().(*scratch)
 	defer scratches.Put(memory)
-	found, err := memory.read(about, borrowed(rc.URI().QueryString()))
+	found, err := memory.read(about, borrowed(rc.URI().QueryString()), rc.Time())
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
 			rc.Response.Header.SetCanonical(keyCacheControl, cacheNotFound)
 		}
 		return err
 	}
-	known, err := s.recall(found, memory, rc.Time())
+	known, err := s.recall(found, memory)
 	switch {
 	case err != nil:
 		return s.refuseAbsent(rc, found, err)
 	case !known:
 		return s.fetch(rc, found, memory)
 	}
-	if found.unchanged, err = held(rc.Request.Header.RawHeaders(), &found.etag); err != nil {
+	if found.unchanged, err = found.isUnchanged(rc.Request.Header.RawHeaders()); err != nil {
 		return err
 	}
 	s.answerWith(rc, found, memory)
 	return nil
 }
 
-// read understands a request.
-func (memory *scratch) read(about subject, query string) (found *shown, err error) {
+// read understands a request that came at a moment.
+func (memory *scratch) read(about subject, query string, at time.Time) (found *shown, err error) {
 	found = &memory.found
-	*found = shown{about: about}
+	*found = shown{about: about, at: at}
 	found.want, err = wantOf(about, query, memory.key[:0])
 	return found, err
 }
 
 // recall finds what is asked for in memory, and reports whether all of it is there.
-func (s *Server) recall(found *shown, memory *scratch, at time.Time) (known bool, err error) {
-	if found.led, known = s.pictures.Recall(found.want.Key, at); !known {
+func (s *Server) recall(found *shown, memory *scratch) (known bool, err error) {
+	if found.led, known = s.pictures.Recall(found.want.Key, found.at); !known {
 		return false, nil
 	}
 	if err := s.locate(found, memory); err != nil || found.about.route == profile {
@@ -138,6 +140,7 @@ func (s *Server) recall(found *shown, memory *scratch, at time.Time) (known bool
 
 // locate finds out which view, or which profile, is to be shown.
 func (s *Server) locate(found *shown, memory *scratch) (err error) {
+	found.modified = found.dateOf()
 	if found.about.route == profile {
 		return found.profile(memory)
 	}
@@ -190,7 +193,7 @@ func (s *Server) prepare(ctx context.Context, rc *fasthttp.RequestCtx, found *sh
 		found.etag = s.pictures.ETag(found.view)
 	}
 	// Nothing needs to be fetched or drawn to know that a visitor has it.
-	if found.unchanged, err = held(rc.Request.Header.RawHeaders(), &found.etag); err != nil || found.unchanged || isProfile {
+	if found.unchanged, err = found.isUnchanged(rc.Request.Header.RawHeaders()); err != nil || found.unchanged || isProfile {
 		return err
 	}
 	picture, how, err := s.pictures.Picture(ctx, found.view)
@@ -201,6 +204,7 @@ func (s *Server) prepare(ctx context.Context, rc *fasthttp.RequestCtx, found *sh
 
 // shown is what a request turned out to lead to.
 type shown struct {
+	at     time.Time // when the request came
 	about  subject
 	want   edge.Want
 	led    mapping.Mapping
@@ -211,6 +215,7 @@ type shown struct {
 	view     edge.View
 	how      edge.Outcome
 	etag     edge.ETag
+	modified int64 // as dateOf returns it
 	// unchanged says that the visitor has it. There is no body then.
 	unchanged bool
 	body      []byte // a profile's is in scratch
@@ -250,6 +255,9 @@ func (s *Server) show(to serve.Fields, found *shown, memory *scratch) *serve.Rou
 		to.SetCanonical(keyContentType, contentTypes[in])
 	}
 	to.SetCanonical(keyETag, found.etag[:])
+	if found.modified > 0 {
+		to.SetCanonical(keyLastModified, fasthttp.AppendHTTPDate(memory.date[:0], time.Unix(found.modified, 0)))
+	}
 	to.SetCanonical(keyCacheControl, s.cacheControl(found))
 	to.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
 	memory.tags = appendTags(memory.tags[:0], found.want, found.led)
