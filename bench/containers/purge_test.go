@@ -69,6 +69,9 @@ func TestPurgeReceiver(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitKept(t, cache+"/skin/ann.png", worn.Hash)
+		if found, kept := look(t, cache+"/skin/ANN.Png"); !kept || found != worn.Hash {
+			t.Errorf("in another case the file %s is found, kept: %v; want %s, kept", found, kept, worn.Hash)
+		}
 	}
 
 	awaitPurged(t, core.Setting("CORE_DATABASE_URL"))

@@ -72,6 +72,12 @@ sub vcl_recv {
   if (req.method != "GET" && req.method != "HEAD") {
     return (pass);
   }
+  # Edges understand names of players, suffixes and parameters in any case, so one case
+  # is kept. They are asked in that case, too: what they say of a path that they know in
+  # lower case only must not be kept for that path.
+  if (std.tolower(req.url) ~ "^/(avatar|preview|textures|skin|cape|csl)/") {
+    set req.url = std.tolower(req.url);
+  }
 }
 
 sub vcl_backend_fetch {
