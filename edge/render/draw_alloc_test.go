@@ -36,6 +36,7 @@ func TestDrawAllocates(t *testing.T) {
 	f("slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: 400}, 1)
 	f("legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, 2)
 	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
+	f("elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
 	f("noise", render.View{Pose: render.Flat, Type: skin.Steve, Size: 72}, 2)
 	f("noise", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}, 1)
 	f("noise", render.View{Pose: render.Preview, Type: skin.Cape, Size: 112}, 1)

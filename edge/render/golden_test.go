@@ -41,6 +41,7 @@ func TestGolden(t *testing.T) {
 		{"hatless-preview", "hatless", render.View{Pose: render.Preview, Type: skin.Steve, Size: 160}},
 		{"glass-preview", "glass", render.View{Pose: render.Preview, Type: skin.Alex, Size: 256}},
 		{"cape-preview", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
+		{"elytra-preview", "elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 64}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -51,11 +51,17 @@ func preview(model skin.Type, height int) scene {
 // face lies in the middle of its half. If it fills at least 90 % of the height with as
 // many whole pixels for every texel as fit, it is that large; else it fills the height,
 // and every pixel is the average of what it covers.
+//
+// Where both faces are transparent it is the elytra that is drawn.
 func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	faces := skin.CapeFaces().Scaled(sheet.Scale())
 	picture := newPicture(capeWidth(height), height, pixels)
 	clear(picture.Pix)
 
+	if isBlank(sheet, faces.Front) && isBlank(sheet, faces.Back) {
+		picture.placeElytra(sheet)
+		return picture
+	}
 	high := height / faces.Front.H * faces.Front.H
 	if 10*high < 9*height {
 		high = height
@@ -66,6 +72,49 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 		picture.place(sheet, face, i*half+(half-wide)/2, (height-high)/2, wide, high)
 	}
 	return picture
+}
+
+// placeElytra draws both wings side by side, from behind on the left and from the front
+// on the right. A wing is 10 × 20 units, so that two of them are as wide as a cape's face
+// is. The size of a texel follows the same rule, by the width.
+func (p Picture) placeElytra(sheet skin.Sheet) {
+	wing := skin.ElytraFaces().Scaled(sheet.Scale())
+	half := p.Width / 2
+	whole := p.Height / 16 * 5 // of one wing
+	wide := whole / wing.Back.W * wing.Back.W
+	if 10*wide < 9*whole {
+		wide = whole
+	}
+	top := (p.Height - 2*wide) / 2
+	// The left wing is on the viewer's left from behind, and on the right from the front.
+	left := (half - 2*wide) / 2
+	p.place(sheet, wing.Back, left, top, wide, 2*wide)
+	p.mirror(left, left+wide, top, wide, 2*wide)
+	left += half
+	p.place(sheet, wing.Front, left+wide, top, wide, 2*wide)
+	p.mirror(left+wide, left, top, wide, 2*wide)
+}
+
+// mirror copies a rectangle to another one beside it, left and right exchanged.
+func (p Picture) mirror(from, to, top, width, height int) {
+	for y := top; y < top+height; y++ {
+		for x := range width {
+			copy(p.row(to+width-1-x, y, 1), p.row(from+x, y, 1))
+		}
+	}
+}
+
+// isBlank reports whether all texels of a part of a sheet are transparent.
+func isBlank(sheet skin.Sheet, part skin.Rect) bool {
+	for y := part.Y; y < part.Y+part.H; y++ {
+		texels := sheet.Pix[sheet.At(part.X, y):][:4*part.W]
+		for i := 3; i < len(texels); i += 4 {
+			if texels[i] > 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // capeWidth returns how wide a picture of a cape is: whole pixels for both halves, as

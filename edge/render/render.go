@@ -68,7 +68,8 @@ const (
 	// Of a cape it is the outer face on the left and the inner one on the right, each
 	// flat, without light, in the middle of a half that is 11/16 as wide as high. They
 	// are 10/16 as wide as high and fill the height, or with a whole number of pixels
-	// for every texel at least 90 % of it.
+	// for every texel at least 90 % of it. A cape whose two faces are transparent shows
+	// its elytra, both wings from behind on the left and from the front on the right.
 	Preview
 )
 

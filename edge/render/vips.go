@@ -150,6 +150,7 @@ func (r *Renderer) drawSamples(w io.Writer) error {
 		{hatless, skin.Steve, Preview, []int{144}},
 		{legacy, skin.Cape, Preview, []int{64}},
 		{paint.Noise(6, 512, 256), skin.Cape, Preview, []int{64, 240}}, // shrunk and stretched
+		{paint.Wings(), skin.Cape, Preview, []int{64, 112}},
 	} {
 		for _, size := range sample.sizes {
 			picture, err := r.Draw(sample.sheet, View{Pose: sample.pose, Type: sample.kind, Size: size})

@@ -95,3 +95,8 @@ func Faces(part Part, model Type) Box {
 // the outer face, which people see who walk behind the player, and Back the
 // inner one.
 func CapeFaces() Box { return unfold(0, 0, 10, 16, 1) }
+
+// ElytraFaces returns where the faces of the elytra's left wing lie on the sheet of a
+// cape; the right wing mirrors it. Back is the outer face, which is seen from behind the
+// player, and Front the inner one: the game turns a cape round, and no wing.
+func ElytraFaces() Box { return unfold(22, 0, 10, 20, 2) }

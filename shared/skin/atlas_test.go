@@ -54,6 +54,15 @@ func TestCapeFaces(t *testing.T) {
 	}
 }
 
+func TestElytraFaces(t *testing.T) {
+	t.Parallel()
+
+	want := box(24, 0, 10, 2, 34, 0, 10, 2, 22, 2, 2, 20, 24, 2, 10, 20, 34, 2, 2, 20, 36, 2, 10, 20)
+	if diff := cmp.Diff(want, skin.ElytraFaces()); diff != "" {
+		t.Errorf("faces of the elytra (-want +got):\n%s", diff)
+	}
+}
+
 func TestScaled(t *testing.T) {
 	t.Parallel()
 

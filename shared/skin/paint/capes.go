@@ -101,3 +101,43 @@ func NightSky() skin.Sheet {
 	)
 	return c.Sheet
 }
+
+// Wings returns a sheet of 64 × 32 texels of which only the elytra is painted: wings of
+// copper feathers, dark within.
+func Wings() skin.Sheet {
+	c := newCanvas(skin.Cape, 64, 32)
+	outside := inks{'g': 0xf0c860ff, 'd': 0x5a2a24ff, 'm': 0xa8503aff, 'l': 0xe08a54ff}
+	inside := inks{}
+	for letter, colour := range outside {
+		inside[letter] = colour.lit(-40)
+	}
+	wing := []string{
+		"gggggggggg",
+		"gmmmmmmmmg",
+		"gmllllmmmg",
+		"gmlmmllmmg",
+		"dmlmmmllmd",
+		"dmllmmmlmd",
+		"dmmllmmmmd",
+		"dmmmllmmmd",
+		"dmlmmllmmd",
+		"dmllmmllmd",
+		"dmmllmmmd ",
+		"dmmmllmmd ",
+		"dmlmmlmmd ",
+		"dmllmmmd  ",
+		"dmmllmmd  ",
+		" dmmlmmd  ",
+		" dmmmmd   ",
+		"  dmmmd   ",
+		"   dmd    ",
+		"    d     ",
+	}
+	box := skin.ElytraFaces()
+	c.draw(box.Back, outside, wing...)
+	c.draw(box.Front, inside, mirrored(wing)...)
+	c.fill(box.Top, outside['g'])
+	c.fill(skin.Rect{X: box.Right.X, Y: box.Right.Y, W: 2, H: 15}, outside['d'])
+	c.fill(skin.Rect{X: box.Left.X, Y: box.Left.Y, W: 2, H: 10}, outside['d'])
+	return c.Sheet
+}

@@ -107,13 +107,18 @@ func (c canvas) back(part skin.Part, colours inks, drawing ...string) {
 func (c canvas) sides(part skin.Part, colours inks, drawing ...string) {
 	box := skin.Faces(part, c.model)
 	c.draw(box.Right, colours, drawing...)
-	mirrored := make([]string, len(drawing))
+	c.draw(box.Left, colours, mirrored(drawing)...)
+}
+
+// mirrored returns a drawing with left and right exchanged.
+func mirrored(drawing []string) []string {
+	rows := make([]string, len(drawing))
 	for i, row := range drawing {
 		letters := []byte(row)
 		slices.Reverse(letters)
-		mirrored[i] = string(letters)
+		rows[i] = string(letters)
 	}
-	c.draw(box.Left, colours, mirrored...)
+	return rows
 }
 
 // dot paints a texel.
