@@ -121,16 +121,17 @@ func sentence(t *testing.T, answer any) string {
 	return code + " " + numbers.ReplaceAllString(string(text), "0")
 }
 
-// tooLarge sends no more than the header of a body that is too large. It closes its
-// half of the connection then, lest the server wait for the rest.
-func tooLarge(t *testing.T, address, method, path string) answer {
+// tooLarge sends no more than the head of a request with a token and a body that is too
+// large, and its first byte. It closes its half of the connection then, lest the server
+// wait for the rest.
+func tooLarge(t *testing.T, address, token, method, path string) answer {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 2000000\r\n\r\n", method, path); err != nil {
+	if _, err := fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: veneer.test\r\nAuthorization: Bearer %s\r\nContent-Length: 2000000\r\n\r\n{", method, path, token); err != nil {
 		t.Fatal(err)
 	}
 	if half, ok := conn.(*net.TCPConn); !ok || half.CloseWrite() != nil {
@@ -265,7 +266,7 @@ func everywhere(t *testing.T, s *site, said hearing) {
 		}
 		f(c.send(t, e.method, e.path, malformed), 400)
 		f(c.send(t, e.method, e.path, body{"text/plain", []byte("x")}), 415)
-		f(tooLarge(t, listener.Addr().String(), e.method, e.path), 413)
+		f(tooLarge(t, listener.Addr().String(), c.token, e.method, e.path), 413)
 	}
 }
 

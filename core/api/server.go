@@ -20,13 +20,14 @@ import (
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // Config is what the door may be told.
 type Config struct {
 	CORSOrigins  []string `env:"CORS_ORIGINS" envDefault:"*" example:"https://skins.example.org" help:"origins whose pages may call /api, comma-separated; * for all"`
 	Registration string   `env:"REGISTRATION" envDefault:"open" help:"who may register: open for everybody, confirm for whoever opens a link that is mailed to them, closed for nobody"`
-	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for any up to 1 GiB; uploads may carry a texture file besides"`
+	BodyBytes    int      `env:"BODY_BYTES" envDefault:"65536" help:"largest request body, in bytes, 0 for as many as BODIES_BYTES; uploads may carry a texture file besides"`
 	Limits       Limits   `envPrefix:"LIMIT_"`
 }
 
@@ -77,8 +78,11 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 	case config.Registration != "open" && config.Registration != "confirm" && config.Registration != "closed":
 		return nil, fmt.Errorf("REGISTRATION is %q, but must be open, confirm or closed", config.Registration)
 	}
-	if config.BodyBytes != 0 && config.BodyBytes < 1024 {
-		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least 1024", config.BodyBytes)
+	if config.BodyBytes != 0 && config.BodyBytes < leastBody {
+		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least %d", config.BodyBytes, leastBody)
+	}
+	if limit := (&Server{config: config, fileBytes: fileBytes}).uploadLimit(); limit > door.Limits.BodiesBytes {
+		return nil, fmt.Errorf("BODIES_BYTES is %d, but must be at least %d, an upload of TEXTURE_BYTES and BODY_BYTES", door.Limits.BodiesBytes, limit)
 	}
 	origins, err := origins(config.CORSOrigins)
 	if err != nil {
@@ -114,20 +118,33 @@ func origins(listed []string) ([]string, error) {
 	return origins, nil
 }
 
-// uploadPath takes larger bodies than all others, and takes longer.
 const uploadPath = "/api/textures"
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
 	door := s.door
 	door.Mark = s.mark
-	server := door.Server(door.LimitAddresses(s.answered(s.routes().Handler)), s.config.BodyBytes)
-	largest := 0
-	if s.config.BodyBytes > 0 && s.fileBytes > 0 {
-		largest = s.fileBytes + s.config.BodyBytes
+	return door.Server(door.LimitAddresses(s.answered(s.routes().Handler)))
+}
+
+// leastBody is the least limit of a body: the reason of a report may have 1,000 characters.
+const leastBody = 16 << 10
+
+// bodyLimit returns the limit of a body that may have some bytes besides those of others,
+// 0 for none.
+func (s *Server) bodyLimit(besides int) int {
+	if s.config.BodyBytes == 0 {
+		return 0
 	}
-	door.TakeUploads(server, uploadPath, largest)
-	return server
+	return s.config.BodyBytes + besides
+}
+
+// uploadLimit returns the limit of an upload's body, 0 for none.
+func (s *Server) uploadLimit() int {
+	if s.fileBytes == 0 {
+		return 0
+	}
+	return s.bodyLimit(s.fileBytes)
 }
 
 // routes is the route table.
@@ -145,12 +162,20 @@ func (s *Server) routes() *router.Router {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	})
 
-	handle := func(method, path string, h fasthttp.RequestHandler) {
+	bodiless := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
 		route := s.door.Route(method + " " + path)
 		r.Handle(method, path, func(rc *fasthttp.RequestCtx) {
 			route.Claim(rc)
 			h(rc)
 		})
+		return route
+	}
+	handle := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
+		route := bodiless(method, path, h)
+		if method != fasthttp.MethodGet && method != fasthttp.MethodHead {
+			route.TakeBody(s.bodyLimit(0), 0)
+		}
+		return route
 	}
 
 	for _, method := range []string{fasthttp.MethodGet, fasthttp.MethodHead} {
@@ -161,7 +186,7 @@ func (s *Server) routes() *router.Router {
 
 	handle(fasthttp.MethodPost, "/api/auth/login", s.open(s.login))
 	handle(fasthttp.MethodPost, "/api/auth/logout", s.signedIn(s.logout))
-	handle(fasthttp.MethodPost, "/api/auth/refresh", s.open(s.refresh))
+	bodiless(fasthttp.MethodPost, "/api/auth/refresh", s.open(s.refresh))
 	handle(fasthttp.MethodPost, "/api/auth/register", s.open(s.register))
 	handle(fasthttp.MethodPost, "/api/auth/verify", s.open(s.verify))
 	handle(fasthttp.MethodPost, "/api/auth/reset", s.open(s.askReset))
@@ -192,7 +217,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.signedIn(s.renameClosetItem))
 	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.signedIn(s.removeClosetItem))
 
-	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload))
+	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload)).TakeBody(s.uploadLimit(), s.door.Limits.UploadTimeout)
 	handle(fasthttp.MethodGet, "/api/textures", s.visited(s.textures))
 	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.visited(s.texture))
 	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.signedIn(s.changeTexture))
@@ -283,19 +308,33 @@ func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 
 // open is a route for everybody. Requests count for their address.
 func (s *Server) open(h serve.Handler) fasthttp.RequestHandler {
-	return s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	return s.door.Guard(func(rc *fasthttp.RequestCtx) error {
 		if err := s.requests.take(rc, s.address(rc)); err != nil {
 			return err
 		}
-		return h(ctx, rc)
+		return s.work(rc, h)
 	})
+}
+
+// work reads the body that the route takes, and then calls h, whose time begins there.
+// Nothing is held for a request while its body arrives.
+func (s *Server) work(rc *fasthttp.RequestCtx, h serve.Handler) error {
+	if err := serve.ReadBody(rc); err != nil {
+		if fault.KindOf(err) == fault.TooLarge && string(rc.Path()) == uploadPath && s.fileBytes > 0 {
+			return skin.FileTooLarge(s.fileBytes)
+		}
+		return err
+	}
+	ctx, cancel := s.door.Bound(rc)
+	defer cancel()
+	return h(ctx, rc)
 }
 
 // ticketed is a route for those who show a token that we signed. Whether its
 // session lives is left to the handler: a read looks it up in the round trip in
 // which it reads. Requests count for their user.
 func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.Ticket) error) fasthttp.RequestHandler {
-	return s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	return s.door.Guard(func(rc *fasthttp.RequestCtx) error {
 		ticket, err := s.ticket(rc)
 		if err != nil {
 			return cmp.Or(s.requests.take(rc, s.address(rc)), err)
@@ -308,7 +347,7 @@ func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.Tic
 		if err := s.requests.take(rc, user); err != nil {
 			return err
 		}
-		err = h(ctx, rc, ticket)
+		err = s.work(rc, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, ticket) })
 		if errors.Is(err, core.ErrSignedOut) {
 			// Whoever holds a token that works no longer must not use up what is the
 			// user's. It counts by itself, as it must be looked up before anybody knows,

@@ -212,7 +212,10 @@ func TestUploadTooLarge(t *testing.T) {
 		file := skinFile(t, 1)
 		a := c.upload(t, "name=N&type=steve", append(file, make([]byte, size-len(file))...))
 		if status == 413 {
-			a.refuses(t, 413, 4)
+			a.refuses(t, 413, 4, "file")
+			if sentence := a.field(t, "errors", "file"); !strings.Contains(sentence, "1048576 bytes") {
+				t.Errorf("a file of %d bytes is answered with %s; want the limit", size, sentence)
+			}
 		} else if a.status != status {
 			t.Errorf("a file of %d bytes is answered with %d %s", size, a.status, a.body)
 		}

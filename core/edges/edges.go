@@ -58,11 +58,11 @@ func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *co
 
 // HTTP returns the server behind the edges' listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	lookups, changes := s.door.Route("POST "+mapping.LookupPath), s.door.Route("GET "+mapping.ChangesPath)
-	acknowledgements := s.door.Route("POST " + mapping.AcknowledgePath)
+	lookups, changes := s.door.Route("POST "+mapping.LookupPath).TakeBody(maxQuestion, 0), s.door.Route("GET "+mapping.ChangesPath)
+	acknowledgements := s.door.Route("POST "+mapping.AcknowledgePath).TakeBody(maxQuestion, 0)
 
 	liked := s.door.Route("GET " + mapping.LikedPath)
-	server := s.door.Server(s.door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	server := s.door.Server(s.door.Guard(func(rc *fasthttp.RequestCtx) error {
 		serve.Reserve(rc)
 		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.door.Limits.WorkTimeout + takeTimeout)); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (s *Server) HTTP() *fasthttp.Server {
 		switch string(rc.Path()) {
 		case mapping.LookupPath:
 			lookups.Claim(rc)
-			return s.lookup(ctx, rc)
+			return s.lookup(rc)
 		case mapping.ChangesPath:
 			changes.Claim(rc)
 			return s.changes(rc)
@@ -83,11 +83,13 @@ func (s *Server) HTTP() *fasthttp.Server {
 
 		case mapping.LikedPath:
 			liked.Claim(rc)
+			ctx, cancel := s.door.Bound(rc)
+			defer cancel()
 			return s.liked(ctx, rc)
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
-	}), maxQuestion)
+	}))
 	server.WriteTimeout = 0 // a stream is one endless answer: all answers set deadlines of their own
 	return server
 }
@@ -105,10 +107,15 @@ func (s *Server) knows(rc *fasthttp.RequestCtx) bool {
 }
 
 // lookup handles POST mapping.LookupPath.
-func (s *Server) lookup(ctx context.Context, rc *fasthttp.RequestCtx) error {
+func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
 	if err := mustPost(rc); err != nil {
 		return err
 	}
+	if err := serve.ReadBody(rc); err != nil {
+		return err
+	}
+	ctx, cancel := s.door.Bound(rc)
+	defer cancel()
 	var question mapping.Question
 	if err := json.Unmarshal(rc.PostBody(), &question); err != nil {
 		return fault.New(fault.Malformed, "The body is no question.")
@@ -135,6 +142,9 @@ func mustPost(rc *fasthttp.RequestCtx) error {
 // of streams of those that have one, while a site gives them one after another.
 func (s *Server) acknowledge(rc *fasthttp.RequestCtx) error {
 	if err := mustPost(rc); err != nil {
+		return err
+	}
+	if err := serve.ReadBody(rc); err != nil {
 		return err
 	}
 	var heard mapping.Acknowledgement

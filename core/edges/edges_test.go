@@ -74,7 +74,7 @@ func openFor(t *testing.T, hook core.PurgeHook) door {
 		background.Go(func() { purges.Run(run) })
 	}
 
-	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100}
+	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
 	server, err := edges.New(ctx, serve.Door{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, another})
 	if err != nil {
 		t.Fatal(err)
@@ -391,7 +391,7 @@ func TestLiked(t *testing.T) {
 // What panics in the middle of an answer ends that answer only.
 func TestAStreamThatPanicsEndsItselfOnly(t *testing.T) {
 	t.Parallel()
-	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100}
+	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
 	// Without a feed there is nothing to follow.
 	server, err := edges.New(t.Context(), serve.Door{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, nil, []string{secret})
 	if err != nil {

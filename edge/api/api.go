@@ -15,10 +15,6 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// MaxBody is the largest body of a request in bytes: an upload with the form
-// around it. Only what is passed on to core has a body.
-const MaxBody = 1<<20 + 64<<10
-
 // Config says what the door tells caches and what it passes on.
 type Config struct {
 	CacheTags   Tags          `env:"CACHE_TAGS" envDefault:"both" help:"headers that tell CDNs what an answer depends on: off, surrogate-key, cache-tag or both"`
@@ -41,7 +37,7 @@ type Server struct {
 
 // New returns a server of pictures.
 func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, error) {
-	upstream, err := newUpstream(config, door.Proxies)
+	upstream, err := newUpstream(config, door)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +68,7 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	server := s.door.Server(s.door.LimitAddresses(s.door.Guard(s.answer)), MaxBody)
-	if s.upstream != nil {
-		s.door.TakeUploads(server, "/api/textures", MaxBody)
-	}
-	return server
+	return s.door.Server(s.door.LimitAddresses(s.door.Guard(s.answer)))
 }
 
 // Shortcut returns what answers most requests for what is in memory before the server
@@ -132,9 +124,7 @@ func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
 		s.routes.api.Claim(rc)
 		if s.upstream != nil && isPlainAPI(rc.URI()) {
-			ctx, cancel := s.door.Bound(rc)
-			defer cancel()
-			return s.upstream.pass(ctx, rc)
+			return s.upstream.pass(rc)
 		}
 		markAPI(rc)
 		return fault.New(fault.NotFound, "There is no API here.")

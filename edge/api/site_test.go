@@ -111,6 +111,7 @@ type setup struct {
 	sample   float64 // share of requests that are logged
 	pictures edge.Config
 	studio   *studio
+	limits   func(*serve.Limits) // changes them, unless nil
 }
 
 // open opens a site that is in touch with its core.
@@ -143,7 +144,10 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	background.Go(func() { core.Follow(ctx, s.mappings) })
 	limits := serve.Limits{ // which a busy machine keeps, too
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
-		WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 4096,
+		WorkTimeout: time.Minute, UploadTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 4096, BodiesBytes: 64 << 20,
+	}
+	if with.limits != nil {
+		with.limits(&limits)
 	}
 	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
 	must(tb, err)

@@ -111,14 +111,20 @@ var apiRequests = []string{
 // echoUpstream is a server as core's, which answers with what has arrived.
 func echoUpstream(tb testing.TB) (url string) {
 	tb.Helper()
-	door := serve.Door{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
-	return listen(tb, serve.Listener{Server: door.Server(func(rc *fasthttp.RequestCtx) {
+	door := serve.Door{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
+	route := door.Route("echo").TakeBody(1<<20, 0)
+	return listen(tb, serve.Listener{Server: door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+		route.Claim(rc)
+		if err := serve.ReadBody(rc); err != nil {
+			return err
+		}
 		rc.Response.Header.Set("X-Echo", "yes")
 		_, _ = fmt.Fprintf(rc, "%s %s?%s\n%q\n", rc.Method(), rc.Path(), rc.URI().QueryString(), rc.PostBody())
 		for _, name := range []string{"Authorization", "Content-Type", "If-None-Match", "X"} {
 			_, _ = fmt.Fprintf(rc, "%s: %q\n", name, rc.Request.Header.PeekAll(name))
 		}
-	}, 1<<20)})
+		return nil
+	}))})
 }
 
 // samePassedOn compares what an upstream answers and what comes through an edge. An answer

@@ -26,6 +26,12 @@ const (
 	headerRequestID = "X-Request-ID"
 	// maxAnswer bounds what an answer of core may take in memory.
 	maxAnswer = 16 << 20
+	// maxConns is how many requests may wait for core at once, besides those whose bodies
+	// are being passed on.
+	maxConns = 1024
+	// passShare is what a body takes of the budget while it is passed on: its first 8 KiB, the
+	// buffers of a connection to core, 20 KiB, and what the system holds of both connections.
+	passShare = 64 << 10
 )
 
 // hopByHop are the headers that concern one connection only (RFC 9110, 7.6.1),
@@ -41,14 +47,14 @@ type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
-	proxies      *serve.Proxies
+	door         serve.Door
 }
 
 // dependency is what faults and metrics call core's public listener.
 const dependency = "API"
 
 // newUpstream returns the upstream that is configured, nil if none is.
-func newUpstream(config Config, proxies *serve.Proxies) (*upstream, error) {
+func newUpstream(config Config, door serve.Door) (*upstream, error) {
 	if config.APIUpstream == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -63,17 +69,19 @@ func newUpstream(config Config, proxies *serve.Proxies) (*upstream, error) {
 	verified.ServerName = target.Hostname()
 	isTLS := target.Scheme == "https"
 	client := &fasthttp.HostClient{
-		Addr:                     fasthttp.AddMissingPort(target.Host, isTLS),
-		Dial:                     (&fasthttp.TCPDialer{}).DialDualStack,
-		IsTLS:                    isTLS,
-		TLSConfig:                verified,
-		MaxConns:                 1024,
+		Addr:      fasthttp.AddMissingPort(target.Host, isTLS),
+		Dial:      (&fasthttp.TCPDialer{}).DialDualStack,
+		IsTLS:     isTLS,
+		TLSConfig: verified,
+		// Bodies that arrive slowly never take the connections of other requests.
+		MaxConns:                 maxConns + door.Limits.BodiesBytes/passShare,
 		MaxIdleConnDuration:      30 * time.Second, // less than core keeps one open
 		MaxConnWaitTimeout:       time.Second,
 		MaxResponseBodySize:      maxAnswer,
 		ReadBufferSize:           16 << 10,
 		NoDefaultUserAgentHeader: true,
 		DisablePathNormalizing:   true,
+		Transport:                transport{door.Limits},
 		// A connection may close just as it is used again. What only reads may be
 		// sent twice; for all else the client decides.
 		MaxIdemponentCallAttempts: 2,
@@ -81,12 +89,35 @@ func newUpstream(config Config, proxies *serve.Proxies) (*upstream, error) {
 			return false, request.Header.IsGet() || request.Header.IsHead()
 		},
 	}
-	return &upstream{scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), proxies: proxies}, nil
+	return &upstream{scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), door: door}, nil
 }
 
 // pass passes a request on and its answer back, both as they are, but for what
-// concerns the connections.
-func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) (err error) {
+// concerns the connections. Bodies of more than 8 KiB are passed on while they arrive;
+// smaller ones are waited for, so that they take no connection to core meanwhile.
+func (u *upstream) pass(rc *fasthttp.RequestCtx) error {
+	body, err := serve.OpenBody(rc, 0)
+	if err == nil && body != nil {
+		var whole bool
+		whole, err = body.ReadSmall(rc)
+		if whole {
+			body = nil
+		} else if err == nil {
+			err = body.Stream(passShare, u.door.Limits.UploadTimeout)
+		}
+	}
+	if err != nil {
+		markAPI(rc)
+		return err
+	}
+	ctx, cancel := u.door.Bound(rc)
+	defer cancel()
+	return u.exchange(ctx, rc, body)
+}
+
+// exchange sends a request to core and answers with what core answers. body is the body
+// that is yet to arrive, nil if rc has it.
+func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *serve.Body) (err error) {
 	ctx, span := tracing.Start(ctx, "pass on", trace.WithSpanKind(trace.SpanKindClient))
 	defer tracing.End(span, &err)
 	deadline, ok := ctx.Deadline()
@@ -104,15 +135,22 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) (err error
 	request.Header.SetNoDefaultContentType(true)
 	forward(&request.Header, &rc.Request.Header, append(tracing.Headers(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
 	request.Header.SetHost(u.host)
-	request.Header.Set(fasthttp.HeaderXForwardedFor, u.proxies.Client(rc).String())
+	request.Header.Set(fasthttp.HeaderXForwardedFor, u.door.Proxies.Client(rc).String())
 	request.Header.Set(headerRequestID, id)
-	u.proxies.SendTrace(ctx, rc, &request.Header)
-	request.SetBodyRaw(rc.Request.Body())
+	u.door.Proxies.SendTrace(ctx, rc, &request.Header)
+	if body != nil {
+		request.SetBodyStream(body, body.Size())
+		deadline = deadline.Add(u.door.Limits.UploadTimeout)
+	} else {
+		request.SetBodyRaw(rc.Request.Body())
+	}
 
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	err = u.breaker.Call(func() error {
 		switch err := u.client.DoDeadline(request, answer, deadline); {
+		case errors.Is(err, breaker.ErrNotTried):
+			return err
 		case errors.Is(err, fasthttp.ErrNoFreeConns):
 			return fault.Down(dependency, errors.Join(err, breaker.ErrNotTried))
 		case errors.Is(err, fasthttp.ErrBodyTooLarge):
@@ -126,6 +164,9 @@ func (u *upstream) pass(ctx context.Context, rc *fasthttp.RequestCtx) (err error
 	if err != nil {
 		markAPI(rc)
 		return err
+	}
+	if body != nil && !body.IsWhole() {
+		rc.SetConnectionClose() // core has answered before it had all of the body
 	}
 	rc.SetStatusCode(answer.StatusCode())
 	answer.Header.SetNoDefaultContentType(true)

@@ -2,14 +2,18 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -138,48 +142,171 @@ func TestPassedOnAnswers(t *testing.T) {
 	}
 }
 
-func TestLargestUploadIsPassedOn(t *testing.T) {
+// An edge has no limit of bodies of its own, and holds none: core decides.
+func TestBodiesArePassedOnWhole(t *testing.T) {
 	t.Parallel()
 	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		_, _ = fmt.Fprint(w, n)
+		sum := sha256.New()
+		n, _ := io.Copy(sum, r.Body)
+		_, _ = fmt.Fprintf(w, "%d %d %x", r.ContentLength, n, sum.Sum(nil))
 	})
-	largest := strings.Repeat("x", api.MaxBody)
-	if got := s.do(t, http.MethodPost, "/api/textures", http.Header{"Expect": {"100-continue"}}, largest); got.body != fmt.Sprint(api.MaxBody) {
-		t.Errorf("a body of %d bytes: %d %s", api.MaxBody, got.status, got.body)
-	}
-	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	must(t, err)
-	defer func() { _ = connection.Close() }()
-	_, err = fmt.Fprintf(connection, "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", api.MaxBody+1)
-	must(t, err)
-	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	must(t, err)
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("a byte more: %s; want 413", response.Status)
+	noise := make([]byte, 20<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	for _, size := range []int{1, 8191, 8192, 8193, 1 << 20, len(noise)} {
+		for _, header := range []http.Header{nil, {"Expect": {"100-continue"}}} {
+			want := fmt.Sprintf("%d %d %x", size, size, sha256.Sum256(noise[:size]))
+			if got := s.do(t, http.MethodPost, "/api/textures", header, string(noise[:size])); got.status != http.StatusOK || got.body != want {
+				t.Errorf("a body of %d bytes is answered with %d %s; want %s", size, got.status, got.body, want)
+			}
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/textures", struct{ io.Reader }{bytes.NewReader(noise[:size])})
+		must(t, err)
+		response, err := http.DefaultClient.Do(request)
+		must(t, err)
+		body, err := io.ReadAll(response.Body)
+		must(t, err)
+		_ = response.Body.Close()
+		announced := -1 // chunked, unless an edge has waited for all of it
+		if size <= 8192 {
+			announced = size
+		}
+		if want := fmt.Sprintf("%d %d %x", announced, size, sha256.Sum256(noise[:size])); string(body) != want {
+			t.Errorf("a chunked body of %d bytes is answered with %s; want %s", size, body, want)
+		}
 	}
 }
 
-// Only an upload may take long to arrive.
-func TestUploadsHaveLongerToArrive(t *testing.T) {
-	t.Parallel()
-	door := serve.Door{Limits: serve.Limits{UploadTimeout: time.Minute}}
-	passing, err := api.New(door, nil, api.Config{APIUpstream: "http://127.0.0.1:1"})
+// dial sends something to a site, and returns the connection.
+func (s *site) dial(t *testing.T, sent string) net.Conn {
+	t.Helper()
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	must(t, err)
-	var header fasthttp.RequestHeader
-	header.SetMethod(http.MethodPost)
-	for target, want := range map[string]time.Duration{"/api/textures": time.Minute, "/api/players": 0} {
-		header.SetRequestURI(target)
-		if got := passing.HTTP().HeaderReceived(&header).ReadTimeout; got != want {
-			t.Errorf("POST %s has %v to arrive; want %v (0 is as all others)", target, got, want)
+	t.Cleanup(func() { _ = connection.Close() })
+	_, err = io.WriteString(connection, sent)
+	must(t, err)
+	return connection
+}
+
+// answerOf returns the status and the body of what comes back.
+func answerOf(t *testing.T, connection net.Conn) (status int, body string) {
+	t.Helper()
+	must(t, connection.SetReadDeadline(time.Now().Add(time.Minute)))
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	must(t, err)
+	content, err := io.ReadAll(response.Body)
+	must(t, err)
+	_ = response.Body.Close()
+	return response.StatusCode, string(content)
+}
+
+// What core answers before it has all of a body reaches the client, also one that sends all
+// before it reads.
+func TestEarlyAnswersArePassedOn(t *testing.T) {
+	t.Parallel()
+	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.CopyN(io.Discard, r.Body, 10_000)
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		_, _ = io.WriteString(w, "too large")
+	})
+	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"
+	if status, body := answerOf(t, s.dial(t, head+strings.Repeat("x", 20_000))); status != http.StatusRequestEntityTooLarge || body != "too large" {
+		t.Errorf("a client that waits reads %d %s", status, body)
+	}
+	if status, body := answerOf(t, s.dial(t, head+strings.Repeat("x", 10_000_000))); status != http.StatusRequestEntityTooLarge || body != "too large" {
+		t.Errorf("a client that has sent all of it reads %d %s", status, body)
+	}
+}
+
+// A body that does not arrive says nothing about core, and core is not asked before 8 KiB of
+// it have arrived.
+func TestBodiesThatDoNotArrive(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(upstream.Close)
+	s := open(t, func(s *setup) {
+		s.api.APIUpstream = upstream.URL
+		s.limits = func(l *serve.Limits) { l.ReadTimeout, l.UploadTimeout = 200*time.Millisecond, 400*time.Millisecond }
+	})
+	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
+	for range 10 { // more than open the breaker
+		for _, part := range []int{0, 1, 8192, 50_000} {
+			if status, body := answerOf(t, s.dial(t, head+strings.Repeat("x", part))); status != http.StatusRequestTimeout || !strings.HasPrefix(body, `{"code":4`) {
+				t.Errorf("%d bytes of a body are answered with %d %s; want 408", part, status, body)
+			}
+			if got := asked.Load(); part < 8192 && got != 0 {
+				t.Fatalf("core is asked before 8 KiB have arrived")
+			}
+		}
+		asked.Store(0)
+	}
+	gone := s.dial(t, head+strings.Repeat("x", 50_000))
+	must(t, gone.Close())
+	if got := s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)); got.status != http.StatusTeapot {
+		t.Errorf("a whole body is answered with %d %s", got.status, got.body)
+	}
+}
+
+// However many bodies stall, other requests have connections to core.
+func TestStalledBodiesLeaveConnections(t *testing.T) {
+	t.Parallel()
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	t.Cleanup(upstream.Close)
+	s := open(t, func(s *setup) {
+		s.api.APIUpstream = upstream.URL
+		s.limits = func(l *serve.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
+	})
+	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
+	var answered sync.WaitGroup
+	statuses := make(chan int, 2000)
+	for range 1200 { // more than there are connections to core
+		connection := s.dial(t, head+strings.Repeat("x", 20_000))
+		answered.Go(func() {
+			response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+			if err == nil {
+				statuses <- response.StatusCode
+				_ = response.Body.Close()
+			}
+		})
+	}
+	if got := s.do(t, http.MethodPost, "/api/auth/login", nil, "email=x"); got.status != http.StatusOK {
+		t.Errorf("a small body is answered with %d %s", got.status, got.body)
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		if s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)).status == http.StatusOK {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no stalled body is ended for one that arrives")
 		}
 	}
-	alone, err := api.New(door, nil, api.Config{})
-	must(t, err)
-	header.SetRequestURI("/api/textures")
-	if alone.HTTP().HeaderReceived(&header).ReadTimeout != 0 {
-		t.Error("an edge that passes nothing on waits for uploads")
+	for range 1000 {
+		if status := <-statuses; status != http.StatusServiceUnavailable && status != http.StatusRequestTimeout {
+			t.Errorf("a stalled body is answered with %d", status)
+		}
+	}
+}
+
+// A picture has no body: what is sent with a request for one is not waited for.
+func TestBodiesOfPictures(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for request, want := range map[string]int{"POST /avatar/1": http.StatusMethodNotAllowed, "GET /avatar/0": 0, "PUT /": http.StatusMethodNotAllowed, "POST /api/x": http.StatusNotFound} {
+		if want == 0 {
+			want = s.get(t, "/avatar/0").status
+		}
+		for _, framing := range []string{"Content-Length: 1114111\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n"} {
+			if status, _ := answerOf(t, s.dial(t, request+" HTTP/1.1\r\nHost: x\r\n"+framing)); status != want {
+				t.Errorf("%s with %q: %d; want %d", request, framing, status, want)
+			}
+		}
 	}
 }
 
@@ -211,8 +338,8 @@ func TestClientAddress(t *testing.T) {
 func TestOneIDInBothLogs(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
-	door := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10}}
-	core := listen(t, serve.Listener{Server: door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) }, 1024)})
+	door := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
+	core := listen(t, serve.Listener{Server: door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
 	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })
 
 	f := func(header http.Header) {

@@ -19,7 +19,7 @@ func visitors(t *testing.T, most int, proxies ...netip.Prefix) (connect func(fro
 	bounds := limits()
 	bounds.AddressConnections = most
 	door := serve.Door{Log: silent(), Limits: bounds, Proxies: serve.NewProxies(serve.ProxyConfig{TrustedProxies: proxies}, silent())}
-	server := door.Server(func(*fasthttp.RequestCtx) {}, 1024)
+	server := door.Server(func(*fasthttp.RequestCtx) {})
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestAnAddressMayAskAgain(t *testing.T) {
 	bounds := limits()
 	bounds.AddressRequests, bounds.AddressBurst = 2, 1
 	door := serve.Door{Log: silent(), Limits: bounds}
-	address := socket(t, door.Server(door.LimitAddresses(func(*fasthttp.RequestCtx) {}), 1024))
+	address := socket(t, door.Server(door.LimitAddresses(func(*fasthttp.RequestCtx) {})))
 	expect(t, receive(t, send(t, address, get+get+"GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")), "HTTP/1.1 429 ")
 	for {
 		status, _, err := fasthttp.Get(nil, "http://"+address)

@@ -98,6 +98,9 @@ type conn struct {
 	held          *held         // what waits to be written with the next call; nil: nothing
 	parts         net.Buffers   // of one write
 
+	// lingers is whether more of a request may arrive that nobody reads.
+	lingers atomic.Bool
+
 	express *express // nil: there is no shortcut
 	idle    bool     // whether what arrives next begins a request
 	begun   bool     // whether a request has begun to arrive that is not answered
@@ -147,6 +150,7 @@ func (c *conn) enter(state fasthttp.ConnState) {
 		c.waits = c.keeper.idle
 		c.reads.begin()
 		c.beginHead()
+		c.lingers.Store(false)
 	default:
 	}
 }
@@ -243,8 +247,44 @@ func (c *conn) Close() error {
 	if c.express != nil && c.express.state.CompareAndSwap(answering, closing) {
 		return nil // it closes once the answer is sent
 	}
+	if c.lingers.Load() {
+		c.linger()
+	}
 	c.leave()
 	return c.Conn.Close()
+}
+
+// Bounds of what is read of a request that has been answered.
+const (
+	lingerBytes = 16 << 20
+	lingerPause = time.Second // longer than nearly all round trips: more may come after one
+)
+
+// linger reads what the client still sends, after the answer, until it stops or closes the
+// connection (RFC 9112, 9.6). A connection that is closed with something unread is
+// reset, and most clients would not see the answer.
+func (c *conn) linger() {
+	tcp, ok := c.Conn.(*net.TCPConn)
+	if !ok || tcp.CloseWrite() != nil {
+		return
+	}
+	end := time.Now().Add(max(c.keeper.read, lingerPause))
+	buffer, _ := spares.Get().(*held)
+	defer spares.Put(buffer)
+	for left := lingerBytes; left > 0; {
+		pause := time.Now().Add(lingerPause)
+		if end.Before(pause) {
+			pause = end
+		}
+		if tcp.SetReadDeadline(pause) != nil {
+			return
+		}
+		n, err := tcp.Read(buffer.bytes[:])
+		if err != nil {
+			return
+		}
+		left -= n
+	}
 }
 
 // SetReadDeadline sets another deadline for the request that is arriving.

@@ -45,7 +45,7 @@ func BenchmarkServe(b *testing.B) {
 			route.Claim(rc)
 			answer(rc)
 			return nil
-		}), 1024)
+		}))
 	}
 	for _, bench := range []struct {
 		name   string

@@ -38,7 +38,7 @@ func TestCrumbsDoNotBuyTime(t *testing.T) {
 		t.Helper()
 		bounds := short(func(l *serve.Limits) { l.ReadTimeout = 100 * time.Millisecond })
 		door := serve.Door{Log: silent(), Limits: bounds}
-		conn := send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {}, 1<<20)), head)
+		conn := send(t, socket(t, door.Server(taking(door, 1<<20, 0, func(*fasthttp.RequestCtx) {}))), head)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		var answer string
@@ -67,7 +67,7 @@ func TestASenderOfHugeHeadersReadsTheAnswer(t *testing.T) {
 	t.Parallel()
 
 	door := serve.Door{Log: silent(), Limits: limits()}
-	address := socket(t, door.Server(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }, 1024))
+	address := socket(t, door.Server(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }))
 	for range 5 {
 		conn := send(t, address, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 1<<20))
 		expect(t, receive(t, conn), "HTTP/1.1 431 ", `"code":4`, "Connection: close\r\n")
@@ -79,19 +79,20 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 
 	door := serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond })}
-	answer := receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {}, 1024)), get+get))
+	answer := receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {})), get+get))
 	if strings.Count(answer, "HTTP/1.1 200 ") != 2 || strings.Contains(answer, "HTTP/1.1 4") {
 		t.Errorf("two requests and a pause are answered with:\n%s", answer)
 	}
 
 	door = serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond })}
-	expect(t, receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {}, 1024)), "")), "HTTP/1.1 408 ")
+	expect(t, receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {})), "")), "HTTP/1.1 408 ")
 }
 
 // A client that breaks off a body is told so, and gets the answers before.
 func TestAnswersBeforeABrokenBody(t *testing.T) {
 	t.Parallel()
-	address := socket(t, serve.Door{Log: silent(), Limits: limits()}.Server(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("well") }, 1024))
+	door := serve.Door{Log: silent(), Limits: limits()}
+	address := socket(t, door.Server(taking(door, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("well") })))
 	for _, broken := range []string{"Content-Length: 5\r\n\r\n", "Content-Length: 5\r\n\r\nhell", "Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "A: b"} {
 		conn := send(t, address, get+get+"POST / HTTP/1.1\r\nHost: a\r\n"+broken)
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -125,7 +126,7 @@ func TestLimitsUnderTLS(t *testing.T) {
 	t.Cleanup(lender.Close)
 	dial := func(change func(*serve.Limits), handler fasthttp.RequestHandler) net.Conn {
 		t.Helper()
-		server := serve.Door{Log: silent(), Limits: short(change)}.Server(handler, 1024)
+		server := serve.Door{Log: silent(), Limits: short(change)}.Server(handler)
 		opened, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +162,7 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()
 
 	door := serve.Door{Log: silent(), Limits: limits()}
-	conn := send(t, socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) }, 1024)), "")
+	conn := send(t, socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) })), "")
 	const requests = 5000
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -196,7 +197,7 @@ func TestAnswersOfAllSizes(t *testing.T) {
 	door := serve.Door{Log: silent(), Limits: limits()}
 	address := socket(t, door.Server(func(rc *fasthttp.RequestCtx) {
 		rc.Response.SetBodyRaw(body[:rc.QueryArgs().GetUintOrZero("size")])
-	}, 1024))
+	}))
 	var sizes []int
 	for size := 3900; size < 4200; size++ { // about a buffer
 		sizes = append(sizes, size)
@@ -256,7 +257,7 @@ func TestAGreedyPipelineIsCutOff(t *testing.T) {
 			answered.Add(1)
 			rc.Response.SetBodyRaw(body)
 		}
-	}, 1024)
+	})
 	address := socket(t, server)
 	greedy := send(t, address, "")
 	cut := make(chan struct{})

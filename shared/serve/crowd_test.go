@@ -21,7 +21,7 @@ func crowded(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, fir
 	bounds := limits()
 	bounds.MaxConnections = 2
 	door := serve.Door{Log: silent(), Limits: bounds, Mark: mark}
-	address = socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }, 1024))
+	address = socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
 	first = send(t, address, get)
 	for _, conn := range []net.Conn{first, send(t, address, get)} {
 		var response fasthttp.Response

@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,11 +31,15 @@ type Limits struct {
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
 	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
 	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"16384" help:"most connections that are open at once on a listener, each of which takes up to 20 KiB; more are answered with 503"`
+	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. When they are used up, the slowest body that arrives with less than 16 KiB a second is ended with 408, and if there is none, a new one is refused with 503"`
 
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`
 	AddressRequests    int `env:"ADDRESS_REQUESTS" envDefault:"0" help:"most requests a second of one client address on the public listener; those beyond are answered 429; 0, the faster, for any number"`
 	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" help:"most of those requests at once, after a pause"`
 }
+
+// leastBodies is the least budget of bodies, the largest upload by default and its form.
+const leastBodies = 2 << 20
 
 // mostTimes bounds limits of an address, far beyond any that limits: times between
 // requests are reckoned in nanoseconds.
@@ -56,6 +58,9 @@ func (l Limits) Check() error {
 	}
 	if l.HeaderBytes < 1024 {
 		return fmt.Errorf("HEADER_BYTES is %d, but must be at least 1024", l.HeaderBytes)
+	}
+	if l.BodiesBytes < leastBodies {
+		return fmt.Errorf("BODIES_BYTES is %d, but must be at least %d", l.BodiesBytes, leastBodies)
 	}
 	if l.MaxConnections < 1 {
 		return fmt.Errorf("MAX_CONNECTIONS is %d, but must be at least 1", l.MaxConnections)
@@ -100,14 +105,14 @@ type Door struct {
 	refusals *limit.Limiter[struct{}] // of the lines about 503s; each server has its own
 }
 
-// Server returns a server for a handler, and for bodies of at most so many
-// bytes; 0 is for any. Requests that fasthttp itself refuses are answered,
-// counted and logged like all others. A panic is answered as an internal error
-// and ends nothing else.
-func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Server {
+// Server returns a server for a handler. Requests that fasthttp itself refuses are
+// answered, counted and logged like all others. A panic is answered as an internal
+// error and ends nothing else. The handler is called when the head and the first byte of
+// a body have arrived; it reads the rest by ReadBody or OpenBody, or leaves it alone.
+func (d Door) Server(handler fasthttp.RequestHandler) *fasthttp.Server {
 	d.refusals = limitRefusals()
 	other, unreadable, crowded := d.Route("other"), d.Route("unreadable"), d.Route("crowded")
-	o := &observer{Door: d, inFlight: counted.at(d.Listener)}
+	o := &observer{Door: d, inFlight: counted.at(d.Listener), budget: newBudget(d.Listener, int64(d.Limits.BodiesBytes))}
 	survived := survive(d.validated(unreadable, handler))
 	return &fasthttp.Server{
 		Handler: func(rc *fasthttp.RequestCtx) { o.observe(rc, rc.Time(), other, survived) },
@@ -117,14 +122,14 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 				route = crowded
 			}
 			o.observe(rc, time.Now(), route, survive(func(rc *fasthttp.RequestCtx) {
-				if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, new(*fasthttp.ErrSmallBuffer)) {
-					d.swallow(rc.Conn())
-				}
 				if d.Mark != nil {
 					d.Mark(rc)
 				}
-				Refuse(rc, d.unread(err))
+				Refuse(rc, d.unreadable(err))
 			}))
+			if c := connOf(rc.Conn()); c != nil {
+				c.lingers.Store(true) // what follows is not read
+			}
 		},
 		Concurrency:           d.Limits.MaxConnections,
 		ReadBufferSize:        d.Limits.HeaderBytes,
@@ -133,7 +138,8 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		WriteTimeout:          d.Limits.WriteTimeout,
 		IdleTimeout:           d.Limits.IdleTimeout,
 		HeaderReceived:        headReceived,
-		MaxRequestBodySize:    bodyLimit(maxBody),
+		StreamRequestBody:     true,
+		MaxRequestBodySize:    1, // so much of a body is read before the handler is called, the least there is
 		CloseOnShutdown:       true,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
@@ -143,35 +149,6 @@ func (d Door) Server(handler fasthttp.RequestHandler, maxBody int) *fasthttp.Ser
 		DisablePreParseMultipartForm: true,
 	}
 }
-
-// TakeUploads has a server give POST requests to a path more time to arrive than
-// others, and a limit of their own to their bodies.
-func (d Door) TakeUploads(server *fasthttp.Server, path string, maxBody int) {
-	server.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
-		config := headReceived(header)
-		if header.IsPost() && string(pathOf(header.RequestURI())) == path {
-			config.ReadTimeout, config.MaxRequestBodySize = d.Limits.UploadTimeout, bodyLimit(maxBody)
-		}
-		return config
-	}
-}
-
-// pathOf returns the path of a request's target, which may be a whole URI (RFC
-// 9112, section 3.2.2).
-func pathOf(target []byte) []byte {
-	if _, rest, ok := bytes.Cut(target, []byte("://")); ok && target[0] != '/' {
-		target = rest[max(0, bytes.IndexByte(rest, '/')):]
-	}
-	path, _, _ := bytes.Cut(target, []byte("?"))
-	return path
-}
-
-// anyBody bounds bodies that nothing else does. The memory for a body is taken
-// as soon as its length is known, and a length can be anything.
-const anyBody = 1 << 30
-
-// bodyLimit returns the limit for fasthttp, which has one of its own for 0.
-func bodyLimit(maxBody int) int { return cmp.Or(maxBody, anyBody) }
 
 // survive returns a handler that answers where another one panics.
 func survive(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
@@ -188,49 +165,25 @@ func survive(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// unread says why a request was not read.
-func (d Door) unread(err error) error {
-	var timeout net.Error
+// unreadable returns the fault of a request that has no handler.
+func (d Door) unreadable(err error) error {
 	switch {
 	case errors.Is(err, errCrowded):
 		return &fault.Error{Kind: fault.Unavailable, Message: "There are too many connections at the moment. Please try again.", RetryAfter: time.Second}
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", d.Limits.HeaderBytes)
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return fault.New(fault.TooLarge, "The body is larger than is accepted here.")
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return fault.New(fault.Timeout, "The request did not arrive in time.")
 	default:
-		return fault.New(fault.Malformed, "The request is no valid HTTP.")
+		return unread(err)
 	}
 }
 
-// Bounds of what is read of a request that is too large.
-const (
-	swallowBytes = 16 << 20
-	swallowPause = 250 * time.Millisecond // longer than most round trips: more may come after one
-)
-
-// swallow reads on, within bounds, until the client pauses. The connection
-// closes after the answer, and closing it while something is unread would reset
-// it: most clients would never see the answer.
-func (d Door) swallow(conn net.Conn) {
-	end := time.Now().Add(d.Limits.ReadTimeout)
-	buffer := make([]byte, 32<<10)
-	for left := swallowBytes; left > 0; {
-		pause := time.Now().Add(swallowPause)
-		if end.Before(pause) {
-			pause = end
-		}
-		if conn.SetReadDeadline(pause) != nil {
-			return
-		}
-		n, err := conn.Read(buffer)
-		if err != nil {
-			return
-		}
-		left -= n
+// unread returns the fault of a request that could not be read.
+func unread(err error) error {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fault.New(fault.Timeout, "The request did not arrive in time.")
 	}
+	return fault.New(fault.Malformed, "The request is no valid HTTP.")
 }
 
 // Handle returns a fasthttp handler that gives h a bounded time and answers its

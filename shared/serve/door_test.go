@@ -1,14 +1,12 @@
 package serve_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,8 +24,22 @@ import (
 func limits() serve.Limits {
 	return serve.Limits{
 		ReadTimeout: time.Minute, UploadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute, WorkTimeout: time.Minute,
-		HeaderBytes: 4096, MaxConnections: 100,
+		HeaderBytes: 4096, MaxConnections: 100, BodiesBytes: 64 << 20,
 	}
+}
+
+// taking returns a handler that reads a body of at most limit bytes, within a time, and then
+// calls h.
+func taking(door serve.Door, limit int, within time.Duration, h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	route := door.Route("POST /").TakeBody(limit, within)
+	return door.Guard(func(rc *fasthttp.RequestCtx) error {
+		route.Claim(rc)
+		if err := serve.ReadBody(rc); err != nil {
+			return err
+		}
+		h(rc)
+		return nil
+	})
 }
 
 // start serves a server in memory until the test ends and returns its clients'
@@ -86,7 +98,7 @@ func TestAPanicEndsOneRequestOnly(t *testing.T) {
 			panic("the secret is out")
 		}
 		return serve.JSON(rc, fasthttp.StatusOK, "well")
-	}), 1024))
+	})))
 
 	answer := ask(t, listener, "/panic", "X-Request-ID: abc-123\r\n")
 	expect(t, answer, "HTTP/1.1 500 ", `{"code":10,"message":"Something went wrong on our side."}`, "X-Request-Id: abc-123\r\n", "Cache-Control: no-store\r\n")
@@ -104,17 +116,15 @@ func TestWhatCannotBeReadIsAnsweredLikeTheRest(t *testing.T) {
 	f := func(sent string, parts ...string) {
 		t.Helper()
 		door := serve.Door{Log: silent(), Limits: limits()}
-		listener := start(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
-			return fault.New(fault.Internal, "The handler was called with %d bytes.", len(rc.PostBody()))
-		}), 1024))
+		listener := start(t, door.Server(taking(door, 1024, 0, func(rc *fasthttp.RequestCtx) {
+			t.Errorf("the handler is called with %d bytes", len(rc.PostBody()))
+		})))
 		expect(t, converse(t, listener, sent), append(parts, `"message":"`, "Cache-Control: no-store\r\n", "Connection: close\r\n", "application/json")...)
 	}
 
 	const head = "POST / HTTP/1.1\r\nHost: veneer.test\r\n"
 	f("nonsense\r\n\r\n", "HTTP/1.1 400 ", `"code":4`)
 	f("GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 5000)+"\r\n\r\n", "HTTP/1.1 431 ", `"code":4`)
-	f(head+"Content-Length: 1025\r\n\r\n"+strings.Repeat("x", 1025), "HTTP/1.1 413 ", `"code":4`)
-	f(head+"Transfer-Encoding: chunked\r\n\r\n401\r\n"+strings.Repeat("x", 1025)+"\r\n0\r\n\r\n", "HTTP/1.1 413 ", `"code":4`)
 	f(head+"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", "HTTP/1.1 400 ", `"code":4`)
 }
 
@@ -167,41 +177,6 @@ func receive(t *testing.T, conn net.Conn) string {
 	return string(answer)
 }
 
-// A client that sends all of its body before it reads is told, too, that the body
-// is too large: nothing of it is left unread, which would reset the connection.
-func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
-	t.Parallel()
-	address := socket(t, serve.Door{Log: silent(), Limits: limits()}.Server(func(*fasthttp.RequestCtx) {}, 1000))
-
-	for range 20 {
-		body := make([]byte, 4<<20)
-		response, err := http.Post("http://"+address, "application/octet-stream", bytes.NewReader(body)) //nolint:noctx // short
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		if response.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Errorf("status %d; want 413", response.StatusCode)
-		}
-	}
-}
-
-// No limit is one all the same where a lie about a length would cost memory.
-func TestBodiesWithoutALimit(t *testing.T) {
-	t.Parallel()
-	door := serve.Door{Log: silent(), Limits: limits()}
-	server := door.Server(func(rc *fasthttp.RequestCtx) { _, _ = fmt.Fprint(rc, len(rc.PostBody()), " bytes") }, 0)
-	door.TakeUploads(server, "/uploads", 0)
-	address := socket(t, server)
-
-	for _, path := range []string{"/", "/uploads"} {
-		head := "POST " + path + " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: "
-		large := strings.Repeat("x", 5<<20) // more than fasthttp takes by itself
-		expect(t, receive(t, send(t, address, head+fmt.Sprint(len(large))+"\r\n\r\n"+large)), "HTTP/1.1 200 ", fmt.Sprint(len(large), " bytes"))
-		expect(t, receive(t, send(t, address, head+"1099511627776\r\n\r\n")), "HTTP/1.1 413 ", `"code":4`)
-	}
-}
-
 func TestASlowRequestIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 
@@ -210,8 +185,15 @@ func TestASlowRequestIsNotWaitedForForEver(t *testing.T) {
 		bounds := limits()
 		shorten(&bounds)
 		door := serve.Door{Log: silent(), Limits: bounds}
-		server := door.Server(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }, 1024)
-		door.TakeUploads(server, "/uploads", 1024)
+		never := func(*fasthttp.RequestCtx) { t.Error("the handler is called") }
+		others, uploads := taking(door, 1024, 0, never), taking(door, 1024, bounds.UploadTimeout, never)
+		server := door.Server(func(rc *fasthttp.RequestCtx) {
+			if string(rc.Path()) == "/uploads" {
+				uploads(rc)
+			} else {
+				others(rc)
+			}
+		})
 		expect(t, receive(t, send(t, socket(t, server), sent)), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
 	}
 
@@ -219,8 +201,8 @@ func TestASlowRequestIsNotWaitedForForEver(t *testing.T) {
 	reading := func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }
 	f("GET / HTTP/1.1\r\nHost: ven", reading)
 	f("POST /"+rest, reading)
-	f("PUT /uploads"+rest, reading)
-	f("POST /uploads/1"+rest, reading)
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\n", reading)
+	f("POST / HTTP/1.1\r\nHost: veneer.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhalf", reading)
 	f("POST /uploads"+rest, func(l *serve.Limits) { l.UploadTimeout = 50 * time.Millisecond })
 	f("POST http://veneer.test/uploads?x=1"+rest, func(l *serve.Limits) { l.UploadTimeout = 50 * time.Millisecond })
 }
@@ -233,14 +215,21 @@ func TestUploadsHaveLongerToArrive(t *testing.T) {
 	bounds.ReadTimeout = 250 * time.Millisecond
 	door := serve.Door{Log: silent(), Limits: bounds}
 	deadlines := make(chan time.Time, 1)
-	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	answer := func(rc *fasthttp.RequestCtx) {
+		ctx, cancel := door.Bound(rc)
+		defer cancel()
 		deadline, _ := ctx.Deadline()
 		deadlines <- deadline
 		rc.SetBody(rc.PostBody())
-		return nil
-	}), 4)
-	door.TakeUploads(server, "/uploads", 10)
-	address := socket(t, server)
+	}
+	others, uploads := taking(door, 4, 0, answer), taking(door, 10, bounds.UploadTimeout, answer)
+	address := socket(t, door.Server(func(rc *fasthttp.RequestCtx) {
+		if string(rc.Path()) == "/uploads" {
+			uploads(rc)
+		} else {
+			others(rc)
+		}
+	}))
 
 	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: "
 	upload := send(t, address, "POST /uploads"+rest+"10\r\n\r\nfirst")
@@ -269,7 +258,7 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 	bounds := limits()
 	bounds.WriteTimeout = 50 * time.Millisecond
 	large := make([]byte, 64<<20) // more than the system's buffers hold
-	server := serve.Door{Log: silent(), Limits: bounds}.Server(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) }, 1024)
+	server := serve.Door{Log: silent(), Limits: bounds}.Server(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
 	closed := make(chan struct{})
 	server.ConnState = func(_ net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateClosed {
@@ -318,6 +307,7 @@ func TestLimitsThatMakeNoSenseAreNamed(t *testing.T) {
 	f("IDLE_TIMEOUT", func(l *serve.Limits) { l.IdleTimeout = 0 })
 	f("WORK_TIMEOUT", func(l *serve.Limits) { l.WorkTimeout = 0 })
 	f("HEADER_BYTES", func(l *serve.Limits) { l.HeaderBytes = 1023 })
+	f("BODIES_BYTES", func(l *serve.Limits) { l.BodiesBytes = 1 << 20 })
 	f("MAX_CONNECTIONS", func(l *serve.Limits) { l.MaxConnections = 0 })
 	f("ADDRESS_CONNECTIONS", func(l *serve.Limits) { l.AddressConnections = -1 })
 	f("ADDRESS_REQUESTS", func(l *serve.Limits) { l.AddressRequests, l.AddressBurst = 2_000_000, 1 })
@@ -330,10 +320,7 @@ func TestMultipartIsLeftAlone(t *testing.T) {
 	t.Parallel()
 
 	door := serve.Door{Log: silent(), Limits: limits()}
-	listener := start(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
-		rc.SetBody(rc.PostBody())
-		return nil
-	}), 1024))
+	listener := start(t, door.Server(taking(door, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
 	const body = "no multipart at all"
 	answer := converse(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+
 		"Content-Type: multipart/form-data; boundary=x\r\n"+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body))+body)
@@ -349,7 +336,7 @@ func TestWorkIsBounded(t *testing.T) {
 	listener := start(t, door.Server(door.Handle(func(ctx context.Context, _ *fasthttp.RequestCtx) error {
 		<-ctx.Done()
 		return fmt.Errorf("read a texture: %w", ctx.Err())
-	}), 1024))
+	})))
 	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 }
 
@@ -365,7 +352,7 @@ func TestWorkIsBoundedOnDemand(t *testing.T) {
 		defer cancel()
 		<-ctx.Done()
 		return fmt.Errorf("read a texture: %w", ctx.Err())
-	}), 1024))
+	})))
 	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 }
 
@@ -375,7 +362,7 @@ func TestAFaultOutlivesTheDeadlineThatCausedIt(t *testing.T) {
 	door := serve.Door{Log: silent(), Limits: limits()}
 	listener := start(t, door.Server(door.Handle(func(context.Context, *fasthttp.RequestCtx) error {
 		return &fault.Error{Kind: fault.NotFound, Message: "There is no such thing.", Cause: context.DeadlineExceeded}
-	}), 1024))
+	})))
 	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 404 ", `"code":3`)
 }
 

@@ -260,7 +260,7 @@ func TestHeadsUnderTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := serve.Door{Log: silent(), Limits: limits()}.Server(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() }, 1024)
+	server := serve.Door{Log: silent(), Limits: limits()}.Server(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() })
 	config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	run(t, server, tls.NewListener(serve.Listener{Server: server, TLS: config}.Keep(opened), config))
 	for range 20 {

@@ -139,7 +139,7 @@ func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Serve
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
-	}), 1)
+	}))
 	// A CPU profile takes as long as it is asked to.
 	server.WriteTimeout = 0
 	return server

@@ -22,6 +22,9 @@ type record struct {
 	shard int         // where it is counted
 	id    []byte      // names it in the logs
 	span  trace.Span  // nil if nothing is traced
+
+	budget *budget // of the bodies of its listener
+	body   Body
 }
 
 // records are kept to be used again: there is one for every request. Each core
@@ -52,6 +55,7 @@ func Note(rc *fasthttp.RequestCtx, attr slog.Attr) {
 type observer struct {
 	Door
 	inFlight *gauge
+	budget   *budget
 }
 
 // observe has a request answered that arrived at a time, and which is of the route
@@ -59,7 +63,7 @@ type observer struct {
 // through no fault of the client's, or if chance wants it.
 func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Route, answer fasthttp.RequestHandler) {
 	r, _ := records.Get().(*record)
-	r.route = route
+	r.route, r.budget = route, o.budget
 	o.inFlight.add(r.shard, 1)
 	rc.SetUserValue(recordKey{}, r)
 	if o.Tracer != nil {
@@ -67,6 +71,9 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	}
 	r.id = appendRequestID(r.id[:0], rc.Request.Header.PeekCanonical(keyRequestID))
 	answer(rc)
+	if r.body.stream != nil && !r.body.IsWhole() {
+		rc.SetConnectionClose() // what is left of a body that was refused is not waited for
+	}
 	// Last, so that nothing that an answer is made of can replace it.
 	rc.Response.Header.SetCanonical(keyRequestID, r.id)
 	o.inFlight.add(r.shard, -1)
@@ -81,6 +88,7 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 		if c.answer(rc, arrived.Add(took)) {
 			rc.SetConnectionClose()
 		}
+		c.lingers.Store(isUnread(rc, &r.body))
 		if x := c.express; x != nil {
 			lot, refusals = x.takeLot(), x.shortcut.refusals
 		}
@@ -92,9 +100,16 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 		o.log(rc, r, took)
 	}
 	rc.RemoveUserValue(recordKey{})
+	r.body.release()
 	clear(r.notes)
+	r.budget = nil
 	r.route, r.cause, r.notes, r.span = nil, nil, r.notes[:0], nil
 	records.Put(r)
+}
+
+// isUnread reports whether a request may have more to arrive when it has been answered.
+func isUnread(rc *fasthttp.RequestCtx, body *Body) bool {
+	return rc.Request.IsBodyStream() && rc.Request.Header.ContentLength() != 0 && !body.IsWhole()
 }
 
 // isNews reports whether a request with this status is logged. When a dependency is

@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -13,6 +14,10 @@ type Route struct {
 	name   string
 	labels []Label
 	counts *counts
+
+	takesBody bool
+	bodyLimit int           // in bytes; 0: as many as the budget has
+	bodyTime  time.Duration // 0: the rest of READ_TIMEOUT
 }
 
 // Label tells routes of one name apart: what a request asked for, or what became
@@ -29,6 +34,13 @@ func (d Door) Route(name string, labels ...Label) *Route {
 		fmt.Fprintf(&all, ",%s=%q", label.Name, label.Value)
 	}
 	return &Route{name: name, labels: labels, counts: counted.of(all.String(), len(labels) == 0)}
+}
+
+// TakeBody has ReadBody read the bodies of a route's requests, of at most limit bytes, 0 for
+// as many as BODIES_BYTES. They must arrive within a time, or with 0 within READ_TIMEOUT.
+func (r *Route) TakeBody(limit int, within time.Duration) *Route {
+	r.takesBody, r.bodyLimit, r.bodyTime = true, limit, within
+	return r
 }
 
 // Claim says that a request is one of the route's; the last word counts. Requests

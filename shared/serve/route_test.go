@@ -50,7 +50,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		rename.Claim(rc)
 		rc.SetStatusCode(rc.QueryArgs().GetUintOrZero("status"))
 		return nil
-	}), 1024)
+	}))
 	listener := start(t, server)
 
 	f := func(want ...string) {
@@ -115,7 +115,7 @@ func TestLatencies(t *testing.T) {
 		server := door.Server(func(rc *fasthttp.RequestCtx) {
 			route.Claim(rc)
 			<-time.After(takes)
-		}, 1024)
+		})
 		for _, takes = range []time.Duration{
 			0, 100 * time.Microsecond, 100*time.Microsecond + 1, 3 * time.Millisecond, 4 * time.Millisecond, 10 * time.Second, 10*time.Second + 1, time.Hour,
 		} {
@@ -181,7 +181,7 @@ func TestRoutesWithLabels(t *testing.T) {
 			shed.Claim(rc)
 			rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		}
-	}, 1024)
+	})
 	f := func(metric string, want ...string) {
 		t.Helper()
 		got := slices.DeleteFunc(exposed(metric), func(line string) bool {
@@ -220,7 +220,7 @@ func TestRequestsAreCountedInParallel(t *testing.T) {
 	t.Parallel()
 
 	door, exposed := alone()
-	server := door.Server(func(*fasthttp.RequestCtx) {}, 1024)
+	server := door.Server(func(*fasthttp.RequestCtx) {})
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -248,7 +248,7 @@ func TestRequestsInFlight(t *testing.T) {
 	server := door.Server(func(*fasthttp.RequestCtx) {
 		during = exposed("veneer_requests_in_flight")
 		panic("it counts as ended")
-	}, 1024)
+	})
 	before := exposed("veneer_requests_in_flight")
 	server.Handler(exchange(nil))
 	after := exposed("veneer_requests_in_flight")
@@ -263,7 +263,7 @@ func TestRoutesOfOneNameAreOne(t *testing.T) {
 
 	door, exposed := alone()
 	for range 2 {
-		door.Server(func(*fasthttp.RequestCtx) {}, 1024).Handler(exchange(nil))
+		door.Server(func(*fasthttp.RequestCtx) {}).Handler(exchange(nil))
 	}
 	f := func(metric, want string) {
 		t.Helper()

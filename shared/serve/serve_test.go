@@ -37,7 +37,7 @@ func launch(t *testing.T, health *serve.Health, drain serve.Drain, stopping func
 	lines, out := io.Pipe()
 	go func() {
 		listeners, err := serve.Open(ctx, slog.New(slog.NewJSONHandler(out, nil)), nil,
-			serve.Listener{Name: "public", Address: "127.0.0.1:0", Server: door.Server(public, 1024)},
+			serve.Listener{Name: "public", Address: "127.0.0.1:0", Server: door.Server(public)},
 			serve.Listener{Name: "operators", Address: "127.0.0.1:0", Server: serve.OperatorServer(door, health, false)},
 		)
 		if err == nil {

@@ -93,7 +93,7 @@ func (e *echo) listen(t *testing.T, short bool) (address string) {
 	if short {
 		shortcut = e.door.Shortcut(e.plain)
 	}
-	server := e.door.Server(e.handle, 1024)
+	server := e.door.Server(e.handle)
 	run(t, server, serve.Listener{Server: server, Shortcut: shortcut}.Keep(opened))
 	return opened.Addr().String()
 }
@@ -289,7 +289,7 @@ func TestRefusalsOfTheShortcutAreLogged(t *testing.T) {
 	server := e.door.Server(func(rc *fasthttp.RequestCtx) {
 		handled++
 		rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
-	}, 1024)
+	})
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -393,7 +393,7 @@ func TestNoShortcutPastTLS(t *testing.T) {
 	}
 	lender := httptest.NewTLSServer(nil) // of a certificate
 	t.Cleanup(lender.Close)
-	server := e.door.Server(e.handle, 1024)
+	server := e.door.Server(e.handle)
 	config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
 	run(t, server, tls.NewListener(serve.Listener{Server: server, TLS: config, Shortcut: e.door.Shortcut(e.plain)}.Keep(opened), config))
 	conn := tls.Client(send(t, opened.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})

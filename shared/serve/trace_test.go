@@ -50,7 +50,7 @@ func TestRequestsAreTraced(t *testing.T) {
 		_, span := tracing.Start(ctx, "stage")
 		span.End()
 		return errors.New("a screw is loose")
-	}), 1024)
+	}))
 	address := start(t, server)
 	converse(t, address, "GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"+traceparent+"\r\n")
 	traces.Close()

@@ -66,6 +66,14 @@ func (s Sheet) Digest() [sha256.Size]byte {
 	return [sha256.Size]byte(digest.Sum(nil))
 }
 
+// FileTooLarge returns the TooLarge fault of a file above a limit in bytes. It says so of the
+// field "file", too.
+func FileTooLarge(limit int) error {
+	tooLarge := fault.Field("file", "The file is too large: at most %d bytes are accepted.", limit)
+	tooLarge.Kind = fault.TooLarge
+	return tooLarge
+}
+
 // Read reads an uploaded PNG as what its uploader says it is: steve, alex, cape,
 // or skin, which is steve or alex, told by the pixels. Capes of the two old sizes
 // are padded to a whole sheet; every pixel stays as it was uploaded.
@@ -75,8 +83,7 @@ func (s Sheet) Digest() [sha256.Size]byte {
 // is no such texture.
 func Read(file []byte, as string, limits Limits) (Texture, error) {
 	if limits.Bytes > 0 && len(file) > limits.Bytes {
-		return Texture{}, fault.New(fault.TooLarge,
-			"The file is %d bytes long. At most %d are accepted.", len(file), limits.Bytes)
+		return Texture{}, FileTooLarge(limits.Bytes)
 	}
 	kind, detect := Steve, as == "skin"
 	if !detect {

@@ -201,7 +201,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	f("CORE_EDGE_SECRETS", "short", "serve")
 	f("CORE_PURGE_URL", "hooks.example.org/purge", "serve")
 	f("CORE_REGISTRATION", "ajar", "serve")
-	f("CORE_BODY_BYTES", "1023", "serve")
+	f("CORE_BODY_BYTES", "16383", "serve")
 	f("CORE_BODY_BYTES", "-1", "serve")
 	f("CORE_UPLOAD_TIMEOUT", "0s", "serve")
 	f("CORE_PLAYER_NAME_PATTERN", "[", "serve")

@@ -63,6 +63,7 @@ var wrongSettings = map[string]settingstest.Wrong{
 	"EDGE_WORK_TIMEOUT":        {Value: "0s"},
 	"EDGE_HEADER_BYTES":        {Value: "16KiB"},
 	"EDGE_MAX_CONNECTIONS":     {Value: "0"},
+	"EDGE_BODIES_BYTES":        {Value: "1114111"},
 	"EDGE_ADDRESS_CONNECTIONS": {Value: "-1"},
 	"EDGE_ADDRESS_REQUESTS":    {Value: "1000001"},
 	"EDGE_ADDRESS_BURST":       {Value: "0", Beside: []string{"EDGE_ADDRESS_REQUESTS=100"}},

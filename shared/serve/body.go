@@ -1,0 +1,361 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+const (
+	// smallBody is the largest body that takes nothing of the budget: 8 KiB. Nearly all
+	// requests and most skins are smaller, so a full budget does not stop them.
+	smallBody = 8 << 10
+
+	// stalledRate is the rate in bytes a second below which a body is stalled. It is half of
+	// what a phone sends over EDGE. At that rate the largest upload, 1 MiB and its form,
+	// takes 68 s and would not arrive within UPLOAD_TIMEOUT.
+	stalledRate = 16 << 10
+	// stalledGrace is how far a body may fall behind stalledRate. It is also the most that
+	// a body gets ahead, so that one that arrives fast and then stops is stalled a second later.
+	stalledGrace = time.Second
+)
+
+// interrupted is a deadline in the past. It ends a read that another goroutine waits in.
+var interrupted = time.Unix(1, 0)
+
+// budget bounds the bytes that the bodies of a listener take.
+type budget struct {
+	most           int64
+	bytes          *metrics.Gauge
+	ended, refused *metrics.Counter
+
+	mu       sync.Mutex
+	taken    int64
+	arriving map[*Body]struct{} // bodies that have taken bytes and have not arrived whole
+}
+
+func newBudget(listener string, most int64) *budget {
+	label := fmt.Sprintf("{listener=%q}", listener)
+	return &budget{
+		most:     most,
+		bytes:    metrics.GetOrCreateGauge("veneer_body_bytes"+label, nil),
+		ended:    metrics.GetOrCreateCounter("veneer_bodies_ended_total" + label),
+		refused:  metrics.GetOrCreateCounter("veneer_bodies_refused_total" + label),
+		arriving: map[*Body]struct{}{},
+	}
+}
+
+var (
+	errStalled = fault.New(fault.Timeout, "The body arrived too slowly while others waited. Please try again.")
+	errBodies  = &fault.Error{
+		Kind: fault.Unavailable, Message: "Too much is being uploaded at the moment. Please try again.", RetryAfter: time.Second,
+	}
+)
+
+// take has a body take n more bytes. If they are not free, the slowest stalled bodies are
+// ended until they are; if none is stalled, it returns an Unavailable fault.
+func (g *budget) take(b *Body, n int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if b.ended {
+		return errStalled
+	}
+	for g.taken+n > g.most {
+		slowest := g.slowest()
+		if slowest == nil {
+			g.refused.Inc()
+			return errBodies
+		}
+		g.end(slowest)
+		if slowest == b {
+			return errStalled
+		}
+	}
+	b.taken += n
+	g.add(n)
+	g.arriving[b] = struct{}{}
+	return nil
+}
+
+// slowest returns the stalled body that is furthest behind stalledRate, nil if none is stalled.
+func (g *budget) slowest() (slowest *Body) {
+	least := int64(time.Since(processStart))
+	for b := range g.arriving {
+		if due := b.due.Load(); due < least {
+			slowest, least = b, due
+		}
+	}
+	return slowest
+}
+
+// end has a body give back what it has taken, and ends the read that it waits in.
+func (g *budget) end(b *Body) {
+	b.ended = true
+	g.giveBack(b)
+	g.ended.Inc()
+	_ = b.Interrupt() // if that fails, the connection is closed
+}
+
+func (g *budget) giveBack(b *Body) {
+	delete(g.arriving, b)
+	g.add(-b.taken)
+	b.taken = 0
+}
+
+func (g *budget) add(n int64) {
+	g.taken += n
+	g.bytes.Add(float64(n))
+}
+
+// processStart is what the times of bodies count from.
+var processStart = time.Now()
+
+// Body is the body of a request while it arrives. It ends with the request. All methods
+// but Interrupt are for one goroutine at a time.
+type Body struct {
+	budget    *budget
+	conn      net.Conn
+	stream    io.Reader // nil: not opened
+	announced int       // Content-Length, -1 if it is chunked
+	arrived   int
+	held      []byte       // what ReadSmall has read and Read has not returned
+	err       error        // why no more arrives: io.EOF behind the whole body, else a fault
+	whole     atomic.Bool  // it has arrived whole
+	due       atomic.Int64 // until when stalledRate gives it time, in nanoseconds from processStart
+
+	// Guarded by budget.mu.
+	taken int64
+	ended bool
+}
+
+// OpenBody returns the body of a request, nil if there is none or it has been read. The
+// body must arrive within a time from now, or with 0 within the rest of READ_TIMEOUT.
+func OpenBody(rc *fasthttp.RequestCtx, within time.Duration) (*Body, error) {
+	r := recordOf(rc)
+	if r == nil || !rc.Request.IsBodyStream() || rc.Request.Header.ContentLength() == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	b := &r.body
+	b.budget, b.conn, b.stream, b.announced = r.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength()
+	b.due.Store(int64(rc.Time().Sub(processStart) + stalledGrace))
+	return b, b.allow(within)
+}
+
+// ReadBody reads the body of a request whose route takes one, as Route.TakeBody says.
+// rc.PostBody returns it until the request ends. Nothing is read for other routes.
+func ReadBody(rc *fasthttp.RequestCtx) error {
+	r := recordOf(rc)
+	if r == nil || !r.route.takesBody {
+		return nil
+	}
+	b, err := OpenBody(rc, r.route.bodyTime)
+	if b == nil || err != nil {
+		return err
+	}
+	whole, err := b.readAll(r.route.bodyLimit)
+	if err != nil {
+		return err
+	}
+	rc.Request.SetBodyRaw(whole)
+	return nil
+}
+
+// TooLarge returns the fault of a body of more than so many bytes.
+func TooLarge(limit int) *fault.Error {
+	return fault.New(fault.TooLarge, "The body is larger than the %d bytes that are accepted here.", limit)
+}
+
+// readAll returns the whole body, of at most limit bytes; 0 is for as many as the budget
+// has. It takes memory for what has arrived, at most twice as much, not for what is announced.
+func (b *Body) readAll(limit int) ([]byte, error) {
+	if limit == 0 || int64(limit) > b.budget.most {
+		limit = int(b.budget.most)
+	}
+	if b.announced > limit {
+		return nil, TooLarge(limit)
+	}
+	largest := b.announced
+	if b.isChunked() {
+		largest = limit + 1
+	}
+	buffer, err := b.readFirst()
+	for err == nil { // it is larger than the buffer
+		if b.arrived > limit {
+			return nil, TooLarge(limit)
+		}
+		larger := min(2*len(buffer), largest)
+		if err = b.take(int64(larger) - b.taken); err != nil {
+			return nil, err
+		}
+		buffer = append(make([]byte, 0, larger), buffer...)[:larger]
+		err = b.fill(buffer)
+	}
+	switch {
+	case b.arrived > limit:
+		return nil, TooLarge(limit)
+	case err != io.EOF: //nolint:errorlint // receive wraps nothing
+		return nil, err
+	default:
+		return buffer[:b.arrived], b.finish()
+	}
+}
+
+// ReadSmall reads a body of up to 8 KiB. rc.PostBody returns it then, until the request
+// ends. It returns false if the body is larger: that is for Stream.
+func (b *Body) ReadSmall(rc *fasthttp.RequestCtx) (whole bool, err error) {
+	buffer, err := b.readFirst()
+	switch err {
+	case nil:
+		b.held = buffer
+		return false, nil
+	case io.EOF: //nolint:errorlint // receive wraps nothing
+		rc.Request.SetBodyRaw(buffer[:b.arrived])
+		return true, nil
+	default:
+		return false, err
+	}
+}
+
+// Stream prepares a body to be read with Read, which holds no bytes. It takes share bytes
+// of the budget, for what it costs to pass a body on. The rest of the body must arrive
+// within a time.
+func (b *Body) Stream(share int64, within time.Duration) error {
+	if err := b.allow(within); err != nil {
+		return err
+	}
+	return b.take(share)
+}
+
+// Size returns the length that was announced, -1 if the body is chunked.
+func (b *Body) Size() int { return b.announced }
+
+// Read reads the body, from its beginning. Errors but io.EOF are faults.
+func (b *Body) Read(p []byte) (int, error) {
+	if len(b.held) > 0 {
+		n := copy(p, b.held)
+		b.held = b.held[n:]
+		return n, nil
+	}
+	n, err := b.receive(p)
+	if err == io.EOF { //nolint:errorlint // receive wraps nothing
+		if err := b.finish(); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+// Err returns the fault that ended the body, nil if there is none.
+func (b *Body) Err() error {
+	if b.err == io.EOF { //nolint:errorlint // receive wraps nothing
+		return nil
+	}
+	return b.err
+}
+
+// IsWhole reports whether all of the body has arrived. Any goroutine may ask.
+func (b *Body) IsWhole() bool { return b.whole.Load() }
+
+// Interrupt ends a Read that another goroutine waits in, and those that follow.
+func (b *Body) Interrupt() error { return b.conn.SetReadDeadline(interrupted) }
+
+func (b *Body) isChunked() bool { return b.announced < 0 }
+
+// allow bounds the time of what has not arrived.
+func (b *Body) allow(within time.Duration) error {
+	if within == 0 {
+		return nil
+	}
+	return b.conn.SetReadDeadline(time.Now().Add(within))
+}
+
+// readFirst reads up to 8 KiB. The error is nil if there is more.
+func (b *Body) readFirst() ([]byte, error) {
+	size := min(b.announced, smallBody)
+	if b.isChunked() {
+		size = smallBody + 1 // the end of one of 8 KiB is found behind its last byte
+	}
+	buffer := make([]byte, size)
+	return buffer, b.fill(buffer)
+}
+
+// fill reads until the bytes that have arrived fill a buffer.
+func (b *Body) fill(buffer []byte) error {
+	for b.arrived < len(buffer) {
+		if _, err := b.receive(buffer[b.arrived:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive reads what comes next.
+func (b *Body) receive(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.stream.Read(p)
+	b.arrived += n
+	ahead := int64(time.Since(processStart) + stalledGrace)
+	b.due.Store(min(b.due.Load()+int64(n)*int64(time.Second)/stalledRate, ahead))
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF) && (b.isChunked() || b.arrived == b.announced):
+		b.err = io.EOF
+		b.whole.Store(true)
+	case errors.Is(err, io.EOF): // the client has gone
+		b.err = unread(io.ErrUnexpectedEOF)
+	case b.isEnded():
+		b.err = errStalled
+	default:
+		b.err = unread(err)
+	}
+	return n, b.err
+}
+
+func (b *Body) take(n int64) error { return b.budget.take(b, n) }
+
+// finish says that the body has arrived. It keeps what it has taken, and is not ended.
+func (b *Body) finish() error {
+	if b.arrived < smallBody {
+		return nil
+	}
+	b.budget.mu.Lock()
+	defer b.budget.mu.Unlock()
+	if b.ended {
+		b.err = errStalled
+		return errStalled
+	}
+	delete(b.budget.arriving, b)
+	return nil
+}
+
+func (b *Body) isEnded() bool {
+	b.budget.mu.Lock()
+	defer b.budget.mu.Unlock()
+	return b.ended
+}
+
+// release gives back what the body has taken, and prepares it for another request.
+func (b *Body) release() {
+	if b.stream == nil {
+		return
+	}
+	if b.arrived >= smallBody {
+		b.budget.mu.Lock()
+		b.budget.giveBack(b)
+		b.budget.mu.Unlock()
+	}
+	b.budget, b.conn, b.stream, b.held, b.err = nil, nil, nil, nil, nil
+	b.announced, b.arrived, b.taken, b.ended = 0, 0, 0, false
+	b.whole.Store(false)
+}

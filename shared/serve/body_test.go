@@ -1,0 +1,309 @@
+package serve_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+const post = "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"
+
+// chunked returns a body in chunks of a size.
+func chunked(body string, size int) string {
+	var sent strings.Builder
+	for len(body) > 0 {
+		n := min(size, len(body))
+		fmt.Fprintf(&sent, "%x\r\n%s\r\n", n, body[:n])
+		body = body[n:]
+	}
+	return sent.String() + "0\r\n\r\n"
+}
+
+func announced(body string) string {
+	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// echoing serves a handler that answers with the body, of at most limit bytes.
+func echoing(t *testing.T, limit int) (address string) {
+	t.Helper()
+	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: limits()}
+	return socket(t, door.Server(taking(door, limit, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
+}
+
+// Bodies are read as they were sent, up to the byte that is one too many.
+func TestBodiesAreReadUpToTheirLimit(t *testing.T) {
+	t.Parallel()
+
+	var text strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&text, "%d,", i)
+	}
+	f := func(size, limit, status int) {
+		t.Helper()
+		address, body := echoing(t, limit), text.String()[:size]
+		for _, sent := range []string{
+			announced(body),
+			"Expect: 100-continue\r\n" + announced(body),
+			"Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 1000),
+			"Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 1<<20),
+		} {
+			answer := receive(t, send(t, address, post+sent))
+			expect(t, answer, fmt.Sprintf("HTTP/1.1 %d ", status))
+			if status == 200 && !strings.HasSuffix(answer, "\r\n\r\n"+body) {
+				t.Errorf("a body of %d bytes is not read as it was sent: %.100s", size, sent)
+			}
+			if status == 413 {
+				expect(t, answer, fmt.Sprintf(`{"code":4,"message":"The body is larger than the %d bytes that are accepted here."}`, limit))
+			}
+		}
+	}
+
+	f(0, 1024, 200)
+	f(1, 1024, 200)
+	f(1024, 1024, 200)
+	f(1025, 1024, 413)
+	for _, size := range []int{8191, 8192, 8193, 16384, 16385, 100_000} {
+		f(size, size, 200)
+		f(size, size-1, 413)
+		f(size, 108_000, 200)
+	}
+}
+
+// Without a limit, the budget is one: the length that a client announces can be anything.
+func TestBodiesWithoutALimit(t *testing.T) {
+	t.Parallel()
+	address := echoing(t, 0)
+	large := strings.Repeat("x", 5<<20)
+	expect(t, receive(t, send(t, address, post+announced(large))), "HTTP/1.1 200 ", "\r\n\r\n"+large[:100])
+	expect(t, receive(t, send(t, address, post+"Content-Length: 1099511627776\r\n\r\nx")), "HTTP/1.1 413 ", "larger than the 67108864 bytes")
+}
+
+// A body that ends before its announced length has not arrived.
+func TestHalfABodyIsNone(t *testing.T) {
+	t.Parallel()
+	address := echoing(t, 1<<20)
+	for _, sent := range []string{
+		"Content-Length: 10\r\n\r\nhalf", "Content-Length: 100000\r\n\r\n" + strings.Repeat("x", 50_000),
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+	} {
+		conn := send(t, address, post+sent)
+		tcp, _ := conn.(*net.TCPConn)
+		if err := tcp.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, receive(t, conn), "HTTP/1.1 400 ", `"code":4`)
+	}
+}
+
+// A client that sends all of its body before it reads is told, too, that the body is too
+// large or not wanted: nothing of it is left unread, which would reset the connection.
+func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
+	t.Parallel()
+	door := serve.Door{Log: silent(), Limits: limits()}
+	unread := socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(http.StatusTeapot) }))
+
+	for address, want := range map[string]int{echoing(t, 1000): http.StatusRequestEntityTooLarge, unread: http.StatusTeapot} {
+		for range 20 {
+			conn := send(t, address, post+announced(strings.Repeat("x", 4<<20)))
+			expect(t, receive(t, conn), fmt.Sprintf("HTTP/1.1 %d ", want))
+			response, err := http.Post("http://"+address, "application/octet-stream", bytes.NewReader(make([]byte, 4<<20))) //nolint:noctx // short
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("status %d; want %d", response.StatusCode, want)
+			}
+		}
+	}
+}
+
+// What no route has asked for is not read: a client that sends only a head, and a byte, has
+// its answer at once. A request that follows a small body nobody has read is answered.
+func TestBodiesThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	door := serve.Door{Log: silent(), Limits: limits()}
+	address := socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) }))
+
+	for _, sent := range []string{"Content-Length: 1114111\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n"} {
+		conn := send(t, address, "POST /unread HTTP/1.1\r\nHost: veneer.test\r\n"+sent)
+		head := make([]byte, len("HTTP/1.1 200 "))
+		if _, err := io.ReadFull(conn, head); err != nil || string(head) != "HTTP/1.1 200 " {
+			t.Errorf("%q is answered %q, %v", sent, head, err)
+		}
+	}
+	for _, sent := range []string{announced("body"), "Transfer-Encoding: chunked\r\n\r\n" + chunked("body", 2)} {
+		conn := send(t, address, "POST /first HTTP/1.1\r\nHost: veneer.test\r\n"+sent+"GET /next HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")
+		expect(t, receive(t, conn), "\r\n\r\n/first", "\r\n\r\n/next")
+	}
+	large := receive(t, send(t, echoing(t, 1000), "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1001\r\n\r\nx"))
+	expect(t, large, "HTTP/1.1 413 ", "Connection: close\r\n")
+}
+
+// metric returns what /metrics has of a listener.
+func metric(name, listener string) string {
+	var all bytes.Buffer
+	metrics.WritePrometheus(&all, false)
+	_, rest, _ := strings.Cut(all.String(), fmt.Sprintf("%s{listener=%q} ", name, listener))
+	value, _, _ := strings.Cut(rest, "\n")
+	return value
+}
+
+// awaitBytes waits until the bodies of a listener take so many bytes.
+func awaitBytes(t *testing.T, listener, want string) {
+	t.Helper()
+	const name = "veneer_body_bytes"
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); metric(name, listener) != want; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s of %s is %s; want %s", name, listener, metric(name, listener), want)
+		}
+	}
+}
+
+// untilTaken sends a request until its body is taken. Before it is refused.
+func untilTaken(t *testing.T, address, sent string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		conn := send(t, address, post+sent)
+		answer := receive(t, conn)
+		_ = conn.Close()
+		if strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+			return
+		}
+		expect(t, answer, "HTTP/1.1 503 ")
+		if time.Now().After(deadline) {
+			t.Fatal("no stalled body is ended")
+		}
+	}
+}
+
+// When the budget is full, stalled bodies make room, the slowest first, and small ones need
+// none. A body that is not stalled is not ended: a new one is refused instead.
+func TestABudgetOfBodies(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20 // a body that takes the half of the budget
+	bounds := limits()
+	bounds.BodiesBytes = 2 << 20
+	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := socket(t, door.Server(taking(door, size, 0, func(*fasthttp.RequestCtx) {})))
+	begin := func(part int) net.Conn {
+		return send(t, address, post+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, strings.Repeat("x", part)))
+	}
+
+	// More than a half of each has arrived, so that each has taken all of its memory.
+	slower := begin(size * 2 / 3)
+	awaitBytes(t, t.Name(), fmt.Sprint(size))
+	slow := begin(size * 3 / 4)
+	awaitBytes(t, t.Name(), fmt.Sprint(2*size))
+	expect(t, receive(t, send(t, address, post+announced("small"))), "HTTP/1.1 200 ")
+	expect(t, receive(t, send(t, address, post+announced(strings.Repeat("x", 8<<10)))), "HTTP/1.1 200 ")
+	refused := receive(t, send(t, address, post+announced(strings.Repeat("x", 20_000))))
+	expect(t, refused, "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+	if got := metric("veneer_bodies_refused_total", t.Name()); got != "1" {
+		t.Errorf("%s bodies are refused; want 1", got)
+	}
+
+	// Both stop. The one that has stopped first is ended for the next.
+	untilTaken(t, address, announced(strings.Repeat("x", size)))
+	expect(t, receive(t, slower), "HTTP/1.1 408 ", `"code":4`, "Connection: close\r\n")
+	if got := metric("veneer_bodies_ended_total", t.Name()); got != "1" {
+		t.Errorf("%s bodies are ended; want 1", got)
+	}
+	if _, err := io.WriteString(slow, strings.Repeat("x", size/4)); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, slow), "HTTP/1.1 200 ")
+	awaitBytes(t, t.Name(), "0")
+}
+
+// What a body has taken is given back however its request ends.
+func TestTheBudgetIsGivenBack(t *testing.T) {
+	t.Parallel()
+	const size = 100_000
+	bounds := limits()
+	bounds.ReadTimeout = 500 * time.Millisecond
+	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := socket(t, door.Server(taking(door, size, 0, func(rc *fasthttp.RequestCtx) {
+		if len(rc.PostBody()) == 20_000 {
+			panic("a handler's")
+		}
+		if got := metric("veneer_body_bytes", door.Listener); got == "0" {
+			t.Error("a body of which the handler has memory is not counted")
+		}
+	})))
+	var all sync.WaitGroup
+	f := func(status int, sent string) {
+		t.Helper()
+		expect(t, receive(t, send(t, address, post+sent)), fmt.Sprintf("HTTP/1.1 %d ", status))
+	}
+	f(200, announced(strings.Repeat("x", size)))
+	f(500, announced(strings.Repeat("x", 20_000)))
+	f(413, "Transfer-Encoding: chunked\r\n\r\n"+chunked(strings.Repeat("x", size+1), 1000))
+	f(400, "Transfer-Encoding: chunked\r\n\r\n"+strings.TrimSuffix(chunked(strings.Repeat("x", 50_000), 1000), "0\r\n\r\n")+"nonsense\r\n")
+	f(408, "Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000))
+	for range 20 {
+		all.Go(func() {
+			conn := send(t, address, post+"Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000))
+			_ = conn.Close()
+		})
+	}
+	all.Wait()
+	awaitBytes(t, door.Listener, "0")
+}
+
+// A body is passed on while it arrives, and takes its share of the budget.
+func TestBodiesAsStreams(t *testing.T) {
+	t.Parallel()
+	const share = 1 << 20
+	bounds := limits()
+	bounds.BodiesBytes = 2 << 20
+	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := socket(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+		body, err := serve.OpenBody(rc, 0)
+		if err != nil {
+			return err
+		}
+		whole, err := body.ReadSmall(rc)
+		if whole || err != nil {
+			_, _ = fmt.Fprint(rc, len(rc.PostBody()), " at once")
+			return err
+		}
+		if err := body.Stream(share, bounds.UploadTimeout); err != nil {
+			return err
+		}
+		n, err := io.Copy(io.Discard, struct{ io.Reader }{body})
+		_, _ = fmt.Fprint(rc, n, " in parts")
+		return err
+	})))
+	for _, size := range []int{1, 8191, 8192, 8193, 5 << 20} {
+		want := fmt.Sprint(size, " at once")
+		if size > 8192 {
+			want = fmt.Sprint(size, " in parts")
+		}
+		body := strings.Repeat("x", size)
+		expect(t, receive(t, send(t, address, post+announced(body))), "HTTP/1.1 200 ", want)
+		expect(t, receive(t, send(t, address, post+"Transfer-Encoding: chunked\r\n\r\n"+chunked(body, 5000))), "HTTP/1.1 200 ", want)
+	}
+	half := "Content-Length: 20000\r\n\r\n" + strings.Repeat("x", 10_000)
+	stalled := []net.Conn{send(t, address, post+half), send(t, address, post+half)}
+	awaitBytes(t, t.Name(), fmt.Sprint(2*share))
+	untilTaken(t, address, announced(strings.Repeat("x", 20_000)))
+	_ = stalled[0].Close()
+	_ = stalled[1].Close()
+	awaitBytes(t, t.Name(), "0")
+}
