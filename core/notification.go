@@ -128,8 +128,8 @@ func (n *Notifications) Sent(ctx context.Context, user UserID) (bool, error) {
 	return n.store.Notified(ctx, user)
 }
 
-// maxContent is the most characters in a notification's content.
-const maxContent = 20_000
+// MaxContent is the most characters in a notification's content.
+const MaxContent = 20_000
 
 // Send gives users a notification, and returns how many. Its content is Markdown.
 func (n *Notifications) Send(ctx context.Context, users []UserID, title, content string) (int, error) {
@@ -176,7 +176,7 @@ func parseRecipients(to string) (Recipients, error) {
 func (f *fieldFaults) addMessage(title, content string) (keptTitle, keptContent string) {
 	title, err := name("title", title)
 	f.add(err)
-	content, err = prose("content", content, maxContent)
+	content, err = prose("content", content, MaxContent)
 	f.add(err)
 	return title, content
 }

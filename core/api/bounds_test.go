@@ -214,7 +214,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("closet items | %s for each user | 403, code 1 |", thousands(quotas.ClosetItems)),
 		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(site.Textures.Bytes))),
 		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", site.Textures.Scale, 64*site.Textures.Scale, 32*site.Textures.Scale),
-		fmt.Sprintf("request body | %s, besides the file of an upload | 413 |", kibibytes(site.API.BodyBytes)),
+		fmt.Sprintf("request body | %s, besides the file of an upload and 12 bytes for each character of a notification's content | 413 |", kibibytes(site.API.BodyBytes)),
 		"fields of a form | 64 | 400 |", // which is no setting
 		fmt.Sprintf("header block | %s | 431 |", kibibytes(site.Limits.HeaderBytes)),
 		"notifications | kept for a year | |", // which the program sees to
@@ -238,6 +238,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("the request line included, is larger than %s", kibibytes(site.Limits.HeaderBytes)),
 		fmt.Sprintf("The header block is larger than %s (code 4)", kibibytes(site.Limits.HeaderBytes)),
 		fmt.Sprintf("The body is larger than %s (code 4)", kibibytes(site.API.BodyBytes)),
+		fmt.Sprintf("The body is larger than %s bytes (code 4)", thousands(site.API.BodyBytes+12*core.MaxContent)),
 		fmt.Sprintf("The file is larger than %s, or the body than %s and %s (code 4)",
 			mebibytes(int64(site.Textures.Bytes)), mebibytes(int64(site.Textures.Bytes)), kibibytes(site.API.BodyBytes)),
 		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(site.Textures.Bytes))),

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,6 +85,36 @@ func TestReadNotificationRefuses(t *testing.T) {
 	if got := stranger.unread(t); len(got) != 1 {
 		t.Errorf("%d of the stranger's notifications are unread; want 1", len(got))
 	}
+}
+
+// The longest content is accepted in every way to write it: an emoji takes 12 bytes in JSON
+// with escapes, and in a form.
+func TestTheLongestAnnouncement(t *testing.T) {
+	t.Parallel()
+
+	c := start(t)
+	admin := c.signUpAs(t, core.Administrator)
+	const most = 20_000
+	title := strings.Repeat("\U0001F600", 64)
+	send := func(content body) answer {
+		t.Helper()
+		return admin.send(t, "POST", "/api/admin/notifications", content)
+	}
+	f := func(character, escaped string) {
+		t.Helper()
+		inForm := url.Values{"to": {"all"}, "title": {title}, "content": {strings.Repeat(character, most)}}
+		for _, content := range []body{
+			encodeJSON(`{"to":"all","title":"T","content":"` + strings.Repeat(character, most) + `"}`),
+			encodeJSON(`{"to":"all","title":"T","content":"` + strings.Repeat(escaped, most) + `"}`),
+			{"application/x-www-form-urlencoded", []byte(inForm.Encode())},
+		} {
+			send(content).is(t, 200, `{"code":0,"message":"<text>","data":{"users":1}}`)
+		}
+		send(encodeJSON(`{"to":"all","title":"T","content":"`+strings.Repeat(escaped, most+1)+`"}`)).refuses(t, 422, 4, "content")
+	}
+	f("\u76ae", `\u76ae`)
+	f("\U0001F600", `\ud83d\ude00`)
+	send(encodeJSON(`{"to":"all","title":"T","content":"`+strings.Repeat("x", 400_000)+`"}`)).refuses(t, 413, 4)
 }
 
 // What administrators announce is for all, for normal users, or for one.

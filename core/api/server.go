@@ -127,6 +127,10 @@ func (s *Server) HTTP() *fasthttp.Server {
 	return door.Server(door.LimitAddresses(s.answered(s.routes().Handler)))
 }
 
+// longestCharacter is the most bytes that a character takes in a body: an emoji escaped in
+// JSON as two surrogates, or %XX for each of its four bytes in a form.
+const longestCharacter = 12
+
 // leastBody is the least limit of a body: the reason of a report may have 1,000 characters.
 const leastBody = 16 << 10
 
@@ -248,7 +252,8 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodDelete, "/api/admin/textures/{tid}", s.administrators(s.deleteTextureBy))
 	handle(fasthttp.MethodGet, "/api/admin/reports", s.administrators(s.listReports))
 	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.administrators(s.settleReport))
-	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce))
+	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce)).
+		TakeBody(s.bodyLimit(longestCharacter*core.MaxContent), 0)
 	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
 
 	for _, path := range []string{documentPath, pagePath, pagePath + "/{digest}/{file}"} {
