@@ -208,8 +208,9 @@ func (c client) at(t *testing.T, address string) client {
 	listener := fasthttputil.NewInmemoryListener()
 	run(t, c.server, located{listener, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 1024))})
 	c.http = &fasthttp.HostClient{
-		Addr: "veneer.test",
-		Dial: func(string) (net.Conn, error) { return listener.Dial() },
+		Addr:                   "veneer.test",
+		DisablePathNormalizing: true,
+		Dial:                   func(string) (net.Conn, error) { return listener.Dial() },
 	}
 	return c
 }
@@ -421,12 +422,16 @@ func (a answer) check(t *testing.T) {
 // which are no JSON.
 func (a answer) isDocumentation() bool {
 	_, path, _ := strings.Cut(a.request, " ")
+	path, _, _ = strings.Cut(path, "?")
+	path = strings.TrimRight(path, "/")
 	return (a.status == 200 || a.status == 304) && (path == "/api/openapi.yaml" || strings.HasPrefix(path, "/api/docs"))
 }
 
 // isAsset reports whether it is a file that is addressed by its digest.
 func (a answer) isAsset() bool {
-	return a.isDocumentation() && strings.Contains(a.request, " /api/docs/")
+	_, path, _ := strings.Cut(a.request, " ")
+	path, _, _ = strings.Cut(path, "?")
+	return a.isDocumentation() && strings.HasPrefix(strings.TrimRight(path, "/"), "/api/docs/")
 }
 
 func (a answer) head(name string) string { return string(a.header.Peek(name)) }

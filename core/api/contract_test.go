@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"math/big"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +90,7 @@ func judge(schema *openapi3.Schema, value any) error {
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		compiler.RegisterFormat(&jsonschema.Format{Name: "email", Validate: checkEmail})
+		compiler.RegisterFormat(&jsonschema.Format{Name: "int64", Validate: checkInt64})
 		if err := compiler.AddResource("schema.json", document); err != nil {
 			return err
 		}
@@ -98,6 +101,20 @@ func judge(schema *openapi3.Schema, value any) error {
 		known, _ = judges.LoadOrStore(schema, compiled)
 	}
 	return known.(*jsonschema.Schema).Validate(value) //nolint:errcheck // it holds nothing else
+}
+
+// checkInt64 refuses integers that have more than 64 bits, of which JSON Schema says
+// nothing.
+func checkInt64(value any) error {
+	number, ok := value.(json.Number)
+	if !ok {
+		return nil
+	}
+	exact, ok := new(big.Rat).SetString(number.String())
+	if !ok || exact.IsInt() && !exact.Num().IsInt64() {
+		return errors.New("this is no 64-bit integer")
+	}
+	return nil
 }
 
 // checkEmail takes addresses that are longer than mail programs take them.
@@ -177,7 +194,7 @@ func (c contract) checkHead(get *openapi3.Operation, x exchange) error {
 // find returns the path that the document has for that of a request, nil if
 // none, and the values of its placeholders. At most one of them fits.
 func (c contract) find(requested string) (path *openapi3.PathItem, parameters map[string]string) {
-	segments := strings.Split(requested, "/")
+	segments := strings.Split(strings.TrimRight(requested, "/"), "/") // one behind it means the same
 	for template, path := range c.Paths.Map() {
 		parameters := map[string]string{}
 		fits := slices.EqualFunc(strings.Split(template, "/"), segments, func(want, got string) bool {
@@ -286,7 +303,11 @@ func checkRequest(
 		if len(texts) == 0 {
 			continue // none in a query is required
 		}
-		if err := judge(p.Schema.Value, typed(p.Schema.Value, texts)); err != nil {
+		value := typed(p.Schema.Value, texts)
+		if value == nil {
+			continue // an empty number
+		}
+		if err := judge(p.Schema.Value, value); err != nil {
 			return fmt.Errorf("the parameter %s: %w", p.Name, err)
 		}
 	}
@@ -300,9 +321,10 @@ func checkRequest(
 		return nil
 	}
 	kind, parameters, err := mime.ParseMediaType(sent.kind)
-	if err != nil {
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return err
 	}
+	sent.content = bytes.TrimPrefix(sent.content, []byte("\xef\xbb\xbf"))
 	media := wanted.Value.Content.Get(kind)
 	if media == nil {
 		return fmt.Errorf("a body of type %s is not documented, but accepted", kind)
@@ -324,24 +346,52 @@ func typed(schema *openapi3.Schema, texts []string) any {
 	case schema.Type.Includes(openapi3.TypeArray):
 		values := []any{}
 		for _, text := range texts {
-			values = append(values, typed(schema.Items.Value, []string{text}))
+			values = append(values, plain(schema.Items.Value, text))
 		}
 		return values
-	case schema.Type.Includes(openapi3.TypeInteger):
-		if n, err := strconv.ParseInt(strings.TrimSpace(texts[0]), 10, 64); err == nil {
-			return json.Number(strconv.FormatInt(n, 10))
-		}
 	case schema.Type.Includes(openapi3.TypeBoolean):
 		switch strings.ToLower(strings.TrimSpace(texts[0])) {
-		case "true", "1", "on", "yes":
+		case "on", "yes":
 			return true
-		case "false", "0", "off", "no":
+		case "off", "no":
 			return false
 		}
-	case schema.Format == "password":
-		return texts[0]
 	}
-	return strings.TrimSpace(texts[0])
+	return plain(schema, texts[0])
+}
+
+// integerText is text that stands for an integer.
+var integerText = regexp.MustCompile(`^[-+]?[0-9]+$`)
+
+// plain returns the plain form of a value of a JSON body, of which the introduction says
+// that it is understood.
+func plain(schema *openapi3.Schema, value any) any {
+	text, isText := value.(string)
+	word := strings.TrimSpace(text)
+	switch {
+	case schema.Type.Includes(openapi3.TypeInteger) && isText && word == "":
+		return nil
+	case schema.Type.Includes(openapi3.TypeInteger) && integerText.MatchString(word):
+		return json.Number(strings.TrimPrefix(word, "+"))
+	case schema.Type.Includes(openapi3.TypeBoolean):
+		switch strings.ToLower(strings.TrimSpace(fmt.Sprint(value))) {
+		case "true", "1":
+			return true
+		case "false", "0":
+			return false
+		}
+	case isText && schema.Format != "password":
+		return word
+	case schema.Type.Includes(openapi3.TypeArray):
+		if elements, ok := value.([]any); ok {
+			values := make([]any, len(elements))
+			for i, element := range elements {
+				values[i] = plain(schema.Items.Value, element)
+			}
+			return values
+		}
+	}
+	return value
 }
 
 // decodeFields returns the fields of a body that a schema names.
@@ -355,12 +405,8 @@ func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte
 			return nil, err
 		}
 		for name, property := range schema.Properties {
-			value, ok := sent[name]
-			switch {
-			case ok && property.Value.Format == "password":
-				fields[name] = value
-			case ok:
-				fields[name] = trimmed(value)
+			if value, ok := sent[name]; ok {
+				fields[name] = plain(property.Value, value)
 			}
 		}
 		return fields, nil
@@ -371,27 +417,26 @@ func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte
 		form, err = decodeMultipart(boundary, content)
 	}
 	for name, property := range schema.Properties {
-		if texts := slices.Concat(form[name], form[name+"[]"]); len(texts) > 0 {
+		if texts := formTexts(form, name); len(texts) > 0 {
 			fields[name] = typed(property.Value, texts)
+			if fields[name] == nil {
+				delete(fields, name) // an empty number
+			}
 		}
 	}
 	return fields, err
 }
 
-// trimmed returns a value without the white space around its texts.
-func trimmed(value any) any {
-	switch value := value.(type) {
-	case string:
-		return strings.TrimSpace(value)
-	case []any:
-		elements := make([]any, len(value))
-		for i, element := range value {
-			elements[i] = trimmed(element)
+// formTexts returns the values of a form's field, or of the elements of an array.
+func formTexts(form url.Values, name string) []string {
+	element := regexp.MustCompile(`^` + regexp.QuoteMeta(name) + `(\[[0-9]*\])?$`)
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(form)) {
+		if element.MatchString(key) {
+			texts = append(texts, form[key]...)
 		}
-		return elements
-	default:
-		return value
 	}
+	return texts
 }
 
 func decodeMultipart(boundary string, content []byte) (url.Values, error) {

@@ -114,7 +114,7 @@ func TestDocumentationThatIsNotThere(t *testing.T) {
 	c := start(t)
 	digest, _, _ := strings.Cut(assetOf("docs/start.js"), "/")
 	for _, path := range []string{
-		"/api/docs/", "/api/docs/index.html", "/api/docs/start.js", "/api/docs/nothing", "/api/openapi.json",
+		"/api/docs/index.html", "/api/docs/start.js", "/api/docs/nothing", "/api/openapi.json",
 		"/api/docs/" + digest, "/api/docs/" + digest + "/page.css", "/api/docs/0000000000000000/start.js", "/api/docs/" + digest + "/README.md",
 	} {
 		c.get(t, path).refuses(t, 404, 3)

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -168,25 +170,27 @@ func (s *Server) routes() *router.Router {
 
 	bodiless := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
 		route := s.door.Route(method + " " + path)
-		r.Handle(method, path, func(rc *fasthttp.RequestCtx) {
+		claimed := func(rc *fasthttp.RequestCtx) {
 			route.Claim(rc)
 			h(rc)
-		})
+		}
+		r.Handle(method, path, claimed)
+		if method == fasthttp.MethodGet { // HEAD is GET without the body, which fasthttp leaves out
+			r.Handle(fasthttp.MethodHead, path, claimed)
+		}
 		return route
 	}
 	handle := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
 		route := bodiless(method, path, h)
-		if method != fasthttp.MethodGet && method != fasthttp.MethodHead {
+		if method != fasthttp.MethodGet {
 			route.TakeBody(s.bodyLimit(0), 0)
 		}
 		return route
 	}
 
-	for _, method := range []string{fasthttp.MethodGet, fasthttp.MethodHead} {
-		handle(method, "/", s.open(s.root))
-		handle(method, "/robots.txt", s.open(s.robots))
-		handle(method, "/api", s.open(s.index))
-	}
+	handle(fasthttp.MethodGet, "/", s.open(s.root))
+	handle(fasthttp.MethodGet, "/robots.txt", s.open(s.robots))
+	handle(fasthttp.MethodGet, "/api", s.open(s.index))
 
 	handle(fasthttp.MethodPost, "/api/auth/login", s.open(s.login))
 	handle(fasthttp.MethodPost, "/api/auth/logout", s.signedIn(s.logout))
@@ -258,7 +262,6 @@ func (s *Server) routes() *router.Router {
 
 	for _, path := range []string{documentPath, pagePath, pagePath + "/{digest}/{file}"} {
 		handle(fasthttp.MethodGet, path, s.open(s.document))
-		handle(fasthttp.MethodHead, path, s.open(s.document))
 	}
 
 	return r
@@ -269,20 +272,44 @@ func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	preflights := s.door.Route("OPTIONS")
 	return func(rc *fasthttp.RequestCtx) {
 		s.mark(rc)
-		if string(rc.Path()) == "/api/" {
-			rc.URI().SetPath("/api")
+		// The router reads the path as it was sent.
+		if path := rc.URI().PathOriginal(); bytes.HasSuffix(path, []byte("/")) && isAPI(string(path)) {
+			rc.URI().SetPathBytes(bytes.TrimRight(path, "/"))
 		}
 		if rc.IsOptions() {
 			preflights.Claim(rc)
 			header := &rc.Response.Header
-			header.Set(fasthttp.HeaderAccessControlAllowMethods, "GET, POST, PUT, DELETE")
-			header.Set(fasthttp.HeaderAccessControlAllowHeaders, "Authorization, Content-Type, X-Request-ID")
+			header.Set(fasthttp.HeaderAccessControlAllowMethods, "GET, HEAD, POST, PUT, DELETE")
+			if names := requestedHeaders(&rc.Request.Header); names != "" {
+				header.Set(fasthttp.HeaderAccessControlAllowHeaders, names)
+			}
 			header.Set(fasthttp.HeaderAccessControlMaxAge, "86400")
 			rc.SetStatusCode(fasthttp.StatusNoContent)
 			return
 		}
 		next(rc)
 	}
+}
+
+// Bounds of the header names that a preflight asks for, as they are sent back.
+const (
+	maxRequestedHeaders = 32
+	maxHeaderName       = 64
+)
+
+// requestedHeaders returns the names that a preflight asks for, of those that are
+// tokens (RFC 9110, section 5.6.2), as a list.
+func requestedHeaders(header *fasthttp.RequestHeader) string {
+	var names []string
+	for _, line := range header.PeekAll(fasthttp.HeaderAccessControlRequestHeaders) {
+		for name := range strings.SplitSeq(string(line), ",") {
+			name = strings.Trim(name, " \t")
+			if len(names) < maxRequestedHeaders && len(name) <= maxHeaderName && httpguts.ValidHeaderFieldName(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // mark sets what every answer has, also one to a request that cannot be read: a

@@ -1,17 +1,20 @@
 package api_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
@@ -29,7 +32,6 @@ func TestUnknownPaths(t *testing.T) {
 	f("GET", "/apiary")
 	f("GET", "/api/nothing")
 	f("POST", "/api/auth")
-	f("GET", "/api/user/")
 	f("GET", "/API/user")
 	f("GET", "/api/players/1/nothing")
 	f("DELETE", "/api/players/steve")
@@ -55,16 +57,16 @@ func TestWrongMethods(t *testing.T) {
 
 	f("GET", "/api/auth/login", "OPTIONS, POST")
 	f("GET", "/api/auth/logout", "OPTIONS, POST")
-	f("PATCH", "/api/user", "DELETE, GET, OPTIONS, PUT")
+	f("PATCH", "/api/user", "DELETE, GET, HEAD, OPTIONS, PUT")
 	f("GET", "/api/user/password", "OPTIONS, PUT")
 	f("GET", "/api/user/notifications/1", "OPTIONS, POST")
 	f("GET", "/api/closet/1", "DELETE, OPTIONS, PUT")
-	f("PATCH", "/api/players", "GET, OPTIONS, POST")
+	f("PATCH", "/api/players", "GET, HEAD, OPTIONS, POST")
 	f("GET", "/api/players/1", "DELETE, OPTIONS")
 	f("POST", "/api/players/1/name", "OPTIONS, PUT")
 	f("GET", "/api/players/1/textures", "DELETE, OPTIONS, PUT")
-	f("PUT", "/api/textures", "GET, OPTIONS, POST")
-	f("POST", "/api/textures/1", "DELETE, GET, OPTIONS, PUT")
+	f("PUT", "/api/textures", "GET, HEAD, OPTIONS, POST")
+	f("POST", "/api/textures/1", "DELETE, GET, HEAD, OPTIONS, PUT")
 }
 
 // protected are the routes for those who are signed in.
@@ -247,22 +249,90 @@ func TestPreflight(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	for _, path := range []string{"/api/user", "/api/user/password", "/api/closet/1", "/api/players/1/textures", "/api/textures"} {
+	for _, path := range []string{"/api/user", "/api/user/", "/api/user/password", "/api/closet/1", "/api/players/1/textures", "/api/textures"} {
 		a := c.send(t, "OPTIONS", path, body{}, "Origin", "https://skins.example",
-			"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type")
+			"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type,x-requested-with")
 		if a.status != 204 || a.head("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s: %d, for origin %q", a.request, a.status, a.head("Access-Control-Allow-Origin"))
 		}
-		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
 			if !strings.Contains(a.head("Access-Control-Allow-Methods"), method) {
 				t.Errorf("%s: %s is not among the methods %q", a.request, method, a.head("Access-Control-Allow-Methods"))
 			}
 		}
-		for _, header := range []string{"Authorization", "Content-Type"} {
-			if !strings.Contains(a.head("Access-Control-Allow-Headers"), header) {
-				t.Errorf("%s: %s is not among the headers %q", a.request, header, a.head("Access-Control-Allow-Headers"))
+		if got, want := a.head("Access-Control-Allow-Headers"), "authorization, content-type, x-requested-with"; got != want {
+			t.Errorf("%s: the headers are %q; want %q", a.request, got, want)
+		}
+	}
+
+	var many []string
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("x-%d", i))
+	}
+	for asked, want := range map[string]string{
+		"":                  "",
+		" X-A ,\tx-b,, x-c": "X-A, x-b, x-c",
+		"x-a,x b,x:c,é,x-d": "x-a, x-d",
+		"authorization, *":  "authorization, *", // which is a token
+		strings.Repeat("x", 65) + "," + strings.Repeat("y", 64): strings.Repeat("y", 64),
+		strings.Join(many, ","):                                 strings.Join(many[:32], ", "),
+	} {
+		a := c.send(t, "OPTIONS", "/api/user", body{}, "Origin", "https://skins.example", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", asked)
+		if got := a.head("Access-Control-Allow-Headers"); a.status != 204 || got != want {
+			t.Errorf("%.50q is answered with %d and %.50q; want %.50q", asked, a.status, got, want)
+		}
+	}
+}
+
+// HEAD is answered as GET, without the body.
+func TestHead(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	c.permit(t, core.SuperAdministrator)
+	c.texture(t, "name=N&type=steve", skinFile(t, 1))
+	for _, client := range []client{c, c.as("nonsense")} {
+		for _, e := range theContract(t).endpoints() {
+			if e.method != "GET" {
+				continue
+			}
+			get, head := client.get(t, e.path), client.send(t, "HEAD", e.path, body{})
+			if head.status != get.status || len(head.body) > 0 {
+				t.Errorf("HEAD %s: %d and %d bytes; GET: %d", e.path, head.status, len(head.body), get.status)
+			}
+			for name, value := range get.header.All() {
+				if got := head.head(string(name)); got != string(value) && string(name) != "X-Request-Id" && string(name) != "Date" {
+					t.Errorf("HEAD %s: %s is %q; GET has %q", e.path, name, got, value)
+				}
 			}
 		}
+	}
+}
+
+// A slash behind a path means nothing, on any route.
+func TestTrailingSlashes(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
+	c.permit(t, core.SuperAdministrator)
+	for _, e := range theContract(t).endpoints() {
+		if slices.Contains([]string{"logout", "refreshToken", "signForToday"}, e.OperationID) { // which are done once
+			continue
+		}
+		plain, slash, slashes := c.send(t, e.method, e.path, body{}), c.send(t, e.method, e.path+"/", body{}), c.send(t, e.method, e.path+"//?x", body{})
+		if slash.status != plain.status || slashes.status != plain.status || plain.status == 404 && e.Responses.Status(404) == nil {
+			t.Errorf("%s: %d, %d with a slash, %d with two", plain.request, plain.status, slash.status, slashes.status)
+		}
+		if !bytes.Equal(slash.body, plain.body) || !bytes.Equal(slashes.body, plain.body) {
+			t.Errorf("%s: %s\nwith a slash: %s\nwith two: %s", plain.request, plain.body, slash.body, slashes.body)
+		}
+	}
+	// The path is decoded once, with or without a slash.
+	c.get(t, "/api/user%2F").refuses(t, 404, 3)
+	c.get(t, "/api/%2575ser/").refuses(t, 404, 3)
+	// An upload may be as large there.
+	if a := c.send(t, "POST", "/api/textures/", encodeMultipart(t, "name=N&type=steve", append(skinFile(t, 1), make([]byte, 512<<10)...))); a.status != 200 {
+		t.Errorf("%s: %d %s", a.request, a.status, a.body)
 	}
 }
 
