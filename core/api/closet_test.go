@@ -141,11 +141,14 @@ func TestClosetRefuses(t *testing.T) {
 	for _, category := range []string{"", "hat", "steve", "Skin", "skin,cape", "%00"} {
 		f("category="+category, "category")
 	}
-	for _, page := range []string{"", "0", "-1", "one", "1.5", "1e3", "0x1", "2147483649", "9223372036854775807", "99999999999999999999"} {
+	for _, page := range []string{"0", "-1", "one", "1.5", "1e3", "0x1", "2147483649", "9223372036854775807", "99999999999999999999"} {
 		f("page="+page, "page")
 	}
-	for _, perPage := range []string{"", "0", "-1", "101", "six", "99999999999999999999"} {
+	for _, perPage := range []string{"0", "-1", "101", "six", "99999999999999999999"} {
 		f("perPage="+perPage, "perPage")
+	}
+	if a := c.get(t, "/api/closet?page=&perPage=+"); a.status != 200 || a.field(t, "current_page") != "1" || a.field(t, "per_page") != "6" {
+		t.Errorf("numbers left empty are not as absent: %d %s", a.status, a.body)
 	}
 	for _, q := range []string{"a%00b", "a%0Ab", "%FF", strings.Repeat("x", 65)} {
 		f("q="+q, "q")

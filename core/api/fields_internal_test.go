@@ -64,9 +64,9 @@ func FuzzReadUpload(f *testing.F) {
 			return
 		}
 		size, values := len(f.file), 0
-		for name, all := range f.form {
-			for _, value := range all {
-				size += len(value)
+		for name, value := range f.named {
+			for _, text := range value.texts {
+				size += len(text)
 				values++
 			}
 			f.optionalText(name, "")

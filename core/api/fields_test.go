@@ -40,7 +40,6 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 
 	f("", `{"name":"Alex"}`, 415)
 	f("text/plain", `{"name":"Alex"}`, 415)
-	f("application/json;;", `{"name":"Alex"}`, 415)
 	f("application/xml", `<name>Alex</name>`, 415)
 	f("image/png", "\x89PNG\r\n\x1a\n", 415)
 	f("multipart/mixed; boundary=x", "--x--\r\n", 415)

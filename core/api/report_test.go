@@ -49,11 +49,12 @@ func TestReports(t *testing.T) {
 	admin.reports(t, private).is(t, 200, thanks)
 	admins := c.latest(t)
 	for object, fields := range map[string][]string{
-		`{}`:                      {"reason", "tid"},
-		`{"tid":0,"reason":"x"}`:  {"tid"},
-		`{"tid":1,"reason":" "}`:  {"reason"},
-		`{"tid":1,"reason":1}`:    {"reason"},
-		`{"tid":"1","reason":""}`: {"tid"},
+		`{}`:                       {"reason", "tid"},
+		`{"tid":0,"reason":"x"}`:   {"tid"},
+		`{"tid":1,"reason":" "}`:   {"reason"},
+		`{"tid":1,"reason":1}`:     {"reason"},
+		`{"tid":"x","reason":"x"}`: {"tid"},
+		`{"tid":"1","reason":""}`:  {"reason"},
 		`{"tid":0,"reason":"` + strings.Repeat("ä", 1001) + `"}`: {"reason", "tid"},
 		`{"tid":1,"reason":"a\u0000b"}`:                          {"reason"},
 		`{"tid":1,"reason":"a\rb"}`:                              {"reason"},

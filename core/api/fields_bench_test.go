@@ -1,0 +1,43 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Reading a body as most clients send it, up to its fields.
+func BenchmarkFields(b *testing.B) {
+	for _, bench := range []struct {
+		name, kind, body string
+		read             func(*fields)
+	}{
+		{"JSON texts", "application/json", `{"email":"zoe@example.com","password":"correct horse"}`, func(f *fields) {
+			f.text("email")
+			f.text("password")
+		}},
+		{"JSON integers", "application/json", `{"skin":62,"cape":7}`, func(f *fields) { f.slots() }},
+		{"JSON escapes", "application/json", `{"name":"Zo\u00eb \ud83d\ude00"}`, func(f *fields) { f.text("name") }},
+		{"form", "application/x-www-form-urlencoded", "email=zoe%40example.com&password=correct+horse", func(f *fields) {
+			f.text("email")
+			f.text("password")
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			var rc fasthttp.RequestCtx
+			rc.Request.Header.SetMethod(fasthttp.MethodPut)
+			rc.Request.Header.SetContentType(bench.kind)
+			rc.Request.SetBodyString(bench.body)
+			b.ReportAllocs()
+			for b.Loop() {
+				f, err := read(&rc)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if bench.read(f); f.fault() != nil {
+					b.Fatal(f.fault())
+				}
+			}
+		})
+	}
+}
