@@ -326,6 +326,19 @@ type answer struct {
 // as names and values in turn.
 func (c client) send(t *testing.T, method, path string, body body, headers ...string) answer {
 	t.Helper()
+	got, err := c.exchange(method, path, body, headers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.check(t)
+	if err := theContract(t).check(exchanged(method, path, body, got)); err != nil {
+		t.Errorf("%s: %v", got.request, err)
+	}
+	return got
+}
+
+// exchange sends a request.
+func (c client) exchange(method, path string, body body, headers ...string) (answer, error) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
@@ -345,16 +358,12 @@ func (c client) send(t *testing.T, method, path string, body body, headers ...st
 		request.Header.Set(headers[i], headers[i+1])
 	}
 	if err := c.http.Do(request, response); err != nil {
-		t.Fatal(err)
+		return answer{}, err
 	}
 	got := answer{method + " " + path, response.StatusCode(), new(fasthttp.ResponseHeader), bytes.Clone(response.Body())}
 	response.Header.CopyTo(got.header)
 	got.header.SetNoDefaultContentType(true)
-	got.check(t)
-	if err := theContract(t).check(exchanged(method, path, body, got)); err != nil {
-		t.Errorf("%s: %v", got.request, err)
-	}
-	return got
+	return got, nil
 }
 
 func (c client) get(t *testing.T, path string) answer {

@@ -45,7 +45,7 @@ var loadContract = sync.OnceValues(func() (contract, error) {
 		if len(schema.AllOf) > 0 {
 			return fmt.Errorf("%s: what is put together with allOf cannot be closed", at)
 		}
-		if len(schema.Properties) > 0 && schema.AdditionalProperties.Schema == nil {
+		if schema.Type.Is(openapi3.TypeObject) && len(schema.Properties) > 0 && schema.AdditionalProperties.Schema == nil {
 			schema.AdditionalProperties.Has = new(false)
 		}
 		// Where a schema refers to another one, the library falls back to what OpenAPI
@@ -296,7 +296,7 @@ func checkRequest(
 ) error {
 	for _, parameter := range documented {
 		p := parameter.Value
-		texts := inQuery[p.Name]
+		texts := formTexts(inQuery, p.Name)
 		if p.In == openapi3.ParameterInPath {
 			texts = []string{inPath[p.Name]}
 		}
@@ -633,4 +633,42 @@ func exchanged(method, target string, body body, a answer) exchange {
 		header.Add(string(name), string(value))
 	}
 	return exchange{method, target, body, a.status, header, a.body}
+}
+
+// The introduction says nothing twice: of no two paragraphs the longer one has most
+// words of the other.
+func TestIntroductionSaysThingsOnce(t *testing.T) {
+	t.Parallel()
+
+	f := func(introduction string) (twice []string) {
+		var paragraphs []string
+		for paragraph := range strings.SplitSeq(introduction, "\n\n") {
+			if words := strings.Fields(paragraph); len(words) >= 10 && !strings.HasPrefix(paragraph, "|") && !strings.HasPrefix(paragraph, "```") {
+				paragraphs = append(paragraphs, paragraph)
+			}
+		}
+		slices.SortFunc(paragraphs, func(a, b string) int { return len(a) - len(b) })
+		for i, shorter := range paragraphs {
+			words := strings.Fields(shorter)
+			for _, longer := range paragraphs[i+1:] {
+				in := strings.Fields(longer)
+				same := 0
+				for _, word := range words {
+					if slices.Contains(in, word) {
+						same++
+					}
+				}
+				if 4*same >= 3*len(words) {
+					twice = append(twice, shorter+"\n"+longer)
+				}
+			}
+		}
+		return twice
+	}
+	for _, twice := range f(theContract(t).Info.Description) {
+		t.Errorf("two paragraphs say the same:\n%s", twice)
+	}
+	if len(f("An upload and a report tell of their own limit instead, as soon as they count for it.\n\nAn upload tells of its own limit instead, as soon as it and a report count for it.")) != 1 {
+		t.Error("two versions of a paragraph are not seen")
+	}
 }

@@ -55,6 +55,9 @@ func (s *Server) listReports(ctx context.Context, rc *fasthttp.RequestCtx, _ cor
 		State: core.ReportState(strings.TrimSpace(f.optionalText("state", ""))),
 		Page:  int(f.integer("page", 1)), PerPage: int(f.integer("perPage", defaultReportsPerPage)),
 	}
+	if !f.null("state") && query.State == "" {
+		f.flaw("state", "The state must not be empty.")
+	}
 	if err := f.fault(); err != nil {
 		return err
 	}
