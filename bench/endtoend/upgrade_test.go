@@ -271,7 +271,7 @@ func agree(t *testing.T, w walker, base string) {
 	t.Helper()
 	other := *w.client
 	other.base = base
-	for _, path := range []string{"/api/user", "/api/user/score", "/api/user/notifications", "/api/players", "/api/closet", "/api/textures?q=kept"} {
+	for _, path := range []string{"/api/user", "/api/user/score", "/api/user/notifications", "/api/players", "/api/closet", "/api/closet?q=KEPT", "/api/textures?q=kept"} {
 		var one, two any
 		w.get(t, path, &one)
 		other.get(t, path, &two)

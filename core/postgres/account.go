@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 var _ core.AccountStore = (*DB)(nil)
 
-const updateNickname = `UPDATE users u SET nickname = $2 WHERE uid = $1 RETURNING ` + userColumns
+const updateNickname = `UPDATE users u SET nickname = $2, nickname_key = $3 WHERE uid = $1 RETURNING ` + userColumns
 
 // SetNickname gives a user another nickname.
 func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string) (core.User, error) {
@@ -16,7 +17,7 @@ func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string
 }
 
 func setNickname(ctx context.Context, on asker, user core.UserID, nickname string) (core.User, error) {
-	users, err := collect[core.User](ctx, on, statement{updateNickname, []any{user, nickname}})
+	users, err := collect[core.User](ctx, on, statement{updateNickname, []any{user, nickname, fold.Key(nickname)}})
 	return only(users, failure("change a nickname", err), core.ErrSignedOut)
 }
 

@@ -14,18 +14,17 @@ const selectUserID = `SELECT uid FROM users WHERE uid = $1`
 
 // ClosetOf lists items of a user's closet.
 func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQuery) (core.ClosetPage, error) {
-	var users []struct{ UID core.UserID }
-	var rows []closetRow
-	err := read(ctx, func() error {
-		var batch pgx.Batch
-		batch.Queue(selectUserID, user).Query(into(&users))
-		batch.Queue(selectCloset, user, query.Capes, query.Name, query.PerPage, query.Page).Query(into(&rows))
-		return db.reads.SendBatch(ctx, &batch).Close()
+	return db.closetPage(ctx, user, func() (rows []closetRow, err error) {
+		var users []struct{ UID core.UserID }
+		err = read(ctx, func() error {
+			var batch pgx.Batch
+			batch.Queue(selectUserID, user).Query(into(&users))
+			selectedCloset(user, query).queue(&batch).Query(into(&rows))
+			return db.reads.SendBatch(ctx, &batch).Close()
+		})
+		_, err = only(users, failure("list a closet", err), noUser(user))
+		return rows, err
 	})
-	if _, err := only(users, failure("list a closet", err), noUser(user)); err != nil {
-		return core.ClosetPage{}, err
-	}
-	return closetPage(rows)
 }
 
 // closetNote is what the audit log says of an act on a closet.

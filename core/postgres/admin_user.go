@@ -181,7 +181,7 @@ func (db *DB) DeleteUserBy(ctx context.Context, by core.Authority, user core.Use
 const selectUsers = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid DESC`
 
 // FindUsers lists users, those who registered last first. Parts of texts are no
-// patterns, and found as in a closet.
+// patterns.
 func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[core.User], error) {
 	var f filter
 	if query.ID != 0 {
@@ -191,7 +191,10 @@ func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[c
 		f.add("strpos(u.email_key, $%d) > 0", fold.Key(query.Email))
 	}
 	if query.Nickname != "" {
-		f.add(`strpos(upper(u.nickname COLLATE "und-x-icu"), upper($%d COLLATE "und-x-icu")) > 0`, query.Nickname)
+		if _, err := db.fillNicknameKeys(ctx); err != nil {
+			return core.Found[core.User]{}, err
+		}
+		f.add("strpos(u.nickname_key, $%d) > 0", fold.Key(query.Nickname))
 	}
 	found := core.Found[core.User]{}
 	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)

@@ -6,20 +6,21 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 var _ core.ClosetStore = (*DB)(nil)
 
-// closetItems finds items by category and by part of their name. Case is told by
-// Unicode's rules, whatever the database's locale: in upper case, since the lower
-// case of a sigma depends on what follows it. What is looked for is no pattern.
+// closetItems finds items by category and by part of the key of their name. What is
+// looked for is no pattern.
 const closetItems = `
 	FROM closet_items
 	WHERE uid = $1 AND cape = $2
-		AND ($3 = '' OR strpos(upper(item_name COLLATE "und-x-icu"), upper($3 COLLATE "und-x-icu")) > 0)`
+		AND ($3 = '' OR strpos(item_key, $3) > 0)`
 
-// selectCloset returns how many there are even when the page is empty.
+// selectCloset returns how many there are even when the page is empty, and whether a
+// search has missed items whose key is missing.
 const selectCloset = `
 	WITH page AS (
 		SELECT tid, added_at, item_name` + closetItems + `
@@ -27,12 +28,13 @@ const selectCloset = `
 	), counted AS (
 		SELECT count(*) AS total` + closetItems + `
 	)
-	SELECT c.total, t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes, p.item_name
+	SELECT c.total, $3 <> '' AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, t.tid, t.name, t.type, t.hash, t.bytes, coalesce(t.uploader, 0) AS uploader, t.public, t.upload_at, t.likes, p.item_name
 	FROM counted c LEFT JOIN page p ON true LEFT JOIN textures t USING (tid)
 	ORDER BY p.added_at DESC, p.tid DESC`
 
 type closetRow struct {
 	Total    int
+	Unkeyed  bool
 	TID      *core.TextureID
 	Name     *string
 	Type     *string
@@ -47,16 +49,32 @@ type closetRow struct {
 
 // Closet lists items of a closet.
 func (db *DB) Closet(ctx context.Context, ticket core.Ticket, query core.ClosetQuery) (core.ClosetPage, error) {
-	rows, err := readFor[closetRow](ctx, db, ticket, statement{selectCloset, []any{
-		ticket.Token.User, query.Capes, query.Name, query.PerPage, query.Page,
-	}})
+	user := ticket.Token.User
+	return db.closetPage(ctx, user, func() ([]closetRow, error) {
+		return readFor[closetRow](ctx, db, ticket, selectedCloset(user, query))
+	})
+}
+
+func selectedCloset(user core.UserID, query core.ClosetQuery) statement {
+	return statement{selectCloset, []any{user, query.Capes, fold.Key(query.Name), query.PerPage, query.Page}}
+}
+
+// closetPage returns the page that a function reads, which it does again where the keys
+// of items must be made first.
+func (db *DB) closetPage(ctx context.Context, user core.UserID, read func() ([]closetRow, error)) (core.ClosetPage, error) {
+	rows, err := read()
+	if err == nil && rows[0].Unkeyed {
+		if err = db.fillItemKeys(ctx, user); err == nil {
+			rows, err = read()
+		}
+	}
 	if err != nil {
 		return core.ClosetPage{}, err
 	}
-	return closetPage(rows)
+	return toClosetPage(rows)
 }
 
-func closetPage(rows []closetRow) (core.ClosetPage, error) {
+func toClosetPage(rows []closetRow) (core.ClosetPage, error) {
 	page := core.ClosetPage{Total: rows[0].Total}
 	for _, row := range rows {
 		if row.TID == nil {
@@ -100,8 +118,8 @@ const (
 		END AS flaw
 		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
 	), added AS (
-		INSERT INTO closet_items (uid, tid, cape, item_name, refund)
-		SELECT uid, $2, cape, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM verdict WHERE flaw = ''
+		INSERT INTO closet_items (uid, tid, cape, item_name, item_key, refund)
+		SELECT uid, $2, cape, $3, $7, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM verdict WHERE flaw = ''
 		RETURNING uid, tid
 	)`
 
@@ -112,13 +130,13 @@ const (
 	// Only others are fans, and only one more of them than there ever were earns.
 	rewardedTexture = `, fans AS (
 		SELECT t.tid, t.uploader, t.rewarded_likes, t.likes + 1 - (SELECT count(*) FROM closet_items c WHERE c.uid = t.uploader AND c.tid = t.tid) AS number
-		FROM added a JOIN textures t USING (tid) WHERE $7::bigint > 0 AND t.uploader <> a.uid
+		FROM added a JOIN textures t USING (tid) WHERE $8::bigint > 0 AND t.uploader <> a.uid
 	), liked AS (
 		UPDATE textures t SET likes = likes + 1, rewarded_likes = greatest(rewarded_likes, (SELECT number FROM fans)) FROM added a WHERE t.tid = a.tid
 	), due AS (
 		SELECT 1 AS n, uid, -$5 AS amount, 'closet_item' AS reason, 'texture:' || tid AS subject FROM added
 		UNION ALL
-		SELECT 2, uploader, $7, 'like', 'texture:' || tid FROM fans WHERE number > rewarded_likes
+		SELECT 2, uploader, $8, 'like', 'texture:' || tid FROM fans WHERE number > rewarded_likes
 	)` + charged
 
 	selectVerdict = `
@@ -131,7 +149,7 @@ func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.
 }
 
 func addClosetItem(ctx context.Context, on asker, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
-	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund}
+	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund, fold.Key(name)}
 	lock, add := statement{lockUser, []any{user}}, statement{addedClosetItem + likedTexture + selectVerdict, args}
 	if terms.Reward > 0 {
 		lock = statement{lockUsersAndUploader, []any{[]core.UserID{user}, texture}}
@@ -172,11 +190,11 @@ func noTexture(tid core.TextureID) error {
 
 var errNoItem = fault.New(fault.NotFound, "This texture is not in the closet.")
 
-const updateClosetItem = `UPDATE closet_items SET item_name = $3 WHERE uid = $1 AND tid = $2`
+const updateClosetItem = `UPDATE closet_items SET item_name = $3, item_key = $4 WHERE uid = $1 AND tid = $2`
 
 // RenameClosetItem gives an item another name.
 func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string) error {
-	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name)
+	tag, err := db.writes.Exec(ctx, updateClosetItem, user, texture, name, fold.Key(name))
 	switch {
 	case err != nil:
 		return failure("rename a closet item", err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 var _ core.UserStore = (*DB)(nil)
@@ -20,8 +21,8 @@ const insertUser = `
 		UNION ALL
 		SELECT uid, 'player' FROM players WHERE name_key = $8
 	), u AS (
-		INSERT INTO users (email, email_key, nickname, password_hash, permission, verified, score)
-		SELECT $1, $2, $3, $4, $5, $6, $9 WHERE NOT EXISTS (SELECT FROM holders)
+		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash, permission, verified, score)
+		SELECT $1, $2, $3, $11, $4, $5, $6, $9 WHERE NOT EXISTS (SELECT FROM holders)
 		RETURNING *
 	), p AS (
 		INSERT INTO players (uid, name, name_key)
@@ -53,6 +54,7 @@ func addUser(ctx context.Context, on asker, user core.NewUser) (core.User, error
 		Taken string
 	}](ctx, on, append(statements, statement{insertUser, []any{
 		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score, user.Verify,
+		fold.Key(user.Nickname),
 	}})...)
 	row, err := only(rows, failure("add a user", err), errGone)
 	switch {

@@ -247,7 +247,8 @@ func TestSettingsAreNamed(t *testing.T) {
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 
-	environ := environment(t, postgrestest.Empty(t))
+	database := postgrestest.Empty(t)
+	environ := environment(t, database)
 	first := succeed(t, environ, "", "migrate")
 	if !strings.Contains(first, "schema: migrated from version 0 to ") || !strings.Contains(first, "texture store: ready") {
 		t.Errorf("the first run says %q", first)
@@ -255,6 +256,16 @@ func TestMigrate(t *testing.T) {
 	second := succeed(t, environ, "", "migrate")
 	if !strings.Contains(second, "nothing to do") || !strings.Contains(second, "texture store: ready") {
 		t.Errorf("the second run says %q", second)
+	}
+
+	// Search keys that a core of the release before has not written.
+	var uid int
+	row(t, postgrestest.Conn(t, database), `INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('a@b.c', 'a@b.c', 'Ann', 'x') RETURNING uid`, &uid)
+	if third := succeed(t, environ, "", "migrate"); !strings.Contains(third, "search keys: made 1 that were missing\n") {
+		t.Errorf("the third run says %q", third)
+	}
+	if fourth := succeed(t, environ, "", "migrate"); strings.Contains(fourth, "search keys") {
+		t.Errorf("the fourth run says %q", fourth)
 	}
 }
 

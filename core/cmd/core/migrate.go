@@ -53,6 +53,14 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 		fmt.Fprintf(i.Stdout, "schema: migrated from version %d to %d\n", before, after)
 	}
 
+	filled, err := db.FillKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if filled > 0 {
+		fmt.Fprintf(i.Stdout, "search keys: made %d that were missing\n", filled)
+	}
+
 	known, err := db.HasTextures(ctx)
 	if err != nil {
 		return err

@@ -1,0 +1,102 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fold"
+)
+
+// Search keys of rows that were there before the columns are made in batches, once.
+func TestFillKeys(t *testing.T) {
+	t.Parallel()
+
+	address := postgrestest.Empty(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const users, items = 2500, 1200
+	do(t, db.MigrateTo(t.Context(), 10))
+	exec(`INSERT INTO users (email, email_key, nickname, password_hash) SELECT n || '@b.c', n || '@b.c', 'É ' || n, 'x' FROM generate_series(1, $1::int) n`, users)
+	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, $1::int) n`, items)
+	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1 + tid % 3, tid, false, 'CAFÉ ' || tid FROM textures`)
+
+	if _, _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{users + items, 0} {
+		if got := must(db.FillKeys(t.Context()))(t); got != want {
+			t.Errorf("%d keys are made; want %d", got, want)
+		}
+	}
+	for table, pair := range map[string][2]string{"users": {"nickname", "nickname_key"}, "closet_items": {"item_name", "item_key"}} {
+		rows, err := conn.Query(t.Context(), fmt.Sprintf("SELECT %s, coalesce(%s, '') FROM %s", pair[0], pair[1], table))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var name, key string
+			do(t, rows.Scan(&name, &key))
+			if key != fold.Key(name) {
+				t.Fatalf("%s: the key of %s is %s", table, name, key)
+			}
+		}
+		do(t, rows.Err())
+	}
+}
+
+// A core of the release before writes names without their keys. Searches find them by
+// the names that they have.
+func TestNamesWrittenWithoutKeys(t *testing.T) {
+	t.Parallel()
+
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	user := must(db.CreateUser(t.Context(), core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "Zoë", PasswordHash: "x"}))(t)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, 2) n`)
+	do(t, db.AddClosetItem(t.Context(), user.ID, 1, "Sunday best", core.Terms{}))
+
+	finds := func(nickname string, users int, item string, items int) {
+		t.Helper()
+		found := must(db.FindUsers(t.Context(), core.UserQuery{Nickname: nickname, Page: 1, PerPage: 10}))(t)
+		if found.Total != users {
+			t.Errorf("%d users are called %s; want %d", found.Total, nickname, users)
+		}
+		page := must(db.ClosetOf(t.Context(), user.ID, core.ClosetQuery{Name: item, Page: 1, PerPage: 10}))(t)
+		if page.Total != items || len(page.Items) != items {
+			t.Errorf("%d items are called %s; want %d", page.Total, item, items)
+		}
+	}
+	finds("ZOË", 1, "SUNDAY", 1)
+
+	// As the release before inserts, renames, and renames what this one has written.
+	exec(`INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('b@b.c', 'b@b.c', 'Zoë 2', 'x')`)
+	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, 2, false, 'Sunday worst')`, user.ID)
+	finds("zoë", 2, "sunday", 2)
+	exec(`UPDATE users SET nickname = 'Chloé' WHERE uid = $1`, user.ID)
+	exec(`UPDATE closet_items SET item_name = 'Monday' WHERE uid = $1 AND tid = 1`, user.ID)
+	finds("zoë", 1, "sunday", 1)
+	finds("CHLOÉ", 1, "MONDAY", 1)
+
+	// This one's renames leave nothing to be made but where the key stays the same.
+	must(db.SetNickname(t.Context(), user.ID, "Zoë"))(t)
+	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "Tuesday"))
+	if got := must(db.FillKeys(t.Context()))(t); got != 0 {
+		t.Errorf("renames leave %d keys to be made", got)
+	}
+	must(db.SetNickname(t.Context(), user.ID, "ZOË"))(t)
+	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "TUESDAY"))
+	finds("zoë", 2, "tuesday", 1)
+}
