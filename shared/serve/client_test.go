@@ -257,3 +257,21 @@ func TestNetwork(t *testing.T) {
 	f("2001:db8:2:3:ffff::", "2001:db8:2:3::/64")
 	f("2001:db8:2:4::", "2001:db8:2:4::/64")
 }
+
+func TestClientNetwork(t *testing.T) {
+	t.Parallel()
+
+	f := func(client, want string) {
+		t.Helper()
+		if got := serve.ClientNetwork(netip.MustParseAddr(client)).String(); got != want {
+			t.Errorf("%s belongs to %s; want %s", client, got, want)
+		}
+	}
+
+	f("203.0.113.9", "203.0.113.0/24")
+	f("203.0.113.255", "203.0.113.0/24")
+	f("203.0.114.0", "203.0.114.0/24")
+	f("2001:db8:2:3:4:5:6:7", "2001:db8:2::/56")
+	f("2001:db8:2:ff:ffff::", "2001:db8:2::/56")
+	f("2001:db8:2:100::", "2001:db8:2:100::/56")
+}
