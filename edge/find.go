@@ -3,6 +3,7 @@ package edge
 import (
 	"bytes"
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/veneer-skins/veneer/edge/render"
@@ -60,12 +61,12 @@ func (p *Pictures) Lookup(ctx context.Context, key []byte) (mapping.Mapping, Sou
 }
 
 // Refusal returns the fault that Lookup would return at once for a key of which nothing
-// is remembered, if it would, and nil otherwise.
-func (p *Pictures) Refusal(key []byte) error {
+// is remembered, as Mappings does.
+func (p *Pictures) Refusal(key []byte, network netip.Prefix) error {
 	if len(key) == 0 {
 		return nil
 	}
-	return p.mappings.Refusal(key)
+	return p.mappings.Refusal(key, network)
 }
 
 // StillLeads reports whether a key leads where a look-up just said.

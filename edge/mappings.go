@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,16 +43,18 @@ const (
 
 // Core answers what keys lead to.
 type Core interface {
-	// Ask asks what a key leads to and returns at once. The context says whose request
-	// it is for, if that is to be told; its end ends nothing. It returns an Unavailable
+	// Ask asks what a key leads to and returns at once. The context says which request it
+	// is for, if that is to be told, and has the network of its client; its end ends
+	// nothing. It returns an Unavailable
 	// fault when core is away, with ErrShed in its chain if core is asked too much;
 	// answer is never called then. Otherwise another goroutine calls answer once,
 	// before long, with what the key leads to and the position of the snapshot in
 	// which that was read, or with an Unavailable fault.
 	Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
-	// Refusal returns the fault that Ask would return for a key, if it would, and nil
-	// otherwise.
-	Refusal(key mapping.Key) error
+	// Refusal returns the fault that Ask would return for a key and the network of a
+	// client, if it would, and nil otherwise. The zero Prefix stands for a client whose
+	// network is not known.
+	Refusal(key mapping.Key, network netip.Prefix) error
 	// Probe finds out whether core answers questions, and returns at once. Another
 	// goroutine calls done once, with nil or with an Unavailable fault.
 	Probe(done func(error))
@@ -199,12 +202,13 @@ func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping
 }
 
 // Refusal returns the fault that Lookup would return at once for a key of which nothing
-// is remembered, if it would, and nil otherwise.
-func (m *Mappings) Refusal(key []byte) error {
+// is remembered, if it would, and nil otherwise. The network is that of the client, or the
+// zero Prefix if that is not known.
+func (m *Mappings) Refusal(key []byte, network netip.Prefix) error {
 	if m.shard(mapping.Key(borrowed(key))).concerns(mapping.Key(borrowed(key))) {
 		return nil
 	}
-	err := m.core.Refusal(mapping.Key(borrowed(key)))
+	err := m.core.Refusal(mapping.Key(borrowed(key)), network)
 	if err != nil {
 		m.heard(err)
 		lookupsFailed.Inc()

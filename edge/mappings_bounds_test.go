@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,8 @@ func (instant) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mappi
 	return nil
 }
 
-func (instant) Refusal(mapping.Key) error { return nil }
-func (instant) Probe(done func(error))    { go done(nil) }
+func (instant) Refusal(mapping.Key, netip.Prefix) error { return nil }
+func (instant) Probe(done func(error))                  { go done(nil) }
 
 func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
 	t.Parallel()
@@ -112,8 +113,8 @@ func (half) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mappin
 	return nil
 }
 
-func (half) Refusal(mapping.Key) error { return nil }
-func (half) Probe(done func(error))    { go done(nil) }
+func (half) Refusal(mapping.Key, netip.Prefix) error { return nil }
+func (half) Probe(done func(error))                  { go done(nil) }
 
 func TestNamesThatLeadNowherePushOutNoOthers(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -90,7 +91,7 @@ func (w *world) look(_ context.Context, key mapping.Key) (mapping.Mapping, mappi
 }
 
 // Refusal never is one: this core is away without anybody knowing.
-func (*world) Refusal(mapping.Key) error { return nil }
+func (*world) Refusal(mapping.Key, netip.Prefix) error { return nil }
 
 // Probe is answered, or not, as a question would be.
 func (w *world) Probe(done func(error)) {

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,7 +71,7 @@ func (d desk) look(ctx context.Context, key mapping.Key) (mapping.Mapping, mappi
 	}
 }
 
-func (d desk) Refusal(key mapping.Key) error { return d.refuses[key] }
+func (d desk) Refusal(key mapping.Key, _ netip.Prefix) error { return d.refuses[key] }
 
 // Probe is answered, unless core is mute.
 func (d desk) Probe(done func(error)) {

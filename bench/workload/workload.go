@@ -12,6 +12,7 @@ import (
 	"image/png"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -133,7 +134,7 @@ func (pretence) Ask(context.Context, mapping.Key, func(mapping.Mapping, mapping.
 }
 
 // Refusal refuses nothing.
-func (pretence) Refusal(mapping.Key) error { return nil }
+func (pretence) Refusal(mapping.Key, netip.Prefix) error { return nil }
 
 // Probe is answered.
 func (pretence) Probe(done func(error)) { go done(nil) }

@@ -1,8 +1,11 @@
 package api_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -38,5 +41,52 @@ func TestSlowClientHoldsNoSlot(t *testing.T) {
 	}
 	if drawn == asked {
 		t.Error("all pictures were written though nobody has read one")
+	}
+}
+
+// A network that makes names up is refused, mostly on the shortcut, while all others get
+// what they ask for, whether it exists or not.
+func TestMadeUpNamesOfOneNetwork(t *testing.T) {
+	t.Parallel()
+	w := openTown(t, func(with *setup) { with.unknown = 10 })
+	from := func(address string) (get func(target string) int) {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+		conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		reader := bufio.NewReader(conn)
+		return func(target string) int {
+			_, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target)
+			must(t, err)
+			response, err := http.ReadResponse(reader, nil)
+			must(t, err)
+			_, err = io.Copy(io.Discard, response.Body)
+			must(t, err)
+			_ = response.Body.Close()
+			return response.StatusCode
+		}
+	}
+	hostile, made := from("127.0.2.1"), 0
+	makeUp := func() int {
+		made++
+		return hostile(fmt.Sprintf("/avatar/player/made_up_%d", made))
+	}
+	for makeUp() == http.StatusNotFound {
+	}
+	const many = 1000
+	before := w.handled.Load()
+	for range many {
+		if status := makeUp(); status != http.StatusServiceUnavailable && status != http.StatusNotFound {
+			t.Fatalf("a name that is made up: %d", status)
+		}
+	}
+	if handled := w.handled.Load() - before; handled > many/2 {
+		t.Errorf("%d of %d refusals did not take the shortcut", handled, many)
+	}
+	for i, target := range []string{"/avatar/player/Steve", "/skin/Alex.png", "/avatar/player/nobody", "/avatar/uuid/00000000000000000000000000000000"} {
+		if status := from(fmt.Sprintf("127.0.3.%d", i+1))(target); status != http.StatusOK && status != http.StatusNotFound {
+			t.Errorf("%s for another network: %d", target, status)
+		}
+		_ = makeUp()
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 	"unsafe"
@@ -81,7 +82,11 @@ func (s *Server) refusePlain(p *serve.Plain, found *shown) bool {
 	if p.IsRefusalLogged() {
 		return false
 	}
-	err := s.pictures.Refusal(found.want.Key)
+	var network netip.Prefix
+	if client, known := p.Client(); known {
+		network = serve.ClientNetwork(client)
+	}
+	err := s.pictures.Refusal(found.want.Key, network)
 	if err == nil {
 		return false
 	}
@@ -157,6 +162,7 @@ func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) e
 	ctx, cancel := s.door.Bound(rc)
 	defer cancel()
 	ctx = tracing.WithRequest(ctx, serve.RequestID(rc))
+	ctx = edge.WithNetwork(ctx, serve.ClientNetwork(s.door.Proxies.Client(rc)))
 	failed := func(err error) error {
 		rc.Response.Header.SetCanonical(keyCacheStatus, failedStatus(err))
 		return err

@@ -112,6 +112,7 @@ type setup struct {
 	pictures edge.Config
 	studio   *studio
 	limits   func(*serve.Limits) // changes them, unless nil
+	unknown  int // as EDGE_CORE_UNKNOWN_RATE
 }
 
 // open opens a site that is in touch with its core.
@@ -132,7 +133,7 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	must(tb, err)
 	must(tb, store.Prepare(tb.Context()))
 	s.store, s.studio.files = store, origin.NewFiles(store)
-	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Timeout: 2 * time.Second}, log)
+	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Unknown: with.unknown, Timeout: 2 * time.Second}, log)
 	must(tb, err)
 	s.mappings, err = edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
 	must(tb, err)

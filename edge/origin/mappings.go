@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -30,10 +31,10 @@ var _ edge.Core = (*Core)(nil)
 
 // question is a look-up that waits for its turn.
 type question struct {
-	key       mapping.Key
-	isCounted bool // as a stranger's
-	asked     time.Time
-	answer    func(mapping.Mapping, mapping.Position, error)
+	key     mapping.Key
+	counted counted // as a stranger's
+	asked   time.Time
+	answer  func(mapping.Mapping, mapping.Position, error)
 
 	request string     // the id of the one it is asked for; empty if nobody gave it
 	span    trace.Span // of what it is a part
@@ -45,19 +46,16 @@ const patience = 5 * time.Second
 // fail tells whoever asked that there is no answer. That their key leads nowhere is not
 // said by that.
 func (c *Core) fail(q question, err error) {
-	if q.isCounted {
-		c.limit.GiveBack(struct{}{})
-	}
+	q.counted.giveBack()
 	q.answer(mapping.Mapping{}, mapping.Position{}, err)
 }
 
-// Refusal returns what Ask would refuse a key with at this moment, and nil if it would
-// ask.
-func (c *Core) Refusal(key mapping.Key) error {
+// Refusal returns what Ask would refuse a key with at this moment, and nil if it may ask.
+func (c *Core) Refusal(key mapping.Key, network netip.Prefix) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}
-	if c.limit != nil && c.limit.Look(struct{}{}, time.Now()).Wait > 0 && !c.met.has(key) {
+	if c.unknown.refuses(network, time.Now()) && !c.met.has(key) {
 		strangersRefused.Inc()
 		return busy()
 	}
@@ -75,19 +73,18 @@ func (c *Core) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Map
 	q := question{key: key, asked: time.Now(), answer: answer, request: tracing.Request(ctx), span: trace.SpanFromContext(ctx)}
 	queue := c.acquaintances
 	if !c.met.has(key) {
-		q.isCounted, queue = c.limit != nil, c.strangers
-		if q.isCounted && c.limit.Take(struct{}{}, q.asked).Wait > 0 {
+		var allowed bool
+		if q.counted, allowed = c.unknown.take(edge.NetworkOf(ctx), q.asked); !allowed {
 			strangersRefused.Inc()
 			return busy()
 		}
+		queue = c.strangers
 	}
 	select {
 	case queue <- q:
 		return nil
 	default:
-		if q.isCounted { // core is not asked after all
-			c.limit.GiveBack(struct{}{})
-		}
+		q.counted.giveBack() // core is not asked after all
 		queueFull.Inc()
 		return busy()
 	}
@@ -206,9 +203,7 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 		}
 		if all.Mappings[i] != (mapping.Mapping{}) {
 			c.met.add(q.key)
-			if q.isCounted {
-				c.limit.GiveBack(struct{}{})
-			}
+			q.counted.giveBack()
 		}
 		q.answer(all.Mappings[i], all.Position, nil)
 	}

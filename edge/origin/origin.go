@@ -21,7 +21,6 @@ import (
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/fault"
-	"github.com/veneer-skins/veneer/shared/limit"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/settings"
 )
@@ -32,7 +31,7 @@ type Config struct {
 	Secrets []string      `env:"SECRETS,required,notEmpty" random:"true" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
 	CA      string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
 	Queue   int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
-	Unknown int           `env:"UNKNOWN_RATE" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; 0 limits none"`
+	Unknown int           `env:"UNKNOWN_RATE" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; one client network has no more of it than a tenth while others need it; 0 limits none"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
 }
 
@@ -50,10 +49,6 @@ const (
 	// count in the end.
 	strangersInFlight = 2
 	strangersRest     = 10 * time.Millisecond
-	strangersBurst    = 10 // seconds
-	// mostUnknown is the highest rate of them that can be set, far beyond any that core
-	// could answer.
-	mostUnknown = 1_000_000
 	// retryPause is about how long a failed look-up waits before it is sent again.
 	retryPause = 20 * time.Millisecond
 )
@@ -82,7 +77,7 @@ type Core struct {
 	// not wait behind those who make keys up.
 	acquaintances, strangers chan question
 	met                      *met
-	limit                    *limit.Limiter[struct{}] // of strangers; nil: none
+	unknown                  *unknown // bounds strangers; nil: nothing does
 
 	// former is the name that core gave the last stream that had one. It belongs to
 	// Follow.
@@ -137,17 +132,8 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		acquaintances: make(chan question, config.Queue),
 		strangers:     make(chan question, config.Queue),
 		met:           newMet(),
-		limit:         limitOf(config.Unknown),
+		unknown:       newUnknown(config.Unknown),
 	}, nil
-}
-
-// limitOf returns a limit to so many a second, and after a pause to as many as fall
-// due in strangersBurst seconds at once; nil for 0.
-func limitOf(perSecond int) *limit.Limiter[struct{}] {
-	if perSecond == 0 {
-		return nil
-	}
-	return limit.New[struct{}](perSecond, time.Second, strangersBurst*perSecond)
 }
 
 // Check sends core a look-up of a user that never exists, past all queues and limits. The

@@ -3,6 +3,8 @@ package serve
 import (
 	"bytes"
 	"encoding/binary"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +31,9 @@ type Plain struct {
 	// Scratch is the shortcut's own, and stays from one request to the next.
 	Scratch any
 
+	peer    net.Addr
+	proxies *Proxies
+
 	fields   []byte // of the answer
 	id       []byte // the X-Request-ID that its client sent
 	traced   bool   // whoever sends it says so
@@ -38,6 +43,13 @@ type Plain struct {
 // IsRefusalLogged reports whether the server would log that it answers the request with
 // 503. Then that should be left to it.
 func (p *Plain) IsRefusalLogged() bool { return p.refusals.Look(struct{}{}, p.At).Wait == 0 }
+
+// Client returns the address of the client. It reports false for a trusted proxy's
+// request: the shortcut does not read what that tells.
+func (p *Plain) Client() (client netip.Addr, ok bool) {
+	client = addressOf(p.peer)
+	return client, !p.proxies.trusts(client)
+}
 
 // SetCanonical adds a field to the answer. Date and Content-Length come by
 // themselves.

@@ -25,6 +25,8 @@ type Shortcut struct {
 	traces bool    // what whoever sends it traces, and so leaves it to the server
 	sample float64 // share of requests that are logged, and so left to the server
 	log    *slog.Logger
+
+	proxies *Proxies
 	// panics bounds the lines about them, and refusals those of the server about 503s on
 	// the shortcut's connections.
 	panics, refusals *limit.Limiter[struct{}]
@@ -42,7 +44,7 @@ func (d Door) Shortcut(answer func(*Plain) bool) *Shortcut {
 	}
 	return &Shortcut{
 		answer: answer, most: min(batchBytes, d.Limits.HeaderBytes), sample: d.Sample, traces: d.Tracer != nil,
-		log: d.Log, panics: limit.New[struct{}](1, time.Minute, 1), refusals: limitRefusals(),
+		log: d.Log, proxies: d.Proxies, panics: limit.New[struct{}](1, time.Minute, 1), refusals: limitRefusals(),
 	}
 }
 
@@ -246,7 +248,7 @@ func (b *batch) receive(fd, most int) (n int, more bool, err error) {
 // counted as in flight: nobody could see it.
 func (c *conn) answerPlain(b *batch, fd int, in []byte) (taken, next int, err error) {
 	s, p := c.express.shortcut, &b.Plain
-	p.At, p.refusals = time.Now(), s.refusals
+	p.At, p.refusals, p.peer, p.proxies = time.Now(), s.refusals, c.RemoteAddr(), s.proxies
 	b.out, c.express.lot = b.out[:0], undrawn
 	for taken < len(in) && !c.keeper.draining.Load() {
 		if next = p.read(in[taken:]); next == 0 {
