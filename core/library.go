@@ -194,6 +194,7 @@ func checkSearch(text string) error {
 // fresh returns all textures as of a moment after the call. Those who wait for each
 // other's turn share what the next one reads.
 func (l *Library) fresh(ctx context.Context) (shelf, error) {
+	ctx = WithClient(ctx, Client{}) // others wait for it, too
 	arrived := l.begun.Load()
 	select {
 	case l.turn <- struct{}{}:

@@ -344,13 +344,13 @@ func (s *Server) open(h serve.Handler) fasthttp.RequestHandler {
 		if err := s.requests.take(rc, s.address(rc)); err != nil {
 			return err
 		}
-		return s.work(rc, h)
+		return s.work(rc, 0, h)
 	})
 }
 
-// work reads the body that the route takes, and then calls h, whose time begins there.
-// Nothing is held for a request while its body arrives.
-func (s *Server) work(rc *fasthttp.RequestCtx, h serve.Handler) error {
+// work reads the body that the route takes, and then calls h for a user, 0 for none. The
+// time of h begins there: nothing is held for a request while its body arrives.
+func (s *Server) work(rc *fasthttp.RequestCtx, user core.UserID, h serve.Handler) error {
 	if err := serve.ReadBody(rc); err != nil {
 		if fault.KindOf(err) == fault.TooLarge && string(rc.Path()) == uploadPath && s.fileBytes > 0 {
 			return skin.FileTooLarge(s.fileBytes)
@@ -359,7 +359,7 @@ func (s *Server) work(rc *fasthttp.RequestCtx, h serve.Handler) error {
 	}
 	ctx, cancel := s.door.Bound(rc)
 	defer cancel()
-	return h(ctx, rc)
+	return h(s.withClient(ctx, rc, user), rc)
 }
 
 // ticketed is a route for those who show a token that we signed. Whether its
@@ -379,7 +379,7 @@ func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.Tic
 		if err := s.requests.take(rc, user); err != nil {
 			return err
 		}
-		err = s.work(rc, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, ticket) })
+		err = s.work(rc, ticket.Token.User, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, ticket) })
 		if errors.Is(err, core.ErrSignedOut) {
 			// Whoever holds a token that works no longer must not use up what is the
 			// user's. It counts by itself, as it must be looked up before anybody knows,
@@ -425,6 +425,11 @@ func (s *Server) ticket(rc *fasthttp.RequestCtx) (core.Ticket, error) {
 		return core.Ticket{}, err
 	}
 	return s.Sessions.Ticket(token)
+}
+
+// withClient returns a context of the work on a request of a user, 0 for none.
+func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user core.UserID) context.Context {
+	return core.WithClient(ctx, core.Client{Network: serve.ClientNetwork(s.door.Proxies.Client(rc)), User: user})
 }
 
 // address is who makes a request, by their address.

@@ -16,7 +16,7 @@ const selectUserID = `SELECT uid FROM users WHERE uid = $1`
 func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQuery) (core.ClosetPage, error) {
 	return db.closetPage(ctx, user, func() (rows []closetRow, err error) {
 		var users []struct{ UID core.UserID }
-		err = read(ctx, func() error {
+		err = db.reads.read(ctx, func() error {
 			var batch pgx.Batch
 			batch.Queue(selectUserID, user).Query(into(&users))
 			selectedCloset(user, query).queue(&batch).Query(into(&rows))

@@ -62,8 +62,14 @@ type DB struct {
 // readers are connections over which is only read, and writers all others that requests
 // have.
 type (
-	readers struct{ *pgxpool.Pool }
-	writers struct{ *pgxpool.Pool }
+	readers struct {
+		*pgxpool.Pool
+		turns
+	}
+	writers struct {
+		*pgxpool.Pool
+		turns
+	}
 )
 
 // Times of connections. A server that was cut off without a word looks like a slow
@@ -136,6 +142,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 			return nil, fmt.Errorf("make a connection pool: %w", err)
 		}
 	}
+	db.writes.turns = turnsOf(db.writes.Pool, userWrites)
+	db.reads.turns, db.lookups.turns = turnsOf(db.reads.Pool, 0), turnsOf(db.lookups.Pool, 0)
 	db.sessions = &gatherer[core.User]{pool: db.reads}
 	return db, nil
 }
@@ -369,6 +377,18 @@ func retry(work func() error) error {
 	return err
 }
 
+// read calls work that only reads, in a turn of the client, and again when its connection
+// was lost.
+func (r readers) read(ctx context.Context, work func() error) error {
+	return r.take(ctx, func() error { return read(ctx, work) })
+}
+
+// write calls work that is one transaction, in a turn of the client, as the function
+// write does.
+func (w writers) write(ctx context.Context, work func() error) error {
+	return w.take(ctx, func() error { return write(ctx, work) })
+}
+
 // read calls work that only reads, and again when its connection was lost.
 func read(ctx context.Context, work func() error) error {
 	return again(ctx, time.Now().Add(readLossPatience), isOutage, work)
@@ -462,13 +482,13 @@ func collect[T any](ctx context.Context, on asker, statements ...statement) ([]T
 		return on.SendBatch(ctx, &batch).Close()
 	}
 	var err error
-	switch on.(type) {
+	switch on := on.(type) {
 	case pgx.Tx:
 		err = once()
 	case readers:
-		err = read(ctx, once)
+		err = on.read(ctx, once)
 	case writers:
-		err = write(ctx, once)
+		err = on.write(ctx, once)
 	default:
 		err = retry(once)
 	}
@@ -477,7 +497,7 @@ func collect[T any](ctx context.Context, on asker, statements ...statement) ([]T
 
 // Exec runs a statement that is a transaction of its own.
 func (w writers) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	err = write(ctx, func() (err error) {
+	err = w.write(ctx, func() (err error) {
 		tag, err = w.Pool.Exec(ctx, sql, args...)
 		return err
 	})
@@ -486,7 +506,7 @@ func (w writers) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.
 
 // transact does work as a transaction.
 func (w writers) transact(ctx context.Context, work func(pgx.Tx) error) error {
-	return write(ctx, func() error {
+	return w.write(ctx, func() error {
 		committing := false
 		err := pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 			err := work(tx)
@@ -519,7 +539,7 @@ const lockUser = `SELECT score FROM users WHERE uid = $1 FOR NO KEY UPDATE`
 // grant runs statements of which the last gives a locked user something, and returns its
 // rows with the user's score before it; with none if there is no such user.
 func grant[T any](ctx context.Context, db *DB, user core.UserID, statements ...statement) (scores []int64, rows []T, err error) {
-	err = write(ctx, func() error {
+	err = db.writes.write(ctx, func() error {
 		var batch pgx.Batch
 		batch.Queue(lockUser, user).Query(func(result pgx.Rows) (err error) {
 			scores, err = pgx.CollectRows(result, pgx.RowTo[int64])

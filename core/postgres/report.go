@@ -73,7 +73,7 @@ func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportP
 		` OFFSET ` + f.argument((query.Page-1)*query.PerPage)
 	var counts []struct{ Total int }
 	var page core.ReportPage
-	err := read(ctx, func() error {
+	err := db.reads.read(ctx, func() error {
 		var batch pgx.Batch
 		count.queue(&batch).Query(into(&counts))
 		statement{list, f.args}.queue(&batch).Query(into(&page.Reports))

@@ -117,7 +117,7 @@ func (db *DB) SessionUser(ctx context.Context, ticket core.Ticket) (core.User, e
 func readFor[T any](ctx context.Context, db *DB, ticket core.Ticket, query statement) ([]T, error) {
 	var users []core.User
 	var rows []T
-	err := read(ctx, func() error {
+	err := db.reads.read(ctx, func() error {
 		var batch pgx.Batch
 		lookup(ticket).queue(&batch).Query(into(&users))
 		query.queue(&batch).Query(into(&rows))

@@ -147,7 +147,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		added.ID, added.UploadAt = *after[0].TID, *after[0].UploadAt
 		return nil
 	}
-	if err := write(ctx, func() error { return db.hold(ctx, record) }); err != nil {
+	if err := db.writes.write(ctx, func() error { return db.hold(ctx, record) }); err != nil {
 		return core.Texture{}, failure("add a texture", err)
 	}
 	db.ring()

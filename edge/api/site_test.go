@@ -112,7 +112,7 @@ type setup struct {
 	pictures edge.Config
 	studio   *studio
 	limits   func(*serve.Limits) // changes them, unless nil
-	unknown  int // as EDGE_CORE_UNKNOWN_RATE
+	unknown  int                 // as EDGE_CORE_UNKNOWN_RATE
 }
 
 // open opens a site that is in touch with its core.

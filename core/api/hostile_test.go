@@ -1,0 +1,159 @@
+package api_test
+
+import (
+	"context"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+)
+
+// openGuarded starts a site, whose connections to PostgreSQL bear the name of its schema,
+// and returns clients of two networks who are not signed in. The other one wants an answer
+// within a second.
+func openGuarded(t *testing.T, environ ...string) (hostile, honest client) {
+	t.Helper()
+	s := newSite(t, append(environ, "LIMIT_REQUESTS=0")...)
+	parsed, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := parsed.Query()
+	query.Set("application_name", query.Get("search_path"))
+	parsed.RawQuery = query.Encode()
+	s.url = parsed.String()
+	c := s.serve(t)
+	return c.at(t, "203.0.113.7"), c.at(t, "198.51.100.1")
+}
+
+// hold returns a transaction that holds what its statement locks until release is called,
+// which awaits the end of all requests that were sent meanwhile by flood.
+func (s *site) hold(t *testing.T, sql string, args ...any) (flood func(want int, requests ...func()), release func()) {
+	t.Helper()
+	tx, err := postgrestest.Conn(t, s.url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+	var sent sync.WaitGroup
+	// flood sends requests and returns once so many of them wait for locks.
+	flood = func(want int, requests ...func()) {
+		t.Helper()
+		for _, request := range requests {
+			sent.Go(request)
+		}
+		s.awaitLocks(t, want)
+	}
+	return flood, sync.OnceFunc(func() {
+		if err := tx.Rollback(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+		sent.Wait()
+	})
+}
+
+// awaitLocks waits until so many statements of the site wait for locks.
+func (s *site) awaitLocks(t *testing.T, want int) {
+	t.Helper()
+	watch := postgrestest.Conn(t, s.url)
+	deadline := time.After(20 * time.Second)
+	for {
+		rows, _ := watch.Query(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = current_schema() AND cardinality(pg_blocking_pids(pid)) > 0")
+		n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n >= want {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%d statements wait for locks; want %d", n, want)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// answers checks that a request is answered with a status, and soon.
+func (c client) answers(t *testing.T, what string, want int, send func() answer) {
+	t.Helper()
+	began := time.Now()
+	a := send()
+	if took := time.Since(began); a.status != want || took > 2*time.Second {
+		t.Errorf("%s: %d %s after %s; want %d, soon", what, a.status, a.body, took.Round(time.Millisecond), want)
+	}
+}
+
+// ofHostile checks the answer to a hostile request: it was done, or refused for a while.
+func (a answer) ofHostile(t *testing.T) {
+	t.Helper()
+	if a.status != 200 && a.status != 503 {
+		t.Errorf("%s of a hostile client: %d %s", a.request, a.status, a.body)
+	}
+}
+
+// Two hundred writes of one user, which wait for the same row, leave the connections to
+// everybody else, in the same network, too.
+func TestWritesOfOneUserLeaveConnections(t *testing.T) {
+	t.Parallel()
+	hostile, honest := openGuarded(t)
+	neighbour := hostile.signUp(t)
+	hostile, honest = hostile.signUp(t), honest.signUp(t)
+	flood, release := hostile.site.hold(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", hostile.uid)
+	defer release()
+	writes := make([]func(), 200)
+	for i := range writes {
+		writes[i] = func() { hostile.put(t, "/api/user", `{"nickname":"Hostile"}`).ofHostile(t) }
+	}
+	flood(2, writes...)
+	for range 3 {
+		honest.answers(t, "a write in another network", 200, func() answer { return honest.put(t, "/api/user", `{"nickname":"Honest"}`) })
+		neighbour.answers(t, "a write of another user", 200, func() answer { return neighbour.put(t, "/api/user", `{"nickname":"Neighbour"}`) })
+		hostile.answers(t, "a read of the same user", 200, func() answer { return hostile.get(t, "/api/user") })
+	}
+	release()
+	hostile.answers(t, "a write of the same user afterwards", 200, func() answer { return hostile.put(t, "/api/user", `{"nickname":"Late"}`) })
+}
+
+// However many accounts of one network wait for a row, other networks write.
+func TestWritesOfOneNetworkLeaveConnections(t *testing.T) {
+	t.Parallel()
+	hostile, honest := openGuarded(t)
+	honest = honest.signUp(t)
+	tid := hostile.signUp(t).texture(t, "name=Steve&type=steve", skinFile(t, 1))
+	flood, release := hostile.site.hold(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE", tid)
+	defer release()
+	var writes []func()
+	for range 20 {
+		account := hostile.signUp(t)
+		writes = append(writes, func() { account.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`).ofHostile(t) })
+	}
+	flood(6, writes...) // three quarters of the connections
+	for range 3 {
+		honest.answers(t, "a write in another network", 200, func() answer { return honest.put(t, "/api/user", `{"nickname":"Honest"}`) })
+	}
+}
+
+// Reads of one network that take long leave connections to others.
+func TestReadsOfOneNetworkLeaveConnections(t *testing.T) {
+	t.Parallel()
+	hostile, honest := openGuarded(t)
+	hostile, honest = hostile.signUp(t), honest.signUp(t)
+	flood, release := hostile.site.hold(t, "LOCK TABLE score_changes IN ACCESS EXCLUSIVE MODE")
+	defer release()
+	reads := make([]func(), 100)
+	for i := range reads {
+		reads[i] = func() { hostile.get(t, "/api/user/score").ofHostile(t) }
+	}
+	flood(3, reads...)
+	for range 3 {
+		honest.answers(t, "a list in another network", 200, func() answer { return honest.get(t, "/api/players") })
+		honest.answers(t, "a look at one's account in another network", 200, func() answer { return honest.get(t, "/api/user") })
+	}
+}
