@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/limit"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -117,13 +118,15 @@ type Textures struct {
 	quotas Quotas
 	scores Scores
 	slots  chan struct{} // a token is an upload being worked on
+	// shares bounds how many of them one network has.
+	shares *limit.Semaphore[netip.Prefix]
 }
 
 // NewTextures returns the textures kept in a store, their files in another.
 func NewTextures(store textureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
 	return &Textures{
 		store: store, files: files, limits: limits.Limits, quotas: quotas, scores: scores,
-		slots: make(chan struct{}, limits.AtOnce),
+		slots: make(chan struct{}, limits.AtOnce), shares: limit.NewSemaphore[netip.Prefix](max(1, limits.AtOnce-1)),
 	}
 }
 
@@ -144,7 +147,12 @@ func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (
 	wrong.add(err)
 
 	// A slow texture store must not take the database connections that everything
-	// else needs.
+	// else needs, nor the uploads of one network all slots.
+	leave, err := t.shares.Acquire(ctx, ClientOf(ctx).Network)
+	if err != nil {
+		return Texture{}, fmt.Errorf("wait for other uploads: %w", err)
+	}
+	defer leave()
 	select {
 	case t.slots <- struct{}{}:
 		defer func() { <-t.slots }()

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
+	"image"
 	"net/url"
 	"sync"
 	"testing"
@@ -157,3 +159,26 @@ func TestReadsOfOneNetworkLeaveConnections(t *testing.T) {
 		honest.answers(t, "a look at one's account in another network", 200, func() answer { return honest.get(t, "/api/user") })
 	}
 }
+
+// Uploads of one network that take long, as they do where the store hangs, leave a slot to
+// others.
+func TestUploadsOfOneNetworkLeaveASlot(t *testing.T) {
+	t.Parallel()
+	hostile, honest := openGuarded(t)
+	honest = honest.signUp(t)
+	flood, release := hostile.site.hold(t, "LOCK TABLE closet_items IN SHARE MODE")
+	defer release()
+	var uploads []func()
+	for i := range byte(10) {
+		account, file := hostile.signUp(t), skinFile(t, 1+i)
+		uploads = append(uploads, func() { account.upload(t, "name=Steve&type=steve", bytes.Clone(file)).ofHostile(t) })
+	}
+	flood(3, uploads...)
+	file := encodePNG(t, tiny())
+	for range 3 { // it is refused only once it has a slot
+		honest.answers(t, "an upload in another network", 422, func() answer { return honest.upload(t, "name=Steve&type=steve", file) })
+	}
+}
+
+// tiny returns a picture that is no texture.
+func tiny() image.Image { return image.NewNRGBA(image.Rect(0, 0, 1, 1)) }
