@@ -146,7 +146,7 @@ func (l *Logins) with(ctx context.Context, email, password string, from netip.Pr
 func (l *Logins) prove(ctx context.Context, email, password string, from netip.Prefix) (Proof, error) {
 	// Whom there is no place for must not have counted, nor asked the database: it
 	// would be as busy.
-	leave, err := l.passwords.enter()
+	leave, err := l.passwords.enter(ctx)
 	if err != nil {
 		return Proof{}, err
 	}

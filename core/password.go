@@ -7,8 +7,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -16,6 +18,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/limit"
 )
 
 // Bounds of a password's length, in characters.
@@ -63,8 +66,44 @@ var verifiers = []struct {
 // processors: every hash takes 19 MiB and a processor for a while, so more at
 // once would only take memory.
 type Passwords struct {
-	slots   chan struct{} // a token is a hash being computed
-	waiting chan struct{} // a token is a caller's place, computing or waiting
+	slots  chan struct{} // a token is a hash being computed
+	places places
+	// networks bounds how many callers of one network compute a hash or stand in the line
+	// for a slot, which all networks share: the others of a network that sends many wait
+	// before it.
+	networks *limit.Semaphore[netip.Prefix]
+}
+
+// places are those of callers who compute a hash or wait for a slot. The clients of one
+// network have no more than half of them: otherwise one network that guesses would keep
+// all others from signing in.
+type places struct {
+	most int
+
+	mu    sync.Mutex
+	taken int
+	of    map[netip.Prefix]int
+}
+
+// enter takes a place, and reports false if there is none for a network.
+func (p *places) enter(network netip.Prefix) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken >= p.most || p.of[network] >= p.most/2 {
+		return false
+	}
+	p.taken++
+	p.of[network]++
+	return true
+}
+
+func (p *places) leave(network netip.Prefix) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	if p.of[network]--; p.of[network] == 0 {
+		delete(p.of, network)
+	}
 }
 
 // waitingPerSlot is how many callers may wait for each processor: about a
@@ -75,30 +114,34 @@ const waitingPerSlot = 32
 func NewPasswords() *Passwords {
 	slots := runtime.GOMAXPROCS(0)
 	return &Passwords{
-		slots:   make(chan struct{}, slots),
-		waiting: make(chan struct{}, slots*(1+waitingPerSlot)),
+		slots:    make(chan struct{}, slots),
+		networks: limit.NewSemaphore[netip.Prefix](slots),
+		places:   places{most: slots * (1 + waitingPerSlot), of: map[netip.Prefix]int{}},
 	}
 }
 
-// enter takes a place among those who hash and those who wait for it, and returns
-// the function that gives it back. It returns an Unavailable fault when all are
-// taken.
-func (p *Passwords) enter() (leave func(), err error) {
-	select {
-	case p.waiting <- struct{}{}:
-		return func() { <-p.waiting }, nil
-	default:
+// enter takes a place for the client that ctx has, and returns the function that gives
+// it back. It returns an Unavailable fault when there is none for the client's network.
+func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
+	network := ClientOf(ctx).Network
+	if !p.places.enter(network) {
 		return nil, &fault.Error{Kind: fault.Unavailable, Message: "Too many people are signing in at the moment. Please try again.", RetryAfter: time.Second}
 	}
+	return func() { p.places.leave(network) }, nil
 }
 
 // acquire waits, on the caller's place, for a slot and returns the function that
 // gives it back.
 func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
+	leave, err := p.networks.Acquire(ctx, ClientOf(ctx).Network)
+	if err != nil {
+		return nil, fmt.Errorf("wait to hash a password: %w", err)
+	}
 	select {
 	case p.slots <- struct{}{}:
-		return func() { <-p.slots }, nil
+		return func() { <-p.slots; leave() }, nil
 	case <-ctx.Done():
+		leave()
 		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
 	}
 }
@@ -106,7 +149,7 @@ func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
 // Hash returns a password's hash in PHC string format. It returns an Unavailable
 // fault at once when too many wait already.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
-	leave, err := p.enter()
+	leave, err := p.enter(ctx)
 	if err != nil {
 		return "", err
 	}

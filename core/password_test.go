@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -156,15 +157,36 @@ func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
 	testenv.Long(t)
 
 	passwords := NewPasswords()
-	for range cap(passwords.waiting) {
-		passwords.waiting <- struct{}{}
+	fill := func(network netip.Prefix) (taken int) {
+		for passwords.places.enter(network) {
+			taken++
+		}
+		return taken
 	}
-	_, err := passwords.Hash(t.Context(), "correct horse")
-	if refused := fault.Of(err); refused.Kind != fault.Unavailable || refused.RetryAfter <= 0 {
-		t.Errorf("Hash with a full queue: %v; want an Unavailable fault that says when to come back", err)
+	hash := func(network netip.Prefix) error {
+		_, err := passwords.Hash(WithClient(t.Context(), Client{Network: network}), "correct horse")
+		return err
 	}
-	<-passwords.waiting
-	if _, err := passwords.Hash(t.Context(), "correct horse"); err != nil {
+	refused := func(what string, err error) {
+		t.Helper()
+		if refused := fault.Of(err); refused.Kind != fault.Unavailable || refused.RetryAfter <= 0 {
+			t.Errorf("Hash %s: %v; want an Unavailable fault that says when to come back", what, err)
+		}
+	}
+	hostile, other, honest := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/56"), netip.MustParsePrefix("198.51.100.0/24")
+
+	if n, most := fill(hostile), passwords.places.most; n != most/2 {
+		t.Errorf("one network has %d of %d places; want half", n, most)
+	}
+	refused("for a network that has half of the places", hash(hostile))
+	if err := hash(honest); err != nil {
+		t.Errorf("Hash for another network: %v", err)
+	}
+	fill(other)
+	fill(honest)
+	refused("with a full queue", hash(netip.MustParsePrefix("192.0.2.0/24")))
+	passwords.places.leave(other)
+	if err := hash(honest); err != nil {
 		t.Errorf("Hash with one place in the queue: %v", err)
 	}
 }
@@ -181,7 +203,7 @@ func TestWhoWaitsToHashLeavesAtTheDeadline(t *testing.T) {
 	if _, err := passwords.Hash(ctx, "correct horse"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Hash = %v; want the context's error", err)
 	}
-	if n := len(passwords.waiting); n != 0 {
+	if n := passwords.places.taken; n != 0 {
 		t.Errorf("%d callers still wait", n)
 	}
 
@@ -189,7 +211,7 @@ func TestWhoWaitsToHashLeavesAtTheDeadline(t *testing.T) {
 	if _, err := passwords.Hash(t.Context(), "correct horse"); err != nil {
 		t.Errorf("Hash with one slot: %v", err)
 	}
-	if n := len(passwords.waiting); n != 0 {
+	if n := passwords.places.taken; n != 0 {
 		t.Errorf("%d callers wait after the last one is done", n)
 	}
 }

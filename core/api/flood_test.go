@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net"
 	"runtime"
 	"runtime/metrics"
@@ -33,8 +34,8 @@ func TestManyLoginsAtOnce(t *testing.T) {
 	}
 	run(t, c.server, listener)
 	slots := runtime.GOMAXPROCS(0)
-	places := slots * 33
-	clients := max(200, 3*places)
+	places := slots * 33 / 2 // for one network
+	clients := max(200, 6*places)
 	c.http = &fasthttp.HostClient{Addr: listener.Addr().String(), MaxConns: clients}
 
 	runtime.GC()
@@ -89,4 +90,45 @@ func TestManyLoginsAtOnce(t *testing.T) {
 	}
 	c.logIn(t, somebody, right).welcomes(t)
 	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+}
+
+// A network that guesses passwords as fast as it can leaves places to others who sign in.
+// It takes all processors for a while, so it is long.
+func TestLoginsOfOneNetworkLeavePlaces(t *testing.T) {
+	testenv.Long(t)
+	hostile, honest := openGuarded(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
+	honest = honest.signUp(t)
+	honest.withPassword(t, right)
+	email := fmt.Sprintf("user%d@example.com", honest.site.users.Load())
+	ended := make(chan struct{})
+	var guesses sync.WaitGroup
+	defer guesses.Wait()
+	defer close(ended)
+	refused := make(chan struct{}, 1)
+	for i := range 8 + 33*runtime.GOMAXPROCS(0)/2 {
+		guesses.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				if a := hostile.logIn(t, fmt.Sprintf("nobody%d@example.com", i), wrong); a.status == 503 {
+					select {
+					case refused <- struct{}{}:
+					default:
+					}
+				}
+			}
+		})
+	}
+	<-refused // its places are taken
+	for range 5 {
+		began := time.Now()
+		a := honest.logIn(t, email, right)
+		if a.status != 200 {
+			t.Errorf("a log-in from another network: %d %s", a.status, a.body)
+		}
+		t.Logf("a log-in from another network took %s", time.Since(began).Round(time.Millisecond))
+	}
 }
