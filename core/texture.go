@@ -117,7 +117,7 @@ type Textures struct {
 	limits skin.Limits
 	quotas Quotas
 	scores Scores
-	slots  chan struct{} // a token is an upload being worked on
+	slots  chan struct{} // a token is a file being worked on: an upload, or one whose shape is looked at
 	// shares bounds how many of them one network has.
 	shares *limit.Semaphore[netip.Prefix]
 }
@@ -147,18 +147,12 @@ func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (
 	wrong.add(err)
 
 	// A slow texture store must not take the database connections that everything
-	// else needs, nor the uploads of one network all slots.
-	leave, err := t.shares.Acquire(ctx, ClientOf(ctx).Network)
+	// else needs.
+	leave, err := t.enter(ctx)
 	if err != nil {
-		return Texture{}, fmt.Errorf("wait for other uploads: %w", err)
+		return Texture{}, err
 	}
 	defer leave()
-	select {
-	case t.slots <- struct{}{}:
-		defer func() { <-t.slots }()
-	case <-ctx.Done():
-		return Texture{}, fmt.Errorf("wait for other uploads: %w", ctx.Err())
-	}
 	read, err := skin.Read(upload.File, upload.Type, t.limits)
 	wrong.add(err)
 	if err := wrong.fault(); err != nil {
@@ -173,6 +167,21 @@ func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (
 		}
 		return nil
 	})
+}
+
+// enter waits for a slot for work on a file, and returns the function that gives it back.
+func (t *Textures) enter(ctx context.Context) (leave func(), err error) {
+	leaveShare, err := t.shares.Acquire(ctx, ClientOf(ctx).Network)
+	if err != nil {
+		return nil, fmt.Errorf("wait for other uploads: %w", err)
+	}
+	select {
+	case t.slots <- struct{}{}:
+		return func() { <-t.slots; leaveShare() }, nil
+	case <-ctx.Done():
+		leaveShare()
+		return nil, fmt.Errorf("wait for other uploads: %w", ctx.Err())
+	}
 }
 
 // terms returns the terms of an upload.
@@ -290,6 +299,11 @@ func (t *Textures) mayBe(ctx context.Context, texture Texture, wanted skin.Type)
 		return fault.Field("type", "A %s cannot become a %s.", texture.Type, wanted)
 	}
 	// The row does not say of what shape the sheet is. The file does, and few ask.
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	file, err := t.files.Get(ctx, texture.Hash)
 	if err != nil {
 		return fmt.Errorf("read texture file %s: %w", texture.Hash, err)

@@ -5,13 +5,17 @@ import (
 	"context"
 	"image"
 	"net/url"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 // openGuarded starts a site, whose connections to PostgreSQL bear the name of its schema,
@@ -182,3 +186,56 @@ func TestUploadsOfOneNetworkLeaveASlot(t *testing.T) {
 
 // tiny returns a picture that is no texture.
 func tiny() image.Image { return image.NewNRGBA(image.Rect(0, 0, 1, 1)) }
+
+// slowFiles are texture files whose reads last until release is closed.
+type slowFiles struct {
+	core.FileStore
+
+	reading, most atomic.Int64
+	release       chan struct{}
+}
+
+func (f *slowFiles) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
+	n := f.reading.Add(1)
+	defer f.reading.Add(-1)
+	for most := f.most.Load(); n > most && !f.most.CompareAndSwap(most, n); most = f.most.Load() {
+	}
+	<-f.release
+	return f.FileStore.Get(ctx, hash)
+}
+
+// A change of a texture's type reads its file. However many there are, few are read and
+// decoded at once.
+func TestChangesOfTypesReadFewFilesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "LIMIT_REQUESTS=0")
+	db, parts := s.domain(t)
+	files := &slowFiles{FileStore: s.files, release: make(chan struct{})}
+	parts.Textures = core.NewTextures(db, files, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
+	c := client{site: s, db: db, parts: parts, server: s.door(t, parts)}.at(t, "203.0.113.7")
+	c = c.signUp(t)
+	tid := c.texture(t, "name=Steve&type=steve", skinFile(t, 1))
+	var changes sync.WaitGroup
+	began := make(chan struct{}, 50)
+	for range cap(began) {
+		changes.Go(func() {
+			began <- struct{}{}
+			c.put(t, "/api/textures/"+tid, `{"type":"alex"}`).ofHostile(t)
+		})
+	}
+	for range cap(began) {
+		<-began
+	}
+	other := c.at(t, "198.51.100.1").signUp(t)
+	for files.most.Load() < 3 || files.reading.Load() < files.most.Load() {
+		runtime.Gosched()
+	}
+	for range 20 { // time for more, if there are
+		other.answers(t, "a read in another network", 200, func() answer { return other.get(t, "/api/textures/"+tid) })
+	}
+	close(files.release)
+	changes.Wait()
+	if n := files.most.Load(); n != 3 {
+		t.Errorf("%d files were read at once; want 3, a slot less than there are", n)
+	}
+}
