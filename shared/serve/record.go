@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,9 +136,9 @@ func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
 	line := []slog.Attr{
 		slog.String("request_id", string(r.id)),
 		slog.String("listener", d.Listener),
-		slog.String("method", string(rc.Method())),
+		slog.String("method", logText(rc.Method())),
 		slog.String("route", r.route.name),
-		slog.String("path", string(rc.Path())),
+		slog.String("path", logText(rc.Path())),
 		slog.Int("status", status),
 		slog.Float64("duration_ms", float64(took)/float64(time.Millisecond)),
 		slog.Int("bytes", bytesOf(rc)),
@@ -154,6 +155,18 @@ func (d Door) log(rc *fasthttp.RequestCtx, r *record, took time.Duration) {
 		line = append(line, slog.Any("error", r.cause))
 	}
 	d.Log.LogAttrs(context.Background(), level, "request", line...)
+}
+
+// mostLogged is the most bytes of a method and of a path in a line of the log. Both may be
+// as long as the header block, and a client may cause a hundred lines a second.
+const mostLogged = 256
+
+// logText returns what a client has sent as far as it is logged.
+func logText(sent []byte) string {
+	if len(sent) <= mostLogged {
+		return string(sent)
+	}
+	return strings.ToValidUTF8(string(sent[:mostLogged]), "") + "…"
 }
 
 // bytesOf returns the size of the body that a request is answered with, -1 for a

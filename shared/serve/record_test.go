@@ -133,6 +133,32 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
+// A line of the log is short, however long a client makes what it says of the request.
+func TestLinesOfTheLogAreShort(t *testing.T) {
+	t.Parallel()
+	server, lines := watched(1)
+	listener := start(t, server)
+	long := strings.Repeat("ä", 300)
+	converse(t, listener, "GET /unready"+long+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nUser-Agent: "+long+"\r\nX-Request-ID: "+long+"\r\n\r\n")
+	converse(t, listener, "GET"+strings.Repeat("T", 600)+" / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")
+	got := lines(t)
+	if len(got) != 2 {
+		t.Fatalf("there are %d lines; want 2", len(got))
+	}
+	for _, line := range got {
+		encoded, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(encoded) > 700 {
+			t.Errorf("a line has %d bytes: %.300s", len(encoded), encoded)
+		}
+	}
+	if path, ok := got[0]["path"].(string); !ok || !strings.HasPrefix(path, "/unreadyää") || !strings.HasSuffix(path, "ä…") {
+		t.Errorf("the path is logged as %q", got[0]["path"])
+	}
+}
+
 // lastID returns the id in the last one of some lines.
 func lastID(lines []logged) string {
 	if len(lines) == 0 {
