@@ -21,9 +21,13 @@ type Limits struct {
 	RequestsBurst int `env:"REQUESTS_BURST" envDefault:"200" help:"most of those requests at once, after a pause"`
 	Registrations int `env:"REGISTRATIONS" envDefault:"20" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
 	Uploads       int `env:"UPLOADS" envDefault:"30" help:"most uploads a minute of a user, at each core; 0 for any number"`
-	Reports       int `env:"REPORTS" envDefault:"20" help:"most reports of textures an hour of a user, at each core; 0 for any number"`
+	Reports       int `env:"REPORTS" envDefault:"20" help:"most reports of textures an hour of a user, at each core, and five times as many of a client network; 0 for any number"`
 	Resets        int `env:"RESETS" envDefault:"20" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
 }
+
+// networkReports is how many users' reports a client network may make: one person can have
+// many accounts.
+const networkReports = 5
 
 // mostTimes bounds limits, far beyond any that limits: times between requests are
 // reckoned in nanoseconds.

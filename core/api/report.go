@@ -31,7 +31,12 @@ func toReportBody(r core.Report) reportBody {
 
 // report handles POST /api/reports.
 func (s *Server) report(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	network := client{network: core.ClientOf(ctx).Network}
+	if err := s.networkReports.take(rc, network); err != nil {
+		return err
+	}
 	if err := s.reports.take(rc, client{user: caller.ID}); err != nil {
+		s.networkReports.giveBack(network)
 		return err
 	}
 	f, err := read(rc)

@@ -136,6 +136,27 @@ func TestReportsAreLimited(t *testing.T) {
 	c.reports(t, tid).refuses(t, 409, 2, "tid")
 }
 
+// One person with many accounts cannot fill the list that administrators work through.
+func TestReportsOfANetworkAreLimited(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REPORTS=2")
+	tid := c.signUp(t).texture(t, "name=Public&type=steve", skinFile(t, 1))
+	hostile := c.at(t, "203.0.113.7")
+	for i := range 10 {
+		account := c.at(t, fmt.Sprintf("203.0.113.%d", i)).signUp(t)
+		account.reports(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
+	}
+	refused := hostile.signUp(t).reports(t, tid)
+	refused.refuses(t, 429, 8)
+	if got := refused.head("Retry-After"); got != "360" {
+		t.Errorf("Retry-After is %q; want 360", got)
+	}
+	c.at(t, "198.51.100.1").signUp(t).reports(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
+	c.site.pass(6 * time.Minute)
+	hostile.signUp(t).reports(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
+}
+
 // However reports, settlements, deletions of textures and of users meet, nobody
 // waits for each other for ever, no report stays open that was settled, and every
 // settlement is one act.

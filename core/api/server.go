@@ -59,7 +59,8 @@ type Server struct {
 	fileBytes int
 
 	requests, registrations, uploads *limiter
-	reports                          *limiter
+	// Reports are counted for users, and for client networks.
+	reports, networkReports *limiter
 	// ended counts requests with tokens that work no longer.
 	ended *limiter
 	// resets counts requests for a link that resets a password.
@@ -100,8 +101,11 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
 		reports:       newLimiter("reports", limits.Reports, time.Hour, limits.Reports, now),
-		resets:        newLimiter("requests for a new password", limits.Resets, time.Hour, limits.Resets, now),
-		database:      checker{check: parts.Check, now: now},
+
+		networkReports: newLimiter("reports from your network", networkReports*limits.Reports, time.Hour, networkReports*limits.Reports, now),
+
+		resets:   newLimiter("requests for a new password", limits.Resets, time.Hour, limits.Resets, now),
+		database: checker{check: parts.Check, now: now},
 	}, nil
 }
 
