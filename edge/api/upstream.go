@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/limit"
 	"github.com/veneer-skins/veneer/shared/serve"
 	"github.com/veneer-skins/veneer/shared/settings"
 	"github.com/veneer-skins/veneer/shared/tracing"
@@ -27,8 +29,10 @@ const (
 	// maxAnswer bounds what an answer of core may take in memory.
 	maxAnswer = 16 << 20
 	// maxConns is how many requests may wait for core at once, besides those whose bodies
-	// are being passed on.
-	maxConns = 1024
+	// are being passed on. One client network has half of them: the others are left to the
+	// requests of other networks.
+	maxConns     = 1024
+	networkConns = maxConns / 2
 	// passShare is what a body takes of the budget while it is passed on: its first 8 KiB, the
 	// buffers of a connection to core, 20 KiB, and what the system holds of both connections.
 	passShare = 64 << 10
@@ -48,6 +52,7 @@ type upstream struct {
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
 	door         serve.Door
+	turns        *limit.Semaphore[netip.Prefix] // of a client network's requests at maxConns
 }
 
 // dependency is what faults and metrics call core's public listener.
@@ -89,7 +94,9 @@ func newUpstream(config Config, door serve.Door) (*upstream, error) {
 			return false, request.Header.IsGet() || request.Header.IsHead()
 		},
 	}
-	return &upstream{scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), door: door}, nil
+	return &upstream{scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), door: door,
+		turns: limit.NewSemaphore[netip.Prefix](networkConns),
+	}, nil
 }
 
 // pass passes a request on and its answer back, both as they are, but for what
@@ -112,6 +119,14 @@ func (u *upstream) pass(rc *fasthttp.RequestCtx) error {
 	}
 	ctx, cancel := u.door.Bound(rc)
 	defer cancel()
+	if body == nil { // others take no more connections than the budget has shares
+		leave, err := u.turns.Acquire(ctx, serve.ClientNetwork(u.door.Proxies.Client(rc)))
+		if err != nil {
+			markAPI(rc)
+			return fmt.Errorf("wait for other requests of the network: %w", err)
+		}
+		defer leave()
+	}
 	return u.exchange(ctx, rc, body)
 }
 

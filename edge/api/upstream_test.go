@@ -437,6 +437,44 @@ func TestUpstreamIsLeftAlone(t *testing.T) {
 	}
 }
 
+// Requests of one network that the API does not answer leave connections to others.
+func TestRequestsOfOneNetworkLeaveConnections(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	defer close(held)
+	s := passing(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/slow" {
+			<-held
+		}
+	})
+	from := func(address string) (ask func(path string) *bufio.Reader) {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+		return func(path string) *bufio.Reader {
+			conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+			must(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+			must(t, err)
+			return bufio.NewReader(conn)
+		}
+	}
+	hostile, honest := from("127.0.2.1"), from("127.0.3.1")
+	const many = 1100 // more than there are connections to the API
+	before := s.handled.Load()
+	for range many {
+		hostile("/api/slow")
+	}
+	eventually(t, "all requests are there", func() bool { return s.handled.Load()-before == many })
+	for range 10 {
+		response, err := http.ReadResponse(honest("/api/user"), nil)
+		must(t, err)
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("a request from another network is answered with %d", response.StatusCode)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, config api.Config) {
