@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
@@ -156,6 +157,25 @@ func TestLinesOfTheLogAreShort(t *testing.T) {
 	}
 	if path, ok := got[0]["path"].(string); !ok || !strings.HasPrefix(path, "/unreadyää") || !strings.HasSuffix(path, "ä…") {
 		t.Errorf("the path is logged as %q", got[0]["path"])
+	}
+}
+
+// Nothing that a client sends becomes a label, of which each value would take memory for
+// ever.
+func TestMetricsTakeNothingFromClients(t *testing.T) {
+	t.Parallel()
+	server, _ := watched(0)
+	listener := start(t, server)
+	for _, request := range []string{
+		"GET /made-up-1 HTTP/1.1", "GET /players/made-up-2 HTTP/1.1", "MADE-UP-3 / HTTP/1.1", "GET /?made-up-4 HTTP/1.1",
+		"GET http://made-up-5/ HTTP/1.1", "GET / MADE-UP-6",
+	} {
+		converse(t, listener, request+"\r\nHost: made-up-7\r\nUser-Agent: made-up-8\r\nX-Request-ID: made-up-9\r\nConnection: close\r\n\r\n")
+	}
+	var text strings.Builder
+	metrics.WritePrometheus(&text, false)
+	if lower := strings.ToLower(text.String()); strings.Contains(lower, "made-up") || !strings.Contains(lower, `route="other"`) {
+		t.Error("metrics have labels of clients, or none for all others")
 	}
 }
 
