@@ -110,6 +110,7 @@ func openFreshStage(b *testing.B) *freshStage {
 	cores := []*system.Process{first, system.NewCoreOn(b, files, database)}
 	for i, core := range cores {
 		core.Set("CORE_LIMIT_REQUESTS", "0")
+		core.Set("CORE_LIMIT_CHANGES", "0")
 		core.Start(b)
 		s.programs[fmt.Sprint("core ", i+1)] = core
 		s.apis = append(s.apis, &fasthttp.HostClient{Addr: core.Address(b, "public"), MaxConns: 256})

@@ -86,6 +86,7 @@ func openStage(t *testing.T) *stage {
 		core.Set("CORE_LISTEN", public)
 		core.Set("CORE_EDGES_LISTEN", forEdges)
 		core.Set("CORE_LIMIT_REQUESTS", "0")
+		core.Set("CORE_LIMIT_CHANGES", "0")
 		core.Set("CORE_LIMIT_UPLOADS", "0")
 		core.Start(t)
 		core.AwaitReady(t)

@@ -99,6 +99,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 		core.Set("CORE_OBJECTS_ENDPOINT", balanced)
 		core.Set("CORE_TRUSTED_PROXIES", "127.0.0.1/32")
 		core.Set("CORE_LIMIT_REQUESTS", "0")
+		core.Set("CORE_LIMIT_CHANGES", "0")
 		core.Set("CORE_LIMIT_UPLOADS", "0")
 		listenAt(tb, core, "CORE_LISTEN", "CORE_EDGES_LISTEN", "CORE_OPS_LISTEN")
 		c.Cores[i] = core

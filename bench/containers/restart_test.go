@@ -42,7 +42,7 @@ func behindBalancer(t *testing.T, name string, process *system.Process) *program
 	}
 	if prefix == "CORE" {
 		p.Set("CORE_EDGES_LISTEN", p.edges)
-		for _, limit := range []string{"REQUESTS", "UPLOADS", "TEXTURES"} {
+		for _, limit := range []string{"REQUESTS", "UPLOADS", "CHANGES", "TEXTURES"} {
 			p.Set("CORE_LIMIT_"+limit, "0")
 		}
 	}

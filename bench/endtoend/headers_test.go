@@ -145,6 +145,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	t.Parallel()
 	core := system.NewCore(t, objectstest.Directory(t).Config)
 	core.Set("CORE_LIMIT_REQUESTS", "0")
+	core.Set("CORE_LIMIT_CHANGES", "0")
 	core.Set("CORE_LIMIT_REGISTRATIONS", "1")
 	s := system.StartWith(t, core)
 	ann := signUp(t, s.API)

@@ -41,6 +41,7 @@ func (s *stage) diskFull() {
 	files := objects.Config{URL: "file://" + disk}
 	core := system.NewCoreOn(s, files, strings.Replace(s.Cores[0].Setting("CORE_DATABASE_URL"), "/postgres?", "/small?", 1))
 	core.Set("CORE_LIMIT_REQUESTS", "0")
+	core.Set("CORE_LIMIT_CHANGES", "0")
 	core.Set("CORE_LIMIT_UPLOADS", "0")
 	site := system.StartWith(s, core)
 	who := site.Core.SignIn(s, 1)[0]

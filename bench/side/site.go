@@ -46,7 +46,7 @@ type site struct {
 }
 
 // unlimited are core's limits that are lifted.
-var unlimited = []string{"REQUESTS", "UPLOADS", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
+var unlimited = []string{"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
 
 // onSite returns the scenarios of the whole.
 func onSite() []scenario {

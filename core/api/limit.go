@@ -21,6 +21,7 @@ type Limits struct {
 	RequestsBurst int `env:"REQUESTS_BURST" envDefault:"200" help:"most of those requests at once, after a pause"`
 	Registrations int `env:"REGISTRATIONS" envDefault:"20" help:"most registrations, and changes of an e-mail address, an hour from an address, at each core; 0 for any number"`
 	Uploads       int `env:"UPLOADS" envDefault:"30" help:"most uploads a minute of a user, at each core; 0 for any number"`
+	Changes       int `env:"CHANGES" envDefault:"120" help:"most changes of players, avatars and textures, of which edges are told, a minute of a user, at each core; 0 for any number"`
 	Reports       int `env:"REPORTS" envDefault:"20" help:"most reports of textures an hour of a user, at each core, and five times as many of a client network; 0 for any number"`
 	Resets        int `env:"RESETS" envDefault:"20" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
 }
@@ -36,6 +37,7 @@ const mostTimes = 1_000_000
 func (l Limits) check() error {
 	for name, value := range map[string]int{
 		"LIMIT_REQUESTS": l.Requests, "LIMIT_REQUESTS_BURST": l.RequestsBurst, "LIMIT_REGISTRATIONS": l.Registrations, "LIMIT_UPLOADS": l.Uploads,
+		"LIMIT_CHANGES": l.Changes,
 		"LIMIT_REPORTS": l.Reports, "LIMIT_RESETS": l.Resets,
 	} {
 		if value < 0 || value > mostTimes {

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -195,10 +196,43 @@ func TestUploadsAreLimited(t *testing.T) {
 	upload(c).paced(t, 429, pace{"30", "0", "60", "2"})
 }
 
+// What edges are told of is kept for a day: a user who renames a player for ever must not
+// fill the database.
+func TestChangesAreLimited(t *testing.T) {
+	t.Parallel()
+
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_CHANGES=10").signUp(t)
+	path := c.player(t, "Zero")
+	tid := c.texture(t, "name=Steve&type=steve", skinFile(t, 1)) // counts as an upload
+	for i, change := range []func() answer{
+		func() answer { return c.put(t, path+"/name", `{"name":"One"}`) },
+		func() answer { return c.put(t, path+"/textures", `{"skin":`+tid+`}`) },
+		func() answer { return c.delete(t, path+"/textures?type=skin") },
+		func() answer { return c.put(t, "/api/user/avatar", `{"tid":`+tid+`}`) },
+		func() answer { return c.put(t, "/api/textures/"+tid, `{"public":false}`) },
+		func() answer { return c.delete(t, "/api/textures/"+tid) },
+		func() answer { return c.post(t, "/api/players", `{"name":"Two"}`) },
+		func() answer { return c.delete(t, path) },
+		func() answer { return c.delete(t, path) },
+	} {
+		if a := change(); a.status != 200 && a.status != 404 || a.head("RateLimit-Remaining") != fmt.Sprint(8-i) {
+			t.Errorf("%s: %d, and %s changes are left; want %d", a.request, a.status, a.head("RateLimit-Remaining"), 8-i)
+		}
+	}
+	c.post(t, "/api/players", `{"name":"Three"}`).paced(t, 429, pace{"10", "0", "60", "6"})
+	if n := c.site.count(t, "SELECT count(*) FROM changes"); n > 11 {
+		t.Errorf("there are %d changes", n)
+	}
+	c.put(t, "/api/user", `{"nickname":"Somebody"}`).paced(t, 200, pace{})
+	c.signUp(t).post(t, "/api/players", `{"name":"Three"}`).paced(t, 200, pace{"10", "9", "6", ""})
+	c.site.pass(6 * time.Second)
+	c.post(t, "/api/players", `{"name":"Four"}`).paced(t, 200, pace{"10", "0", "60", ""})
+}
+
 func TestNoLimits(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REQUESTS_BURST=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0").signUp(t)
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REQUESTS_BURST=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0").signUp(t)
 	for range 250 {
 		c.get(t, "/api/user").paced(t, 200, pace{})
 	}
@@ -236,4 +270,5 @@ func TestLimitsAreChecked(t *testing.T) {
 	f(api.Limits{Requests: 1, RequestsBurst: 1 << 40}, "LIMIT_REQUESTS_BURST")
 	f(api.Limits{Registrations: -1}, "LIMIT_REGISTRATIONS")
 	f(api.Limits{Uploads: -1}, "LIMIT_UPLOADS")
+	f(api.Limits{Changes: -1}, "LIMIT_CHANGES")
 }

@@ -23,7 +23,7 @@ func numberedSkin(t *testing.T, n int) []byte {
 }
 
 // unlimited lets tests ask as much as they like.
-var unlimited = []string{"SESSIONS_PER_USER=0", "LIMIT_REQUESTS=0", "LIMIT_UPLOADS=0", "LIMIT_REPORTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0"}
+var unlimited = []string{"SESSIONS_PER_USER=0", "LIMIT_REQUESTS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0"}
 
 // together starts two servers on a site and returns a client of each.
 func together(t *testing.T) (*site, [2]client) {

@@ -59,6 +59,8 @@ type Server struct {
 	fileBytes int
 
 	requests, registrations, uploads *limiter
+	// changes counts what edges are told of.
+	changes *limiter
 	// Reports are counted for users, and for client networks.
 	reports, networkReports *limiter
 	// ended counts requests with tokens that work no longer.
@@ -100,6 +102,7 @@ func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Cl
 		ended:         newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
+		changes:       newLimiter("changes", limits.Changes, time.Minute, limits.Changes, now),
 		reports:       newLimiter("reports", limits.Reports, time.Hour, limits.Reports, now),
 
 		networkReports: newLimiter("reports from your network", networkReports*limits.Reports, time.Hour, networkReports*limits.Reports, now),
@@ -207,7 +210,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/api/user", s.signedIn(s.user))
 	handle(fasthttp.MethodPut, "/api/user", s.signedIn(s.renameUser))
 	handle(fasthttp.MethodDelete, "/api/user", s.signedIn(s.deleteUser))
-	handle(fasthttp.MethodPut, "/api/user/avatar", s.signedIn(s.setAvatar))
+	handle(fasthttp.MethodPut, "/api/user/avatar", s.signedIn(s.changing(s.setAvatar)))
 	handle(fasthttp.MethodPut, "/api/user/email", s.signedIn(s.changeEmail))
 	handle(fasthttp.MethodPut, "/api/user/password", s.signedIn(s.changePassword))
 	handle(fasthttp.MethodPost, "/api/user/verification", s.signedIn(s.askVerification))
@@ -218,11 +221,11 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, "/api/user/sign", s.signedIn(s.sign))
 
 	handle(fasthttp.MethodGet, "/api/players", s.ticketed(s.players))
-	handle(fasthttp.MethodPost, "/api/players", s.signedIn(s.createPlayer))
-	handle(fasthttp.MethodDelete, "/api/players/{pid}", s.signedIn(s.deletePlayer))
-	handle(fasthttp.MethodPut, "/api/players/{pid}/name", s.signedIn(s.renamePlayer))
-	handle(fasthttp.MethodPut, "/api/players/{pid}/textures", s.signedIn(s.dressPlayer))
-	handle(fasthttp.MethodDelete, "/api/players/{pid}/textures", s.signedIn(s.undressPlayer))
+	handle(fasthttp.MethodPost, "/api/players", s.signedIn(s.changing(s.createPlayer)))
+	handle(fasthttp.MethodDelete, "/api/players/{pid}", s.signedIn(s.changing(s.deletePlayer)))
+	handle(fasthttp.MethodPut, "/api/players/{pid}/name", s.signedIn(s.changing(s.renamePlayer)))
+	handle(fasthttp.MethodPut, "/api/players/{pid}/textures", s.signedIn(s.changing(s.dressPlayer)))
+	handle(fasthttp.MethodDelete, "/api/players/{pid}/textures", s.signedIn(s.changing(s.undressPlayer)))
 
 	handle(fasthttp.MethodGet, "/api/closet", s.ticketed(s.closet))
 	handle(fasthttp.MethodPost, "/api/closet", s.signedIn(s.addClosetItem))
@@ -232,8 +235,8 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload)).TakeBody(s.uploadLimit(), s.door.Limits.UploadTimeout)
 	handle(fasthttp.MethodGet, "/api/textures", s.visited(s.textures))
 	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.visited(s.texture))
-	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.signedIn(s.changeTexture))
-	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.signedIn(s.deleteTexture))
+	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.signedIn(s.changing(s.changeTexture)))
+	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.signedIn(s.changing(s.deleteTexture)))
 	handle(fasthttp.MethodPost, "/api/reports", s.signedIn(s.report))
 
 	handle(fasthttp.MethodGet, "/api/admin/users", s.administrators(s.findUsers))
@@ -404,6 +407,17 @@ func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Cal
 		}
 		return h(ctx, rc, caller)
 	})
+}
+
+// changing returns a handler that changes, as often as the caller may, what edges are told
+// of: each change is kept for a day, and goes to every edge and to the CDN.
+func (s *Server) changing(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) func(context.Context, *fasthttp.RequestCtx, core.Caller) error {
+	return func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+		if err := s.changes.take(rc, client{user: caller.ID}); err != nil {
+			return err
+		}
+		return h(ctx, rc, caller)
+	}
 }
 
 // visited is a route for everybody, which shows more to those who are signed in.

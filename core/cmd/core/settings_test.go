@@ -76,6 +76,7 @@ var wrongSettings = map[string]settingstest.Wrong{
 	"CORE_LIMIT_REQUESTS_BURST":             {Value: "0"},
 	"CORE_LIMIT_REGISTRATIONS":              {Value: "-1"},
 	"CORE_LIMIT_UPLOADS":                    {Value: "-1"},
+	"CORE_LIMIT_CHANGES":                    {Value: "-1"},
 	"CORE_LIMIT_REPORTS":                    {Value: "-1"},
 	"CORE_LIMIT_RESETS":                     {Value: "-1"},
 	"CORE_NOTIFICATIONS_KEPT":               {Value: "-1s"},
