@@ -22,7 +22,7 @@ func TestFillKeys(t *testing.T) {
 		}
 	}
 	const users, items = 2500, 1200
-	do(t, db.MigrateTo(t.Context(), 10))
+	do(t, db.MigrateTo(t.Context(), 14))
 	exec(`INSERT INTO users (email, email_key, nickname, password_hash) SELECT n || '@b.c', n || '@b.c', 'É ' || n, 'x' FROM generate_series(1, $1::int) n`, users)
 	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, $1::int) n`, items)
 	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1 + tid % 3, tid, false, 'CAFÉ ' || tid FROM textures`)
