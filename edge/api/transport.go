@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -38,32 +39,35 @@ func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Requ
 		return false, err
 	}
 
-	sent := make(chan error, 1)
+	type outcome struct {
+		err   error // why it could not be sent
+		fault error // the body's, if that is why
+	}
+	sent := make(chan outcome, 1)
+	var interrupted atomic.Bool
 	go func() {
-		err := t.send(client, conn, request)
-		sent <- err
-		if err != nil && body.Err() != nil {
-			_ = conn.SetDeadline(time.Unix(1, 0)) // no answer will come
+		o := outcome{err: t.send(client, conn, request)}
+		if o.err != nil && !interrupted.Load() {
+			if o.fault = body.Err(); o.fault != nil {
+				_ = conn.SetDeadline(time.Unix(1, 0)) // no answer will come
+			}
 		}
+		sent <- o
 	}()
 	reader := client.AcquireReader(conn)
 	defer client.ReleaseReader(reader)
 	response.SkipBody = response.SkipBody || request.Header.IsHead()
 	err = response.ReadLimitBody(reader, client.MaxResponseBodySize)
-	if err == nil && body.IsWhole() {
-		reuse = <-sent == nil && !response.ConnectionClose()
-		return false, nil
-	}
-	select {
-	case <-sent:
-		if fault := body.Err(); err != nil && fault != nil {
-			return false, errors.Join(fault, breaker.ErrNotTried)
-		}
-	default:
+	if err != nil || !body.IsWhole() { // core has not waited for the rest, or is away
+		interrupted.Store(true)
 		_ = body.Interrupt()
 		_ = conn.Close()
-		<-sent
 	}
+	o := <-sent
+	if err != nil && o.fault != nil {
+		return false, errors.Join(o.fault, breaker.ErrNotTried)
+	}
+	reuse = err == nil && o.err == nil && !interrupted.Load() && !response.ConnectionClose()
 	return false, err
 }
 
