@@ -57,18 +57,26 @@ type Clock func() time.Time
 // item's name.
 const maxName = 64
 
-// name checks a text that people gave to something: it is trimmed, has 1 to 64
-// characters, no control characters, and is legible.
-func name(field, text string) (string, error) {
+// line checks a text of one line: it is trimmed, has 1 to 64 characters, and no control
+// characters.
+func line(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
-	switch n := utf8.RuneCountInString(text); {
-	case !plain(text) || n == 0 || n > maxName:
+	if n := utf8.RuneCountInString(text); !plain(text) || n == 0 || n > maxName {
 		return "", fault.Field(field, "A %s has 1 to %d characters, without line breaks and other control characters.", field, maxName)
-	case !legible(text):
-		return "", fault.Field(field, "A %s has a visible character, and no invisible ones and controls of direction.", field)
-	default:
-		return text, nil
 	}
+	return text, nil
+}
+
+// name checks a text that people gave to something: a line that is legible.
+func name(field, text string) (string, error) {
+	text, err := line(field, text)
+	if err == nil && !legible(text) {
+		err = fault.Field(field, "A %s has a visible character, and no invisible ones and controls of direction.", field)
+	}
+	if err != nil {
+		return "", err
+	}
+	return text, nil
 }
 
 // prose checks a text of several lines, which has 1 to so many characters, and

@@ -174,7 +174,7 @@ func parseRecipients(to string) (Recipients, error) {
 // addMessage takes note of what a notification must not say, and returns it as it
 // is kept.
 func (f *fieldFaults) addMessage(title, content string) (keptTitle, keptContent string) {
-	title, err := name("title", title)
+	title, err := line("title", title)
 	f.add(err)
 	content, err = prose("content", content, MaxContent)
 	f.add(err)

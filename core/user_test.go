@@ -69,6 +69,9 @@ func TestName(t *testing.T) {
 	f("a\xffb", "")
 	f("\u200b", "")
 	f("a\u202eb", "")
+	if title, err := line("title", " שלום\u200f! "); title != "שלום\u200f!" || err != nil {
+		t.Errorf("of a title, which is no name, the controls of direction are refused: %q, %v", title, err)
+	}
 }
 
 func TestFieldFaultsTellAllAtOnce(t *testing.T) {

@@ -325,6 +325,8 @@ func TestUserAdd(t *testing.T) {
 	fails(t, "e-mail", environ, "correct horse\n", "user", "add", "alex")
 	fails(t, "permission", environ, "correct horse\n", "user", "add", "-permission", "3", "alex@example.com")
 	fails(t, "player", environ, "correct horse\n", "user", "add", "-player", "STEVE", "alex@example.com")
+	fails(t, "visible", environ, "correct horse\n", "user", "add", "-nickname", "\u200b", "alex@example.com")
+	fails(t, "e-mail", environ, "correct horse\n", "user", "add", "al\u200bex@example.com")
 	fails(t, "EMAIL", environ, "correct horse\n", "user", "add")
 	fails(t, "EMAIL", environ, "correct horse\n", "user", "add", "alex@example.com", "-player", "Alex")
 	fails(t, "-fly", environ, "correct horse\n", "user", "add", "-fly", "alex@example.com")
@@ -528,6 +530,7 @@ func TestTextureAdd(t *testing.T) {
 
 	fails(t, "exists already", environ, "", "texture", "add", "-uploader", "steve@example.com", slim)
 	fails(t, "no user", environ, "", "texture", "add", "-uploader", "alex@example.com", slim)
+	fails(t, "visible", environ, "", "texture", "add", "-uploader", "steve@example.com", "-name", "a\u202eb", slim)
 	fails(t, "-uploader", environ, "", "texture", "add", slim)
 	fails(t, "FILE", environ, "", "texture", "add", "-uploader", "steve@example.com")
 	fails(t, "nowhere.png", environ, "", "texture", "add", "-uploader", "steve@example.com", "/tmp/nowhere.png")
