@@ -3,6 +3,7 @@ package serve
 import (
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,12 +38,15 @@ func BenchmarkServe(b *testing.B) {
 	b.Cleanup(func() { _ = listener.Close() })
 	body := make([]byte, 700)
 	answer := func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(body) }
-	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096}
+	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096, BodiesBytes: leastBodies}
 	behind := func() *fasthttp.Server {
 		door := Door{Listener: "bench", Log: slog.New(slog.DiscardHandler), Limits: limits}
-		route := door.Route("GET /", Label{"outcome", "hit"})
+		route := door.Route("GET /", Label{"outcome", "hit"}).TakeBody(1024, 0)
 		return door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
 			route.Claim(rc)
+			if err := ReadBody(rc); err != nil {
+				return err
+			}
 			answer(rc)
 			return nil
 		}))
@@ -59,6 +63,10 @@ func BenchmarkServe(b *testing.B) {
 		}, false},
 		{"door", behind(), false},
 		{"door, kept", behind(), true},
+		{"bare with a body", &fasthttp.Server{
+			Handler: func(rc *fasthttp.RequestCtx) { rc.PostBody(); answer(rc) }, NoDefaultServerHeader: true, NoDefaultContentType: true,
+		}, false},
+		{"door with a body", behind(), false},
 	} {
 		b.Run("of="+bench.name, func(b *testing.B) {
 			client, err := net.Dial("tcp", listener.Addr().String())
@@ -66,7 +74,11 @@ func BenchmarkServe(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.Cleanup(func() { _ = client.Close() })
-			var served net.Conn = &script{client, []byte("GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"), b.Loop}
+			request := "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"
+			if strings.HasSuffix(bench.name, " with a body") {
+				request = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 60\r\n\r\n" + strings.Repeat("x", 60)
+			}
+			var served net.Conn = &script{client, []byte(request), b.Loop}
 			if bench.kept {
 				served = keep(bench.server, listener, nil, nil).take(served, func() {})
 			}

@@ -21,7 +21,7 @@ func TestEnvFile(t *testing.T) {
 		"EDGE_OBJECTS_URL":      "s3://veneer",
 		"EDGE_OBJECTS_ENDPOINT": "http://minio:9000",
 		"EDGE_TRUSTED_PROXIES":  "172.30.213.0/24",
-		"EDGE_MAX_CONNECTIONS":  "8192",
+		"EDGE_MAX_CONNECTIONS":  "4096",
 		"EDGE_RENDER_SLOTS":     "2",
 		"EDGE_DRAIN_WAIT":       "4s",
 	}, map[string]string{

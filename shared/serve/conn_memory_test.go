@@ -1,0 +1,106 @@
+//go:build !race
+
+package serve_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
+	"github.com/veneer-skins/veneer/shared/serve"
+)
+
+// A connection takes no more than the help of MAX_CONNECTIONS says, whatever its client
+// does. With that figure operators choose the memory of a program.
+func TestMemoryOfAConnection(t *testing.T) { //nolint:paralleltest // others would be measured, too
+	const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n"
+	const post = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1000000\r\n\r\n"
+	for _, test := range []struct {
+		state    string
+		sent     string
+		answered bool
+		most     int64 // KiB
+		overTLS  int64
+	}{
+		{"new", "", false, 30, 52},
+		{"idle behind a request", get + "\r\n", true, 30, 52},
+		{"with half of a head of 16 KiB", get + "X-Long: " + strings.Repeat("x", 12_000), false, 30, 108},
+		{"with the head of a body", post, false, 30, 108},
+		{"with 8 KiB of a body", post + strings.Repeat("x", 8192), false, 42, 108},
+		{"with a whole head of 16 KiB and 8 KiB of a body", "POST / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: " + strings.Repeat("x", 16_000) + "\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 8192), false, 72, 108},
+	} {
+		for _, secure := range []bool{false, true} {
+			took := memoryOfAConnection(t, test.sent, test.answered, secure)
+			t.Logf("%s, TLS %t: %.1f KiB", test.state, secure, float64(took)/1024)
+			most := test.most << 10
+			if secure {
+				most = test.overTLS << 10
+			}
+			if took > most {
+				t.Errorf("%s, TLS %t: a connection takes %d bytes; want at most %d", test.state, secure, took, most)
+			}
+		}
+	}
+}
+
+func memoryOfAConnection(t *testing.T, sent string, answered, secure bool) int64 {
+	t.Helper()
+	const conns = 200
+	bounds := limits()
+	bounds.MaxConnections, bounds.HeaderBytes = 2*conns, 16<<10
+	door := serve.Door{Log: silent(), Limits: bounds}
+	server := door.Server(taking(door, 1<<20, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := serve.Listener{Server: server}.Keep(opened)
+	if secure {
+		pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	}
+	run(t, server, listener)
+	before := inUse()
+	for range conns {
+		conn := send(t, opened.Addr().String(), "")
+		if secure { // what the client's end of TLS takes is collected
+			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+		}
+		if _, err := io.WriteString(conn, sent); err != nil {
+			t.Fatal(err)
+		}
+		if answered {
+			if _, err := io.ReadFull(conn, make([]byte, 12)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// What has arrived is read within moments; a server that has not read takes less.
+	most := int64(0)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 5 {
+		most = max(most, inUse()-before)
+		<-tick.C
+	}
+	return most / conns
+}
+
+// inUse returns the bytes that the process uses.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapInuse + stats.StackInuse)
+}
