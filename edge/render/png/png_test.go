@@ -454,49 +454,61 @@ func FuzzAppend(f *testing.F) {
 	f.Add(uint16(8), uint16(8), uint8(1), uint8(3), []byte("\x00\x01\x02\x03"))
 	f.Add(uint16(63), uint16(63), uint8(7), uint8(2), bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, 8))
 	f.Add(uint16(33), uint16(90), uint8(0), uint8(0), slices.Repeat([]byte{0, 255, 3}, 40))
-	f.Add(uint16(400), uint16(200), uint8(3), uint8(1), slices.Repeat([]byte{7, 8, 9, 255, 0, 0, 0, 0}, 40))
-	f.Add(uint16(499), uint16(499), uint8(1), uint8(0), []byte("deep rows of few colours, by a palette"))
-	f.Add(uint16(511), uint16(511), uint8(0), uint8(4), []byte{1, 3}) // stored blocks of a vast stream
-	f.Add(uint16(511), uint16(399), uint8(7), uint8(4), []byte("noise and calm take turns in blocks"))
+	f.Add(uint16(40), uint16(20), uint8(3), uint8(1), slices.Repeat([]byte{7, 8, 9, 255, 0, 0, 0, 0}, 40))
 	f.Fuzz(func(t *testing.T, width, height uint16, cell, kind uint8, data []byte) {
-		if len(data) == 0 || len(data) > 1<<12 {
-			return
-		}
-		const most = 1 << 18 // pixels: several blocks, if they are all different
-		w, k := 1+int(width)%1000, 1+int(cell)%16
-		h := min(1+int(height)%1000, most/w)
-		kinds := func(kind uint8) func(x, y int) uint32 {
-			return func(x, y int) uint32 {
-				at := (x/k + y/k*(w/k+1)) % len(data)
-				b, next := uint32(data[at]), uint32(data[(at+1)%len(data)])
-				switch kind % 5 {
-				case 0: // few colours
-					return b<<24 | b<<12 | 0xff
-				case 1: // of any alpha
-					return b * 0x01000193
-				case 2: // many
-					return (b<<16 | next) * 0x9e3779b1
-				case 3: // many opaque ones
-					return (b<<16|next)*0x9e3779b1 | 0xff
-				default: // noise in some cells
-					noise := uint32(y*w+x) * 0x9e3779b1
-					noise = (noise ^ noise>>15) * 0x85ebca6b
-					return b<<8 ^ (noise^noise>>13)*(b&1)
-				}
+		const most = 1 << 13 // pixels: a large picture takes seconds under the fuzzer's counters
+		checkCells(t, width, height, cell, kind, data, most)
+	})
+}
+
+func TestAppendCells(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 18 // pixels: several blocks, if they are all different
+	checkCells(t, 400, 200, 3, 1, slices.Repeat([]byte{7, 8, 9, 255, 0, 0, 0, 0}, 40), most)
+	checkCells(t, 499, 499, 1, 0, []byte("deep rows of few colours, by a palette"), most)
+	checkCells(t, 511, 511, 0, 4, []byte{1, 3}, most) // stored blocks of a vast stream
+	checkCells(t, 511, 399, 7, 4, []byte("noise and calm take turns in blocks"), most)
+}
+
+// checkCells encodes pictures of at most so many pixels, in which each cell is of a kind.
+func checkCells(t *testing.T, width, height uint16, cell, kind uint8, data []byte, most int) {
+	t.Helper()
+	if len(data) == 0 || len(data) > 1<<12 {
+		return
+	}
+	w, k := 1+int(width)%1000, 1+int(cell)%16
+	h := min(1+int(height)%1000, most/w)
+	kinds := func(kind uint8) func(x, y int) uint32 {
+		return func(x, y int) uint32 {
+			at := (x/k + y/k*(w/k+1)) % len(data)
+			b, next := uint32(data[at]), uint32(data[(at+1)%len(data)])
+			switch kind % 5 {
+			case 0: // few colours
+				return b<<24 | b<<12 | 0xff
+			case 1: // of any alpha
+				return b * 0x01000193
+			case 2: // many
+				return (b<<16 | next) * 0x9e3779b1
+			case 3: // many opaque ones
+				return (b<<16|next)*0x9e3779b1 | 0xff
+			default: // noise in some cells
+				noise := uint32(y*w+x) * 0x9e3779b1
+				noise = (noise ^ noise>>15) * 0x85ebca6b
+				return b<<8 ^ (noise^noise>>13)*(b&1)
 			}
 		}
-		var e png.Encoder
-		p, q := newPicture(w, h, kinds(kind)), newPicture(h, (w+1)/2, kinds(kind/5))
-		file := encode(t, &e, p)
-		check(t, file, p)
-		check(t, encode(t, &e, q), q)
-		if !bytes.Equal(encode(t, &e, p), file) {
-			t.Error("another file after another picture")
-		}
-		if width%4 == 3 {
-			checkByLibvips(t, file, p)
-		}
-	})
+	}
+	var e png.Encoder
+	p, q := newPicture(w, h, kinds(kind)), newPicture(h, (w+1)/2, kinds(kind/5))
+	file := encode(t, &e, p)
+	check(t, file, p)
+	check(t, encode(t, &e, q), q)
+	if !bytes.Equal(encode(t, &e, p), file) {
+		t.Error("another file after another picture")
+	}
+	if width%4 == 3 {
+		checkByLibvips(t, file, p)
+	}
 }
 
 // libvipsStarted starts libvips once. By itself it starts in the first test that uses

@@ -362,29 +362,40 @@ func TestAppendRefuses(t *testing.T) {
 	f(0, 1<<62, 4)
 }
 
-// FuzzAppend encodes pictures whose pixels are drawn as squares of a size, and then,
+// checkSquares encodes a picture whose pixels are drawn as squares of a size, and then,
 // with what that leaves in the Encoder, as single ones.
+func checkSquares(t *testing.T, width, scale uint8, pixels []byte, most int) {
+	t.Helper()
+	columns := max(int(width), 1)
+	var e webp.Encoder
+	for _, k := range []int{max(int(scale), 1), 1} {
+		rows := min(len(pixels)/4, most/k/k) / columns
+		if rows == 0 || rows*k > 1<<14 {
+			continue
+		}
+		checkEncoding(t, &e, blank("squares", columns*k, rows*k).paint(func(x, y int) uint32 {
+			return binary.BigEndian.Uint32(pixels[4*(y/k*columns+x/k):])
+		}))
+	}
+}
+
+func TestAppendSquares(t *testing.T) {
+	t.Parallel()
+	sheet := paint.Explorer()
+	checkSquares(t, 64, 1, sheet.Pix, 1<<18)
+	checkSquares(t, 64, 6, sheet.Pix, 1<<18) // large enough for two groups of codes
+	checkSquares(t, 1, 200, []byte("abcdefghabcdefgh"), 1<<18)
+}
+
+// FuzzAppend encodes small pictures: three decoders read each, and one of 2^18 pixels takes
+// seconds under the fuzzer's counters, for each attempt to shorten it too.
 func FuzzAppend(f *testing.F) {
 	sheet := paint.Explorer()
-	f.Add(uint8(64), uint8(1), sheet.Pix)
-	f.Add(uint8(64), uint8(6), sheet.Pix) // large enough for two groups of codes
-	f.Add(uint8(8), uint8(16), sheet.Pix[:256])
+	f.Add(uint8(64), uint8(1), sheet.Pix[:64*4*16])
+	f.Add(uint8(8), uint8(8), sheet.Pix[:256])
 	f.Add(uint8(5), uint8(3), bytes.Repeat([]byte{0, 1, 2, 255}, 33))
-	f.Add(uint8(1), uint8(200), []byte("abcdefghabcdefgh"))
-	f.Fuzz(func(t *testing.T, width, scale uint8, pixels []byte) {
-		const most = 1 << 18 // pixels
-		columns := max(int(width), 1)
-		var e webp.Encoder
-		for _, k := range []int{max(int(scale), 1), 1} {
-			rows := min(len(pixels)/4, most/k/k) / columns
-			if rows == 0 || rows*k > 1<<14 {
-				continue
-			}
-			checkEncoding(t, &e, blank("fuzz", columns*k, rows*k).paint(func(x, y int) uint32 {
-				return binary.BigEndian.Uint32(pixels[4*(y/k*columns+x/k):])
-			}))
-		}
-	})
+	f.Add(uint8(1), uint8(20), []byte("abcdefghabcdefgh"))
+	f.Fuzz(func(t *testing.T, width, scale uint8, pixels []byte) { checkSquares(t, width, scale, pixels, 1<<12) })
 }
 
 // BenchmarkEncode measures the writer beside the quickest setting of libwebp

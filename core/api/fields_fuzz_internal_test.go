@@ -1,0 +1,54 @@
+package api
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+)
+
+// Whatever a body and a query are: they are refused as what they are, or their fields can
+// be asked for in every way, and what is wrong with them is invalid input.
+func FuzzRead(f *testing.F) {
+	const form, object = "application/x-www-form-urlencoded", "application/json; charset=UTF-8"
+	for _, body := range []string{
+		`{"skin":62,"cape":null}`, `{"skin":62.0,"name":"a\ud83d"}`, `{"type":["skin","cape"],"skin":"62"}`, `{"skin":1e400}`, "\xef\xbb\xbf{}", `{"a":{"a":{"a":[[[]]]}}}`, `null`, `[`, `{"name":"` + "\xff" + `"}`,
+	} {
+		f.Add(object, []byte(body), "skin=1")
+	}
+	for _, body := range []string{"type[0]=skin&type[1]=cape", "type[]=skin&type=cape", "skin=62&cape=", "name=%ff&name=%", "a=b&&=&c", "type[1]=a&type[0]=b&type[x]=c"} {
+		f.Add(form, []byte(body), body)
+	}
+	f.Add("multipart/form-data; boundary=b", []byte("--b\r\nContent-Disposition: form-data; name=name\r\n\r\nN\r\n--b--\r\n"), "")
+	f.Add("text/plain; charset", []byte("x"), "%")
+
+	f.Fuzz(func(t *testing.T, kind string, body []byte, query string) {
+		var rc fasthttp.RequestCtx
+		rc.Request.Header.SetMethod(fasthttp.MethodDelete)
+		rc.Request.SetRequestURI("/")
+		rc.Request.URI().SetQueryString(query)
+		rc.Request.Header.SetContentType(kind)
+		rc.Request.SetBody(body)
+		f, err := read(&rc)
+		if err != nil {
+			if kind := fault.KindOf(err); kind != fault.Malformed && kind != fault.UnsupportedMedia && kind != fault.Invalid {
+				t.Fatalf("kind %d: %v", kind, err)
+			}
+			return
+		}
+		for _, name := range []string{"name", "type", "skin", "cape", "a"} {
+			f.has(name)
+			f.optionalInteger(name)
+			f.optionalBool(name, true)
+			f.texts(name)
+			if text := f.optionalText(name, ""); !utf8.ValidString(text) {
+				t.Errorf("the text %q is no UTF-8", text)
+			}
+		}
+		if err := f.fault(); err != nil && fault.KindOf(err) != fault.Invalid {
+			t.Errorf("kind %d: %v", fault.KindOf(err), err)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package core_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/core"
+)
+
+// A token counts only as it was signed, and with what is signed only if it says all that a
+// token says. compact is one from outside; header and claims are signed with the key, as
+// by a core that has gone wrong.
+func FuzzVerify(f *testing.F) {
+	var keys core.KeyRing
+	if err := keys.UnmarshalText([]byte("new:" + base64.StdEncoding.EncodeToString([]byte(keyNew)))); err != nil {
+		f.Fatal(err)
+	}
+	tokens := core.NewTokens(keys, "veneer", time.Hour, at(noon))
+	signed, err := tokens.Sign(issued())
+	if err != nil {
+		f.Fatal(err)
+	}
+	const header = `{"alg":"HS256","kid":"new","typ":"JWT"}`
+	claims, err := json.Marshal(payload())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(signed, []byte(header), claims)
+	f.Add(signed+"=", []byte(`{"alg":"none","kid":"new"}`), claims)
+	f.Add(signed[:len(signed)-1], []byte(`{"alg":"HS512","kid":["new"]}`), []byte(`{"sub":"7","exp":1e30}`))
+	f.Add("..", []byte(`{"alg":"HS256","kid":"old"}`), []byte(`{"iss":"veneer","exp":-1,"nbf":0,"iat":null}`))
+	f.Add("", []byte(`null`), []byte(`[]`))
+
+	f.Fuzz(func(t *testing.T, compact string, header, claims []byte) {
+		if token, err := tokens.Verify(compact, true); err == nil && (compact != signed || token.User != issued().User || token.Session != issued().Session || token.ID != issued().ID) {
+			t.Errorf("%q is taken for a token of %d", compact, token.User)
+		}
+		unsigned := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(claims)
+		mac := hmac.New(sha256.New, []byte(keyNew))
+		mac.Write([]byte(unsigned))
+		if _, err := tokens.Verify(unsigned+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), false); err != nil {
+			return
+		}
+		var says struct {
+			Issuer    string `json:"iss"`
+			Expires   int64  `json:"exp"`
+			Algorithm string `json:"alg"`
+		}
+		if json.Unmarshal(claims, &says) != nil || says.Issuer != "veneer" || says.Expires < noon.Add(-time.Minute).Unix() {
+			t.Errorf("the claims %q are taken", claims)
+		}
+		if json.Unmarshal(header, &says) != nil || says.Algorithm != "HS256" {
+			t.Errorf("the header %q is taken", header)
+		}
+	})
+}

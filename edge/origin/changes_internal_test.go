@@ -1,0 +1,35 @@
+package origin
+
+import (
+	"testing"
+	"time"
+)
+
+// Whatever a line of the stream of changes is: it is refused, or no beat of it is true of
+// the future, and a stream begins with its start.
+func FuzzDecode(f *testing.F) {
+	for _, line := range []string{
+		`{"epoch":"e","revision":7,"start":true,"stream":"s"}`, `{"epoch":"e","revision":8,"keys":["name:steve","tid:1"]}`, `{"epoch":"e","revision":8,"as_of":1000000}`,
+		`{"as_of":9223372036854775807}`, `{"as_of":-9223372036854775808}`, `{"revision":1e3}`, `{"keys":null}`, `null`, `[]`, `{`, ``, `{"keys":["\ud800"]}`,
+	} {
+		f.Add([]byte(line), true)
+		f.Add([]byte(line), false)
+	}
+	asked := time.Date(2031, 2, 3, 12, 0, 0, 0, time.UTC)
+	now := asked.Add(time.Second)
+	f.Fuzz(func(t *testing.T, line []byte, first bool) {
+		event, asOf, err := decode(line, first, asked, now)
+		if err != nil {
+			return
+		}
+		if first && !event.Start {
+			t.Errorf("a stream begins with %q", line)
+		}
+		if asOf.After(now) {
+			t.Errorf("%q is true as of %s, and it is %s", line, asOf, now)
+		}
+		if event.IsBeat() && (event.Start || len(event.Keys) > 0) {
+			t.Errorf("%q is a beat: %+v", line, event)
+		}
+	})
+}
