@@ -21,7 +21,7 @@ test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run C
 lint: ## Run the linters; ARGS=--fix mends what they can
 	@deploy/dev/lint $(ARGS)
 
-fuzz: ## Fuzz uploads for half a minute; ARGS='-fuzztime 1h' for longer
+fuzz: ## Run every fuzz target for its share of two minutes; ARGS='-fuzztime 1h -run serve' for longer, and some
 	@deploy/dev/fuzz $(ARGS)
 
 build: ## Build core and edge into .dev/bin
