@@ -10,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 )
 
 // manifest is an object of Kubernetes, as far as these tests look.
@@ -171,5 +175,32 @@ func TestPodsTrustNobody(t *testing.T) {
 	}
 	if files < 10 {
 		t.Errorf("there are only %d files", files)
+	}
+}
+
+// Who has the application's password is no superuser of PostgreSQL, under make test as under
+// make run, which make their clusters alike.
+func TestApplicationIsNoSuperuser(t *testing.T) {
+	t.Parallel()
+	config, err := pgx.ParseConfig(postgrestest.Empty(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var isSuper bool
+	if err := connection.QueryRow(t.Context(), "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&isSuper); err != nil || isSuper {
+		t.Errorf("the application is a superuser: %t, %v", isSuper, err)
+	}
+	_ = connection.Close(t.Context())
+	config.User = "postgres"
+	connection, err = pgx.ConnectConfig(t.Context(), config)
+	if err == nil {
+		_ = connection.Close(t.Context())
+	}
+	if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "28P01" { // invalid_password
+		t.Errorf("the superuser has the application's password: %v", err)
 	}
 }

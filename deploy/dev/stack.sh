@@ -281,7 +281,12 @@ start_postgres() {
 
   mkdir -p "$home"
   become_postgres "$home"
-  [[ -e $data ]] || make_cluster "$programs" "$home"
+  if [[ ! -e $data ]]; then
+    secret postgres_password hex 24
+    make_cluster "$programs" "$home"
+  elif [[ ! -s $state/secrets/postgres_password ]]; then
+    separate_superuser "$programs" "$home"
+  fi
 
   # No socket in the file system: a checkout's path may be longer than the name
   # of a socket can be.
@@ -324,6 +329,20 @@ become_postgres() {
   fi
 }
 
+# separate_superuser PROGRAMS HOME gives the superuser of a cluster a password of its own. It
+# was the application's in clusters made before there was a secret for it.
+separate_superuser() {
+  hex 24 | install -m 600 /dev/stdin "$2/superuser"
+  chown --reference="$2" "$2/superuser"
+  # shellcheck disable=SC2016 # it is the inner shell that expands
+  run_step "giving PostgreSQL's superuser its own password" "${as_postgres[@]}" bash -euo pipefail -c '
+    printf "%s\n" "ALTER ROLE postgres PASSWORD '\''$(<"$2/superuser")'\''" |
+      "$1/postgres" --single -c exit_on_error=on -D "$2/data" postgres
+  ' separate_superuser "$1" "$2"
+  secret postgres_password cat "$2/superuser"
+  rm "$2/superuser"
+}
+
 # make_cluster PROGRAMS HOME makes a cluster with the role "veneer" and a database
 # for either object store, since rows without their objects would be a fault. It
 # gets its name when it is whole, so that an interruption leaves nothing that
@@ -331,10 +350,11 @@ become_postgres() {
 make_cluster() {
   rm -rf "$2/new"
   install -m 600 "$state/secrets/database_password" "$2/password"
-  chown --reference="$2" "$2/password"
+  install -m 600 "$state/secrets/postgres_password" "$2/superuser"
+  chown --reference="$2" "$2/password" "$2/superuser"
   # shellcheck disable=SC2016 # it is the inner shell that expands
   run_step "making a PostgreSQL cluster" "${as_postgres[@]}" bash -euo pipefail -c '
-    "$1/initdb" -D "$2/new" --username=postgres --pwfile="$2/password" \
+    "$1/initdb" -D "$2/new" --username=postgres --pwfile="$2/superuser" \
       --auth=scram-sha-256 --encoding=UTF8 --locale=C.UTF-8
     printf "%s\n" \
       "CREATE ROLE veneer LOGIN CREATEDB PASSWORD '\''$(<"$2/password")'\''" \
@@ -342,7 +362,7 @@ make_cluster() {
       "CREATE DATABASE veneer_minio OWNER veneer" |
       "$1/postgres" --single -c exit_on_error=on -D "$2/new" postgres
   ' make_cluster "$1" "$2"
-  rm "$2/password"
+  rm "$2/password" "$2/superuser"
   mv "$2/new" "$2/data"
 }
 
