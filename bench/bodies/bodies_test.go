@@ -1,0 +1,412 @@
+//go:build !race
+
+package bodies
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/rivals"
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+const (
+	// memoryLimit is the mem_limit of core and the edges in docker-compose.yml, and goLimit
+	// their GOMEMLIMIT.
+	memoryLimit = 768 << 20
+	goLimit     = "690MiB"
+
+	stalled, slow = 1000, 1000
+	// announced is the length of every hostile body. Of one that stalls, stalledPart arrives,
+	// which is 122 MiB of all: twice the budget. Of one that is slow, a byte a second does.
+	announced   = 1_114_111
+	stalledPart = 128_000
+	slowPart    = 9000
+	// comesBack is when a client whose body was ended begins another one.
+	comesBack = 3 * time.Second
+	// honestTime is the longest that an honest request may take on a busy machine.
+	honestTime = 20 * time.Second
+)
+
+// site is a core and an edge, with haproxy before either.
+type site struct {
+	*system.System
+	people   []system.Person
+	tid      int64
+	noise    *rand.Rand
+	overCore string // haproxy, with core behind /api
+	overEdge string // haproxy, with an edge behind /api
+}
+
+// Hostile bodies cost neither memory nor the requests of others, whichever way they come.
+func TestStalledAndSlowUploads(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	s := start(t)
+	before := [2]int{metric(t, s.Core, goroutines), metric(t, s.Edge, goroutines)}
+	for _, way := range []struct {
+		name, base string
+		http2      bool
+	}{
+		{"core", s.API, false},
+		{"edge", s.Images, false},
+		{"core behind haproxy, HTTP/1.1", s.overCore, false},
+		{"core behind haproxy, HTTP/2", s.overCore, true},
+		{"edge behind haproxy, HTTP/1.1", s.overEdge, false},
+		{"edge behind haproxy, HTTP/2", s.overEdge, true},
+	} {
+		attack := s.attack(t, way.base, way.http2)
+		t.Logf("%s: %s", way.name, s.live(t, way.base))
+		attack.end()
+		t.Logf("%s: hostile bodies are answered %s", way.name, attack.statuses())
+		for i, program := range []*system.Process{s.Core, s.Edge} {
+			name := []string{"core", "edge"}[i]
+			if _, most := program.Memory(t); most >= memoryLimit {
+				t.Errorf("%s: %s takes %d MiB", way.name, name, most>>20)
+			}
+			falls(t, program, way.name+": "+name, bodyBytes, 0)
+		}
+	}
+	for i, program := range []*system.Process{s.Core, s.Edge} {
+		name := []string{"core", "edge"}[i]
+		// A worker of fasthttp that has nothing to do ends after 10 s.
+		falls(t, program, name, goroutines, before[i]+50)
+		_, most := program.Memory(t)
+		t.Logf("%s never takes more than %d MiB", name, most>>20)
+	}
+}
+
+func start(t *testing.T) *site {
+	t.Helper()
+	core := system.NewCore(t, objects.Config{URL: "file://" + t.TempDir()})
+	core.Set("GOMEMLIMIT", goLimit)
+	core.Set("CORE_LIMIT_UPLOADS", "0")
+	core.Start(t)
+	edge := system.NewEdge(t, objects.Config{URL: core.Setting("CORE_OBJECTS_URL")}, core)
+	edge.Set("GOMEMLIMIT", goLimit)
+	edge.Start(t)
+	edge.AwaitReady(t)
+	s := &site{
+		System: &system.System{Core: core, Edge: edge, API: "http://" + core.Address(t, "public"), Images: "http://" + edge.Address(t, "public")},
+		noise:  rand.New(rand.NewPCG(1, 2)), people: core.SignIn(t, stalled+slow+1),
+	}
+	body, err := json.Marshal(account{Email: "honest@example.com", Password: "correct horse", Nickname: "Honest"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := s.ask(t, http.MethodPost, s.API+"/api/auth/register", "application/json", "", body); status != http.StatusOK {
+		t.Fatalf("registration: %d %s", status, answer)
+	}
+	s.tid = s.upload(t, s.API)
+	s.overCore, s.overEdge = s.haproxy(t, core), s.haproxy(t, edge)
+	return s
+}
+
+type account struct {
+	Email    string `json:"email"`
+	Password string `json:"password"`
+	Nickname string `json:"nickname,omitempty"`
+}
+
+var (
+	coreServer = regexp.MustCompile(`core:8080 check port 9080`)
+	edgeServer = regexp.MustCompile(`(?m)^ *server edge-2 .*\n`)
+)
+
+// haproxy starts the balancer of docker-compose.yml with a program behind /api.
+func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
+	t.Helper()
+	content, err := os.ReadFile("../../deploy/compose/haproxy.cfg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := rivals.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := func(p *system.Process) string {
+		_, port, _ := net.SplitHostPort(p.Address(t, "operators"))
+		return p.Address(t, "public") + " check port " + port
+	}
+	config := strings.Replace(string(content), "bind :8080", "bind "+address, 1)
+	config = coreServer.ReplaceAllString(config, behind(api))
+	config = edgeServer.ReplaceAllString(config, "")
+	config = strings.Replace(config, "edge-1:8081 check port 9081", behind(s.Edge), 1)
+	work := t.TempDir()
+	path := filepath.Join(work, "haproxy.cfg")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	process, err := rivals.Run(rivals.Place{Work: work}, "haproxy", nil, nil, "haproxy", "-db", "-f", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Stop)
+	if err := process.Await(t.Context(), func() error {
+		response, err := http.Get("http://" + address + "/api") //nolint:noctx // short
+		if err != nil {
+			return err
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("haproxy answers %s", response.Status)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + address
+}
+
+// attack is clients whose bodies do not arrive.
+type attack struct {
+	stop  context.CancelFunc
+	all   sync.WaitGroup
+	mu    sync.Mutex
+	heard map[int]int
+}
+
+// attack begins as many uploads as there are, each by another user, and waits until twice as
+// much of them was sent as the budget has.
+func (s *site) attack(t *testing.T, base string, http2 bool) *attack {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	a := &attack{stop: stop, heard: map[int]int{}}
+	var protocols http.Protocols
+	protocols.SetHTTP1(!http2)
+	protocols.SetUnencryptedHTTP2(http2)
+	transport := &http.Transport{Protocols: &protocols, DisableCompression: true}
+	client := &http.Client{Transport: transport}
+	var begun sync.WaitGroup
+	for i, person := range s.people[:stalled+slow] {
+		path := "/api/textures"
+		if i%10 == 0 {
+			path = "/avatar/1" // where no body is expected
+		}
+		begun.Add(1)
+		once := sync.OnceFunc(begun.Done)
+		a.all.Go(func() {
+			for ctx.Err() == nil {
+				body := &hostile{ctx: ctx, part: slowPart, each: time.Second, begun: once}
+				if i < stalled {
+					body.part, body.each = stalledPart, time.Hour
+				}
+				a.send(ctx, client, base+path, person.Bearer, body)
+				once()
+				select {
+				case <-ctx.Done():
+				case <-time.After(comesBack):
+				}
+			}
+		})
+	}
+	begun.Wait()
+	<-time.After(1500 * time.Millisecond) // by which every body that has stopped has stalled
+	t.Cleanup(a.end)
+	return a
+}
+
+func (a *attack) send(ctx context.Context, client *http.Client, url, bearer string, body io.Reader) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	if err != nil {
+		return
+	}
+	request.ContentLength = announced
+	request.Header.Set("Authorization", "Bearer "+bearer)
+	request.Header.Set("Content-Type", system.UploadType)
+	status := 0 // ended without an answer
+	if response, err := client.Do(request); err == nil {
+		status = response.StatusCode
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+	}
+	if ctx.Err() == nil {
+		a.mu.Lock()
+		a.heard[status]++
+		a.mu.Unlock()
+	}
+}
+
+func (a *attack) end() {
+	a.stop()
+	a.all.Wait()
+}
+
+func (a *attack) statuses() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return fmt.Sprint(a.heard)
+}
+
+// hostile is a body of which a part arrives at once, and then a byte each time.
+type hostile struct {
+	ctx   context.Context //nolint:containedctx // ends the body
+	part  int
+	each  time.Duration
+	begun func()
+}
+
+func (h *hostile) Read(p []byte) (int, error) {
+	if h.part > 0 {
+		n := min(len(p), h.part)
+		h.part -= n
+		return n, nil
+	}
+	h.begun()
+	select {
+	case <-time.After(h.each):
+		return 1, nil
+	case <-h.ctx.Done():
+		return 0, h.ctx.Err()
+	}
+}
+
+// live logs in, uploads and looks at pictures, all of which must succeed, and tells how long
+// that took.
+func (s *site) live(t *testing.T, base string) string {
+	t.Helper()
+	var logIns, uploads, pictures atomic.Int64
+	var all sync.WaitGroup
+	timed := func(longest *atomic.Int64, do func()) {
+		began := time.Now()
+		do()
+		took := int64(time.Since(began))
+		for known := longest.Load(); took > known && !longest.CompareAndSwap(known, took); known = longest.Load() {
+		}
+	}
+	all.Go(func() {
+		body, _ := json.Marshal(account{Email: "honest@example.com", Password: "correct horse"})
+		for range 5 {
+			timed(&logIns, func() {
+				if status, answer := s.ask(t, http.MethodPost, base+"/api/auth/login", "application/json", "", body); status != http.StatusOK {
+					t.Errorf("a log-in is answered with %d %s", status, answer)
+				}
+			})
+		}
+	})
+	all.Go(func() {
+		for range 3 {
+			timed(&uploads, func() { s.upload(t, base) })
+		}
+	})
+	all.Go(func() {
+		for size := 8; size <= 256; size += 8 {
+			timed(&pictures, func() {
+				if status, answer := s.ask(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", s.Images, s.tid, size), "", "", nil); status != http.StatusOK {
+					t.Errorf("a picture is answered with %d %s", status, answer)
+				}
+			})
+		}
+	})
+	all.Wait()
+	longest := func(n *atomic.Int64) time.Duration { return time.Duration(n.Load()).Round(time.Millisecond) }
+	return fmt.Sprintf("log-ins take up to %s, uploads %s, pictures %s", longest(&logIns), longest(&uploads), longest(&pictures))
+}
+
+// upload uploads a sheet of 256 × 256 pixels of noise, and returns its tid.
+func (s *site) upload(t *testing.T, base string) int64 {
+	t.Helper()
+	sheet := skin.Sheet{Width: 256, Height: 256, Pix: make([]byte, 4*256*256)}
+	for i := range sheet.Pix {
+		sheet.Pix[i] = byte(s.noise.Uint32())
+	}
+	form := system.SheetForm("Noise", skin.Steve, sheet)
+	status, answer := s.ask(t, http.MethodPost, base+"/api/textures", system.UploadType, s.people[len(s.people)-1].Bearer, form)
+	var said struct {
+		Data struct {
+			TID int64 `json:"tid"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &said); err != nil || status != http.StatusOK {
+		t.Errorf("an upload of %d bytes is answered with %d %s", len(form), status, answer)
+	}
+	return said.Data.TID
+}
+
+// ask sends a request on a connection of its own.
+func (s *site) ask(t *testing.T, method, url, kind, bearer string, body []byte) (status int, answer []byte) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), honestTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return 0, nil
+	}
+	request.Close = true
+	if kind != "" {
+		request.Header.Set("Content-Type", kind)
+	}
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Error(err)
+		return 0, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(response.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return response.StatusCode, answer
+}
+
+// metric returns a figure of a program's.
+func metric(t *testing.T, p *system.Process, name string) int {
+	t.Helper()
+	response, err := http.Get("http://" + p.Address(t, "operators") + "/metrics") //nolint:noctx // short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	all, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(all), "\n"+name+" ")
+	value, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		t.Fatalf("%s (found: %t): %v", name, found, err)
+	}
+	return int(n)
+}
+
+const goroutines, bodyBytes = "go_goroutines", `veneer_body_bytes{listener="public"}`
+
+// falls waits until a figure of a program is as low as it was before the bodies.
+func falls(t *testing.T, p *system.Process, name, figure string, before int) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(2 * honestTime); ; <-tick.C {
+		now := metric(t, p, figure)
+		if now <= before {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%s: %s is %d; want %d", name, figure, now, before)
+			return
+		}
+	}
+}
