@@ -95,10 +95,10 @@ func (l *Links) AskVerification(ctx context.Context, caller Caller) error {
 // Confirmation is what is sent with the token of a link to an address. All but the token
 // is for a registration.
 type Confirmation struct {
-	Token, Password string
-	// Nickname and PlayerName replace those that were registered; nil leaves them as they
-	// are. An empty PlayerName stands for no player.
-	Nickname, PlayerName *string
+	Token string
+	// Password is that of the account. Nickname and PlayerName replace those that were
+	// registered; nil leaves them as they are. An empty PlayerName stands for no player.
+	Password, Nickname, PlayerName *string
 }
 
 // Verify does what a link is for that was sent to an address: it verifies the
@@ -111,6 +111,10 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	if l == nil {
 		return Credentials{}, ErrNoMail
 	}
+	given, err := l.given(c)
+	if err != nil {
+		return Credentials{}, err
+	}
 	token := linkHash(c.Token)
 	if err := l.store.VerifyEmail(ctx, token, l.now()); fault.KindOf(err) != fault.NotFound {
 		return Credentials{}, err
@@ -119,26 +123,29 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	if err != nil {
 		return Credentials{}, err
 	}
-	if err := l.complete(&user, c); err != nil {
-		return Credentials{}, err
+	if c.Password == nil {
+		return Credentials{}, fault.Field("password", "Please choose a password: the account is made with it.")
 	}
-	if user.PasswordHash, err = l.passwords.Hash(ctx, c.Password); err != nil {
+	if c.Nickname != nil {
+		user.Nickname = given.Nickname
+	}
+	if c.PlayerName != nil {
+		user.Player = given.Player
+	}
+	user.Score, user.Verified = l.scores.Registration, true
+	if user.PasswordHash, err = l.passwords.Hash(ctx, *c.Password); err != nil {
 		return Credentials{}, err
 	}
 	added, err := l.store.ConfirmRegistration(ctx, token, user, l.now())
 	return Credentials{User: added, PasswordHash: user.PasswordHash}, err
 }
 
-// complete checks what is confirmed, and makes of the user of a registration the one to
-// be added, but for the hash of the password.
-func (l *Links) complete(user *NewUser, c Confirmation) error {
+// given checks what is confirmed, and returns the names that are.
+func (l *Links) given(c Confirmation) (user NewUser, err error) {
 	var wrong fieldFaults
-	if c.Password == "" {
-		wrong.add(fault.Field("password", "Please choose a password: the account is made with it."))
-	} else {
-		wrong.add(checkPassword("password", c.Password))
+	if c.Password != nil {
+		wrong.add(checkPassword("password", *c.Password))
 	}
-	var err error
 	if c.Nickname != nil {
 		user.Nickname, err = name("nickname", *c.Nickname)
 		wrong.add(err)
@@ -147,8 +154,7 @@ func (l *Links) complete(user *NewUser, c Confirmation) error {
 		user.Player, err = l.names.optional("player_name", *c.PlayerName)
 		wrong.add(err)
 	}
-	user.Score, user.Verified = l.scores.Registration, true
-	return wrong.fault()
+	return user, wrong.fault()
 }
 
 // linkHash returns what is kept of a token that was sent to us. White space around it is

@@ -47,7 +47,7 @@ var hashing = []string{"login", "register", "deleteUser", "changePassword", "cha
 func TestDocumentAgreesWithServer(t *testing.T) {
 	t.Parallel()
 
-	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_REPORTS=0", "LIMIT_RESETS=0", "LIMIT_TEXTURES=0", "LIMIT_PLAYERS=0",
+	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_RESETS=0", "LIMIT_TEXTURES=0", "LIMIT_PLAYERS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
 	c.withPassword(t, right)
 	c.permit(t, core.SuperAdministrator)

@@ -239,6 +239,20 @@ func start(t *testing.T, environ ...string) client {
 	return newSite(t, environ...).serve(t)
 }
 
+// listen starts a server of its own on a socket, and returns a client there.
+func listen(t *testing.T, environ ...string) client {
+	t.Helper()
+	s := newSite(t, slices.Concat(environ, unlimited, []string{"WORK_TIMEOUT=5m"})...) // on a busy machine too
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, parts := s.domain(t)
+	c := client{site: s, db: db, parts: parts, server: s.door(t, parts), http: &fasthttp.HostClient{Addr: opened.Addr().String()}}
+	run(t, c.server, serve.Listener{Server: c.server}.Keep(opened))
+	return c
+}
+
 // as returns a client who sends another token.
 func (c client) as(token string) client {
 	c.token = token

@@ -23,12 +23,13 @@ func (s *Server) verify(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	confirmation := core.Confirmation{Token: f.text("token"), Password: f.optionalText("password", "")}
-	if !f.null("nickname") {
-		confirmation.Nickname = new(f.text("nickname"))
-	}
-	if !f.null("player_name") {
-		confirmation.PlayerName = new(f.text("player_name"))
+	confirmation := core.Confirmation{Token: f.text("token")}
+	for name, field := range map[string]**string{
+		"password": &confirmation.Password, "nickname": &confirmation.Nickname, "player_name": &confirmation.PlayerName,
+	} {
+		if !f.null(name) {
+			*field = new(f.text(name))
+		}
 	}
 	if err := f.fault(); err != nil {
 		return err

@@ -92,7 +92,7 @@ func TestReadNotificationRefuses(t *testing.T) {
 func TestTheLongestAnnouncement(t *testing.T) {
 	t.Parallel()
 
-	c := start(t)
+	c := listen(t)
 	admin := c.signUpAs(t, core.Administrator)
 	const most = 20_000
 	title := strings.Repeat("\U0001F600", 64)
