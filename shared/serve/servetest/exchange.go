@@ -3,6 +3,7 @@ package servetest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,6 +28,9 @@ type Answer struct {
 func (a Answer) IsLast() bool {
 	return strings.Contains(strings.ToLower(strings.Join(a.Header["Connection"], ",")), "close")
 }
+
+// ErrStatusLine is that of an answer which does not begin with a status line of HTTP/1.
+var ErrStatusLine = errors.New("no status line")
 
 // patience is how long a server may take for all answers on a connection.
 const patience = 20 * time.Second
@@ -104,7 +108,7 @@ func read(reader *bufio.Reader) (Answer, error) {
 	code, _, _ := strings.Cut(rest, " ")
 	status, err := strconv.Atoi(code)
 	if err != nil || version != "HTTP/1.1" && version != "HTTP/1.0" {
-		return Answer{}, fmt.Errorf("the status line is %q", line)
+		return Answer{}, fmt.Errorf("%w: %q", ErrStatusLine, line)
 	}
 	fields, err := text.ReadMIMEHeader()
 	if err != nil {

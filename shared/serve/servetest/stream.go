@@ -160,3 +160,19 @@ func (g *Generator) fragment() string { return fragments[g.random.IntN(len(fragm
 
 // lineAt returns where the line begins that a byte is in.
 func lineAt(sent []byte, at int) int { return bytes.LastIndexByte(sent[:at], '\n') + 1 }
+
+// Sized returns a request of a head, which is its first lines, with a body of the length
+// that it says.
+func Sized(head, body string) string {
+	return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
+}
+
+// Chunked returns a request of a head, which is its first lines, with a body in chunks.
+func Chunked(head string, chunks ...string) string {
+	var out strings.Builder
+	out.WriteString(head + "Transfer-Encoding: chunked\r\n\r\n")
+	for _, chunk := range chunks {
+		fmt.Fprintf(&out, "%x;x=y\r\n%s\r\n", len(chunk), chunk)
+	}
+	return out.String() + "0\r\n\r\n"
+}
