@@ -94,7 +94,8 @@ func newUpstream(config Config, door serve.Door) (*upstream, error) {
 			return false, request.Header.IsGet() || request.Header.IsHead()
 		},
 	}
-	return &upstream{scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), door: door,
+	return &upstream{
+		scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), door: door,
 		turns: limit.NewSemaphore[netip.Prefix](networkConns),
 	}, nil
 }
