@@ -144,6 +144,7 @@ func (r *Renderer) drawSamples(w io.Writer) error {
 		{modern, skin.Steve, Isometric, []int{48, 64}}, // smooth and crisp
 		{fine, skin.Steve, Isometric, []int{64, 240}},
 		{finest, skin.Steve, Isometric, []int{264}}, // without a plan
+		{finest, skin.Steve, Preview, []int{1024}},  // the most work for encoders
 		{modern, skin.Steve, Preview, []int{96, 144}},
 		{modern, skin.Alex, Preview, []int{96, 144}},
 		{legacy, skin.Steve, Preview, []int{144}},

@@ -37,12 +37,18 @@ const blockNodes = 1 << 17
 
 // plan decides how to pack a stream. It seeks the cheapest way so many times, at
 // the prices it has and then at those of the codes that fit the way before. In vast
-// streams only the first block has that; others have one pass at the prices before.
+// streams only the first block has that; others have one pass at the prices before, and
+// no search if that has found next to nothing in the first: in noise it takes as long as
+// all the rest.
 func (p *packer) plan(s *stream, passes int) {
 	p.start(s)
 	p.steps, p.blocks = p.steps[:0], p.blocks[:0]
 	for from := 0; from < len(s.nodes)-1; {
-		to := min(from+blockNodes, len(s.nodes)-1)
+		size := blockNodes
+		if from == 0 && s.vast() {
+			size = sampleNodes
+		}
+		to := min(from+size, len(s.nodes)-1)
 		p.find(s, from, to)
 		start := len(p.steps)
 		for range passes {
@@ -53,11 +59,32 @@ func (p *packer) plan(s *stream, passes int) {
 			p.set(&p.counts)
 		}
 		p.blocks = append(p.blocks, block{from: from, to: to, steps: len(p.steps)})
-		from = to
 		if s.vast() {
 			passes = 1
+			if from == 0 && searchRepays*p.searched(p.steps[start:]) < s.nodes[to].at() {
+				p.reach = 0
+			}
+		}
+		from = to
+	}
+}
+
+// The first block of a vast stream has so many nodes, and of so many of its bytes one must
+// be in a match that was searched for.
+const (
+	sampleNodes  = 1 << 15
+	searchRepays = 4
+)
+
+// searched returns how many bytes the matches have that are at other distances than those
+// that are always tried.
+func (p *packer) searched(steps []match) (bytes int) {
+	for _, m := range steps {
+		if m != literal && !slices.Contains(p.backs, m.distance()) {
+			bytes += m.length()
 		}
 	}
+	return bytes
 }
 
 // size returns how many bits it takes to pack a stream as planned.

@@ -35,11 +35,16 @@ const (
 	// A stream of so many nodes is searched less: no picture of up to 400 × 400
 	// pixels has them, and they would take longer than what is saved is worth.
 	vast = 3 << 17
+
+	// So many places are compared in a stream at most, and then none: pictures of up to
+	// 400 × 400 pixels need fewer. Textures can be made to need many times as many.
+	mostCompared = 1 << 21
 )
 
 // finder finds the matches that start at nodes.
 type finder struct {
 	reach       int // how many places of a chain are compared
+	budget      int // how many places of all chains still may be
 	short, long chains
 	backs       []int // distances that are always tried
 	calm        int   // so many of them are tried where nothing happens, too
@@ -98,6 +103,7 @@ func (f *finder) start(s *stream) {
 	default:
 		f.reach = 8
 	}
+	f.budget = mostCompared
 	f.backs = f.backs[:0]
 	f.back(s, 1)
 	f.back(s, s.pixel)
@@ -122,13 +128,18 @@ func (f *finder) back(s *stream, distance int) {
 
 // find finds matches for the nodes from, …, to-1; none goes beyond node to.
 func (f *finder) find(s *stream, from, to int) {
-	f.search(s, from, to)
+	if f.reach > 0 {
+		f.search(s, from, to)
+	}
 	f.matches.reset(to - from)
 	end := s.nodes[to].at()
 	hot := from // the next hot node
 	for n := from; n < to; n++ {
 		f.matches.first[n-from] = uint32(len(f.matches.all))
 		longest := f.compare(s, n, end)
+		if f.reach == 0 {
+			continue
+		}
 		for hot = max(hot, n); hot < to && !s.nodes[hot].hot(); hot++ {
 		}
 		switch hot {
@@ -182,6 +193,8 @@ func (f *finder) compare(s *stream, n, end int) int {
 // chain of that node, those that are longer than longest; and returns the length
 // of the longest then.
 func (f *finder) follow(l *list, c *chains, steps int, s *stream, node, ahead, limit, longest int) int {
+	steps = min(steps, f.budget)
+	f.budget -= steps
 	i := s.nodes[node].at() - ahead
 	b := s.bytes
 	for at := c.prev[node]; at >= 0 && longest < limit && steps > 0; at = c.prev[at] {
@@ -197,6 +210,7 @@ func (f *finder) follow(l *list, c *chains, steps int, s *stream, node, ahead, l
 			}
 		}
 	}
+	f.budget += steps
 	return longest
 }
 
