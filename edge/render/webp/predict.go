@@ -99,6 +99,7 @@ const perOther = 3 * perBit
 // prediction is an image in terms of what is expected of each pixel.
 type prediction struct {
 	tileBits uint
+	price    uint64 // about what the differences cost
 	modes    raster // the predictor of each tile, in green
 	rest     raster // by how much each pixel differs
 
@@ -109,8 +110,8 @@ type prediction struct {
 // tilePrices are what the differences in a tile cost with each of the predictors.
 type tilePrices [len(predictors)]price
 
-// predict describes an image by what is expected of its pixels.
-func (p *prediction) predict(r *raster) {
+// choose chooses the predictors.
+func (p *prediction) choose(r *raster) {
 	width, height := r.width, len(r.same)
 	p.evaluate(r)
 	least := uint64(math.MaxUint64)
@@ -119,10 +120,16 @@ func (p *prediction) predict(r *raster) {
 		if bits > minTileBits {
 			p.merge(bits, across, tilesOf(height, bits), tilesOf(width, bits-1))
 		}
-		if total := p.choose(bits, across); total < least {
+		if total := p.chooseTiles(bits, across); total < least {
 			least, p.tileBits = total, bits
 		}
 	}
+	p.price = least
+}
+
+// predict describes an image by what is expected of its pixels.
+func (p *prediction) predict(r *raster) {
+	width, height := r.width, len(r.same)
 	p.modes.reset(tilesOf(width, p.tileBits), tilesOf(height, p.tileBits))
 	for tile, predictor := range p.best[p.tileBits] {
 		p.modes.px[tile] = 0xff000000 | predictor<<8
@@ -176,7 +183,7 @@ func (p *prediction) merge(bits uint, across, down, acrossBefore int) {
 }
 
 // choose finds the best predictors of tiles and about what all costs then.
-func (p *prediction) choose(bits uint, across int) (total uint64) {
+func (p *prediction) chooseTiles(bits uint, across int) (total uint64) {
 	best := slices.Grow(p.best[bits][:0], len(p.prices[bits]))[:len(p.prices[bits])]
 	p.best[bits] = best
 	for tile, sums := range p.prices[bits] {

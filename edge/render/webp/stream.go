@@ -61,7 +61,7 @@ func (s *stream) small(w *prefix.Writer, r *raster, first *sketch) {
 // writes one that tells where in the picture which codes are used.
 func (s *stream) picture(w *prefix.Writer, r *raster, first *sketch, aside *stream) {
 	tokens := s.improve(r, first)
-	if len(r.px) >= worthGroups {
+	if len(r.px) >= worthGroups && len(r.runs) <= vast {
 		s.split(r, tokens, first.cacheBits)
 	}
 	s.writeCache(w, first.cacheBits)
@@ -82,8 +82,13 @@ func (s *stream) picture(w *prefix.Writer, r *raster, first *sketch, aside *stre
 func (s *stream) improve(r *raster, first *sketch) []token {
 	const short = 400 // tokens
 	s.groups.count = 1
-	s.cache.fill(r, first.cacheBits)
 	counts, prices := &s.group[0].counts, &s.group[0].prices
+	if len(r.runs) > vast {
+		tokens := s.cached(r, first)
+		counts.count(r, tokens, first.cacheBits)
+		return tokens
+	}
+	s.cache.fill(r, first.cacheBits)
 	prices.learn(&first.counts)
 	tokens := s.parser.parse(r, prices, &s.cache)
 	counts.count(r, tokens, first.cacheBits)
@@ -93,6 +98,30 @@ func (s *stream) improve(r *raster, first *sketch) []token {
 		counts.count(r, tokens, first.cacheBits)
 	}
 	return tokens
+}
+
+// vast is how many runs an image may have whose description is improved.
+const vast = 1 << 17
+
+// cached returns the tokens of a first description, which was made without a cache, with
+// those pixels taken from one that it has.
+func (s *stream) cached(r *raster, first *sketch) []token {
+	if first.cacheBits == 0 {
+		return first.tokens
+	}
+	s.cache.clear(first.cacheBits)
+	i, run := 0, 0
+	for n, t := range first.tokens {
+		held := true // within a run
+		for end := i + t.pixels(); run < len(r.runs) && int(r.runs[run]) < end; run++ {
+			held = s.cache.put(r.px[r.runs[run]])
+		}
+		if held && t.length == 0 {
+			first.tokens[n] = token{cached: true, value: uint32(cachePlace(r.px[i], first.cacheBits))}
+		}
+		i += t.pixels()
+	}
+	return first.tokens
 }
 
 func (s *stream) writeCache(w *prefix.Writer, cacheBits uint) {

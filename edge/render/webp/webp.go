@@ -203,6 +203,12 @@ func (e *Encoder) describe() {
 		offer(e.writeDirect, e.direct.price)
 	}
 	if fine {
+		e.prediction.choose(&e.lessGreen)
+		// What the differences cost is overestimated, but in vast images not so much that
+		// finding out would repay its time.
+		fine = runs <= vast || write == nil || e.prediction.price < least
+	}
+	if fine {
 		e.prediction.predict(&e.lessGreen)
 		e.aside.sketch(&e.modes, &e.prediction.modes, crisp)
 		e.stream.sketch(&e.rest, &e.prediction.rest, difference)
