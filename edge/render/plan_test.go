@@ -144,7 +144,8 @@ func TestSmoothAreas(t *testing.T) {
 	}
 }
 
-// A full plan of a smooth picture paints what a sketch of it paints.
+// A full plan of a smooth picture paints what a sketch of it paints, but for the 5 % of a
+// pixel by which the wider strips of a sketch may be wrong.
 func TestPlansAndSketchesAgree(t *testing.T) {
 	t.Parallel()
 
@@ -161,8 +162,11 @@ func TestPlansAndSketchesAgree(t *testing.T) {
 		for i := 3; i < len(planned); i += 4 {
 			for c := i - 3; c <= i; c++ {
 				// The fainter a pixel is, the less its colour says.
-				apart, faintest := int(planned[c])-int(swept[c]), int(min(planned[i], swept[i]))
-				if (apart > 1 || apart < -1) && (c == i || faintest > 64) {
+				apart, weight := int(planned[c])-int(swept[c]), 255
+				if c < i {
+					weight = int(min(planned[i], swept[i]))
+				}
+				if weight*max(apart, -apart) > 12*255 {
 					t.Fatalf("scale %d: value %d is %d and %d", k, c, planned[c], swept[c])
 				}
 			}

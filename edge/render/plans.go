@@ -30,11 +30,14 @@ func planOf(view View, scale int) planKey {
 }
 
 // plan makes the plan.
-func (k planKey) plan() *plan {
+func (k planKey) plan() *plan { return newPlan(k.scene(), k.scale) }
+
+// scene returns what the plan is of.
+func (k planKey) scene() scene {
 	if k.pose == Isometric {
-		return newPlan(isometric(k.size), k.scale)
+		return isometric(k.size)
 	}
-	return newPlan(preview(k.model, k.size), k.scale)
+	return preview(k.model, k.size)
 }
 
 // plans keeps plans, of which those go first that were not used for longest. It is
@@ -70,6 +73,14 @@ func (p *plans) of(key planKey) *plan {
 	p.use(kept)
 	p.mu.Unlock()
 	return kept.plan()
+}
+
+// has reports whether a plan is finished.
+func (p *plans) has(key planKey) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.known[key]
+	return kept != nil && kept.bytes > 0
 }
 
 // use counts a use of a plan.

@@ -124,7 +124,8 @@ func TestPlansThatPanicAreForgotten(t *testing.T) {
 	}
 }
 
-// All heads of usual sizes are planned, and previews unless a plan would be too large.
+// Crisp pictures are planned, and smooth ones unless a plan would be too large or take too
+// long.
 func TestPlanned(t *testing.T) {
 	t.Parallel()
 
@@ -136,10 +137,12 @@ func TestPlanned(t *testing.T) {
 		}
 	}
 
-	f(Isometric, 256, 8, true)
-	f(Isometric, 264, 8, false)
-	f(Preview, 400, 4, true)
-	f(Preview, 400, 8, false)
+	f(Isometric, 256, 5, true)
+	f(Isometric, 64, 6, false)
+	f(Isometric, 512, 8, true) // crisp
+	f(Preview, 400, 5, true)
+	f(Preview, 448, 5, false)
+	f(Preview, 64, 6, false)
 	f(Preview, 640, 4, true) // crisp
 	f(Preview, 64, skin.MaxScale, false)
 }

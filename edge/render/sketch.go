@@ -79,7 +79,7 @@ func (m *mixer) paint(p *plan, pixels []byte, sheet skin.Sheet) {
 	clear(m.column)
 	for _, figure := range p.sketch.figures {
 		m.dress(figure)
-		m.sweep.over(m.quads, m)
+		m.sweep.over(m.quads, m, widestSketch)
 		for x := range p.width {
 			strips := m.sweep.stripsOf(x)
 			for _, s := range strips {

@@ -13,7 +13,7 @@ func TestStrips(t *testing.T) {
 	for _, scene := range scenes() {
 		for _, f := range scene.figures {
 			var sweep sweep
-			sweep.over(f.quads(2), nil)
+			sweep.over(f.quads(2), nil, widest)
 			cut := 0
 			for x := range scene.width {
 				strips := sweep.stripsOf(x)

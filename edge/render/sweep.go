@@ -15,6 +15,7 @@ const slack = 1e-6
 type sweep struct {
 	quads    []quad // as they lie from top to bottom, more or less
 	layers   layers
+	widest   float64   // strip, in pixels
 	near     []int     // the quads that the column of pixels meets
 	breaks   []float64 // between its strips
 	strips   []strip
@@ -57,9 +58,9 @@ func ordered(quads []quad) []quad {
 	return quads
 }
 
-// over starts a sweep over ordered quads.
-func (s *sweep) over(quads []quad, layers layers) {
-	s.quads, s.layers = quads, layers
+// over starts a sweep over ordered quads, in strips of a width at most.
+func (s *sweep) over(quads []quad, layers layers, widest float64) {
+	s.quads, s.layers, s.widest = quads, layers, widest
 	s.marks = slices.Grow(s.marks[:0], len(quads))[:len(quads)]
 }
 

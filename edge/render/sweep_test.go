@@ -33,7 +33,7 @@ func TestNearerHides(t *testing.T) {
 	for _, s := range scenes() {
 		for _, f := range s.figures {
 			var sweep sweep
-			sweep.over(f.quads(1), nil)
+			sweep.over(f.quads(1), nil, widest)
 			// How far towards the viewer the plane of a quad is from a plane through
 			// the origin.
 			nearness := func(q *quad, x, y float64) float64 {
