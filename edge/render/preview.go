@@ -62,9 +62,9 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 		picture.placeElytra(sheet)
 		return picture
 	}
-	high := height / faces.Front.H * faces.Front.H
-	if 10*high < 9*height {
-		high = height
+	high := height
+	if isCapeCrisp(height, sheet.Scale()) {
+		high = height / faces.Front.H * faces.Front.H
 	}
 	wide := high / 16 * 10
 	half := picture.Width / 2
@@ -115,6 +115,12 @@ func isBlank(sheet skin.Sheet, part skin.Rect) bool {
 		}
 	}
 	return true
+}
+
+// isCapeCrisp reports whether a cape has whole pixels for every texel.
+func isCapeCrisp(height, scale int) bool {
+	face := skin.CapeFaces().Scaled(scale).Front.H
+	return 10*(height/face*face) >= 9*height
 }
 
 // capeWidth returns how wide a picture of a cape is: whole pixels for both halves, as

@@ -215,6 +215,9 @@ func newPicture(width, height int, pixels []byte) Picture {
 // Sheet.Normalised says, so that the base is opaque; the sheet itself is left as it
 // is. A view that cannot be drawn is an Invalid fault; a sheet of another shape is a
 // plain error, as none such should ever have been stored.
+//
+// Previews of skins are drawn no higher than 720 pixels from scale 9 on, 384 from 13 on
+// and 240 from 15 on, as higher ones would take too long.
 func (r *Renderer) Draw(sheet skin.Sheet, view View) (Picture, error) {
 	return r.draw(sheet, view, nil)
 }
@@ -238,7 +241,7 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 	if view.Pose == Flat {
 		return drawFlat(sheet, view.Size, pixels), nil
 	}
-	return r.drawFigure(sheet, view, pixels), nil
+	return r.drawFigure(sheet, view.drawn(sheet.Scale()), pixels), nil
 }
 
 // drawFigure draws the poses in which the model stands in space.

@@ -1,0 +1,138 @@
+package render
+
+import (
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// mostHeight returns the height up to which previews of skins of a scale are drawn. Up to
+// there no picture takes longer than 150 ms on one core of the machine that
+// bench/README.md names, with the sheet decoded and the plan made for the first time.
+func mostHeight(scale int) int {
+	switch {
+	case scale <= 8:
+		return maxHeight
+	case scale <= 12:
+		return 720
+	case scale <= 14:
+		return 384
+	default:
+		return 240
+	}
+}
+
+// drawn returns the view that is drawn for one of a sheet: a preview of a skin is no
+// higher than mostHeight.
+func (v View) drawn(scale int) View {
+	if v.Pose == Preview && v.Type.IsSkin() {
+		v.Size = min(v.Size, mostHeight(scale))
+	}
+	return v
+}
+
+// Cost returns about how long Render takes on one core of the reference machine, for a
+// sheet that is so many texels wide. It is the time that noise takes, within a factor of
+// three (TestCost). Skins of few colours take a third to all of that.
+func (r *Renderer) Cost(view View, width int) time.Duration {
+	scale := max(1, width/sheetColumns)
+	view = view.drawn(scale)
+	w, h := view.Extent()
+	e := encoding{scale: float64(scale), pixels: float64(w*h) / 1e6, by: r.encoder, format: view.Format}
+	const fixed = 0.2
+	ms := fixed
+	switch {
+	case view.Pose == Flat:
+		ms += e.flat()
+	case view.Type == skin.Cape:
+		ms += e.cape(isCapeCrisp(view.Size, scale))
+	default:
+		key := planOf(view, scale)
+		s := key.scene()
+		ms += drawingCost(s, view, scale, r.plans.has(key)) + e.figure(s.crisp(scale))
+	}
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// drawingCost returns about how many milliseconds it takes to draw a figure of noise. All
+// constants here and below are fitted to measurements of the sizes and scales of TestCost.
+func drawingCost(s scene, view View, scale int, isPlanned bool) float64 {
+	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*scale*scale)/1e6
+	borders := float64(view.Size*scale) / 1e3 // that a line from top to bottom crosses
+	if view.Pose == Isometric {
+		const head, line = 0.16, 0.33 // of a whole figure's, drawn twice
+		texels *= head
+		borders *= line
+	}
+	switch {
+	case !s.isPlanned(scale):
+		return 75*texels + 3.6*borders
+	case isPlanned:
+		return 40*texels + 10*pixels
+	case s.crisp(scale):
+		return 2 + 300*texels + 18*pixels
+	default:
+		return 350*texels + 110*pixels
+	}
+}
+
+// encoding is what the time to encode a picture depends on.
+type encoding struct {
+	scale  float64 // of the sheet
+	pixels float64 // in millions
+	by     Encoder
+	format Format
+}
+
+// figure returns about how many milliseconds it takes to encode a picture in space.
+func (e encoding) figure(crisp bool) float64 {
+	switch {
+	case e.by == Libvips:
+		return e.libvips(crisp)
+	case e.format == PNG && crisp:
+		return min(e.pixels*(40+6*e.scale), 10+52*e.pixels)
+	case e.format == PNG:
+		return min(150*e.pixels, 12+66*e.pixels)
+	case crisp:
+		return min(e.pixels*(20+25*e.scale), 8+e.pixels*(20+4*e.scale))
+	default:
+		return min(125*e.pixels, 8+68*e.pixels)
+	}
+}
+
+// flat returns about how many milliseconds a flat head takes.
+func (e encoding) flat() float64 {
+	if e.by == Libvips {
+		return e.libvips(true) / 3
+	}
+	return e.pixels * (2 + 3.5*e.scale)
+}
+
+// cape returns about how many milliseconds a cape takes.
+func (e encoding) cape(crisp bool) float64 {
+	switch {
+	case e.by == Libvips:
+		return e.libvips(crisp) / 2
+	case crisp:
+		return e.pixels * (4 + 3*e.scale)
+	default:
+		return min(150*e.pixels, 20+35*e.pixels)
+	}
+}
+
+// libvips returns about how many milliseconds libvips takes.
+func (e encoding) libvips(crisp bool) float64 {
+	const start = 0.3
+	switch {
+	case e.format == WebP && e.pixels*1e6 <= thoroughPixels:
+		return start + 300*e.pixels
+	case e.format == WebP:
+		return start + e.pixels*(30+5*min(e.scale, 8))
+	case crisp:
+		return start + e.pixels*(12+3*min(e.scale, 8))
+	case e.pixels*1e6 <= thoroughPixelsPNG:
+		return start + 100*e.pixels
+	default:
+		return start + 75*e.pixels
+	}
+}

@@ -1,0 +1,142 @@
+//go:build !race
+
+package render
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// What pictures of noise cost is estimated within a factor of three, from 3 ms on. It is
+// measured in the time of processors, of which libvips uses more than one; and as the test
+// is not parallel, nothing else uses them.
+func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
+	testenv.Long(t)
+	const factor, least = 3, 3 * time.Millisecond
+	for _, encoder := range []Encoder{Own, Libvips} {
+		r, err := Start(Config{Encoder: encoder})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		measured := 0
+		for _, scale := range []int{1, 2, 4, 7, 8, 12, 16} {
+			for _, view := range []View{
+				{Pose: Flat, Type: skin.Steve, Size: 512},
+				{Pose: Isometric, Type: skin.Steve, Size: 128},
+				{Pose: Isometric, Type: skin.Steve, Size: 512},
+				{Pose: Preview, Type: skin.Alex, Size: 64},
+				{Pose: Preview, Type: skin.Steve, Size: 400},
+				{Pose: Preview, Type: skin.Steve, Size: 768},
+				{Pose: Preview, Type: skin.Steve, Size: 1024},
+				{Pose: Preview, Type: skin.Cape, Size: 400},
+				{Pose: Preview, Type: skin.Cape, Size: 1024},
+			} {
+				height := 64 * scale
+				if view.Type == skin.Cape {
+					height = 32 * scale
+				}
+				sheet := paint.Noise(4, 64*scale, height)
+				for _, view.Format = range []Format{PNG, WebP} {
+					r.plans = newPlans(planBytes)
+					cost := r.Cost(view, sheet.Width)
+					took := renderTime(t, r, sheet, view)
+					if max(cost, took) < least {
+						continue
+					}
+					measured++
+					if cost > factor*took || took > factor*cost {
+						t.Errorf("%v %v of scale %d at %d as %v by %v: takes %s, and is estimated at %s", view.Pose, view.Type, scale, view.Size, view.Format, encoder, took, cost)
+					}
+				}
+			}
+		}
+		if measured < 100 {
+			t.Errorf("only %d pictures were measured", measured)
+		}
+	}
+}
+
+// renderTime returns the shortest of a few times that a picture takes, without its plan.
+func renderTime(t *testing.T, r *Renderer, sheet skin.Sheet, view View) time.Duration {
+	t.Helper()
+	shortest := time.Hour
+	for range 2 {
+		r.plans = newPlans(planBytes)
+		before := processorTime(t)
+		if _, _, err := r.Render(sheet, view); err != nil {
+			t.Fatal(err)
+		}
+		shortest = min(shortest, processorTime(t)-before)
+	}
+	return shortest
+}
+
+// processorTime returns what the process has used of processors.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// No picture is estimated at more than 150 ms, whatever its size and its sheet's.
+func TestCostIsBounded(t *testing.T) {
+	t.Parallel()
+	const bound = 150 * time.Millisecond
+	const decoding = 33 * time.Nanosecond // of a texel
+	for _, encoder := range []Encoder{Own, Libvips} {
+		r := &Renderer{encoder: encoder, plans: newPlans(planBytes)}
+		var most time.Duration
+		for scale := 1; scale <= skin.MaxScale; scale++ {
+			texels := 64 * 64 * scale * scale
+			for _, format := range []Format{PNG, WebP} {
+				for size := minHeight; size <= maxHeight; size += heightStep {
+					for _, kind := range []skin.Type{skin.Steve, skin.Cape} {
+						most = max(most, r.Cost(View{Pose: Preview, Type: kind, Size: size, Format: format}, 64*scale)+time.Duration(texels)*decoding)
+					}
+				}
+				for size := minSize; size <= maxSize; size += sizeStep {
+					for _, pose := range []Pose{Flat, Isometric} {
+						most = max(most, r.Cost(View{Pose: pose, Type: skin.Steve, Size: size, Format: format}, 64*scale)+time.Duration(texels)*decoding)
+					}
+				}
+			}
+		}
+		if most > bound || most < bound/2 {
+			t.Errorf("the most expensive picture by %v is estimated at %s; want some %s, and not more", encoder, most, bound)
+		}
+	}
+}
+
+// Previews of sheets that take long are smaller than was asked for.
+func TestLargeSheetsHaveSmallerPreviews(t *testing.T) {
+	t.Parallel()
+	r := &Renderer{plans: newPlans(planBytes)}
+	f := func(kind skin.Type, scale, asked, want int) {
+		t.Helper()
+		height := 64 * scale
+		if kind == skin.Cape {
+			height = 32 * scale
+		}
+		picture, err := r.Draw(paint.Noise(1, 64*scale, height), View{Pose: Preview, Type: kind, Size: asked})
+		if err != nil || picture.Height != want {
+			t.Errorf("a preview of %v of scale %d at %d is %d pixels high, %v; want %d", kind, scale, asked, picture.Height, err, want)
+		}
+	}
+	f(skin.Steve, 8, 1024, 1024)
+	f(skin.Steve, 9, 1024, 720)
+	f(skin.Alex, 12, 1024, 720)
+	f(skin.Steve, 12, 704, 704)
+	f(skin.Steve, 13, 1024, 384)
+	f(skin.Alex, 16, 400, 240)
+	f(skin.Cape, 16, 1024, 1024)
+}
