@@ -98,10 +98,11 @@ func (e *entry[V]) isOf(name []byte) bool { return string(e.name[:e.length]) == 
 
 // load is a value on its way.
 type load[V any] struct {
-	done  chan struct{} // closed once all else is set
-	entry *entry[V]
-	kept  bool
-	err   error
+	demand *demand       // of all who wait for it; nil if no work of a worker pool makes it
+	done   chan struct{} // closed once all else is set
+	entry  *entry[V]
+	kept   bool
+	err    error
 }
 
 // brought reports whether the value is there, though it may not be in the store yet.
@@ -109,6 +110,16 @@ func (l *load[V]) brought() bool {
 	select {
 	case <-l.done:
 		return l.err == nil
+	default:
+		return false
+	}
+}
+
+// isShed reports whether the load has ended because too much was asked for.
+func (l *load[V]) isShed() bool {
+	select {
+	case <-l.done:
+		return errors.Is(l.err, ErrShed)
 	default:
 		return false
 	}
@@ -173,13 +184,23 @@ func (c *cache[V]) find(name []byte) *entry[V] {
 
 // load returns the value, from memory or from fetch, and how it came. Everybody
 // who asks while fetch runs waits for the same outcome, each as long as their own
-// ctx lets them; fetch itself gets a context of its own that outlives any of them.
+// ctx lets them; fetch itself gets a context of its own that outlives any of them. Their
+// demands join that of the first.
 //
 // An error is given to whoever asks in the next moments too, and after that the
 // next one tries again; unless it is passing, when they do so at once.
-func (c *cache[V]) load(ctx context.Context, name []byte, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
+func (c *cache[V]) load(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
+	value, outcome, err := c.await(ctx, name, demand, fetch)
+	if outcome == Coalesced && errors.Is(err, ErrShed) && demand.isLate {
+		// It was shed as the work of other networks, just before this one joined.
+		return c.await(ctx, name, demand, fetch)
+	}
+	return value, outcome, err
+}
+
+func (c *cache[V]) await(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
 	var none V
-	l, outcome, err := c.join(ctx, name, fetch)
+	l, outcome, err := c.join(ctx, name, demand, fetch)
 	if err != nil {
 		return none, outcome, err
 	}
@@ -201,15 +222,18 @@ func (c *cache[V]) load(ctx context.Context, name []byte, fetch func(ctx context
 
 // join returns the load of a name that is under way, or begins one. Instead, it
 // returns the error of one that failed just now.
-func (c *cache[V]) join(ctx context.Context, name []byte, fetch func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
+func (c *cache[V]) join(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l, ok := c.loads[string(name)]; ok {
+	if l, ok := c.loads[string(name)]; ok && !l.isShed() {
 		if l.brought() {
 			c.hit(l.entry)
 			return l, Hit, nil
 		}
 		c.coalesced++
+		if demand != nil {
+			l.demand.join(demand)
+		}
 		return l, Coalesced, nil
 	}
 	// A load may have ended since the caller looked: then the store has it by now,
@@ -225,7 +249,7 @@ func (c *cache[V]) join(ctx context.Context, name []byte, fetch func(ctx context
 		return nil, Coalesced, f.err
 	}
 	c.misses++
-	l := &load[V]{done: make(chan struct{})}
+	l := &load[V]{demand: demand, done: make(chan struct{})}
 	c.loads[string(name)] = l
 	go c.run(context.WithoutCancel(ctx), string(name), l, fetch)
 	return l, Rendered, nil
@@ -248,7 +272,9 @@ func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.loads, name)
+	if c.loads[name] == l {
+		delete(c.loads, name)
+	}
 	c.note(name, err)
 }
 
@@ -356,5 +382,6 @@ func (c *cache[V]) expose(set *metrics.Set) {
 // metrics.
 func (p *Pictures) Expose(set *metrics.Set) {
 	p.finished.expose(set)
-	p.decoded.expose(set)
+	p.textures.expose(set)
+	p.workers.expose(set)
 }

@@ -23,7 +23,7 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 			for i := range int(6*budget) / (size + 400) {
 				view := viewOf(byte(i), i>>16)
 				view.Texture[1] = byte(i >> 8)
-				_, _, err := p.finished.load(t.Context(), view.appendName(nil), func(context.Context) (Picture, error) { return Picture{Body: make([]byte, size)}, nil })
+				_, _, err := p.finished.load(t.Context(), view.appendName(nil), nil, func(context.Context) (Picture, error) { return Picture{Body: make([]byte, size)}, nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -36,17 +36,23 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 	before := heap()
 	p := (&studio{}).open(t, Config{CacheBytes: 1 << 20, SheetBytes: budget, RenderSlots: 1, RenderWait: time.Minute})
 	for i := range 3000 {
-		turn, err := p.slots.enter()
+		view := View{Texture: skin.Hash{byte(i), byte(i >> 8)}}
+		demand := p.workers.demand(anyone)
+		permit, err := p.workers.admit(demand)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.sheet(t.Context(), turn, View{Texture: skin.Hash{byte(i), byte(i >> 8)}}); err != nil {
+		texture, err := p.texture(t.Context(), permit, demand, view)
+		if err != nil {
 			t.Fatal(err)
 		}
-		turn.leave()
+		if _, err := texture.decoded(t.Context(), view); err != nil {
+			t.Fatal(err)
+		}
+		permit.release()
 	}
-	await(t, p.decoded)
-	takes(t, "sheets", len(p.decoded.ledger.accounts), heap()-before, budget)
+	await(t, p.textures)
+	takes(t, "sheets", len(p.textures.ledger.accounts), heap()-before, budget)
 }
 
 func takes(t *testing.T, what string, n int, grown, thought int64) {
@@ -62,7 +68,7 @@ func takes(t *testing.T, what string, n int, grown, thought int64) {
 func TestHitAllocatesNothing(t *testing.T) {
 	p := (&studio{}).open(t, quick())
 	view := viewOf(1, 8)
-	if _, _, err := p.Picture(t.Context(), view); err != nil {
+	if _, _, err := p.Picture(t.Context(), anyone, view); err != nil {
 		t.Fatal(err)
 	}
 	await(t, p.finished)
@@ -81,7 +87,7 @@ func BenchmarkHit(b *testing.B) {
 	for i := range 10_000 {
 		view := viewOf(byte(i), i)
 		names = append(names, view.appendName(nil))
-		if _, _, err := c.load(b.Context(), names[i], func(context.Context) ([]byte, error) { return make([]byte, 300), nil }); err != nil {
+		if _, _, err := c.load(b.Context(), names[i], nil, func(context.Context) ([]byte, error) { return make([]byte, 300), nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ func (c *clock) pass(d time.Duration) { c.time.Add(int64(d)) }
 // newClock makes pictures that nobody has asked for go by a clock.
 func newClock(p *Pictures) *clock {
 	c := &clock{}
-	p.finished.now, p.decoded.now = c.now, c.now
+	p.finished.now, p.textures.now = c.now, c.now
 	return c
 }
 
@@ -63,12 +63,12 @@ func TestOutcomes(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	got := make(chan Outcome, 2)
 	go func() {
-		_, outcome, _ := c.load(t.Context(), []byte("name"), func(context.Context) (string, error) { close(begun); <-finish; return "first", nil })
+		_, outcome, _ := c.load(t.Context(), []byte("name"), nil, func(context.Context) (string, error) { close(begun); <-finish; return "first", nil })
 		got <- outcome
 	}()
 	<-begun
 	go func() {
-		_, outcome, _ := c.load(t.Context(), []byte("name"), always("second"))
+		_, outcome, _ := c.load(t.Context(), []byte("name"), nil, always("second"))
 		got <- outcome
 	}()
 	for coalesced := uint64(0); coalesced == 0; runtime.Gosched() {
@@ -81,7 +81,7 @@ func TestOutcomes(t *testing.T) {
 	slices.Sort(outcomes)
 	await(t, c)
 	// As one who looked before the load ended.
-	value, last, err := c.load(t.Context(), []byte("name"), always("third"))
+	value, last, err := c.load(t.Context(), []byte("name"), nil, always("third"))
 	if diff := cmp.Diff([]string{"coalesced", "rendered", "hit"}, append(outcomes, last.String())); diff != "" || value != "first" || err != nil {
 		t.Errorf("load() = %q, %v; outcomes (-want +got):\n%s", value, err, diff)
 	}
@@ -104,7 +104,7 @@ func TestWhoComesAsALoadEndsFindsIt(t *testing.T) {
 	for i := range names {
 		name := strconv.Itoa(i)
 		fetch := func(ctx context.Context) (string, error) { loaded.Add(1); return always(name)(ctx) }
-		if _, _, err := c.load(t.Context(), []byte(name), fetch); err != nil {
+		if _, _, err := c.load(t.Context(), []byte(name), nil, fetch); err != nil {
 			t.Fatal(err)
 		}
 		for range 1000 {
@@ -112,7 +112,7 @@ func TestWhoComesAsALoadEndsFindsIt(t *testing.T) {
 				if _, ok := c.get([]byte(name)); ok {
 					return
 				}
-				if value, outcome, err := c.load(t.Context(), []byte(name), fetch); value != name || outcome != Hit || err != nil {
+				if value, outcome, err := c.load(t.Context(), []byte(name), nil, fetch); value != name || outcome != Hit || err != nil {
 					t.Errorf("load() just after another = %q, %v, %v; want the same value, and a hit", value, outcome, err)
 				}
 			})
@@ -130,7 +130,7 @@ func TestBackOffGrowsWhileItFails(t *testing.T) {
 	c.now = clock.now
 	trouble, tries := errors.New("trouble"), 0
 	ask := func(fail error) error {
-		_, _, err := c.load(t.Context(), []byte("name"), func(context.Context) (string, error) { tries++; return "", fail })
+		_, _, err := c.load(t.Context(), []byte("name"), nil, func(context.Context) (string, error) { tries++; return "", fail })
 		await(t, c)
 		return err
 	}
@@ -162,7 +162,7 @@ func TestOldFailureIsForgotten(t *testing.T) {
 	c.now = clock.now
 	fail := func(context.Context) (string, error) { return "", errors.New("trouble") }
 	for range 2 {
-		_, _, _ = c.load(t.Context(), []byte("name"), fail)
+		_, _, _ = c.load(t.Context(), []byte("name"), nil, fail)
 		await(t, c)
 		clock.pass(time.Hour)
 	}
@@ -170,7 +170,7 @@ func TestOldFailureIsForgotten(t *testing.T) {
 		t.Errorf("a failure an hour after another is remembered for %s; want %s", got, backOffLeast)
 	}
 	for i := range 2 * failuresKept {
-		_, _, _ = c.load(t.Context(), []byte(strconv.Itoa(i)), fail)
+		_, _, _ = c.load(t.Context(), []byte(strconv.Itoa(i)), nil, fail)
 	}
 	await(t, c)
 	if n := len(c.failures); n != failuresKept {
@@ -192,7 +192,7 @@ func TestStoreAndLedgerAgree(t *testing.T) {
 			for range 5000 {
 				n := random.IntN(2000)
 				name, text := strconv.Itoa(n), string(make([]byte, 100+n*n/200))
-				if value, _, err := c.load(t.Context(), []byte(name), always(text)); len(value) != len(text) || err != nil {
+				if value, _, err := c.load(t.Context(), []byte(name), nil, always(text)); len(value) != len(text) || err != nil {
 					t.Errorf("load(%s) = %d bytes, %v; want %d bytes", name, len(value), err, len(text))
 				}
 			}
@@ -227,7 +227,7 @@ func TestValueTooLargeIsServedAllTheSame(t *testing.T) {
 	t.Parallel()
 	c := texts(t, 1<<20)
 	for range 2 {
-		text, outcome, err := c.load(t.Context(), []byte("name"), always(string(make([]byte, 1<<20))))
+		text, outcome, err := c.load(t.Context(), []byte("name"), nil, always(string(make([]byte, 1<<20))))
 		if len(text) != 1<<20 || outcome != Unkept || err != nil {
 			t.Errorf("load() = %d bytes, %v, %v", len(text), outcome, err)
 		}

@@ -13,11 +13,12 @@
 // key in memory and, together with the renderer's revision, its entity tag.
 //
 // Pictures answers with a finished picture from memory, or makes it: the sheet
-// comes from memory or from the object store, a slot is waited for, the renderer
-// draws. Decoding and drawing are done on threads that stand back for all else, and
-// only so many pictures are in the making at once: who asks for what is in memory
-// is not to notice. However many ask for a picture at a moment, it is fetched and drawn
-// once, and nobody who gives up waiting spoils it for the others.
+// comes from memory or from the object store, a worker is waited for, the renderer
+// draws. Decoding and drawing are done on threads of a lower priority, and only so many
+// pictures are in the making at once, so that they do not delay those in memory. While
+// more is wanted than can be drawn, client networks have equal shares of the workers,
+// whatever the number of their requests. However many ask for a picture at a moment, it
+// is fetched and drawn once, and nobody who gives up waiting spoils it for the others.
 //
 // The packages around this one are its door (api), the places that things come
 // from (origin), and the drawing itself (render). It needs of them only what the
@@ -28,6 +29,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -43,7 +45,7 @@ type Config struct {
 	CacheBytes  int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
 	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
 	RenderSlots int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
-	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; more are answered with 503"`
+	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
 	RenderWait  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
 }
 
@@ -74,6 +76,8 @@ type Renderer interface {
 	// Render returns the encoded picture of a sheet, and how long it took. The caller
 	// bounds how many run at once.
 	Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error)
+	// Cost returns about how long Render takes for a sheet that is so many texels wide.
+	Cost(view render.View, width int) time.Duration
 	// Revision changes whenever the bytes that Render returns could.
 	Revision() string
 	// CanWebP reports whether WebP can be written.
@@ -95,8 +99,8 @@ type Pictures struct {
 	nobodyHash skin.Hash
 
 	finished *cache[Picture]
-	decoded  *cache[skin.Sheet]
-	slots    *slots
+	textures *cache[*textureFile]
+	workers  *workerPool
 }
 
 // NewPictures returns pictures of what mappings lead to. nobody is the skin of
@@ -114,7 +118,7 @@ func NewPictures(config Config, mappings *Mappings, files Files, renderer Render
 	if err != nil {
 		return nil, fmt.Errorf("CACHE_BYTES %w", err)
 	}
-	decoded, err := newCache("sheet", config.SheetBytes, 16<<10, func(sheet skin.Sheet) int { return cap(sheet.Pix) })
+	textures, err := newCache("sheet", config.SheetBytes, 16<<10, (*textureFile).size)
 	if err != nil {
 		return nil, fmt.Errorf("SHEET_BYTES %w", err)
 	}
@@ -127,14 +131,14 @@ func NewPictures(config Config, mappings *Mappings, files Files, renderer Render
 		nobody:     nobody,
 		nobodyHash: nobody.Digest(),
 		finished:   finished,
-		decoded:    decoded,
-		slots:      newSlots(config.Slots(), config.Slots()*config.RenderQueue, config.RenderWait),
+		textures:   textures,
+		workers:    newWorkerPool(config.Slots(), config.Slots()*config.RenderQueue, config.RenderWait),
 	}, nil
 }
 
 // Close waits until the pictures being drawn are finished, and lets no further
 // one begin: the renderer may be closed then.
-func (p *Pictures) Close() { p.slots.close() }
+func (p *Pictures) Close() { p.workers.close() }
 
 // Revision returns the revision of the renderer behind the pictures.
 func (p *Pictures) Revision() string { return p.revision }
@@ -153,18 +157,20 @@ func (p *Pictures) Finished(view View, scratch []byte) (Picture, bool) {
 	return p.finished.get(view.appendName(scratch[:0]))
 }
 
-// Picture returns the picture of a view and how it was come by.
+// Picture returns the picture of a view and how it was come by. What has to be done for it
+// counts for the client's network, as NetworkOf returns it.
 //
 // A NotFound fault says that the texture's file is missing from the store.
-func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, error) {
+func (p *Pictures) Picture(ctx context.Context, client netip.Prefix, view View) (Picture, Outcome, error) {
 	name := view.appendName(nil)
 	if picture, ok := p.finished.get(name); ok {
 		return picture, Hit, nil
 	}
 	// The stages are a part of what the first one who asks waits for.
 	ctx, span := tracing.Start(ctx, "picture")
-	picture, outcome, err := p.finished.load(ctx, name, func(ctx context.Context) (Picture, error) {
-		body, err := p.produce(ctx, view)
+	demand := p.workers.demand(client)
+	picture, outcome, err := p.finished.load(ctx, name, demand, func(ctx context.Context) (Picture, error) {
+		body, err := p.produce(ctx, demand, view)
 		return Picture{ETag: p.ETag(view), Body: body}, err
 	})
 	span.SetAttributes(attribute.Stringer("outcome", outcome))
@@ -172,23 +178,28 @@ func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, er
 	return picture, outcome, err
 }
 
-// produce makes a picture, or fetches a file, in a turn of its own.
-func (p *Pictures) produce(ctx context.Context, view View) (body []byte, err error) {
-	turn, err := p.slots.enter()
+// produce makes a picture, or fetches a file, with a permit of its own.
+func (p *Pictures) produce(ctx context.Context, demand *demand, view View) (body []byte, err error) {
+	permit, err := p.workers.admit(demand)
 	if err != nil {
 		return nil, err
 	}
-	defer turn.leave()
+	defer permit.release()
 	if view.File {
-		file, err := p.fetch(ctx, turn, view)
+		file, err := p.fetch(ctx, permit, demand, view)
 		return bytes.Clone(file), err // without the room that reading it took
 	}
-	sheet, err := p.sheet(ctx, turn, view)
+	texture, err := p.texture(ctx, permit, demand, view)
 	if err != nil {
-		// That is remembered with the sheet. Remembered twice, it would be for longer.
+		// That is remembered with the texture. Remembered twice, it would be for longer.
 		return nil, passing{err}
 	}
-	err = turn.use(ctx, func() (err error) {
+	cost := texture.cost() + p.renderer.Cost(view.View, texture.width)
+	err = permit.draw(ctx, demand, cost, func() error {
+		sheet, err := texture.decoded(ctx, view)
+		if err != nil {
+			return err
+		}
 		var took render.Took
 		if body, took, err = p.renderer.Render(sheet, view.View); err == nil {
 			view.rendered(ctx, took)
@@ -196,45 +207,35 @@ func (p *Pictures) produce(ctx context.Context, view View) (body []byte, err err
 		return err
 	})
 	if err == nil {
-		view.spent(queueing, turn.waited)
+		view.spent(queueing, permit.waited)
 	}
 	return body, err
 }
 
-// sheet returns a view's texture, decoded. It is fetched and decoded in the turn of
-// whoever asks first.
-func (p *Pictures) sheet(ctx context.Context, turn *turn, view View) (skin.Sheet, error) {
+// texture returns a view's texture. The file is fetched with the permit of the picture
+// that needs it first.
+func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, view View) (*textureFile, error) {
 	hash := view.Texture
 	if hash == p.nobodyHash {
-		return p.nobody, nil
+		return textureOf(p.nobody), nil
 	}
-	if sheet, ok := p.decoded.get(hash[:]); ok {
-		return sheet, nil
+	if texture, ok := p.textures.get(hash[:]); ok {
+		return texture, nil
 	}
-	sheet, _, err := p.decoded.load(ctx, hash[:], func(ctx context.Context) (sheet skin.Sheet, err error) {
-		file, err := p.fetch(ctx, turn, view)
+	part := demand.part()
+	texture, _, err := p.textures.load(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
+		file, err := p.fetch(ctx, permit, part, view)
 		if err != nil {
-			return skin.Sheet{}, err
+			return nil, err
 		}
-		err = turn.use(ctx, func() (err error) {
-			began := time.Now()
-			_, span := tracing.Start(ctx, stageNames[decoding])
-			defer tracing.End(span, &err)
-			if sheet, err = skin.Decode(file); err != nil {
-				// Its hash is right, so it was stored like that: that is ours to mend.
-				return fmt.Errorf("texture %s: %w", hash, err)
-			}
-			view.spent(decoding, time.Since(began))
-			return nil
-		})
-		return sheet, err
+		return newTexture(file)
 	})
-	return sheet, err
+	return texture, err
 }
 
 // fetch returns the file of a view's texture.
-func (p *Pictures) fetch(ctx context.Context, turn *turn, view View) (file []byte, err error) {
-	err = turn.fetch(func() (err error) {
+func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, view View) (file []byte, err error) {
+	err = permit.fetch(ctx, demand, func() (err error) {
 		began := time.Now()
 		ctx, span := tracing.Start(ctx, stageNames[fetching])
 		defer tracing.End(span, &err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -23,7 +24,9 @@ import (
 type studio struct {
 	fetched, drawn, drawing, mostDrawing atomic.Int64
 	fetch                                func(ctx context.Context) error
+	fetchHash                            func(skin.Hash)
 	draw                                 func() error
+	drawView                             func(render.View)
 }
 
 func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
@@ -32,6 +35,9 @@ func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 		if err := s.fetch(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if s.fetchHash != nil {
+		s.fetchHash(hash)
 	}
 	sheet := skin.NewSheet(64, 64)
 	copy(sheet.Pix, hash[:])
@@ -47,7 +53,15 @@ func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took
 			return nil, render.Took{}, err
 		}
 	}
+	if s.drawView != nil {
+		s.drawView(view)
+	}
 	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Took{}, nil
+}
+
+// Cost is a millisecond for every pixel of the size.
+func (s *studio) Cost(view render.View, _ int) time.Duration {
+	return time.Duration(view.Size) * time.Millisecond
 }
 
 func (s *studio) Revision() string { return "r1" }
@@ -74,6 +88,9 @@ func viewOf(hash byte, size int) View {
 	return View{Texture: skin.Hash{hash}, View: render.View{Type: skin.Steve, Size: size}}
 }
 
+// anyone is a client network.
+var anyone = netip.MustParsePrefix("192.0.2.0/24")
+
 func quick() Config { return Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Hour} }
 
 func TestPictureIsMadeOnce(t *testing.T) {
@@ -90,7 +107,7 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	results := make(chan result, visitors)
 	for range visitors {
 		go func() {
-			picture, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
+			picture, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8))
 			results <- result{string(picture.Body), err}
 		}()
 	}
@@ -102,10 +119,10 @@ func TestPictureIsMadeOnce(t *testing.T) {
 		}
 	}
 	// Another picture of the same texture needs no other sheet.
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Rendered {
+	if _, outcome, err := pictures.Picture(t.Context(), anyone, viewOf(1, 16)); err != nil || outcome != Rendered {
 		t.Errorf("Picture() of another size: %v, %v", outcome, err)
 	}
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Hit {
+	if _, outcome, err := pictures.Picture(t.Context(), anyone, viewOf(1, 16)); err != nil || outcome != Hit {
 		t.Errorf("Picture() once more: %v, %v", outcome, err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
@@ -125,14 +142,14 @@ func TestVisitorWhoLeavesSpoilsNoPicture(t *testing.T) {
 
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { _, _, err := pictures.Picture(ctx, viewOf(1, 8)); left <- err }()
+	go func() { _, _, err := pictures.Picture(ctx, anyone, viewOf(1, 8)); left <- err }()
 	<-entered
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("Picture() of a visitor who left: %v", err)
 	}
 	close(arrived)
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err != nil {
 		t.Errorf("Picture() of a visitor who stayed: %v", err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 1 {
@@ -162,7 +179,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		clock := newClock(pictures)
 		sick.Store(true)
 		for range 100 {
-			if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
+			if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); !errors.Is(err, trouble) {
 				t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
 			}
 		}
@@ -172,9 +189,9 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		sick.Store(false)
 		// A failure is told before it is remembered, as from then.
 		await(t, pictures.finished)
-		await(t, pictures.decoded)
+		await(t, pictures.textures)
 		clock.pass(backOffLeast)
-		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+		if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err != nil {
 			t.Errorf("after a failure %s: %v", test.name, err)
 		}
 	}
@@ -194,20 +211,20 @@ func TestBeingTurnedAwayIsNotRemembered(t *testing.T) {
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 0, RenderWait: time.Second})
 	newClock(pictures) // which stands still
 	done := make(chan error, 1)
-	go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); done <- err }()
+	go func() { _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); done <- err }()
 	<-drawing
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() without a free slot: %v; want it unavailable", err)
 	}
 	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for pictures.slots.inside.now.Load() > 0 {
-		runtime.Gosched() // the slot is left just before the picture arrives
+	for pictures.workers.state().admitted > 0 {
+		runtime.Gosched() // the permit is released just before the picture arrives
 	}
 	await(t, pictures.finished)
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); err != nil {
 		t.Errorf("Picture() with a free slot, at the same moment: %v", err)
 	}
 }
@@ -217,7 +234,7 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 	s := &studio{draw: func() error { panic("a texel too far") }}
 	pictures := s.open(t, quick())
 	for i := range byte(3) { // more often than there are slots: none is lost
-		_, _, err := pictures.Picture(t.Context(), viewOf(i, 8))
+		_, _, err := pictures.Picture(t.Context(), anyone, viewOf(i, 8))
 		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
 			t.Errorf("Picture() = %v; want the panic as an internal fault", err)
 		}
@@ -232,18 +249,18 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	for i := range 400 {
 		view := viewOf(byte(i), 8)
 		view.Texture[1] = byte(i >> 8)
-		if _, _, err := pictures.Picture(t.Context(), view); err != nil {
+		if _, _, err := pictures.Picture(t.Context(), anyone, view); err != nil {
 			t.Fatal(err)
 		}
 	}
 	await(t, pictures.finished)
 	for range 100 {
-		if _, how, err := pictures.Picture(t.Context(), viewOf(0, 8)); how != Hit || err != nil {
+		if _, how, err := pictures.Picture(t.Context(), anyone, viewOf(0, 8)); how != Hit || err != nil {
 			t.Fatalf("a small picture is not in memory: %v, %v", how, err)
 		}
 	}
-	await(t, pictures.decoded)
-	if spent, evicted := pictures.decoded.ledger.spent, pictures.decoded.evicted+pictures.decoded.rejected; spent > budget || evicted == 0 {
+	await(t, pictures.textures)
+	if spent, evicted := pictures.textures.ledger.spent, pictures.textures.evicted+pictures.textures.rejected; spent > budget || evicted == 0 {
 		t.Errorf("sheets take %d bytes and %d had to go; want at most %d bytes", spent, evicted, budget)
 	}
 	set := metrics.NewSet()

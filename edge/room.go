@@ -63,7 +63,7 @@ func (r *room) tell() {
 // asks for a picture in memory may have to wait for one that is drawn.
 func (p *Pictures) MakeRoom(ctx context.Context) {
 	usual := runtime.GOMAXPROCS(0)
-	p.slots.room.watch(ctx, func() { runtime.GOMAXPROCS(usual + p.slots.n) }, func() { runtime.GOMAXPROCS(usual) })
+	p.workers.room.watch(ctx, func() { runtime.GOMAXPROCS(usual + p.workers.n) }, func() { runtime.GOMAXPROCS(usual) })
 }
 
 // watch calls widen before a slot is used, and narrow when none has been for roomKept,

@@ -21,20 +21,20 @@ func TestRoom(t *testing.T) {
 		start := time.Now()
 		var happened []string
 		note := func(what string) { happened = append(happened, what+" at "+time.Since(start).String()) }
-		s := newSlots(1, 1, 10*time.Second)
+		s := newWorkerPool(1, 1, 10*time.Second)
 		defer s.close()
 		use := func(waits time.Duration) {
 			t.Helper()
-			turn, err := s.enter()
+			permit, err := s.admit(s.demand(anyone))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer turn.leave()
-			if err := turn.use(ctx, func() error { note("used"); <-time.After(long); return nil }); err != nil {
+			defer permit.release()
+			if err := permit.draw(ctx, s.demand(anyone), time.Millisecond, func() error { note("used"); <-time.After(long); return nil }); err != nil {
 				t.Error(err)
 			}
-			if turn.waited != waits {
-				t.Errorf("a turn waited for %s; want %s", turn.waited, waits)
+			if permit.waited != waits {
+				t.Errorf("a turn waited for %s; want %s", permit.waited, waits)
 			}
 		}
 		use(0)

@@ -122,6 +122,9 @@ func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, render.Too
 	return p.block[:size:size], render.Took{}, nil
 }
 
+// Cost returns the same for all.
+func (pretence) Cost(render.View, int) time.Duration { return time.Millisecond }
+
 // Revision returns the same each time.
 func (pretence) Revision() string { return "pretence" }
 
@@ -160,7 +163,7 @@ func (w Workload) ThroughEdge(ctx context.Context, bytes int64, from int) (perce
 	}
 	hits := 0
 	for i, view := range w.Trace {
-		picture, outcome, err := pictures.Picture(ctx, w.view(int(view)))
+		picture, outcome, err := pictures.Picture(ctx, netip.Prefix{}, w.view(int(view)))
 		switch {
 		case err != nil:
 			return 0, 0, err

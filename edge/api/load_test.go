@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -99,6 +101,46 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 	}
 	if got := w.get(t, "/avatar/12"); got.status != http.StatusOK {
 		t.Errorf("the second, tried again: %d; want 200", got.status)
+	}
+}
+
+// A network that asks for more than can wait is refused itself, and no other. Networks are
+// those of the addresses that trusted proxies report.
+func TestPicturesAreSharedOutBetweenNetworks(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	w := openTown(t, func(s *setup) {
+		s.pictures.RenderSlots, s.pictures.RenderQueue = 1, 2
+		s.studio.onDraw = func() { <-let }
+		s.proxies.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	})
+	ask := func(size int, client string) int {
+		return w.do(t, http.MethodGet, fmt.Sprint("/avatar/11?size=", size), http.Header{"X-Forwarded-For": {client}}, "").status
+	}
+	const asked = 4 // one is drawn, and two wait
+	busy := make(chan int, asked)
+	for i := range asked {
+		go func() { busy <- ask(8*(i+1), fmt.Sprint("203.0.113.", i)) }()
+		if i == 0 {
+			eventually(t, "a picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+		}
+	}
+	if status := <-busy; status != http.StatusServiceUnavailable {
+		t.Errorf("a picture too many: %d; want 503", status)
+	}
+	quiet := make(chan int, 1)
+	go func() { quiet <- ask(256, "198.51.100.1") }()
+	if status := <-busy; status != http.StatusServiceUnavailable {
+		t.Errorf("a picture of the busy network when another one asks: %d; want 503", status)
+	}
+	close(let)
+	for range asked - 2 {
+		if status := <-busy; status != http.StatusOK {
+			t.Errorf("a picture that was drawn or waited: %d; want 200", status)
+		}
+	}
+	if status := <-quiet; status != http.StatusOK {
+		t.Errorf("the other network's picture: %d; want 200", status)
 	}
 }
 

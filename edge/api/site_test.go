@@ -83,6 +83,8 @@ func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took
 	return append(file, s.padding...), took, err
 }
 
+func (s *studio) Cost(view render.View, width int) time.Duration { return renderer.Cost(view, width) }
+
 func (s *studio) Revision() string { return renderer.Revision() }
 func (s *studio) CanWebP() bool    { return !s.png && renderer.CanWebP() }
 

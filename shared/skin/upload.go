@@ -119,16 +119,32 @@ func Read(file []byte, as string, limits Limits) (Texture, error) {
 // Decode returns the pixels of a stored texture, every value exact. It accepts
 // every size of sheet that Read may have stored, under any limits.
 func Decode(file []byte) (Sheet, error) {
-	sheet, err := decode(file, func(w, h int) error {
-		if !isSheet(w, h, MaxScale) && !isSheet(w, 2*h, MaxScale) {
-			return fmt.Errorf("it is %d × %d pixels, which is the size of no sheet", w, h)
-		}
-		return nil
-	})
+	sheet, err := decode(file, isStored)
 	if err != nil {
 		return Sheet{}, fmt.Errorf("decode texture: %w", err)
 	}
 	return sheet, nil
+}
+
+// SizeOf returns the width and height in texels of a stored texture, from the header of
+// its file. It refuses headers that Decode would refuse.
+func SizeOf(file []byte) (width, height int, err error) {
+	head, err := readHeader(file)
+	if err == nil {
+		err = isStored(head.width, head.height)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read header of texture: %w", err)
+	}
+	return head.width, head.height, nil
+}
+
+// isStored returns an error for a size that no stored texture has.
+func isStored(w, h int) error {
+	if !isSheet(w, h, MaxScale) && !isSheet(w, 2*h, MaxScale) {
+		return fmt.Errorf("it is %d × %d pixels, which is the size of no sheet", w, h)
+	}
+	return nil
 }
 
 // kept returns the size of the sheet that a picture of w × h pixels is kept in.

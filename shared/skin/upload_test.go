@@ -243,6 +243,9 @@ func TestDecode(t *testing.T) {
 		if got, err := skin.Decode(skintest.Of(sheet).File()); err != nil || !same(got, sheet) {
 			t.Errorf("%v: another sheet, or %v", size, err)
 		}
+		if w, h, err := skin.SizeOf(skintest.Of(sheet).File()); w != size[0] || h != size[1] || err != nil {
+			t.Errorf("SizeOf() of %v = %d, %d, %v", size, w, h, err)
+		}
 	}
 	const most = 64 * skin.MaxScale
 	if got, err := skin.Decode(skintest.Blank(most, most)); err != nil || !same(got, skin.NewSheet(most, most)) {
@@ -257,6 +260,9 @@ func TestDecode(t *testing.T) {
 		_, err := skin.Decode(file)
 		if fault.KindOf(err) != fault.Internal || !strings.HasPrefix(errors.Unwrap(fault.Of(err)).Error(), "decode texture: ") {
 			t.Errorf("%s: %v; want a plain error", name, err)
+		}
+		if _, _, err := skin.SizeOf(file); (err == nil) != (name == "cut off") { // which only what follows the header tells
+			t.Errorf("SizeOf() of %s: %v", name, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package edge
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ func TestDrawingIsBounded(t *testing.T) {
 	errs := make(chan error, slots+queue+surplus)
 	for i := range slots + queue + surplus {
 		// Of one texture, as it is not fetching that is to be bounded here.
-		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8*(i+1))); errs <- err }()
+		go func() { _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8*(i+1))); errs <- err }()
 	}
 	for range surplus {
 		f := fault.Of(<-errs)
@@ -49,10 +50,10 @@ func TestWhatIsTurnedAwayIsNotFetched(t *testing.T) {
 	defer close(finish)
 	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderWait: time.Hour})
-	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.Picture(t.Context(), anyone, viewOf(1, 8)) }()
 	<-drawing
 	for range 3 {
-		if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+		if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("a picture too many: %v; want it unavailable", err)
 		}
 	}
@@ -75,9 +76,9 @@ func TestFetchingTakesNoSlot(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 3, RenderWait: time.Hour})
-	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.Picture(t.Context(), anyone, viewOf(1, 8)) }()
 	<-entered
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); err != nil {
 		t.Errorf("Picture() while another is fetched: %v", err)
 	}
 }
@@ -94,27 +95,28 @@ func TestStoreThatHangsLeavesRoomForWhatIsInMemory(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 9, RenderWait: time.Hour})
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err != nil {
 		t.Fatal(err)
 	}
 
 	hangs.Store(true)
-	const fetching = (1 + 9) / 2
-	errs := make(chan error, fetching)
-	for i := range fetching {
-		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(byte(i+2), 8)); errs <- err }()
+	const files, atOnce = (1 + 9) / 2, 4
+	errs := make(chan error, files)
+	for i := range files {
+		go func() { _, _, err := pictures.Picture(t.Context(), anyone, viewOf(byte(i+2), 8)); errs <- err }()
 	}
-	for range fetching {
+	for range atOnce {
 		<-entered
 	}
-	if _, _, err := pictures.Picture(t.Context(), viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
+	eventually(t, "the other files are waited for", func() bool { return pictures.workers.state().filesWaiting == files-atOnce })
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() of one more texture: %v; want it unavailable", err)
 	}
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 16)); err != nil {
 		t.Errorf("Picture() of a texture in memory: %v", err)
 	}
 	close(stuck)
-	for range fetching {
+	for range files {
 		if err := <-errs; err != nil {
 			t.Errorf("Picture() of a texture that came late: %v", err)
 		}
@@ -127,13 +129,14 @@ func TestDecodingTakesASlot(t *testing.T) {
 	defer close(finish)
 	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second})
-	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.Picture(t.Context(), anyone, viewOf(1, 8)) }()
 	<-drawing
-	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() while the only slot is taken: %v; want it unavailable", err)
 	}
-	if _, decoded := pictures.decoded.get(append([]byte{2}, make([]byte, 31)...)); decoded || s.fetched.Load() != 2 {
-		t.Errorf("%d textures were fetched, and the second was decoded: %t; want 2 and false", s.fetched.Load(), decoded)
+	texture, ok := pictures.textures.get(append([]byte{2}, make([]byte, 31)...))
+	if !ok || texture.cost() == 0 {
+		t.Errorf("the second texture was fetched: %t, and decoded; want it fetched only", ok)
 	}
 }
 
@@ -141,7 +144,7 @@ func TestRubbishIsNoSheet(t *testing.T) {
 	t.Parallel()
 	pictures := (&studio{}).open(t, quick())
 	pictures.files = rubbish{}
-	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
+	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
 		t.Errorf("Picture() of what is no texture: %v; want it internal", err)
 	}
 }
@@ -154,40 +157,42 @@ func (rubbish) File(context.Context, skin.Hash) ([]byte, error) { return []byte(
 func TestSlotsAreWaitedForSoLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(1, 64, time.Second)
+		s := newWorkerPool(1, 64, time.Second)
 		defer s.close()
-		enter := func() *turn {
+		enter := func() *permit {
 			t.Helper()
-			turn, err := s.enter()
+			permit, err := s.admit(s.demand(anyone))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return turn
+			return permit
 		}
 		const work = 600 * time.Millisecond
 		occupy := func() {
-			go func() { _ = enter().use(t.Context(), func() error { <-time.After(work); return nil }) }()
+			go func() {
+				_ = enter().draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { <-time.After(work); return nil })
+			}()
 			synctest.Wait()
 		}
 		// What it has waited for one slot it cannot wait for the next.
 		late := enter()
 		occupy()
-		if err := late.use(t.Context(), func() error { return nil }); err != nil {
-			t.Errorf("use() of a slot that is free after %s: %v", work, err)
+		if err := late.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { return nil }); err != nil {
+			t.Errorf("draw() of a slot that is free after %s: %v", work, err)
 		}
 		occupy()
 		start := time.Now()
-		if err := late.use(t.Context(), func() error { return nil }); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("use() = %v; want it unavailable", err)
+		if err := late.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("draw() = %v; want it unavailable", err)
 		}
 		if waited := time.Since(start); waited != time.Second-work {
-			t.Errorf("use() waited for %s; want %s, as of its second it had waited %s before", waited, time.Second-work, work)
+			t.Errorf("draw() waited for %s; want %s, as of its second it had waited %s before", waited, time.Second-work, work)
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := enter().use(ctx, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("use() = %v; want the end of its context", err)
+		if err := enter().draw(ctx, s.demand(anyone), time.Millisecond, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("draw() = %v; want the end of its context", err)
 		}
 	})
 }
@@ -195,13 +200,15 @@ func TestSlotsAreWaitedForSoLong(t *testing.T) {
 func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(2, 2, time.Second)
+		s := newWorkerPool(2, 2, time.Second)
 		finish := make(chan struct{})
-		turn, err := s.enter()
+		permit, err := s.admit(s.demand(anyone))
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _ = turn.use(t.Context(), func() error { <-finish; return nil }) }()
+		go func() {
+			_ = permit.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { <-finish; return nil })
+		}()
 		synctest.Wait()
 		var closed atomic.Bool
 		go func() { s.close(); closed.Store(true) }()
@@ -210,8 +217,8 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 			t.Error("close returned while a slot was taken")
 		}
 		start := time.Now()
-		if err := turn.use(t.Context(), func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
-			t.Errorf("use() after close = %v after %s; want it unavailable at once", err, time.Since(start))
+		if err := permit.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
+			t.Errorf("draw() after close = %v after %s; want it unavailable at once", err, time.Since(start))
 		}
 		close(finish)
 		synctest.Wait()
@@ -224,9 +231,9 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 // Work in a slot leaves the processors to all other threads.
 func TestSlotsStandBack(t *testing.T) {
 	t.Parallel()
-	s := newSlots(1, 0, time.Hour)
+	s := newWorkerPool(1, 0, time.Hour)
 	defer s.close()
-	turn, err := s.enter()
+	permit, err := s.admit(s.demand(anyone))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,10 +245,29 @@ func TestSlotsStandBack(t *testing.T) {
 		return p
 	}
 	var inside int
-	if err := turn.use(t.Context(), func() error { inside = priority(); return nil }); err != nil {
+	if err := permit.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { inside = priority(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if usual := priority(); inside >= usual && usual > 1 {
 		t.Errorf("work in a slot has the priority %d; want less than %d, as all else has", inside, usual)
+	}
+}
+
+// poolState is what a test waits for.
+type poolState struct{ admitted, filesWaiting, waiting int }
+
+func (p *workerPool) state() poolState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return poolState{p.admitted, p.files.waiting.count, p.drawings.waiting.count}
+}
+
+// eventually waits for something that other goroutines do.
+func eventually(t *testing.T, what string, isSo func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !isSo(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain: %s", what)
+		}
 	}
 }

@@ -1,0 +1,368 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/skin"
+)
+
+// Client networks: one that asks for much, and two that ask for little.
+var (
+	busy   = netip.MustParsePrefix("192.0.2.0/24")
+	quiet  = netip.MustParsePrefix("198.51.100.0/24")
+	quiet6 = netip.MustParsePrefix("2001:db8::/56")
+)
+
+func TestNetworkOf(t *testing.T) {
+	t.Parallel()
+	f := func(client, want string) {
+		t.Helper()
+		if got := NetworkOf(netip.MustParseAddr(client)).String(); got != want {
+			t.Errorf("NetworkOf(%s) = %s; want %s", client, got, want)
+		}
+	}
+	f("192.0.2.7", "192.0.2.0/24")
+	f("192.0.3.7", "192.0.3.0/24")
+	f("127.0.1.1", "127.0.1.0/24")
+	f("2001:db8:0:12ff::1", "2001:db8:0:1200::/56")
+	f("2001:db8:0:1300::1", "2001:db8:0:1300::/56")
+}
+
+// testJob returns a job that networks want.
+func testJob(cost time.Duration, networks ...netip.Prefix) *job {
+	return &job{demand: &demand{networks: networks}, cost: cost, start: make(chan error, 1)}
+}
+
+// While several networks wait, each gets as much work done as any other, whatever the
+// number and the cost of its jobs.
+func TestQueueSharesByCost(t *testing.T) {
+	t.Parallel()
+	costs := map[netip.Prefix]time.Duration{busy: 140 * time.Millisecond, quiet: 3 * time.Millisecond, quiet6: 20 * time.Millisecond}
+	var q fairQueue
+	done := map[netip.Prefix]time.Duration{}
+	for network, cost := range costs {
+		for range 10 * 140 * time.Millisecond / cost {
+			q.push(testJob(cost, network))
+		}
+	}
+	for {
+		j := q.pop()
+		network := j.demand.networks[0]
+		done[network] += j.cost
+		if q.waiting(network) == 0 {
+			break
+		}
+		for other, sum := range done {
+			if ahead := sum - done[busy]; other != busy && max(ahead, -ahead) > costs[busy]+costs[other]+quantum {
+				t.Fatalf("%v has had %s and %v %s of work", other, sum, busy, done[busy])
+			}
+		}
+	}
+	for network, sum := range done {
+		if sum < 9*140*time.Millisecond {
+			t.Errorf("%v has had %s of work when another had all of its 1.4 s", network, sum)
+		}
+	}
+}
+
+// A network's jobs do not wait for another's that were there before, but for the one that
+// has begun.
+func TestQueueServesNewcomersAtOnce(t *testing.T) {
+	t.Parallel()
+	var q fairQueue
+	for range 50 {
+		q.push(testJob(100*time.Millisecond, busy))
+	}
+	q.pop()
+	for range 3 {
+		q.push(testJob(time.Millisecond, quiet))
+	}
+	for n := range 3 {
+		if j := q.pop(); j.demand.networks[0] != quiet {
+			t.Errorf("job %d is one of %v; want the three of %v first", n, j.demand.networks, quiet)
+		}
+	}
+}
+
+func TestQueueOrderWithinANetwork(t *testing.T) {
+	t.Parallel()
+	var q fairQueue
+	for _, ms := range []int{30, 10, 20, 10, 1000, 5} {
+		q.push(testJob(time.Duration(ms)*time.Millisecond, busy))
+	}
+	var got []string
+	for q.count > 0 {
+		j := q.pop()
+		got = append(got, fmt.Sprint(j.cost, " #", j.order))
+	}
+	if diff := cmp.Diff([]string{"5ms #6", "10ms #2", "10ms #4", "20ms #3", "30ms #1", "1s #5"}, got); diff != "" {
+		t.Errorf("the order of jobs (-want +got):\n%s", diff)
+	}
+	if len(q.networks) != 0 || q.rounds.Len() != 0 {
+		t.Errorf("%d networks are kept without jobs", len(q.networks))
+	}
+}
+
+func TestQueueVictim(t *testing.T) {
+	t.Parallel()
+	var q fairQueue
+	if q.victim([]netip.Prefix{quiet}) != nil {
+		t.Error("a job is shed of an empty queue")
+	}
+	old, newest := testJob(30*time.Millisecond, busy), testJob(20*time.Millisecond, busy)
+	own := testJob(10*time.Millisecond, quiet)
+	for _, j := range []*job{old, newest, own} {
+		q.push(j)
+	}
+	f := func(what string, want *job, networks ...netip.Prefix) {
+		t.Helper()
+		if got := q.victim(networks); got != want {
+			t.Errorf("for %s, %+v is shed; want %+v", what, got, want)
+		}
+	}
+	f("a quiet network", newest, quiet6)
+	f("a network with less work", newest, quiet)
+	f("the busiest network", nil, busy)
+	f("the busiest and a quiet one", newest, busy, quiet)
+	newest.demand.networks = append(newest.demand.networks, quiet)
+	f("a quiet network, if another wants the newest", old, quiet6)
+}
+
+// blocked is pictures whose only worker draws one of the busy network until finish is
+// closed.
+type blocked struct {
+	*Pictures
+	studio *studio
+	begun  chan render.View // what is drawn next
+	finish chan struct{}
+}
+
+func block(t *testing.T, queue int) *blocked {
+	t.Helper()
+	b := &blocked{studio: new(studio), begun: make(chan render.View, 200), finish: make(chan struct{})}
+	b.studio.drawView = func(view render.View) { b.begun <- view; <-b.finish }
+	b.Pictures = b.studio.open(t, Config{RenderSlots: 1, RenderQueue: queue, RenderWait: time.Hour})
+	go func() { _, _, _ = b.Picture(t.Context(), busy, viewOf(0, 1000)) }()
+	<-b.begun
+	return b
+}
+
+// ask asks for a view and returns where its error will be, once it waits to be drawn.
+func (b *blocked) ask(t *testing.T, network netip.Prefix, view View) <-chan error {
+	t.Helper()
+	before := b.workers.state().waiting
+	errs := make(chan error, 1)
+	go func() { _, _, err := b.Picture(t.Context(), network, view); errs <- err }()
+	eventually(t, "the picture waits", func() bool { return b.workers.state().waiting > before })
+	return errs
+}
+
+func isRefused(err error) bool {
+	return fault.KindOf(err) == fault.Unavailable && errors.Is(err, ErrShed)
+}
+
+// A network that fills the queue keeps no other from being drawn: its own newest pictures
+// are refused.
+func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
+	t.Parallel()
+	const queue = 5
+	b := block(t, queue)
+	var waiting []<-chan error
+	for i := range queue {
+		waiting = append(waiting, b.ask(t, busy, viewOf(0, 800+i)))
+	}
+	if _, _, err := b.Picture(t.Context(), busy, viewOf(0, 900)); !isRefused(err) {
+		t.Errorf("one more of the network that has filled the queue: %v; want it refused", err)
+	}
+	var others []<-chan error
+	for i, network := range []netip.Prefix{quiet, quiet6} {
+		errs := make(chan error, 1)
+		go func() { _, _, err := b.Picture(t.Context(), network, viewOf(0, 8+i)); errs <- err }()
+		if err := <-waiting[queue-1-i]; !isRefused(err) {
+			t.Errorf("the newest picture but %d of the network that has filled the queue: %v; want it refused", i, err)
+		}
+		others = append(others, errs)
+	}
+	eventually(t, "the others wait", func() bool { return b.workers.state().waiting == queue })
+	close(b.finish)
+	for _, errs := range append(others, waiting[:queue-2]...) {
+		if err := <-errs; err != nil {
+			t.Errorf("a picture that waited: %v", err)
+		}
+	}
+	var order []int
+	for range queue {
+		order = append(order, (<-b.begun).Size)
+	}
+	if !slices.Equal(order[:2], []int{8, 9}) {
+		t.Errorf("pictures were drawn in the order %v; want the other networks' first", order)
+	}
+}
+
+// A picture that a second network asks for is drawn as one of its own.
+func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
+	t.Parallel()
+	b := block(t, 64)
+	for i := range 10 {
+		b.ask(t, busy, viewOf(0, 100+i))
+	}
+	shared := viewOf(0, 500)
+	first := b.ask(t, busy, shared)
+	second := make(chan error, 1)
+	go func() { _, _, err := b.Picture(t.Context(), quiet, shared); second <- err }()
+	eventually(t, "the second has joined", func() bool { return b.waitingOf(quiet) > 0 })
+	b.ask(t, quiet6, viewOf(0, 600))
+	close(b.finish)
+	if a, b := <-first, <-second; a != nil || b != nil {
+		t.Errorf("a picture that two networks wait for: %v, %v", a, b)
+	}
+	cost := time.Duration(0)
+	for size := 0; size != 500; cost += time.Duration(size) * time.Millisecond {
+		size = (<-b.begun).Size
+	}
+	// Both other networks have an equal share meanwhile.
+	if cost > 500*time.Millisecond+600*time.Millisecond+600*time.Millisecond {
+		t.Errorf("it was drawn after %s of other work; want it to be one of a quiet network", cost-500*time.Millisecond)
+	}
+}
+
+func (b *blocked) waitingOf(network netip.Prefix) time.Duration {
+	b.workers.mu.Lock()
+	defer b.workers.mu.Unlock()
+	return b.workers.drawings.waiting.waiting(network)
+}
+
+// hangingStore returns pictures of a store that hangs, whose places are all taken by files
+// that the busy network waits for, and where the answers to those of a network will be.
+func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan struct{}, errs []<-chan error) {
+	t.Helper()
+	asked, answer = make(chan skin.Hash, 64), make(chan struct{}, 64)
+	s := &studio{fetchHash: func(hash skin.Hash) { asked <- hash; <-answer }}
+	p = s.open(t, Config{RenderSlots: 1, RenderQueue: 15, RenderWait: time.Hour}) // 8 files, of which 6 at once
+	for i := range byte(8) {
+		result := make(chan error, 1)
+		go func() { _, _, err := p.Picture(t.Context(), busy, viewOf(i+1, 8)); result <- err }()
+		errs = append(errs, result)
+		if i < 6 {
+			<-asked
+		} else {
+			eventually(t, "the file is waited for", func() bool { return p.workers.state().filesWaiting == int(i)-5 })
+		}
+	}
+	return p, asked, answer, errs
+}
+
+// A network that fetches as much as can be fetched keeps no other from fetching next.
+func TestFilesAreSharedOutBetweenNetworks(t *testing.T) {
+	t.Parallel()
+	p, asked, answer, errs := hangingStore(t)
+	defer func() { close(answer) }()
+	if _, _, err := p.Picture(t.Context(), busy, viewOf(9, 8)); !isRefused(err) {
+		t.Errorf("a file too many: %v; want it refused", err)
+	}
+	result := make(chan error, 1)
+	go func() { _, _, err := p.Picture(t.Context(), quiet, viewOf(10, 8)); result <- err }()
+	if err := <-errs[7]; !isRefused(err) {
+		t.Errorf("the newest picture of the network that has taken all places: %v; want it refused", err)
+	}
+	answer <- struct{}{}
+	answer <- struct{}{}
+	if next := []byte{(<-asked)[0], (<-asked)[0]}; !slices.Contains(next, 10) {
+		t.Errorf("the next files are %d; want 10, another network's, to be one of them", next)
+	}
+	for range 6 {
+		answer <- struct{}{}
+	}
+	if err := <-result; err != nil {
+		t.Errorf("Picture() for another network: %v", err)
+	}
+}
+
+// A texture that a second network needs, for another picture, is fetched as one of its own.
+func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
+	t.Parallel()
+	p, asked, answer, _ := hangingStore(t)
+	defer func() { close(answer) }()
+	result := make(chan error, 1)
+	// It needs the newest of the files that the busy network waits for.
+	go func() { _, _, err := p.Picture(t.Context(), quiet, viewOf(8, 16)); result <- err }()
+	eventually(t, "the second has joined", func() bool {
+		p.workers.mu.Lock()
+		defer p.workers.mu.Unlock()
+		return p.workers.files.waiting.waiting(quiet) > 0
+	})
+	// A third one joins the second's picture.
+	third := make(chan error, 1)
+	go func() { _, _, err := p.Picture(t.Context(), quiet6, viewOf(8, 16)); third <- err }()
+	eventually(t, "the third has joined the file as well", func() bool {
+		p.textures.mu.Lock()
+		defer p.textures.mu.Unlock()
+		hash := viewOf(8, 16).Texture
+		l := p.textures.loads[string(hash[:])]
+		p.workers.mu.Lock()
+		defer p.workers.mu.Unlock()
+		return slices.Contains(l.demand.networks, quiet6)
+	})
+	answer <- struct{}{}
+	answer <- struct{}{}
+	if next := []byte{(<-asked)[0], (<-asked)[0]}; !slices.Contains(next, 8) {
+		t.Errorf("the next files are %d; want 8, which another network needs, to be one of them", next)
+	}
+	for range 7 {
+		answer <- struct{}{}
+	}
+	for _, result := range []chan error{result, third} {
+		if err := <-result; err != nil {
+			t.Errorf("Picture() for another network: %v", err)
+		}
+	}
+}
+
+// A load that is shed as the work of one network is begun again for another that had just
+// joined it.
+func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
+	t.Parallel()
+	c, pool := texts(t, 1<<20), newWorkerPool(1, 1, time.Hour)
+	defer pool.close()
+	finish := make(chan struct{})
+	first := func(context.Context) (string, error) { <-finish; return "", refuse(shed) }
+	type result struct {
+		value   string
+		outcome Outcome
+		err     error
+	}
+	load := func(network netip.Prefix, fetch func(context.Context) (string, error)) <-chan result {
+		results := make(chan result, 1)
+		go func() {
+			value, outcome, err := c.load(t.Context(), []byte("name"), pool.demand(network), fetch)
+			results <- result{value, outcome, err}
+		}()
+		return results
+	}
+	owner := load(busy, first)
+	coalesced := func(n uint64) func() bool {
+		return func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.misses == 1 && c.coalesced == n }
+	}
+	eventually(t, "the load has begun", coalesced(0))
+	same := load(busy, always("second"))
+	eventually(t, "another of the network has joined", coalesced(1))
+	other := load(quiet, always("third"))
+	eventually(t, "another network has joined", coalesced(2))
+	close(finish)
+	if a, b := <-owner, <-same; !isRefused(a.err) || !isRefused(b.err) {
+		t.Errorf("the network whose work was shed: %v, %v; want both refused", a, b)
+	}
+	if got := <-other; got.value != "third" || got.outcome != Rendered || got.err != nil {
+		t.Errorf("the other network: %+v; want its own load", got)
+	}
+}

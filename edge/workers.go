@@ -1,0 +1,367 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/tracing"
+)
+
+var (
+	rendersRunning = metrics.NewGauge("veneer_edge_renders_running", nil)
+	rendersWaiting = metrics.NewGauge("veneer_edge_renders_waiting", nil)
+)
+
+// refusal is why a picture that is not in memory was refused.
+type refusal uint8
+
+const (
+	queueFull refusal = iota // its own network has the most waiting
+	shed                     // it waited, and another network needed the place
+	timedOut                 // it waited for RENDER_WAIT
+	closed
+	refusalCount
+)
+
+var rendersRefused = func() (all [refusalCount]*metrics.Counter) {
+	for why, name := range [...]string{queueFull: "queue_full", shed: "shed", timedOut: "timeout", closed: "closed"} {
+		all[why] = metrics.NewCounter(fmt.Sprintf("veneer_edge_renders_refused_total{reason=%q}", name))
+	}
+	return all
+}()
+
+// workerPool bounds what pictures cost that are not in memory. n are drawn at once, up to
+// queue more are fetched or wait, and the rest is refused at once (load shedding). What
+// waits is served and shed fairly between client networks, as fairQueue says.
+//
+// Each worker is a thread with a lower priority than all other threads of the program. A
+// picture takes up to some hundred milliseconds. At the same priority, requests for
+// pictures in memory would wait that long when all cores draw.
+type workerPool struct {
+	n       int
+	wait    time.Duration
+	room    *room
+	jobs    chan *job // with space for n, which is as many as are started
+	closing chan struct{}
+	threads sync.WaitGroup
+
+	mu       sync.Mutex // of what follows, and of every demand and job
+	isClosed bool
+	admitted int // pictures that are being made
+	most     int // of them
+	files    limiter
+	drawings limiter
+}
+
+// limiter bounds a step of the making of pictures.
+type limiter struct {
+	running, atOnce int
+	most            int // run or wait
+	waiting         fairQueue
+	start           func(*job)
+}
+
+func newWorkerPool(n, queue int, wait time.Duration) *workerPool {
+	p := &workerPool{
+		n:       n,
+		wait:    wait,
+		room:    newRoom(),
+		jobs:    make(chan *job, n),
+		closing: make(chan struct{}),
+		most:    n + queue,
+	}
+	// A store that hangs must not keep pictures from being drawn whose textures are in
+	// memory, so only half of all may need a file. Of these a quarter waits, so that files
+	// are shared out fairly when the store is slow.
+	files := (p.most + 1) / 2
+	p.files = limiter{atOnce: files - files/4, most: files, start: func(*job) {}}
+	p.drawings = limiter{atOnce: n, most: p.most, start: func(j *job) { p.jobs <- j }}
+	for range n {
+		p.threads.Go(p.serve)
+	}
+	return p
+}
+
+// serve draws until the pool is closed.
+func (p *workerPool) serve() {
+	// Never unlocked: the thread ends with this goroutine, as no other should run there.
+	runtime.LockOSThread()
+	standBack()
+	for j := range p.jobs {
+		rendersRunning.Inc()
+		err := recoverPanic(j.work)
+		rendersRunning.Dec()
+		p.release(&p.drawings)
+		j.done <- err
+	}
+}
+
+// close waits for the pictures being drawn and lets no more begin.
+func (p *workerPool) close() {
+	p.mu.Lock()
+	p.isClosed = true
+	close(p.jobs)
+	p.mu.Unlock()
+	close(p.closing)
+	p.threads.Wait()
+}
+
+// dispatch starts what a limiter lets start. The caller holds mu.
+func (p *workerPool) dispatch(l *limiter) {
+	for l.running < l.atOnce && l.waiting.count > 0 && !p.isClosed {
+		j := l.waiting.pop()
+		l.running++
+		l.start(j)
+		j.start <- nil
+	}
+}
+
+// release makes room for the next job of a limiter.
+func (p *workerPool) release(l *limiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.running--
+	p.dispatch(l)
+}
+
+// shed ends the wait of a job. The caller holds mu.
+func (p *workerPool) shed(j *job) {
+	j.queue.drop(j)
+	j.start <- refuse(shed)
+}
+
+// withdraw takes a job out of its queue, if it still waits.
+func (p *workerPool) withdraw(j *job) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if j.queue == nil {
+		return false
+	}
+	j.queue.drop(j)
+	return true
+}
+
+// demand is the client networks that wait for a value which is being made.
+type demand struct {
+	pool     *workerPool
+	networks []netip.Prefix
+	job      *job    // what waits in a queue for it; nil if nothing does
+	needs    *demand // of the value that this one waits for
+	isLate   bool    // a network of it joined work that others had begun
+}
+
+// mostNetworks is how many networks of a demand are known. Of so many, one is quiet.
+const mostNetworks = 32
+
+// demand returns the demand of a client network for a value.
+func (p *workerPool) demand(by netip.Prefix) *demand {
+	return &demand{pool: p, networks: []netip.Prefix{by}}
+}
+
+// part returns the demand for a value that the demanded one is made from.
+func (d *demand) part() *demand {
+	d.pool.mu.Lock()
+	defer d.pool.mu.Unlock()
+	d.needs = &demand{pool: d.pool, networks: slices.Clone(d.networks)}
+	return d.needs
+}
+
+// join adds the networks of another demand for the same value, and those that join that
+// one later. Work that waits for the value then counts for the network with the least cost
+// waiting.
+func (d *demand) join(other *demand) {
+	d.pool.mu.Lock()
+	defer d.pool.mu.Unlock()
+	for _, network := range other.networks {
+		other.isLate = d.add(network) || other.isLate
+	}
+	other.needs = d
+}
+
+// add adds a network and reports whether it is another one.
+func (d *demand) add(network netip.Prefix) bool {
+	if slices.Contains(d.networks, network) {
+		return false
+	}
+	if len(d.networks) == mostNetworks {
+		return true
+	}
+	d.networks = append(d.networks, network)
+	if d.job != nil && d.job.queue != nil {
+		d.job.queue.offer(d.job, network)
+	}
+	if d.needs != nil {
+		d.needs.add(network)
+	}
+	return true
+}
+
+// permit is a picture's place in the pool.
+type permit struct {
+	pool   *workerPool
+	wait   time.Duration // how long it may wait
+	waited time.Duration // how long it has
+}
+
+// admit gives a picture a place, which must be released, or refuses it.
+func (p *workerPool) admit(d *demand) (*permit, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.admitted >= p.most && !p.makeWay(&p.drawings, d) {
+		return nil, refuse(queueFull)
+	}
+	p.admitted++
+	return &permit{pool: p, wait: p.wait}, nil
+}
+
+// makeWay sheds a job of a limiter that is full, unless it is the new one's turn to be
+// shed. The caller holds mu.
+func (p *workerPool) makeWay(l *limiter, d *demand) bool {
+	victim := l.waiting.victim(d.networks)
+	if victim == nil {
+		return false
+	}
+	p.shed(victim)
+	return true
+}
+
+func (t *permit) release() {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	t.pool.admitted--
+}
+
+// fetch gets a file, which takes no worker. One file costs as much as another.
+func (t *permit) fetch(ctx context.Context, d *demand, get func() error) error {
+	if err := t.queue(ctx, &t.pool.files, &job{demand: d, cost: quantum}, isReady); err != nil {
+		return err
+	}
+	defer t.pool.release(&t.pool.files)
+	return get()
+}
+
+// draw waits for a worker and has it do work of a cost.
+func (t *permit) draw(ctx context.Context, d *demand, cost time.Duration, work func() error) error {
+	made := t.pool.room.enter()
+	defer t.pool.room.leave()
+	j := &job{demand: d, cost: cost, work: work, done: make(chan error, 1)}
+	if err := t.queue(ctx, &t.pool.drawings, j, made); err != nil {
+		return err
+	}
+	return <-j.done
+}
+
+// isReady is closed: a job may be queued at once.
+var isReady = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// queue waits until ready is closed, and then for the job's turn.
+func (t *permit) queue(ctx context.Context, l *limiter, j *job, ready <-chan struct{}) (err error) {
+	_, span := tracing.Start(ctx, stageNames[queueing])
+	defer tracing.End(span, &err)
+	began := time.Now()
+	timer := time.NewTimer(t.wait - t.waited)
+	defer timer.Stop()
+	rendersWaiting.Inc()
+	defer rendersWaiting.Dec()
+	defer func() { t.waited += time.Since(began) }()
+	j.start = make(chan error, 1)
+	for {
+		var late func() error
+		select {
+		case <-ready:
+			ready = nil
+			t.pool.push(l, j)
+			continue
+		case err := <-j.start:
+			return err
+		case <-timer.C:
+			late = func() error { return refuse(timedOut) }
+		case <-t.pool.closing:
+			late = func() error { return refuse(closed) }
+		case <-ctx.Done():
+			late = ctx.Err
+		}
+		if ready == nil && !t.pool.withdraw(j) {
+			return <-j.start // it was started or shed meanwhile
+		}
+		return late()
+	}
+}
+
+// push adds a job to a limiter, or refuses it.
+func (p *workerPool) push(l *limiter, j *job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.isClosed:
+		j.start <- refuse(closed)
+	case l.running+l.waiting.count >= l.most && !p.makeWay(l, j.demand):
+		j.start <- refuse(queueFull)
+	default:
+		j.demand.job = j
+		l.waiting.push(j)
+		p.dispatch(l)
+	}
+}
+
+// recoverPanic makes an error of a panic, which would otherwise end the program.
+func recoverPanic(work func() error) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
+		}
+	}()
+	return work()
+}
+
+// ErrShed is the cause of every fault that says no because too much is asked for. It
+// says nothing about what is asked for, nor about where that would come from.
+var ErrShed = errors.New("shed")
+
+func refuse(why refusal) error {
+	rendersRefused[why].Inc()
+	return &fault.Error{
+		Kind:       fault.Unavailable,
+		Message:    "Too many pictures are being drawn at the moment. Please try again.",
+		RetryAfter: time.Second,
+		Cause:      ErrShed,
+	}
+}
+
+// expose adds what waits to a set of metrics. Networks are counted and never named.
+func (p *workerPool) expose(set *metrics.Set) {
+	locked := func(value func() float64) func() float64 {
+		return func() float64 {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return value()
+		}
+	}
+	set.NewGauge("veneer_edge_renders_waiting_networks", locked(func() float64 { return float64(len(p.drawings.waiting.networks)) }))
+	set.NewGauge("veneer_edge_renders_waiting_cost_seconds", locked(func() (sum float64) {
+		for _, n := range p.drawings.waiting.networks {
+			sum += n.cost.Seconds()
+		}
+		return sum
+	}))
+	set.NewGauge("veneer_edge_renders_waiting_cost_seconds_busiest_network", locked(func() float64 {
+		if n := p.drawings.waiting.busiest(); n != nil {
+			return n.cost.Seconds()
+		}
+		return 0
+	}))
+}
