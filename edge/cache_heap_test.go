@@ -68,7 +68,7 @@ func takes(t *testing.T, what string, n int, grown, thought int64) {
 func TestHitAllocatesNothing(t *testing.T) {
 	p := (&studio{}).open(t, quick())
 	view := viewOf(1, 8)
-	if _, _, err := p.Picture(t.Context(), anyone, view); err != nil {
+	if _, _, err := p.Picture(t.Context(), view); err != nil {
 		t.Fatal(err)
 	}
 	await(t, p.finished)

@@ -29,7 +29,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/netip"
 	"runtime"
 	"time"
 
@@ -158,17 +157,17 @@ func (p *Pictures) Finished(view View, scratch []byte) (Picture, bool) {
 }
 
 // Picture returns the picture of a view and how it was come by. What has to be done for it
-// counts for the client's network, as NetworkOf returns it.
+// counts for the network that ctx has.
 //
 // A NotFound fault says that the texture's file is missing from the store.
-func (p *Pictures) Picture(ctx context.Context, client netip.Prefix, view View) (Picture, Outcome, error) {
+func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, error) {
 	name := view.appendName(nil)
 	if picture, ok := p.finished.get(name); ok {
 		return picture, Hit, nil
 	}
 	// The stages are a part of what the first one who asks waits for.
 	ctx, span := tracing.Start(ctx, "picture")
-	demand := p.workers.demand(client)
+	demand := p.workers.demand(NetworkOf(ctx))
 	picture, outcome, err := p.finished.load(ctx, name, demand, func(ctx context.Context) (Picture, error) {
 		body, err := p.produce(ctx, demand, view)
 		return Picture{ETag: p.ETag(view), Body: body}, err

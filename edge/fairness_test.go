@@ -23,21 +23,6 @@ var (
 	quiet6 = netip.MustParsePrefix("2001:db8::/56")
 )
 
-func TestNetworkOf(t *testing.T) {
-	t.Parallel()
-	f := func(client, want string) {
-		t.Helper()
-		if got := NetworkOf(netip.MustParseAddr(client)).String(); got != want {
-			t.Errorf("NetworkOf(%s) = %s; want %s", client, got, want)
-		}
-	}
-	f("192.0.2.7", "192.0.2.0/24")
-	f("192.0.3.7", "192.0.3.0/24")
-	f("127.0.1.1", "127.0.1.0/24")
-	f("2001:db8:0:12ff::1", "2001:db8:0:1200::/56")
-	f("2001:db8:0:1300::1", "2001:db8:0:1300::/56")
-}
-
 // testJob returns a job that networks want.
 func testJob(cost time.Duration, networks ...netip.Prefix) *job {
 	return &job{demand: &demand{networks: networks}, cost: cost, start: make(chan error, 1)}
@@ -152,7 +137,7 @@ func block(t *testing.T, queue int) *blocked {
 	b := &blocked{studio: new(studio), begun: make(chan render.View, 200), finish: make(chan struct{})}
 	b.studio.drawView = func(view render.View) { b.begun <- view; <-b.finish }
 	b.Pictures = b.studio.open(t, Config{RenderSlots: 1, RenderQueue: queue, RenderWait: time.Hour})
-	go func() { _, _, _ = b.Picture(t.Context(), busy, viewOf(0, 1000)) }()
+	go func() { _, _, _ = b.Picture(WithNetwork(t.Context(), busy), viewOf(0, 1000)) }()
 	<-b.begun
 	return b
 }
@@ -162,7 +147,7 @@ func (b *blocked) ask(t *testing.T, network netip.Prefix, view View) <-chan erro
 	t.Helper()
 	before := b.workers.state().waiting
 	errs := make(chan error, 1)
-	go func() { _, _, err := b.Picture(t.Context(), network, view); errs <- err }()
+	go func() { _, _, err := b.Picture(WithNetwork(t.Context(), network), view); errs <- err }()
 	eventually(t, "the picture waits", func() bool { return b.workers.state().waiting > before })
 	return errs
 }
@@ -181,13 +166,13 @@ func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 	for i := range queue {
 		waiting = append(waiting, b.ask(t, busy, viewOf(0, 800+i)))
 	}
-	if _, _, err := b.Picture(t.Context(), busy, viewOf(0, 900)); !isRefused(err) {
+	if _, _, err := b.Picture(WithNetwork(t.Context(), busy), viewOf(0, 900)); !isRefused(err) {
 		t.Errorf("one more of the network that has filled the queue: %v; want it refused", err)
 	}
 	var others []<-chan error
 	for i, network := range []netip.Prefix{quiet, quiet6} {
 		errs := make(chan error, 1)
-		go func() { _, _, err := b.Picture(t.Context(), network, viewOf(0, 8+i)); errs <- err }()
+		go func() { _, _, err := b.Picture(WithNetwork(t.Context(), network), viewOf(0, 8+i)); errs <- err }()
 		if err := <-waiting[queue-1-i]; !isRefused(err) {
 			t.Errorf("the newest picture but %d of the network that has filled the queue: %v; want it refused", i, err)
 		}
@@ -219,7 +204,7 @@ func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
 	shared := viewOf(0, 500)
 	first := b.ask(t, busy, shared)
 	second := make(chan error, 1)
-	go func() { _, _, err := b.Picture(t.Context(), quiet, shared); second <- err }()
+	go func() { _, _, err := b.Picture(WithNetwork(t.Context(), quiet), shared); second <- err }()
 	eventually(t, "the second has joined", func() bool { return b.waitingOf(quiet) > 0 })
 	b.ask(t, quiet6, viewOf(0, 600))
 	close(b.finish)
@@ -251,7 +236,7 @@ func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan 
 	p = s.open(t, Config{RenderSlots: 1, RenderQueue: 15, RenderWait: time.Hour}) // 8 files, of which 6 at once
 	for i := range byte(8) {
 		result := make(chan error, 1)
-		go func() { _, _, err := p.Picture(t.Context(), busy, viewOf(i+1, 8)); result <- err }()
+		go func() { _, _, err := p.Picture(WithNetwork(t.Context(), busy), viewOf(i+1, 8)); result <- err }()
 		errs = append(errs, result)
 		if i < 6 {
 			<-asked
@@ -267,11 +252,11 @@ func TestFilesAreSharedOutBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	p, asked, answer, errs := hangingStore(t)
 	defer func() { close(answer) }()
-	if _, _, err := p.Picture(t.Context(), busy, viewOf(9, 8)); !isRefused(err) {
+	if _, _, err := p.Picture(WithNetwork(t.Context(), busy), viewOf(9, 8)); !isRefused(err) {
 		t.Errorf("a file too many: %v; want it refused", err)
 	}
 	result := make(chan error, 1)
-	go func() { _, _, err := p.Picture(t.Context(), quiet, viewOf(10, 8)); result <- err }()
+	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet), viewOf(10, 8)); result <- err }()
 	if err := <-errs[7]; !isRefused(err) {
 		t.Errorf("the newest picture of the network that has taken all places: %v; want it refused", err)
 	}
@@ -295,7 +280,7 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	defer func() { close(answer) }()
 	result := make(chan error, 1)
 	// It needs the newest of the files that the busy network waits for.
-	go func() { _, _, err := p.Picture(t.Context(), quiet, viewOf(8, 16)); result <- err }()
+	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet), viewOf(8, 16)); result <- err }()
 	eventually(t, "the second has joined", func() bool {
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
@@ -303,7 +288,7 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	})
 	// A third one joins the second's picture.
 	third := make(chan error, 1)
-	go func() { _, _, err := p.Picture(t.Context(), quiet6, viewOf(8, 16)); third <- err }()
+	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet6), viewOf(8, 16)); third <- err }()
 	eventually(t, "the third has joined the file as well", func() bool {
 		p.textures.mu.Lock()
 		defer p.textures.mu.Unlock()

@@ -8,17 +8,6 @@ import (
 	"time"
 )
 
-// NetworkOf returns the network that a client's pictures count for: the /24 of an IPv4
-// address and the /56 of an IPv6 one, which is what providers give one customer
-// (RFC 6177).
-func NetworkOf(client netip.Addr) netip.Prefix {
-	bits := 56
-	if client.Is4() {
-		bits = 24
-	}
-	return netip.PrefixFrom(client, bits).Masked()
-}
-
 // quantum is what a network may use in a round. It is the cost of some ten usual avatars.
 // A network with one costly picture waits for several rounds of the others.
 const quantum = 5 * time.Millisecond

@@ -107,7 +107,7 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	results := make(chan result, visitors)
 	for range visitors {
 		go func() {
-			picture, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8))
+			picture, _, err := pictures.Picture(t.Context(), viewOf(1, 8))
 			results <- result{string(picture.Body), err}
 		}()
 	}
@@ -119,10 +119,10 @@ func TestPictureIsMadeOnce(t *testing.T) {
 		}
 	}
 	// Another picture of the same texture needs no other sheet.
-	if _, outcome, err := pictures.Picture(t.Context(), anyone, viewOf(1, 16)); err != nil || outcome != Rendered {
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Rendered {
 		t.Errorf("Picture() of another size: %v, %v", outcome, err)
 	}
-	if _, outcome, err := pictures.Picture(t.Context(), anyone, viewOf(1, 16)); err != nil || outcome != Hit {
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Hit {
 		t.Errorf("Picture() once more: %v, %v", outcome, err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
@@ -142,14 +142,14 @@ func TestVisitorWhoLeavesSpoilsNoPicture(t *testing.T) {
 
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
-	go func() { _, _, err := pictures.Picture(ctx, anyone, viewOf(1, 8)); left <- err }()
+	go func() { _, _, err := pictures.Picture(ctx, viewOf(1, 8)); left <- err }()
 	<-entered
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("Picture() of a visitor who left: %v", err)
 	}
 	close(arrived)
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 		t.Errorf("Picture() of a visitor who stayed: %v", err)
 	}
 	if s.fetched.Load() != 1 || s.drawn.Load() != 1 {
@@ -179,7 +179,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		clock := newClock(pictures)
 		sick.Store(true)
 		for range 100 {
-			if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); !errors.Is(err, trouble) {
+			if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); !errors.Is(err, trouble) {
 				t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
 			}
 		}
@@ -191,7 +191,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		await(t, pictures.finished)
 		await(t, pictures.textures)
 		clock.pass(backOffLeast)
-		if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err != nil {
+		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 			t.Errorf("after a failure %s: %v", test.name, err)
 		}
 	}
@@ -211,9 +211,9 @@ func TestBeingTurnedAwayIsNotRemembered(t *testing.T) {
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 0, RenderWait: time.Second})
 	newClock(pictures) // which stands still
 	done := make(chan error, 1)
-	go func() { _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); done <- err }()
+	go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); done <- err }()
 	<-drawing
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() without a free slot: %v; want it unavailable", err)
 	}
 	close(finish)
@@ -224,7 +224,7 @@ func TestBeingTurnedAwayIsNotRemembered(t *testing.T) {
 		runtime.Gosched() // the permit is released just before the picture arrives
 	}
 	await(t, pictures.finished)
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
 		t.Errorf("Picture() with a free slot, at the same moment: %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 	s := &studio{draw: func() error { panic("a texel too far") }}
 	pictures := s.open(t, quick())
 	for i := range byte(3) { // more often than there are slots: none is lost
-		_, _, err := pictures.Picture(t.Context(), anyone, viewOf(i, 8))
+		_, _, err := pictures.Picture(t.Context(), viewOf(i, 8))
 		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
 			t.Errorf("Picture() = %v; want the panic as an internal fault", err)
 		}
@@ -249,13 +249,13 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	for i := range 400 {
 		view := viewOf(byte(i), 8)
 		view.Texture[1] = byte(i >> 8)
-		if _, _, err := pictures.Picture(t.Context(), anyone, view); err != nil {
+		if _, _, err := pictures.Picture(t.Context(), view); err != nil {
 			t.Fatal(err)
 		}
 	}
 	await(t, pictures.finished)
 	for range 100 {
-		if _, how, err := pictures.Picture(t.Context(), anyone, viewOf(0, 8)); how != Hit || err != nil {
+		if _, how, err := pictures.Picture(t.Context(), viewOf(0, 8)); how != Hit || err != nil {
 			t.Fatalf("a small picture is not in memory: %v, %v", how, err)
 		}
 	}

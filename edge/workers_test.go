@@ -25,7 +25,7 @@ func TestDrawingIsBounded(t *testing.T) {
 	errs := make(chan error, slots+queue+surplus)
 	for i := range slots + queue + surplus {
 		// Of one texture, as it is not fetching that is to be bounded here.
-		go func() { _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8*(i+1))); errs <- err }()
+		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8*(i+1))); errs <- err }()
 	}
 	for range surplus {
 		f := fault.Of(<-errs)
@@ -50,10 +50,10 @@ func TestWhatIsTurnedAwayIsNotFetched(t *testing.T) {
 	defer close(finish)
 	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderWait: time.Hour})
-	go func() { _, _, _ = pictures.Picture(t.Context(), anyone, viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
 	for range 3 {
-		if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+		if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("a picture too many: %v; want it unavailable", err)
 		}
 	}
@@ -76,9 +76,9 @@ func TestFetchingTakesNoSlot(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 3, RenderWait: time.Hour})
-	go func() { _, _, _ = pictures.Picture(t.Context(), anyone, viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-entered
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
 		t.Errorf("Picture() while another is fetched: %v", err)
 	}
 }
@@ -95,7 +95,7 @@ func TestStoreThatHangsLeavesRoomForWhatIsInMemory(t *testing.T) {
 		return nil
 	}}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 9, RenderWait: time.Hour})
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -103,16 +103,16 @@ func TestStoreThatHangsLeavesRoomForWhatIsInMemory(t *testing.T) {
 	const files, atOnce = (1 + 9) / 2, 4
 	errs := make(chan error, files)
 	for i := range files {
-		go func() { _, _, err := pictures.Picture(t.Context(), anyone, viewOf(byte(i+2), 8)); errs <- err }()
+		go func() { _, _, err := pictures.Picture(t.Context(), viewOf(byte(i+2), 8)); errs <- err }()
 	}
 	for range atOnce {
 		<-entered
 	}
 	eventually(t, "the other files are waited for", func() bool { return pictures.workers.state().filesWaiting == files-atOnce })
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(99, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() of one more texture: %v; want it unavailable", err)
 	}
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 16)); err != nil {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil {
 		t.Errorf("Picture() of a texture in memory: %v", err)
 	}
 	close(stuck)
@@ -129,9 +129,9 @@ func TestDecodingTakesASlot(t *testing.T) {
 	defer close(finish)
 	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
 	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second})
-	go func() { _, _, _ = pictures.Picture(t.Context(), anyone, viewOf(1, 8)) }()
+	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() while the only slot is taken: %v; want it unavailable", err)
 	}
 	texture, ok := pictures.textures.get(append([]byte{2}, make([]byte, 31)...))
@@ -144,7 +144,7 @@ func TestRubbishIsNoSheet(t *testing.T) {
 	t.Parallel()
 	pictures := (&studio{}).open(t, quick())
 	pictures.files = rubbish{}
-	if _, _, err := pictures.Picture(t.Context(), anyone, viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
+	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
 		t.Errorf("Picture() of what is no texture: %v; want it internal", err)
 	}
 }

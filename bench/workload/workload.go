@@ -163,7 +163,7 @@ func (w Workload) ThroughEdge(ctx context.Context, bytes int64, from int) (perce
 	}
 	hits := 0
 	for i, view := range w.Trace {
-		picture, outcome, err := pictures.Picture(ctx, netip.Prefix{}, w.view(int(view)))
+		picture, outcome, err := pictures.Picture(ctx, w.view(int(view)))
 		switch {
 		case err != nil:
 			return 0, 0, err

@@ -202,7 +202,7 @@ func (s *Server) prepare(ctx context.Context, rc *fasthttp.RequestCtx, found *sh
 	if found.unchanged, err = found.isUnchanged(rc.Request.Header.RawHeaders()); err != nil || found.unchanged || isProfile {
 		return err
 	}
-	picture, how, err := s.pictures.Picture(ctx, edge.NetworkOf(s.door.Proxies.Client(rc)), found.view)
+	picture, how, err := s.pictures.Picture(ctx, found.view)
 	// Also when its file is missing: nobody should remember that.
 	found.body, found.how = picture.Body, how
 	return err
