@@ -113,7 +113,7 @@ func (w inspector) unread(t *testing.T, to audience, base string) {
 	t.Helper()
 	w.raw(t, to, base, "nonsense\r\n\r\n")
 	w.raw(t, to, base, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 20<<10)+"\r\n\r\n")
-	w.raw(t, to, base, "POST /api/auth/login HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 3000000\r\n\r\n")
+	w.raw(t, to, base, "POST /api/auth/login HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 3000000\r\n\r\n{")
 }
 
 // paths returns the paths of the document, with something in place of what is in braces.

@@ -61,13 +61,17 @@ func memoryOfAConnection(t *testing.T, sent string, answered, secure bool) int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := serve.Listener{Server: server}.Keep(opened)
+	l := serve.Listener{Server: server}
 	if secure {
 		pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	listener := l.Keep(opened)
+	if secure {
+		listener = tls.NewListener(listener, l.TLS)
 	}
 	run(t, server, listener)
 	before := inUse()
