@@ -1,6 +1,6 @@
 # A target of more than one command is a script in deploy/dev; this file is their table of contents.
 
-.PHONY: help run cluster faults test lint fuzz build bench bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images reset clean clean-all
+.PHONY: help run cluster faults test lint fuzz build bench bench-bodies bench-chaos bench-compare bench-flood bench-go bench-hits bench-memory bench-ratio bench-scale bench-sizes bench-speed soak gallery images reset clean clean-all
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -41,6 +41,9 @@ bench-chaos: ## Try edges against the truth while all else fails; TEST_CHAOS_SEE
 
 bench-hits: ## Measure answers from memory beside nginx; ARGS='-rounds 60'
 	@deploy/dev/bench-hits $(ARGS)
+
+bench-bodies: ## Measure core and an edge beside uploads that stall and crawl
+	@deploy/dev/bench-bodies $(ARGS)
 
 bench-flood: ## Measure hits beside a flood of new pictures
 	@deploy/dev/bench-flood

@@ -34,14 +34,11 @@ const (
 	memoryLimit = 768 << 20
 	goLimit     = "690MiB"
 
-	stalled, slow = 1000, 1000
-	// announced is the length of every hostile body. Of one that stalls, stalledPart arrives,
-	// which is 122 MiB of all: twice the budget. Of one that is slow, a byte a second does.
-	announced   = 1_114_111
-	stalledPart = 128_000
-	slowPart    = 9000
-	// comesBack is when a client whose body was ended begins another one.
-	comesBack = 3 * time.Second
+	stopping, slow = 1000, 1000
+	// Of a body that stops, stoppingPart arrives, which is 122 MiB of all: twice the budget.
+	// Of one that is slow, a byte a second arrives after slowPart.
+	stoppingPart = 128_000
+	slowPart     = 9000
 	// honestTime is the longest that an honest request may take on a busy machine.
 	honestTime = 20 * time.Second
 )
@@ -75,8 +72,8 @@ func TestStalledAndSlowUploads(t *testing.T) {
 	} {
 		attack := s.attack(t, way.base, way.http2)
 		t.Logf("%s: %s", way.name, s.live(t, way.base))
-		attack.end()
-		t.Logf("%s: hostile bodies are answered %s", way.name, attack.statuses())
+		attack.End()
+		t.Logf("%s: %s", way.name, attack)
 		for i, program := range []*system.Process{s.Core, s.Edge} {
 			name := []string{"core", "edge"}[i]
 			if _, most := program.Memory(t); most >= memoryLimit {
@@ -106,7 +103,7 @@ func start(t *testing.T) *site {
 	edge.AwaitReady(t)
 	s := &site{
 		System: &system.System{Core: core, Edge: edge, API: "http://" + core.Address(t, "public"), Images: "http://" + edge.Address(t, "public")},
-		noise:  rand.New(rand.NewPCG(1, 2)), people: core.SignIn(t, stalled+slow+1),
+		noise:  rand.New(rand.NewPCG(1, 2)), people: core.SignIn(t, stopping+slow+1),
 	}
 	body, err := json.Marshal(account{Email: "honest@example.com", Password: "correct horse", Nickname: "Honest"})
 	if err != nil {
@@ -176,107 +173,24 @@ func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
 	return "http://" + address
 }
 
-// attack is clients whose bodies do not arrive.
-type attack struct {
-	stop  context.CancelFunc
-	all   sync.WaitGroup
-	mu    sync.Mutex
-	heard map[int]int
-}
-
-// attack begins as many uploads as there are, each by another user, and waits until twice as
-// much of them was sent as the budget has.
-func (s *site) attack(t *testing.T, base string, http2 bool) *attack {
+// attack begins uploads, each by another user, of which twice as much was sent as the budget
+// has.
+func (s *site) attack(t *testing.T, base string, http2 bool) *Attack {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	a := &attack{stop: stop, heard: map[int]int{}}
-	var protocols http.Protocols
-	protocols.SetHTTP1(!http2)
-	protocols.SetUnencryptedHTTP2(http2)
-	transport := &http.Transport{Protocols: &protocols, DisableCompression: true}
-	client := &http.Client{Transport: transport}
-	var begun sync.WaitGroup
-	for i, person := range s.people[:stalled+slow] {
-		path := "/api/textures"
-		if i%10 == 0 {
-			path = "/avatar/1" // where no body is expected
+	var uploads []Upload
+	for i, person := range s.people[:stopping+slow] {
+		u := Upload{Path: "/api/textures", Bearer: person.Bearer, Announced: Announced, Part: slowPart, Each: time.Second}
+		if i < stopping {
+			u.Part, u.Each = stoppingPart, 0
 		}
-		begun.Add(1)
-		once := sync.OnceFunc(begun.Done)
-		a.all.Go(func() {
-			for ctx.Err() == nil {
-				body := &hostile{ctx: ctx, part: slowPart, each: time.Second, begun: once}
-				if i < stalled {
-					body.part, body.each = stalledPart, time.Hour
-				}
-				a.send(ctx, client, base+path, person.Bearer, body)
-				once()
-				select {
-				case <-ctx.Done():
-				case <-time.After(comesBack):
-				}
-			}
-		})
+		if i%10 == 0 {
+			u.Path = "/avatar/1" // where no body is expected
+		}
+		uploads = append(uploads, u)
 	}
-	begun.Wait()
-	<-time.After(1500 * time.Millisecond) // by which every body that has stopped has stalled
-	t.Cleanup(a.end)
+	a := Start(t.Context(), Target{Base: base, HTTP2: http2}, uploads)
+	t.Cleanup(a.End)
 	return a
-}
-
-func (a *attack) send(ctx context.Context, client *http.Client, url, bearer string, body io.Reader) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
-	if err != nil {
-		return
-	}
-	request.ContentLength = announced
-	request.Header.Set("Authorization", "Bearer "+bearer)
-	request.Header.Set("Content-Type", system.UploadType)
-	status := 0 // ended without an answer
-	if response, err := client.Do(request); err == nil {
-		status = response.StatusCode
-		_, _ = io.Copy(io.Discard, response.Body)
-		_ = response.Body.Close()
-	}
-	if ctx.Err() == nil {
-		a.mu.Lock()
-		a.heard[status]++
-		a.mu.Unlock()
-	}
-}
-
-func (a *attack) end() {
-	a.stop()
-	a.all.Wait()
-}
-
-func (a *attack) statuses() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return fmt.Sprint(a.heard)
-}
-
-// hostile is a body of which a part arrives at once, and then a byte each time.
-type hostile struct {
-	ctx   context.Context //nolint:containedctx // ends the body
-	part  int
-	each  time.Duration
-	begun func()
-}
-
-func (h *hostile) Read(p []byte) (int, error) {
-	if h.part > 0 {
-		n := min(len(p), h.part)
-		h.part -= n
-		return n, nil
-	}
-	h.begun()
-	select {
-	case <-time.After(h.each):
-		return 1, nil
-	case <-h.ctx.Done():
-		return 0, h.ctx.Err()
-	}
 }
 
 // live logs in, uploads and looks at pictures, all of which must succeed, and tells how long
