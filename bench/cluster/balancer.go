@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,8 +34,9 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 	for i, n := range c.Nodes {
 		server(&nodes, "postgres", i, n.Address, n.checks)
 	}
+	bound := c.addressBound(tb)
 	config := c.adapted(tb, "compose/haproxy.cfg", map[string]string{
-		`(?m)^  bind :8080$`:                   "  bind " + c.Address,
+		`(?m)^  bind :8080$`:                   "  bind " + c.Address + "\n" + bound,
 		`(?m)^  server core .*\n`:              cores.String(),
 		`(?m)(^  server edge-\d .*\n)+`:        edges.String(),
 		` resolvers containers init-addr .*\n`: "\n",
@@ -46,7 +48,8 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 		`(?m)(^  server core-\d .*\n)+`:     forEdges.String(),
 		`(?m)(^  server minio-\d .*\n)+`:    stores.String(),
 		`(?m)(^  server postgres-\d .*\n)+`: nodes.String(),
-	})
+	}) + "\nfrontend edges-alone\n  bind " + c.EdgesAddress + "\n" + bound + "\n  option forwardfor\n  default_backend edges-alone" +
+		"\nbackend edges-alone\n  balance leastconn\n  timeout server 12s\n" + edges.String()
 
 	p := c.newProgram(tb, "haproxy", "haproxy")
 	path := filepath.Join(p.directory, "haproxy.cfg")
@@ -64,6 +67,24 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 	})
 	c.balancer = p
 	c.Balancer = p
+}
+
+var addressLines = regexp.MustCompile(`(?s)  stick-table .* gt 256 \}`)
+
+// addressBound returns the lines of deploy/machines/haproxy.sed that bound the connections
+// of an address. The load of benchmarks comes from 127.0.0.1, which is let through as the
+// comment there lets a CDN through.
+func (c *Cluster) addressBound(tb testing.TB) string {
+	tb.Helper()
+	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/machines/haproxy.sed"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	lines := addressLines.FindString(string(content))
+	if lines == "" {
+		tb.Fatal("deploy/machines/haproxy.sed bounds no connections of an address")
+	}
+	return strings.ReplaceAll(lines, "\\\n", "\n") + " !{ src 127.0.0.1 }"
 }
 
 // Reload has haproxy read its configuration again: another process of it takes over, and
@@ -98,24 +119,49 @@ func (c *Cluster) adapted(tb testing.TB, name string, changes map[string]string)
 // on one node of the database.
 func (c *Cluster) balanced(tb testing.TB) bool {
 	tb.Helper()
+	up := 0
+	for _, row := range c.balancerStates() {
+		if name := row["svname"]; name != "FRONTEND" && name != "BACKEND" && strings.HasPrefix(row["status"], "UP") {
+			up++
+		}
+	}
+	return up == 2*len(c.Cores)+2*len(c.Edges)+len(c.stores)+min(1, len(c.Nodes))
+}
+
+// RefusedConnections returns how many connections haproxy has closed because their address
+// had too many.
+func (c *Cluster) RefusedConnections(tb testing.TB) (n int) {
+	tb.Helper()
+	for _, row := range c.balancerStates() {
+		if row["svname"] == "FRONTEND" {
+			refused, err := strconv.Atoi(row["dcon"])
+			if err != nil {
+				tb.Fatalf("refused connections of %s: %v", row["pxname"], err)
+			}
+			n += refused
+		}
+	}
+	return n
+}
+
+// balancerStates returns haproxy's statistics: for each frontend, backend and server the
+// values by their names. It returns none if haproxy does not answer.
+func (c *Cluster) balancerStates() (states []map[string]string) {
 	response, err := c.ask.Get("http://" + c.states + "/;csv") //nolint:noctx // the client has a timeout
 	if err != nil {
-		return false
+		return nil
 	}
 	defer func() { _ = response.Body.Close() }()
 	rows, err := csv.NewReader(response.Body).ReadAll()
 	if err != nil || len(rows) == 0 {
-		return false
+		return nil
 	}
-	column := map[string]int{}
-	for i, name := range rows[0] {
-		column[strings.TrimPrefix(name, "# ")] = i
-	}
-	up := 0
 	for _, row := range rows[1:] {
-		if name := row[column["svname"]]; name != "FRONTEND" && name != "BACKEND" && strings.HasPrefix(row[column["status"]], "UP") {
-			up++
+		state := map[string]string{}
+		for i, name := range rows[0] {
+			state[strings.TrimPrefix(name, "# ")] = row[i]
 		}
+		states = append(states, state)
 	}
-	return up == 2*len(c.Cores)+len(c.Edges)+len(c.stores)+min(1, len(c.Nodes))
+	return states
 }

@@ -51,8 +51,9 @@ type Cluster struct {
 	// Prometheus watches all of it; nil without one.
 	Prometheus Part
 
-	// Address is where the balancer is, which serves everything.
-	Address string
+	// Address is where the balancer is, which serves everything. At EdgesAddress it leads to
+	// edges only, which pass the API on to cores.
+	Address, EdgesAddress string
 
 	balancer   *program // which Balancer is
 	prometheus system.Prometheus
@@ -82,7 +83,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 		tb.Fatal(err)
 	}
 	c := &Cluster{
-		options: options, directory: directory, ask: &http.Client{Timeout: time.Second}, Address: system.FreeAddress(tb),
+		options: options, directory: directory, ask: &http.Client{Timeout: time.Second}, Address: system.FreeAddress(tb), EdgesAddress: system.FreeAddress(tb),
 		ports: ports{system.FreeAddress(tb), system.FreeAddress(tb), system.FreeAddress(tb), system.FreeAddress(tb)},
 	}
 	c.startJanitor(tb)
@@ -109,6 +110,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 		edge := system.NewEdgeOf(tb, files, "http://"+c.cores, c.Cores[0].Setting("CORE_EDGE_SECRETS"))
 		edge.Set("EDGE_OBJECTS_ENDPOINT", balanced)
 		edge.Set("EDGE_TRUSTED_PROXIES", "127.0.0.1/32")
+		edge.Set("EDGE_API_UPSTREAM", "http://"+c.Cores[i%len(c.Cores)].Setting("CORE_LISTEN"))
 		for name, value := range options.Settings {
 			edge.Set(name, value)
 		}
