@@ -22,7 +22,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("%s: pictures in memory fail: %s", row.Fault, row.Hits)
 		}
 	})
-	const faults = 2
+	const faults = 3
 	if rows != faults+1 { // and everybody, in the end
 		t.Errorf("there are %d rows; want %d", rows, faults+1)
 	}

@@ -153,6 +153,16 @@ func (l *ledger) take() *person {
 	return p
 }
 
+// bearers returns tokens of n people who have written nothing yet, and are the last to.
+func (l *ledger) bearers(n int) (tokens []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.idle[len(l.idle)-n:] {
+		tokens = append(tokens, p.Bearer)
+	}
+	return tokens
+}
+
 // restored notes that all sessions have ended, and that what was written is lost of those
 // who had begun after so many others. From now on others write.
 func (l *ledger) restored(others int, idle []*person) {

@@ -41,6 +41,7 @@ func (s *stage) faults() []fault {
 		return []fault{
 			{"edge killed", "kill -9 of one edge for a moment", expectation{}, kill(edge, time.Second)},
 			{"core killed", "kill -9 of one core for a moment", expectation{}, kill(core, time.Second)},
+			{"hostile bodies", "a few hostile uploads", expectation{drawn: true}, (*stage).hostileBodies},
 		}
 	}
 	return []fault{
@@ -67,6 +68,7 @@ func (s *stage) faults() []fault {
 		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*stage).databaseRestarted},
 		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{planned: true}, (*stage).storesRestarted},
 		{"etcd restarted", "each of three etcd members in turn is stopped and started", expectation{planned: true}, (*stage).etcdRestarted},
+		{"hostile bodies", hostileBodiesMeans, expectation{}, (*stage).hostileBodies},
 		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{reads: true, writes: true}, (*stage).clockWrong},
 		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{refused: true}, (*stage).diskFull},
 		{"restored", "the database is restored from a backup of 6 s before, under running edges", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},

@@ -447,8 +447,17 @@ func CPU(tb testing.TB, pid int) time.Duration {
 	return time.Duration(user+system) * tick
 }
 
+// ResetPeak has Memory return the most since now.
+func (p *Process) ResetPeak(tb testing.TB) {
+	tb.Helper()
+	const resetPeak = "5" // clear_refs in proc(5)
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte(resetPeak), 0); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Memory returns how many bytes of the program are in memory, and the most that were
-// since it was started.
+// since it was started or ResetPeak.
 func (p *Process) Memory(tb testing.TB) (resident, most int64) {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))

@@ -1,0 +1,91 @@
+package faults
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/bodies"
+	"github.com/veneer-skins/veneer/bench/system"
+)
+
+const hostileBodiesMeans = "3,100 clients of 13 addresses hold uploads, and 400 of one address more: 1,000 and those 400 send a head and nothing else, " +
+	"1,000 send 9,000 bytes and then one a second, 1,000 send 128,000 bytes of 1 MiB and stop, 100 announce 1 TiB; " +
+	"for 10 s each at haproxy before cores and before edges that pass on the API, with HTTP/1.1 and with HTTP/2; who is ended comes back after 3 s"
+
+const (
+	// memoryLimit is the mem_limit of core and the edges in docker-compose.yml.
+	memoryLimit = 768 << 20
+	// hostileAddresses share the clients, so that each has fewer connections than the 256
+	// that haproxy grants to an address.
+	hostileAddresses = 13
+)
+
+// hostileBodies has hostile clients hold uploads, one way after another.
+func (s *stage) hostileBodies() {
+	s.Helper()
+	share, lasts := 1, 10*time.Second
+	if s.Quick {
+		share, lasts = 10, time.Second
+	}
+	address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, byte(n), 1}) } // each a network of its own
+	var many []netip.Addr
+	for n := range hostileAddresses {
+		many = append(many, address(1+n))
+	}
+	greedy := []netip.Addr{address(100)}
+	bearers := s.ledger.bearers(3500 / share)
+	upload := func(n int, announced int64, part int, each time.Duration) (all []bodies.Upload) {
+		for i := range n / share {
+			u := bodies.Upload{Path: "/api/textures", Bearer: bearers[0], Announced: announced, Part: part, Each: each}
+			if i%10 == 0 {
+				u.Path = "/avatar/1" // where no body is expected
+			}
+			bearers = bearers[1:]
+			all = append(all, u)
+		}
+		return all
+	}
+	hostile := upload(1000, bodies.Announced, 0, 0)
+	hostile = append(hostile, upload(1000, bodies.Announced, 9000, time.Second)...)
+	hostile = append(hostile, upload(1000, bodies.Announced, 128_000, 0)...)
+	hostile = append(hostile, upload(100, 1<<40, 1<<20, 0)...)
+	more := upload(400, bodies.Announced, 0, 0)
+
+	for _, p := range append(s.Cores[:], s.Edges[:]...) {
+		p.ResetPeak(s)
+	}
+	for _, way := range []struct {
+		name, address string
+		http2         bool
+	}{
+		{"cores, HTTP/1.1", s.Address, false},
+		{"cores, HTTP/2", s.Address, true},
+		{"edges, HTTP/1.1", s.EdgesAddress, false},
+		{"edges, HTTP/2", s.EdgesAddress, true},
+	} {
+		refused := s.RefusedConnections(s)
+		base := "http://" + way.address
+		attack := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: way.http2, From: many}, hostile)
+		s.Cleanup(attack.End)
+		others := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: way.http2, From: greedy}, more)
+		s.Cleanup(others.End)
+		s.pass(lasts)
+		attack.End()
+		others.End()
+		s.note("%s: %s; haproxy refused %d connections of the one address", way.name, attack, s.RefusedConnections(s)-refused)
+	}
+	core, edge := s.most(s.Cores[:]), s.most(s.Edges[:])
+	s.note("a core takes at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
+	if core >= memoryLimit || edge >= memoryLimit {
+		s.miss("a program takes more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
+	}
+}
+
+// most returns the highest resident memory of programs.
+func (s *stage) most(programs []*system.Process) (bytes int64) {
+	for _, p := range programs {
+		_, most := p.Memory(s)
+		bytes = max(bytes, most)
+	}
+	return bytes
+}
