@@ -125,6 +125,25 @@ func alpha(of func() byte) func(texel []byte) {
 	}
 }
 
+// halves paints the left half of each face of the arms in one colour, the rest in another.
+func halves(left, right [4]byte) change {
+	return func(sheet skin.Sheet, model skin.Type) {
+		for _, face := range facesOf(model, arms...) {
+			paintRect(sheet, face, right)
+			paintRect(sheet, skin.Rect{X: face.X, Y: face.Y, W: 2, H: face.H}, left)
+		}
+	}
+}
+
+// spots paints one texel beside each strip that only wide arms use.
+func spots(texel [4]byte) change {
+	return func(sheet skin.Sheet, _ skin.Type) {
+		for _, strip := range wideOnly {
+			paintRect(sheet, skin.Rect{X: strip.X - 1, Y: strip.Y + 1, W: 1, H: 1}, texel)
+		}
+	}
+}
+
 func always(value byte) func() byte { return func() byte { return value } }
 
 // strays paints that many texels of every strip that only wide arms use.
@@ -171,6 +190,10 @@ func paintings() []painting {
 		{"white sleeves", changes{sleeves(white)}},
 		{"black arms", changes{fill(black, arms...)}},
 		{"white arms", changes{fill(white, arms...)}},
+		{"black arms with a white spot", changes{fill(black, arms...), spots(white)}},
+		{"black arms with a spot that is nearly black", changes{fill(black, arms...), spots([4]byte{1, 1, 1, 255})}},
+		{"black arms of alpha 254 with a white spot", changes{fill([4]byte{0, 0, 0, 254}, arms...), spots(white)}},
+		{"arms half white, half black", changes{halves(white, black)}},
 		{"all black", changes{fill(black, bases...)}},
 		{"all white", changes{fill(white, bases...)}},
 		{"half-transparent", changes{each(alpha(always(128)))}},

@@ -1,5 +1,7 @@
 package skin
 
+import "slices"
+
 // Normalised returns the sheet, of a size that Decode accepts, as the game draws
 // it on a player of the given model: a legacy sheet (half as high as wide) grown
 // to a square one, and those texels made opaque or transparent that the game makes
@@ -49,7 +51,8 @@ var wideStrips = [2][4]Rect{
 //
 // Up to a quarter of stray texels does not matter. Mods keep data in the alpha channel
 // of the base, and of the unused strips with it: there all four have the background's
-// colour without exception.
+// colour without exception. Only alpha that varies is data: black arms on transparent
+// black have the background's colour, too.
 func DetectModel(sheet Sheet) Type {
 	if sheet.Height < sheet.Width {
 		return Steve
@@ -61,7 +64,7 @@ func DetectModel(sheet Sheet) Type {
 		return texel == background || texel[3] == 0 && background[3] == 0
 	}
 
-	if unused, _ := sheet.countStrips(wideStrips[0], hasColour, 4); unused == len(wideStrips[0]) {
+	if unused, _ := sheet.countStrips(wideStrips[0], hasColour, 4); unused == len(wideStrips[0]) && sheet.alphaVaries(wideStrips[0]) {
 		return Alex
 	}
 	for _, strips := range wideStrips {
@@ -92,6 +95,14 @@ func (s Sheet) countStrips(strips [4]Rect, isBackground func(texel [4]byte) bool
 		}
 	}
 	return unused, used
+}
+
+// alphaVaries reports whether texels of the strips have different alpha.
+func (s Sheet) alphaVaries(strips [4]Rect) bool {
+	first := s.row(strips[0].X*s.Scale(), strips[0].Y*s.Scale(), 1)[3]
+	return slices.ContainsFunc(strips[:], func(strip Rect) bool {
+		return s.count(strip, func(texel [4]byte) bool { return texel[3] != first }) > 0
+	})
 }
 
 // count returns how many texels of a rectangle in classic units are of a kind.
