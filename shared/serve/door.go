@@ -30,7 +30,7 @@ type Limits struct {
 	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
 	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
-	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 72 KiB while a large request arrives, and up to 36 KiB more with TLS; more are answered with 503"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; more are answered with 503"`
 	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. When they are used up, the slowest body that arrives with less than 16 KiB a second is ended with 408, and if there is none, a new one is refused with 503"`
 
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`

@@ -21,6 +21,7 @@ func TestEnvFile(t *testing.T) {
 		"CORE_OBJECTS_ENDPOINT": "http://minio:9000",
 		"CORE_TRUSTED_PROXIES":  "172.30.213.0/24",
 		"CORE_DRAIN_WAIT":       "4s",
+		"CORE_MAX_CONNECTIONS":  "4096",
 	}, map[string]string{
 		"CORE_LISTEN":              inImage,
 		"CORE_EDGES_LISTEN":        inImage,

@@ -18,24 +18,25 @@ const (
 	// slotBytes is what another picture takes that is drawn at the same time, if both are
 	// as large as they can be.
 	slotBytes = 50 << 20
-	// connectionBytes is what a connection takes while a request is slow to arrive.
-	connectionBytes = 20 << 10
+	// connectionBytes is what a connection takes at most while a request arrives, by
+	// TestMemoryOfAConnection in shared/serve.
+	connectionBytes = 80 << 10
 	// connectionsEach is by how many more or fewer connections the limit is set anew,
 	// which stops the program for a moment.
 	connectionsEach = 256
 )
 
 // limitMemory has the garbage collector keep the program near the bytes that its
-// caches are given and its slots take, until ctx ends. Without a limit it would let the
+// caches are given and its slots and bodies take, until ctx ends. Without a limit it would let the
 // heap grow to twice of what is in use before it collects. A quarter of the caches is
 // left to garbage and to gaps between values of different sizes. Connections add to the
 // limit while they are open: it would be passed by what is in use otherwise, and the
 // collector would never rest.
 //
 // A limit that whoever started the program has set with GOMEMLIMIT stays.
-func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots int) {
+func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots, bodies int) {
 	isOurs := debug.SetMemoryLimit(-1) == math.MaxInt64
-	limit := caches + caches/4 + aside + int64(slots-1)*slotBytes
+	limit := caches + caches/4 + aside + int64(slots-1)*slotBytes + int64(bodies)
 	if isOurs {
 		debug.SetMemoryLimit(limit)
 	}

@@ -26,7 +26,7 @@ func TestConnectionsAddToMemory(t *testing.T) {
 		defer func() { _ = conn.Close() }()
 		all = append(all, conn)
 	}
-	r.eventually("the limit is higher", func() bool { return limit() == alone+512*(20<<10) })
+	r.eventually("the limit is higher", func() bool { return limit() == alone+512*(80<<10) })
 	for _, conn := range all {
 		_ = conn.Close()
 	}
