@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"net"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -35,45 +33,14 @@ func (d Door) LimitAddresses(h fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// Peers bounds how many connections of one peer are open at once. Proxies that are
-// trusted have any number, since theirs are everybody's. A nil one bounds nothing.
+// Peers is what a listener grants its peers. Trusted proxies have any number of
+// connections, which are those of all their clients. The zero value trusts no proxy.
 type Peers struct {
-	most    int
+	most    int // connections of one address; 0: any number
 	proxies *Proxies
-
-	mu   sync.Mutex
-	open map[netip.Prefix]int
 }
 
-// Peers returns the bound of connections, nil for none.
-func (d Door) Peers() *Peers {
-	if d.Limits.AddressConnections == 0 {
-		return nil
-	}
-	return &Peers{most: d.Limits.AddressConnections, proxies: d.Proxies, open: map[netip.Prefix]int{}}
-}
-
-// admit counts a connection from an address in, and returns what counts it out each time
-// it is called; nil if it is one too many.
-func (p *Peers) admit(from net.Addr) (leave func()) {
-	address := addressOf(from)
-	if p == nil || p.proxies != nil && p.proxies.trusts(address) {
-		return func() {}
-	}
-	peer := Network(address)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open[peer] >= p.most {
-		return nil
-	}
-	p.open[peer]++
-	return func() { p.leave(peer) }
-}
-
-func (p *Peers) leave(peer netip.Prefix) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open[peer]--; p.open[peer] == 0 {
-		delete(p.open, peer)
-	}
+// Peers returns what the limits grant.
+func (d Door) Peers() Peers {
+	return Peers{most: d.Limits.AddressConnections, proxies: d.Proxies}
 }

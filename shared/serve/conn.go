@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,20 +20,19 @@ import (
 // long as it fits, and looks at the clock once.
 type keeper struct {
 	net.Listener
-	peers             *Peers
 	shortcut          *Shortcut     // nil: none
 	read, write, idle time.Duration // 0: any time
 	draining          atomic.Bool
-	crowd
+	*connLimiter
 }
 
 // keep takes the limits over from a server, and returns a listener for it to
 // serve.
-func keep(server *fasthttp.Server, listener net.Listener, peers *Peers, shortcut *Shortcut) *keeper {
+func keep(server *fasthttp.Server, listener net.Listener, peers Peers, shortcut *Shortcut) *keeper {
 	k := &keeper{
-		Listener: listener, peers: peers, shortcut: shortcut,
+		Listener: listener, shortcut: shortcut,
 		read: server.ReadTimeout, write: server.WriteTimeout, idle: cmp.Or(server.IdleTimeout, server.ReadTimeout),
-		crowd: crowdOf(server),
+		connLimiter: newConnLimiter(server, peers),
 	}
 	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = 0, 0, 0
 	// Idle connections need no buffers: what comes first is read by the shortcut.
@@ -49,33 +49,31 @@ func keep(server *fasthttp.Server, listener net.Listener, peers *Peers, shortcut
 	return k
 }
 
-// Accept waits for a connection. Those that are too many of one peer are closed at
-// once: nobody else should wait until an answer is taken that says so.
+// Accept waits for a connection. One that is too many of its address is closed at once:
+// no other should wait until an answer is sent.
 func (k *keeper) Accept() (net.Conn, error) {
 	for {
 		accepted, err := k.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if k.isFull() {
-			k.turnAway(accepted)
-			continue
+		c := &conn{Conn: accepted, keeper: k}
+		if err = k.admit(c); err == nil {
+			return k.take(c), nil
 		}
-		leavePeers := k.peers.admit(accepted.RemoteAddr())
-		if leavePeers == nil {
-			connectionsRefused.Inc()
+		connectionsRefused.Inc()
+		if errors.Is(err, errTooManyConns) {
+			k.reject(accepted)
+		} else {
 			_ = accepted.Close()
-			continue
 		}
-		k.add(1)
-		return k.take(accepted, sync.OnceFunc(func() { k.add(-1); leavePeers() })), nil
 	}
 }
 
-// take returns a connection whose limits are kept.
-func (k *keeper) take(accepted net.Conn, leave func()) *conn {
-	c := &conn{Conn: accepted, keeper: k, leave: leave, opened: time.Now()}
-	c.reads.set, c.writes.set = accepted.SetReadDeadline, accepted.SetWriteDeadline
+// take begins to keep the limits of a connection.
+func (k *keeper) take(c *conn) *conn {
+	c.opened = time.Now()
+	c.reads.set, c.writes.set = c.setReadDeadline, c.Conn.SetWriteDeadline
 	if k.shortcut != nil {
 		c.hasten(k.shortcut)
 	}
@@ -89,7 +87,6 @@ func (k *keeper) take(accepted net.Conn, leave func()) *conn {
 type conn struct {
 	net.Conn
 	keeper        *keeper
-	leave         func()    // counts it out
 	opened        time.Time // what all its times are counted from
 	reads, writes deadline
 	waits         time.Duration // the limit of what is read
@@ -105,6 +102,12 @@ type conn struct {
 	idle    bool     // whether what arrives next begins a request
 	begun   bool     // whether a request has begun to arrive that is not answered
 	head    headScan // of a request whose beginning has not arrived with another one
+
+	readsEnded atomic.Bool // by an eviction
+
+	// Guarded by connLimiter.mu.
+	list         *connList // nil: it is not counted
+	older, newer *conn     // in the list
 }
 
 // held is the beginning of a large answer, which the server writes by itself once its
@@ -159,7 +162,7 @@ func (c *conn) enter(state fasthttp.ConnState) {
 // that a part of it is there already. Under TLS what is read here is no text.
 func (c *conn) beginHead() {
 	c.begun = false
-	if c.keeper.tell {
+	if c.keeper.inClear {
 		c.head.begin()
 	}
 }
@@ -250,8 +253,34 @@ func (c *conn) Close() error {
 	if c.lingers.Load() {
 		c.linger()
 	}
-	c.leave()
+	c.keeper.leave(c)
 	return c.Conn.Close()
+}
+
+// endReads ends the read that the connection waits in, and those that follow, so that it
+// ends behind the answer to a request that has been read. Any goroutine may call it.
+func (c *conn) endReads() {
+	c.readsEnded.Store(true)
+	_ = c.Conn.SetReadDeadline(interrupted) // if that fails, the connection is closed
+}
+
+// endWrites ends what is written in the same way, even by the shortcut, which knows no
+// deadline. What was written before is still sent.
+func (c *conn) endWrites() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite()
+	}
+}
+
+// setReadDeadline tells the system of a deadline, unless endReads has set the last one.
+// Without the error then, a client whose requests arrive faster than the shortcut answers
+// them would go on: its connection never waits.
+func (c *conn) setReadDeadline(t time.Time) error {
+	if err := c.Conn.SetReadDeadline(t); err != nil || !c.readsEnded.Load() {
+		return err
+	}
+	_ = c.Conn.SetReadDeadline(interrupted)
+	return os.ErrDeadlineExceeded
 }
 
 // Bounds of what is read of a request that has been answered.
@@ -276,7 +305,7 @@ func (c *conn) linger() {
 		if end.Before(pause) {
 			pause = end
 		}
-		if tcp.SetReadDeadline(pause) != nil {
+		if c.setReadDeadline(pause) != nil {
 			return
 		}
 		n, err := tcp.Read(buffer.bytes[:])
@@ -344,5 +373,8 @@ func (d *deadline) bound(opened time.Time, from, limit time.Duration) error {
 // replace sets a deadline that stands until what it is for ends.
 func (d *deadline) replace(t time.Time) error {
 	d.own.Store(true)
-	return d.set(t)
+	if err := d.set(t); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil // what is read or written next returns it
 }

@@ -80,10 +80,52 @@ func BenchmarkServe(b *testing.B) {
 			}
 			var served net.Conn = &script{client, []byte(request), b.Loop}
 			if bench.kept {
-				served = keep(bench.server, listener, nil, nil).take(served, func() {})
+				served = keepConn(bench.server, listener, served)
 			}
 			b.ReportAllocs()
 			_ = bench.server.ServeConn(served)
 		})
 	}
 }
+
+// BenchmarkAdmit is what the bounds of connections cost for one that opens and closes: on a
+// listener with room, and on a full one where 63 networks have more than their share.
+func BenchmarkAdmit(b *testing.B) {
+	const most = 8192
+	for _, bench := range []struct {
+		name string
+		open int
+	}{{"room", most - 1}, {"full", most}} {
+		b.Run("listener="+bench.name, func(b *testing.B) {
+			l := newConnLimiter(&fasthttp.Server{Concurrency: most}, Peers{})
+			open := func(network, host int) *conn {
+				c := &conn{Conn: peer{from: &net.TCPAddr{IP: net.IPv4(10, 0, byte(network), byte(host))}}}
+				if err := l.admit(c); err != nil {
+					b.Fatal(err)
+				}
+				return c
+			}
+			for i := range bench.open {
+				open(i%63, i)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				l.leave(open(200, 1))
+				if evicted := l.evicted.oldest; evicted != nil {
+					l.leave(evicted)
+					open(int(addressOf(evicted.RemoteAddr()).As4()[2]), 1)
+				}
+			}
+			connectionsOpen.Add(-int64(l.open))
+		})
+	}
+}
+
+// peer is a connection of which only the address is asked.
+type peer struct {
+	net.Conn
+	from net.Addr
+}
+
+func (p peer) RemoteAddr() net.Addr            { return p.from }
+func (p peer) SetReadDeadline(time.Time) error { return nil }

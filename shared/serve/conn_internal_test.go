@@ -51,7 +51,13 @@ func (c *told) Write(p []byte) (int, error) {
 func keptConn(read, write, idle time.Duration) (*conn, *told) {
 	server := &fasthttp.Server{ReadTimeout: read, WriteTimeout: write, IdleTimeout: idle}
 	system := &told{opened: time.Now()}
-	return keep(server, nil, nil, nil).take(system, func() {}), system
+	return keepConn(server, nil, system), system
+}
+
+// keepConn returns a connection whose limits are those of a server.
+func keepConn(server *fasthttp.Server, listener net.Listener, system net.Conn) *conn {
+	k := keep(server, listener, Peers{}, nil)
+	return k.take(&conn{Conn: system, keeper: k})
 }
 
 // request returns a request of a connection that is answered with a body of a size.

@@ -30,7 +30,7 @@ type Limits struct {
 	IdleTimeout    time.Duration `env:"IDLE_TIMEOUT" envDefault:"75s" help:"longest time a connection stays open without a request"`
 	WorkTimeout    time.Duration `env:"WORK_TIMEOUT" envDefault:"10s" help:"longest time to work on one request"`
 	HeaderBytes    int           `env:"HEADER_BYTES" envDefault:"16384" help:"largest header block, in bytes"`
-	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; more are answered with 503"`
+	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"8192" help:"most connections that are open at once on a listener, each of which takes 30 KiB, up to 80 KiB while a large request arrives, and up to 36 KiB more with TLS; beyond them a new one is answered with 503, or takes the place of the oldest of the client network (IPv4 /24, IPv6 /56) that has the most, if that has more than a 64th and more than the new one's network; until evicted ones have ended, an eighth more are open"`
 	BodiesBytes    int           `env:"BODIES_BYTES" envDefault:"67108864" help:"most bytes that all request bodies of a listener take at once; bodies of up to 8 KiB take none. When they are used up, the slowest body that arrives with less than 16 KiB a second is ended with 408, and if there is none, a new one is refused with 503"`
 
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"0" help:"most connections of one address that are open at once on the public listener, trusted proxies left out; those beyond are closed unanswered; 0 for any number"`
@@ -111,15 +111,15 @@ type Door struct {
 // a body have arrived; it reads the rest by ReadBody or OpenBody, or leaves it alone.
 func (d Door) Server(handler fasthttp.RequestHandler) *fasthttp.Server {
 	d.refusals = limitRefusals()
-	other, unreadable, crowded := d.Route("other"), d.Route("unreadable"), d.Route("crowded")
+	other, unreadable, connLimit := d.Route("other"), d.Route("unreadable"), d.Route("conn_limit")
 	o := &observer{Door: d, inFlight: counted.at(d.Listener), budget: newBudget(d.Listener, int64(d.Limits.BodiesBytes))}
 	survived := survive(d.validated(unreadable, handler))
 	return &fasthttp.Server{
 		Handler: func(rc *fasthttp.RequestCtx) { o.observe(rc, rc.Time(), other, survived) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
 			route := unreadable
-			if errors.Is(err, errCrowded) {
-				route = crowded
+			if errors.Is(err, errTooManyConns) {
+				route = connLimit
 			}
 			o.observe(rc, time.Now(), route, survive(func(rc *fasthttp.RequestCtx) {
 				if d.Mark != nil {
@@ -168,7 +168,7 @@ func survive(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 // unreadable returns the fault of a request that has no handler.
 func (d Door) unreadable(err error) error {
 	switch {
-	case errors.Is(err, errCrowded):
+	case errors.Is(err, errTooManyConns):
 		return &fault.Error{Kind: fault.Unavailable, Message: "There are too many connections at the moment. Please try again.", RetryAfter: time.Second}
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", d.Limits.HeaderBytes)

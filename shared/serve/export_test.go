@@ -10,3 +10,15 @@ func Accept(listener net.Listener) (net.Conn, error) {
 	}
 	return connOf(accepted).Conn, nil
 }
+
+// Counts is what a listener counts of its connections.
+type Counts struct{ Open, Evicted, Networks, Large, Addresses int }
+
+// CountsOf returns what a listener that Listener.Keep returned counts.
+func CountsOf(listener net.Listener) Counts {
+	k, _ := listener.(*keeper)
+	l := k.connLimiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Counts{l.open, l.evicted.size + l.aborted.size, len(l.networks), len(l.large), len(l.addresses)}
+}

@@ -95,7 +95,7 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 	fewAddress := socket(t, few.Server(few.LimitAddresses(func(*fasthttp.RequestCtx) {})))
 	idOf(t, fewAddress, get)
 
-	fullAddress, _ := crowded(t, nil)
+	fullAddress, _ := full(t, nil)
 	operators := socket(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), false))
 	shortcut := newEcho(limits())
 	shortcutAddress := shortcut.listen(t, true)

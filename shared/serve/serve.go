@@ -40,8 +40,8 @@ type Listener struct {
 	Address  Address
 	Server   *fasthttp.Server // its timeouts are taken over by Run
 	TLS      *tls.Config      // nil: plain HTTP
-	Peers    *Peers           // nil: any number of connections of one peer
-	Shortcut *Shortcut        // answers plain requests before the server does; nil, or with TLS: none does
+	Peers    Peers
+	Shortcut *Shortcut // answers plain requests before the server does; nil, or with TLS: none does
 }
 
 // Keep returns a listener that keeps the server's limits of time in its place, and takes
@@ -54,7 +54,7 @@ func (l Listener) keep(opened net.Listener) *keeper {
 		shortcut = nil
 	}
 	k := keep(l.Server, opened, l.Peers, shortcut)
-	k.tell = l.TLS == nil
+	k.inClear = l.TLS == nil
 	return k
 }
 

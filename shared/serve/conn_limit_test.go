@@ -14,9 +14,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// crowded returns the address of a server that has a bound of two connections, and both
+// full returns the address of a server that has a bound of two connections, and both
 // of them open, after an answer each.
-func crowded(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
+func full(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
 	t.Helper()
 	bounds := limits()
 	bounds.MaxConnections = 2
@@ -35,7 +35,7 @@ func crowded(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, fir
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 
-	address, first := crowded(t, func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") })
+	address, first := full(t, func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") })
 	const tooMany = `{"code":9,"message":"There are too many connections at the moment. Please try again."}`
 	for _, request := range []string{get, "", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n" + strings.Repeat("x", 30000)} {
 		expect(t, receive(t, send(t, address, request)),
@@ -43,7 +43,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			"Content-Type: application/json; charset=utf-8\r\n", "X-Content-Type-Options: nosniff\r\n", tooMany)
 	}
 
-	// Whoever leaves makes room.
+	// A connection that is closed makes room.
 	_ = first.Close()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -58,11 +58,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// A crowd that asks for nothing and stays is not waited for.
+// Refused connections that send nothing and stay open are not waited for.
 func TestManyConnectionsTooMany(t *testing.T) {
 	t.Parallel()
 
-	address, first := crowded(t, nil)
+	address, first := full(t, nil)
 	var silent sync.WaitGroup
 	for range 600 {
 		conn, err := net.Dial("tcp", address)
@@ -79,7 +79,7 @@ func TestManyConnectionsTooMany(t *testing.T) {
 	}
 	var response fasthttp.Response
 	if err := response.Read(bufio.NewReader(first)); err != nil || string(response.Body()) != "done" {
-		t.Errorf("who was there first gets %q, %v", response.Body(), err)
+		t.Errorf("the first connection gets %q, %v", response.Body(), err)
 	}
 	silent.Wait()
 }
