@@ -8,9 +8,9 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 )
 
-const hostileBodiesMeans = "3,100 clients of 13 addresses hold uploads, and 400 of one address more: 1,000 and those 400 send a head and nothing else, " +
-	"1,000 send 9,000 bytes and then one a second, 1,000 send 128,000 bytes of 1 MiB and stop, 100 announce 1 TiB; " +
-	"for 10 s each at haproxy before cores and before edges that pass on the API, with HTTP/1.1 and with HTTP/2; who is ended comes back after 3 s"
+const hostileBodiesMeans = "3,100 clients of 13 addresses hold uploads: 1,000 send a head and nothing else, 1,000 send 9,000 bytes and then one a second, " +
+	"1,000 send 128,000 bytes of 1 MiB and stop, 100 announce 1 TiB; 400 clients of one address more send a head; " +
+	"10 s each at haproxy before cores, and before edges that pass the API on, with HTTP/1.1 and HTTP/2; an upload that is ended begins again 3 s later"
 
 const (
 	// memoryLimit is the mem_limit of core and the edges in docker-compose.yml.
@@ -32,7 +32,7 @@ func (s *stage) hostileBodies() {
 	for n := range hostileAddresses {
 		many = append(many, address(1+n))
 	}
-	greedy := []netip.Addr{address(100)}
+	one := []netip.Addr{address(100)}
 	bearers := s.ledger.bearers(3500 / share)
 	upload := func(n int, announced int64, part int, each time.Duration) (all []bodies.Upload) {
 		for i := range n / share {
@@ -67,12 +67,12 @@ func (s *stage) hostileBodies() {
 		base := "http://" + way.address
 		attack := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: way.http2, From: many}, hostile)
 		s.Cleanup(attack.End)
-		others := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: way.http2, From: greedy}, more)
+		others := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: way.http2, From: one}, more)
 		s.Cleanup(others.End)
 		s.pass(lasts)
 		attack.End()
 		others.End()
-		s.note("%s: %s; haproxy refused %d connections of the one address", way.name, attack, s.RefusedConnections(s)-refused)
+		s.note("%s: %s; haproxy refused %d connections", way.name, attack, s.RefusedConnections(s)-refused)
 	}
 	core, edge := s.most(s.Cores[:]), s.most(s.Edges[:])
 	s.note("a core takes at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
