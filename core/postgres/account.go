@@ -122,7 +122,7 @@ func setEmail(ctx context.Context, on asker, proof core.Proof, change core.Email
 		statement{lockEmail, []any{change.EmailKey}},
 		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Tell}},
 	)
-	row, err := only(rows, failure("change an e-mail address", err), core.ErrPasswordChanged)
+	row, err := only(rows, failure("change an e-mail address", inUse(err, errNameTaken)), core.ErrPasswordChanged)
 	if err == nil && row.Taken {
 		err = errEmailTaken
 	}

@@ -131,7 +131,7 @@ func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Tim
 		statement{lockEmailOfLink, []any{token[:]}},
 		statement{verifyEmail, []any{token[:], []core.Purpose{core.ForVerification, core.ForAddress}, now}},
 	)
-	link, err := only(links, failure("verify an address", err), core.ErrLink)
+	link, err := only(links, failure("verify an address", inUse(err, errNameTaken)), core.ErrLink)
 	if err == nil && link.Taken {
 		err = errEmailTaken
 	}

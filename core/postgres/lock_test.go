@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -410,5 +411,80 @@ func TestANewSessionNeverEndsItself(t *testing.T) {
 	}
 	if !s.works(t, behind) || s.works(t, ahead.Token) {
 		t.Errorf("the new session lives: %v, the old one: %v; want only the new one", s.works(t, behind), s.works(t, ahead.Token))
+	}
+}
+
+// A core of the release before writes addresses and names without the locks that this one
+// takes, after this one has looked for them and before it writes.
+func TestWritesBesideOnesWithoutLocks(t *testing.T) {
+	t.Parallel()
+	const (
+		insertUser   = "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'x', 'x')"
+		insertPlayer = "INSERT INTO players (uid, name, name_key) SELECT min(uid), 'Taken', 'taken' FROM users"
+	)
+	fresh := func(email, name string) core.NewUser {
+		return core.NewUser{Email: email, EmailKey: email, Nickname: "x", PasswordHash: "x", Player: player(name)}
+	}
+	for name, c := range map[string]struct {
+		writes, field string
+		work          func(l *links, ann core.User) func() error
+	}{
+		"registration, address": {insertUser, "email", func(l *links, _ core.User) func() error {
+			return func() error {
+				_, err := l.CreateUser(t.Context(), fresh("taken@example.com", "Other"))
+				return err
+			}
+		}},
+		"registration, player": {insertPlayer, "player_name", func(l *links, _ core.User) func() error {
+			return func() error {
+				_, err := l.CreateUser(t.Context(), fresh("other@example.com", "Taken"))
+				return err
+			}
+		}},
+		"confirmed registration": {insertPlayer, "player_name", func(l *links, _ core.User) func() error {
+			token := l.mail(t, core.ForRegistration, "taken")
+			return func() error { return l.confirm(t, token, applicant("taken")) }
+		}},
+		"new player": {insertPlayer, "name", func(l *links, ann core.User) func() error {
+			return func() error {
+				_, err := l.CreatePlayer(t.Context(), ann.ID, player("Taken"), core.Terms{})
+				return err
+			}
+		}},
+		"renamed player": {insertPlayer, "name", func(l *links, ann core.User) func() error {
+			steve := addPlayer(t, l.DB, ann.ID, "Steve")
+			return func() error {
+				_, err := l.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Taken"))
+				return err
+			}
+		}},
+		"changed address": {insertUser, "email", func(l *links, _ core.User) func() error {
+			user := must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
+			return func() error {
+				_, err := l.SetEmail(t.Context(), core.Proof{Credentials: user}, core.EmailChange{Email: "taken@example.com", EmailKey: "taken@example.com"})
+				return err
+			}
+		}},
+		"confirmed address": {strings.ReplaceAll(insertUser, "taken@", "new@"), "email", func(l *links, _ core.User) func() error {
+			token := l.mail(t, core.ForAddress, "ann")
+			return func() error { return l.VerifyEmail(t.Context(), token, l.now) }
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, address := named(t)
+			l := &links{DB: db, conn: postgrestest.Conn(t, address), now: time.Now()}
+			work := c.work(l, addUser(t, db, "ann"))
+			other := hold(t, address)
+			other.do(t, c.writes)
+			done := make(chan error, 1)
+			go func() { done <- work() }()
+			other.releaseOnceWaitedFor(t, 1)
+			err := <-done
+			wantKind(t, err, fault.Duplicate)
+			if found, ok := errors.AsType[*fault.Error](err); !ok || found.Fields[c.field] == nil {
+				t.Errorf("%v names not the field %s", err, c.field)
+			}
+		})
 	}
 }

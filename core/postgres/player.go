@@ -60,7 +60,7 @@ func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.N
 	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, most, terms.Cost, terms.Refund}})
 	switch {
 	case err != nil:
-		return core.Player{}, failure("add a player", err)
+		return core.Player{}, failure("add a player", inUse(err, errNameTaken))
 	case len(scores) == 0:
 		return core.Player{}, core.ErrSignedOut
 	case len(players) == 0 && scores[0] < terms.Cost:
@@ -187,7 +187,7 @@ func rename(ctx context.Context, on asker, owner core.UserID, player core.Player
 		statement{renamePlayer, []any{owner, player, name.Name, name.Key}},
 	)
 	if err != nil {
-		return core.Player{}, failure("rename a player", err)
+		return core.Player{}, failure("rename a player", inUse(err, errNameTaken))
 	}
 	if err := owned(players, owner); err != nil {
 		return core.Player{}, err

@@ -353,6 +353,20 @@ func violates(err error) (constraint string) {
 	return ""
 }
 
+// inUse returns the fault of a unique key that a write violated, else err as it is. The
+// writes look for the key before, under lockEmail or lockName. A core of the release before
+// locks neither, so that it may write the key in between. name is the fault of a player's.
+func inUse(err, name error) error {
+	switch violates(err) {
+	case "users_email_key":
+		return errEmailTaken
+	case "players_name_key":
+		return name
+	default:
+		return err
+	}
+}
+
 // PostgreSQL logs what was to be stored twice: an address, or a player's name. So all that
 // write one first lock it, and then look who has it. These locks come after all others.
 const (

@@ -56,7 +56,7 @@ func addUser(ctx context.Context, on asker, user core.NewUser) (core.User, error
 		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score, user.Verify,
 		fold.Key(user.Nickname),
 	}})...)
-	row, err := only(rows, failure("add a user", err), errGone)
+	row, err := only(rows, failure("add a user", inUse(err, errPlayerTaken)), errGone)
 	switch {
 	case err != nil:
 		return core.User{}, err
