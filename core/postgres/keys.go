@@ -2,14 +2,27 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"math"
+	"time"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/fold"
 )
 
-// keyBatch is how many keys are made in one transaction.
-const keyBatch = 1000
+const (
+	// keyBatch is how many keys are made in one transaction.
+	keyBatch = 1000
+	// searchBatches is how many batches a search makes at most. Names that cores of the
+	// release before wrote since core migrate ran are far fewer.
+	searchBatches = 2
+)
+
+var errKeysMissing = &fault.Error{
+	Kind: fault.Unavailable, Message: "The names are being prepared for searches. Please try again.", RetryAfter: time.Second,
+	Cause: errors.New("more names lack a search key than a search makes; core migrate makes all"),
+}
 
 const (
 	selectUnkeyedUsers = `
@@ -31,31 +44,34 @@ const (
 
 // FillKeys makes all search keys that are missing, and returns how many.
 func (db *DB) FillKeys(ctx context.Context) (int, error) {
-	nicknames, err := db.fillNicknameKeys(ctx)
+	nicknames, err := db.fillKeys(ctx, selectUnkeyedUsers, updateNicknameKeys, 0, math.MaxInt64, math.MaxInt)
 	if err != nil {
 		return nicknames, err
 	}
-	items, err := db.fillKeys(ctx, selectUnkeyedItems, updateItemKeys, 0, math.MaxInt64)
+	items, err := db.fillKeys(ctx, selectUnkeyedItems, updateItemKeys, 0, math.MaxInt64, math.MaxInt)
 	return nicknames + items, err
 }
 
-// fillNicknameKeys makes the keys that nicknames lack.
-func (db *DB) fillNicknameKeys(ctx context.Context) (int, error) {
-	return db.fillKeys(ctx, selectUnkeyedUsers, updateNicknameKeys, 0, math.MaxInt64)
+// fillNicknameKeys makes the keys that nicknames lack, for a search. It returns an
+// Unavailable fault where there are more than a search makes; the next one goes on.
+func (db *DB) fillNicknameKeys(ctx context.Context) error {
+	_, err := db.fillKeys(ctx, selectUnkeyedUsers, updateNicknameKeys, 0, math.MaxInt64, searchBatches)
+	return err
 }
 
-// fillItemKeys makes the keys that items of a closet lack.
+// fillItemKeys makes the keys that items of a closet lack, as fillNicknameKeys does.
 func (db *DB) fillItemKeys(ctx context.Context, user core.UserID) error {
-	_, err := db.fillKeys(ctx, selectUnkeyedItems, updateItemKeys, user, user)
+	_, err := db.fillKeys(ctx, selectUnkeyedItems, updateItemKeys, user, user, searchBatches)
 	return err
 }
 
 // fillKeys makes the keys of rows that one statement selects, from one user to another,
 // and another statement writes, unless the name has changed meanwhile. A batch is a
-// transaction: what is done stays done.
-func (db *DB) fillKeys(ctx context.Context, selectUnkeyed, update string, uid, last core.UserID) (filled int, err error) {
+// transaction: what is done stays done. It returns errKeysMissing where rows are left after
+// the most batches.
+func (db *DB) fillKeys(ctx context.Context, selectUnkeyed, update string, uid, last core.UserID, most int) (filled int, err error) {
 	var tid core.TextureID // with uid, of the last row that was done
-	for {
+	for batch := 0; ; batch++ {
 		rows, err := collect[struct {
 			UID  core.UserID
 			TID  core.TextureID
@@ -63,6 +79,9 @@ func (db *DB) fillKeys(ctx context.Context, selectUnkeyed, update string, uid, l
 		}](ctx, db.reads, statement{selectUnkeyed, []any{uid, tid, last, keyBatch}})
 		if err != nil || len(rows) == 0 {
 			return filled, failure("read names without a search key", err)
+		}
+		if batch == most {
+			return filled, errKeysMissing
 		}
 		uids, tids := make([]core.UserID, len(rows)), make([]core.TextureID, len(rows))
 		names, keys := make([]string, len(rows)), make([]string, len(rows))

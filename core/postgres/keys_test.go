@@ -6,6 +6,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/fold"
 )
 
@@ -48,6 +49,49 @@ func TestFillKeys(t *testing.T) {
 			}
 		}
 		do(t, rows.Err())
+	}
+}
+
+// A search makes a bounded number of keys, and is refused while more are missing.
+func TestSearchesMakeFewKeys(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const most = 2000
+	exec(`INSERT INTO users (email, email_key, nickname, password_hash) SELECT n || '@b.c', n || '@b.c', 'É ' || n, 'x' FROM generate_series(1, $1::int) n`, 2*most+1)
+	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, $1::int) n`, 2*most+1)
+	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1, tid, false, 'CAFÉ ' || tid FROM textures`)
+	for table, c := range map[string]struct {
+		key    string
+		search func() (int, error)
+	}{
+		"users": {"nickname_key", func() (int, error) {
+			found, err := db.FindUsers(t.Context(), core.UserQuery{Nickname: "é 4001", Page: 1, PerPage: 10})
+			return found.Total, err
+		}},
+		"closet_items": {"item_key", func() (int, error) {
+			page, err := db.ClosetOf(t.Context(), 1, core.ClosetQuery{Name: "café 4001", Page: 1, PerPage: 10})
+			return page.Total, err
+		}},
+	} {
+		for _, left := range []int{most + 1, 1} {
+			_, err := c.search()
+			wantKind(t, err, fault.Unavailable)
+			var missing int
+			do(t, conn.QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) FROM %s WHERE %s IS NULL", table, c.key)).Scan(&missing))
+			if missing != left {
+				t.Errorf("%s: a search leaves %d keys to be made; want %d", table, missing, left)
+			}
+		}
+		if found := must(c.search())(t); found != 1 {
+			t.Errorf("%s: %d are found; want 1", table, found)
+		}
 	}
 }
 
