@@ -107,8 +107,7 @@ const (
 		SELECT u.uid, u.email, u.email_key FROM ` + linkOf + `
 	), used AS (
 		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid
-	), told AS (
-		INSERT INTO mails (purpose, email, email_key) SELECT 'password', email, email_key FROM given
+	), told AS (` + insertPasswordMail + ` FROM given
 	), ended AS (
 		DELETE FROM sessions s USING given g WHERE s.uid = g.uid
 	), known AS (

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"crypto/sha256"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -503,5 +504,41 @@ func TestWhatIsQueuedLooksAtNoAccount(t *testing.T) {
 	}
 	if err := other.Commit(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Mails that tell of a changed password are claimed by none of the cores of the release
+// before, which do not look at the purpose, and by this one as all others.
+func TestFormerCoresLeavePasswordMails(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	ann := addUser(t, l.DB, "ann")
+	do(t, l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, Old: "x", Fresh: "y", Tell: true}))
+	do(t, l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "z", netip.MustParsePrefix("192.0.2.0/32"), l.now))
+	l.exec(t, "DELETE FROM mails WHERE purpose = 'reset'")
+
+	// The statement of the release before.
+	l.exec(t, `
+		WITH due AS (
+			SELECT id FROM mails WHERE due_at <= now() ORDER BY due_at LIMIT 10 FOR UPDATE SKIP LOCKED
+		)
+		DELETE FROM mails m USING due WHERE m.id = due.id`)
+	claim := func(want int) []core.QueuedMail {
+		t.Helper()
+		claimed := must(l.ClaimMails(t.Context(), []core.Purpose{core.ForPassword}, 10, time.Hour))(t)
+		if len(claimed) != want {
+			t.Fatalf("%d mails are claimed; want %d", len(claimed), want)
+		}
+		return claimed
+	}
+	claimed := claim(2)
+	claim(0)
+	do(t, l.DeferMail(t.Context(), claimed[0].ID, 0))
+	do(t, l.DeferMail(t.Context(), claimed[1].ID, time.Hour))
+	if again := claim(1); again[0].ID != claimed[0].ID {
+		t.Error("another mail is due than the one that was deferred for no time")
+	}
+	if n := l.count(t, "SELECT count(*) FROM mails WHERE due_at <> 'infinity'"); n != 0 {
+		t.Errorf("the former release would claim %d mails", n)
 	}
 }

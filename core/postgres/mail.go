@@ -13,12 +13,23 @@ import (
 
 var _ core.OutboxStore = (*DB)(nil)
 
+// insertPasswordMail precedes a FROM that has the address of a user whose password was
+// changed. Cores of the release before claim by due_at alone, and do not know the purpose.
+const insertPasswordMail = `
+		INSERT INTO mails (purpose, email, email_key, due_at, password_due_at) SELECT 'password', email, email_key, 'infinity', now()`
+
+// setDue has a mail, as m, be due after $2.
+const setDue = `
+	UPDATE mails m SET
+		due_at = CASE WHEN m.password_due_at IS NULL THEN now() + $2::interval ELSE m.due_at END,
+		password_due_at = CASE WHEN m.password_due_at IS NOT NULL THEN now() + $2::interval END`
+
 // claimMails passes over what other cores claim at the moment.
 const claimMails = `
 	WITH due AS (
-		SELECT id FROM mails WHERE due_at <= now() AND purpose = ANY ($3) ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
-	)
-	UPDATE mails m SET due_at = now() + $2::interval FROM due WHERE m.id = due.id
+		SELECT id FROM mails WHERE (due_at <= now() OR password_due_at <= now()) AND purpose = ANY ($3)
+		ORDER BY least(due_at, password_due_at) LIMIT $1 FOR UPDATE SKIP LOCKED
+	)` + setDue + ` FROM due WHERE m.id = due.id
 	RETURNING m.id, m.purpose, m.email_key, now() - m.queued_at AS age`
 
 // ClaimMails returns mails that are due.
@@ -82,7 +93,7 @@ func (db *DB) DropMail(ctx context.Context, id uuid.UUID) error {
 	return failure("drop a mail", err)
 }
 
-const deferMail = `UPDATE mails SET due_at = now() + $2::interval WHERE id = $1`
+const deferMail = setDue + ` WHERE id = $1`
 
 // DeferMail lets a mail be due again after a while.
 func (db *DB) DeferMail(ctx context.Context, id uuid.UUID, delay time.Duration) error {
