@@ -28,7 +28,7 @@ func TestFillKeys(t *testing.T) {
 	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, $1::int) n`, items)
 	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1 + tid % 3, tid, false, 'CAFÉ ' || tid FROM textures`)
 
-	if _, _, err := db.Migrate(t.Context()); err != nil {
+	if _, _, err := db.Migrate(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int{users + items, 0} {

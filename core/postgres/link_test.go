@@ -373,7 +373,7 @@ func TestMigrationOfPendingRegistrations(t *testing.T) {
 		INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email, email_key)
 		SELECT $1, 'infinity', rid, 'registration', email, email_key FROM kept WHERE email = 'ann@example.com'`, token[:])
 
-	if _, _, err := l.Migrate(t.Context()); err != nil {
+	if _, _, err := l.Migrate(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	if n := l.count(t, "SELECT count(*) FROM registrations WHERE password_hash IS NULL"); n != 2 {

@@ -69,3 +69,38 @@ func TestMigrationsAreTakenBack(t *testing.T) {
 		}
 	}
 }
+
+// A migration gives up its wait for a table after a while, so that later statements
+// can use the table, and is tried again.
+func TestMigrationsLetOthersGoOn(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	address := postgrestest.Empty(t)
+	db := postgrestest.Connect(t, address)
+	do(t, db.MigrateTo(t.Context(), 14))
+	holder := must(postgrestest.Conn(t, address).Begin(t.Context()))(t)
+	if _, err := holder.Exec(t.Context(), "SELECT FROM users"); err != nil {
+		t.Fatal(err)
+	}
+
+	waits, done := make(chan string, 100), make(chan error, 1)
+	go func() {
+		_, _, err := db.Migrate(t.Context(), func(file string) { waits <- file })
+		done <- err
+	}()
+	for range 2 {
+		select {
+		case file := <-waits:
+			if file != "015_search_keys.sql" {
+				t.Errorf("%s waits; want 015_search_keys.sql", file)
+			}
+		case err := <-done:
+			t.Fatalf("the migration ended beside a transaction that holds its table: %v", err)
+		}
+	}
+	do(t, holder.Commit(t.Context()))
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	do(t, db.Check(t.Context()))
+}

@@ -217,9 +217,21 @@ func migrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
 	return m, nil
 }
 
-// Migrate brings the schema up to date, under a lock, and returns the versions
-// before and after. An error of its connection is as that of Check.
-func (db *DB) Migrate(ctx context.Context) (before, after int32, err error) {
+const (
+	// migrationLockTimeout bounds how long a migration waits for the lock of a table. All
+	// statements on the table that come later wait behind it.
+	migrationLockTimeout = 2 * time.Second
+	// migrationPause is how long those have before the migration is tried again.
+	migrationPause = 2 * time.Second
+	// migrationPatience bounds for how long it is tried.
+	migrationPatience = 10 * time.Minute
+)
+
+// Migrate brings the schema up to date, under a lock, and returns the versions before and
+// after. Where other transactions hold a table that a migration changes, it calls waiting
+// with the name of its file and tries again for ten minutes. An error of its connection is
+// as that of Check.
+func (db *DB) Migrate(ctx context.Context, waiting func(file string)) (before, after int32, err error) {
 	// The lock belongs to a session, so no transaction pooler may stand between.
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
@@ -238,9 +250,31 @@ func (db *DB) Migrate(ctx context.Context) (before, after int32, err error) {
 		return 0, 0, failure("read the schema's version", err)
 	}
 	if after = max(before, int32(len(m.Migrations))); after > before {
-		err = m.Migrate(ctx)
+		err = migrateAll(ctx, conn, m, waiting)
 	}
 	return before, after, failure("migrate the schema", err)
+}
+
+// migrateAll runs the migrations that were not run yet.
+func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, waiting func(file string)) error {
+	// It is called in the migration's transaction. Should this fail, so does the migration.
+	m.OnStart = func(int32, string, string, string) {
+		_, _ = conn.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", migrationLockTimeout.Milliseconds()))
+	}
+	until := time.Now().Add(migrationPatience)
+	for {
+		err := m.Migrate(ctx)
+		refused, ok := errors.AsType[migrate.MigrationPgError](err)
+		if !ok || refused.Code != "55P03" || time.Now().After(until) { // lock_not_available
+			return err
+		}
+		waiting(refused.MigrationName)
+		select {
+		case <-time.After(migrationPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // needed is the version of the schema that this program needs.

@@ -84,7 +84,7 @@ func TestMigrate(t *testing.T) {
 	for range 4 {
 		db := postgrestest.Connect(t, address)
 		group.Go(func() {
-			if _, after, err := db.Migrate(t.Context()); err != nil || after < 1 {
+			if _, after, err := db.Migrate(t.Context(), func(string) {}); err != nil || after < 1 {
 				t.Errorf("Migrate: version %d, %v", after, err)
 			}
 		})
@@ -92,7 +92,7 @@ func TestMigrate(t *testing.T) {
 	group.Wait()
 
 	db := postgrestest.Connect(t, address)
-	if before, after, err := db.Migrate(t.Context()); err != nil || before != after {
+	if before, after, err := db.Migrate(t.Context(), func(string) {}); err != nil || before != after {
 		t.Errorf("Migrate again: from version %d to %d, %v; want nothing to do", before, after, err)
 	}
 	if err := db.Check(t.Context()); err != nil {

@@ -43,7 +43,9 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 
-	before, after, err := db.Migrate(ctx)
+	before, after, err := db.Migrate(ctx, func(file string) {
+		fmt.Fprintf(i.Stdout, "schema: %s waits until other transactions end; trying again\n", file)
+	})
 	if err != nil {
 		return err
 	}

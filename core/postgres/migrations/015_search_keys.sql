@@ -2,9 +2,7 @@
 -- Rows lack them that were there before, that a core of the release before has written,
 -- or that it has renamed: core migrate makes them, and a search those that it needs.
 ALTER TABLE users ADD COLUMN nickname_key text;
-ALTER TABLE closet_items ADD COLUMN item_key text;
 COMMENT ON COLUMN users.nickname_key IS 'NULL until it is made.';
-COMMENT ON COLUMN closet_items.item_key IS 'NULL until it is made.';
 
 CREATE FUNCTION drop_stale_nickname_key() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
@@ -16,20 +14,8 @@ CREATE TRIGGER drop_stale_nickname_key BEFORE UPDATE OF nickname ON users FOR EA
   WHEN (new.nickname <> old.nickname AND new.nickname_key IS NOT DISTINCT FROM old.nickname_key)
   EXECUTE FUNCTION drop_stale_nickname_key();
 
-CREATE FUNCTION drop_stale_item_key() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN
-    new.item_key := NULL;
-    RETURN new;
-  END
-$$;
-CREATE TRIGGER drop_stale_item_key BEFORE UPDATE OF item_name ON closet_items FOR EACH ROW
-  WHEN (new.item_name <> old.item_name AND new.item_key IS NOT DISTINCT FROM old.item_key)
-  EXECUTE FUNCTION drop_stale_item_key();
-
 ---- create above / drop below ----
 
-DROP TRIGGER drop_stale_item_key ON closet_items;
 DROP TRIGGER drop_stale_nickname_key ON users;
-DROP FUNCTION drop_stale_item_key, drop_stale_nickname_key;
-ALTER TABLE closet_items DROP COLUMN item_key;
+DROP FUNCTION drop_stale_nickname_key;
 ALTER TABLE users DROP COLUMN nickname_key;

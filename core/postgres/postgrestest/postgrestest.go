@@ -59,7 +59,7 @@ func URL(tb testing.TB) string {
 	tb.Helper()
 	address := Empty(tb)
 	db := Connect(tb, address)
-	if _, _, err := db.Migrate(tb.Context()); err != nil {
+	if _, _, err := db.Migrate(tb.Context(), func(string) {}); err != nil {
 		tb.Fatal(err)
 	}
 	return address
