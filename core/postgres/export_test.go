@@ -61,4 +61,6 @@ func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission co
 const (
 	SelectLibraryChanges = selectLibraryChanges
 	SelectTextures       = selectTextures
+	SelectUnkeyedUsers   = selectUnkeyedUsers
+	SelectUnkeyedItems   = selectUnkeyedItems
 )

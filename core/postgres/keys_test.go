@@ -2,9 +2,14 @@ package postgres_test
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/fold"
@@ -143,4 +148,29 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 	must(db.SetNickname(t.Context(), user.ID, "ZOË"))(t)
 	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "TUESDAY"))
 	finds("zoë", 2, "tuesday", 1)
+}
+
+// Where all keys are made, neither core migrate nor a search reads a table to find out.
+func TestMissingKeysAreFoundByIndex(t *testing.T) {
+	t.Parallel()
+	conn := postgrestest.Conn(t, postgrestest.URL(t))
+	for _, sql := range []string{
+		`INSERT INTO users (email, email_key, nickname, nickname_key, password_hash) SELECT n || '@b.c', n || '@b.c', 'É', 'é', 'x' FROM generate_series(1, 5000) n`,
+		`INSERT INTO textures (bytes, public, type, hash, pixels, name) VALUES (100, true, 'steve', sha256(''), sha256(''), 'T')`,
+		`INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uid, 1, false, 'T', 't' FROM users`,
+		"ANALYZE users, closet_items",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for index, sql := range map[string]string{
+		"users_nickname_key_missing": postgres.SelectUnkeyedUsers, "closet_items_item_key_missing": postgres.SelectUnkeyedItems,
+	} {
+		rows, _ := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+sql, pgx.QueryExecModeSimpleProtocol, 0, 0, int64(math.MaxInt64), 1000) // CollectRows reports the error
+		plan := strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
+		if !strings.Contains(plan, index) {
+			t.Errorf("%s is not used:\n%s", index, plan)
+		}
+	}
 }
