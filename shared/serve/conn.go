@@ -77,6 +77,7 @@ func (k *keeper) take(c *conn) *conn {
 	if k.shortcut != nil {
 		c.hasten(k.shortcut)
 	}
+	c.boundSendBuffer()
 	c.enter(fasthttp.StateActive) // its first request has as long to begin as to arrive
 	c.beginHead()
 	return c
