@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,8 @@ const (
 	// stalledGrace is how far a body may fall behind stalledRate. It is also the most that
 	// a body gets ahead, so that one that arrives fast and then stops is stalled a second later.
 	stalledGrace = time.Second
+	// notRead is Body.due while nothing waits for the body to arrive.
+	notRead = math.MaxInt64
 )
 
 // interrupted is a deadline in the past. It ends a read that another goroutine waits in.
@@ -76,9 +79,6 @@ func (g *budget) take(b *Body, n int64) error {
 			return errBodies
 		}
 		g.end(slowest)
-		if slowest == b {
-			return errStalled
-		}
 	}
 	b.taken += n
 	g.add(n)
@@ -86,7 +86,9 @@ func (g *budget) take(b *Body, n int64) error {
 	return nil
 }
 
-// slowest returns the stalled body that is furthest behind stalledRate, nil if none is stalled.
+// slowest returns the stalled body that is furthest behind stalledRate, nil if none is
+// stalled. Only one that is waited for is: time in which the server does not read does not
+// count against the client.
 func (g *budget) slowest() (slowest *Body) {
 	least := int64(time.Since(processStart))
 	for b := range g.arriving {
@@ -127,10 +129,11 @@ type Body struct {
 	stream    io.Reader // nil: not opened
 	announced int       // Content-Length, -1 if it is chunked
 	arrived   int
-	held      []byte       // what ReadSmall has read and Read has not returned
-	err       error        // why no more arrives: io.EOF behind the whole body, else a fault
-	whole     atomic.Bool  // it has arrived whole
-	due       atomic.Int64 // until when stalledRate gives it time, in nanoseconds from processStart
+	held      []byte        // what ReadSmall has read and Read has not returned
+	err       error         // why no more arrives: io.EOF behind the whole body, else a fault
+	whole     atomic.Bool   // it has arrived whole
+	ahead     time.Duration // of stalledRate, by the time in which Read waited; at most stalledGrace
+	due       atomic.Int64  // when a Read that waits has used up ahead, in nanoseconds from processStart
 
 	// Guarded by budget.mu.
 	taken int64
@@ -145,9 +148,14 @@ func OpenBody(rc *fasthttp.RequestCtx, within time.Duration) (*Body, error) {
 		return nil, nil //nolint:nilnil // see above
 	}
 	b := &r.body
-	b.budget, b.conn, b.stream, b.announced = r.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength()
-	b.due.Store(int64(rc.Time().Sub(processStart) + stalledGrace))
+	b.open(r.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength())
 	return b, b.allow(within)
+}
+
+func (b *Body) open(g *budget, conn net.Conn, stream io.Reader, announced int) {
+	b.budget, b.conn, b.stream, b.announced = g, conn, stream, announced
+	b.ahead = stalledGrace
+	b.due.Store(notRead)
 }
 
 // ReadBody reads the body of a request whose route takes one, as Route.TakeBody says.
@@ -193,7 +201,8 @@ func (b *Body) readAll(limit int) ([]byte, error) {
 			return nil, TooLarge(limit)
 		}
 		larger := min(2*len(buffer), largest)
-		if err = b.take(int64(larger) - b.taken); err != nil {
+		// The byte behind a chunked body that is as large as the budget takes none of it.
+		if err = b.take(min(int64(larger), b.budget.most) - b.taken); err != nil {
 			return nil, err
 		}
 		buffer = append(make([]byte, 0, larger), buffer...)[:larger]
@@ -303,10 +312,13 @@ func (b *Body) receive(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
+	began := time.Since(processStart)
+	b.due.Store(int64(began + b.ahead))
 	n, err := b.stream.Read(p)
+	b.due.Store(notRead)
 	b.arrived += n
-	ahead := int64(time.Since(processStart) + stalledGrace)
-	b.due.Store(min(b.due.Load()+int64(n)*int64(time.Second)/stalledRate, ahead))
+	waited := time.Since(processStart) - began
+	b.ahead = min(b.ahead-waited+time.Duration(n)*time.Second/stalledRate, stalledGrace)
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF) && (b.isChunked() || b.arrived == b.announced):

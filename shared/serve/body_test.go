@@ -89,6 +89,26 @@ func TestBodiesWithoutALimit(t *testing.T) {
 	expect(t, receive(t, send(t, address, post+"Content-Length: 1099511627776\r\n\r\nx")), "HTTP/1.1 413 ", "larger than the 67108864 bytes")
 }
 
+// A body may take all of the budget, whether its length is announced or not.
+func TestABodyAsLargeAsTheBudget(t *testing.T) {
+	t.Parallel()
+	bounds := limits()
+	bounds.BodiesBytes = 4 << 20
+	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := socket(t, door.Server(taking(door, 0, 0, func(rc *fasthttp.RequestCtx) { _, _ = fmt.Fprint(rc, len(rc.PostBody())) })))
+	for size, want := range map[int]string{3 << 20: "HTTP/1.1 200 ", 4 << 20: "HTTP/1.1 200 ", 4<<20 + 1: "HTTP/1.1 413 "} {
+		body := strings.Repeat("x", size)
+		for _, sent := range []string{announced(body), "Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 100_000)} {
+			answer := receive(t, send(t, address, post+sent))
+			expect(t, answer, want)
+			if strings.HasPrefix(answer, "HTTP/1.1 200 ") && !strings.HasSuffix(answer, fmt.Sprint("\r\n\r\n", size)) {
+				t.Errorf("a body of %d bytes is answered %q", size, answer)
+			}
+		}
+		awaitBytes(t, t.Name(), "0")
+	}
+}
+
 // A body that ends before its announced length has not arrived.
 func TestHalfABodyIsNone(t *testing.T) {
 	t.Parallel()
