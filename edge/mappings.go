@@ -45,11 +45,10 @@ const (
 type Core interface {
 	// Ask asks what a key leads to and returns at once. The context says which request it
 	// is for, if that is to be told, and has the network of its client; its end ends
-	// nothing. It returns an Unavailable
-	// fault when core is away, with ErrShed in its chain if core is asked too much;
-	// answer is never called then. Otherwise another goroutine calls answer once,
-	// before long, with what the key leads to and the position of the snapshot in
-	// which that was read, or with an Unavailable fault.
+	// nothing. It returns an Unavailable fault when core is away, with ErrShed in its chain
+	// if core is asked too much; answer is never called then. Otherwise another goroutine
+	// calls answer once, before long, with what the key leads to and the position of the
+	// snapshot in which that was read, or with an Unavailable fault.
 	Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
 	// Refusal returns the fault that Ask would return for a key and the network of a
 	// client, if it would, and nil otherwise. The zero Prefix stands for a client whose
