@@ -31,10 +31,10 @@ var _ edge.Core = (*Core)(nil)
 
 // question is a look-up that waits for its turn.
 type question struct {
-	key     mapping.Key
-	counted counted // as a stranger's
-	asked   time.Time
-	answer  func(mapping.Mapping, mapping.Position, error)
+	key    mapping.Key
+	charge charge // as a stranger's
+	asked  time.Time
+	answer func(mapping.Mapping, mapping.Position, error)
 
 	request string     // the id of the one it is asked for; empty if nobody gave it
 	span    trace.Span // of what it is a part
@@ -46,7 +46,7 @@ const patience = 5 * time.Second
 // fail tells whoever asked that there is no answer. That their key leads nowhere is not
 // said by that.
 func (c *Core) fail(q question, err error) {
-	q.counted.giveBack()
+	q.charge.giveBack()
 	q.answer(mapping.Mapping{}, mapping.Position{}, err)
 }
 
@@ -74,7 +74,7 @@ func (c *Core) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Map
 	queue := c.acquaintances
 	if !c.met.has(key) {
 		var allowed bool
-		if q.counted, allowed = c.unknown.take(edge.NetworkOf(ctx), q.asked); !allowed {
+		if q.charge, allowed = c.unknown.take(edge.NetworkOf(ctx), q.asked); !allowed {
 			strangersRefused.Inc()
 			return busy()
 		}
@@ -84,7 +84,7 @@ func (c *Core) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Map
 	case queue <- q:
 		return nil
 	default:
-		q.counted.giveBack() // core is not asked after all
+		q.charge.giveBack() // core is not asked after all
 		queueFull.Inc()
 		return busy()
 	}
@@ -203,7 +203,7 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 		}
 		if all.Mappings[i] != (mapping.Mapping{}) {
 			c.met.add(q.key)
-			q.counted.giveBack()
+			q.charge.giveBack()
 		}
 		q.answer(all.Mappings[i], all.Position, nil)
 	}

@@ -44,23 +44,29 @@ func newUnknown(perSecond int) *unknown {
 	}
 }
 
-// counted is a look-up that was counted.
-type counted struct {
+// charge is what a look-up has used up of the limit.
+type charge struct {
 	in        *unknown // nil: it was not counted
 	network   netip.Prefix
 	fromShare bool
 }
 
 // take counts a look-up for a network, and reports whether the limit allows it.
-func (u *unknown) take(network netip.Prefix, now time.Time) (counted, bool) {
+func (u *unknown) take(network netip.Prefix, now time.Time) (charge, bool) {
 	if u == nil {
-		return counted{}, true
+		return charge{}, true
 	}
-	c := counted{in: u, network: network, fromShare: u.all.Look(struct{}{}, now).Left < u.reserve}
+	c := charge{in: u, network: network, fromShare: u.all.Look(struct{}{}, now).Left < u.reserve}
 	if c.fromShare && u.shares.Take(network, now).Wait > 0 {
-		return counted{}, false
+		return charge{}, false
 	}
-	return c, u.all.Take(struct{}{}, now).Wait == 0
+	if u.all.Take(struct{}{}, now).Wait > 0 {
+		if c.fromShare {
+			u.shares.GiveBack(network)
+		}
+		return charge{}, false
+	}
+	return c, true
 }
 
 // refuses reports whether take would refuse a look-up for a network, or, if that is the
@@ -74,7 +80,7 @@ func (u *unknown) refuses(network netip.Prefix, now time.Time) bool {
 }
 
 // giveBack takes back a look-up that should not have counted.
-func (c counted) giveBack() {
+func (c charge) giveBack() {
 	if c.in == nil {
 		return
 	}

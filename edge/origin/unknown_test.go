@@ -79,3 +79,28 @@ func TestUnknownGivesBack(t *testing.T) {
 		t.Errorf("%d are left for all after one of %d was given back", left, before)
 	}
 }
+
+// A look-up that is refused uses nothing up of its network's share: networks that together
+// empty the bucket take no share from one that asks meanwhile.
+func TestUnknownRefusesForNothing(t *testing.T) {
+	t.Parallel()
+	const rate = 100
+	u, now := newUnknown(rate), time.Now()
+	for i := 0; !u.refuses(netip.Prefix{}, now); i++ {
+		hostile := netip.MustParsePrefix(fmt.Sprintf("203.0.%d.0/24", i))
+		for _, ok := u.take(hostile, now); ok; _, ok = u.take(hostile, now) {
+		}
+	}
+	honest := netip.MustParsePrefix("198.51.100.0/24")
+	for range rate {
+		if _, ok := u.take(honest, now); ok {
+			t.Fatal("a look-up is allowed when the bucket is empty")
+		}
+	}
+	now = now.Add(time.Second)
+	for i := range rate {
+		if _, ok := u.take(honest, now); !ok {
+			t.Fatalf("look-up %d of the network's share is refused a second later", i+1)
+		}
+	}
+}
