@@ -3,6 +3,9 @@
 package render
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +16,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// What pictures of noise cost is estimated within a factor of three, from 3 ms on. It is
+// What pictures of noise cost is estimated within a factor of three, from 3 ms on. As
+// machines differ, it is the factor from the median of all, which is the machine's. It is
 // measured in the time of processors, of which libvips uses more than one; and as the test
 // is not parallel, nothing else uses them.
 func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
@@ -25,17 +29,19 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 			t.Fatal(err)
 		}
 		defer r.Close()
-		measured := 0
-		for _, scale := range []int{1, 2, 4, 7, 8, 12, 16} {
+		type measurement struct {
+			of         string
+			cost, took time.Duration
+			ratio      float64
+		}
+		var all []measurement
+		for _, scale := range []int{1, 4, 8, 12, 16} {
 			for _, view := range []View{
 				{Pose: Flat, Type: skin.Steve, Size: 512},
-				{Pose: Isometric, Type: skin.Steve, Size: 128},
 				{Pose: Isometric, Type: skin.Steve, Size: 512},
 				{Pose: Preview, Type: skin.Alex, Size: 64},
 				{Pose: Preview, Type: skin.Steve, Size: 400},
-				{Pose: Preview, Type: skin.Steve, Size: 768},
 				{Pose: Preview, Type: skin.Steve, Size: 1024},
-				{Pose: Preview, Type: skin.Cape, Size: 400},
 				{Pose: Preview, Type: skin.Cape, Size: 1024},
 			} {
 				height := 64 * scale
@@ -46,19 +52,23 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 				for _, view.Format = range []Format{PNG, WebP} {
 					r.plans = newPlans(planBytes)
 					cost := r.Cost(view, sheet.Width)
-					took := renderTime(t, r, sheet, view)
-					if max(cost, took) < least {
-						continue
-					}
-					measured++
-					if cost > factor*took || took > factor*cost {
-						t.Errorf("%v %v of scale %d at %d as %v by %v: takes %s, and is estimated at %s", view.Pose, view.Type, scale, view.Size, view.Format, encoder, took, cost)
+					if took := renderTime(t, r, sheet, view); max(cost, took) >= least {
+						of := fmt.Sprintf("%v %v of scale %d at %d as %v by %v", view.Pose, view.Type, scale, view.Size, view.Format, encoder)
+						all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
 					}
 				}
 			}
 		}
-		if measured < 100 {
-			t.Errorf("only %d pictures were measured", measured)
+		if len(all) < 30 {
+			t.Fatalf("only %d pictures by %v took long enough to be measured", len(all), encoder)
+		}
+		slices.SortFunc(all, func(a, b measurement) int { return cmp.Compare(a.ratio, b.ratio) })
+		median := all[len(all)/2].ratio
+		t.Logf("by %v, this machine takes %.2f times what the reference machine does", encoder, median)
+		for _, m := range all {
+			if m.ratio > factor*median || m.ratio < median/factor {
+				t.Errorf("%s: takes %s, and is estimated at %s", m.of, m.took, m.cost)
+			}
 		}
 	}
 }
