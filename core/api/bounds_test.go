@@ -203,7 +203,8 @@ func TestDocumentedLimits(t *testing.T) {
 		"what | limit | beyond it |",
 		fmt.Sprintf("requests | %d a second, %d at once, for each user; for each client address when not signed in | 429 |", rates.Requests, rates.RequestsBurst),
 		fmt.Sprintf("failed log-ins | in 15 minutes, %d for an e-mail address from one client address, and %d from one client address; for an e-mail address, "+
-			"%d an hour from anywhere, then a growing delay where its user never signed in before | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount),
+			"%d an hour from anywhere, then a growing delay where its user neither signed in nor reset the password before; "+
+			"for an hour after a reset, the %d do not bind its user where it was done | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount, logins.PerAddress),
 		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
 		fmt.Sprintf("requests for a new password | %d an hour from one client address | 429 |", rates.Resets),
 		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", site.Mail.PerHour),
