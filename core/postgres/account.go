@@ -80,6 +80,36 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 	return row.User, nil
 }
 
+// clearLostAvatars clears the avatars of $2 users at most after the user $1.
+const clearLostAvatars = `
+	WITH lost AS (
+		SELECT u.uid FROM users u JOIN textures t ON t.tid = u.avatar
+		WHERE u.uid > $1 AND u.avatar <> 0 AND NOT t.public AND t.uploader IS DISTINCT FROM u.uid
+			AND NOT EXISTS (SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = t.tid)
+		ORDER BY u.uid LIMIT $2 FOR NO KEY UPDATE OF u
+	), cleared AS (
+		UPDATE users u SET avatar = 0 FROM lost l WHERE u.uid = l.uid
+		RETURNING u.uid
+	), noted AS (
+		INSERT INTO changes (keys) SELECT ARRAY['uid:' || uid] FROM cleared
+	)
+	SELECT uid FROM cleared ORDER BY uid`
+
+// ClearLostAvatars clears avatars that their users may no longer use, which cores of the
+// release before leave, and returns how many. A batch of 1,000 is a transaction.
+func (db *DB) ClearLostAvatars(ctx context.Context) (cleared int, err error) {
+	const batch = 1000
+	for last := core.UserID(0); ; {
+		users, err := collect[struct{ UID core.UserID }](ctx, db.writes, statement{clearLostAvatars, []any{last, batch}})
+		if err != nil || len(users) == 0 {
+			return cleared, failure("clear avatars", err)
+		}
+		db.ring()
+		cleared += len(users)
+		last = users[len(users)-1].UID
+	}
+}
+
 // updateEmail runs after the user and the address are locked, and so sees the address
 // before, and who has the one after: then it changes nothing. Without
 // a password's hash it need not be the same, here and below: that is for

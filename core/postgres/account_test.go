@@ -352,3 +352,29 @@ func TestSetEmailNeedsThePassword(t *testing.T) {
 		t.Errorf("the address is %s", got.Email)
 	}
 }
+
+// Avatars that cores of the release before left to users without a right to the texture
+// are cleared in batches, and no others.
+func TestClearLostAvatars(t *testing.T) {
+	t.Parallel()
+	l := newLinks(t)
+	ann, ben := addUser(t, l.DB, "ann"), addUser(t, l.DB, "ben")
+	private := addTexture(t, l.DB, texture(ann.ID, skin.Steve, "private", false)).ID
+	public := addTexture(t, l.DB, texture(ann.ID, skin.Steve, "public", true)).ID
+	l.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'x')", ben.ID, private)
+	l.exec(t, "UPDATE users SET avatar = $1", private)
+	l.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash, avatar) SELECT n || '@b.c', n || '@b.c', 'x', 'x', $1 FROM generate_series(1, 1500) n", private)
+	l.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash, avatar) VALUES ('p@b.c', 'p@b.c', 'x', 'x', $1)", public)
+	l.exec(t, "DELETE FROM changes")
+	for _, want := range []int{1500, 0} {
+		if got := must(l.ClearLostAvatars(t.Context()))(t); got != want {
+			t.Errorf("%d avatars are cleared; want %d", got, want)
+		}
+	}
+	if n := l.count(t, "SELECT count(*) FROM users WHERE avatar <> 0 AND (uid IN ($1, $2) OR email = 'p@b.c')", ann.ID, ben.ID); n != 3 {
+		t.Errorf("%d users with a right to their avatar have it; want 3", n)
+	}
+	if n := l.count(t, "SELECT count(*) FROM changes"); n != 1500 {
+		t.Errorf("%d changes are noted; want 1500", n)
+	}
+}

@@ -63,6 +63,14 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 		fmt.Fprintf(i.Stdout, "search keys: made %d that were missing\n", filled)
 	}
 
+	cleared, err := db.ClearLostAvatars(ctx)
+	if err != nil {
+		return err
+	}
+	if cleared > 0 {
+		fmt.Fprintf(i.Stdout, "avatars: cleared %d whose user may no longer use the texture\n", cleared)
+	}
+
 	known, err := db.HasTextures(ctx)
 	if err != nil {
 		return err
