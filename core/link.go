@@ -34,8 +34,8 @@ type LinkStore interface {
 	CheckReset(ctx context.Context, token LinkHash, now time.Time) error
 
 	// ResetPassword replaces the hash of a user's password, ends all their sessions
-	// and marks the address as verified: they have read its mail. It is told by mail. The limits of log-ins
-	// know the network from then on, and forgive what has failed there.
+	// and marks the address as verified: they have read its mail. It is told by mail. The
+	// limits of log-ins know the network from then on, and forgive what has failed there.
 	ResetPassword(ctx context.Context, token LinkHash, hash string, from netip.Prefix, now time.Time) error
 }
 

@@ -66,18 +66,18 @@ var verifiers = []struct {
 // processors: every hash takes 19 MiB and a processor for a while, so more at
 // once would only take memory.
 type Passwords struct {
-	slots  chan struct{} // a token is a hash being computed
-	places places
+	slots chan struct{} // a token is a hash being computed
+	queue hashQueue
 	// networks bounds how many callers of one network compute a hash or stand in the line
 	// for a slot, which all networks share: the others of a network that sends many wait
 	// before it.
 	networks *limit.Semaphore[netip.Prefix]
 }
 
-// places are those of callers who compute a hash or wait for a slot. The clients of one
-// network have no more than half of them: otherwise one network that guesses would keep
-// all others from signing in.
-type places struct {
+// hashQueue counts the callers that compute a hash or wait for a slot. Those of one network
+// are at most half of it: otherwise one network that guesses would keep all others from
+// signing in.
+type hashQueue struct {
 	most int
 
 	mu    sync.Mutex
@@ -85,24 +85,24 @@ type places struct {
 	of    map[netip.Prefix]int
 }
 
-// enter takes a place, and reports false if there is none for a network.
-func (p *places) enter(network netip.Prefix) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken >= p.most || p.of[network] >= p.most/2 {
+// enter counts a caller of a network, and reports false if the queue has no room for it.
+func (q *hashQueue) enter(network netip.Prefix) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.taken >= q.most || q.of[network] >= q.most/2 {
 		return false
 	}
-	p.taken++
-	p.of[network]++
+	q.taken++
+	q.of[network]++
 	return true
 }
 
-func (p *places) leave(network netip.Prefix) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.taken--
-	if p.of[network]--; p.of[network] == 0 {
-		delete(p.of, network)
+func (q *hashQueue) leave(network netip.Prefix) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.taken--
+	if q.of[network]--; q.of[network] == 0 {
+		delete(q.of, network)
 	}
 }
 
@@ -116,21 +116,21 @@ func NewPasswords() *Passwords {
 	return &Passwords{
 		slots:    make(chan struct{}, slots),
 		networks: limit.NewSemaphore[netip.Prefix](slots),
-		places:   places{most: slots * (1 + waitingPerSlot), of: map[netip.Prefix]int{}},
+		queue:    hashQueue{most: slots * (1 + waitingPerSlot), of: map[netip.Prefix]int{}},
 	}
 }
 
-// enter takes a place for the client that ctx has, and returns the function that gives
-// it back. It returns an Unavailable fault when there is none for the client's network.
+// enter counts a caller of the network that ctx has, until the function is called that it
+// returns. It returns an Unavailable fault when the queue has no room for the network.
 func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 	network := ClientOf(ctx).Network
-	if !p.places.enter(network) {
+	if !p.queue.enter(network) {
 		return nil, &fault.Error{Kind: fault.Unavailable, Message: "Too many people are signing in at the moment. Please try again.", RetryAfter: time.Second}
 	}
-	return func() { p.places.leave(network) }, nil
+	return func() { p.queue.leave(network) }, nil
 }
 
-// acquire waits, on the caller's place, for a slot and returns the function that
+// acquire waits for a slot, once enter has counted the caller, and returns the function that
 // gives it back.
 func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
 	leave, err := p.networks.Acquire(ctx, ClientOf(ctx).Network)
@@ -171,7 +171,7 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 // cases compute one argon2id hash of the present cost, so that the time does not
 // tell whether there is an account; one with an older hash takes that hash's time
 // besides, until its user has logged in once. It waits for a slot as long as it
-// takes: its caller has a place.
+// takes: enter has counted its caller.
 func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool, fresh string, err error) {
 	release, err := p.acquire(ctx)
 	if err != nil {

@@ -158,7 +158,7 @@ func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
 
 	passwords := NewPasswords()
 	fill := func(network netip.Prefix) (taken int) {
-		for passwords.places.enter(network) {
+		for passwords.queue.enter(network) {
 			taken++
 		}
 		return taken
@@ -175,7 +175,7 @@ func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
 	}
 	hostile, other, honest := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/56"), netip.MustParsePrefix("198.51.100.0/24")
 
-	if n, most := fill(hostile), passwords.places.most; n != most/2 {
+	if n, most := fill(hostile), passwords.queue.most; n != most/2 {
 		t.Errorf("one network has %d of %d places; want half", n, most)
 	}
 	refused("for a network that has half of the places", hash(hostile))
@@ -185,7 +185,7 @@ func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
 	fill(other)
 	fill(honest)
 	refused("with a full queue", hash(netip.MustParsePrefix("192.0.2.0/24")))
-	passwords.places.leave(other)
+	passwords.queue.leave(other)
 	if err := hash(honest); err != nil {
 		t.Errorf("Hash with one place in the queue: %v", err)
 	}
@@ -203,7 +203,7 @@ func TestWhoWaitsToHashLeavesAtTheDeadline(t *testing.T) {
 	if _, err := passwords.Hash(ctx, "correct horse"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Hash = %v; want the context's error", err)
 	}
-	if n := passwords.places.taken; n != 0 {
+	if n := passwords.queue.taken; n != 0 {
 		t.Errorf("%d callers still wait", n)
 	}
 
@@ -211,7 +211,7 @@ func TestWhoWaitsToHashLeavesAtTheDeadline(t *testing.T) {
 	if _, err := passwords.Hash(t.Context(), "correct horse"); err != nil {
 		t.Errorf("Hash with one slot: %v", err)
 	}
-	if n := passwords.places.taken; n != 0 {
+	if n := passwords.queue.taken; n != 0 {
 		t.Errorf("%d callers wait after the last one is done", n)
 	}
 }

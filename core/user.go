@@ -121,9 +121,8 @@ func (u *Users) RegisterBy(ctx context.Context, by Authority, r Registration, pe
 }
 
 // Apply has a link sent to an address that adds the user, with a password that is chosen
-// then. Whether somebody has the
-// address shows neither in what it returns nor in the time it takes; they are told
-// by e-mail. It returns an Invalid fault that names every wrong field, or a
+// then. Whether an account has the address shows neither in what it returns nor in the
+// time it takes; its user is told by e-mail. It returns an Invalid fault that names every wrong field, or a
 // Duplicate fault when the player's name is taken.
 func (u *Users) Apply(ctx context.Context, r Registration) error {
 	var wrong fieldFaults

@@ -33,9 +33,9 @@ type textureTraits struct {
 func traits(t core.Texture) *textureTraits { return &textureTraits{t.Name, t.Type, t.Public} }
 
 // overTexture makes sure that an actor may act on a texture, and returns the
-// authority, and the texture. It locks the actor, and with them all users of whom the
-// act may change the score or, with avatars, the avatar; the uploader among them, whom no texture ever changes;
-// nobody's texture is any administrator's to act on.
+// authority, and the texture. It locks the actor, and with them all users whose score the
+// act may change or, with avatars, whose avatar. The uploader, which no texture ever
+// changes, is among them. A texture without one is any administrator's to act on.
 func overTexture(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.TextureID, avatars bool) (core.Authority, core.Texture, error) {
 	if err := lockScoresOf(ctx, tx, tid, avatars, by.Actor); err != nil {
 		return core.Authority{}, core.Texture{}, err

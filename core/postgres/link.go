@@ -82,7 +82,7 @@ const lockEmailOfLink = `
 
 // Both run after lockUserOfLink has waited, and so find no token that was used.
 const (
-	// What is verified is the user's address, or becomes it. Where somebody else has it,
+	// What is verified is the user's address, or becomes it. Where another user has it,
 	// nothing happens.
 	verifyEmail = `
 	WITH given AS (
@@ -196,7 +196,7 @@ func (db *DB) Registration(ctx context.Context, token core.LinkHash, now time.Ti
 	return registration(ctx, db.reads, statement{selectRegistration, []any{token[:], now}})
 }
 
-// registration returns the user whom the last of some statements selects.
+// registration returns the user that the last of some statements selects.
 func registration(ctx context.Context, on asker, statements ...statement) (core.NewUser, error) {
 	found, err := collect[struct {
 		Email, EmailKey, Nickname, Player, PlayerKey string

@@ -23,8 +23,9 @@ const lockAttempts = `
 // insertAttempt runs after lockAttempts has waited, and so sees all attempts
 // before it. until is when the last of the limits that are used up has room
 // again. Where the user has reset the password by mail, failures from that address with
-// other e-mails do not count, for as long as any from before the reset counts. Attempts under way may yet turn out right, so those who come when only
-// they use up a limit are to try again soon.
+// other e-mails do not count, for as long as any from before the reset counts. Attempts
+// under way may yet turn out right: an attempt that only they leave no room for may be
+// made again soon.
 const insertAttempt = `
 	WITH owner AS (
 		SELECT * FROM users WHERE email_key = $1

@@ -40,7 +40,7 @@ const (
 		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM added
 	)` + charged
 
-	// Where there is room, but somebody has the name, this is their player.
+	// Where there is room, but the name is taken, this is the player of that name.
 	selectAddedPlayer = `
 	SELECT ` + playerColumns + `, false AS taken FROM added
 	UNION ALL

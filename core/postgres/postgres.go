@@ -64,11 +64,11 @@ type DB struct {
 type (
 	readers struct {
 		*pgxpool.Pool
-		turns
+		clientLimits
 	}
 	writers struct {
 		*pgxpool.Pool
-		turns
+		clientLimits
 	}
 )
 
@@ -142,8 +142,8 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 			return nil, fmt.Errorf("make a connection pool: %w", err)
 		}
 	}
-	db.writes.turns = turnsOf(db.writes.Pool, userWrites)
-	db.reads.turns, db.lookups.turns = turnsOf(db.reads.Pool, 0), turnsOf(db.lookups.Pool, 0)
+	db.writes.clientLimits = clientLimitsOf(db.writes.Pool, userWrites)
+	db.reads.clientLimits, db.lookups.clientLimits = clientLimitsOf(db.reads.Pool, 0), clientLimitsOf(db.lookups.Pool, 0)
 	db.sessions = &gatherer[core.User]{pool: db.reads}
 	return db, nil
 }
@@ -425,16 +425,16 @@ func retry(work func() error) error {
 	return err
 }
 
-// read calls work that only reads, in a turn of the client, and again when its connection
+// read calls work that only reads, within the limits of the client, and again when its connection
 // was lost.
 func (r readers) read(ctx context.Context, work func() error) error {
-	return r.take(ctx, func() error { return read(ctx, work) })
+	return r.do(ctx, func() error { return read(ctx, work) })
 }
 
-// write calls work that is one transaction, in a turn of the client, as the function
+// write calls work that is one transaction, within the limits of the client, as the function
 // write does.
 func (w writers) write(ctx context.Context, work func() error) error {
-	return w.take(ctx, func() error { return write(ctx, work) })
+	return w.do(ctx, func() error { return write(ctx, work) })
 }
 
 // read calls work that only reads, and again when its connection was lost.

@@ -98,8 +98,8 @@ const (
 // lockScoresOf locks those whose score changes when a texture goes, or its
 // visibility does, and other users of the transaction with them: users are locked by
 // uid, all at once. With avatars it locks the users whose avatar the texture is, too. It
-// comes before the texture is locked. Should somebody come to
-// keep the texture in between, two may wait for each other, and one tries again.
+// comes before the texture is locked. Where another transaction keeps the texture in
+// between, the two may wait for each other, and one tries again.
 func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID, avatars bool, others ...core.UserID) error {
 	_, err := tx.Exec(ctx, lockScores, texture, others, avatars)
 	return err

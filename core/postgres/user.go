@@ -13,8 +13,8 @@ var _ core.UserStore = (*DB)(nil)
 // userColumns are the columns of a core.User of the table users, as u.
 const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.permission, u.last_sign_at, u.register_at, u.verified`
 
-// insertUser runs after lockEmail and lockName. Where somebody has the address, or the
-// player's name, it adds nothing, and returns them with what is taken.
+// insertUser runs after lockEmail and lockName. Where the address or the
+// player's name is taken, it adds nothing, and returns its user with what is taken.
 const insertUser = `
 	WITH holders AS (
 		SELECT uid, 'email' AS taken FROM users WHERE email_key = $2

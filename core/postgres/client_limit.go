@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/limit"
+)
+
+// clientLimits bounds how many connections of a pool one client holds. A statement may wait
+// for a lock for as long as a request may take, or longer: without a bound, requests of one
+// client that wait for the same row would hold all connections, and those of all other
+// clients would wait for one.
+type clientLimits struct {
+	users    *limit.Semaphore[core.UserID] // nil: no bound
+	networks *limit.Semaphore[netip.Prefix]
+}
+
+const (
+	// userWrites is how many writes of one user are under way at once. Nearly all lock the
+	// user, or one of the user's players, so that more would only wait.
+	userWrites = 2
+	// clientLimitTimeout bounds the wait of a request for others of its client. Some requests
+	// may take minutes once they are under way, and thousands that wait for them would hold as
+	// many connections of clients.
+	clientLimitTimeout = 5 * time.Second
+)
+
+// clientLimitsOf returns the limits at a pool: a network has three quarters of the
+// connections, so that some are left to all others.
+func clientLimitsOf(pool *pgxpool.Pool, users int) clientLimits {
+	l := clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, 3*int(pool.Config().MaxConns)/4))}
+	if users > 0 {
+		l.users = limit.NewSemaphore[core.UserID](users)
+	}
+	return l
+}
+
+// do does work within the limits of the client that ctx has. It returns an Unavailable fault
+// when the client's other work takes too long.
+func (l clientLimits) do(ctx context.Context, work func() error) error {
+	client := core.ClientOf(ctx)
+	if client == (core.Client{}) {
+		return work()
+	}
+	release, err := l.acquire(ctx, client)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return work()
+}
+
+// acquire waits until the client is below its limits and counts its work, until the function
+// is called that it returns.
+func (l clientLimits) acquire(ctx context.Context, client core.Client) (release func(), err error) {
+	bounded, cancel := context.WithTimeout(ctx, clientLimitTimeout)
+	defer cancel()
+	releaseUser := func() {}
+	if l.users != nil && client.User != 0 {
+		releaseUser, err = l.users.Acquire(bounded, client.User)
+	}
+	if err == nil {
+		var releaseNetwork func()
+		if releaseNetwork, err = l.networks.Acquire(bounded, client.Network); err == nil {
+			return func() { releaseNetwork(); releaseUser() }, nil
+		}
+		releaseUser()
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = &fault.Error{
+			Kind: fault.Unavailable, Message: "Too many of your requests are under way. Please try again.", RetryAfter: time.Second, Cause: err,
+		}
+	}
+	return nil, err
+}
