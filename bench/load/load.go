@@ -24,6 +24,8 @@ type Stream struct {
 	// Connections is how many there are, and so how many requests are under way at
 	// most.
 	Connections int
+	// From is the loopback address that they come from; the zero Addr is any.
+	From netip.Addr
 	// Rate is how many requests fall due in a second, at even distances; each is sent
 	// over the connection that has been free for longest. 0 is a closed loop.
 	Rate float64

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +47,25 @@ func stream(connections int, rate float64, paths ...string) *load.Stream {
 		s.Requests = append(s.Requests, []byte("GET "+path+" HTTP/1.1\r\nHost: test\r\n\r\n"))
 	}
 	return s
+}
+
+// A stream's connections come from its address.
+func TestFrom(t *testing.T) {
+	t.Parallel()
+
+	var strangers atomic.Int64
+	from := netip.MustParseAddr("127.0.7.1")
+	address := serve(t, func(rc *fasthttp.RequestCtx) {
+		if rc.RemoteIP().String() != from.String() {
+			strangers.Add(1)
+		}
+	})
+	s := stream(3, 1000, "/")
+	s.From = from
+	answers, err := load.Run(t.Context(), address, 50*time.Millisecond, s)
+	if err != nil || answers[0].Total() == 0 || strangers.Load() > 0 {
+		t.Errorf("%d requests, %v, and %d from other addresses; want all from %s", answers[0].Total(), err, strangers.Load(), from)
+	}
 }
 
 func TestOpenLoopSendsAllThatFallsDue(t *testing.T) {

@@ -66,7 +66,7 @@ func newRunner(server netip.AddrPort, streams []*Stream) (r *runner, err error) 
 }
 
 func (r *runner) connect(w *wire) error {
-	if err := w.dial(r.server); err != nil {
+	if err := w.dial(r.server, w.lane.From); err != nil {
 		return err
 	}
 	if err := unix.EpollCtl(r.epoll, unix.EPOLL_CTL_ADD, w.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(w.number)}); err != nil {

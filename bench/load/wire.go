@@ -32,10 +32,15 @@ type wire struct {
 // firstBuffer holds the head of any answer, and most pictures.
 const firstBuffer = 16 << 10
 
-func (w *wire) dial(server netip.AddrPort) (err error) {
-	family, to := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(server.Port()), Addr: server.Addr().As16()})
+// dial connects to a server from an address, of its kind, or from any.
+func (w *wire) dial(server netip.AddrPort, from netip.Addr) (err error) {
+	family := unix.AF_INET6
 	if server.Addr().Is4() {
-		family, to = unix.AF_INET, &unix.SockaddrInet4{Port: int(server.Port()), Addr: server.Addr().As4()}
+		family = unix.AF_INET
+	}
+	bind := func() error { return nil }
+	if from.IsValid() {
+		bind = func() error { return unix.Bind(w.fd, socketAddress(netip.AddrPortFrom(from, 0))) }
 	}
 	if w.fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("make a socket: %w", err)
@@ -43,7 +48,8 @@ func (w *wire) dial(server netip.AddrPort) (err error) {
 	patience := unix.NsecToTimeval(int64(late))
 	for _, step := range []func() error{
 		func() error { return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience) },
-		func() error { return w.connect(to) },
+		bind,
+		func() error { return w.connect(socketAddress(server)) },
 		func() error { return unix.SetsockoptInt(w.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
 		func() error { return unix.SetNonblock(w.fd, true) },
 	} {
@@ -53,6 +59,14 @@ func (w *wire) dial(server netip.AddrPort) (err error) {
 		}
 	}
 	return nil
+}
+
+// socketAddress returns an address as the kernel has it.
+func socketAddress(of netip.AddrPort) unix.Sockaddr {
+	if of.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(of.Port()), Addr: of.Addr().As4()}
+	}
+	return &unix.SockaddrInet6{Port: int(of.Port()), Addr: of.Addr().As16()}
 }
 
 // connect connects. A signal, which Go's scheduler may send at any time, interrupts the
