@@ -181,7 +181,7 @@ const updatePassword = `
 		RETURNING uid, email, email_key
 	), ended AS (
 		DELETE FROM sessions s USING changed c WHERE s.uid = c.uid AND s.sid <> $4
-	), told AS (` + insertPasswordMail + ` FROM changed WHERE $5
+	), told AS (` + insertChangeNotice + ` FROM changed WHERE $5
 	)
 	SELECT uid FROM changed`
 

@@ -107,7 +107,7 @@ const (
 		SELECT u.uid, u.email, u.email_key FROM ` + linkOf + `
 	), used AS (
 		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid
-	), told AS (` + insertPasswordMail + ` FROM given
+	), told AS (` + insertChangeNotice + ` FROM given
 	), ended AS (
 		DELETE FROM sessions s USING given g WHERE s.uid = g.uid
 	), known AS (

@@ -13,9 +13,9 @@ import (
 
 var _ core.OutboxStore = (*DB)(nil)
 
-// insertPasswordMail precedes a FROM that has the address of a user whose password was
+// insertChangeNotice precedes a FROM that has the address of a user whose password was
 // changed. Cores of the release before claim by due_at alone, and do not know the purpose.
-const insertPasswordMail = `
+const insertChangeNotice = `
 		INSERT INTO mails (purpose, email, email_key, due_at, password_due_at) SELECT 'password', email, email_key, 'infinity', now()`
 
 // setDue has a mail, as m, be due after $2.
