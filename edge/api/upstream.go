@@ -29,8 +29,8 @@ const (
 	// maxAnswer bounds what an answer of core may take in memory.
 	maxAnswer = 16 << 20
 	// maxConns is how many requests may wait for core at once, besides those whose bodies
-	// are being passed on. One client network has half of them: the others are left to the
-	// requests of other networks.
+	// are being passed on. One client network has at most half of them, so that others have
+	// some, too.
 	maxConns     = 1024
 	networkConns = maxConns / 2
 	// passShare is what a body takes of the budget while it is passed on: its first 8 KiB, the
@@ -52,7 +52,10 @@ type upstream struct {
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
 	door         serve.Door
-	turns        *limit.Semaphore[netip.Prefix] // of a client network's requests at maxConns
+	// conns and networks bound the requests whose bodies are not passed on: all of them, and
+	// those of a client network.
+	conns    chan struct{}
+	networks *limit.Semaphore[netip.Prefix]
 }
 
 // dependency is what faults and metrics call core's public listener.
@@ -78,10 +81,10 @@ func newUpstream(config Config, door serve.Door) (*upstream, error) {
 		Dial:      (&fasthttp.TCPDialer{}).DialDualStack,
 		IsTLS:     isTLS,
 		TLSConfig: verified,
-		// Bodies that arrive slowly never take the connections of other requests.
+		// Bodies that are passed on have connections of their own, one for each share.
 		MaxConns:                 maxConns + door.Limits.BodiesBytes/passShare,
 		MaxIdleConnDuration:      30 * time.Second, // less than core keeps one open
-		MaxConnWaitTimeout:       time.Second,
+		MaxConnWaitTimeout:       time.Second,      // a body that was ended has one for a moment more
 		MaxResponseBodySize:      maxAnswer,
 		ReadBufferSize:           16 << 10,
 		NoDefaultUserAgentHeader: true,
@@ -96,7 +99,7 @@ func newUpstream(config Config, door serve.Door) (*upstream, error) {
 	}
 	return &upstream{
 		scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), door: door,
-		turns: limit.NewSemaphore[netip.Prefix](networkConns),
+		conns: make(chan struct{}, maxConns), networks: limit.NewSemaphore[netip.Prefix](networkConns),
 	}, nil
 }
 
@@ -121,14 +124,49 @@ func (u *upstream) pass(rc *fasthttp.RequestCtx) error {
 	ctx, cancel := u.door.Bound(rc)
 	defer cancel()
 	if body == nil { // others take no more connections than the budget has shares
-		leave, err := u.turns.Acquire(ctx, serve.ClientNetwork(u.door.Proxies.Client(rc)))
+		release, err := u.acquire(ctx, serve.ClientNetwork(u.door.Proxies.Client(rc)))
 		if err != nil {
 			markAPI(rc)
-			return fmt.Errorf("wait for other requests of the network: %w", err)
+			return err
 		}
-		defer leave()
+		defer release()
+	} else if err := u.probe(ctx); err != nil {
+		markAPI(rc)
+		return err
 	}
 	return u.exchange(ctx, rc, body)
+}
+
+// acquire waits until one more request of a client network may be sent to core, and returns
+// the function that ends it.
+func (u *upstream) acquire(ctx context.Context, network netip.Prefix) (release func(), err error) {
+	releaseNetwork, err := u.networks.Acquire(ctx, network)
+	if err != nil {
+		return nil, fmt.Errorf("wait for other requests of the network: %w", err)
+	}
+	select {
+	case u.conns <- struct{}{}:
+		return func() { <-u.conns; releaseNetwork() }, nil
+	case <-ctx.Done():
+		releaseNetwork()
+		return nil, fmt.Errorf("wait for other requests: %w", ctx.Err())
+	}
+}
+
+// probe asks core for something small if the breaker is open. A body that is passed on must
+// not be what the breaker waits for: it may take UPLOAD_TIMEOUT to arrive, and others would
+// be refused meanwhile.
+func (u *upstream) probe(ctx context.Context) error {
+	if !u.breaker.IsOpen() {
+		return nil
+	}
+	deadline, _ := ctx.Deadline()
+	return u.breaker.Call(func() error {
+		if _, _, err := u.client.GetDeadline(nil, u.scheme+"://"+u.host+"/api", deadline); err != nil {
+			return fault.Down(dependency, err)
+		}
+		return nil
+	})
 }
 
 // exchange sends a request to core and answers with what core answers. body is the body

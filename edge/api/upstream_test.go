@@ -475,6 +475,90 @@ func TestRequestsOfOneNetworkLeaveConnections(t *testing.T) {
 	}
 }
 
+// Requests of several networks that wait for core leave the connections for bodies that are
+// passed on.
+func TestRequestsOfManyNetworksLeaveConnectionsForBodies(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	defer close(held)
+	var reached atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/api/slow" {
+			reached.Add(1)
+			<-held
+		}
+	}))
+	t.Cleanup(upstream.Close)
+	s := open(t, func(s *setup) {
+		s.api.APIUpstream = upstream.URL
+		s.limits = func(l *serve.Limits) { l.BodiesBytes = 2 << 20 } // 32 are passed on at a time
+	})
+	const networks, each = 3, 400
+	before := s.handled.Load()
+	for network := range networks {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(2+network), 1)}}
+		for range each {
+			conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+			must(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			_, err = io.WriteString(conn, "GET /api/slow HTTP/1.1\r\nHost: x\r\n\r\n")
+			must(t, err)
+		}
+	}
+	eventually(t, "all requests are there", func() bool { return s.handled.Load()-before == networks*each && reached.Load() >= 1024 })
+	if got := s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)); got.status != http.StatusOK {
+		t.Errorf("a body is answered with %d %s", got.status, got.body)
+	}
+	if got := reached.Load(); got != 1024 {
+		t.Errorf("%d requests wait for core; want 1024", got)
+	}
+}
+
+// An upload that arrives slowly is not what other requests wait for when core is back.
+func TestASlowUploadIsNoProbe(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	arrived := make(chan struct{}, 1)
+	s := passing(t, func(_ http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		if r.Method == http.MethodPost {
+			arrived <- struct{}{}
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+	})
+	away.Store(true)
+	for range 5 { // as many as open the breaker
+		if got := s.do(t, http.MethodPut, "/api/user", nil, "x"); got.status != http.StatusServiceUnavailable {
+			t.Fatalf("without core a request is answered with %d %s", got.status, got.body)
+		}
+	}
+	away.Store(false)
+	for isRefused := true; isRefused; {
+		connection := s.dial(t, "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000))
+		refused := make(chan int, 1)
+		go func() {
+			if response, err := http.ReadResponse(bufio.NewReader(connection), nil); err == nil {
+				_ = response.Body.Close()
+				refused <- response.StatusCode
+			}
+		}()
+		select {
+		case <-arrived:
+			isRefused = false
+		case status := <-refused:
+			if status != http.StatusServiceUnavailable {
+				t.Fatalf("an upload is answered with %d before it has arrived", status)
+			}
+		}
+	}
+	if got := s.get(t, "/api/user"); got.status != http.StatusOK {
+		t.Errorf("while an upload arrives, a request is answered with %d %s", got.status, got.body)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, config api.Config) {

@@ -91,6 +91,14 @@ func (b *Breaker) Refusal() error {
 	return nil
 }
 
+// IsOpen reports whether callers are refused, but for one now and then that finds out
+// whether the dependency is back.
+func (b *Breaker) IsOpen() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.until.IsZero()
+}
+
 // Close lets everybody through again: somebody has seen in another way that the
 // dependency is there.
 func (b *Breaker) Close() { b.succeed() }
