@@ -3,9 +3,15 @@ package faults
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/bench/cluster"
+	"github.com/veneer-skins/veneer/bench/load"
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
 // faults returns all, in the order in which they are tried.
@@ -71,6 +77,7 @@ func (s *stage) faults() []fault {
 		{"hostile bodies", hostileBodiesMeans, expectation{}, (*stage).hostileBodies},
 		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{reads: true, writes: true}, (*stage).clockWrong},
 		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{refused: true}, (*stage).diskFull},
+		{"hostile network", "36 connections of another client network ask for previews of 848 to 1,024 pixels of sheets of noise of 512 × 512 texels for 12 s", expectation{}, (*stage).hostileNetwork},
 		{"restored", "the database is restored from a backup of 6 s before, under running edges", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},
 	}
 }
@@ -253,6 +260,36 @@ func (s *stage) etcdRestarted() {
 		s.restart(p)
 	}
 	s.pass(3 * time.Second) // by then each Patroni has asked, as all do every two
+}
+
+// hostileNetwork has a client network ask for more than all edges can draw: twelve
+// connections for each, from an address that is not of the load's network.
+func (s *stage) hostileNetwork() {
+	const sheets, lasts = 24, 12 * time.Second
+	uploader := s.signIn(1)[0]
+	hostile := &load.Stream{Connections: 12 * len(s.Edges), From: netip.MustParseAddr("127.0.1.1")}
+	for n := range sheets {
+		form := system.SheetForm("noise", skin.Steve, paint.Noise(uint64(n), 512, 512))
+		status, content, err := s.ledger.call(http.MethodPost, "/api/textures", uploader.Bearer, system.UploadType, form)
+		_, hash, ok := strings.Cut(string(content), `"hash":"`)
+		if err != nil || status != http.StatusOK || !ok {
+			s.Fatalf("an upload of a sheet of noise is answered %d, %v: %s", status, err, content)
+		}
+		for height := 1024; height > 832; height -= 16 {
+			for _, format := range []string{"", "&png"} {
+				hostile.Requests = append(hostile.Requests, fmt.Appendf(nil, "GET /preview/hash/%s?height=%d%s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash[:64], height, format))
+			}
+		}
+	}
+	answers, err := load.Run(s.Context(), s.Address, lasts, hostile)
+	if err != nil {
+		s.Fatal(err)
+	}
+	served, refused := answers[0].Rate(http.StatusOK), answers[0].Rate(http.StatusServiceUnavailable)
+	s.note("the hostile network had %.1f previews a second, and %.1f were refused", served, refused)
+	if served == 0 || refused == 0 {
+		s.miss("the edges are not kept busy")
+	}
 }
 
 // restored loses what was written since the backup, of which every edge has heard.
