@@ -58,8 +58,7 @@ func BenchmarkFairness(b *testing.B) {
 	var idle float64
 	for _, connections := range [fairRounds]int{0, 12, 100} {
 		streams := []*load.Stream{quiet}
-		// Each asks again four times a second, whatever Retry-After says.
-		hostile.Connections, hostile.Rate = connections, float64(4*connections)
+		hostile.Connections = connections // each asks again as soon as it is answered, whatever Retry-After says
 		if connections > 0 {
 			streams = append(streams, hostile)
 		}
