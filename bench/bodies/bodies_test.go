@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// memoryLimit is the mem_limit of core and the edges in docker-compose.yml, and goLimit
-	// their GOMEMLIMIT.
+	// memoryLimit is less than the mem_limit of core and of the edges in docker-compose.yml,
+	// which are made for more connections. goLimit is nine tenths of it.
 	memoryLimit = 768 << 20
 	goLimit     = "690MiB"
 
@@ -47,7 +47,6 @@ const (
 type site struct {
 	*system.System
 	people   []system.Person
-	tid      int64
 	noise    *rand.Rand
 	overCore string // haproxy, with core behind /api
 	overEdge string // haproxy, with an edge behind /api
@@ -112,7 +111,6 @@ func start(t *testing.T) *site {
 	if status, answer := s.ask(t, http.MethodPost, s.API+"/api/auth/register", "application/json", "", body); status != http.StatusOK {
 		t.Fatalf("registration: %d %s", status, answer)
 	}
-	s.tid = s.upload(t, s.API)
 	s.overCore, s.overEdge = s.haproxy(t, core), s.haproxy(t, edge)
 	return s
 }
@@ -199,6 +197,10 @@ func (s *site) live(t *testing.T, base string) string {
 	t.Helper()
 	var logIns, uploads, pictures atomic.Int64
 	var all sync.WaitGroup
+	tid, images := s.upload(t, base), s.Images // of a sheet that no edge has drawn
+	if base == s.overEdge {
+		images = base
+	}
 	timed := func(longest *atomic.Int64, do func()) {
 		began := time.Now()
 		do()
@@ -224,7 +226,7 @@ func (s *site) live(t *testing.T, base string) string {
 	all.Go(func() {
 		for size := 8; size <= 256; size += 8 {
 			timed(&pictures, func() {
-				if status, answer := s.ask(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", s.Images, s.tid, size), "", "", nil); status != http.StatusOK {
+				if status, answer := s.ask(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", images, tid, size), "", "", nil); status != http.StatusOK {
 					t.Errorf("a picture is answered with %d %s", status, answer)
 				}
 			})

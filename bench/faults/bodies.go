@@ -13,7 +13,7 @@ const hostileBodiesMeans = "3,100 clients of 13 addresses hold uploads: 1,000 se
 	"10 s each at haproxy before cores, and before edges that pass the API on, with HTTP/1.1 and HTTP/2; an upload that is ended begins again 3 s later"
 
 const (
-	// memoryLimit is the mem_limit of core and the edges in docker-compose.yml.
+	// memoryLimit is less than the mem_limit of core and of the edges in docker-compose.yml.
 	memoryLimit = 768 << 20
 	// hostileAddresses share the clients, so that each has fewer connections than the 256
 	// that haproxy grants to an address.
