@@ -33,7 +33,7 @@ func (v View) drawn(scale int) View {
 
 // Cost returns about how long Render takes on one core of the reference machine, for a
 // sheet that is so many texels wide. It is the time that noise takes, within a factor of
-// three (TestCost). Skins of few colours take a third to all of that.
+// four (TestCost). Skins of few colours take a third to all of that.
 func (r *Renderer) Cost(view View, width int) time.Duration {
 	scale := max(1, width/sheetColumns)
 	view = view.drawn(scale)

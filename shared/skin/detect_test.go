@@ -242,9 +242,10 @@ type painting struct {
 func TestDetectModel(t *testing.T) {
 	t.Parallel()
 
-	for _, p := range paintings() {
+	for i, p := range paintings() {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
+			p := paintings()[i] // with dice of its own
 			for _, figure := range paint.Corpus() {
 				if figure.Sheet.Height < figure.Sheet.Width || strings.Contains(figure.Name, "Noise") {
 					continue

@@ -332,8 +332,8 @@ func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	directory, _ := prepared(t)
 	for _, test := range []struct{ setting, want string }{
-		{"EDGE_RENDER_SLOTS=1", `"limit_bytes":130547712`},
-		{"EDGE_RENDER_SLOTS=3", `"limit_bytes":235405312`}, // 2·50 MiB more
+		{"EDGE_RENDER_SLOTS=1", `"limit_bytes":197656576`},
+		{"EDGE_RENDER_SLOTS=3", `"limit_bytes":302514176`}, // 2·50 MiB more
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
 		command := edgeWith(t, "serve", enough("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)
