@@ -151,7 +151,7 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 	}
 }
 
-// Until a site names its networks, pods believe nobody about the addresses of visitors.
+// Until a site names its networks, pods trust no proxy about the addresses of clients.
 func TestPodsTrustNobody(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -178,7 +178,7 @@ func TestPodsTrustNobody(t *testing.T) {
 	}
 }
 
-// Who has the application's password is no superuser of PostgreSQL, under make test as under
+// The application's password gives no superuser of PostgreSQL, under make test as under
 // make run, which make their clusters alike.
 func TestApplicationIsNoSuperuser(t *testing.T) {
 	t.Parallel()

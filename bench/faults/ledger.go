@@ -153,7 +153,8 @@ func (l *ledger) take() *person {
 	return p
 }
 
-// bearers returns tokens of n people who have written nothing yet, and are the last to.
+// bearers returns tokens of n accounts that have written nothing yet. They are the last
+// that do.
 func (l *ledger) bearers(n int) (tokens []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

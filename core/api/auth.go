@@ -106,7 +106,7 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	return s.welcome(ctx, rc, user)
 }
 
-// welcome signs in a user who was added, and answers with the token and the user.
+// welcome opens a session of an added user, and answers with the token and the user.
 func (s *Server) welcome(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
 	token, err := s.Sessions.Open(ctx, core.Proof{Credentials: user}, s.network(rc))
 	if err != nil {

@@ -14,7 +14,7 @@ func TestBodiesOfClients(t *testing.T) {
 	skin, cape := c.texture(t, "name=N&type=steve", skinFile(t, 1)), c.texture(t, "name=N&type=cape", capeFile(t))
 	fill := strings.NewReplacer("SKIN", skin, "CAPE", cape)
 
-	// f sends a body to a player who wears both textures, and to one who wears none.
+	// f sends a body for a player with both textures, and for one with none.
 	f := func(client, method, kind, content, wantSkin, wantCape string) {
 		t.Helper()
 		c.delete(t, steve+"/textures?skin&cape")

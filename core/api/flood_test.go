@@ -92,7 +92,7 @@ func TestManyLoginsAtOnce(t *testing.T) {
 	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
 }
 
-// A network that guesses passwords as fast as it can leaves places to others who sign in.
+// However fast a network guesses passwords, log-ins from other networks have places.
 // It takes all processors for a while, so it is long.
 func TestLoginsOfOneNetworkLeavePlaces(t *testing.T) {
 	testenv.Long(t)

@@ -19,7 +19,7 @@ import (
 )
 
 // openGuarded starts a site, whose connections to PostgreSQL bear the name of its schema,
-// and returns clients of two networks who are not signed in. The other one wants an answer
+// and returns clients of two networks without a token. The other one wants an answer
 // within a second.
 func openGuarded(t *testing.T, environ ...string) (hostile, honest client) {
 	t.Helper()
@@ -105,7 +105,7 @@ func (a answer) ofHostile(t *testing.T) {
 }
 
 // Two hundred writes of one user, which wait for the same row, leave the connections to
-// everybody else, in the same network, too.
+// all other users, of the same network, too.
 func TestWritesOfOneUserLeaveConnections(t *testing.T) {
 	t.Parallel()
 	hostile, honest := openGuarded(t)

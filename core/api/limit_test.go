@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bufio"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -189,6 +190,18 @@ func TestUploadsAreLimited(t *testing.T) {
 	}
 	upload(c.at(t, "203.0.113.7")).paced(t, 409, pace{"30", "0", "60", ""})
 	upload(c).paced(t, 429, pace{"30", "0", "60", "2"})
+	// It is refused before its body has arrived.
+	conn, err := c.http.Dial("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "POST /api/textures HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Length: 1000000\r\n\r\nx", c.token); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(line, " 429 ") {
+		t.Errorf("an upload of which a byte has arrived is answered %q, %v; want 429", line, err)
+	}
 	upload(c.signUp(t)).paced(t, 409, pace{"30", "29", "2", ""})
 	c.get(t, "/api/user").paced(t, 200, pace{})
 	c.site.pass(2 * time.Second)

@@ -358,6 +358,11 @@ func (s *Server) open(h serve.Handler) fasthttp.RequestHandler {
 // work reads the body that the route takes, and then calls h for a user, 0 for none. The
 // time of h begins there: nothing is held for a request while its body arrives.
 func (s *Server) work(rc *fasthttp.RequestCtx, user core.UserID, h serve.Handler) error {
+	if rc.IsPost() && string(rc.Path()) == uploadPath { // it counts once its session is known to live
+		if err := s.uploads.look(rc, client{user: user}); err != nil {
+			return err
+		}
+	}
 	if err := serve.ReadBody(rc); err != nil {
 		if fault.KindOf(err) == fault.TooLarge && string(rc.Path()) == uploadPath && s.fileBytes > 0 {
 			return skin.FileTooLarge(s.fileBytes)
