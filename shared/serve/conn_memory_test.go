@@ -38,10 +38,10 @@ func TestMemoryOfAConnection(t *testing.T) { //nolint:paralleltest // it is the 
 	}{
 		{"new", "", false, 30, 52},
 		{"idle behind a request", get + "\r\n", true, 30, 52},
-		{"with half of a head of 16 KiB", get + "X-Long: " + strings.Repeat("x", 12_000), false, 30, 108},
-		{"with the head of a body", post, false, 30, 108},
-		{"with 8 KiB of a body", post + strings.Repeat("x", 8192), false, 46, 108},
-		{"with a whole head of 16 KiB and 8 KiB of a body", "POST / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: " + strings.Repeat("x", 16_000) + "\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 8192), false, 80, 108},
+		{"with half of a head of 16 KiB", get + "X-Long: " + strings.Repeat("x", 12_000), false, 30, 116},
+		{"with the head of a body", post, false, 30, 116},
+		{"with 8 KiB of a body", post + strings.Repeat("x", 8192), false, 46, 116},
+		{"with a whole head of 16 KiB and 8 KiB of a body", "POST / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: " + strings.Repeat("x", 16_000) + "\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 8192), false, 80, 116},
 	} {
 		for _, secure := range []bool{false, true} {
 			state := fmt.Sprintf("%s, TLS %t", test.state, secure)
