@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,22 +39,26 @@ var interrupted = time.Unix(1, 0)
 // budget bounds the bytes that the bodies of a listener take.
 type budget struct {
 	most           int64
+	mostOfNetwork  int64 // what more than one body of a client network take at most
 	bytes          *metrics.Gauge
 	ended, refused *metrics.Counter
 
 	mu       sync.Mutex
 	taken    int64
-	arriving map[*Body]struct{} // bodies that have taken bytes and have not arrived whole
+	networks map[netip.Prefix]int64 // what the bodies of each client network have taken
+	arriving map[*Body]struct{}     // bodies that have taken bytes and have not arrived whole
 }
 
 func newBudget(listener string, most int64) *budget {
 	label := fmt.Sprintf("{listener=%q}", listener)
 	return &budget{
-		most:     most,
-		bytes:    metrics.GetOrCreateGauge("veneer_body_bytes"+label, nil),
-		ended:    metrics.GetOrCreateCounter("veneer_bodies_ended_total" + label),
-		refused:  metrics.GetOrCreateCounter("veneer_bodies_refused_total" + label),
-		arriving: map[*Body]struct{}{},
+		most:          most,
+		mostOfNetwork: most / 4 * 3,
+		bytes:         metrics.GetOrCreateGauge("veneer_body_bytes"+label, nil),
+		ended:         metrics.GetOrCreateCounter("veneer_bodies_ended_total" + label),
+		refused:       metrics.GetOrCreateCounter("veneer_bodies_refused_total" + label),
+		networks:      map[netip.Prefix]int64{},
+		arriving:      map[*Body]struct{}{},
 	}
 }
 
@@ -65,34 +70,39 @@ var (
 )
 
 // take has a body take n more bytes. If they are not free, the slowest stalled bodies are
-// ended until they are; if none is stalled, it returns an Unavailable fault.
+// ended until they are; if none is stalled, it returns an Unavailable fault. If they would be
+// more than the share of the body's client network, only bodies of that network are ended.
 func (g *budget) take(b *Body, n int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if b.ended {
 		return errStalled
 	}
-	for g.taken+n > g.most {
-		slowest := g.slowest()
+	for {
+		ofNetwork := g.networks[b.network]
+		isOverShare := ofNetwork > b.taken && ofNetwork+n > g.mostOfNetwork
+		if !isOverShare && g.taken+n <= g.most {
+			break
+		}
+		slowest := g.slowest(func(other *Body) bool { return !isOverShare || other.network == b.network })
 		if slowest == nil {
 			g.refused.Inc()
 			return errBodies
 		}
 		g.end(slowest)
 	}
-	b.taken += n
-	g.add(n)
+	g.add(b, n)
 	g.arriving[b] = struct{}{}
 	return nil
 }
 
-// slowest returns the stalled body that is furthest behind stalledRate, nil if none is
-// stalled. Only one that is waited for is: time in which the server does not read does not
-// count against the client.
-func (g *budget) slowest() (slowest *Body) {
+// slowest returns the stalled body that is furthest behind stalledRate of those that may be
+// ended, nil if none is stalled. Only one that is waited for is: time in which the server does
+// not read does not count against the client.
+func (g *budget) slowest(mayEnd func(*Body) bool) (slowest *Body) {
 	least := int64(time.Since(processStart))
 	for b := range g.arriving {
-		if due := b.due.Load(); due < least {
+		if due := b.due.Load(); due < least && mayEnd(b) {
 			slowest, least = b, due
 		}
 	}
@@ -109,13 +119,17 @@ func (g *budget) end(b *Body) {
 
 func (g *budget) giveBack(b *Body) {
 	delete(g.arriving, b)
-	g.add(-b.taken)
-	b.taken = 0
+	g.add(b, -b.taken)
 }
 
-func (g *budget) add(n int64) {
+// add counts what a body takes, or gives back.
+func (g *budget) add(b *Body, n int64) {
+	b.taken += n
 	g.taken += n
 	g.bytes.Add(float64(n))
+	if g.networks[b.network] += n; g.networks[b.network] == 0 {
+		delete(g.networks, b.network)
+	}
 }
 
 // processStart is what the times of bodies count from.
@@ -125,6 +139,7 @@ var processStart = time.Now()
 // but Interrupt are for one goroutine at a time.
 type Body struct {
 	budget    *budget
+	network   netip.Prefix // of the client of a body that takes from the budget
 	conn      net.Conn
 	stream    io.Reader // nil: not opened
 	announced int       // Content-Length, -1 if it is chunked
@@ -148,7 +163,10 @@ func OpenBody(rc *fasthttp.RequestCtx, within time.Duration) (*Body, error) {
 		return nil, nil //nolint:nilnil // see above
 	}
 	b := &r.body
-	b.open(r.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength())
+	b.open(r.observer.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength())
+	if b.isChunked() || b.announced >= smallBody {
+		b.network = ClientNetwork(r.observer.Proxies.Client(rc))
+	}
 	return b, b.allow(within)
 }
 
@@ -368,6 +386,6 @@ func (b *Body) release() {
 		b.budget.mu.Unlock()
 	}
 	b.budget, b.conn, b.stream, b.held, b.err = nil, nil, nil, nil, nil
-	b.announced, b.arrived, b.taken, b.ended = 0, 0, 0, false
+	b.network, b.announced, b.arrived, b.taken, b.ended = netip.Prefix{}, 0, 0, 0, false
 	b.whole.Store(false)
 }

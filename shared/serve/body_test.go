@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -221,14 +222,14 @@ func TestABudgetOfBodies(t *testing.T) {
 	bounds.BodiesBytes = 2 << 20
 	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
 	address := socket(t, door.Server(taking(door, size, 0, func(*fasthttp.RequestCtx) {})))
-	begin := func(part int) net.Conn {
-		return send(t, address, post+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, strings.Repeat("x", part)))
+	begin := func(from string, part int) net.Conn {
+		return sendFrom(t, from, address, post+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, strings.Repeat("x", part)))
 	}
 
 	// More than a half of each has arrived, so that each has taken all of its memory.
-	slower := begin(size * 2 / 3)
+	slower := begin("127.0.1.1", size*2/3)
 	awaitBytes(t, t.Name(), fmt.Sprint(size))
-	slow := begin(size * 3 / 4)
+	slow := begin("127.0.2.1", size*3/4)
 	awaitBytes(t, t.Name(), fmt.Sprint(2*size))
 	expect(t, receive(t, send(t, address, post+announced("small"))), "HTTP/1.1 200 ")
 	expect(t, receive(t, send(t, address, post+announced(strings.Repeat("x", 8<<10)))), "HTTP/1.1 200 ")
@@ -249,6 +250,56 @@ func TestABudgetOfBodies(t *testing.T) {
 	}
 	expect(t, receive(t, slow), "HTTP/1.1 200 ")
 	awaitBytes(t, t.Name(), "0")
+}
+
+// Bodies of one client network leave a quarter of the budget to others, also when they have
+// arrived whole. For another body of that network, only a stalled one of that network is ended.
+func TestBodiesOfOneNetworkLeaveRoom(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	bounds := limits()
+	bounds.BodiesBytes = 4 << 20
+	proxies := serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds, Proxies: serve.NewProxies(proxies, silent())}
+	holding, answer := make(chan struct{}, 8), make(chan struct{})
+	address := socket(t, door.Server(taking(door, size, 0, func(*fasthttp.RequestCtx) {
+		holding <- struct{}{}
+		<-answer
+	})))
+	body := strings.Repeat("x", size)
+	from := func(client string) string { return "X-Forwarded-For: " + client + "\r\n" }
+	begin := func(client string) net.Conn {
+		return send(t, address, post+from(client)+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body[:size*3/4]))
+	}
+
+	var held []net.Conn
+	for _, client := range []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "198.51.100.1"} {
+		if len(held) == 3 {
+			expect(t, receive(t, send(t, address, post+from("203.0.113.200")+announced(body))), "HTTP/1.1 503 ")
+		}
+		held = append(held, send(t, address, post+from(client)+announced(body)))
+		<-holding
+	}
+	close(answer)
+	for _, conn := range held {
+		expect(t, receive(t, conn), "HTTP/1.1 200 ")
+	}
+	awaitBytes(t, t.Name(), "0")
+
+	other := begin("198.51.100.1")
+	awaitBytes(t, t.Name(), fmt.Sprint(size))
+	first := begin("203.0.113.1")
+	awaitBytes(t, t.Name(), fmt.Sprint(2*size))
+	begin("203.0.113.2")
+	awaitBytes(t, t.Name(), fmt.Sprint(3*size))
+	begin("203.0.113.3")
+	awaitBytes(t, t.Name(), fmt.Sprint(4*size))
+	untilTaken(t, address, from("203.0.113.200")+announced(body))
+	expect(t, receive(t, first), "HTTP/1.1 408 ")
+	if _, err := io.WriteString(other, body[size*3/4:]); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, receive(t, other), "HTTP/1.1 200 ")
 }
 
 // What a body has taken is given back however its request ends.
@@ -320,7 +371,7 @@ func TestBodiesAsStreams(t *testing.T) {
 		expect(t, receive(t, send(t, address, post+"Transfer-Encoding: chunked\r\n\r\n"+chunked(body, 5000))), "HTTP/1.1 200 ", want)
 	}
 	half := "Content-Length: 20000\r\n\r\n" + strings.Repeat("x", 10_000)
-	stalled := []net.Conn{send(t, address, post+half), send(t, address, post+half)}
+	stalled := []net.Conn{sendFrom(t, "127.0.1.1", address, post+half), sendFrom(t, "127.0.2.1", address, post+half)}
 	awaitBytes(t, t.Name(), fmt.Sprint(2*share))
 	untilTaken(t, address, announced(strings.Repeat("x", 20_000)))
 	_ = stalled[0].Close()

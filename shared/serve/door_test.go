@@ -156,11 +156,21 @@ func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
 // send opens a connection to an address and sends something.
 func send(t *testing.T, address, sent string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	return sendFrom(t, "127.0.0.1", address, sent)
+}
+
+// sendFrom connects from an address of this machine.
+func sendFrom(t *testing.T, from, address, sent string) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conn, err := dialer.DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := io.WriteString(conn, sent); err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ type record struct {
 	id    []byte      // names it in the logs
 	span  trace.Span  // nil if nothing is traced
 
-	budget *budget // of the bodies of its listener
-	body   Body
+	observer *observer // of its listener
+	body     Body
 }
 
 // records are kept to be used again: there is one for every request. Each core
@@ -64,7 +64,7 @@ type observer struct {
 // through no fault of the client's, or if chance wants it.
 func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Route, answer fasthttp.RequestHandler) {
 	r, _ := records.Get().(*record)
-	r.route, r.budget = route, o.budget
+	r.route, r.observer = route, o
 	o.inFlight.add(r.shard, 1)
 	rc.SetUserValue(recordKey{}, r)
 	if o.Tracer != nil {
@@ -103,7 +103,7 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	rc.RemoveUserValue(recordKey{})
 	r.body.release()
 	clear(r.notes)
-	r.budget = nil
+	r.observer = nil
 	r.route, r.cause, r.notes, r.span = nil, nil, r.notes[:0], nil
 	records.Put(r)
 }
