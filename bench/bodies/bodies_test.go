@@ -150,7 +150,7 @@ func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	process, err := rivals.Run(rivals.Place{Work: work}, "haproxy", nil, nil, "haproxy", "-db", "-f", path)
+	process, err := rivals.Run(rivals.Place{Work: work}, "haproxy", nil, []string{rivals.LoadUnbounded}, "haproxy", "-db", "-f", path)
 	if err != nil {
 		t.Fatal(err)
 	}

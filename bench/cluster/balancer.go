@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/veneer-skins/veneer/bench/rivals"
 )
 
 // startBalancer starts haproxy as deploy/machines.md does, but with the addresses that
@@ -56,6 +58,7 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		tb.Fatal(err)
 	}
+	p.environ = []string{rivals.LoadUnbounded}
 	p.arguments = append(p.arguments, "-W", "-db", "-f", path)
 	p.Start(tb)
 	p.await(tb, "listens", func() bool {

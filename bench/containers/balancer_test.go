@@ -402,6 +402,85 @@ func TestHaproxyBoundsLoad(t *testing.T) {
 	}
 }
 
+// A client has 256 requests under way, however few connections carry them and whether it or a
+// trusted proxy connects. Others, and what the proxy itself asks for, are let through meanwhile.
+func TestHaproxyBoundsRequestsOfAClient(t *testing.T) {
+	t.Parallel()
+	const most = 256
+	for _, test := range []struct {
+		name, trusted   string
+		client, another string // what X-Forwarded-For names
+		bounded         bool
+	}{
+		{"the client connects", "10.0.0.0/8", "2001:db8:0:1::%x", "2001:db8:0:2::1", true},
+		{"a proxy connects", "10.0.0.0/8 127.0.0.1/32", "2001:db8:0:1::%x", "2001:db8:0:2::1", true},
+		{"behind two proxies", "10.0.0.0/8 127.0.0.1/32", "203.0.113.1,10.0.0.%d", "203.0.113.2", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			arrived, leave := make(chan struct{}, 2*most), make(chan struct{})
+			upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					arrived <- struct{}{}
+					<-leave
+				}
+			}))
+			t.Cleanup(upstream.Close)
+			b, address := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: haproxy}, upstream.Listener.Addr().String()
+			b.environ = []string{"VENEER_TRUSTED_PROXIES=" + test.trusted}
+			url := b.start(t, []server{{"core", "8080", "9080", address, address}, {"edge-1", "8081", "9081", address, address}, {"edge-2", "8081", "9081", address, address}})
+			overHTTP2 := new(http.Protocols)
+			overHTTP2.SetUnencryptedHTTP2(true)
+			client := &http.Client{Transport: &http.Transport{Protocols: overHTTP2}}
+			t.Cleanup(client.CloseIdleConnections)
+			ask := func(method, from string) (status int, retryAfter string) {
+				request, err := http.NewRequestWithContext(t.Context(), method, url+"/api/user", nil)
+				if err != nil {
+					t.Error(err)
+					return 0, ""
+				}
+				request.Header.Set("X-Forwarded-For", from)
+				response, err := client.Do(request)
+				if err != nil {
+					t.Error(err)
+					return 0, ""
+				}
+				_ = response.Body.Close()
+				return response.StatusCode, response.Header.Get("Retry-After")
+			}
+
+			var all sync.WaitGroup
+			for i := range most {
+				all.Go(func() {
+					if status, _ := ask(http.MethodPost, fmt.Sprintf(test.client, i)); status != http.StatusOK {
+						t.Errorf("request %d: %d", i, status)
+					}
+				})
+			}
+			for range most {
+				<-arrived
+			}
+			status, retryAfter := ask(http.MethodGet, fmt.Sprintf(test.client, 7))
+			if refused := status == http.StatusTooManyRequests && retryAfter == "1"; refused != test.bounded {
+				t.Errorf("one request more: %d, Retry-After %q; want it refused: %t", status, retryAfter, test.bounded)
+			}
+			if strings.Contains(test.trusted, "127.0.0.1") {
+				if status, _ := ask(http.MethodGet, test.another); status != http.StatusOK {
+					t.Errorf("a request of another client: %d", status)
+				}
+				if status := send(t, http.MethodGet, url+"/api/user", nil); status != http.StatusOK {
+					t.Errorf("a request of the proxy itself: %d", status)
+				}
+			}
+			close(leave)
+			all.Wait()
+			if status, _ := ask(http.MethodGet, fmt.Sprintf(test.client, 7)); status != http.StatusOK {
+				t.Errorf("a request after the others: %d", status)
+			}
+		})
+	}
+}
+
 // When only one edge is ready, what it did not answer is asked of it once more: nobody
 // gets an error because there is no other one.
 func TestVarnishAsksTheOnlyEdgeAgain(t *testing.T) {

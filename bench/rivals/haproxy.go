@@ -19,6 +19,10 @@ var haproxyProgram = Program{
 // balancer asks whether it is ready.
 type Behind struct{ Address, Operators string }
 
+// LoadUnbounded is in the environment of a haproxy with Veneer's configuration, which else
+// takes but 256 requests at once of the load's address.
+const LoadUnbounded = "VENEER_TRUSTED_PROXIES=127.0.0.1"
+
 // StartHaproxy starts haproxy in front of edges, with the configuration of a file, but
 // with those edges in the place of its own, and nothing behind the API.
 func StartHaproxy(ctx context.Context, place Place, file string, edges []Behind) (*Server, error) {
@@ -42,7 +46,7 @@ func StartHaproxy(ctx context.Context, place Place, file string, edges []Behind)
 	if err != nil {
 		return nil, err
 	}
-	p, err := Run(place, "haproxy", nil, nil, "haproxy", "-db", "-f", path)
+	p, err := Run(place, "haproxy", nil, []string{LoadUnbounded}, "haproxy", "-db", "-f", path)
 	if err != nil {
 		return nil, err
 	}
