@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/veneer-skins/veneer/bench/loopback"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -41,6 +43,11 @@ const (
 	slowPart     = 9000
 	// honestTime is the longest that an honest request may take on a busy machine.
 	honestTime = 20 * time.Second
+	// hostile is the address of hostile clients, in another network than the honest ones.
+	// haproxy takes it for a proxy's, or would refuse all but 256 of its requests.
+	hostile = "127.66.0.1"
+	// proxies are haproxy's and the edge's address.
+	proxies = "127.0.0.1/32"
 )
 
 // site is a core and an edge, with haproxy before either.
@@ -95,9 +102,11 @@ func start(t *testing.T) *site {
 	core := system.NewCore(t, objects.Config{URL: "file://" + t.TempDir()})
 	core.Set("GOMEMLIMIT", goLimit)
 	core.Set("CORE_LIMIT_UPLOADS", "0")
+	core.Set("CORE_TRUSTED_PROXIES", proxies)
 	core.Start(t)
 	edge := system.NewEdge(t, objects.Config{URL: core.Setting("CORE_OBJECTS_URL")}, core)
 	edge.Set("GOMEMLIMIT", goLimit)
+	edge.Set("EDGE_TRUSTED_PROXIES", proxies)
 	edge.Start(t)
 	edge.AwaitReady(t)
 	s := &site{
@@ -133,7 +142,7 @@ func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, err := rivals.FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +159,7 @@ func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	process, err := rivals.Run(rivals.Place{Work: work}, "haproxy", nil, []string{rivals.LoadUnbounded}, "haproxy", "-db", "-f", path)
+	process, err := rivals.Run(rivals.Place{Work: work}, "haproxy", nil, []string{"VENEER_TRUSTED_PROXIES=" + hostile}, "haproxy", "-db", "-f", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +195,7 @@ func (s *site) attack(t *testing.T, base string, http2 bool) *Attack {
 		}
 		uploads = append(uploads, u)
 	}
-	a := Start(t.Context(), Target{Base: base, HTTP2: http2}, uploads)
+	a := Start(t.Context(), Target{Base: base, HTTP2: http2, From: []netip.Addr{netip.MustParseAddr(hostile)}}, uploads)
 	t.Cleanup(a.End)
 	return a
 }
