@@ -143,10 +143,7 @@ func (b balancer) start(t *testing.T, servers []server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, err := rivals.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := system.FreeAddress(t)
 	work := t.TempDir()
 	run(t, address, work, b.environ, b.write(t, string(content), address, work, servers)...)
 	return "http://" + address

@@ -11,6 +11,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
 // StartBare starts this program again, as a fasthttp server that does nothing but send
@@ -20,7 +22,7 @@ func StartBare(ctx context.Context, place Place, r *Record) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	full, unmodified, err := FreeAddresses()
+	full, unmodified, err := loopback.FreeAddresses()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
 var haproxyProgram = Program{
@@ -30,7 +32,7 @@ func StartHaproxy(ctx context.Context, place Place, file string, edges []Behind)
 	if err != nil {
 		return nil, err
 	}
-	address, err := FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
 // Layout is how answers are files.
@@ -64,7 +66,7 @@ func StartNginx(ctx context.Context, place Place, directory string, layout Layou
 	if err != nil {
 		return nil, err
 	}
-	full, unmodified, err := FreeAddresses()
+	full, unmodified, err := loopback.FreeAddresses()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
 //go:embed nginx-cache.conf
@@ -19,7 +21,7 @@ func StartNginxCache(ctx context.Context, place Place, upstream string, bytes in
 	if err != nil {
 		return nil, err
 	}
-	address, err := FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

@@ -133,24 +133,6 @@ func family(pid int) []int {
 	return all
 }
 
-// FreeAddress returns an address of loopback at which nothing listens.
-func FreeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
-}
-
-// FreeAddresses returns two of them.
-func FreeAddresses() (first, second string, err error) {
-	if first, err = FreeAddress(); err != nil {
-		return "", "", err
-	}
-	second, err = FreeAddress()
-	return first, second, err
-}
-
 // listens returns why nothing does at an address.
 func listens(address string) error {
 	conn, err := net.Dial("tcp", address) //nolint:noctx // to loopback, where nothing waits

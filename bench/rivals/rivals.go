@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
 // Place is where a server runs.
@@ -99,7 +101,7 @@ func startSelf(ctx context.Context, place Place, name string, program Program, a
 	if err != nil {
 		return nil, err
 	}
-	address, err := FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
 // sharpServer is our own server.
@@ -62,7 +64,7 @@ func StartSharp(ctx context.Context, place Place, textures, modules string) (*Se
 	if err != nil {
 		return nil, err
 	}
-	address, err := FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+
+	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
 //go:embed varnish.vcl
@@ -26,7 +28,7 @@ func StartVarnish(ctx context.Context, place Place, upstream string, bytes int64
 	if err != nil {
 		return nil, err
 	}
-	address, err := FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

@@ -2,21 +2,19 @@ package system
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/veneer-skins/veneer/bench/loopback"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -244,25 +242,12 @@ func (p *Postgres) signal(tb testing.TB, signal syscall.Signal) (reached []int) 
 	}
 }
 
-var givenAddresses sync.Map
-
-// FreeAddress returns an address of loopback at which nothing listens, for who
-// must listen at the same one again later. Its port is below those that the kernel
-// gives to clients, which could take it in between. It returns none twice.
+// FreeAddress returns an address of loopback at which nothing listens.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
-	for {
-		address := "127.0.0.1:" + strconv.Itoa(20000+rand.IntN(12000))
-		if _, given := givenAddresses.LoadOrStore(address, true); given {
-			continue
-		}
-		listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", address)
-		if err == nil {
-			_ = listener.Close()
-			return address
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			tb.Fatal(err)
-		}
+	address, err := loopback.FreeAddress()
+	if err != nil {
+		tb.Fatal(err)
 	}
+	return address
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/exec"
 
+	"github.com/veneer-skins/veneer/bench/loopback"
 	"github.com/veneer-skins/veneer/bench/rivals"
 )
 
@@ -12,7 +13,7 @@ import (
 // listens. For operators that is returned with it.
 func (t *Town) StartEdge(ctx context.Context, settings ...string) (edge *rivals.Server, operators string, err error) {
 	var public string
-	if public, operators, err = rivals.FreeAddresses(); err != nil {
+	if public, operators, err = loopback.FreeAddresses(); err != nil {
 		return nil, "", err
 	}
 	p, err := rivals.Run(t.place, "edge", nil, append(settings,
