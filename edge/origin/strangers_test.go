@@ -181,7 +181,7 @@ func TestFailuresAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	const perSecond, burst = 1, 10
-	core := open(t, origin.Config{URL: server.URL, Unknown: perSecond, Timeout: 10 * time.Millisecond}, nil)
+	core := open(t, origin.Config{URL: server.URL, Unknown: perSecond, Timeout: 300 * time.Millisecond}, nil)
 	began := time.Now()
 	let := make(chan struct{})
 	server.SetHold(func([]mapping.Key) { <-let })
