@@ -147,7 +147,7 @@ func samePassedOn(t *testing.T, upstream, edge string, s servetest.Stream) (pass
 		case i >= len(direct):
 		case answer.Header.Get("X-Echo") != "":
 			passed++
-		case direct[i].Header.Get("X-Echo") != "" && slices.Contains([]int{200, 204, 304, 404, 405, 422}, answer.Status):
+		case isAnsweredOrCut(direct, i) && slices.Contains([]int{200, 204, 304, 404, 405, 422}, answer.Status):
 			through[i] = direct[i] // the edge's own
 		case answer.Status >= 400 && answer.Status == direct[i].Status:
 			// Each has fields of its own on what cannot be read.
@@ -158,6 +158,12 @@ func samePassedOn(t *testing.T, upstream, edge string, s servetest.Stream) (pass
 		t.Errorf("answered differently (-upstream +edge):\n%s%s", s, diff)
 	}
 	return passed
+}
+
+// isAnsweredOrCut reports whether an upstream has answered a request, or refused it because
+// its body is cut off. The edge reads no body of a path that is not the API's.
+func isAnsweredOrCut(direct []servetest.Answer, i int) bool {
+	return direct[i].Header.Get("X-Echo") != "" || direct[i].Status == 400 && i == len(direct)-1
 }
 
 func TestStreamsPassedOn(t *testing.T) {
@@ -184,6 +190,8 @@ func FuzzStreamsPassedOn(f *testing.F) {
 	for seed := range uint64(30) {
 		f.Add(generator.Next().Sent, seed)
 	}
+	// A body that is cut off, of a path that is not the API's.
+	f.Add([]byte("HEAD /api/x HTTP/1.1\r\nHost: a\r\n\r\nPOST /GGapi/x HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n{"), uint64(0))
 	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) {
 		samePassedOn(t, upstream, s.longURL, servetest.Cut(sent, cuts))
 	})
