@@ -119,9 +119,12 @@ func preflights(rc *fasthttp.RequestCtx) {
 	rc.SetStatusCode(fasthttp.StatusNoContent)
 }
 
+// isAPI reports whether a path is the API's, or below it.
+func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
+
 // elsewhere answers a request for what is no picture.
 func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
-	if isAPI := path == "/api" || strings.HasPrefix(path, "/api/"); isAPI {
+	if isAPI(path) {
 		s.routes.api.Claim(rc)
 		if s.upstream != nil && isPlainAPI(rc.URI()) {
 			return s.upstream.pass(rc)
