@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/veneer-skins/veneer/bench/loopback"
 	"github.com/veneer-skins/veneer/bench/rivals"
 	"github.com/veneer-skins/veneer/bench/system"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -142,10 +141,7 @@ func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, err := loopback.FreeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := system.FreeAddress(t)
 	behind := func(p *system.Process) string {
 		_, port, _ := net.SplitHostPort(p.Address(t, "operators"))
 		return p.Address(t, "public") + " check port " + port
