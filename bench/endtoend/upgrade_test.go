@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,9 +61,14 @@ func previousRelease(t *testing.T) release {
 	return release{commit}
 }
 
+// binaries is held while a program of a release is built: parallel tests want the same.
+var binaries sync.Mutex
+
 // binary returns the path of one of the release's programs, built once.
 func (r release) binary(t *testing.T, program string) string {
 	t.Helper()
+	binaries.Lock()
+	defer binaries.Unlock()
 	path, err := filepath.Abs(filepath.Join(top, ".dev/bin", program+"@"+r.commit))
 	if err != nil {
 		t.Fatal(err)
