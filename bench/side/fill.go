@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // fill fills the database. A tenth as many users as textures have one player in ten each;
@@ -52,12 +53,13 @@ func (g *grownSite) fill(tb testing.TB) {
 
 	exec("ALTER TABLE textures DISABLE TRIGGER note_change") // core is not there yet
 	random := rand.New(rand.NewPCG(uint64(n), 5))
-	copyIn("textures", n, []string{"uploader", "likes", "bytes", "public", "type", "hash", "pixels", "name"}, func(i int) []any {
+	copyIn("textures", n, []string{"uploader", "likes", "bytes", "public", "type", "hash", "pixels", "name", "name_key"}, func(i int) []any {
 		var seed [8]byte
 		binary.LittleEndian.PutUint64(seed[:], uint64(i))
 		hash := sha256.Sum256(seed[:])
 		kind := [...]string{"steve", "steve", "alex", "alex", "cape"}[i%5]
-		return []any{user(i), int64(1 / (0.0005 + random.Float64())), 2000, i%20 != 13, kind, hash[:], hash[:], textureName(random, i)}
+		name := textureName(random, i)
+		return []any{user(i), int64(1 / (0.0005 + random.Float64())), 2000, i%20 != 13, kind, hash[:], hash[:], name, fold.Key(name)}
 	})
 	exec("ALTER TABLE textures ENABLE TRIGGER note_change")
 	lastTexture := number("SELECT max(tid) FROM textures")

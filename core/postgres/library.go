@@ -2,123 +2,286 @@ package postgres
 
 import (
 	"context"
-	"fmt"
+	"math"
+	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
 var _ core.LibraryStore = (*DB)(nil)
 
-const selectLibraryMoment = `SELECT epoch::text, pg_current_snapshot()::text AS snapshot, now() AS at FROM feed`
+// exactTotal is up to what number a list's total is exact. Counting on costs as much as
+// showing the last pages.
+const exactTotal = 1000
 
-const selectLibrary = `SELECT tid, coalesce(uploader, 0), likes, type, public, name FROM textures ORDER BY tid`
-
-// ReadLibrary reads all textures. The moment and they come from one snapshot.
-func (db *DB) ReadLibrary(ctx context.Context, add func(core.Listing) error) (core.LibraryMoment, error) {
-	var moment core.LibraryMoment
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, db.reads, snapshot, func(tx pgx.Tx) error {
-		rows, _ := tx.Query(ctx, selectLibraryMoment) // CollectExactlyOneRow reports the error
-		var err error
-		if moment, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[core.LibraryMoment]); err != nil {
-			return err
-		}
-		rows, _ = tx.Query(ctx, selectLibrary) // ForEachRow reports the error
-		var listing core.Listing
-		var kind string
-		_, err = pgx.ForEachRow(rows, []any{&listing.ID, &listing.Uploader, &listing.Likes, &kind, &listing.Public, &listing.Name}, func() (err error) {
-			if listing.Type, err = skin.ParseType(kind); err != nil {
-				return fmt.Errorf("texture %d: %w", listing.ID, err)
-			}
-			return add(listing)
-		})
-		return err
-	})
-	return moment, failure("read all textures", err)
+// rowLimits is how many rows are looked at before another index is asked. The further a page
+// lies behind, the more rows that other index leads to, and each costs several times as much
+// as one of an order's index.
+type rowLimits struct {
+	walked, walkedByItem int // along an order's index
+	own, ownByItem       int // of one uploader
 }
 
-// Limits of what a library is told.
+var defaultRowLimits = rowLimits{walked: 60_000, walkedByItem: 50, own: 20_000, ownByItem: 10}
+
+// list is a list of textures that is being read: its statements, in the order in which they
+// are tried, and what they have told.
+type list struct {
+	user   core.User
+	query  core.LibraryQuery
+	limits rowLimits
+	key    string // what is looked for in names
+
+	from, to int // of the page, of all that is found
+	most     int // that are counted
+
+	total        int
+	tids         []core.TextureID
+	counted, got bool
+}
+
+func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
+	l := &list{user: user, query: query, limits: db.listLimits, key: fold.Key(query.Name), to: query.Page * query.PerPage}
+	l.from, l.most = l.to-query.PerPage, max(exactTotal, l.to)+1
+	return l
+}
+
+// FindTextures reads a list in the order of the page, along the index of that order, until
+// the page is full and enough are counted, or so many rows were looked at. Only then it asks
+// the index of names, or takes all of an uploader's and puts them in order. No plan is left
+// to the planner: what it knows of words, of one user's textures and of what both have in
+// common is too little to guess by.
+func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Found[core.Texture], error) {
+	found, err := db.findTextures(ctx, db.newList(user, query))
+	return found, failure("list textures", err)
+}
+
+func (db *DB) findTextures(ctx context.Context, l *list) (found core.Found[core.Texture], err error) {
+	if l.key != "" {
+		if err := db.fillForSearch(ctx, textureKeys); err != nil {
+			return found, err
+		}
+	}
+	for _, next := range l.attempts() {
+		if l.got && l.counted {
+			break
+		}
+		attempt := next()
+		rows, err := collect[attempted](ctx, db.reads, planned(attempt.statement, attempt.off...)...)
+		if err != nil {
+			return found, err
+		}
+		l.take(rows[0], attempt.ordered)
+	}
+	found.Total, found.More = min(l.total, l.most-1), l.total >= l.most
+	if len(l.tids) > 0 {
+		found.Items, err = db.visibleTextures(ctx, l.user, l.tids)
+	}
+	return found, err
+}
+
+// attempted is what an attempt has found.
+type attempted struct {
+	Found int              // no more than are counted
+	Cut   bool             // whether there may be more than it has looked at
+	TIDs  []core.TextureID // of the page
+}
+
+// take takes what an attempt has found. One that has been cut knows the first ones only if
+// it has looked at textures in the order of the list.
+func (l *list) take(a attempted, ordered bool) {
+	if !l.counted && (!a.Cut || a.Found >= l.most) {
+		l.total, l.counted = a.Found, true
+	}
+	if !l.got && (!a.Cut || ordered && a.Found >= l.to) {
+		l.tids, l.got = a.TIDs, true
+	}
+}
+
+// attempt is a statement that may find a page.
+type attempt struct {
+	statement
+	ordered bool     // in the order of the list
+	off     []string // what the planner may not use
+}
+
+// planned returns a statement with what the planner may not use for it. That makes plans
+// look so expensive that PostgreSQL would compile them.
+func planned(s statement, off ...string) []statement {
+	const set = `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config(name, 'off', true) FROM unnest($1::text[]) AS name`
+	return []statement{{set, []any{append([]string{"jit", "enable_seqscan"}, off...)}}, s}
+}
+
+// attempts returns what is tried until the page and the total are known; the last tells
+// both.
+func (l *list) attempts() []func() attempt {
+	uploader := l.query.Uploader
+	walked, own := l.limits.walked+l.limits.walkedByItem*l.to, l.limits.own+l.limits.ownByItem*l.to
+	inOrder := func() attempt { return l.walk(nil, walked) }
+	search := func() attempt { return l.search() }
+	gatherAll := func() attempt { return l.gather(math.MaxInt) }
+	switch {
+	case uploader == nil:
+		return []func() attempt{inOrder, search} // without a name each row that is looked at is found
+	case !l.query.Liked:
+		return []func() attempt{func() attempt { return l.walk(uploader, own) }, search}
+	case l.key == "":
+		return []func() attempt{func() attempt { return l.gather(own) }, inOrder, gatherAll}
+	default:
+		return []func() attempt{func() attempt { return l.gather(own) }, inOrder, search}
+	}
+}
+
+// visible returns the conditions of the textures that the user may see and that are of the
+// types: each is of a part that an index has in order. The parts of an uploader, if any, are
+// those of the index textures_uploader_newest.
+func (l *list) visible(f *filter, uploader *core.UserID) (parts []string) {
+	types := l.query.Types
+	if len(types) == 0 {
+		types = []skin.Type{skin.Steve, skin.Alex, skin.Cape}
+	}
+	own := ""
+	if uploader != nil {
+		own = "coalesce(uploader, 0) = " + f.argument(*uploader) + " AND "
+	}
+	private := "" // no condition
+	switch {
+	case l.user.Permission >= core.Administrator:
+		private = own + "NOT public"
+	case l.user.ID == 0:
+	case uploader == nil:
+		private = "coalesce(uploader, 0) = " + f.argument(l.user.ID) + " AND NOT public"
+	case *uploader == l.user.ID:
+		private = own + "NOT public"
+	}
+	for _, kind := range types {
+		parts = append(parts, own+"public AND type = '"+kind.String()+"'")
+		if private != "" {
+			parts = append(parts, private+" AND type = '"+kind.String()+"'")
+		}
+	}
+	return parts
+}
+
+// wanted returns the condition of what is found among textures that the user may see.
+func (l *list) wanted(f *filter, uploader *core.UserID) string {
+	conditions := []string{"true"}
+	if l.key != "" {
+		conditions = append(conditions, "strpos(name_key, "+f.argument(l.key)+") > 0")
+	}
+	if uploader != nil {
+		conditions = append(conditions, "coalesce(uploader, 0) = "+f.argument(*uploader))
+	}
+	return "coalesce(" + strings.Join(conditions, " AND ") + ", false)"
+}
+
+// Orders of lists. The place among the newest is what an index has: newest or ownNewest.
 const (
-	mostListings   = 50_000
-	oldestListings = core.KeepListings / 2
+	byNewest    = " ORDER BY place"
+	byMostLiked = " ORDER BY likes DESC, tid DESC"
+
+	newest    = "-tid AS place, tid"
+	ownNewest = "0 - tid AS place, tid"
 )
 
-// selectLibraryChanges takes what was written by transactions that a snapshot did
-// not see, as they began after it or had not ended, and that its own sees, as it sees
-// their rows. However long another transaction takes, nothing is read twice. The
-// limits, and the offset, have the planner use indexes, whatever it believes of the
-// numbers. The row of the moment comes even when nothing has changed.
-const selectLibraryChanges = `
-	WITH logged AS (
-		(SELECT tid FROM texture_changes WHERE xid >= pg_snapshot_xmax($1::text::pg_snapshot) ORDER BY xid LIMIT $2)
-		UNION ALL
-		(SELECT l.tid FROM pg_snapshot_xip($1::text::pg_snapshot) AS open (xid)
-			CROSS JOIN LATERAL (SELECT tid FROM texture_changes WHERE xid BETWEEN open.xid AND open.xid ORDER BY xid LIMIT $2) l LIMIT $2)
-	), changed AS (
-		SELECT DISTINCT tid FROM logged
-	)
-	SELECT
-		feed.epoch::text, pg_current_snapshot()::text AS snapshot, now() AS at, (SELECT count(*) FROM logged) AS logged,
-		c.tid, coalesce(t.uploader, 0) AS uploader, t.likes, t.type, t.public, t.name
-	FROM feed LEFT JOIN changed c ON true LEFT JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = c.tid OFFSET 0) t ON true
-	ORDER BY c.tid`
-
-type libraryRow struct {
-	core.LibraryMoment
-	Logged int
-
-	TID      *core.TextureID
-	Uploader core.UserID
-	Likes    *int64
-	Type     *string
-	Public   *bool
-	Name     *string
+// merged returns textures of parts in an order, no more than a limit. Each part has
+// the limit, too, so that it is planned by itself.
+func merged(columns string, parts []string, order, limit string) string {
+	selects := make([]string, len(parts))
+	for i, part := range parts {
+		selects[i] = "(SELECT " + columns + " FROM textures WHERE " + part + order + " LIMIT " + limit + ")"
+	}
+	return "(SELECT * FROM (" + strings.Join(selects, " UNION ALL ") + ") parts" + order + " LIMIT " + limit + ")"
 }
 
-// LibraryChanges returns the textures that changed since a moment. In another epoch
-// the moment means nothing: its transactions may have been others.
-func (db *DB) LibraryChanges(ctx context.Context, since core.LibraryMoment) ([]core.Listing, core.LibraryMoment, bool, error) {
-	none := func(err error) ([]core.Listing, core.LibraryMoment, bool, error) {
-		return nil, core.LibraryMoment{}, false, err
-	}
-	rows, err := collect[libraryRow](ctx, db.reads, statement{selectLibraryChanges, []any{since.Snapshot, mostListings}})
-	if err != nil {
-		return none(failure("read which textures changed", err))
-	}
-	now := rows[0].LibraryMoment
-	if now.Epoch != since.Epoch || now.At.Sub(since.At) > oldestListings || rows[0].Logged >= mostListings {
-		return none(nil)
-	}
-	var changed []core.Listing
-	for _, row := range rows {
-		switch {
-		case row.TID == nil: // nothing has changed
-		case row.Type == nil:
-			changed = append(changed, core.Listing{ID: *row.TID})
-		default:
-			kind, err := skin.ParseType(*row.Type)
-			if err != nil {
-				return none(fmt.Errorf("texture %d: %w", *row.TID, err))
-			}
-			changed = append(changed, core.Listing{
-				ID: *row.TID, Uploader: row.Uploader, Likes: *row.Likes, Type: kind, Public: *row.Public, Name: *row.Name,
-			})
-		}
-	}
-	return changed, now, true, nil
+// page selects what attempted holds, of rows with the columns n, by which they are in
+// order, and wanted.
+func (l *list) page(f *filter, order, cut string) string {
+	return `
+	SELECT least(count(*) FILTER (WHERE wanted), ` + f.argument(l.most) + `) AS found, ` + cut + ` AS cut,
+		ARRAY(SELECT tid FROM found WHERE wanted` + order + ` LIMIT ` + f.argument(l.query.PerPage) + ` OFFSET ` + f.argument(l.from) + `) AS tids
+	FROM found`
 }
 
-const selectTextures = `SELECT ` + textureColumns + ` FROM textures t WHERE tid = ANY ($1)`
+// walk looks at so many rows, of an uploader, if any, in the order of the list, until enough
+// are found. The last of so many rows is found in any case: it says that there may be more.
+func (l *list) walk(uploader *core.UserID, rows int) attempt {
+	var f filter
+	order, columns, limit := byNewest, newest+", uploader, name_key", f.argument(max(rows, l.most))
+	rest, off := l.query.Uploader, []string{"enable_bitmapscan"} // rest is what the parts do not see to
+	switch {
+	case uploader != nil:
+		rest, columns, off = nil, ownNewest+", name_key", ownOff
+	case l.query.Liked:
+		order, columns = byMostLiked, "likes, tid, uploader, name_key"
+	}
+	sql := `
+	WITH found AS MATERIALIZED (
+		SELECT tid, n, wanted FROM (
+			SELECT tid, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS n, ` + l.wanted(&f, rest) + ` AS wanted
+			FROM ` + merged(columns, l.visible(&f, uploader), order, limit) + ` looked
+		) numbered
+		WHERE wanted OR n = ` + limit + ` LIMIT ` + f.argument(l.most) + `
+	)` + l.page(&f, " ORDER BY n", "coalesce(bool_or(n = "+limit+"), false)")
+	return attempt{statement{sql, f.args}, true, off}
+}
 
-// TexturesByID returns those of the textures that exist.
-func (db *DB) TexturesByID(ctx context.Context, tids []core.TextureID) ([]core.Texture, error) {
-	rows, err := collect[textureRow](ctx, db.reads, statement{selectTextures, []any{tids}})
+// ownOff leaves the index textures_uploader_newest. For an uploader of many textures another
+// one might be read, by what it holds and the other does not.
+var ownOff = []string{"enable_bitmapscan", "enable_indexonlyscan", "enable_sort"}
+
+// gather looks at so many rows of the uploader, and puts them in order.
+func (l *list) gather(rows int) attempt {
+	var f filter
+	limit := f.argument(rows)
+	sql := `
+	WITH found AS MATERIALIZED (
+		SELECT tid, likes, ` + l.wanted(&f, nil) + ` AS wanted
+		FROM ` + merged(ownNewest+", likes, name_key", l.visible(&f, l.query.Uploader), byNewest, limit) + ` looked
+	)` + l.page(&f, byMostLiked, "count(*) = "+limit)
+	return attempt{statement{sql, f.args}, false, ownOff}
+}
+
+// search asks the index of names. Where the page is known already, it looks at no more than
+// are counted. Other conditions stand behind an OFFSET, so that no other index is used.
+func (l *list) search() attempt {
+	var f filter
+	limit := math.MaxInt
+	if l.got {
+		limit = l.most
+	}
+	order := " ORDER BY tid DESC"
+	if l.query.Liked {
+		order = byMostLiked
+	}
+	sql := `
+	WITH found AS MATERIALIZED (
+		SELECT tid, likes, true AS wanted
+		FROM (
+			SELECT tid, likes, public, type, uploader FROM textures
+			WHERE trigram_text(name_key) LIKE '%' || trigram_text(` + f.argument(l.key) + `) || '%' AND strpos(name_key, ` + f.argument(l.key) + `) > 0 OFFSET 0
+		) named
+		WHERE (` + strings.Join(l.visible(&f, l.query.Uploader), ") OR (") + `) LIMIT ` + f.argument(limit) + `
+	)` + l.page(&f, order, "false")
+	return attempt{statement{sql, f.args}, false, []string{"enable_indexscan", "enable_indexonlyscan"}}
+}
+
+// selectTextures has the order of the TIDs. A texture may have gone, or become private, a
+// moment ago.
+const selectTextures = `
+	SELECT ` + textureColumns + `
+	FROM unnest($1::bigint[]) WITH ORDINALITY AS wanted (tid, n) CROSS JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = wanted.tid OFFSET 0) t
+	WHERE t.public OR t.uploader = $2 OR $3
+	ORDER BY wanted.n`
+
+// visibleTextures returns those of the textures that exist and that a user may see.
+func (db *DB) visibleTextures(ctx context.Context, user core.User, tids []core.TextureID) ([]core.Texture, error) {
+	rows, err := collect[textureRow](ctx, db.reads, statement{selectTextures, []any{tids, user.ID, user.Permission >= core.Administrator}})
 	if err != nil {
-		return nil, failure("read textures", err)
+		return nil, err
 	}
 	textures := make([]core.Texture, len(rows))
 	for i, row := range rows {
@@ -131,8 +294,12 @@ func (db *DB) TexturesByID(ctx context.Context, tids []core.TextureID) ([]core.T
 
 const deleteTextureChanges = `DELETE FROM texture_changes WHERE at < $1`
 
-// TrimLibrary forgets which textures changed before a time.
-func (db *DB) TrimLibrary(ctx context.Context, before time.Time) (int, error) {
-	tag, err := db.writes.Exec(ctx, deleteTextureChanges, before)
+// TrimTextureChanges forgets which textures changed before a time. Cores of the release
+// before read that; those of this one do not.
+func (db *DB) TrimTextureChanges(ctx context.Context) (int, error) {
+	tag, err := db.writes.Exec(ctx, deleteTextureChanges, time.Now().Add(-textureChangesKept))
 	return int(tag.RowsAffected()), failure("trim changes of textures", err)
 }
+
+// textureChangesKept is how long cores of the release before count on.
+const textureChangesKept = time.Hour

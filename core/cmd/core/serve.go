@@ -131,8 +131,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
 	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
 	background.Go(func() { trim(work, log, "changes of scores", parts.Ledger.Trim) })
-	background.Go(func() { parts.Library.Run(work, log) })
-	background.Go(func() { trim(work, log, "changes of textures", parts.Library.Trim) })
+	background.Go(func() { trim(work, log, "changes of textures", db.TrimTextureChanges) })
 
 	known := metrics.NewSet()
 	db.Expose(known)

@@ -1,0 +1,35 @@
+-- Lists of textures come from indexes (021). Names are looked for by keys, which textures have
+-- as users do (015). core migrate makes those that are missing before it builds the indexes.
+--
+-- What a core of the release before needs stays: its lists come from memory, and the trigger
+-- note_change tells it what has changed. A later migration drops the trigger, its function and
+-- the table texture_changes.
+ALTER TABLE textures ADD COLUMN name_key text;
+COMMENT ON COLUMN textures.name_key IS 'NULL until it is made.';
+
+CREATE FUNCTION drop_stale_name_key() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    new.name_key := NULL;
+    RETURN new;
+  END
+$$;
+CREATE TRIGGER drop_stale_name_key BEFORE UPDATE OF name ON textures FOR EACH ROW
+  WHEN (new.name <> old.name AND new.name_key IS NOT DISTINCT FROM old.name_key)
+  EXECUTE FUNCTION drop_stale_name_key();
+
+-- Trigrams are of letters and digits alone: here every other character becomes the same
+-- letter, so that the index helps with "100%" and "___", too. Characters of which names need
+-- two, not three (all of Chinese, Japanese and Korean are among those from U+1100), stand
+-- there twice. Whatever stands in a name does so in what this makes of both.
+CREATE FUNCTION trigram_text(key text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN regexp_replace(regexp_replace(key, '[^[:alnum:]]', 'þ', 'g'), '([\u1100-\U0010ffff])', '\1\1', 'g');
+
+-- The owner of a database may create this extension. It is in PostgreSQL's own contrib.
+CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
+
+---- create above / drop below ----
+
+DROP FUNCTION trigram_text;
+DROP TRIGGER drop_stale_name_key ON textures;
+DROP FUNCTION drop_stale_name_key;
+ALTER TABLE textures DROP COLUMN name_key;
