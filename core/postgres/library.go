@@ -135,32 +135,36 @@ func (l *list) attempts() []func() attempt {
 	}
 }
 
-// visible returns the conditions of the textures that the user may see and that are of the
-// types: each is of a part that an index has in order. The parts of an uploader, if any, are
-// those of the index textures_uploader_newest.
-func (l *list) visible(f *filter, uploader *core.UserID) (parts []string) {
+// part is some of the textures that a user may see, which an index has in order.
+type part struct {
+	own   bool // of one uploader: the index is textures_uploader_newest
+	where string
+}
+
+// visible returns the textures that the user may see and that are of the types, of an
+// uploader, if any.
+func (l *list) visible(f *filter, uploader *core.UserID) (parts []part) {
 	types := l.query.Types
 	if len(types) == 0 {
 		types = []skin.Type{skin.Steve, skin.Alex, skin.Cape}
 	}
-	own := ""
+	public, private := part{where: "public"}, part{} // no condition: none
 	if uploader != nil {
-		own = "coalesce(uploader, 0) = " + f.argument(*uploader) + " AND "
+		public = part{true, "coalesce(uploader, 0) = " + f.argument(*uploader) + " AND public"}
 	}
-	private := "" // no condition
 	switch {
-	case l.user.Permission >= core.Administrator:
-		private = own + "NOT public"
-	case l.user.ID == 0:
-	case uploader == nil:
-		private = "coalesce(uploader, 0) = " + f.argument(l.user.ID) + " AND NOT public"
-	case *uploader == l.user.ID:
-		private = own + "NOT public"
+	case l.user.Permission >= core.Administrator && uploader == nil:
+		private.where = "NOT public"
+	case l.user.ID != 0 && uploader == nil:
+		private = part{true, "coalesce(uploader, 0) = " + f.argument(l.user.ID) + " AND NOT public"}
+	case l.user.Permission >= core.Administrator || l.user.ID != 0 && *uploader == l.user.ID:
+		private = part{true, "coalesce(uploader, 0) = " + f.argument(*uploader) + " AND NOT public"}
 	}
 	for _, kind := range types {
-		parts = append(parts, own+"public AND type = '"+kind.String()+"'")
-		if private != "" {
-			parts = append(parts, private+" AND type = '"+kind.String()+"'")
+		for _, p := range []part{public, private} {
+			if p.where != "" {
+				parts = append(parts, part{p.own, p.where + " AND type = '" + kind.String() + "'"})
+			}
 		}
 	}
 	return parts
@@ -187,12 +191,16 @@ const (
 	ownNewest = "0 - tid AS place, tid"
 )
 
-// merged returns textures of parts in an order, no more than a limit. Each part has
-// the limit, too, so that it is planned by itself.
-func merged(columns string, parts []string, order, limit string) string {
+// merged returns textures of parts in an order, no more than a limit. Each part has the limit,
+// too, so that it is planned by itself. Those that are not of one uploader are in a table.
+func merged(columns, table string, parts []part, order, limit string) string {
 	selects := make([]string, len(parts))
-	for i, part := range parts {
-		selects[i] = "(SELECT " + columns + " FROM textures WHERE " + part + order + " LIMIT " + limit + ")"
+	for i, p := range parts {
+		from := table
+		if p.own {
+			from = "textures"
+		}
+		selects[i] = "(SELECT " + columns + " FROM " + from + " WHERE " + p.where + order + " LIMIT " + limit + ")"
 	}
 	return "(SELECT * FROM (" + strings.Join(selects, " UNION ALL ") + ") parts" + order + " LIMIT " + limit + ")"
 }
@@ -211,18 +219,18 @@ func (l *list) page(f *filter, order, cut string) string {
 func (l *list) walk(uploader *core.UserID, rows int) attempt {
 	var f filter
 	order, columns, limit := byNewest, newest+", uploader, name_key", f.argument(max(rows, l.most))
-	rest, off := l.query.Uploader, []string{"enable_bitmapscan"} // rest is what the parts do not see to
+	table, rest, off := "textures", l.query.Uploader, []string{"enable_bitmapscan"} // rest is what the parts do not see to
 	switch {
 	case uploader != nil:
 		rest, columns, off = nil, ownNewest+", name_key", ownOff
 	case l.query.Liked:
-		order, columns = byMostLiked, "likes, tid, uploader, name_key"
+		table, order, columns = "texture_likes", byMostLiked, "likes, tid, uploader, name_key"
 	}
 	sql := `
 	WITH found AS MATERIALIZED (
 		SELECT tid, n, wanted FROM (
 			SELECT tid, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS n, ` + l.wanted(&f, rest) + ` AS wanted
-			FROM ` + merged(columns, l.visible(&f, uploader), order, limit) + ` looked
+			FROM ` + merged(columns, table, l.visible(&f, uploader), order, limit) + ` looked
 		) numbered
 		WHERE wanted OR n = ` + limit + ` LIMIT ` + f.argument(l.most) + `
 	)` + l.page(&f, " ORDER BY n", "coalesce(bool_or(n = "+limit+"), false)")
@@ -240,7 +248,7 @@ func (l *list) gather(rows int) attempt {
 	sql := `
 	WITH found AS MATERIALIZED (
 		SELECT tid, likes, ` + l.wanted(&f, nil) + ` AS wanted
-		FROM ` + merged(ownNewest+", likes, name_key", l.visible(&f, l.query.Uploader), byNewest, limit) + ` looked
+		FROM ` + merged(ownNewest+", likes, name_key", "textures", l.visible(&f, l.query.Uploader), byNewest, limit) + ` looked
 	)` + l.page(&f, byMostLiked, "count(*) = "+limit)
 	return attempt{statement{sql, f.args}, false, ownOff}
 }
@@ -257,6 +265,10 @@ func (l *list) search() attempt {
 	if l.query.Liked {
 		order = byMostLiked
 	}
+	var visible []string
+	for _, p := range l.visible(&f, l.query.Uploader) {
+		visible = append(visible, p.where)
+	}
 	sql := `
 	WITH found AS MATERIALIZED (
 		SELECT tid, likes, true AS wanted
@@ -264,7 +276,7 @@ func (l *list) search() attempt {
 			SELECT tid, likes, public, type, uploader FROM textures
 			WHERE trigram_text(name_key) LIKE '%' || trigram_text(` + f.argument(l.key) + `) || '%' AND strpos(name_key, ` + f.argument(l.key) + `) > 0 OFFSET 0
 		) named
-		WHERE (` + strings.Join(l.visible(&f, l.query.Uploader), ") OR (") + `) LIMIT ` + f.argument(limit) + `
+		WHERE (` + strings.Join(visible, ") OR (") + `) LIMIT ` + f.argument(limit) + `
 	)` + l.page(&f, order, "false")
 	return attempt{statement{sql, f.args}, false, []string{"enable_indexscan", "enable_indexonlyscan"}}
 }

@@ -110,6 +110,42 @@ func TestListsAgainstModel(t *testing.T) {
 	}
 }
 
+// What lists by likes are read from follows every change of a texture, by any of the
+// statements that change one.
+func TestLikesAreCopied(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
+	x := addTexture(t, db, texture(ann.ID, skin.Steve, "first", true))
+	f := func(what string, textures int) {
+		t.Helper()
+		var copied, all int
+		do(t, conn.QueryRow(t.Context(), `
+			SELECT count(*) FILTER (WHERE (l.likes, l.public, l.type, l.uploader, l.name_key) IS NOT DISTINCT FROM (t.likes, t.public, t.type, t.uploader, t.name_key)), count(*)
+			FROM texture_likes l FULL JOIN textures t USING (tid)`).Scan(&copied, &all))
+		if copied != all || all != textures {
+			t.Errorf("%s: of %d textures %d are copied; want %d", what, all, copied, textures)
+		}
+	}
+	f("an upload", 1)
+	do(t, db.AddClosetItem(t.Context(), bob.ID, x.ID, "N", core.Terms{}))
+	f("a like", 1)
+	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Alex)}, core.Scores{}))(t)
+	f("a name and a type", 1)
+	if _, err := conn.Exec(t.Context(), "UPDATE textures SET name = 'as the release before renames'"); err != nil {
+		t.Fatal(err)
+	}
+	f("a name without its key", 1)
+	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
+	f("one that becomes private", 1)
+	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t)
+	do(t, db.DeleteUser(t.Context(), proofOf(ann)))
+	f("the end of its uploader", 1)
+	do(t, db.DeleteTexture(t.Context(), x.ID))
+	f("a deletion", 0)
+}
+
 // A list shows textures as they are: the rows, not only what indexes hold.
 func TestFindTextures(t *testing.T) {
 	t.Parallel()
@@ -137,7 +173,7 @@ func TestListPlans(t *testing.T) {
 			sha256(n::text::bytea), sha256(n::text::bytea), n % 97, 'Steve ' || n, 'steve ' || n
 		FROM generate_series(1, 100000) n`,
 		"CREATE INDEX textures_name ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops)",
-		"ANALYZE textures",
+		"ANALYZE textures, texture_likes",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -190,16 +226,16 @@ func TestListPlans(t *testing.T) {
 									got := plan(mode, attempt)
 									index := "Index Only Scan using textures_newest"
 									if liked {
-										index = "Index Only Scan using textures_most_liked"
+										index = "Index Only Scan using texture_likes_most"
 									}
 									others := []string{"Seq Scan", "Parallel", "Bitmap"}
 									switch kind {
 									case gather:
 										index = "Index Scan using textures_uploader_newest"
-										others = append(others, "textures_newest", "textures_most_liked", "textures_pkey")
+										others = append(others, "textures_newest", "texture_likes_most", "textures_pkey")
 									case search:
 										index = "Bitmap Index Scan on textures_name"
-										others = []string{"Seq Scan", "Parallel", "textures_newest", "textures_most_liked", "textures_uploader", "textures_pkey"}
+										others = []string{"Seq Scan", "Parallel", "textures_newest", "texture_likes_most", "textures_uploader", "textures_pkey"}
 									}
 									if !strings.Contains(got, index) || slices.ContainsFunc(others, func(part string) bool { return strings.Contains(got, part) }) {
 										t.Fatalf("%+v as %+v, %s, attempt %d: the plan is\n%s\nwant one with %s", query, user, mode, n, got, index)
@@ -242,7 +278,7 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 		t.Helper()
 		if err := conn.QueryRow(t.Context(), `
 			SELECT array_agg(regexp_replace(pg_get_indexdef(indexrelid), 'test_\w+', '') ORDER BY indexrelid::regclass::text)
-			FROM pg_index WHERE indrelid = 'textures'::regclass AND indisvalid`).Scan(&indexes); err != nil {
+			FROM pg_index WHERE indrelid IN ('textures'::regclass, 'texture_likes'::regclass) AND indisvalid`).Scan(&indexes); err != nil {
 			t.Fatal(err)
 		}
 		return indexes
@@ -253,5 +289,10 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 	}
 	if n := must(db.FillKeys(t.Context()))(t); n != 0 {
 		t.Errorf("%d keys were missing", n)
+	}
+	var copies int
+	do(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM texture_likes JOIN textures USING (tid, likes, public, type, name_key)`).Scan(&copies))
+	if copies != 1500 {
+		t.Errorf("%d textures are copied; want all 1500", copies)
 	}
 }

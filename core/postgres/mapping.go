@@ -159,7 +159,7 @@ func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, err
 // selectMostLiked reads the order's index, and then the rows that it leads to.
 var selectMostLiked = `
 	SELECT t.hash
-	FROM ` + merged("likes, tid", (&list{}).visible(nil, nil), byMostLiked, "$1") + ` liked
+	FROM ` + merged("likes, tid", "texture_likes", (&list{}).visible(nil, nil), byMostLiked, "$1") + ` liked
 	CROSS JOIN LATERAL (SELECT hash FROM textures WHERE textures.tid = liked.tid OFFSET 0) t
 	ORDER BY liked.likes DESC, liked.tid DESC`
 

@@ -7,7 +7,7 @@
 -- searched for NULL has no order. The newest come first in an order that no other index has:
 -- so the planner takes none of the others for it.
 CREATE INDEX IF NOT EXISTS textures_newest ON textures (public, type, (-tid)) INCLUDE (tid, uploader, name_key);
-CREATE INDEX IF NOT EXISTS textures_most_liked ON textures (public, type, likes DESC, tid DESC) INCLUDE (uploader, name_key);
+CREATE INDEX IF NOT EXISTS texture_likes_most ON texture_likes (public, type, likes DESC, tid DESC) INCLUDE (uploader, name_key);
 CREATE INDEX IF NOT EXISTS textures_uploader_newest ON textures (coalesce(uploader, 0), public, type, (0 - tid));
 
 -- The operator class is found in whatever schema the extension has been created.
@@ -21,8 +21,10 @@ CREATE INDEX IF NOT EXISTS textures_name_key_missing ON textures (tid) WHERE nam
 -- Lists trust the visibility map, and likes spoil it: it is put right when a thousandth of all
 -- textures has been liked, not a fifth.
 ALTER TABLE textures SET (autovacuum_vacuum_scale_factor = 0.001);
+ALTER TABLE texture_likes SET (autovacuum_vacuum_scale_factor = 0.001);
 
 ---- create above / drop below ----
 
+ALTER TABLE texture_likes RESET (autovacuum_vacuum_scale_factor);
 ALTER TABLE textures RESET (autovacuum_vacuum_scale_factor);
-DROP INDEX textures_name_key_missing, textures_name, textures_uploader_newest, textures_most_liked, textures_newest;
+DROP INDEX textures_name_key_missing, textures_name, textures_uploader_newest, texture_likes_most, textures_newest;
