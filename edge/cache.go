@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/dgraph-io/ristretto/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Outcome says how somebody came by a value.
@@ -351,8 +352,8 @@ func (c *cache[V]) hitRatio() float64 {
 	return hits / max(1, hits+float64(c.misses+c.coalesced))
 }
 
-// expose adds what is known about the cache to a set of metrics.
-func (c *cache[V]) expose(set *metrics.Set) {
+// expose registers the metrics of the cache.
+func (c *cache[V]) expose(register promauto.Factory) {
 	of := func(lock sync.Locker, value func() float64) func() float64 {
 		return func() float64 {
 			lock.Lock()
@@ -360,28 +361,31 @@ func (c *cache[V]) expose(set *metrics.Set) {
 			return value()
 		}
 	}
-	for name, value := range map[string]func() float64{
-		"hits_total":          func() float64 { return float64(c.hitCount()) },
-		"misses_total":        of(&c.mu, func() float64 { return float64(c.misses) }),
-		"coalesced_total":     of(&c.mu, func() float64 { return float64(c.coalesced) }),
-		"hit_ratio":           of(&c.mu, c.hitRatio),
-		"failures":            of(&c.mu, func() float64 { return float64(len(c.failures)) }),
-		"added_total":         of(&c.books, func() float64 { return float64(c.added) }),
-		"evicted_total":       of(&c.books, func() float64 { return float64(c.evicted) }),
-		"sets_rejected_total": of(&c.books, func() float64 { return float64(c.rejected) }),
-		"sets_dropped_total":  of(&c.books, func() float64 { return float64(c.dropped) }),
-		"items":               of(&c.books, func() float64 { return float64(len(c.ledger.accounts)) }),
-		"bytes":               of(&c.books, func() float64 { return float64(c.ledger.spent) }),
-		"budget_bytes":        func() float64 { return float64(c.store.MaxCost()) },
-	} {
-		set.NewGauge(fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, name), value)
+	name := func(of string) string { return fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, of) }
+	counter := func(of, help string, value func() float64) {
+		register.NewCounterFunc(prometheus.CounterOpts{Name: name(of), Help: help}, value)
 	}
+	counter("hits_total", "Requests whose result was in the cache.", func() float64 { return float64(c.hitCount()) })
+	counter("misses_total", "Requests that loaded their result.", of(&c.mu, func() float64 { return float64(c.misses) }))
+	counter("coalesced_total", "Requests that waited for the load of another.", of(&c.mu, func() float64 { return float64(c.coalesced) }))
+	counter("added_total", "Entries added.", of(&c.books, func() float64 { return float64(c.added) }))
+	counter("evicted_total", "Entries evicted.", of(&c.books, func() float64 { return float64(c.evicted) }))
+	counter("sets_rejected_total", "Entries that were not worth the place of others.", of(&c.books, func() float64 { return float64(c.rejected) }))
+	counter("sets_dropped_total", "Entries that the store did not take.", of(&c.books, func() float64 { return float64(c.dropped) }))
+	gauge := func(of, help string, value func() float64) {
+		register.NewGaugeFunc(prometheus.GaugeOpts{Name: name(of), Help: help}, value)
+	}
+	gauge("hit_ratio", "Share of all requests so far that were hits.", of(&c.mu, c.hitRatio))
+	gauge("failures", "Loads that failed and are not tried again yet.", of(&c.mu, func() float64 { return float64(len(c.failures)) }))
+	gauge("items", "Entries in the cache.", of(&c.books, func() float64 { return float64(len(c.ledger.accounts)) }))
+	gauge("bytes", "Bytes that the entries take.", of(&c.books, func() float64 { return float64(c.ledger.spent) }))
+	gauge("budget_bytes", "Bytes that the entries may take.", func() float64 { return float64(c.store.MaxCost()) })
 }
 
-// Expose adds what is known about the memory behind the pictures to a set of
-// metrics.
-func (p *Pictures) Expose(set *metrics.Set) {
-	p.finished.expose(set)
-	p.textures.expose(set)
-	p.workers.expose(set)
+// Expose registers the metrics of the caches and of the workers.
+func (p *Pictures) Expose(registry prometheus.Registerer) {
+	register := promauto.With(registry)
+	p.finished.expose(register)
+	p.textures.expose(register)
+	p.workers.expose(register)
 }

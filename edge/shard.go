@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
@@ -59,7 +59,7 @@ type line struct {
 	hand           *node // nil: at the oldest
 	count          int
 	bytes, budget  int64
-	evicted        *metrics.Counter
+	evicted        prometheus.Counter
 }
 
 type node struct {

@@ -9,7 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -38,11 +39,13 @@ var answers = map[fault.Kind]struct{ status, code int }{
 }
 
 // refused counts failed requests by kind, one counter made for each at start.
-var refused = func() map[fault.Kind]*metrics.Counter {
-	counters := make(map[fault.Kind]*metrics.Counter, len(answers))
+var refused = func() map[fault.Kind]prometheus.Counter {
+	all := promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_refused_total", Help: "Failed requests by kind, with the status and the code that answer it.",
+	}, []string{"status", "code", "kind"})
+	counters := make(map[fault.Kind]prometheus.Counter, len(answers))
 	for kind, answer := range answers {
-		counters[kind] = metrics.NewCounter(fmt.Sprintf("veneer_refused_total{status=%q,code=%q,kind=%q}",
-			strconv.Itoa(answer.status), strconv.Itoa(answer.code), kind))
+		counters[kind] = all.WithLabelValues(strconv.Itoa(answer.status), strconv.Itoa(answer.code), kind.String())
 	}
 	return counters
 }()

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 )
 
@@ -19,12 +20,15 @@ import (
 var errTooManyConns = errors.New("too many connections are open")
 
 var (
-	connectionsRefused = metrics.NewCounter("veneer_connections_refused_total")
-	connectionsEvicted = metrics.NewCounter("veneer_connections_evicted_total")
+	connectionsRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_refused_total", Help: "Connections refused, since too many were open."})
+	connectionsEvicted = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_evicted_total", Help: "Connections ended early to make room for those of other client networks."})
 	connectionsOpen    atomic.Int64
 	connectionsLimit   atomic.Int64 // the highest of all listeners
-	_                  = metrics.NewGauge("veneer_connections", func() float64 { return float64(Connections()) })
-	_                  = metrics.NewGauge("veneer_connections_limit", func() float64 { return float64(connectionsLimit.Load()) })
+
+	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_connections", Help: "Connections that all listeners have open."},
+		func() float64 { return float64(Connections()) })
+	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_connections_limit", Help: "Most connections that a listener may have open."},
+		func() float64 { return float64(connectionsLimit.Load()) })
 )
 
 // Connections returns how many connections all listeners of the process have open.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -96,7 +97,7 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 	idOf(t, fewAddress, get)
 
 	fullAddress, _ := full(t, nil)
-	operators := socket(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), false))
+	operators := socket(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), prometheus.NewRegistry(), false))
 	shortcut := newEcho(limits())
 	shortcutAddress := shortcut.listen(t, true)
 

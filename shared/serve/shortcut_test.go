@@ -20,10 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
@@ -250,10 +251,8 @@ func TestShortcutCounts(t *testing.T) {
 	e.short = e.door.Route("short")
 	talk(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 80)+
 		strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", 20)))
-	var text bytes.Buffer
-	metrics.WritePrometheus(&text, false)
 	labels := fmt.Sprintf("listener=%q,route=%q", e.door.Listener, "short")
-	expect(t, text.String(),
+	expect(t, metricstest.Text(t, prometheus.DefaultGatherer),
 		"veneer_requests_total{"+labels+",status=\"2xx\"} 80\n",
 		"veneer_requests_total{"+labels+",status=\"3xx\"} 20\n",
 		"veneer_request_seconds_count{"+labels+"} 100\n",

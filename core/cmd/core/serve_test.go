@@ -21,6 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
 // served is a run of core serve.
@@ -134,7 +135,7 @@ func TestServe(t *testing.T) {
 	expect(t, "http://"+s.operators+"/livez", 200, "true")
 	expect(t, "http://"+s.operators+"/readyz", 200, `"checks":{"objects":"ok","postgres":"ok"}`)
 	expect(t, "http://"+s.public+"/api/user", 401, `"code":5`)
-	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_refused_total{status="401",code="5",kind="unauthenticated"}`)
+	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_refused_total{code="5",kind="unauthenticated",status="401"}`)
 	expect(t, "http://"+s.edges+"/edges/v1/mappings", 401, `"code":5`)
 	for _, want := range []string{
 		`veneer_requests_total{listener="public",route="GET /api/user",status="4xx"}`,
@@ -145,6 +146,8 @@ func TestServe(t *testing.T) {
 	} {
 		expect(t, "http://"+s.operators+"/metrics", 200, want)
 	}
+	_, known := ask(t, http.DefaultClient, "GET", "http://"+s.operators+"/metrics", "", "")
+	metricstest.Check(t, known)
 	// No listener answers what belongs to another.
 	expect(t, "http://"+s.public+"/metrics", 404, `"code":3`)
 	expect(t, "http://"+s.public+"/edges/v1/mappings", 404, `"code":3`)

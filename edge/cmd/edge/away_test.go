@@ -22,6 +22,7 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -269,7 +270,7 @@ func (r running) metric(line string) bool {
 // have been said by another one.
 func (r running) opened(dependency string) float64 {
 	r.Helper()
-	return figure(r.T, string(r.get(r.operators, "/metrics").body), "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
+	return metricstest.Value(r.T, string(r.get(r.operators, "/metrics").body), "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
 }
 
 // player returns the mapping of a player who wears a skin.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/api"
@@ -74,13 +74,17 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
+	registry := prometheus.NewRegistry()
+	mappings.Expose(registry)
+	pictures.Expose(registry)
+	renderer.Expose(registry)
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: named("OBJECTS_", files.Ready), Optional: true},
 	)
 	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
 		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), Shortcut: public.Shortcut()},
-		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
+		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
 		return err
@@ -89,13 +93,6 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	slots := config.Pictures.Slots()
 	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots, config.Limits.BodiesBytes)
 	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", slots)
-
-	known := metrics.NewSet()
-	mappings.Expose(known)
-	pictures.Expose(known)
-	renderer.Expose(known)
-	metrics.RegisterSet(known)
-	defer metrics.UnregisterSet(known, true)
 
 	// Core is needed until the last request is answered, which is after ctx ends.
 	var background sync.WaitGroup

@@ -18,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/edge/warm"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
@@ -144,8 +145,8 @@ func TestWarm(t *testing.T) {
 		}
 	}
 	_, after := fetch(t, "http://"+operators+"/metrics")
-	for _, metric := range []string{`veneer_edge_render_seconds_count{view="flat",stage="draw"}`, "veneer_edge_objects_fetched_total"} {
-		if was, is := figure(t, before, metric), figure(t, after, metric); was != 2 || is != 2 {
+	for _, metric := range []string{`veneer_edge_render_seconds_count{stage="draw",view="flat"}`, "veneer_edge_objects_fetched_total"} {
+		if was, is := metricstest.Value(t, before, metric), metricstest.Value(t, after, metric); was != 2 || is != 2 {
 			t.Errorf("%s went from %v to %v; want 2 from the warming, and no more", metric, was, is)
 		}
 	}
