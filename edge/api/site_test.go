@@ -47,9 +47,9 @@ func TestMain(m *testing.M) {
 // site is a whole edge on a real socket, with a core and a store of its own.
 type site struct {
 	url       string
-	longURL   string           // of a server without the shortcut
+	longURL   string           // of a server without the fast path
 	server    *fasthttp.Server // that one
-	handled   atomic.Int64     // requests that did not take the shortcut
+	handled   atomic.Int64     // requests that did not take the fast path
 	core      *origintest.Core
 	store     *objects.Store
 	directory string
@@ -162,7 +162,7 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 		s.handled.Add(1)
 		handle(rc)
 	}
-	s.url = listen(tb, serve.Listener{Server: behind, Shortcut: server.Shortcut()})
+	s.url = listen(tb, serve.Listener{Server: behind, FastPath: server.FastPath()})
 	tb.Cleanup(func() {
 		cancel()
 		background.Wait()

@@ -87,9 +87,8 @@ func encode(body any) ([]byte, error) {
 // must look into it. Headers that were set before stay, but what is not
 // cacheable by an earlier word is no-store.
 func Refuse(rc *fasthttp.RequestCtx, err error) {
-	header := &rc.Response.Header
-	isOpen := len(header.Peek(fasthttp.HeaderCacheControl)) == 0
-	status, body, err := refuse(header, isOpen, err)
+	noStore := len(rc.Response.Header.Peek(fasthttp.HeaderCacheControl)) == 0
+	status, body, err := refuse(ResponseTo(rc), noStore, err)
 	rc.SetStatusCode(status)
 	rc.SetBody(body)
 	if kind := fault.KindOf(err); kind == fault.Internal || kind == fault.Unavailable {
@@ -99,19 +98,31 @@ func Refuse(rc *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// Refuse answers a request that failed, as the server's Refuse does.
-func (p *Plain) Refuse(err error) {
-	isOpen := !bytes.Contains(p.fields, []byte(fasthttp.HeaderCacheControl+":"))
-	p.Status, p.Body, _ = refuse(p, isOpen, err)
+// Response is what a response is written to, the server's or one of the fast path.
+type Response interface {
+	// SetCanonical sets a field, whose name is in its canonical form.
+	SetCanonical(name, value []byte)
+	SetStatusCode(status int)
+	// SetBody sets a body that stays as it is until the request is answered.
+	SetBody(body []byte)
+	// SetBodyRaw sets a body that never changes.
+	SetBodyRaw(body []byte)
+	// Claim says which route the request is counted under.
+	Claim(route *Route)
 }
 
-// Fields are what an answer says besides its body, whether the server or a shortcut
-// gives it. Names are in their canonical form.
-type Fields interface{ SetCanonical(name, value []byte) }
+// ResponseTo returns the server's response to a request.
+func ResponseTo(rc *fasthttp.RequestCtx) Response { return serverResponse{rc} }
+
+type serverResponse struct{ *fasthttp.RequestCtx }
+
+func (r serverResponse) SetCanonical(name, value []byte) { r.Response.Header.SetCanonical(name, value) }
+func (r serverResponse) SetBodyRaw(body []byte)          { r.Response.SetBodyRaw(body) }
+func (r serverResponse) Claim(route *Route)              { route.Claim(r.RequestCtx) }
 
 // refuse sets what is said of a failure, counts it, and returns how to answer it, and
 // what has failed in the end.
-func refuse(to Fields, noStore bool, err error) (status int, body []byte, failed error) {
+func refuse(to Response, noStore bool, err error) (status int, body []byte, failed error) {
 	f := fault.Of(err)
 	answer := answers[f.Kind]
 	body, unfit := bodyOf(f)

@@ -108,7 +108,7 @@ func (l *connList) remove(c *conn) {
 
 // newConnLimiter takes the bound over from a server, which would close connections beyond
 // it with a text in place of an answer, without a limit of time.
-func newConnLimiter(server *fasthttp.Server, peers Peers) *connLimiter {
+func newConnLimiter(server *fasthttp.Server, peers Peers, inClear bool) *connLimiter {
 	most := server.Concurrency
 	for known := connectionsLimit.Load(); int64(most) > known && !connectionsLimit.CompareAndSwap(known, int64(most)); known = connectionsLimit.Load() {
 	}
@@ -120,7 +120,7 @@ func newConnLimiter(server *fasthttp.Server, peers Peers) *connLimiter {
 	return &connLimiter{
 		peers: peers, most: most, evictions: evictions, share: most / networksShare,
 		addresses: map[netip.Prefix]int{}, networks: map[netip.Prefix]*connList{}, large: map[*connList]struct{}{},
-		answer: server.ErrorHandler, rejecting: make(chan struct{}, maxRejecting),
+		answer: server.ErrorHandler, inClear: inClear, rejecting: make(chan struct{}, maxRejecting),
 	}
 }
 

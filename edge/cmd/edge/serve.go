@@ -83,7 +83,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Check{Name: "objects", Probe: named("OBJECTS_", files.Ready), Optional: true},
 	)
 	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), Shortcut: public.Shortcut()},
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), FastPath: public.FastPath()},
 		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
