@@ -74,7 +74,9 @@ var stageSeconds = func() (all [exhibitCount][stageCount]prometheus.Observer) {
 }()
 
 // spent counts how long a stage of the view's making took.
-func (v View) spent(on stage, took time.Duration) { stageSeconds[exhibitOf(v)][on].Observe(took.Seconds()) }
+func (v View) spent(on stage, took time.Duration) {
+	stageSeconds[exhibitOf(v)][on].Observe(took.Seconds())
+}
 
 // rendered counts how long a renderer took that is done just now, and has it traced.
 func (v View) rendered(ctx context.Context, took render.Took) {

@@ -12,6 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -69,6 +70,10 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
+	proof, err := certificate.Server(config.TLSCert, config.TLSKey, log)
+	if err != nil {
+		return fmt.Errorf("%sTLS_%w", prefix, err)
+	}
 	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(door, pictures, config.API)
 	if err != nil {
@@ -78,12 +83,17 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	mappings.Expose(registry)
 	pictures.Expose(registry)
 	renderer.Expose(registry)
+	proof.Expose(registry, "public")
+	var fastPath *serve.FastPath
+	if config.FastPath {
+		fastPath = public.FastPath()
+	}
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: named("OBJECTS_", files.Ready), Optional: true},
 	)
 	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), FastPath: public.FastPath()},
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: proof.TLS(), Peers: door.Peers(), FastPath: fastPath},
 		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
