@@ -14,6 +14,8 @@ import (
 	"github.com/dgraph-io/ristretto/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
 // Outcome says how somebody came by a value.
@@ -70,7 +72,7 @@ type cache[V any] struct {
 
 	mu                sync.Mutex // of what follows
 	loads             map[string]*load[V]
-	failures          map[string]failure
+	failures          *sieve.Cache[string, failure]
 	misses, coalesced uint64
 
 	// books is held while the store is told what the ledger says, so that it hears
@@ -156,7 +158,7 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 		now:      time.Now,
 		store:    store,
 		loads:    map[string]*load[V]{},
-		failures: map[string]failure{},
+		failures: sieve.New[string, failure](failuresKept),
 		ledger:   newLedger(bytes, typical+placeBytes),
 	}, nil
 }
@@ -245,7 +247,7 @@ func (c *cache[V]) join(ctx context.Context, name []byte, demand *demand, fetch 
 		close(l.done)
 		return l, Hit, nil
 	}
-	if f, ok := c.failures[string(name)]; ok && c.now().Before(f.until) {
+	if f := c.failures.Get(string(name)); f != nil && c.now().Before(f.until) {
 		c.coalesced++
 		return nil, Coalesced, f.err
 	}
@@ -317,25 +319,18 @@ func (c *cache[V]) keep(e *entry[V]) bool {
 
 // note remembers how a load ended, if that was a failure. The caller holds mu.
 func (c *cache[V]) note(name string, err error) {
-	former, again := c.failures[name]
 	if _, ok := errors.AsType[passing](err); ok || errors.Is(err, ErrShed) {
 		return
 	}
 	if err == nil {
-		delete(c.failures, name)
+		c.failures.Delete(name)
 		return
 	}
 	now, wait := c.now(), backOffLeast
-	if again && now.Sub(former.until) < backOffMost {
+	if former := c.failures.Peek(name); former != nil && now.Sub(former.until) < backOffMost {
 		wait = min(2*former.wait, backOffMost)
 	}
-	if !again && len(c.failures) >= failuresKept {
-		for any := range c.failures { // whichever comes first
-			delete(c.failures, any)
-			break
-		}
-	}
-	c.failures[name] = failure{err: err, wait: wait, until: now.Add(wait)}
+	c.failures.Put(name, failure{err: err, wait: wait, until: now.Add(wait)}, 1)
 }
 
 func (c *cache[V]) hitCount() (n uint64) {
@@ -376,7 +371,7 @@ func (c *cache[V]) expose(register promauto.Factory) {
 		register.NewGaugeFunc(prometheus.GaugeOpts{Name: name(of), Help: help}, value)
 	}
 	gauge("hit_ratio", "Share of all requests so far that were hits.", of(&c.mu, c.hitRatio))
-	gauge("failures", "Loads that failed and are not tried again yet.", of(&c.mu, func() float64 { return float64(len(c.failures)) }))
+	gauge("failures", "Loads that failed and are not tried again yet.", of(&c.mu, func() float64 { return float64(c.failures.Len()) }))
 	gauge("items", "Entries in the cache.", of(&c.books, func() float64 { return float64(len(c.ledger.accounts)) }))
 	gauge("bytes", "Bytes that the entries take.", of(&c.books, func() float64 { return float64(c.ledger.spent) }))
 	gauge("budget_bytes", "Bytes that the entries may take.", func() float64 { return float64(c.store.MaxCost()) })

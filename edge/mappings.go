@@ -18,6 +18,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/sieve"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -82,9 +83,6 @@ var (
 	changesHeard  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_changes_total", Help: "Changes heard from core."})
 	beatsHeard    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_beats_total", Help: "Heartbeats heard from core."})
 	timesForgot   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_forgot_all_total", Help: "Times when all mappings were dropped."})
-	// Those that lead somewhere, and those that lead nowhere.
-	mappingsEvicted  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_mappings_evicted_total", Help: "Mappings evicted to make room for others."})
-	negativesEvicted = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_negatives_evicted_total", Help: "Keys that lead nowhere, evicted to make room for others."})
 )
 
 // lookupsFrom returns the options of the counter of look-ups with a source.
@@ -152,8 +150,8 @@ func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 	m.vouched.Store(math.MinInt64 / 2)
 	for i := range m.shards {
 		m.shards[i].seed = m.seed
-		m.shards[i].existing = line{budget: config.Bytes / shardCount, evicted: mappingsEvicted}
-		m.shards[i].missing = line{budget: config.NegativeBytes / shardCount, evicted: negativesEvicted}
+		m.shards[i].existing = sieve.New[uint64, node](config.Bytes / shardCount)
+		m.shards[i].missing = sieve.New[uint64, node](config.NegativeBytes / shardCount)
 		m.shards[i].forget()
 	}
 	return m, nil
@@ -373,8 +371,8 @@ func (m *Mappings) embark(ctx context.Context, key mapping.Key) (memory, *flight
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.node(key); n != nil && m.now()-n.right(m.vouched.Load()) < doubt {
-		return n.memory, nil
+	if known, ok := s.look(key); ok && m.now()-known.right(m.vouched.Load()) < doubt {
+		return known, nil
 	}
 	if f, ok := s.flights[key]; ok {
 		if m.now()-f.asked < doubt {
@@ -477,28 +475,39 @@ func (m *Mappings) Expose(registry prometheus.Registerer) {
 	})
 	for name, of := range map[string]struct {
 		what string
-		part func(*shard) *line
+		part func(*shard) *memories
 	}{
-		"mappings":  {"Mappings", func(s *shard) *line { return &s.existing }},
-		"negatives": {"Keys that lead nowhere", func(s *shard) *line { return &s.missing }},
+		"mappings":  {"Mappings", func(s *shard) *memories { return s.existing }},
+		"negatives": {"Keys that lead nowhere", func(s *shard) *memories { return s.missing }},
 	} {
-		gauge(name, of.what+" in memory.", func() float64 { count, _, _ := m.usage(of.part); return float64(count) })
-		gauge(name+"_bytes", of.what+": bytes that they take.", func() float64 { _, bytes, _ := m.usage(of.part); return float64(bytes) })
-		gauge(name+"_budget_bytes", of.what+": bytes that they may take.", func() float64 { _, _, budget := m.usage(of.part); return float64(budget) })
+		gauge(name, of.what+" in memory.", func() float64 { return float64(m.usage(of.part).count) })
+		gauge(name+"_bytes", of.what+": bytes that they take.", func() float64 { return float64(m.usage(of.part).bytes) })
+		gauge(name+"_budget_bytes", of.what+": bytes that they may take.", func() float64 { return float64(m.usage(of.part).budget) })
+		register.NewCounterFunc(prometheus.CounterOpts{
+			Name: "veneer_edge_" + name + "_evicted_total", Help: of.what + " that were evicted to make room for others.",
+		}, func() float64 { return float64(m.usage(of.part).evicted) })
 	}
 }
 
-// usage returns how many memories stand in a part of every shard, in how many
-// bytes, and in how many they may.
-func (m *Mappings) usage(part func(*shard) *line) (count int, bytes, budget int64) {
+// usage is how many memories there are, in how many bytes, in how many they may be, and how
+// many were evicted.
+type usage struct {
+	count         int
+	bytes, budget int64
+	evicted       uint64
+}
+
+// usage returns the sum of a part of every shard.
+func (m *Mappings) usage(part func(*shard) *memories) (sum usage) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.RLock()
-		l := part(s)
-		count += l.count
-		bytes += l.bytes
-		budget += l.budget
+		known := part(s)
+		sum.count += known.Len()
+		sum.bytes += known.Cost()
+		sum.budget += known.Budget()
+		sum.evicted += known.Evicted()
 		s.mu.RUnlock()
 	}
-	return count, bytes, budget
+	return sum
 }

@@ -7,13 +7,13 @@ import (
 	"math"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
 // answers is the one place where a kind of fault meets a status and a code.
@@ -143,35 +143,36 @@ func refuse(to Response, noStore bool, err error) (status int, body []byte, fail
 	return answer.status, body, err
 }
 
-// bodies are those of answers of which there may be very many: that something does not
-// exist, or that a dependency is busy or away. There are few different ones, or the
-// first mostBodies of them are kept.
-var (
-	bodies     sync.Map // of []byte by the message and the kind
-	bodiesKept atomic.Int64
-)
+// sentence is what a body says.
+type sentence struct {
+	kind    fault.Kind
+	message string
+}
 
-const mostBodies = 64
+// bodies are those of answers of which there may be very many: that something does not
+// exist, or that a dependency is busy or away. There are few different ones.
+var bodies = struct {
+	sync.RWMutex
+	*sieve.Cache[sentence, []byte]
+}{Cache: sieve.New[sentence, []byte](64)}
 
 // bodyOf returns the body that says what a fault does.
 func bodyOf(f *fault.Error) ([]byte, error) {
-	type sentence struct {
-		kind    fault.Kind
-		message string
-	}
 	isOften := (f.Kind == fault.Unavailable || f.Kind == fault.NotFound) && f.Fields == nil && f.Data == nil
 	said := sentence{f.Kind, f.Message}
 	if isOften {
-		if kept, ok := bodies.Load(said); ok {
-			if body, ok := kept.([]byte); ok {
-				return body, nil
-			}
+		bodies.RLock()
+		body := bodies.Get(said)
+		bodies.RUnlock()
+		if body != nil {
+			return *body, nil
 		}
 	}
 	body, err := encode(problem{answers[f.Kind].code, f.Message, f.Fields, f.Data})
-	if isOften && err == nil && bodiesKept.Load() < mostBodies {
-		bodies.Store(said, body)
-		bodiesKept.Add(1)
+	if isOften && err == nil {
+		bodies.Lock()
+		bodies.Put(said, body, 1)
+		bodies.Unlock()
 	}
 	return body, err
 }
