@@ -2,8 +2,6 @@ package fastpath
 
 import (
 	"bytes"
-	"encoding/binary"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,14 +51,8 @@ func (c *Context) PeekAll(name string) [][]byte {
 
 // SetCanonical adds a field to the response. Date and Content-Length come by themselves.
 func (c *Context) SetCanonical(name, value []byte) {
-	before, size := len(c.header), len(name)+len(": ")+len(value)+len("\r\n")
-	c.header = slices.Grow(c.header, size)[:before+size]
-	line := c.header[before:]
-	line = line[copy(line, name):]
-	line[0], line[1] = ':', ' '
-	line = line[2:]
-	line = line[copy(line, value):]
-	line[0], line[1] = '\r', '\n'
+	c.header = append(append(c.header, name...), ": "...)
+	c.header = append(append(c.header, value...), "\r\n"...)
 }
 
 // HasField reports whether the response has a field.
@@ -241,19 +233,8 @@ func cutField(line []byte) (name, value []byte, ok bool) {
 	return line[:colon], value, isText(value)
 }
 
-// isText reports whether there are no controls in a text. It looks at eight bytes at
-// a time, by the tests for a byte that is less than another one, and for one that is
-// zero, of Bit Twiddling Hacks (Anderson).
+// isText reports whether there are no controls in a text.
 func isText(text []byte) bool {
-	const each, top = 0x0101010101010101, 0x8080808080808080
-	for len(text) >= 8 {
-		word := binary.LittleEndian.Uint64(text)
-		deletes := word ^ 0x7f*each
-		if ((word-0x20*each)&^word|(deletes-each)&^deletes)&top != 0 {
-			return false
-		}
-		text = text[8:]
-	}
 	for _, c := range text {
 		if c < ' ' || c == 0x7f {
 			return false
