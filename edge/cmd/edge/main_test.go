@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +21,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -205,8 +205,8 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if err := health(); err == nil {
 		t.Error("it is healthy though it has never been in touch with core")
 	}
-	if status, _ := fetch(t, "http://"+operators+"/livez"); status != http.StatusOK {
-		t.Errorf("/livez: %d", status)
+	if live := servetest.Get(t, "http://"+operators+"/livez"); live.Status != http.StatusOK {
+		t.Errorf("/livez: %d", live.Status)
 	}
 	core.SetAway(false)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -216,11 +216,12 @@ func inspect(t *testing.T, encoder string) (picture string) {
 			t.Fatal("it never became healthy")
 		}
 	}
-	status, picture := fetch(t, "http://"+public+"/avatar/player/steve?png")
-	if status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
-		t.Fatalf("a picture: %d, %d bytes", status, len(picture))
+	avatar := servetest.Get(t, "http://"+public+"/avatar/player/steve?png")
+	picture = avatar.Body
+	if avatar.Status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
+		t.Fatalf("a picture: %d, %d bytes", avatar.Status, len(picture))
 	}
-	_, known := fetch(t, "http://"+operators+"/metrics")
+	known := servetest.Get(t, "http://"+operators+"/metrics").Body
 	metricstest.Check(t, known)
 	for _, want := range []string{
 		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
@@ -277,7 +278,7 @@ func makesRoom(t *testing.T, public, operators string, slots int) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
 			draw()
-			_, known := fetch(t, operators+"/metrics")
+			known := servetest.Get(t, operators+"/metrics").Body
 			got := metricstest.Value(t, known, "go_sched_gomaxprocs_threads")
 			if got == float64(want) {
 				return
@@ -290,27 +291,9 @@ func makesRoom(t *testing.T, public, operators string, slots int) {
 	usual, size := runtime.GOMAXPROCS(0), 0
 	await(usual+slots, func() {
 		size += 8 // another picture
-		fetch(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
+		servetest.Get(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
 	})
 	await(usual, func() {})
-}
-
-func fetch(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(content)
 }
 
 func TestMemoryIsLimited(t *testing.T) {

@@ -17,7 +17,7 @@ func TestConnectionsAddToMemory(t *testing.T) {
 	directory, _ := prepared(t)
 	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+directory)
 	limit := func() float64 {
-		return metricstest.Value(t, string(r.get(r.operators, "/metrics").body), "go_gc_gomemlimit_bytes")
+		return metricstest.Value(t, r.get(r.operators, "/metrics").Body, "go_gc_gomemlimit_bytes")
 	}
 	alone := limit()
 	var all []net.Conn

@@ -20,6 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -138,13 +139,13 @@ func TestWarm(t *testing.T) {
 	first, others := e.skins[0].String(), e.skins[1].String()+"\n\n "+e.skins[2].String()+"\r\n"
 	want(runWarm(t, "", at, first, first), line(base, 1, 5, 0, 0, 0))
 	// The name is asked about, but nothing is fetched or drawn.
-	_, before := fetch(t, "http://"+operators+"/metrics")
+	before := servetest.Get(t, "http://"+operators+"/metrics").Body
 	for _, path := range []string{"/avatar/player/steve", "/avatar/player/steve?png", "/avatar/player/steve?3d", "/skin/steve.png"} {
-		if status, _ := fetch(t, base+path); status != http.StatusOK {
-			t.Errorf("%s: %d", path, status)
+		if got := servetest.Get(t, base+path); got.Status != http.StatusOK {
+			t.Errorf("%s: %d", path, got.Status)
 		}
 	}
-	_, after := fetch(t, "http://"+operators+"/metrics")
+	after := servetest.Get(t, "http://"+operators+"/metrics").Body
 	for _, metric := range []string{`veneer_edge_render_seconds_count{stage="draw",view="flat"}`, "veneer_edge_objects_fetched_total"} {
 		if was, is := metricstest.Value(t, before, metric), metricstest.Value(t, after, metric); was != 2 || is != 2 {
 			t.Errorf("%s went from %v to %v; want 2 from the warming, and no more", metric, was, is)
