@@ -409,6 +409,7 @@ prepare_minio() {
 # open_stage [SETTING=VALUE…] starts a PostgreSQL, with settings, and a MinIO that live as long
 # as the script, and tells the tests where they are. Several scripts may do so at once; what one
 # that was killed left behind goes first.
+# shellcheck disable=SC2120
 open_stage() {
   local old
   mkdir -p "$dev/test"
