@@ -52,7 +52,7 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 				for _, view.Format = range []Format{PNG, WebP} {
 					r.plans = newPlans(planBytes)
 					cost := r.Cost(view, sheet.Width)
-					if took := renderTime(t, r, sheet, view); max(cost, took) >= least {
+					if took := renderTime(t, r, sheet, view, 3*cost); max(cost, took) >= least {
 						of := fmt.Sprintf("%v %v of scale %d at %d as %v by %v", view.Pose, view.Type, scale, view.Size, view.Format, encoder)
 						all = append(all, measurement{of, cost, took, float64(took) / float64(cost)})
 					}
@@ -73,11 +73,13 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 	}
 }
 
-// renderTime returns the shortest of a few times that a picture takes, without its plan.
-func renderTime(t *testing.T, r *Renderer, sheet skin.Sheet, view View) time.Duration {
+// renderTime returns the shortest of two times that a picture takes, without its plan, and of
+// more as long as it is above a time that should be enough: the garbage collector takes its own
+// meanwhile.
+func renderTime(t *testing.T, r *Renderer, sheet skin.Sheet, view View, enough time.Duration) time.Duration {
 	t.Helper()
 	shortest := time.Hour
-	for range 2 {
+	for n := 0; n < 2 || n < 10 && shortest > enough; n++ {
 		r.plans = newPlans(planBytes)
 		before := processorTime(t)
 		if _, _, err := r.Render(sheet, view); err != nil {
