@@ -17,15 +17,17 @@ var _ core.LibraryStore = (*DB)(nil)
 // showing the last pages.
 const exactTotal = 1000
 
-// rowLimits is how many rows are looked at before another index is asked. The further a page
-// lies behind, the more rows that other index leads to, and each costs several times as much
-// as one of an order's index.
+// rowLimits is how many rows are looked at before another index is considered.
 type rowLimits struct {
-	walked, walkedByItem int // along an order's index
-	own, ownByItem       int // of one uploader
+	walked         int // along an order's index
+	own, ownByItem int // of one uploader, and more for each texture up to the page's end
 }
 
-var defaultRowLimits = rowLimits{walked: 60_000, walkedByItem: 50, own: 20_000, ownByItem: 10}
+var defaultRowLimits = rowLimits{walked: 60_000, own: 20_000, ownByItem: 10}
+
+// rowsPerMatch is how many rows of an order's index take as long as one texture that the index
+// of names, or of an uploader, leads to.
+const rowsPerMatch = 10
 
 // list is a list of textures that is being read: its statements, in the order in which they
 // are tried, and what they have told.
@@ -41,10 +43,11 @@ type list struct {
 	total        int
 	tids         []core.TextureID
 	counted, got bool
+	last         attempted
 }
 
 func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
-	l := &list{user: user, query: query, limits: db.listLimits, key: fold.Key(query.Name), to: query.Page * query.PerPage}
+	l := &list{user: user, query: query, limits: db.rowLimits, key: fold.Key(query.Name), to: query.Page * query.PerPage}
 	l.from, l.most = l.to-query.PerPage, max(exactTotal, l.to)+1
 	return l
 }
@@ -55,7 +58,11 @@ func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
 // to the planner: what it knows of words, of one user's textures and of what both have in
 // common is too little to guess by.
 func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Found[core.Texture], error) {
-	found, err := db.findTextures(ctx, db.newList(user, query))
+	var found core.Found[core.Texture]
+	err := db.lists.do(ctx, func() (err error) {
+		found, err = db.findTextures(ctx, db.newList(user, query))
+		return err
+	})
 	return found, failure("list textures", err)
 }
 
@@ -70,6 +77,9 @@ func (db *DB) findTextures(ctx context.Context, l *list) (found core.Found[core.
 			break
 		}
 		attempt := next()
+		if attempt.sql == "" {
+			continue
+		}
 		rows, err := collect[attempted](ctx, db.reads, planned(attempt.statement, attempt.off...)...)
 		if err != nil {
 			return found, err
@@ -85,14 +95,16 @@ func (db *DB) findTextures(ctx context.Context, l *list) (found core.Found[core.
 
 // attempted is what an attempt has found.
 type attempted struct {
-	Found int              // no more than are counted
-	Cut   bool             // whether there may be more than it has looked at
-	TIDs  []core.TextureID // of the page
+	Found    int              // no more than are counted
+	Cut      bool             // whether there may be more than it has looked at
+	TIDs     []core.TextureID // of the page
+	Textures float64          // of the site, as PostgreSQL estimates; -1 if it does not
 }
 
 // take takes what an attempt has found. One that has been cut knows the first ones only if
 // it has looked at textures in the order of the list.
 func (l *list) take(a attempted, ordered bool) {
+	l.last = a
 	if !l.counted && (!a.Cut || a.Found >= l.most) {
 		l.total, l.counted = a.Found, true
 	}
@@ -119,19 +131,19 @@ func planned(s statement, off ...string) []statement {
 // both.
 func (l *list) attempts() []func() attempt {
 	uploader := l.query.Uploader
-	walked, own := l.limits.walked+l.limits.walkedByItem*l.to, l.limits.own+l.limits.ownByItem*l.to
-	inOrder := func() attempt { return l.walk(nil, walked) }
+	own := l.limits.own + l.limits.ownByItem*l.to
+	inOrder := func() attempt { return l.walk(nil, l.limits.walked) }
 	search := func() attempt { return l.search() }
 	gatherAll := func() attempt { return l.gather(math.MaxInt) }
 	switch {
 	case uploader == nil:
-		return []func() attempt{inOrder, search} // without a name each row that is looked at is found
+		return []func() attempt{inOrder, l.walkOn, search} // without a name each row that is looked at is found
 	case !l.query.Liked:
 		return []func() attempt{func() attempt { return l.walk(uploader, own) }, search}
 	case l.key == "":
-		return []func() attempt{func() attempt { return l.gather(own) }, inOrder, gatherAll}
+		return []func() attempt{func() attempt { return l.gather(own) }, inOrder, l.walkOn, gatherAll}
 	default:
-		return []func() attempt{func() attempt { return l.gather(own) }, inOrder, search}
+		return []func() attempt{func() attempt { return l.gather(own) }, inOrder, l.walkOn, search}
 	}
 }
 
@@ -141,13 +153,17 @@ type part struct {
 	where string
 }
 
+// types returns the types of textures that are listed.
+func (l *list) types() []skin.Type {
+	if len(l.query.Types) == 0 {
+		return []skin.Type{skin.Steve, skin.Alex, skin.Cape}
+	}
+	return l.query.Types
+}
+
 // visible returns the textures that the user may see and that are of the types, of an
 // uploader, if any.
 func (l *list) visible(f *filter, uploader *core.UserID) (parts []part) {
-	types := l.query.Types
-	if len(types) == 0 {
-		types = []skin.Type{skin.Steve, skin.Alex, skin.Cape}
-	}
 	public, private := part{where: "public"}, part{} // no condition: none
 	if uploader != nil {
 		public = part{true, "coalesce(uploader, 0) = " + f.argument(*uploader) + " AND public"}
@@ -160,7 +176,7 @@ func (l *list) visible(f *filter, uploader *core.UserID) (parts []part) {
 	case l.user.Permission >= core.Administrator || l.user.ID != 0 && *uploader == l.user.ID:
 		private = part{true, "coalesce(uploader, 0) = " + f.argument(*uploader) + " AND NOT public"}
 	}
-	for _, kind := range types {
+	for _, kind := range l.types() {
 		for _, p := range []part{public, private} {
 			if p.where != "" {
 				parts = append(parts, part{p.own, p.where + " AND type = '" + kind.String() + "'"})
@@ -196,9 +212,9 @@ const (
 func merged(columns, table string, parts []part, order, limit string) string {
 	selects := make([]string, len(parts))
 	for i, p := range parts {
-		from := table
+		from, columns := table, columns
 		if p.own {
-			from = "textures"
+			from, columns = "textures", strings.Replace(columns, newest, ownNewest, 1)
 		}
 		selects[i] = "(SELECT " + columns + " FROM " + from + " WHERE " + p.where + order + " LIMIT " + limit + ")"
 	}
@@ -210,7 +226,8 @@ func merged(columns, table string, parts []part, order, limit string) string {
 func (l *list) page(f *filter, order, cut string) string {
 	return `
 	SELECT least(count(*) FILTER (WHERE wanted), ` + f.argument(l.most) + `) AS found, ` + cut + ` AS cut,
-		ARRAY(SELECT tid FROM found WHERE wanted` + order + ` LIMIT ` + f.argument(l.query.PerPage) + ` OFFSET ` + f.argument(l.from) + `) AS tids
+		ARRAY(SELECT tid FROM found WHERE wanted` + order + ` LIMIT ` + f.argument(l.query.PerPage) + ` OFFSET ` + f.argument(l.from) + `) AS tids,
+		(SELECT reltuples::float8 FROM pg_class WHERE oid = 'textures'::regclass) AS textures
 	FROM found`
 }
 
@@ -241,6 +258,26 @@ func (l *list) walk(uploader *core.UserID, rows int) attempt {
 // one might be read, by what it holds and the other does not.
 var ownOff = []string{"enable_bitmapscan", "enable_indexonlyscan", "enable_sort"}
 
+// walkOn is what follows a walk that has not found enough: a longer one, or none if another
+// index should cost less. The share of wanted rows among those that were looked at tells how
+// many more there must be, and to how many textures the other index leads.
+func (l *list) walkOn() attempt {
+	walked := max(l.limits.walked, l.most)
+	if l.last.Found == 0 || l.last.Textures < 0 {
+		return attempt{}
+	}
+	share := float64(l.last.Found) / float64(walked)
+	rows := 1.25 * float64(l.most) / share // it is a guess
+	matches := share * l.last.Textures
+	if l.got && l.key != "" {
+		matches = min(matches, float64(l.most)) // search looks at no more then
+	}
+	if min(rows, l.last.Textures) > rowsPerMatch*matches {
+		return attempt{}
+	}
+	return l.walk(nil, int(rows))
+}
+
 // gather looks at so many rows of the uploader, and puts them in order.
 func (l *list) gather(rows int) attempt {
 	var f filter
@@ -253,8 +290,8 @@ func (l *list) gather(rows int) attempt {
 	return attempt{statement{sql, f.args}, false, ownOff}
 }
 
-// search asks the index of names. Where the page is known already, it looks at no more than
-// are counted. Other conditions stand behind an OFFSET, so that no other index is used.
+// search asks the index of names of each type. Where the page is known already, it looks at no
+// more than are counted. Other conditions stand behind an OFFSET, so that no other index is used.
 func (l *list) search() attempt {
 	var f filter
 	limit := math.MaxInt
@@ -265,16 +302,20 @@ func (l *list) search() attempt {
 	if l.query.Liked {
 		order = byMostLiked
 	}
-	var visible []string
+	var visible, named []string
 	for _, p := range l.visible(&f, l.query.Uploader) {
 		visible = append(visible, p.where)
+	}
+	key := f.argument(l.key)
+	for _, kind := range l.types() {
+		named = append(named, `
+			(SELECT tid, likes, public, type, uploader FROM textures
+			WHERE type = '`+kind.String()+`' AND trigram_text(name_key) LIKE (SELECT '%' || trigram_text(`+key+`) || '%') AND strpos(name_key, `+key+`) > 0 OFFSET 0)`)
 	}
 	sql := `
 	WITH found AS MATERIALIZED (
 		SELECT tid, likes, true AS wanted
-		FROM (
-			SELECT tid, likes, public, type, uploader FROM textures
-			WHERE trigram_text(name_key) LIKE '%' || trigram_text(` + f.argument(l.key) + `) || '%' AND strpos(name_key, ` + f.argument(l.key) + `) > 0 OFFSET 0
+		FROM (` + strings.Join(named, " UNION ALL") + `
 		) named
 		WHERE (` + strings.Join(visible, ") OR (") + `) LIMIT ` + f.argument(limit) + `
 	)` + l.page(&f, order, "false")

@@ -2,11 +2,15 @@ package postgres_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -81,6 +85,9 @@ func TestListsAgainstModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) // the same every time
 	users := []core.UserID{0, addUser(t, db, "ann").ID, addUser(t, db, "bob").ID, addUser(t, db, "cid").ID}
 	all := addRandomTextures(t, conn, random, users, 4000)
+	if _, err := conn.Exec(t.Context(), "ANALYZE textures"); err != nil { // so that a walk is continued
+		t.Fatal(err)
+	}
 	names := []string{"", "", "steve", "esk", "Eve", "könig", "KÖNIG", "狐狸", "狐", "%_\\", "___", "★☆★", "2.0", "nothing", "evea", "xst", "   "}
 
 	for n := range 400 {
@@ -158,6 +165,34 @@ func TestFindTextures(t *testing.T) {
 	}
 }
 
+// Lists that take long leave connections to other reads, also where each is of another network.
+func TestListsLeaveConnections(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	x := addTexture(t, db, texture(addUser(t, db, "ann").ID, skin.Steve, "first", true))
+	held := hold(t, address)
+	held.do(t, "LOCK TABLE texture_likes")
+	var lists sync.WaitGroup
+	for n := range 16 {
+		lists.Go(func() {
+			ctx := core.WithClient(t.Context(), core.Client{Network: netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, byte(n), 0}), 24)})
+			if found, err := db.FindTextures(ctx, core.User{}, core.LibraryQuery{Liked: true, Page: 1, PerPage: 10}); err != nil || found.Total != 1 {
+				t.Errorf("list %d: %d textures, %v", n, found.Total, err)
+			}
+		})
+	}
+	held.awaitWaiting(t, 2)
+	bounded, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 20 {
+		if _, err := db.Texture(bounded, x.ID); err != nil {
+			t.Fatalf("a read beside lists that wait: %v", err)
+		}
+	}
+	do(t, held.Commit(t.Context()))
+	lists.Wait()
+}
+
 // Each attempt at a list has one plan, whatever is looked for and whatever PostgreSQL
 // believes of how much there is of it.
 func TestListPlans(t *testing.T) {
@@ -167,12 +202,14 @@ func TestListPlans(t *testing.T) {
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann := addUser(t, db, "ann")
 	for _, sql := range []string{
-		"SET synchronous_commit = off; DROP INDEX textures_name",
+		"SET synchronous_commit = off; DROP INDEX textures_name_steve, textures_name_alex, textures_name_cape",
 		`INSERT INTO textures (uploader, bytes, public, type, hash, pixels, likes, name, name_key)
 		SELECT CASE WHEN n % 3 = 0 THEN (SELECT uid FROM users) END, 100, n % 20 > 0, CASE WHEN n % 1000 = 0 THEN 'cape' WHEN n % 2 = 0 THEN 'alex' ELSE 'steve' END,
 			sha256(n::text::bytea), sha256(n::text::bytea), n % 97, 'Steve ' || n, 'steve ' || n
 		FROM generate_series(1, 100000) n`,
-		"CREATE INDEX textures_name ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops)",
+		"CREATE INDEX textures_name_steve ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops) WHERE type = 'steve'",
+		"CREATE INDEX textures_name_alex ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops) WHERE type = 'alex'",
+		"CREATE INDEX textures_name_cape ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops) WHERE type = 'cape'",
 		"ANALYZE textures, texture_likes",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
@@ -271,7 +308,7 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 	if _, _, err := db.Migrate(t.Context(), func(text string) { told = append(told, text) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 6 || told[1] != "building the index textures_newest" {
+	if len(told) != 9 || told[1] != "building the index textures_newest" {
 		t.Errorf("told is %q", told)
 	}
 	built := func(conn *pgx.Conn) (indexes []string) {
@@ -289,6 +326,13 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 	}
 	if n := must(db.FillKeys(t.Context()))(t); n != 0 {
 		t.Errorf("%d keys were missing", n)
+	}
+	var visible bool
+	do(t, conn.QueryRow(t.Context(), `
+		SELECT min(relallvisible) > 0 AND EXISTS (SELECT FROM pg_stats WHERE tablename = 'textures_uploader_newest')
+		FROM pg_class WHERE oid IN ('textures'::regclass, 'texture_likes'::regclass)`).Scan(&visible))
+	if !visible {
+		t.Error("textures and their copies are not vacuumed and analyzed")
 	}
 	var copies int
 	do(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM texture_likes JOIN textures USING (tid, likes, public, type, name_key)`).Scan(&copies))

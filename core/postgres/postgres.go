@@ -52,8 +52,9 @@ type DB struct {
 	reads, lookups readers
 	feed           *pgxpool.Pool
 
-	sessions   *gatherer[core.User]
-	listLimits rowLimits
+	sessions  *gatherer[core.User]
+	lists     listLimits
+	rowLimits rowLimits
 
 	listen           *pgx.ConnConfig
 	listensElsewhere bool // than at the URL of all else
@@ -124,7 +125,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		}
 		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
 	}
-	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}, listLimits: defaultRowLimits}
+	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}, rowLimits: defaultRowLimits}
 	for _, p := range []struct {
 		pool        **pgxpool.Pool
 		connections int32
@@ -145,6 +146,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 	db.writes.clientLimits = clientLimitsOf(db.writes.Pool, userWrites)
 	db.reads.clientLimits, db.lookups.clientLimits = clientLimitsOf(db.reads.Pool, 0), clientLimitsOf(db.lookups.Pool, 0)
+	db.lists = listLimitsOf(db.reads.Pool)
 	db.sessions = &gatherer[core.User]{pool: db.reads}
 	return db, nil
 }

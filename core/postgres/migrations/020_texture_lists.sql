@@ -4,6 +4,20 @@
 -- What a core of the release before needs stays: its lists come from memory, and the trigger
 -- note_change tells it what has changed. A later migration drops the trigger, its function and
 -- the table texture_changes.
+
+-- The owner of a database may create this extension. It is in PostgreSQL's own contrib.
+CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
+
+-- Trigrams are of letters and digits alone: here each of ASCII's other characters becomes a letter
+-- that is rare in names, and all others the same one, so that the indexes help with "100%" and
+-- "___", too. Characters of which names need two, not three (all of Chinese, Japanese and Korean
+-- are among those from U+1100), stand there twice. Whatever stands in a name does so in what this
+-- makes of both.
+CREATE FUNCTION trigram_text(key text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+  RETURN regexp_replace(regexp_replace(
+    translate(key, ' !"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', 'աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրց'),
+    '[^[:alnum:]]', 'þ', 'g'), '([\u1100-\U0010ffff])', '\1\1', 'g');
+
 ALTER TABLE textures ADD COLUMN name_key text;
 COMMENT ON COLUMN textures.name_key IS 'NULL until it is made.';
 
@@ -45,16 +59,6 @@ CREATE FUNCTION copy_likes() RETURNS trigger LANGUAGE plpgsql AS $$
 $$;
 CREATE TRIGGER copy_likes AFTER INSERT OR UPDATE OF uploader, likes, public, type, name, name_key ON textures
   FOR EACH ROW EXECUTE FUNCTION copy_likes();
-
--- Trigrams are of letters and digits alone: here every other character becomes the same
--- letter, so that the index helps with "100%" and "___", too. Characters of which names need
--- two, not three (all of Chinese, Japanese and Korean are among those from U+1100), stand
--- there twice. Whatever stands in a name does so in what this makes of both.
-CREATE FUNCTION trigram_text(key text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-  RETURN regexp_replace(regexp_replace(key, '[^[:alnum:]]', 'þ', 'g'), '([\u1100-\U0010ffff])', '\1\1', 'g');
-
--- The owner of a database may create this extension. It is in PostgreSQL's own contrib.
-CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
 
 ---- create above / drop below ----
 
