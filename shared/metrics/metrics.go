@@ -53,14 +53,14 @@ const ContentType = string(expfmt.FmtText)
 
 // Write writes all that a gatherer has.
 func Write(w io.Writer, gatherer prometheus.Gatherer) error {
-	families, err := gatherer.Gather()
-	if err != nil {
-		return fmt.Errorf("gather metrics: %w", err)
-	}
+	families, failed := gatherer.Gather() // with an error it returns all but what failed
 	for _, family := range families {
 		if _, err := expfmt.MetricFamilyToText(w, family); err != nil {
 			return fmt.Errorf("write metrics: %w", err)
 		}
+	}
+	if failed != nil && len(families) == 0 {
+		return fmt.Errorf("gather metrics: %w", failed)
 	}
 	return nil
 }

@@ -178,6 +178,7 @@ func (c *conn) enter(state fasthttp.ConnState) {
 	case fasthttp.StateIdle:
 		c.waits = c.keeper.idle
 		c.reads.begin()
+		c.writes.begin() // crypto/tls answers a KeyUpdate while it reads
 		c.beginHead()
 		c.lingers.Store(false)
 	default:

@@ -137,13 +137,15 @@ func (f *FastPath) try(ctx *FastContext) (answered bool) {
 // Send sends responses of the fast path, and begins the time in which the next request must
 // begin to arrive.
 func (c *conn) Send(ready time.Time, responses, body []byte) (sent time.Time, err error) {
-	c.answered, c.writes.due, c.large = ready.Sub(c.opened), true, len(body) > 0 && c.keeper.tls == nil
+	c.answered, c.large = ready.Sub(c.opened), len(body) > 0 && c.keeper.tls == nil
+	c.writes.begin()
 	_, err = c.plaintext.Write(responses)
 	if err == nil && len(body) > 0 {
 		_, err = c.plaintext.Write(body)
 	}
 	sent = time.Now()
 	c.reads.begin()
+	c.writes.begin()
 	if err == nil {
 		err = c.reads.bound(c.opened, sent.Sub(c.opened), c.keeper.idle)
 	}

@@ -101,7 +101,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	}
 	defer listeners.Close()
 	slots := config.Pictures.Slots()
-	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots, config.Limits.BodiesBytes)
+	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots, config.Limits.BodiesBytes, config.TLSCert != "")
 	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", slots)
 
 	// Core is needed until the last request is answered, which is after ctx ends.

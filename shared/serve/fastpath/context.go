@@ -42,8 +42,8 @@ func (c *Context) PeekAll(name string) [][]byte {
 	c.values = c.values[:0]
 	for line := range bytes.Lines(c.lines) {
 		key, value, _ := bytes.Cut(line, []byte(":"))
-		if strings.EqualFold(string(key), name) {
-			c.values = append(c.values, bytes.TrimSpace(value))
+		if len(key) == len(name) && strings.EqualFold(string(key), name) { // a longer one would be copied
+			c.values = append(c.values, bytes.Trim(value, " \r\n"))
 		}
 	}
 	return c.values
