@@ -74,8 +74,8 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 }
 
 // renderTime returns the shortest of two times that a picture takes, without its plan, and of
-// more as long as it is above a time that should be enough: the garbage collector takes its own
-// meanwhile.
+// more as long as it is above a time that should be enough: it is the whole process's, and may
+// have other work in it.
 func renderTime(t *testing.T, r *Renderer, sheet skin.Sheet, view View, enough time.Duration) time.Duration {
 	t.Helper()
 	shortest := time.Hour
