@@ -39,7 +39,7 @@ bench-compare: ## Compare the code's Go benchmarks at BASE=<rev> and here; ARGS=
 bench-chaos: ## Try edges against the truth while all else fails; TEST_CHAOS_SEED=… for a run
 	@deploy/dev/bench-chaos $(ARGS)
 
-bench-hits: ## Measure answers from memory beside nginx; ARGS='-rounds 60'
+bench-hits: ## Measure answers from memory beside nginx, and by TLS; ARGS='-rounds 60'
 	@deploy/dev/bench-hits $(ARGS)
 
 bench-bodies: ## Measure core and an edge beside uploads that stall and crawl

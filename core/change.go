@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
@@ -98,10 +99,10 @@ var closed = func() <-chan struct{} {
 }()
 
 var (
-	feedRounds   = metrics.NewCounter("veneer_core_feed_rounds_total")
-	feedFailures = metrics.NewCounter("veneer_core_feed_failures_total")
-	feedStreams  = metrics.NewGauge("veneer_core_feed_streams", nil)
-	feedRevision = metrics.NewGauge("veneer_core_feed_revision", nil)
+	feedRounds   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_rounds_total", Help: "Looks of the feed for new changes."})
+	feedFailures = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_failures_total", Help: "Looks of the feed for new changes that failed."})
+	feedStreams  = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_streams", Help: "Streams of changes to edges that are open."})
+	feedRevision = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_revision", Help: "Revision of the latest change that the feed has read."})
 )
 
 // NewFeed returns a feed that has not begun: Run does.

@@ -18,9 +18,8 @@
 // upload does. Duplicates are told by pixels, since two encoders write the same
 // pixels as different files.
 //
-// The list of all textures is found in memory, by Library: every core keeps what
-// lists are filtered and ordered by, and before each list it asks the store what has
-// changed since the last one.
+// Library lists textures. The store finds them along an index of the list's order as long
+// as that takes few rows, and by an index of their names where it would take many.
 //
 // # Changes
 //

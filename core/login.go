@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/fold"
@@ -118,9 +119,12 @@ var errCredentials = fault.New(fault.Unauthenticated, "The e-mail address or the
 
 // The failed log-ins of this core by reason.
 var (
-	failedCredentials = metrics.NewCounter(`veneer_login_failures_total{reason="credentials"}`)
-	failedLimited     = metrics.NewCounter(`veneer_login_failures_total{reason="limited"}`)
-	failedBanned      = metrics.NewCounter(`veneer_login_failures_total{reason="banned"}`)
+	failedLogins = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_login_failures_total", Help: "Failed log-ins by reason.",
+	}, []string{"reason"})
+	failedCredentials = failedLogins.WithLabelValues("credentials")
+	failedLimited     = failedLogins.WithLabelValues("limited")
+	failedBanned      = failedLogins.WithLabelValues("banned")
 )
 
 // with does work for whoever knows the password of the user with an e-mail. An

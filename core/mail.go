@@ -14,8 +14,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/settings"
@@ -194,10 +195,10 @@ const (
 
 // What became of mails at this core. An attempt that fails is no end.
 var (
-	mailsSent    = metrics.NewCounter("veneer_core_mails_sent_total")
-	mailsDropped = metrics.NewCounter("veneer_core_mails_dropped_total")
-	mailsGivenUp = metrics.NewCounter("veneer_core_mails_given_up_total")
-	mailsFailed  = metrics.NewCounter("veneer_core_mail_failures_total")
+	mailsSent    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_sent_total", Help: "E-mails that the mail server has taken."})
+	mailsDropped = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_dropped_total", Help: "E-mails that were deleted unsent, since what they were about was over."})
+	mailsGivenUp = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mails_given_up_total", Help: "E-mails that the mail server has not taken for too long, or will not take."})
+	mailsFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_mail_failures_total", Help: "Attempts to send e-mails that failed."})
 )
 
 // NewOutbox returns an outbox that sends nothing yet: Run does. A delivery may
@@ -404,12 +405,14 @@ func (o *Outbox) Trim(ctx context.Context) (int, error) {
 	return o.store.TrimMails(ctx, o.now())
 }
 
-// Expose adds what waits in the outbox, which is the same for all cores, to a set
-// of metrics.
-func (o *Outbox) Expose(set *metrics.Set) {
+// Expose registers metrics of what waits in the outbox, which is the same for all cores.
+func (o *Outbox) Expose(registry prometheus.Registerer) {
 	if o == nil {
 		return
 	}
-	set.NewGauge("veneer_core_mails_queued", func() float64 { return float64(o.backlog.Load().Count) })
-	set.NewGauge("veneer_core_mail_lag_seconds", func() float64 { return o.backlog.Load().Oldest.Seconds() })
+	register := promauto.With(registry)
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_core_mails_queued", Help: "E-mails that wait to be sent."},
+		func() float64 { return float64(o.backlog.Load().Count) })
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_core_mail_lag_seconds", Help: "Time that the oldest e-mail has been waiting."},
+		func() float64 { return o.backlog.Load().Oldest.Seconds() })
 }

@@ -46,8 +46,8 @@ func (m *Mappings) Liked(ctx context.Context, limit int) (mapping.Liked, error) 
 	if limit < 1 || limit > mapping.MaxLiked {
 		return mapping.Liked{}, fault.Field("limit", "The limit must be from 1 to %d.", mapping.MaxLiked)
 	}
-	// The store looks at all textures, and an answer can be some megabytes: edges
-	// that are started together wait for each other.
+	// An answer can be some megabytes: edges that are started together wait for each
+	// other.
 	select {
 	case m.liked <- struct{}{}:
 		defer func() { <-m.liked }()

@@ -18,8 +18,8 @@ const (
 // Found is a page of what a search has found.
 type Found[T any] struct {
 	Items []T
-	Total int  // how many are found, no more than MostFound
-	More  bool // whether there are others
+	Total int  // how many are counted, no more than MostFound
+	More  bool // whether there may be others
 }
 
 // MostFound is how many things a search counts: whoever gets so many looks for fewer

@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
@@ -135,10 +136,10 @@ const (
 )
 
 var (
-	purgesDone           = metrics.NewCounter("veneer_core_purges_total")
-	purgesFailed         = metrics.NewCounter("veneer_core_purge_failures_total")
-	purgesUnacknowledged = metrics.NewCounter("veneer_core_purges_unacknowledged_total")
-	purgesOfAll          = metrics.NewCounter("veneer_core_purges_of_everything_total")
+	purgesDone           = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_total", Help: "Purges that the delivery network has taken."})
+	purgesFailed         = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purge_failures_total", Help: "Attempts to purge that failed."})
+	purgesUnacknowledged = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_unacknowledged_total", Help: "Purges that did not wait for all edges to acknowledge the change."})
+	purgesOfAll          = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_purges_of_everything_total", Help: "Purges of all that the delivery network has."})
 )
 
 // NewPurges returns the purges of a feed's changes that have not begun: Run does.
@@ -380,10 +381,12 @@ func (p *Purges) Trim(ctx context.Context) (int, error) {
 	return p.store.TrimStreams(ctx, time.Now().Add(-keepStreams))
 }
 
-// Expose adds what is known about the purges to a set of metrics. The lag is the
-// purging core's; it is 0 at the others.
-func (p *Purges) Expose(set *metrics.Set) {
-	set.NewGauge("veneer_core_purge_lag_seconds", func() float64 {
+// Expose registers metrics of the purges. The lag is the purging core's; it is 0 at the
+// others.
+func (p *Purges) Expose(registry prometheus.Registerer) {
+	promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "veneer_core_purge_lag_seconds", Help: "Time that the oldest change has been waiting to be purged.",
+	}, func() float64 {
 		oldest := p.oldest.Load()
 		if oldest == 0 {
 			return 0

@@ -10,6 +10,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
+
+	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
 // Token is what identifies one bearer token: the token itself is signed from it,
@@ -92,12 +94,12 @@ type Tokens struct {
 	ttl    time.Duration
 	now    Clock
 	parser *jwt.Parser
-	known  knownTokens
+	known  tokenCache
 }
 
 // NewTokens returns a signer of tokens that expire after ttl.
 func NewTokens(ring KeyRing, issuer string, ttl time.Duration, now Clock) *Tokens {
-	return &Tokens{ring: ring, issuer: issuer, ttl: ttl, now: now, parser: jwt.NewParser(
+	return &Tokens{ring: ring, issuer: issuer, ttl: ttl, now: now, known: tokenCache{tokens: sieve.New[string, knownToken](maxKnown)}, parser: jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 		jwt.WithIssuer(issuer), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(), jwt.WithStrictDecoding(),
 		jwt.WithTimeFunc(now), jwt.WithLeeway(clockSkew),
@@ -161,7 +163,7 @@ func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
 		return Token{}, fmt.Errorf("read a token's id: %w", err)
 	}
 	if valid {
-		t.known.remember(compact, knownToken{
+		t.known.add(compact, knownToken{
 			Token: token, from: time.Unix(int64(max(c.IssuedAt, c.NotBefore)), 0).Add(-clockSkew), until: time.Unix(int64(c.ExpiresAt), 0).Add(clockSkew),
 		})
 	}

@@ -11,8 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/dgraph-io/ristretto/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
 // Outcome says how somebody came by a value.
@@ -69,7 +72,7 @@ type cache[V any] struct {
 
 	mu                sync.Mutex // of what follows
 	loads             map[string]*load[V]
-	failures          map[string]failure
+	failures          *sieve.Cache[string, failure]
 	misses, coalesced uint64
 
 	// books is held while the store is told what the ledger says, so that it hears
@@ -155,7 +158,7 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 		now:      time.Now,
 		store:    store,
 		loads:    map[string]*load[V]{},
-		failures: map[string]failure{},
+		failures: sieve.New[string, failure](failuresKept),
 		ledger:   newLedger(bytes, typical+placeBytes),
 	}, nil
 }
@@ -244,7 +247,7 @@ func (c *cache[V]) join(ctx context.Context, name []byte, demand *demand, fetch 
 		close(l.done)
 		return l, Hit, nil
 	}
-	if f, ok := c.failures[string(name)]; ok && c.now().Before(f.until) {
+	if f := c.failures.Get(string(name)); f != nil && c.now().Before(f.until) {
 		c.coalesced++
 		return nil, Coalesced, f.err
 	}
@@ -316,25 +319,18 @@ func (c *cache[V]) keep(e *entry[V]) bool {
 
 // note remembers how a load ended, if that was a failure. The caller holds mu.
 func (c *cache[V]) note(name string, err error) {
-	former, again := c.failures[name]
 	if _, ok := errors.AsType[passing](err); ok || errors.Is(err, ErrShed) {
 		return
 	}
 	if err == nil {
-		delete(c.failures, name)
+		c.failures.Delete(name)
 		return
 	}
 	now, wait := c.now(), backOffLeast
-	if again && now.Sub(former.until) < backOffMost {
+	if former := c.failures.Peek(name); former != nil && now.Sub(former.until) < backOffMost {
 		wait = min(2*former.wait, backOffMost)
 	}
-	if !again && len(c.failures) >= failuresKept {
-		for any := range c.failures { // whichever comes first
-			delete(c.failures, any)
-			break
-		}
-	}
-	c.failures[name] = failure{err: err, wait: wait, until: now.Add(wait)}
+	c.failures.Put(name, failure{err: err, wait: wait, until: now.Add(wait)}, 1)
 }
 
 func (c *cache[V]) hitCount() (n uint64) {
@@ -351,8 +347,8 @@ func (c *cache[V]) hitRatio() float64 {
 	return hits / max(1, hits+float64(c.misses+c.coalesced))
 }
 
-// expose adds what is known about the cache to a set of metrics.
-func (c *cache[V]) expose(set *metrics.Set) {
+// expose registers the metrics of the cache.
+func (c *cache[V]) expose(register promauto.Factory) {
 	of := func(lock sync.Locker, value func() float64) func() float64 {
 		return func() float64 {
 			lock.Lock()
@@ -360,28 +356,31 @@ func (c *cache[V]) expose(set *metrics.Set) {
 			return value()
 		}
 	}
-	for name, value := range map[string]func() float64{
-		"hits_total":          func() float64 { return float64(c.hitCount()) },
-		"misses_total":        of(&c.mu, func() float64 { return float64(c.misses) }),
-		"coalesced_total":     of(&c.mu, func() float64 { return float64(c.coalesced) }),
-		"hit_ratio":           of(&c.mu, c.hitRatio),
-		"failures":            of(&c.mu, func() float64 { return float64(len(c.failures)) }),
-		"added_total":         of(&c.books, func() float64 { return float64(c.added) }),
-		"evicted_total":       of(&c.books, func() float64 { return float64(c.evicted) }),
-		"sets_rejected_total": of(&c.books, func() float64 { return float64(c.rejected) }),
-		"sets_dropped_total":  of(&c.books, func() float64 { return float64(c.dropped) }),
-		"items":               of(&c.books, func() float64 { return float64(len(c.ledger.accounts)) }),
-		"bytes":               of(&c.books, func() float64 { return float64(c.ledger.spent) }),
-		"budget_bytes":        func() float64 { return float64(c.store.MaxCost()) },
-	} {
-		set.NewGauge(fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, name), value)
+	name := func(of string) string { return fmt.Sprintf("veneer_edge_%s_cache_%s", c.kind, of) }
+	counter := func(of, help string, value func() float64) {
+		register.NewCounterFunc(prometheus.CounterOpts{Name: name(of), Help: help}, value)
 	}
+	counter("hits_total", "Requests whose result was in the cache.", func() float64 { return float64(c.hitCount()) })
+	counter("misses_total", "Requests that loaded their result.", of(&c.mu, func() float64 { return float64(c.misses) }))
+	counter("coalesced_total", "Requests that waited for the load of another.", of(&c.mu, func() float64 { return float64(c.coalesced) }))
+	counter("added_total", "Entries added.", of(&c.books, func() float64 { return float64(c.added) }))
+	counter("evicted_total", "Entries evicted.", of(&c.books, func() float64 { return float64(c.evicted) }))
+	counter("sets_rejected_total", "Entries that were not worth the place of others.", of(&c.books, func() float64 { return float64(c.rejected) }))
+	counter("sets_dropped_total", "Entries that the store did not take.", of(&c.books, func() float64 { return float64(c.dropped) }))
+	gauge := func(of, help string, value func() float64) {
+		register.NewGaugeFunc(prometheus.GaugeOpts{Name: name(of), Help: help}, value)
+	}
+	gauge("hit_ratio", "Share of all requests so far that were hits.", of(&c.mu, c.hitRatio))
+	gauge("failures", "Loads that failed and are not tried again yet.", of(&c.mu, func() float64 { return float64(c.failures.Len()) }))
+	gauge("items", "Entries in the cache.", of(&c.books, func() float64 { return float64(len(c.ledger.accounts)) }))
+	gauge("bytes", "Bytes that the entries take.", of(&c.books, func() float64 { return float64(c.ledger.spent) }))
+	gauge("budget_bytes", "Bytes that the entries may take.", func() float64 { return float64(c.store.MaxCost()) })
 }
 
-// Expose adds what is known about the memory behind the pictures to a set of
-// metrics.
-func (p *Pictures) Expose(set *metrics.Set) {
-	p.finished.expose(set)
-	p.textures.expose(set)
-	p.workers.expose(set)
+// Expose registers the metrics of the caches and of the workers.
+func (p *Pictures) Expose(registry prometheus.Registerer) {
+	register := promauto.With(registry)
+	p.finished.expose(register)
+	p.textures.expose(register)
+	p.workers.expose(register)
 }

@@ -151,8 +151,8 @@ func TestBackOffGrowsWhileItFails(t *testing.T) {
 		}
 		clock.pass(1)
 	}
-	if err := ask(nil); err != nil || len(c.failures) != 0 {
-		t.Errorf("load() = %v, and %d failures are remembered", err, len(c.failures))
+	if err := ask(nil); err != nil || c.failures.Len() != 0 {
+		t.Errorf("load() = %v, and %d failures are remembered", err, c.failures.Len())
 	}
 }
 
@@ -166,14 +166,14 @@ func TestOldFailureIsForgotten(t *testing.T) {
 		await(t, c)
 		clock.pass(time.Hour)
 	}
-	if got := c.failures["name"].wait; got != backOffLeast {
+	if got := c.failures.Peek("name").wait; got != backOffLeast {
 		t.Errorf("a failure an hour after another is remembered for %s; want %s", got, backOffLeast)
 	}
 	for i := range 2 * failuresKept {
 		_, _, _ = c.load(t.Context(), []byte(strconv.Itoa(i)), nil, fail)
 	}
 	await(t, c)
-	if n := len(c.failures); n != failuresKept {
+	if n := c.failures.Len(); n != failuresKept {
 		t.Errorf("%d failures are remembered; want %d", n, failuresKept)
 	}
 }

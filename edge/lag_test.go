@@ -1,14 +1,14 @@
 package edge
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
 func TestStreamLag(t *testing.T) {
@@ -18,23 +18,21 @@ func TestStreamLag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set := metrics.NewSet()
-		m.Expose(set)
-		lag := func(want string) {
+		registry := prometheus.NewRegistry()
+		m.Expose(registry)
+		lag := func(want float64) {
 			t.Helper()
-			var text strings.Builder
-			set.WritePrometheus(&text)
-			if line := "veneer_edge_stream_lag_seconds " + want + "\n"; !strings.Contains(text.String(), line) {
-				t.Errorf("the metrics lack %q:\n%s", line, text.String())
+			if got := metricstest.Value(t, metricstest.Text(t, registry), "veneer_edge_stream_lag_seconds"); got != want {
+				t.Errorf("the lag is %v s; want %v s", got, want)
 			}
 		}
 		s := script{T: t, m: m}
 		s.pass(3 * time.Second)
-		lag("3")
+		lag(3)
 		s.apply(mapping.Event{Position: at(10), Start: true})
 		s.beat(10)
-		lag("0")
+		lag(0)
 		s.pass(250 * time.Millisecond)
-		lag("0.25")
+		lag(0.25)
 	})
 }

@@ -12,11 +12,13 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/sieve"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
@@ -70,22 +72,26 @@ const (
 )
 
 var (
-	// A request that is no hit makes several. Those that Recall finds are counted in
-	// shards, and exposed as kept with the others.
-	lookups = [...]*metrics.Counter{
-		Kept:  new(metrics.Counter),
-		Asked: metrics.NewCounter(`veneer_edge_lookups_total{source="asked"}`),
-		Stale: metrics.NewCounter(`veneer_edge_lookups_total{source="stale"}`),
+	// A request that is no hit makes several. Those that find what they want in memory are
+	// counted in shards.
+	lookups = [...]prometheus.Counter{
+		Asked: promauto.NewCounter(lookupsFrom("asked")),
+		Stale: promauto.NewCounter(lookupsFrom("stale")),
 	}
-	lookupsFailed = metrics.NewCounter("veneer_edge_lookups_failed_total")
-	answersUnkept = metrics.NewCounter("veneer_edge_answers_not_kept_total")
-	changesHeard  = metrics.NewCounter("veneer_edge_changes_total")
-	beatsHeard    = metrics.NewCounter("veneer_edge_beats_total")
-	timesForgot   = metrics.NewCounter("veneer_edge_forgot_all_total")
-	// Those that lead somewhere, and those that lead nowhere.
-	mappingsEvicted  = metrics.NewCounter("veneer_edge_mappings_evicted_total")
-	negativesEvicted = metrics.NewCounter("veneer_edge_negatives_evicted_total")
+	lookupsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_lookups_failed_total", Help: "Look-ups that failed."})
+	answersUnkept = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_answers_not_kept_total", Help: "Results of look-ups that a change meanwhile may have made wrong."})
+	changesHeard  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_changes_total", Help: "Changes heard from core."})
+	beatsHeard    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_beats_total", Help: "Heartbeats heard from core."})
+	timesForgot   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_forgot_all_total", Help: "Times when all mappings were dropped."})
 )
+
+// lookupsFrom returns the options of the counter of look-ups with a source.
+func lookupsFrom(source string) prometheus.CounterOpts {
+	return prometheus.CounterOpts{
+		Name: "veneer_edge_lookups_total", Help: "Look-ups of mappings by the source of their result.",
+		ConstLabels: prometheus.Labels{"source": source},
+	}
+}
 
 // Mappings remembers what keys lead to, and never believes a memory that core
 // has called into question.
@@ -144,8 +150,8 @@ func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 	m.vouched.Store(math.MinInt64 / 2)
 	for i := range m.shards {
 		m.shards[i].seed = m.seed
-		m.shards[i].existing = line{budget: config.Bytes / shardCount, evicted: mappingsEvicted}
-		m.shards[i].missing = line{budget: config.NegativeBytes / shardCount, evicted: negativesEvicted}
+		m.shards[i].existing = sieve.New[uint64, node](config.Bytes / shardCount)
+		m.shards[i].missing = sieve.New[uint64, node](config.NegativeBytes / shardCount)
 		m.shards[i].forget()
 	}
 	return m, nil
@@ -173,7 +179,7 @@ func (m *Mappings) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
 func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, Source, error) {
 	known, age, ok := m.remembered(key)
 	if ok && age < doubt {
-		lookups[Kept].Inc()
+		m.shard(key).recalled.Add(1)
 		return known.mapping, Kept, nil
 	}
 
@@ -365,8 +371,8 @@ func (m *Mappings) embark(ctx context.Context, key mapping.Key) (memory, *flight
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.node(key); n != nil && m.now()-n.right(m.vouched.Load()) < doubt {
-		return n.memory, nil
+	if known, ok := s.look(key); ok && m.now()-known.right(m.vouched.Load()) < doubt {
+		return known, nil
 	}
 	if f, ok := s.flights[key]; ok {
 		if m.now()-f.asked < doubt {
@@ -444,47 +450,64 @@ func (m *Mappings) remembered(key mapping.Key) (known memory, age time.Duration,
 // some time.
 func (k memory) right(vouched int64) time.Duration { return max(k.confirmed, time.Duration(vouched)) }
 
-// Expose adds what is known about the mappings to a set of metrics.
-func (m *Mappings) Expose(set *metrics.Set) {
-	set.NewGauge("veneer_edge_stream_live", func() float64 {
+// Expose registers the metrics of the mappings.
+func (m *Mappings) Expose(registry prometheus.Registerer) {
+	register := promauto.With(registry)
+	gauge := func(name, help string, value func() float64) {
+		register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_" + name, Help: help}, value)
+	}
+	gauge("stream_live", "1 while core is heard, 0 otherwise.", func() float64 {
 		if m.Check(context.Background()) != nil {
 			return 0
 		}
 		return 1
 	})
-	set.NewGauge("veneer_edge_stream_lag_seconds", func() float64 {
+	gauge("stream_lag_seconds", "Time since the latest heartbeat of core was sent.", func() float64 {
 		// As long as there was no beat, it is how long one has been waited for.
 		return (m.now() - max(0, time.Duration(m.vouched.Load()))).Seconds()
 	})
-	set.NewGauge(`veneer_edge_lookups_total{source="kept"}`, func() float64 {
-		kept := lookups[Kept].Get()
+	gauge("revision", "Revision of the latest change that was applied.", func() float64 { return float64(m.Position().Revision) })
+	register.NewCounterFunc(lookupsFrom("kept"), func() (kept float64) {
 		for i := range m.shards {
-			kept += m.shards[i].recalled.Load()
+			kept += float64(m.shards[i].recalled.Load())
 		}
-		return float64(kept)
+		return kept
 	})
-	set.NewGauge("veneer_edge_revision", func() float64 { return float64(m.Position().Revision) })
-	for name, part := range map[string]func(*shard) *line{
-		"mappings":  func(s *shard) *line { return &s.existing },
-		"negatives": func(s *shard) *line { return &s.missing },
+	for name, of := range map[string]struct {
+		what string
+		part func(*shard) *memories
+	}{
+		"mappings":  {"Mappings", func(s *shard) *memories { return s.existing }},
+		"negatives": {"Keys that lead nowhere", func(s *shard) *memories { return s.missing }},
 	} {
-		set.NewGauge("veneer_edge_"+name, func() float64 { count, _, _ := m.usage(part); return float64(count) })
-		set.NewGauge("veneer_edge_"+name+"_bytes", func() float64 { _, bytes, _ := m.usage(part); return float64(bytes) })
-		set.NewGauge("veneer_edge_"+name+"_budget_bytes", func() float64 { _, _, budget := m.usage(part); return float64(budget) })
+		gauge(name, of.what+" in memory.", func() float64 { return float64(m.usage(of.part).count) })
+		gauge(name+"_bytes", of.what+": bytes that they take.", func() float64 { return float64(m.usage(of.part).bytes) })
+		gauge(name+"_budget_bytes", of.what+": bytes that they may take.", func() float64 { return float64(m.usage(of.part).budget) })
+		register.NewCounterFunc(prometheus.CounterOpts{
+			Name: "veneer_edge_" + name + "_evicted_total", Help: of.what + " that were evicted to make room for others.",
+		}, func() float64 { return float64(m.usage(of.part).evicted) })
 	}
 }
 
-// usage returns how many memories stand in a part of every shard, in how many
-// bytes, and in how many they may.
-func (m *Mappings) usage(part func(*shard) *line) (count int, bytes, budget int64) {
+// usage is how many memories there are, in how many bytes, in how many they may be, and how
+// many were evicted.
+type usage struct {
+	count         int
+	bytes, budget int64
+	evicted       uint64
+}
+
+// usage returns the sum of a part of every shard.
+func (m *Mappings) usage(part func(*shard) *memories) (sum usage) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.RLock()
-		l := part(s)
-		count += l.count
-		bytes += l.bytes
-		budget += l.budget
+		known := part(s)
+		sum.count += known.Len()
+		sum.bytes += known.Cost()
+		sum.budget += known.Budget()
+		sum.evicted += known.Evicted()
 		s.mu.RUnlock()
 	}
-	return count, bytes, budget
+	return sum
 }

@@ -66,11 +66,11 @@ func TestMappingsAllocateWhatTheyCost(t *testing.T) {
 				m.shard(key).keep(key, memory{mapping: test.leads(i)})
 			}
 			grown := heap() - before
-			n, bytes, _ := m.usage(existing)
-			if n == 0 {
-				n, bytes, _ = m.usage(missing)
+			used := m.usage(existing)
+			if used.count == 0 {
+				used = m.usage(missing)
 			}
-			takes(t, name, n, grown, bytes)
+			takes(t, name, used.count, grown, used.bytes)
 			runtime.KeepAlive(m)
 		})
 	}

@@ -280,11 +280,11 @@ func playWorld(t *testing.T, seed uint64) {
 	stream.Wait()
 	<-time.After(time.Minute) // for what is still asked
 	remembered := 0
-	for i := range m.shards {
-		for _, n := range m.shards[i].nodes {
+	for key, want := range w.truth {
+		if known, ok := m.shard(key).find(key); ok {
 			remembered++
-			if got, want := n.mapping.Texture.TID, w.truth[n.key]; got != want {
-				t.Errorf("in the end %s leads to %d; want %d", n.key, got, want)
+			if got := known.mapping.Texture.TID; got != want {
+				t.Errorf("in the end %s leads to %d; want %d", key, got, want)
 			}
 		}
 	}

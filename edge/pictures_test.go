@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -263,14 +264,12 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	if spent, evicted := pictures.textures.ledger.spent, pictures.textures.evicted+pictures.textures.rejected; spent > budget || evicted == 0 {
 		t.Errorf("sheets take %d bytes and %d had to go; want at most %d bytes", spent, evicted, budget)
 	}
-	set := metrics.NewSet()
-	pictures.Expose(set)
-	var text strings.Builder
-	set.WritePrometheus(&text)
-	for _, want := range []string{"veneer_edge_sheet_cache_evicted_total ", "veneer_edge_picture_cache_hit_ratio 0.2\n"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the metrics lack %q:\n%s", want, text.String())
-		}
+	registry := prometheus.NewRegistry()
+	pictures.Expose(registry)
+	text := metricstest.Text(t, registry)
+	metricstest.Value(t, text, "veneer_edge_sheet_cache_evicted_total")
+	if ratio := metricstest.Value(t, text, "veneer_edge_picture_cache_hit_ratio"); ratio != 0.2 {
+		t.Errorf("the hit ratio is %v; want 0.2", ratio)
 	}
 }
 

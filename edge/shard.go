@@ -8,9 +8,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/VictoriaMetrics/metrics"
-
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
 // memory is a mapping that is remembered.
@@ -34,8 +33,7 @@ type flight struct {
 // shard is a part of all keys: what is remembered of them and which of them are
 // being asked about.
 //
-// Keys that lead nowhere stand in a line of their own, with a budget of its own:
-// anybody can make up any number of names, which must not cost the memory of
+// Keys that lead nowhere have a budget of their own, so that made-up names cannot evict
 // those that exist.
 type shard struct {
 	mu sync.RWMutex
@@ -43,24 +41,14 @@ type shard struct {
 	// by anyway.
 	recalled atomic.Uint64
 	seed     maphash.Seed
-	nodes    map[uint64]*node // by the hash of their key
 	// flights are few, and nobody who finds what they want looks there.
 	flights map[mapping.Key]*flight
 
-	existing, missing line
+	existing, missing *memories
 }
 
-// line is memories bounded in bytes, the latest first. The hand goes along it
-// from the end, removing what nobody has looked at since it last came by. This is
-// the algorithm SIEVE. Finding something moves nothing in the line, so that
-// visitors need the lock for reading only.
-type line struct {
-	latest, oldest *node
-	hand           *node // nil: at the oldest
-	count          int
-	bytes, budget  int64
-	evicted        *metrics.Counter
-}
+// memories are what is remembered by the hash of its key, bounded in bytes.
+type memories = sieve.Cache[uint64, node]
 
 type node struct {
 	key mapping.Key
@@ -68,80 +56,61 @@ type node struct {
 	// more piece of memory to wait for.
 	near [nearBytes]byte
 	memory
-	bytes        int64
-	visited      atomic.Bool
-	line         *line
-	later, older *node
 }
 
 // nearBytes is the length of the key of a UUID. Names are shorter.
 const nearBytes = len(mapping.UUIDPrefix) + 36
 
-// newNode returns a node for a key.
-func newNode(key mapping.Key, known memory) *node {
-	n := &node{key: key, memory: known, bytes: bytesOf(key, known.mapping)}
-	if len(key) <= nearBytes {
-		n.key = mapping.Key(unsafe.String(&n.near[0], copy(n.near[:], key)))
-	}
-	return n
-}
-
 // find returns what is remembered of a key.
 func (s *shard) find(key mapping.Key) (memory, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.node(key).look()
-}
-
-// concerns reports whether something is remembered of a key, or being asked.
-func (s *shard) concerns(key mapping.Key) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.node(key) != nil || s.flights[key] != nil
-}
-
-// node returns the node of a key, nil if there is none. The caller holds mu.
-func (s *shard) node(key mapping.Key) *node {
-	if n := s.nodes[maphash.String(s.seed, string(key))]; n != nil && n.key == key {
-		return n
-	}
-	return nil
+	return s.look(key)
 }
 
 // recall is find for a key that is not yet a text.
 func (s *shard) recall(key []byte) (memory, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.node(mapping.Key(borrowed(key))).look()
+	return s.look(mapping.Key(borrowed(key)))
 }
 
-// look returns the memory of a node and notes that somebody wanted it. There is
-// no memory where there is no node.
-func (n *node) look() (memory, bool) {
-	if n == nil {
-		return memory{}, false
+// look returns what is remembered of a key and counts a hit. The caller holds mu.
+func (s *shard) look(key mapping.Key) (memory, bool) {
+	hash := s.hash(key)
+	for _, in := range [...]*memories{s.existing, s.missing} {
+		if n := in.Get(hash); n != nil && n.key == key {
+			return n.memory, true
+		}
 	}
-	// Reading first spares the cores from passing the line around for a bit that
-	// is mostly set already.
-	if !n.visited.Load() {
-		n.visited.Store(true)
-	}
-	return n.memory, true
+	return memory{}, false
 }
+
+// concerns reports whether something is remembered of a key, or being asked.
+func (s *shard) concerns(key mapping.Key) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	hash := s.hash(key)
+	return s.existing.Peek(hash) != nil || s.missing.Peek(hash) != nil || s.flights[key] != nil
+}
+
+func (s *shard) hash(key mapping.Key) uint64 { return maphash.String(s.seed, string(key)) }
 
 // drop forgets a key, and makes sure that no answer under way brings it back.
 func (s *shard) drop(key mapping.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.node(key); n != nil {
-		s.remove(n)
-	}
+	s.remove(s.hash(key))
 	if f, ok := s.flights[key]; ok {
 		f.outdated = true
 		// Whoever comes from here on must not share an answer from before.
 		delete(s.flights, key)
 	}
 }
+
+// remove forgets a key by its hash and reports whether it was there. Should another have
+// the same hash, that is forgotten.
+func (s *shard) remove(hash uint64) bool { return s.existing.Delete(hash) || s.missing.Delete(hash) }
 
 // forget forgets everything, as drop does for a key.
 func (s *shard) forget() {
@@ -150,95 +119,33 @@ func (s *shard) forget() {
 	for _, f := range s.flights {
 		f.outdated = true
 	}
-	s.nodes, s.flights = map[uint64]*node{}, map[mapping.Key]*flight{}
-	for _, l := range []*line{&s.existing, &s.missing} {
-		*l = line{budget: l.budget, evicted: l.evicted}
-	}
+	s.flights = map[mapping.Key]*flight{}
+	s.existing.Clear()
+	s.missing.Clear()
 }
 
-// keep remembers a key. The caller holds mu.
+// keep remembers a key. Of two keys with the same hash the later one stays. The caller
+// holds mu.
 func (s *shard) keep(key mapping.Key, known memory) {
-	n := newNode(key, known)
-	n.line = &s.existing
+	into, other := s.existing, s.missing
 	if known.mapping == (mapping.Mapping{}) {
-		n.line = &s.missing
+		into, other = other, into
 	}
-	hash := maphash.String(s.seed, string(key))
-	// Of two keys with the same hash, should they ever meet, the later one stays.
-	if former := s.nodes[hash]; former != nil {
-		// Renewed because somebody wanted it.
-		n.visited.Store(true)
-		s.remove(former)
+	hash := s.hash(key)
+	renewed := other.Delete(hash)
+	n := into.Put(hash, node{key: key, memory: known}, bytesOf(key, known.mapping))
+	if n != nil && len(key) <= nearBytes {
+		n.key = mapping.Key(unsafe.String(&n.near[0], copy(n.near[:], key)))
 	}
-	if n.bytes > n.line.budget {
-		return
+	if renewed {
+		into.Get(hash) // somebody wanted it, as if it had been replaced in its own cache
 	}
-	for n.line.bytes+n.bytes > n.line.budget {
-		s.remove(n.line.next())
-		n.line.evicted.Inc()
-	}
-	n.line.add(n)
-	s.nodes[hash] = n
-}
-
-// remove forgets what a node remembers. The caller holds mu.
-func (s *shard) remove(n *node) {
-	n.line.remove(n)
-	delete(s.nodes, maphash.String(s.seed, string(n.key)))
-}
-
-// next returns the memory that is to make room, from a line that is not empty.
-func (l *line) next() *node {
-	n := l.hand
-	if n == nil {
-		n = l.oldest
-	}
-	for n.visited.Load() {
-		n.visited.Store(false)
-		if n = n.later; n == nil {
-			n = l.oldest
-		}
-	}
-	l.hand = n
-	return n
-}
-
-// add puts a node at the beginning of the line.
-func (l *line) add(n *node) {
-	n.older = l.latest
-	if l.latest != nil {
-		l.latest.later = n
-	} else {
-		l.oldest = n
-	}
-	l.latest = n
-	l.count++
-	l.bytes += n.bytes
-}
-
-// remove takes a node out of the line.
-func (l *line) remove(n *node) {
-	if l.hand == n {
-		l.hand = n.later
-	}
-	if n.later != nil {
-		n.later.older = n.older
-	} else {
-		l.latest = n.older
-	}
-	if n.older != nil {
-		n.older.later = n.later
-	} else {
-		l.oldest = n.later
-	}
-	l.count--
-	l.bytes -= n.bytes
 }
 
 // What things take in memory, but for the texts in them. A map has room to spare
 // for every entry, the more so when entries come and go.
 var (
-	nodeBytes    = sizeOf[node]() + 72
+	nodeBytes    = allocated(sieve.EntrySize[uint64, node]()) + 72
 	playerBytes  = sizeOf[mapping.Player]()
 	skinBytes    = sizeOf[withSkin]()
 	bothBytes    = sizeOf[withBoth]()

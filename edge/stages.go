@@ -2,14 +2,13 @@ package edge
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/edge/render"
-	"github.com/veneer-skins/veneer/shared/histogram"
+	"github.com/veneer-skins/veneer/shared/metrics"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
@@ -59,35 +58,25 @@ func exhibitOf(view View) exhibit {
 	}
 }
 
-// stages is how long the stages took that succeeded. What a texture takes is counted
+// stageSeconds is how long the stages took that succeeded. What a texture takes is counted
 // for the picture that needed it first.
-type stages [exhibitCount][stageCount]histogram.Histogram
-
-// counted is what the process counts. It stands in /metrics with all the rest.
-var counted = func() *stages {
-	s := new(stages)
-	metrics.RegisterMetricsWriter(s.write)
-	return s
-}()
-
-// write writes what has been counted.
-func (s *stages) write(w io.Writer) {
+var stageSeconds = func() (all [exhibitCount][stageCount]prometheus.Observer) {
+	seconds := promauto.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "veneer_edge_render_seconds", Help: "Time that the stages of making a picture took, by what it shows.",
+		Buckets: metrics.LatencyBuckets[:],
+	}, []string{"view", "stage"})
 	for of, view := range exhibitNames {
 		for on, stage := range stageNames {
-			var total histogram.Total
-			total.Add(&s[of][on])
-			if !total.IsEmpty() {
-				total.Write(w, "veneer_edge_render_seconds", fmt.Sprintf("view=%q,stage=%q", view, stage))
-			}
+			all[of][on] = seconds.WithLabelValues(view, stage)
 		}
 	}
-}
-
-// of returns where the stages of a view's making are counted.
-func (s *stages) of(view View) *[stageCount]histogram.Histogram { return &s[exhibitOf(view)] }
+	return all
+}()
 
 // spent counts how long a stage of the view's making took.
-func (v View) spent(on stage, took time.Duration) { counted.of(v)[on].Observe(took) }
+func (v View) spent(on stage, took time.Duration) {
+	stageSeconds[exhibitOf(v)][on].Observe(took.Seconds())
+}
 
 // rendered counts how long a renderer took that is done just now, and has it traced.
 func (v View) rendered(ctx context.Context, took render.Took) {

@@ -11,15 +11,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
 var (
-	rendersRunning = metrics.NewGauge("veneer_edge_renders_running", nil)
-	rendersWaiting = metrics.NewGauge("veneer_edge_renders_waiting", nil)
+	rendersRunning = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_edge_renders_running", Help: "Pictures that are being drawn."})
+	rendersWaiting = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_edge_renders_waiting", Help: "Pictures that wait to be drawn."})
 )
 
 // refusal is why a picture that is not in memory was refused.
@@ -33,9 +34,12 @@ const (
 	refusalCount
 )
 
-var rendersRefused = func() (all [refusalCount]*metrics.Counter) {
+var rendersRefused = func() (all [refusalCount]prometheus.Counter) {
+	refused := promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_edge_renders_refused_total", Help: "Pictures that were refused, since too many are drawn, by reason.",
+	}, []string{"reason"})
 	for why, name := range [...]string{queueFull: "queue_full", shed: "shed", timedOut: "timeout", closed: "closed"} {
-		all[why] = metrics.NewCounter(fmt.Sprintf("veneer_edge_renders_refused_total{reason=%q}", name))
+		all[why] = refused.WithLabelValues(name)
 	}
 	return all
 }()
@@ -342,26 +346,26 @@ func refuse(why refusal) error {
 	}
 }
 
-// expose adds what waits to a set of metrics. Networks are counted and never named.
-func (p *workerPool) expose(set *metrics.Set) {
-	locked := func(value func() float64) func() float64 {
-		return func() float64 {
+// expose registers metrics of what waits. Networks are counted and never named.
+func (p *workerPool) expose(register promauto.Factory) {
+	gauge := func(name, help string, value func() float64) {
+		register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_renders_waiting_" + name, Help: help}, func() float64 {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return value()
-		}
+		})
 	}
-	set.NewGauge("veneer_edge_renders_waiting_networks", locked(func() float64 { return float64(len(p.drawings.waiting.networks)) }))
-	set.NewGauge("veneer_edge_renders_waiting_cost_seconds", locked(func() (sum float64) {
+	gauge("networks", "Client networks with pictures that wait.", func() float64 { return float64(len(p.drawings.waiting.networks)) })
+	gauge("cost_seconds", "Estimated processor time of the pictures that wait.", func() (sum float64) {
 		for _, n := range p.drawings.waiting.networks {
 			sum += n.cost.Seconds()
 		}
 		return sum
-	}))
-	set.NewGauge("veneer_edge_renders_waiting_cost_seconds_busiest_network", locked(func() float64 {
+	})
+	gauge("cost_seconds_busiest_network", "Estimated processor time of the pictures that wait for the network with most of it.", func() float64 {
 		if n := p.drawings.waiting.busiest(); n != nil {
 			return n.cost.Seconds()
 		}
 		return 0
-	}))
+	})
 }

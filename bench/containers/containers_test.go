@@ -4,6 +4,7 @@
 package containers
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -78,6 +79,16 @@ func TestContainersAreHardened(t *testing.T) {
 				t.Errorf("%s is reached at %s:%s", name, port.HostIP, port.Published)
 			}
 		}
+	}
+}
+
+// PostgreSQL has a quarter of its container's memory to itself, as deploy/postgresql.md has it.
+func TestPostgresHasAQuarterOfItsMemory(t *testing.T) {
+	t.Parallel()
+	postgres := compose(t).Services["postgres"]
+	want := fmt.Sprintf("shared_buffers=%dMB", int64(postgres.MemLimit)/4>>20)
+	if !slices.Contains(postgres.Command, want) {
+		t.Errorf("postgres is started by %q, without %s", postgres.Command, want)
 	}
 }
 

@@ -49,7 +49,7 @@ func behindBalancer(t *testing.T, name string, process *system.Process) *program
 	return p
 }
 
-var answered = regexp.MustCompile(`(?m)^veneer_requests_total\{listener="public",.*,status="2xx"\} (\d+)$`)
+var answered = regexp.MustCompile(`(?m)^veneer_requests_total\{.*listener="public",.*status="2xx"\} (\S+)$`)
 
 // answered returns how many requests of visitors the program has answered with success.
 func (p *program) answered(t *testing.T) (total int) {
@@ -68,11 +68,11 @@ func (p *program) answered(t *testing.T) (total int) {
 		t.Fatal(err)
 	}
 	for _, found := range answered.FindAllSubmatch(metrics, -1) {
-		n, err := strconv.Atoi(string(found[1]))
+		n, err := strconv.ParseFloat(string(found[1]), 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		total += n
+		total += int(n)
 	}
 	return total
 }

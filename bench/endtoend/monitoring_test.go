@@ -156,6 +156,9 @@ func emitted(t *testing.T, programs ...*system.Process) map[string]map[string]bo
 		}
 		lines := bufio.NewScanner(response.Body)
 		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "#") {
+				continue
+			}
 			found := sample.FindStringSubmatch(lines.Text())
 			if found == nil {
 				t.Fatalf("%q is no sample", lines.Text())

@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"crypto/tls"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -95,6 +96,31 @@ func TestTLS(t *testing.T) {
 
 	wantNothingPlain(t, postgres)
 
+	// An edge for a balancer or a CDN that asks by TLS, one request after another on its
+	// connections.
+	secure := newEdge()
+	secure.Set("EDGE_TLS_CERT", chain)
+	secure.Set("EDGE_TLS_KEY", key)
+	secure.Start(t)
+	secure.AwaitReady(t)
+	config, err := certificate.Client(authority.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	defer client.CloseIdleConnections()
+	for i := range 5 {
+		response, err := client.Get("https://" + secure.Address(t, "public") + "/avatar/player/ann_1?png")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		if status := response.Header.Get("Cache-Status"); response.StatusCode != http.StatusOK || i == 4 && status != "veneer; hit" {
+			t.Errorf("answer %d over TLS: %d, %s", i+1, response.StatusCode, status)
+		}
+	}
+
 	// Strangers.
 	const unknown = "certificate signed by unknown authority"
 	for name, set := range map[string]func(*system.Process){
@@ -131,10 +157,12 @@ func TestTLS(t *testing.T) {
 	}
 
 	// A renewal.
-	for _, listener := range []string{"public", "edges"} {
-		before := number(t, core.Address(t, listener), authority.File)
+	for listener, address := range map[string]string{
+		"public": core.Address(t, "public"), "edges": core.Address(t, "edges"), "edge's": secure.Address(t, "public"),
+	} {
+		before := number(t, address, authority.File)
 		authority.Renew(t, chain, key)
-		if number(t, core.Address(t, listener), authority.File) == before {
+		if number(t, address, authority.File) == before {
 			t.Errorf("the %s listener shows the certificate from before", listener)
 		}
 	}

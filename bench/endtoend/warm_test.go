@@ -43,7 +43,7 @@ func TestWarmTheMostLiked(t *testing.T) {
 		}
 	}
 	metrics := text(t, "http://"+s.Edge.Address(t, "operators")+"/metrics")
-	if drawn := `veneer_edge_render_seconds_count{view="flat",stage="draw"} 2`; !strings.Contains(metrics, drawn+"\n") {
+	if drawn := `veneer_edge_render_seconds_count{stage="draw",view="flat"} 2`; !strings.Contains(metrics, drawn+"\n") {
 		t.Errorf("the edge drew other flat pictures than the two of edge warm:\n%s", metrics)
 	}
 	warm(10, "of 20 pictures of 4 textures, 15 were made, 5 were there, ")

@@ -1,6 +1,6 @@
 // Command hits measures how fast the edge answers what it has in memory, beside a
-// fasthttp server that does nothing but send the same bytes, and beside nginx with
-// the same files. Each has a processor to itself, the load comes from another one,
+// fasthttp server that does nothing but send the same bytes, beside nginx with the same
+// files, and without its fast path; in clear and by TLS. Each has a processor to itself, the load comes from another one,
 // and they take turns: what is printed at the end are medians of the ratios within
 // the rounds, and what is sure of them.
 package main
@@ -82,8 +82,8 @@ type bench struct {
 	town    *town.Town
 	closers []func()
 	record  *rivals.Record
-	servers []*rivals.Server // the edge first
-	tags    [][]string
+	servers []*rivals.Server // in clear, and then those that speak TLS; of each the edge first
+	tags    map[*rivals.Server][]string
 }
 
 func (b *bench) close() {
@@ -109,7 +109,6 @@ func (b *bench) open(ctx context.Context, binary string, urls int) error {
 		return err
 	}
 	b.closers = append(b.closers, b.town.Close)
-	b.servers = append(b.servers, b.town.Edge)
 	if b.record, err = rivals.RecordHits(ctx, b.town.Edge, b.town.Addresses(urls)); err != nil {
 		return err
 	}
@@ -117,21 +116,58 @@ func (b *bench) open(ctx context.Context, binary string, urls int) error {
 	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d residents, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
 		urls, town.Patterns(), residents, len(b.record.Bodies), different/(1<<20), total/float64(urls))
 
-	if err := b.add(rivals.StartBare(ctx, b.place, b.record)); err != nil {
+	b.servers = append(b.servers, b.town.Edge)
+	if err := b.add(rivals.StartBare(ctx, b.place, b.record, rivals.Certificate{})); err != nil {
+		return err
+	}
+	if err := b.addEdge(ctx, "edge without fast path", rivals.Certificate{}, false); err != nil {
 		return err
 	}
 	if err := b.openNginx(ctx); err != nil {
 		return err
 	}
-	b.tags = [][]string{b.record.Tags()}
-	for _, s := range b.servers[1:] {
-		tags, err := s.Check(ctx, b.record)
-		if err != nil {
+	if err := b.openTLS(ctx); err != nil {
+		return err
+	}
+	b.tags = map[*rivals.Server][]string{}
+	for _, s := range b.servers {
+		if b.tags[s], err = s.Check(ctx, b.record); err != nil {
 			return err
 		}
-		b.tags = append(b.tags, tags)
 	}
 	return nil
+}
+
+// addEdge starts another edge, which then has all that is asked for in memory.
+func (b *bench) addEdge(ctx context.Context, name string, certificate rivals.Certificate, fastPath bool) error {
+	edge, _, err := b.town.StartEdge(ctx,
+		"EDGE_TLS_CERT="+certificate.Chain, "EDGE_TLS_KEY="+certificate.Key, fmt.Sprintf("EDGE_FAST_PATH=%t", fastPath))
+	if err != nil {
+		return err
+	}
+	edge.Name, edge.TLS = name, certificate.Chain != ""
+	b.servers = append(b.servers, edge)
+	targets := make([]string, len(b.record.Full))
+	for i := range targets {
+		targets[i] = b.record.Full[i].Target
+	}
+	_, err = rivals.RecordHits(ctx, edge, targets)
+	return err
+}
+
+// openTLS starts those that speak TLS.
+func (b *bench) openTLS(ctx context.Context) error {
+	certificate, err := b.place.Certify()
+	if err != nil {
+		return err
+	}
+	if err := b.addEdge(ctx, "edge, TLS", certificate, true); err != nil {
+		return err
+	}
+	if err := b.add(rivals.StartBare(ctx, b.place, b.record, certificate)); err != nil {
+		return err
+	}
+	return b.addEdge(ctx, "edge without fast path, TLS", certificate, false)
 }
 
 // openNginx starts nginx twice: with a file for every address, as a site would have
@@ -162,19 +198,18 @@ func (b *bench) openNginx(ctx context.Context) error {
 // run measures full answers and then those that say not modified.
 func (b *bench) run(ctx context.Context) error {
 	asked := b.town.Asked()
-	for _, unmodified := range []bool{false, true} {
-		loads := make([]target, len(b.servers))
-		for i, s := range b.servers {
-			loads[i] = target{s.Address, stream(s, b.record, b.record.Full, nil)}
-			if unmodified {
-				loads[i] = target{s.Conditional, stream(s, b.record, b.record.Unmodified, b.tags[i])}
-			}
+	secure := slices.IndexFunc(b.servers, func(s *rivals.Server) bool { return s.TLS })
+	for i, servers := range [][]*rivals.Server{b.servers[:secure], b.servers[secure:]} {
+		suffix := []string{"", ", TLS"}[i]
+		full, unmodified := make([]target, len(servers)), make([]target, len(servers))
+		for i, s := range servers {
+			full[i] = target{s.Address, stream(s, b.record, b.record.Full, nil)}
+			unmodified[i] = target{s.Conditional, stream(s, b.record, b.record.Unmodified, b.tags[s])}
 		}
-		title := "Full answers"
-		if unmodified {
-			title = "Not modified"
+		if err := b.measure(ctx, "Full answers"+suffix, servers, full); err != nil {
+			return err
 		}
-		if err := b.measure(ctx, title, loads); err != nil {
+		if err := b.measure(ctx, "Not modified"+suffix, servers, unmodified); err != nil {
 			return err
 		}
 	}
@@ -191,37 +226,35 @@ type target struct {
 }
 
 // measure runs all rounds of one kind of answer and prints what they come to.
-func (b *bench) measure(ctx context.Context, title string, loads []target) error {
+func (b *bench) measure(ctx context.Context, title string, servers []*rivals.Server, loads []target) error {
 	unpin, err := load.Pin(b.loadCPU)
 	if err != nil {
 		return err
 	}
 	defer unpin()
-	t := newTable(title, b.servers, b.out)
+	t := newTable(title, servers, b.out)
 	runtime.GC() // rather than while something is measured
 	for round := range b.rounds {
-		row := make([]sample, len(b.servers))
-		for turn := range b.servers {
+		row := make([]sample, len(servers))
+		for turn := range servers {
 			// In every other round they go in the opposite order.
 			i := turn
 			if round%2 == 1 {
-				i = len(b.servers) - 1 - turn
+				i = len(servers) - 1 - turn
 			}
-			before, err := b.servers[i].ProcessorTime()
-			if err != nil {
-				return err
-			}
+			var before, after time.Duration
+			var clockErr error
+			loads[i].Connected = func() { before, clockErr = servers[i].ProcessorTime() } // CDNs keep their connections
 			loads[i].Order = load.Random(len(loads[i].Requests), uint64(round))
 			answers, err := load.Run(ctx, loads[i].address, b.each, loads[i].Stream)
 			if err == nil {
 				err = answers[0].Check()
 			}
-			if err != nil {
-				return fmt.Errorf("measure %s: %w", b.servers[i].Name, err)
+			if err == nil {
+				after, err = servers[i].ProcessorTime()
 			}
-			after, err := b.servers[i].ProcessorTime()
-			if err != nil {
-				return err
+			if err = errors.Join(err, clockErr); err != nil {
+				return fmt.Errorf("measure %s: %w", servers[i].Name, err)
 			}
 			row[i] = sample{Answers: answers[0], taken: after - before}
 		}

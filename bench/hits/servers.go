@@ -8,7 +8,7 @@ import (
 // stream returns requests to a server for a list of answers, all of one status; tags
 // makes them conditional.
 func stream(s *rivals.Server, r *rivals.Record, answers []rivals.Answer, tags []string) *load.Stream {
-	requests := &load.Stream{Connections: connections, Statuses: []int{answers[0].Status}}
+	requests := &load.Stream{Connections: connections, TLS: s.TLS, Statuses: []int{answers[0].Status}}
 	for i := range answers {
 		a := &answers[i]
 		request := "GET " + s.Target(a) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n"

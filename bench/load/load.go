@@ -24,6 +24,8 @@ type Stream struct {
 	// Connections is how many there are, and so how many requests are under way at
 	// most.
 	Connections int
+	// TLS has them encrypted. Certificates are not verified.
+	TLS bool
 	// From is the loopback address that they come from; the zero Addr is any.
 	From netip.Addr
 	// Rate is how many requests fall due in a second, at even distances; each is sent
@@ -39,6 +41,9 @@ type Stream struct {
 	// again. Without it they are sent in their order and then from the first again, and
 	// a later run goes on where the last one ended.
 	Order func() int
+
+	// Connected, unless nil, is called once all connections of a run are there.
+	Connected func()
 
 	// Statuses are those of right answers. Without any, all are right.
 	Statuses []int
@@ -82,6 +87,11 @@ func Run(ctx context.Context, address string, duration time.Duration, streams ..
 		return nil, err
 	}
 	defer r.close()
+	for _, s := range streams {
+		if s.Connected != nil {
+			s.Connected()
+		}
+	}
 	return r.run(ctx, duration)
 }
 

@@ -1,10 +1,13 @@
 package load_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -26,6 +29,12 @@ func serve(t *testing.T, handler fasthttp.RequestHandler) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveOn(t, listener, handler)
+}
+
+// serveOn serves a handler and returns the listener's address.
+func serveOn(t *testing.T, listener net.Listener, handler fasthttp.RequestHandler) string {
+	t.Helper()
 	server := &fasthttp.Server{Handler: handler, CloseOnShutdown: true}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -65,6 +74,45 @@ func TestFrom(t *testing.T) {
 	answers, err := load.Run(t.Context(), address, 50*time.Millisecond, s)
 	if err != nil || answers[0].Total() == 0 || strangers.Load() > 0 {
 		t.Errorf("%d requests, %v, and %d from other addresses; want all from %s", answers[0].Total(), err, strangers.Load(), from)
+	}
+}
+
+// Answers come by TLS whole, also those of several records, and connections are there before
+// a run begins.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+
+	lender := httptest.NewTLSServer(nil) // of a certificate
+	t.Cleanup(lender.Close)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.Repeat([]byte("0123456789"), 10_000)
+	var asked, askedBefore atomic.Int64
+	address := serveOn(t, listener, func(rc *fasthttp.RequestCtx) {
+		asked.Add(1)
+		rc.SetBody(body[:rc.QueryArgs().GetUintOrZero("size")])
+	})
+	s := stream(3, 0)
+	for _, size := range []int{0, 1, 16_384, 16_500, 100_000} {
+		s.Requests = append(s.Requests, fmt.Appendf(nil, "GET /?size=%d HTTP/1.1\r\nHost: test\r\n\r\n", size))
+		s.Lengths = append(s.Lengths, size)
+	}
+	s.TLS, s.Share, s.Order = true, 1, first(500, load.Random(len(s.Requests), 1))
+	s.Look = func(request, _ int, got []byte) error {
+		if !bytes.Equal(got, body[:s.Lengths[request]]) {
+			return errors.New("the body is another one")
+		}
+		return nil
+	}
+	s.Connected = func() { askedBefore.Store(asked.Load() + 1) }
+	answers, err := load.Run(t.Context(), address, time.Hour, s)
+	if err == nil {
+		err = answers[0].Check()
+	}
+	if err != nil || answers[0].Total() != 500 || askedBefore.Load() != 1 {
+		t.Errorf("%d answers, %v, %d asked for before all connections were there; want 500, and none", answers[0].Total(), err, askedBefore.Load()-1)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -220,7 +219,7 @@ func (r *runner) take(w *wire) error {
 // takeIdle is for a connection that nothing was asked on: its server has closed it, or
 // says more than it was asked for.
 func (r *runner) takeIdle(w *wire) error {
-	switch n, err := syscall.Read(w.fd, w.buffer); {
+	switch n, err := w.receive(w.buffer); {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		return nil
 	case n > 0:

@@ -1,8 +1,11 @@
 package load
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -14,7 +17,8 @@ import (
 // wire is a connection that Go knows nothing of. It has one request under way at most.
 type wire struct {
 	fd      int
-	number  int // that the kernel reports it under
+	secure  *tls.Conn // nil: in clear
+	number  int       // that the kernel reports it under
 	lane    *lane
 	request int           // that is under way, of the lane's; -1 if none is
 	due     time.Duration // when that was to be sent
@@ -48,9 +52,11 @@ func (w *wire) dial(server netip.AddrPort, from netip.Addr) (err error) {
 	patience := unix.NsecToTimeval(int64(late))
 	for _, step := range []func() error{
 		func() error { return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience) },
+		func() error { return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience) },
 		bind,
 		func() error { return w.connect(socketAddress(server)) },
 		func() error { return unix.SetsockoptInt(w.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
+		w.encrypt,
 		func() error { return unix.SetNonblock(w.fd, true) },
 	} {
 		if err := step(); err != nil {
@@ -93,10 +99,64 @@ func (w *wire) connect(to unix.Sockaddr) error {
 	return err
 }
 
+// encrypt begins to speak TLS, if that is to be spoken.
+func (w *wire) encrypt() error {
+	if !w.lane.TLS {
+		return nil
+	}
+	w.secure = tls.Client(socket{fd: w.fd}, &tls.Config{InsecureSkipVerify: true})
+	return w.secure.Handshake()
+}
+
+// socket is a connection as crypto/tls takes it. Errors are those of the system: EAGAIN,
+// that nothing has come, is a temporary one to crypto/tls.
+type socket struct {
+	net.Conn // nil: nothing else is asked of it
+	fd       int
+}
+
+func (s socket) Read(p []byte) (n int, err error) {
+	for err = syscall.EINTR; err == syscall.EINTR; {
+		n, err = syscall.Read(s.fd, p)
+	}
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return max(n, 0), err
+}
+
+func (s socket) Write(p []byte) (int, error) {
+	n, err := syscall.Write(s.fd, p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return max(n, 0), err
+}
+
+// receive reads what has come. At the end of the connection that is nothing.
+func (w *wire) receive(p []byte) (n int, err error) {
+	if w.secure == nil {
+		// The calls of syscall, unlike those of unix, tell the race detector what a test's
+		// server has done before.
+		return syscall.Read(w.fd, p)
+	}
+	n, err = w.secure.Read(p)
+	if n > 0 || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
 // ask sends a request. Nothing else is under way, so there is room for all of it.
 func (w *wire) ask(request []byte) error {
 	w.head, w.have, w.bytes, w.keep = head{}, 0, 0, false
-	n, err := syscall.Write(w.fd, request)
+	var n int
+	var err error
+	if w.secure == nil {
+		n, err = syscall.Write(w.fd, request)
+	} else {
+		n, err = w.secure.Write(request)
+	}
 	if err == nil && n < len(request) {
 		err = errors.New("it does not fit into the socket's buffer")
 	}
@@ -125,18 +185,26 @@ var (
 // read takes in what has come and reports whether that completes the answer, or how it
 // fails.
 func (w *wire) read() (whole bool, err error) {
-	// The calls of syscall, unlike those of unix, tell the race detector what a test's
-	// server has done before.
-	n, err := syscall.Read(w.fd, w.buffer[w.have:])
+	for more := true; more && !whole && err == nil; {
+		more, whole, err = w.readSome()
+		// The system does not tell of what TLS has read ahead.
+		more = more && w.secure != nil
+	}
+	return whole, err
+}
+
+// readSome reads once, and reports whether anything had come.
+func (w *wire) readSome() (some, whole bool, err error) {
+	n, err := w.receive(w.buffer[w.have:])
 	switch {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-		return false, nil
+		return false, false, nil
 	case (err != nil || n == 0) && w.head.status != 0:
-		return false, errShort
+		return false, false, errShort
 	case err != nil:
-		return false, &faultError{Broken, fmt.Errorf("read the answer: %w", err)}
+		return false, false, &faultError{Broken, fmt.Errorf("read the answer: %w", err)}
 	case n == 0:
-		return false, errEnded
+		return false, false, errEnded
 	}
 	w.bytes += int64(n)
 	if w.head.status != 0 {
@@ -147,13 +215,13 @@ func (w *wire) read() (whole bool, err error) {
 	} else {
 		w.have += n
 		if err := w.begin(); err != nil || w.head.status == 0 {
-			return false, err
+			return true, false, err
 		}
 	}
 	if w.left < 0 {
-		return false, errLong
+		return true, false, errLong
 	}
-	return w.left == 0, nil
+	return true, w.left == 0, nil
 }
 
 // begin reads the head of the answer, if all of it has come.

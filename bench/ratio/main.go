@@ -1,6 +1,7 @@
-// Command ratio measures how many requests the edge's cache of pictures answers,
-// beside an exact LRU of the same bytes and beside the best static choice: the
-// pictures most requested for each byte, known in hindsight. The trace is made up, and drawing is pretended.
+// Command ratio measures how many requests the edge's cache of pictures answers, beside
+// ristretto and otter with their own policies, an exact LRU, all of the same bytes, and the
+// best static choice: the pictures most requested for each byte, known in hindsight. The
+// trace is made up, and drawing is pretended.
 package main
 
 import (
@@ -48,7 +49,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		return err
 	}
 
-	fmt.Fprintln(out, "| trace | requests | views seen | edge | LRU | best static | edge − LRU | edge − static |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+	fmt.Fprintln(out, "| trace | requests | views seen | edge | ristretto | otter | LRU | best static | edge − ristretto | edge − LRU | edge − static |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	var failures []error
 	for _, k := range kinds {
 		if *only != "" && *only != k.name {
@@ -61,8 +62,22 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		}
 		cost := func(view int) int64 { return int64(w.Size(view)) + overhead }
 		lru, static := percent(leastRecent(w.Trace, *views, cost, *bytes), w.Trace), percent(bestStatic(w.Trace, *views, cost, *bytes), w.Trace)
+		total := int64(0)
+		for view := range *views {
+			total += cost(view)
+		}
+		ristrettoHits, err := bestOfRistretto(w.Trace, cost, *bytes, *bytes*int64(*views)/total)
+		if err != nil {
+			return fmt.Errorf("%s: ristretto: %w", k.name, err)
+		}
+		otterHits, err := throughOtter(w.Trace, cost, *bytes)
+		if err != nil {
+			return fmt.Errorf("%s: otter: %w", k.name, err)
+		}
+		ristretto, otter := percent(ristrettoHits, w.Trace), percent(otterHits, w.Trace)
 		overLRU, overStatic := edge-lru, edge-static
-		fmt.Fprintf(out, "| %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %+.1f | %+.1f |\n", k.name, len(w.Trace), w.Seen(), edge, lru, static, overLRU, overStatic)
+		fmt.Fprintf(out, "| %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %+.1f | %+.1f | %+.1f |\n",
+			k.name, len(w.Trace), w.Seen(), edge, ristretto, otter, lru, static, edge-ristretto, overLRU, overStatic)
 		if overLRU < k.besideLRU || k.judgedByStatic && overStatic < -k.besideStatic {
 			failures = append(failures, fmt.Errorf("%s: the edge is %+.1f points beside LRU and %+.1f beside the best static choice", k.name, overLRU, overStatic))
 		}

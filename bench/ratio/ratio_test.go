@@ -33,6 +33,17 @@ func TestRivals(t *testing.T) {
 		if got := bestStatic(trace, 3, cost, 2); got != static {
 			t.Errorf("the best static choice has %d hits on %v; want %d", got, trace, static)
 		}
+		// With room for all, the libraries miss each but once, as they should.
+		seen := map[uint32]bool{}
+		for _, view := range trace {
+			seen[view] = true
+		}
+		if got, err := bestOfRistretto(trace, cost, 100, 3); err != nil || got != len(trace)-len(seen) {
+			t.Errorf("ristretto has %d hits on %v with room for all (%v); want %d", got, trace, err, len(trace)-len(seen))
+		}
+		if got, err := throughOtter(trace, cost, 100); err != nil || got != len(trace)-len(seen) {
+			t.Errorf("otter has %d hits on %v with room for all (%v); want %d", got, trace, err, len(trace)-len(seen))
+		}
 	}
 	f(nil, 0, 0)
 	f([]uint32{0, 1, 0, 1}, 2, 4)

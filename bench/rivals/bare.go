@@ -16,8 +16,9 @@ import (
 )
 
 // StartBare starts this program again, as a fasthttp server that does nothing but send
-// what is recorded: the ceiling for every server written in Go.
-func StartBare(ctx context.Context, place Place, r *Record) (*Server, error) {
+// what is recorded: the ceiling for every server written in Go. It speaks TLS if a
+// certificate is given.
+func StartBare(ctx context.Context, place Place, r *Record, certificate Certificate) (*Server, error) {
 	version, err := bareProgram.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,11 @@ func StartBare(ctx context.Context, place Place, r *Record) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := Run(place, "bare", in, nil, self, bareRole, full, unmodified)
+	name := "bare"
+	if certificate.Chain != "" {
+		name += ", TLS"
+	}
+	p, err := Run(place, name, in, nil, self, bareRole, full, unmodified, certificate.Chain, certificate.Key)
 	if err = errors.Join(err, in.Close()); err != nil {
 		return nil, errors.Join(err, out.Close())
 	}
@@ -43,12 +48,12 @@ func StartBare(ctx context.Context, place Place, r *Record) (*Server, error) {
 		p.Stop()
 		return nil, fmt.Errorf("hand the record to the bare server: %w", err)
 	}
-	return (&Server{Name: "bare", Version: version, Process: p, Address: full, Conditional: unmodified}).listening(ctx)
+	return (&Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, TLS: certificate.Chain != ""}).listening(ctx)
 }
 
 // serveBare reads a record and answers as it says, as fast as fasthttp can: full
 // answers at the first address, those of 304 at the second.
-func serveBare(in io.Reader, full, unmodified string) error {
+func serveBare(in io.Reader, full, unmodified, chain, key string) error {
 	var r Record
 	if err := gob.NewDecoder(in).Decode(&r); err != nil {
 		return fmt.Errorf("read the record: %w", err)
@@ -60,7 +65,12 @@ func serveBare(in io.Reader, full, unmodified string) error {
 			return err
 		}
 		server := &fasthttp.Server{Handler: r.bare(answers), NoDefaultServerHeader: true, NoDefaultContentType: true}
-		servers.Go(func() error { return server.Serve(listener) })
+		servers.Go(func() error {
+			if chain != "" {
+				return server.ServeTLS(listener, chain, key)
+			}
+			return server.Serve(listener)
+		})
 	}
 	return servers.Wait()
 }

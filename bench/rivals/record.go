@@ -2,6 +2,7 @@ package rivals
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record,
 			return nil, err
 		}
 	}
-	return r, eachAnswer(ctx, edge.Conditional, r.Full, edge.Target, r.Tags(), func(i int, got *fasthttp.Response) error {
+	return r, edge.eachAnswer(ctx, edge.Conditional, r.Full, r.Tags(), func(i int, got *fasthttp.Response) error {
 		r.Unmodified[i] = Answer{Target: r.Full[i].Target, Body: r.Full[i].Body}
 		r.Unmodified[i].note(got)
 		if got.StatusCode() != fasthttp.StatusNotModified {
@@ -91,7 +92,7 @@ func (r *Record) pass(ctx context.Context, edge *Server) (misses int, err error)
 	var mu sync.Mutex
 	r.Bodies = nil
 	known := map[string]int{}
-	err = eachAnswer(ctx, edge.Address, r.Full, edge.Target, nil, func(i int, got *fasthttp.Response) error {
+	err = edge.eachAnswer(ctx, edge.Address, r.Full, nil, func(i int, got *fasthttp.Response) error {
 		mu.Lock()
 		defer mu.Unlock()
 		a := &r.Full[i]
@@ -168,7 +169,7 @@ func distance(a, b int) int { return max(a-b, b-a) }
 func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error) {
 	tags = r.Tags()
 	if s.OwnTags {
-		if err := eachAnswer(ctx, s.Conditional, r.Full, s.Target, nil, func(i int, got *fasthttp.Response) error {
+		if err := s.eachAnswer(ctx, s.Conditional, r.Full, nil, func(i int, got *fasthttp.Response) error {
 			tags[i] = string(got.Header.Peek(etag))
 			return nil
 		}); err != nil {
@@ -180,7 +181,7 @@ func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error
 		answers []Answer
 		tags    []string
 	}{{s.Address, r.Full, nil}, {s.Conditional, r.Unmodified, tags}} {
-		if err := eachAnswer(ctx, pass.address, pass.answers, s.Target, pass.tags, func(i int, got *fasthttp.Response) error {
+		if err := s.eachAnswer(ctx, pass.address, pass.answers, pass.tags, func(i int, got *fasthttp.Response) error {
 			want := &pass.answers[i]
 			var a Answer
 			a.note(got)
@@ -207,13 +208,17 @@ func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error
 	return tags, nil
 }
 
-// eachAnswer asks a server for everything, over a few connections, and hands on
-// what it answers.
-func eachAnswer(
-	ctx context.Context, address string, answers []Answer, target func(*Answer) string, tags []string, answered func(i int, got *fasthttp.Response) error,
+// eachAnswer asks a server for everything at one of its addresses, over a few connections,
+// and hands on what it answers.
+func (s *Server) eachAnswer(
+	ctx context.Context, address string, answers []Answer, tags []string, answered func(i int, got *fasthttp.Response) error,
 ) error {
 	const connections = 8
-	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: patience}
+	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: patience, IsTLS: s.TLS}
+	scheme := "http://"
+	if s.TLS {
+		scheme, client.TLSConfig = "https://", &tls.Config{InsecureSkipVerify: true}
+	}
 	defer client.CloseIdleConnections()
 	all, ctx := errgroup.WithContext(ctx)
 	for start := range connections {
@@ -221,7 +226,7 @@ func eachAnswer(
 			var request fasthttp.Request
 			var response fasthttp.Response
 			for i := start; i < len(answers) && ctx.Err() == nil; i += connections {
-				request.SetRequestURI("http://" + address + target(&answers[i]))
+				request.SetRequestURI(scheme + address + s.Target(&answers[i]))
 				if tags != nil {
 					request.Header.Set(fasthttp.HeaderIfNoneMatch, tags[i])
 				}

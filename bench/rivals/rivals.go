@@ -43,6 +43,8 @@ type Server struct {
 	// Address is the host and port where requests go; Conditional, where those go
 	// that name an entity tag. Mostly they are the same.
 	Address, Conditional string
+	// TLS says that it is spoken to by TLS, with a certificate that nothing vouches for.
+	TLS bool
 	// OwnTags says that its entity tags are not the edge's, or that it has headers of
 	// its own.
 	OwnTags bool
@@ -126,8 +128,8 @@ func startSelf(ctx context.Context, place Place, name string, program Program, a
 // all else.
 func Serve(args []string) (asked bool, err error) {
 	switch {
-	case len(args) == 3 && args[0] == bareRole:
-		return true, serveBare(os.Stdin, args[1], args[2])
+	case len(args) == 5 && args[0] == bareRole:
+		return true, serveBare(os.Stdin, args[1], args[2], args[3], args[4])
 	case len(args) == 3 && args[0] == imagePNGRole:
 		return true, serveImagePNG(args[1], args[2])
 	case len(args) == 2 && args[0] == hashRole:

@@ -117,7 +117,16 @@ func TestRecorded(t *testing.T) {
 		})
 	}
 
-	f("bare", func(ctx context.Context, place Place) (*Server, error) { return StartBare(ctx, place, r) })
+	f("bare", func(ctx context.Context, place Place) (*Server, error) {
+		return StartBare(ctx, place, r, Certificate{})
+	})
+	f("bare, TLS", func(ctx context.Context, place Place) (*Server, error) {
+		certificate, err := place.Certify()
+		if err != nil {
+			return nil, err
+		}
+		return StartBare(ctx, place, r, certificate)
+	})
 	for _, layout := range []Layout{ByAddress, ByBody} {
 		f(string(layout), func(ctx context.Context, place Place) (*Server, error) {
 			if err := WriteFiles(place.Work, r); err != nil {

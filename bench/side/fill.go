@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // fill fills the database. A tenth as many users as textures have one player in ten each;
@@ -50,16 +51,20 @@ func (g *grownSite) fill(tb testing.TB) {
 	lastUser := number("SELECT max(uid) FROM users")
 	user := func(i int) int64 { return lastUser - int64(i%users) }
 
-	exec("ALTER TABLE textures DISABLE TRIGGER note_change") // core is not there yet
+	exec("ALTER TABLE textures DISABLE TRIGGER USER") // they would take long
 	random := rand.New(rand.NewPCG(uint64(n), 5))
-	copyIn("textures", n, []string{"uploader", "likes", "bytes", "public", "type", "hash", "pixels", "name"}, func(i int) []any {
+	copyIn("textures", n, []string{"uploader", "likes", "bytes", "public", "type", "hash", "pixels", "name", "name_key"}, func(i int) []any {
 		var seed [8]byte
 		binary.LittleEndian.PutUint64(seed[:], uint64(i))
 		hash := sha256.Sum256(seed[:])
 		kind := [...]string{"steve", "steve", "alex", "alex", "cape"}[i%5]
-		return []any{user(i), int64(1 / (0.0005 + random.Float64())), 2000, i%20 != 13, kind, hash[:], hash[:], textureName(random, i)}
+		name := textureName(random, i)
+		return []any{user(i), int64(1 / (0.0005 + random.Float64())), 2000, i%20 != 13, kind, hash[:], hash[:], name, fold.Key(name)}
 	})
-	exec("ALTER TABLE textures ENABLE TRIGGER note_change")
+	exec("ALTER TABLE textures ENABLE TRIGGER USER")
+	restore := dropIndexes(tb, conn, "texture_likes")
+	exec("INSERT INTO texture_likes SELECT tid, uploader, likes, public, type, name_key FROM textures")
+	restore()
 	lastTexture := number("SELECT max(tid) FROM textures")
 
 	for i := range int64(4) {

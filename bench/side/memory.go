@@ -71,7 +71,7 @@ func (s *stage) answer(ctx context.Context, what asked) ([]subject, error) {
 		open func(place rivals.Place) (*rivals.Server, error)
 	}{
 		{"bare fasthttp", func(place rivals.Place) (*rivals.Server, error) {
-			return s.checked(ctx)(rivals.StartBare(ctx, place, s.record))
+			return s.checked(ctx)(rivals.StartBare(ctx, place, s.record, rivals.Certificate{}))
 		}},
 		{"nginx, files", func(place rivals.Place) (*rivals.Server, error) {
 			if err := rivals.WriteFiles(place.Work, s.record); err != nil {

@@ -13,11 +13,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/bench/load"
 	"github.com/veneer-skins/veneer/edge"
@@ -185,13 +183,15 @@ func (w Workload) ThroughEdge(ctx context.Context, bytes int64, from int) (perce
 
 // cached returns how many bytes the cache of pictures says that it holds.
 func cached(pictures *edge.Pictures) (int64, error) {
-	set := metrics.NewSet()
-	pictures.Expose(set)
-	var text strings.Builder
-	set.WritePrometheus(&text)
-	for line := range strings.Lines(text.String()) {
-		if value, ok := strings.CutPrefix(line, "veneer_edge_picture_cache_bytes "); ok {
-			return strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	registry := prometheus.NewRegistry()
+	pictures.Expose(registry)
+	families, err := registry.Gather()
+	if err != nil {
+		return 0, err
+	}
+	for _, family := range families {
+		if family.GetName() == "veneer_edge_picture_cache_bytes" {
+			return int64(family.GetMetric()[0].GetGauge().GetValue()), nil
 		}
 	}
 	return 0, errors.New("the metrics do not tell the bytes of the cache")

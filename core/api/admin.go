@@ -32,10 +32,15 @@ type foundBody[T any] struct {
 	Data              []T  `json:"data"`
 }
 
-func toFoundBody[T, B any](found core.Found[T], page, perPage int, toBody func(T) B) foundBody[B] {
+// toFoundBody writes a page. The last one may be no further behind than one of a number.
+func toFoundBody[T, B any](found core.Found[T], page, perPage, last int, toBody func(T) B) foundBody[B] {
+	reach := found.Total
+	if found.More {
+		reach = core.MostFound
+	}
 	body := foundBody[B]{
 		PerPage: perPage, Total: found.Total, TotalIsLowerBound: found.More, CurrentPage: page,
-		LastPage: min(core.MaxFoundPage, max(1, (found.Total+perPage-1)/perPage)),
+		LastPage: min(last, max(1, (reach+perPage-1)/perPage)),
 		Data:     make([]B, len(found.Items)),
 	}
 	for i, item := range found.Items {

@@ -21,7 +21,7 @@ func (s *Server) findPlayers(ctx context.Context, rc *fasthttp.RequestCtx, _ cor
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(found, query.Page, query.PerPage, toPlayerBody))
+	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(found, query.Page, query.PerPage, core.MaxFoundPage, toPlayerBody))
 }
 
 // playerAct is what an administrator does to a player, as the fields of the

@@ -21,7 +21,7 @@ func (s *Server) findUsers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(found, query.Page, query.PerPage, toUserBody))
+	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(found, query.Page, query.PerPage, core.MaxFoundPage, toUserBody))
 }
 
 // userAct is what an administrator does to a user, as the fields of the request

@@ -135,6 +135,9 @@ func TestDocumentedBounds(t *testing.T) {
 						query.Add(p.Name, fmt.Sprint(element))
 					}
 				}
+				if p.Name == "page" && e.Parameters.GetByInAndName(openapi3.ParameterInQuery, "perPage") != nil {
+					query.Set("perPage", "1") // the more is on a page, the fewer there may be
+				}
 				c.send(t, e.method, path+"?"+query.Encode(), body{}).grants(t, p.Name, probe.value, probe.granted)
 			}
 		}

@@ -133,7 +133,7 @@ const uploadPath = "/api/textures"
 func (s *Server) HTTP() *fasthttp.Server {
 	door := s.door
 	door.Mark = s.mark
-	return door.Server(door.LimitAddresses(s.answered(s.routes().Handler)))
+	return door.Server(door.AddressLimiter().Handler(s.answered(s.routes().Handler)))
 }
 
 // longestCharacter is the most bytes that a character takes in a body: an emoji escaped in

@@ -85,7 +85,7 @@ func (s *Server) textures(ctx context.Context, rc *fasthttp.RequestCtx, user cor
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(page, query.Page, query.PerPage, toTextureBody))
+	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(page, query.Page, query.PerPage, core.MostFound/query.PerPage, toTextureBody))
 }
 
 // texture handles GET /api/textures/{tid}.

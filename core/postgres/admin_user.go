@@ -191,7 +191,7 @@ func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[c
 		f.add("strpos(u.email_key, $%d) > 0", fold.Key(query.Email))
 	}
 	if query.Nickname != "" {
-		if err := db.fillNicknameKeys(ctx); err != nil {
+		if err := db.fillForSearch(ctx, nicknameKeys); err != nil {
 			return core.Found[core.User]{}, err
 		}
 		f.add("strpos(u.nickname_key, $%d) > 0", fold.Key(query.Nickname))

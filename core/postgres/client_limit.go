@@ -42,6 +42,35 @@ func clientLimitsOf(pool *pgxpool.Pool, users int) clientLimits {
 	return l
 }
 
+// listLimits bounds how many lists are read at once: each may hold a connection for tenths of a
+// second, and those for reads are needed for all else, too.
+type listLimits struct {
+	clientLimits
+	all *limit.Semaphore[struct{}]
+}
+
+// listLimitsOf returns the limits of lists at a pool: half of the connections, and a third for
+// one network.
+func listLimitsOf(pool *pgxpool.Pool) listLimits {
+	connections := int(pool.Config().MaxConns)
+	return listLimits{
+		clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, connections/3))},
+		limit.NewSemaphore[struct{}](max(1, connections/2)),
+	}
+}
+
+// do does work within the limits of all lists and of the client that ctx has.
+func (l listLimits) do(ctx context.Context, work func() error) error {
+	return l.clientLimits.do(ctx, func() error {
+		release, err := l.all.Acquire(ctx, struct{}{})
+		if err != nil {
+			return err
+		}
+		defer release()
+		return work()
+	})
+}
+
 // do does work within the limits of the client that ctx has. It returns an Unavailable fault
 // when the client's other work takes too long.
 func (l clientLimits) do(ctx context.Context, work func() error) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // A texture may lie in a million closets and be worn by a million players, so what
@@ -118,7 +119,7 @@ func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
 // updateTexture counts the closets anew when those of others were emptied.
 const updateTexture = `
 	UPDATE textures t SET
-		name = coalesce($2, name), type = coalesce($3, type), public = coalesce($4, public),
+		name = coalesce($2, name), name_key = coalesce($6, name_key), type = coalesce($3, type), public = coalesce($4, public),
 		likes = CASE WHEN $5 THEN (SELECT count(*) FROM closet_items c WHERE c.tid = t.tid) ELSE likes END
 	WHERE tid = $1
 	RETURNING ` + textureColumns
@@ -149,7 +150,10 @@ func changeTexture(
 		}
 	}
 	retypes := change.Type != nil && *change.Type != before.Type
-	var kind *string
+	var kind, key *string
+	if change.Name != nil {
+		key = new(fold.Key(*change.Name))
+	}
 	var changed []textureRow
 	var batch pgx.Batch
 	if hides {
@@ -169,7 +173,7 @@ func changeTexture(
 		batch.Queue(noteWearers, tid)
 		batch.Queue(noteFaces, tid)
 	}
-	statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides}}.queue(&batch).Query(into(&changed))
+	statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides, key}}.queue(&batch).Query(into(&changed))
 	err = tx.SendBatch(ctx, &batch).Close()
 	after, err = onlyTexture(tid, changed, err)
 	return before, after, err

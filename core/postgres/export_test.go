@@ -57,10 +57,31 @@ func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission co
 	return err
 }
 
+// LimitListRows has lists look at so many rows before they ask another index.
+func (db *DB) LimitListRows(rows int) { db.rowLimits = rowLimits{walked: rows, own: rows} }
+
+// Attempt is a statement that may find a page, with what the planner may not use for it.
+type Attempt struct {
+	SQL  string
+	Args []any
+	Off  []string
+}
+
+// Attempts returns what is tried for a list.
+func (db *DB) Attempts(user core.User, query core.LibraryQuery) (all []Attempt) {
+	for _, next := range db.newList(user, query).attempts() {
+		attempt := next()
+		if attempt.sql == "" {
+			continue // that depends on what others find
+		}
+		all = append(all, Attempt{attempt.sql, attempt.args, append([]string{"jit", "enable_seqscan"}, attempt.off...)})
+	}
+	return all
+}
+
 // Queries whose plans tests look at.
 const (
-	SelectLibraryChanges = selectLibraryChanges
-	SelectTextures       = selectTextures
-	SelectUnkeyedUsers   = selectUnkeyedUsers
-	SelectUnkeyedItems   = selectUnkeyedItems
+	SelectUnkeyedUsers    = selectUnkeyedUsers
+	SelectUnkeyedItems    = selectUnkeyedItems
+	SelectUnkeyedTextures = selectUnkeyedTextures
 )

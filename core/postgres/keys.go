@@ -24,6 +24,19 @@ var errKeysMissing = &fault.Error{
 	Cause: errors.New("more names lack a search key than a search makes; core migrate makes all"),
 }
 
+// noLimit stands for all batches, and for the last user or texture.
+const noLimit = math.MaxInt64
+
+// keyColumn is a column of search keys: how rows without a key are found, in an order and
+// behind one of them, and how their keys are written.
+type keyColumn struct{ selectUnkeyed, update string }
+
+var (
+	nicknameKeys = keyColumn{selectUnkeyedUsers, updateNicknameKeys}
+	itemKeys     = keyColumn{selectUnkeyedItems, updateItemKeys}
+	textureKeys  = keyColumn{selectUnkeyedTextures, updateNameKeys}
+)
+
 const (
 	selectUnkeyedUsers = `
 	SELECT uid, 0::bigint AS tid, nickname AS name FROM users WHERE nickname_key IS NULL AND uid > $1 AND $2::bigint = 0 AND uid <= $3
@@ -40,43 +53,52 @@ const (
 	updateItemKeys = `
 	UPDATE closet_items c SET item_key = k.key FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS k (uid, tid, name, key)
 	WHERE c.uid = k.uid AND c.tid = k.tid AND c.item_name = k.name AND c.item_key IS NULL`
+
+	selectUnkeyedTextures = `
+	SELECT 0::bigint AS uid, tid, name FROM textures WHERE name_key IS NULL AND $1::bigint = 0 AND tid > $2 AND $3::bigint >= 0
+	ORDER BY tid LIMIT $4`
+
+	updateNameKeys = `
+	UPDATE textures t SET name_key = k.key FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS k (uid, tid, name, key)
+	WHERE t.tid = k.tid AND t.name = k.name AND t.name_key IS NULL`
 )
 
 // FillKeys makes all search keys that are missing, and returns how many.
-func (db *DB) FillKeys(ctx context.Context) (int, error) {
-	nicknames, err := db.fillKeys(ctx, selectUnkeyedUsers, updateNicknameKeys, 0, math.MaxInt64, math.MaxInt)
-	if err != nil {
-		return nicknames, err
+func (db *DB) FillKeys(ctx context.Context) (filled int, err error) {
+	for _, column := range []keyColumn{nicknameKeys, itemKeys, textureKeys} {
+		n, err := db.fillKeys(ctx, column, 0, noLimit, noLimit)
+		if filled += n; err != nil {
+			return filled, err
+		}
 	}
-	items, err := db.fillKeys(ctx, selectUnkeyedItems, updateItemKeys, 0, math.MaxInt64, math.MaxInt)
-	return nicknames + items, err
+	return filled, nil
 }
 
-// fillNicknameKeys makes the keys that nicknames lack, for a search. It returns an
-// Unavailable fault where there are more than a search makes; the next one goes on.
-func (db *DB) fillNicknameKeys(ctx context.Context) error {
-	_, err := db.fillKeys(ctx, selectUnkeyedUsers, updateNicknameKeys, 0, math.MaxInt64, searchBatches)
+// fillForSearch makes the keys of a column that a search needs. It returns an Unavailable
+// fault where there are more than a search makes; the next one goes on.
+func (db *DB) fillForSearch(ctx context.Context, column keyColumn) error {
+	_, err := db.fillKeys(ctx, column, 0, noLimit, searchBatches)
 	return err
 }
 
-// fillItemKeys makes the keys that items of a closet lack, as fillNicknameKeys does.
+// fillItemKeys makes the keys that items of a closet lack, as fillForSearch does.
 func (db *DB) fillItemKeys(ctx context.Context, user core.UserID) error {
-	_, err := db.fillKeys(ctx, selectUnkeyedItems, updateItemKeys, user, user, searchBatches)
+	_, err := db.fillKeys(ctx, itemKeys, user, user, searchBatches)
 	return err
 }
 
-// fillKeys makes the keys of rows that one statement selects, from one user to another,
-// and another statement writes, unless the name has changed meanwhile. A batch is a
+// fillKeys makes the keys of rows that a column lacks, from one user to another, unless the
+// name has changed meanwhile. A batch is a
 // transaction: what is done stays done. It returns errKeysMissing where rows are left after
 // the most batches.
-func (db *DB) fillKeys(ctx context.Context, selectUnkeyed, update string, uid, last core.UserID, most int) (filled int, err error) {
+func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.UserID, most int) (filled int, err error) {
 	var tid core.TextureID // with uid, of the last row that was done
 	for batch := 0; ; batch++ {
 		rows, err := collect[struct {
 			UID  core.UserID
 			TID  core.TextureID
 			Name string
-		}](ctx, db.reads, statement{selectUnkeyed, []any{uid, tid, last, keyBatch}})
+		}](ctx, db.reads, statement{column.selectUnkeyed, []any{uid, tid, last, keyBatch}})
 		if err != nil || len(rows) == 0 {
 			return filled, failure("read names without a search key", err)
 		}
@@ -88,7 +110,7 @@ func (db *DB) fillKeys(ctx context.Context, selectUnkeyed, update string, uid, l
 		for i, row := range rows {
 			uids[i], tids[i], names[i], keys[i] = row.UID, row.TID, row.Name, fold.Key(row.Name)
 		}
-		tag, err := db.writes.Exec(ctx, update, uids, tids, names, keys)
+		tag, err := db.writes.Exec(ctx, column.update, uids, tids, names, keys)
 		if err != nil {
 			return filled, failure("write search keys", err)
 		}

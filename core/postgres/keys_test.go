@@ -30,7 +30,7 @@ func TestFillKeys(t *testing.T) {
 	const users, items = 2500, 1200
 	do(t, db.MigrateTo(t.Context(), 14))
 	exec(`INSERT INTO users (email, email_key, nickname, password_hash) SELECT n || '@b.c', n || '@b.c', 'É ' || n, 'x' FROM generate_series(1, $1::int) n`, users)
-	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, $1::int) n`, items)
+	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'É ' || n FROM generate_series(1, $1::int) n`, items)
 	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1 + tid % 3, tid, false, 'CAFÉ ' || tid FROM textures`)
 
 	if _, _, err := db.Migrate(t.Context(), func(string) {}); err != nil {
@@ -41,7 +41,7 @@ func TestFillKeys(t *testing.T) {
 			t.Errorf("%d keys are made; want %d", got, want)
 		}
 	}
-	for table, pair := range map[string][2]string{"users": {"nickname", "nickname_key"}, "closet_items": {"item_name", "item_key"}} {
+	for table, pair := range map[string][2]string{"users": {"nickname", "nickname_key"}, "closet_items": {"item_name", "item_key"}, "textures": {"name", "name_key"}} {
 		rows, err := conn.Query(t.Context(), fmt.Sprintf("SELECT %s, coalesce(%s, '') FROM %s", pair[0], pair[1], table))
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestSearchesMakeFewKeys(t *testing.T) {
 	}
 	const most = 2000
 	exec(`INSERT INTO users (email, email_key, nickname, password_hash) SELECT n || '@b.c', n || '@b.c', 'É ' || n, 'x' FROM generate_series(1, $1::int) n`, 2*most+1)
-	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, $1::int) n`, 2*most+1)
+	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T ' || n FROM generate_series(1, $1::int) n`, 2*most+1)
 	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) SELECT 1, tid, false, 'CAFÉ ' || tid FROM textures`)
 	for table, c := range map[string]struct {
 		key    string
@@ -83,6 +83,10 @@ func TestSearchesMakeFewKeys(t *testing.T) {
 		"closet_items": {"item_key", func() (int, error) {
 			page, err := db.ClosetOf(t.Context(), 1, core.ClosetQuery{Name: "café 4001", Page: 1, PerPage: 10})
 			return page.Total, err
+		}},
+		"textures": {"name_key", func() (int, error) {
+			found, err := db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: "t 4001", Page: 1, PerPage: 10})
+			return found.Total, err
 		}},
 	} {
 		for _, left := range []int{most + 1, 1} {
@@ -114,10 +118,10 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T' FROM generate_series(1, 2) n`)
+	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'Robe ' || n FROM generate_series(1, 2) n`)
 	do(t, db.AddClosetItem(t.Context(), user.ID, 1, "Sunday best", core.Terms{}))
 
-	finds := func(nickname string, users int, item string, items int) {
+	finds := func(nickname string, users int, item string, items int, name string, textures int) {
 		t.Helper()
 		found := must(db.FindUsers(t.Context(), core.UserQuery{Nickname: nickname, Page: 1, PerPage: 10}))(t)
 		if found.Total != users {
@@ -127,27 +131,34 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 		if page.Total != items || len(page.Items) != items {
 			t.Errorf("%d items are called %s; want %d", page.Total, item, items)
 		}
+		listed := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: name, Page: 1, PerPage: 10}))(t)
+		if listed.Total != textures || len(listed.Items) != textures {
+			t.Errorf("%d textures are called %s; want %d", listed.Total, name, textures)
+		}
 	}
-	finds("ZOË", 1, "SUNDAY", 1)
+	finds("ZOË", 1, "SUNDAY", 1, "ROBE", 2)
 
 	// As the release before inserts, renames, and renames what this one has written.
 	exec(`INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('b@b.c', 'b@b.c', 'Zoë 2', 'x')`)
 	exec(`INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, 2, false, 'Sunday worst')`, user.ID)
-	finds("zoë", 2, "sunday", 2)
+	finds("zoë", 2, "sunday", 2, "robe", 2)
 	exec(`UPDATE users SET nickname = 'Chloé' WHERE uid = $1`, user.ID)
 	exec(`UPDATE closet_items SET item_name = 'Monday' WHERE uid = $1 AND tid = 1`, user.ID)
-	finds("zoë", 1, "sunday", 1)
-	finds("CHLOÉ", 1, "MONDAY", 1)
+	exec(`UPDATE textures SET name = 'Frock' WHERE tid = 1`)
+	finds("zoë", 1, "sunday", 1, "robe", 1)
+	finds("CHLOÉ", 1, "MONDAY", 1, "FROCK", 1)
 
 	// This one's renames leave nothing to be made but where the key stays the same.
 	must(db.SetNickname(t.Context(), user.ID, "Zoë"))(t)
 	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "Tuesday"))
+	must(db.ChangeTexture(t.Context(), 1, core.TextureChange{Name: new("Gown")}, core.Scores{}))(t)
 	if got := must(db.FillKeys(t.Context()))(t); got != 0 {
 		t.Errorf("renames leave %d keys to be made", got)
 	}
 	must(db.SetNickname(t.Context(), user.ID, "ZOË"))(t)
 	do(t, db.RenameClosetItem(t.Context(), user.ID, 1, "TUESDAY"))
-	finds("zoë", 2, "tuesday", 1)
+	must(db.ChangeTexture(t.Context(), 1, core.TextureChange{Name: new("GOWN")}, core.Scores{}))(t)
+	finds("zoë", 2, "tuesday", 1, "gown", 1)
 }
 
 // Where all keys are made, neither core migrate nor a search reads a table to find out.
@@ -156,9 +167,9 @@ func TestMissingKeysAreFoundByIndex(t *testing.T) {
 	conn := postgrestest.Conn(t, postgrestest.URL(t))
 	for _, sql := range []string{
 		`INSERT INTO users (email, email_key, nickname, nickname_key, password_hash) SELECT n || '@b.c', n || '@b.c', 'É', 'é', 'x' FROM generate_series(1, 5000) n`,
-		`INSERT INTO textures (bytes, public, type, hash, pixels, name) VALUES (100, true, 'steve', sha256(''), sha256(''), 'T')`,
+		`INSERT INTO textures (bytes, public, type, hash, pixels, name, name_key) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'T', 't' FROM generate_series(1, 5000) n`,
 		`INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uid, 1, false, 'T', 't' FROM users`,
-		"ANALYZE users, closet_items",
+		"ANALYZE users, closet_items, textures",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -166,6 +177,7 @@ func TestMissingKeysAreFoundByIndex(t *testing.T) {
 	}
 	for index, sql := range map[string]string{
 		"users_nickname_key_missing": postgres.SelectUnkeyedUsers, "closet_items_item_key_missing": postgres.SelectUnkeyedItems,
+		"textures_name_key_missing": postgres.SelectUnkeyedTextures,
 	} {
 		rows, _ := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) "+sql, pgx.QueryExecModeSimpleProtocol, 0, 0, int64(math.MaxInt64), 1000) // CollectRows reports the error
 		plan := strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")

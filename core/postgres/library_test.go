@@ -1,177 +1,342 @@
 package postgres_test
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/fold"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// readLibrary returns all textures.
-func readLibrary(t *testing.T, db *postgres.DB) ([]core.Listing, core.LibraryMoment) {
+// listed returns the TIDs that a list should have, by a look at each texture.
+func listed(all []core.Texture, user core.User, query core.LibraryQuery) []core.TextureID {
+	found := slices.DeleteFunc(slices.Clone(all), func(x core.Texture) bool {
+		visible := x.Public || user.ID != 0 && x.Uploader == user.ID || user.Permission >= core.Administrator
+		return !visible || query.Uploader != nil && *query.Uploader != x.Uploader ||
+			len(query.Types) > 0 && !slices.Contains(query.Types, x.Type) || !strings.Contains(fold.Key(x.Name), fold.Key(query.Name))
+	})
+	slices.SortFunc(found, func(a, b core.Texture) int {
+		if query.Liked && a.Likes != b.Likes {
+			return cmp.Compare(b.Likes, a.Likes)
+		}
+		return cmp.Compare(b.ID, a.ID)
+	})
+	return tidsOf(found)
+}
+
+func tidsOf(textures []core.Texture) []core.TextureID {
+	tids := []core.TextureID{}
+	for _, x := range textures {
+		tids = append(tids, x.ID)
+	}
+	return tids
+}
+
+// addRandomTextures adds textures of three users and of one who is deleted.
+func addRandomTextures(t *testing.T, conn *pgx.Conn, random *rand.Rand, users []core.UserID, number int) (all []core.Texture) {
 	t.Helper()
-	var all []core.Listing
-	moment := must(db.ReadLibrary(t.Context(), func(l core.Listing) error {
-		all = append(all, l)
-		return nil
-	}))(t)
-	return all, moment
+	words := []string{"Steve", "STEVES", "kÖnig", "狐狸", "红狐", "a", "%_\\", "___", "es", "★☆★", " ", "Slim 2.0"}
+	columns := []string{"tid", "uploader", "likes", "bytes", "public", "type", "hash", "pixels", "name", "name_key"}
+	rows := [][]any{}
+	for n := range number {
+		x := core.Texture{
+			ID: core.TextureID(n + 1), Uploader: users[random.IntN(len(users))], Likes: int64(random.IntN(4)), Public: random.IntN(4) > 0,
+			Type: []skin.Type{skin.Steve, skin.Alex, skin.Cape}[random.IntN(3)],
+			Name: "x" + words[random.IntN(len(words))] + words[random.IntN(len(words))] + words[random.IntN(len(words))],
+		}
+		if random.IntN(50) == 0 {
+			x.Likes += int64(random.IntN(100_000))
+		}
+		var uploader *core.UserID
+		if x.Uploader != 0 {
+			uploader = &x.Uploader
+		}
+		digest := skin.HashOf(fmt.Append(nil, n))
+		rows = append(rows, []any{x.ID, uploader, x.Likes, 100, x.Public, x.Type.String(), digest[:], digest[:], x.Name, fold.Key(x.Name)})
+		all = append(all, x)
+	}
+	if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"textures"}, columns, pgx.CopyFromRows(rows)); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
-func listing(t core.Texture, likes int64) core.Listing {
-	return core.Listing{ID: t.ID, Uploader: t.Uploader, Likes: likes, Type: t.Type, Public: t.Public, Name: t.Name}
+// Each list is what a look at each texture finds, however few rows are looked at before
+// another index is asked.
+func TestListsAgainstModel(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	random := rand.New(rand.NewPCG(1, 2)) // the same every time
+	users := []core.UserID{0, addUser(t, db, "ann").ID, addUser(t, db, "bob").ID, addUser(t, db, "cid").ID}
+	all := addRandomTextures(t, conn, random, users, 4000)
+	if _, err := conn.Exec(t.Context(), "ANALYZE textures"); err != nil { // so that a walk is continued
+		t.Fatal(err)
+	}
+	names := []string{"", "", "steve", "esk", "Eve", "könig", "KÖNIG", "狐狸", "狐", "%_\\", "___", "★☆★", "2.0", "nothing", "evea", "xst", "   "}
+
+	for n := range 400 {
+		query := core.LibraryQuery{
+			Liked: random.IntN(2) == 0, Name: names[random.IntN(len(names))],
+			Types: [][]skin.Type{nil, {skin.Cape}, {skin.Steve, skin.Alex}}[random.IntN(3)], PerPage: 1 + random.IntN(100),
+		}
+		if random.IntN(3) == 0 {
+			query.Uploader = &users[random.IntN(len(users))]
+		}
+		user := []core.User{{}, {ID: users[1]}, {ID: users[2], Permission: core.Administrator}}[random.IntN(3)]
+		want := listed(all, user, query)
+		query.Page = 1 + random.IntN(2+len(want)/query.PerPage)
+		rows := []int{1, 30, 1000, 100_000}[random.IntN(4)]
+		db.LimitListRows(rows)
+
+		what := fmt.Sprintf("list %d, %+v as %+v, after %d rows", n, query, user, rows)
+		found := must(db.FindTextures(t.Context(), user, query))(t)
+		from, to := min((query.Page-1)*query.PerPage, len(want)), min(query.Page*query.PerPage, len(want))
+		if diff := gocmp.Diff(want[from:to], tidsOf(found.Items)); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", what, diff)
+		}
+		counted := max(1000, query.Page*query.PerPage)
+		if found.Total != min(len(want), counted) || found.More != (len(want) > counted) {
+			t.Fatalf("%s: total %d, more: %t; want of %d", what, found.Total, found.More, len(want))
+		}
+	}
 }
 
-// Everything that changes what the library lists is told of, whoever does it.
-func TestLibraryChanges(t *testing.T) {
+// What lists by likes are read from follows every change of a texture, by any of the
+// statements that change one.
+func TestLikesAreCopied(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	first := addTexture(t, db, texture(ann.ID, skin.Steve, "first", true))
-	all, moment := readLibrary(t, db)
-	if diff := cmp.Diff([]core.Listing{listing(first, 1)}, all); diff != "" {
-		t.Errorf("all textures (-want +got):\n%s", diff)
-	}
-	f := func(what string, want ...core.Listing) {
+	x := addTexture(t, db, texture(ann.ID, skin.Steve, "first", true))
+	f := func(what string, textures int) {
 		t.Helper()
-		changed, now, known, err := db.LibraryChanges(t.Context(), moment)
-		if err != nil || !known {
-			t.Fatalf("%s: known %t, %v", what, known, err)
+		var copied, all int
+		do(t, conn.QueryRow(t.Context(), `
+			SELECT count(*) FILTER (WHERE (l.likes, l.public, l.type, l.uploader, l.name_key) IS NOT DISTINCT FROM (t.likes, t.public, t.type, t.uploader, t.name_key)), count(*)
+			FROM texture_likes l FULL JOIN textures t USING (tid)`).Scan(&copied, &all))
+		if copied != all || all != textures {
+			t.Errorf("%s: of %d textures %d are copied; want %d", what, all, copied, textures)
 		}
-		if diff := cmp.Diff(want, changed); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
-		moment = now
 	}
-	do := func(err error) {
-		t.Helper()
-		if err != nil {
+	f("an upload", 1)
+	do(t, db.AddClosetItem(t.Context(), bob.ID, x.ID, "N", core.Terms{}))
+	f("a like", 1)
+	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Alex)}, core.Scores{}))(t)
+	f("a name and a type", 1)
+	if _, err := conn.Exec(t.Context(), "UPDATE textures SET name = 'as the release before renames'"); err != nil {
+		t.Fatal(err)
+	}
+	f("a name without its key", 1)
+	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
+	f("one that becomes private", 1)
+	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t)
+	do(t, db.DeleteUser(t.Context(), proofOf(ann)))
+	f("the end of its uploader", 1)
+	do(t, db.DeleteTexture(t.Context(), x.ID))
+	f("a deletion", 0)
+}
+
+// A list shows textures as they are: the rows, not only what indexes hold.
+func TestFindTextures(t *testing.T) {
+	t.Parallel()
+	db := postgrestest.Open(t)
+	ann := addUser(t, db, "ann")
+	want := addTexture(t, db, texture(ann.ID, skin.Alex, "Ann's", true))
+	found := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
+	if diff := gocmp.Diff(core.Found[core.Texture]{Items: []core.Texture{want}, Total: 1}, found); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Lists that take long leave connections to other reads, also where each is of another network.
+func TestListsLeaveConnections(t *testing.T) {
+	t.Parallel()
+	db, address := named(t)
+	x := addTexture(t, db, texture(addUser(t, db, "ann").ID, skin.Steve, "first", true))
+	held := hold(t, address)
+	held.do(t, "LOCK TABLE texture_likes")
+	var lists sync.WaitGroup
+	for n := range 16 {
+		lists.Go(func() {
+			ctx := core.WithClient(t.Context(), core.Client{Network: netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, byte(n), 0}), 24)})
+			if found, err := db.FindTextures(ctx, core.User{}, core.LibraryQuery{Liked: true, Page: 1, PerPage: 10}); err != nil || found.Total != 1 {
+				t.Errorf("list %d: %d textures, %v", n, found.Total, err)
+			}
+		})
+	}
+	held.awaitWaiting(t, 2)
+	bounded, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 20 {
+		if _, err := db.Texture(bounded, x.ID); err != nil {
+			t.Fatalf("a read beside lists that wait: %v", err)
+		}
+	}
+	do(t, held.Commit(t.Context()))
+	lists.Wait()
+}
+
+// Each attempt at a list has one plan, whatever is looked for and whatever PostgreSQL
+// believes of how much there is of it.
+func TestListPlans(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	address := postgrestest.URL(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	ann := addUser(t, db, "ann")
+	for _, sql := range []string{
+		"SET synchronous_commit = off; DROP INDEX textures_name_steve, textures_name_alex, textures_name_cape",
+		`INSERT INTO textures (uploader, bytes, public, type, hash, pixels, likes, name, name_key)
+		SELECT CASE WHEN n % 3 = 0 THEN (SELECT uid FROM users) END, 100, n % 20 > 0, CASE WHEN n % 1000 = 0 THEN 'cape' WHEN n % 2 = 0 THEN 'alex' ELSE 'steve' END,
+			sha256(n::text::bytea), sha256(n::text::bytea), n % 97, 'Steve ' || n, 'steve ' || n
+		FROM generate_series(1, 100000) n`,
+		"CREATE INDEX textures_name_steve ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops) WHERE type = 'steve'",
+		"CREATE INDEX textures_name_alex ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops) WHERE type = 'alex'",
+		"CREATE INDEX textures_name_cape ON textures USING gin (trigram_text(name_key) public.gin_trgm_ops) WHERE type = 'cape'",
+		"ANALYZE textures, texture_likes",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-
-	f("nothing")
-	second := addTexture(t, db, texture(ann.ID, skin.Cape, "second", false))
-	f("an upload", listing(second, 1))
-	do(db.AddClosetItem(t.Context(), bob.ID, first.ID, "N", core.Terms{}))
-	f("a like", listing(first, 2))
-	do(db.RenameClosetItem(t.Context(), bob.ID, first.ID, "M"))
-	wears(t, db, bob, "Bobs", first.ID)
-	must(db.SetAvatar(t.Context(), bob.ID, first.ID))(t)
-	f("what others do with it")
-	first = must(db.ChangeTexture(t.Context(), first.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Alex)}, core.Scores{}))(t)
-	f("a name and a type", listing(first, 2))
-	do(db.RemoveClosetItem(t.Context(), bob.ID, first.ID))
-	do(db.AddClosetItem(t.Context(), bob.ID, first.ID, "N", core.Terms{}))
-	second = must(db.ChangeTexture(t.Context(), second.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t)
-	f("several, one of them twice", listing(first, 2), listing(second, 1))
-	do(db.DeleteTexture(t.Context(), second.ID))
-	f("a deletion", core.Listing{ID: second.ID})
-	do(db.DeleteUser(t.Context(), proofOf(ann)))
-	first.Uploader = 0
-	f("the end of its uploader", listing(first, 1))
-
-	// What cannot be told is not.
-	unknown := func(what string, since core.LibraryMoment) {
+	plan := func(mode string, attempt postgres.Attempt) string {
 		t.Helper()
-		if changed, _, known, err := db.LibraryChanges(t.Context(), since); err != nil || known || len(changed) > 0 {
-			t.Errorf("%s: known %t, %v, %v", what, known, changed, err)
-		}
-	}
-	another, old := moment, moment
-	another.Epoch = "another"
-	unknown("another epoch", another)
-	old.At = old.At.Add(-31 * time.Minute)
-	unknown("long ago", old)
-	if _, err := conn.Exec(t.Context(), "INSERT INTO texture_changes (tid) SELECT n FROM generate_series(1, 50000) n"); err != nil {
-		t.Fatal(err)
-	}
-	unknown("too many", moment)
-	if n := must(db.TrimLibrary(t.Context(), time.Now().Add(time.Hour)))(t); n < 50_000 {
-		t.Errorf("%d changes are trimmed", n)
-	}
-	f("what is trimmed")
-}
-
-// A change that is committed after others that began later is not missed.
-func TestLibraryChangesFollowCommits(t *testing.T) {
-	t.Parallel()
-	db, address := named(t)
-	ann := addUser(t, db, "ann")
-	slow, quick := addTexture(t, db, texture(ann.ID, skin.Steve, "slow", true)), addTexture(t, db, texture(ann.ID, skin.Steve, "quick", true))
-	other := hold(t, address)
-	other.do(t, "UPDATE textures SET likes = 7 WHERE tid = $1", slow.ID)
-	_, moment := readLibrary(t, db)
-	must(db.ChangeTexture(t.Context(), quick.ID, core.TextureChange{Name: new("quicker")}, core.Scores{}))(t)
-	tids := func() (tids []core.TextureID) {
-		t.Helper()
-		changed, now, known, err := db.LibraryChanges(t.Context(), moment)
-		if err != nil || !known {
-			t.Fatalf("known %t, %v", known, err)
-		}
-		for _, l := range changed {
-			tids = append(tids, l.ID)
-		}
-		moment = now
-		return tids
-	}
-
-	if got := tids(); !slices.Equal(got, []core.TextureID{quick.ID}) {
-		t.Errorf("while it is under way %v have changed; want %d", got, quick.ID)
-	}
-	if err := other.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := tids(); !slices.Equal(got, []core.TextureID{slow.ID}) {
-		t.Errorf("after its commit %v have changed; want %d", got, slow.ID)
-	}
-}
-
-// What a list asks of the database does not depend on how much there is in it.
-func TestLibraryPlans(t *testing.T) {
-	t.Parallel()
-	address := postgrestest.URL(t)
-	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
-	if _, err := conn.Exec(t.Context(), `
-		INSERT INTO textures (bytes, public, type, hash, pixels, name)
-		SELECT 100, true, 'cape', sha256(n::text::bytea), sha256(n::text::bytea), 'Many' FROM generate_series(1, 20000) n`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Exec(t.Context(), "ANALYZE textures, texture_changes"); err != nil {
-		t.Fatal(err)
-	}
-	_, moment := readLibrary(t, db)
-	f := func(index, sql, types, values string) {
-		t.Helper()
-		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = "+mode+"; PREPARE asked ("+types+") AS "+sql); err != nil {
-				t.Fatal(err)
+		tx := must(conn.Begin(t.Context()))(t)
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		exec := func(sql string) {
+			t.Helper()
+			if _, err := tx.Exec(t.Context(), sql); err != nil {
+				t.Fatalf("%v\n%s", err, sql)
 			}
-			rows, _ := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE asked ("+values+")", pgx.QueryExecModeSimpleProtocol) // CollectRows reports the error
-			plan := strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
-			for _, part := range []string{"textures_pkey", index} {
-				if !strings.Contains(plan, part) {
-					t.Errorf("%s: the plan is\n%s\nwant one with %s", mode, plan, part)
+		}
+		for _, name := range attempt.Off {
+			exec("SET LOCAL " + name + " = off")
+		}
+		exec("SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL plan_cache_mode = " + mode)
+		exec("PREPARE asked AS " + attempt.SQL)
+		defer func() { _, _ = conn.Exec(t.Context(), "DEALLOCATE asked") }()
+		var values []string
+		for _, arg := range attempt.Args {
+			values = append(values, fmt.Sprintf("'%v'", arg))
+		}
+		rows, _ := tx.Query(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE asked ("+strings.Join(values, ", ")+")", pgx.QueryExecModeSimpleProtocol) // CollectRows reports the error
+		return strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
+	}
+
+	const walk, gather, search = "in order", "of an uploader", "by name"
+	for _, user := range []core.User{{}, ann, {ID: 1 << 40, Permission: core.Administrator}} {
+		for _, types := range [][]skin.Type{nil, {skin.Cape}} {
+			for _, liked := range []bool{false, true} {
+				for _, uploader := range []*core.UserID{nil, &ann.ID, new(core.UserID(0))} {
+					for _, name := range []string{"", "steve"} {
+						for _, page := range []int{1, 100} {
+							query := core.LibraryQuery{Types: types, Liked: liked, Uploader: uploader, Name: name, Page: page, PerPage: 100}
+							for n, attempt := range db.Attempts(user, query) {
+								kind := walk
+								switch {
+								case strings.Contains(attempt.SQL, "trigram_text"):
+									kind = search
+								case uploader != nil && (n != 1 || !liked):
+									kind = gather
+								}
+								if user.ID == ann.ID && uploader == nil && kind == walk {
+									kind = "" // own private ones come from the index of the uploader, or from that of the order
+								}
+								for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+									got := plan(mode, attempt)
+									index := "Index Only Scan using textures_newest"
+									if liked {
+										index = "Index Only Scan using texture_likes_most"
+									}
+									others := []string{"Seq Scan", "Parallel", "Bitmap"}
+									switch kind {
+									case gather:
+										index = "Index Scan using textures_uploader_newest"
+										others = append(others, "textures_newest", "texture_likes_most", "textures_pkey")
+									case search:
+										index = "Bitmap Index Scan on textures_name"
+										others = []string{"Seq Scan", "Parallel", "textures_newest", "texture_likes_most", "textures_uploader", "textures_pkey"}
+									}
+									if !strings.Contains(got, index) || slices.ContainsFunc(others, func(part string) bool { return strings.Contains(got, part) }) {
+										t.Fatalf("%+v as %+v, %s, attempt %d: the plan is\n%s\nwant one with %s", query, user, mode, n, got, index)
+									}
+								}
+							}
+						}
+					}
 				}
 			}
-			if strings.Contains(plan, "Seq Scan on texture") {
-				t.Errorf("%s: the plan is\n%s\nwant no more looked at than is needed", mode, plan)
-			}
-			if _, err := conn.Exec(t.Context(), "DEALLOCATE asked"); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
+}
 
-	f("texture_changes_xid", postgres.SelectLibraryChanges, "text, bigint", "'"+moment.Snapshot+"', 50000")
-	f("textures_pkey", postgres.SelectTextures, "bigint[]", "'{5, 6, 7}'")
+// core migrate builds the indexes of textures beside writes, also after an attempt that was
+// cut off, and makes the keys of names first.
+func TestMigrateBuildsIndexes(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
+	address := postgrestest.Empty(t)
+	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
+	do(t, db.MigrateTo(t.Context(), 20))
+	if _, err := conn.Exec(t.Context(), `
+		INSERT INTO textures (bytes, public, type, hash, pixels, name)
+		SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'É ' || n FROM generate_series(1, 1500) n`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "CREATE UNIQUE INDEX CONCURRENTLY textures_newest ON textures (public)"); err == nil {
+		t.Fatal("an index is unique that cannot be; want it to be left invalid")
+	}
+
+	var told []string
+	if _, _, err := db.Migrate(t.Context(), func(text string) { told = append(told, text) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 9 || told[1] != "building the index textures_newest" {
+		t.Errorf("told is %q", told)
+	}
+	built := func(conn *pgx.Conn) (indexes []string) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), `
+			SELECT array_agg(regexp_replace(pg_get_indexdef(indexrelid), 'test_\w+', '') ORDER BY indexrelid::regclass::text)
+			FROM pg_index WHERE indrelid IN ('textures'::regclass, 'texture_likes'::regclass) AND indisvalid`).Scan(&indexes); err != nil {
+			t.Fatal(err)
+		}
+		return indexes
+	}
+	empty := postgrestest.Conn(t, postgrestest.URL(t)) // where the migration itself makes them
+	if diff := gocmp.Diff(built(empty), built(conn)); diff != "" {
+		t.Errorf("the indexes (-at once +concurrently):\n%s", diff)
+	}
+	if n := must(db.FillKeys(t.Context()))(t); n != 0 {
+		t.Errorf("%d keys were missing", n)
+	}
+	var visible bool
+	do(t, conn.QueryRow(t.Context(), `
+		SELECT min(relallvisible) > 0 AND EXISTS (SELECT FROM pg_stats WHERE tablename = 'textures_uploader_newest')
+		FROM pg_class WHERE oid IN ('textures'::regclass, 'texture_likes'::regclass)`).Scan(&visible))
+	if !visible {
+		t.Error("textures and their copies are not vacuumed and analyzed")
+	}
+	var copies int
+	do(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM texture_likes JOIN textures USING (tid, likes, public, type, name_key)`).Scan(&copies))
+	if copies != 1500 {
+		t.Errorf("%d textures are copied; want all 1500", copies)
+	}
 }

@@ -156,16 +156,17 @@ func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, err
 	return &mapping.Texture{TID: *tid, Hash: skin.Hash(hash), Type: parsed}, nil
 }
 
-// selectMostLiked looks at every texture, which takes a second for a million. An
-// index would spare that, but each like would then write to all indexes of the table,
-// and nearly none does without; and likes are many, while this is asked when an edge
-// is new.
-const selectMostLiked = `SELECT hash FROM textures WHERE public ORDER BY likes DESC, tid DESC LIMIT $1`
+// selectMostLiked reads the order's index, and then the rows that it leads to.
+var selectMostLiked = `
+	SELECT t.hash
+	FROM ` + merged("likes, tid", "texture_likes", (&list{}).visible(nil, nil), byMostLiked, "$1") + ` liked
+	CROSS JOIN LATERAL (SELECT hash FROM textures WHERE textures.tid = liked.tid OFFSET 0) t
+	ORDER BY liked.likes DESC, liked.tid DESC`
 
 // MostLiked returns the files of the public textures that most closets hold. It takes
 // none of the connections for look-ups, which must not wait for it.
 func (db *DB) MostLiked(ctx context.Context, limit int) ([]skin.Hash, error) {
-	rows, err := collect[struct{ Hash []byte }](ctx, db.reads, statement{selectMostLiked, []any{limit}})
+	rows, err := collect[struct{ Hash []byte }](ctx, db.reads, planned(statement{selectMostLiked, []any{limit}}, "enable_bitmapscan")...)
 	if err != nil {
 		return nil, failure("read the most liked textures", err)
 	}

@@ -85,14 +85,14 @@ func TestMigrationsLetOthersGoOn(t *testing.T) {
 
 	waits, done := make(chan string, 100), make(chan error, 1)
 	go func() {
-		_, _, err := db.Migrate(t.Context(), func(file string) { waits <- file })
+		_, _, err := db.Migrate(t.Context(), func(text string) { waits <- text })
 		done <- err
 	}()
 	for range 2 {
 		select {
-		case file := <-waits:
-			if file != "015_search_keys.sql" {
-				t.Errorf("%s waits; want 015_search_keys.sql", file)
+		case text := <-waits:
+			if want := "015_search_keys.sql waits until other transactions end; trying again"; text != want {
+				t.Errorf("told is %s; want %s", text, want)
 			}
 		case err := <-done:
 			t.Fatalf("the migration ended beside a transaction that holds its table: %v", err)

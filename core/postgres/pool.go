@@ -1,25 +1,32 @@
 package postgres
 
 import (
-	"fmt"
-
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Expose adds what is known about the connections to a set of metrics. Who waits
-// for one waits for others to return theirs, or for a new one to be made; who
-// gives up has waited as long as a request may take.
-func (db *DB) Expose(set *metrics.Set) {
+// Expose registers metrics of the connections. A request that waits for one waits for
+// others to return theirs, or for a new one to be made; one that gives up has waited as long
+// as a request may take.
+func (db *DB) Expose(registry prometheus.Registerer) {
+	register := promauto.With(registry)
 	for name, pool := range map[string]*pgxpool.Pool{"writes": db.writes.Pool, "reads": db.reads.Pool, "lookups": db.lookups.Pool, "feed": db.feed} {
-		for metric, value := range map[string]func(*pgxpool.Stat) float64{
-			`connections{pool=%q,state="idle"}`: func(s *pgxpool.Stat) float64 { return float64(s.IdleConns()) },
-			`connections{pool=%q,state="used"}`: func(s *pgxpool.Stat) float64 { return float64(s.AcquiredConns()) },
-			`waits_total{pool=%q}`:              func(s *pgxpool.Stat) float64 { return float64(s.EmptyAcquireCount()) },
-			`wait_seconds_total{pool=%q}`:       func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() },
-			`gave_up_total{pool=%q}`:            func(s *pgxpool.Stat) float64 { return float64(s.CanceledAcquireCount()) },
-		} {
-			set.NewGauge("veneer_pool_"+fmt.Sprintf(metric, name), func() float64 { return value(pool.Stat()) })
+		gauge := func(state string, value func(*pgxpool.Stat) float64) {
+			register.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "veneer_pool_connections", Help: "Connections to the database by state.",
+				ConstLabels: prometheus.Labels{"pool": name, "state": state},
+			}, func() float64 { return value(pool.Stat()) })
 		}
+		gauge("idle", func(s *pgxpool.Stat) float64 { return float64(s.IdleConns()) })
+		gauge("used", func(s *pgxpool.Stat) float64 { return float64(s.AcquiredConns()) })
+		counter := func(metric, help string, value func(*pgxpool.Stat) float64) {
+			register.NewCounterFunc(prometheus.CounterOpts{
+				Name: "veneer_pool_" + metric, Help: help, ConstLabels: prometheus.Labels{"pool": name},
+			}, func() float64 { return value(pool.Stat()) })
+		}
+		counter("waits_total", "Waits for a connection to the database.", func(s *pgxpool.Stat) float64 { return float64(s.EmptyAcquireCount()) })
+		counter("wait_seconds_total", "Time of all waits for a connection.", func(s *pgxpool.Stat) float64 { return s.EmptyAcquireWaitTime().Seconds() })
+		counter("gave_up_total", "Waits for a connection that were given up.", func(s *pgxpool.Stat) float64 { return float64(s.CanceledAcquireCount()) })
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
 func TestPoolsAreExposed(t *testing.T) {
@@ -19,15 +20,14 @@ func TestPoolsAreExposed(t *testing.T) {
 	_, schema, _ := strings.Cut(address, "search_path=")
 	db := must(postgres.Open(t.Context(), postgres.Config{URL: address + "&application_name=" + schema, Connections: 2}))(t)
 	t.Cleanup(db.Close)
-	set := metrics.NewSet()
-	db.Expose(set)
+	registry := prometheus.NewRegistry()
+	db.Expose(registry)
 	f := func(moment string, wants ...string) {
 		t.Helper()
-		var out strings.Builder
-		set.WritePrometheus(&out)
+		text := metricstest.Text(t, registry)
 		for _, want := range wants {
-			if !strings.Contains(out.String(), "veneer_pool_"+want+"\n") {
-				t.Errorf("%s the metrics lack %s:\n%s", moment, want, out.String())
+			if !strings.Contains(text, "veneer_pool_"+want+"\n") {
+				t.Errorf("%s the metrics lack %s:\n%s", moment, want, text)
 			}
 		}
 	}
@@ -71,9 +71,7 @@ func TestPoolsAreExposed(t *testing.T) {
 	must(db.NumberChanges(t.Context()))(t)
 	f("at last", `waits_total{pool="writes"} 1`, `waits_total{pool="lookups"} 1`, `waits_total{pool="feed"} 1`,
 		`connections{pool="lookups",state="idle"} 1`, `connections{pool="feed",state="idle"} 1`)
-	var out strings.Builder
-	set.WritePrometheus(&out)
-	if strings.Contains(out.String(), `veneer_pool_wait_seconds_total{pool="reads"} 0`+"\n") {
+	if metricstest.Value(t, metricstest.Text(t, registry), `veneer_pool_wait_seconds_total{pool="reads"}`) == 0 {
 		t.Error("waiting took no time")
 	}
 }

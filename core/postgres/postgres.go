@@ -52,7 +52,9 @@ type DB struct {
 	reads, lookups readers
 	feed           *pgxpool.Pool
 
-	sessions *gatherer[core.User]
+	sessions  *gatherer[core.User]
+	lists     listLimits
+	rowLimits rowLimits
 
 	listen           *pgx.ConnConfig
 	listensElsewhere bool // than at the URL of all else
@@ -123,7 +125,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		}
 		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
 	}
-	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}}
+	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}, rowLimits: defaultRowLimits}
 	for _, p := range []struct {
 		pool        **pgxpool.Pool
 		connections int32
@@ -144,6 +146,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 	db.writes.clientLimits = clientLimitsOf(db.writes.Pool, userWrites)
 	db.reads.clientLimits, db.lookups.clientLimits = clientLimitsOf(db.reads.Pool, 0), clientLimitsOf(db.lookups.Pool, 0)
+	db.lists = listLimitsOf(db.reads.Pool)
 	db.sessions = &gatherer[core.User]{pool: db.reads}
 	return db, nil
 }
@@ -228,10 +231,10 @@ const (
 )
 
 // Migrate brings the schema up to date, under a lock, and returns the versions before and
-// after. Where other transactions hold a table that a migration changes, it calls waiting
-// with the name of its file and tries again for ten minutes. An error of its connection is
-// as that of Check.
-func (db *DB) Migrate(ctx context.Context, waiting func(file string)) (before, after int32, err error) {
+// after. It tells what takes long: where other transactions hold a table that a migration
+// changes it tries again for ten minutes, and it builds indexes of large tables. An error of
+// its connection is as that of Check.
+func (db *DB) Migrate(ctx context.Context, told func(string)) (before, after int32, err error) {
 	// The lock belongs to a session, so no transaction pooler may stand between.
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
@@ -249,14 +252,20 @@ func (db *DB) Migrate(ctx context.Context, waiting func(file string)) (before, a
 	if before, err = m.GetCurrentVersion(ctx); err != nil {
 		return 0, 0, failure("read the schema's version", err)
 	}
-	if after = max(before, int32(len(m.Migrations))); after > before {
-		err = migrateAll(ctx, conn, m, waiting)
+	if after = max(before, int32(len(m.Migrations))); after == before {
+		return before, after, nil
+	}
+	if before < libraryIndexes {
+		err = db.prepareIndexes(ctx, conn, m, told)
+	}
+	if err == nil {
+		err = migrateAll(ctx, conn, m, told)
 	}
 	return before, after, failure("migrate the schema", err)
 }
 
 // migrateAll runs the migrations that were not run yet.
-func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, waiting func(file string)) error {
+func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, told func(string)) error {
 	// It is called in the migration's transaction. Should this fail, so does the migration.
 	m.OnStart = func(int32, string, string, string) {
 		_, _ = conn.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", migrationLockTimeout.Milliseconds()))
@@ -268,7 +277,7 @@ func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, waitin
 		if !ok || refused.Code != "55P03" || time.Now().After(until) { // lock_not_available
 			return err
 		}
-		waiting(refused.MigrationName)
+		told(refused.MigrationName + " waits until other transactions end; trying again")
 		select {
 		case <-time.After(migrationPause):
 		case <-ctx.Done():

@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/core"
 )
@@ -82,10 +83,13 @@ func lookup(ticket core.Ticket) statement {
 
 // The session look-ups of this core by what came of them.
 var (
-	lookupsLive   = metrics.NewCounter(`veneer_session_lookups_total{result="live"}`)
-	lookupsEnded  = metrics.NewCounter(`veneer_session_lookups_total{result="ended"}`)
-	lookupsBanned = metrics.NewCounter(`veneer_session_lookups_total{result="banned"}`)
-	lookupsFailed = metrics.NewCounter(`veneer_session_lookups_total{result="failed"}`)
+	sessionLookups = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_session_lookups_total", Help: "Look-ups of sessions by result.",
+	}, []string{"result"})
+	lookupsLive   = sessionLookups.WithLabelValues("live")
+	lookupsEnded  = sessionLookups.WithLabelValues("ended")
+	lookupsBanned = sessionLookups.WithLabelValues("banned")
+	lookupsFailed = sessionLookups.WithLabelValues("failed")
 )
 
 // admitted returns the user whom a look-up has found, unless they are to be

@@ -48,12 +48,12 @@ const (
 	addedTexture = `
 	WITH room AS (` + selectRoom + `
 	), added AS (
-		INSERT INTO textures (name, type, hash, pixels, bytes, uploader, public, likes, paid, refundable)
-		SELECT $7, $8, $9, $10, $2, uid, $11, 1, nullif($3::bigint, 0), $12 FROM room WHERE flaw = ''
+		INSERT INTO textures (name, name_key, type, hash, pixels, bytes, uploader, public, likes, paid, refundable)
+		SELECT $7, $13, $8, $9, $10, $2, uid, $11, 1, nullif($3::bigint, 0), $12 FROM room WHERE flaw = ''
 		ON CONFLICT DO NOTHING
 		RETURNING *
 	), kept AS (
-		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, $13 FROM added
+		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, name_key FROM added
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM added
 	)`

@@ -406,9 +406,10 @@ prepare_minio() {
 
 # ---- The stage of tests and benchmarks --------------------------------------
 
-# open_stage starts a PostgreSQL and a MinIO that live as long as the script, and tells the
-# tests where they are. Several scripts
-# may do so at once; what one that was killed left behind goes first.
+# open_stage [SETTING=VALUE…] starts a PostgreSQL, with settings, and a MinIO that live as long
+# as the script, and tells the tests where they are. Several scripts may do so at once; what one
+# that was killed left behind goes first.
+# shellcheck disable=SC2120
 open_stage() {
   local old
   mkdir -p "$dev/test"
@@ -432,7 +433,7 @@ open_stage() {
   (umask 077 && mkdir -p "$dev/test-secrets")
   ln -s "$dev/test-secrets" "$state/secrets"
   # Nothing here outlives the script, so nothing needs to reach the disk.
-  start_postgres "$(free_port postgres)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300
+  start_postgres "$(free_port postgres)" veneer_minio fsync=off synchronous_commit=off full_page_writes=off max_connections=300 "$@"
   local port
   port=$(free_port minio)
   start_minio "$port"
@@ -444,6 +445,12 @@ open_stage() {
   TEST_S3_ACCESS_KEY=$(<"$state/secrets/s3_access_key")
   TEST_S3_SECRET_KEY=$(<"$state/secrets/s3_secret_key")
   export TEST_S3_ACCESS_KEY TEST_S3_SECRET_KEY
+}
+
+# quarter_of_memory prints the setting that gives PostgreSQL as much, as deploy/postgresql.md has
+# it. Buffers that hold nothing take no memory.
+quarter_of_memory() {
+  awk '/^MemTotal:/ {print "shared_buffers=" int($2 / 4096) "MB"}' /proc/meminfo
 }
 
 # close_stage stops what open_stage started. Logs that explain a failure stay

@@ -31,6 +31,7 @@ type Server struct {
 	byName   []byte    // Cache-Control of pictures whose mapping changes often
 	upstream *upstream // nil: none
 	routes   *routes
+	limiter  *serve.AddressLimiter
 
 	startPage, notFoundPage *serve.Page
 }
@@ -53,7 +54,7 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 		links = append(links, serve.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
-		door: door, pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream, routes: newRoutes(door),
+		door: door, pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream, routes: newRoutes(door), limiter: door.AddressLimiter(),
 		startPage: serve.NewPage(serve.PageText{
 			Title: "Veneer",
 			Paragraphs: []string{
@@ -68,12 +69,11 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	return s.door.Server(s.door.LimitAddresses(s.door.Guard(s.answer)))
+	return s.door.Server(s.limiter.Handler(s.door.Guard(s.answer)))
 }
 
-// Shortcut returns what answers most requests for what is in memory before the server
-// does.
-func (s *Server) Shortcut() *serve.Shortcut { return s.door.Shortcut(s.plain) }
+// FastPath returns the fast path for most requests for what is in memory.
+func (s *Server) FastPath() *serve.FastPath { return s.door.FastPath(s.limiter, s.serveFast) }
 
 // answer answers a request.
 func (s *Server) answer(rc *fasthttp.RequestCtx) error {
@@ -82,9 +82,7 @@ func (s *Server) answer(rc *fasthttp.RequestCtx) error {
 	if !isHere {
 		return s.elsewhere(rc, path)
 	}
-	for _, line := range every {
-		rc.Response.Header.SetCanonical(line.key, line.value)
-	}
+	setDefaults(serve.ResponseTo(rc))
 	switch {
 	case rc.IsGet() || rc.IsHead():
 		err := s.image(rc, about)
@@ -165,9 +163,7 @@ const methods = "GET, HEAD, OPTIONS"
 
 // mark sets what every answer has, and that memory had nothing to do with it.
 func mark(rc *fasthttp.RequestCtx) {
-	for _, line := range every {
-		rc.Response.Header.SetCanonical(line.key, line.value)
-	}
+	setDefaults(serve.ResponseTo(rc))
 	rc.Response.Header.Set(headerCacheStatus, statusAside)
 }
 

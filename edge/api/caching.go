@@ -53,6 +53,13 @@ var (
 	cacheDoubtful = []byte("public, max-age=1")
 )
 
+// setDefaults sets what every answer has.
+func setDefaults(to serve.Response) {
+	for _, line := range every {
+		to.SetCanonical(line.key, line.value)
+	}
+}
+
 func cacheByName(shared time.Duration) []byte {
 	sMaxage := ""
 	if shared > 0 {
@@ -140,7 +147,7 @@ func (t *Tags) UnmarshalText(text []byte) error {
 
 // set sets the headers to tags that are separated by spaces. It leaves them
 // separated by commas.
-func (t Tags) set(to serve.Fields, tags []byte) {
+func (t Tags) set(to serve.Response, tags []byte) {
 	if len(tags) == 0 {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Names of parameters and suffixes mean the same in any case: to the shortcut, to the
+// Names of parameters and suffixes mean the same in any case: to the fast path, to the
 // server behind it, and to what is kept in memory.
 func TestParametersInAnyCase(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func TestSlowClientHoldsNoSlot(t *testing.T) {
 	}
 }
 
-// A network that makes names up is refused, mostly on the shortcut, while all others get
+// A network that makes names up is refused, mostly on the fast path, while all others get
 // what they ask for, whether it exists or not.
 func TestMadeUpNamesOfOneNetwork(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestMadeUpNamesOfOneNetwork(t *testing.T) {
 		}
 	}
 	if handled := w.handled.Load() - before; handled > many/2 {
-		t.Errorf("%d of %d refusals did not take the shortcut", handled, many)
+		t.Errorf("%d of %d refusals did not take the fast path", handled, many)
 	}
 	for i, target := range []string{"/avatar/player/Steve", "/skin/Alex.png", "/avatar/player/nobody", "/avatar/uuid/00000000000000000000000000000000"} {
 		if status := from(fmt.Sprintf("127.0.3.%d", i+1))(target); status != http.StatusOK && status != http.StatusNotFound {

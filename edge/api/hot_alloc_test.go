@@ -82,7 +82,7 @@ func mallocs(do func()) uint64 {
 }
 
 // What is in memory is answered without allocations, from the first byte that is read
-// to the last one that is written: by the shortcut, and by the server behind it.
+// to the last one that is written: by the fast path, and by the server behind it.
 func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the process
 	w := openTown(t)
 	w.set(t, map[mapping.Key]mapping.Mapping{
@@ -148,17 +148,17 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			if allocations != 0 {
 				t.Errorf("%s, answered %q: %v allocations; want none", path, want, allocations)
 			}
-			if strings.Contains(path, "%53") { // not for the shortcut
+			if strings.Contains(path, "%53") { // not for the fast path
 				continue
 			}
 			length, handled := len(through.answer), w.handled.Load()
 			short.ask(t, request, length)
 			allocations = testing.AllocsPerRun(100, func() { short.ask(t, request, length) })
 			if !bytes.HasPrefix(short.answer, []byte(want)) || !bytes.Contains(short.answer, id) || w.handled.Load() != handled {
-				t.Errorf("%s: the shortcut answers %q; want %q with an id", path, short.answer[:min(60, len(short.answer))], want)
+				t.Errorf("%s: the fast path answers %q; want %q with an id", path, short.answer[:min(60, len(short.answer))], want)
 			}
 			if allocations != 0 {
-				t.Errorf("%s, answered %q by the shortcut: %v allocations; want none", path, want, allocations)
+				t.Errorf("%s, answered %q by the fast path: %v allocations; want none", path, want, allocations)
 			}
 		}
 	}

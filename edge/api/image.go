@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 	"unsafe"
@@ -33,71 +32,52 @@ const maxKey = len(mapping.HashPrefix) + maxName
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// plain answers a request for what is in memory, from bytes that were made before and
+// serveFast answers a request on the fast path, from bytes that were made before and
 // without allocations.
-func (s *Server) plain(p *serve.Plain) bool {
-	about, isHere := subjectOf(borrowed(p.Path))
+func (s *Server) serveFast(c *serve.FastContext) bool {
+	about, isHere := subjectOf(borrowed(c.Path))
 	if !isHere {
 		return false
 	}
-	memory, _ := p.Scratch.(*scratch)
+	memory, _ := c.Scratch.(*scratch)
 	if memory == nil {
 		memory = new(scratch)
-		p.Scratch = memory
+		c.Scratch = memory
 	}
-	found, err := memory.read(about, borrowed(p.Query), p.At)
+	found, err := memory.read(about, borrowed(c.Query), c.At)
 	if err != nil {
 		return false
 	}
-	known, err := s.recall(found, memory)
-	if err != nil && fault.KindOf(err) != fault.NotFound {
-		return false
-	}
-	for _, line := range every {
-		p.SetCanonical(line.key, line.value)
+	setDefaults(c)
+	known, err := s.serveHit(c, found, memory, c.Conditions)
+	if err == nil && !known {
+		err = s.refusal(c, found)
 	}
 	switch {
-	case err != nil:
-		s.absent(p, found)
-		p.Refuse(err)
-		p.Route = s.routes.own[about.route][noFormat][missing]
-		return true
-	case !known:
-		return s.refusePlain(p, found)
-	}
-	if found.unchanged, err = found.isUnchanged(p.Conditions); err != nil {
+	case err == nil:
+		return known
+	case fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Unavailable:
 		return false
 	}
-	p.Status, p.Body = fasthttp.StatusNotModified, nil
-	if !found.unchanged {
-		p.Status, p.Body = fasthttp.StatusOK, found.body
-	}
-	p.Route = s.show(p, found, memory)
+	c.Refuse(err)
+	c.Claim(s.routes.own[about.route][noFormat][outcomeOf(err)])
 	return true
 }
 
-// refusePlain answers a request that fetch would refuse without a try, as there are very
-// many when somebody makes names up, or core is away.
-func (s *Server) refusePlain(p *serve.Plain, found *shown) bool {
-	if p.IsRefusalLogged() {
-		return false
+// refusal returns the fault with which fetch would refuse a request without a try, as there
+// are very many when names are made up, or core is away.
+func (s *Server) refusal(c *serve.FastContext, found *shown) error {
+	if c.IsRefusalLogged() {
+		return nil
 	}
-	var network netip.Prefix
-	if client, known := p.Client(); known {
-		network = serve.ClientNetwork(client)
+	err := s.pictures.Refusal(found.want.Key, serve.ClientNetwork(c.Client()))
+	if err != nil {
+		c.SetCanonical(keyCacheStatus, failedStatus(err))
 	}
-	err := s.pictures.Refusal(found.want.Key, network)
-	if err == nil {
-		return false
-	}
-	p.SetCanonical(keyCacheStatus, failedStatus(err))
-	p.Refuse(err)
-	p.Route = s.routes.own[found.about.route][noFormat][outcomeOf(err)]
-	return true
+	return err
 }
 
-// image answers a request for what is drawn or kept by way of textures, as plain does
-// if all is in memory.
+// image answers a request for what is drawn or kept by way of textures.
 func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 	memory, _ := scratches.Get().(*scratch)
 	defer scratches.Put(memory)
@@ -108,18 +88,25 @@ func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
 		}
 		return err
 	}
-	known, err := s.recall(found, memory)
-	switch {
-	case err != nil:
-		return s.refuseAbsent(rc, found, err)
-	case !known:
-		return s.fetch(rc, found, memory)
-	}
-	if found.unchanged, err = found.isUnchanged(rc.Request.Header.RawHeaders()); err != nil {
+	known, err := s.serveHit(serve.ResponseTo(rc), found, memory, rc.Request.Header.RawHeaders())
+	if err != nil || known {
 		return err
 	}
-	s.answerWith(rc, found, memory)
-	return nil
+	return s.fetch(rc, found, memory)
+}
+
+// serveHit answers a request if all that it takes is in memory, on the fast path and on the
+// server alike, and reports whether that is so. Lines are those of the request's fields.
+func (s *Server) serveHit(to serve.Response, found *shown, memory *scratch, lines []byte) (known bool, err error) {
+	if known, err = s.recall(found, memory); err != nil {
+		return true, s.absent(to, found, err)
+	}
+	if known {
+		if found.unchanged, err = found.isUnchanged(lines); err == nil {
+			s.show(to, found, memory)
+		}
+	}
+	return known, err
 }
 
 // read understands a request that came at a moment.
@@ -185,10 +172,11 @@ func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) e
 			break
 		}
 	}
+	to := serve.ResponseTo(rc)
 	if absence != nil {
-		return s.refuseAbsent(rc, found, absence)
+		return s.absent(to, found, absence)
 	}
-	s.answerWith(rc, found, memory)
+	s.show(to, found, memory)
 	return nil
 }
 
@@ -239,24 +227,18 @@ func (found *shown) outcome() outcome {
 	}
 }
 
-// answerWith answers with a picture, a file or a profile, or that the visitor has it
-// already.
-func (s *Server) answerWith(rc *fasthttp.RequestCtx, found *shown, memory *scratch) {
+// show responds with a picture, a file or a profile, or that the visitor has it already.
+func (s *Server) show(to serve.Response, found *shown, memory *scratch) {
+	in := found.format()
 	switch {
 	case found.unchanged:
-		rc.SetStatusCode(fasthttp.StatusNotModified)
-	case found.about.route == profile:
-		rc.Response.SetBody(found.body)
+		to.SetStatusCode(fasthttp.StatusNotModified)
+	case in == formatJSON:
+		to.SetBody(found.body)
 	default:
 		// The bytes are everybody's, and never change.
-		rc.Response.SetBodyRaw(found.body)
+		to.SetBodyRaw(found.body)
 	}
-	s.show(&rc.Response.Header, found, memory).Claim(rc)
-}
-
-// show sets what is said of what was found, and returns what that is counted under.
-func (s *Server) show(to serve.Fields, found *shown, memory *scratch) *serve.Route {
-	in := found.format()
 	if !found.unchanged {
 		to.SetCanonical(keyContentType, contentTypes[in])
 	}
@@ -276,19 +258,14 @@ func (s *Server) show(to serve.Fields, found *shown, memory *scratch) *serve.Rou
 		memory.tags = appendTag(memory.tags, "render-", s.pictures.Revision())
 	}
 	s.tags.set(to, memory.tags)
-	return s.routes.own[found.about.route][in][found.outcome()]
+	to.Claim(s.routes.own[found.about.route][in][found.outcome()])
 }
 
-// refuseAbsent refuses with a fault of locate.
-func (s *Server) refuseAbsent(rc *fasthttp.RequestCtx, found *shown, err error) error {
-	if fault.KindOf(err) == fault.NotFound {
-		s.absent(&rc.Response.Header, found)
+// absent returns a fault of locate, and sets what is said where there is nothing to be seen.
+func (s *Server) absent(to serve.Response, found *shown, err error) error {
+	if fault.KindOf(err) != fault.NotFound {
+		return err
 	}
-	return err
-}
-
-// absent sets what is said where there is nothing to be seen.
-func (s *Server) absent(to serve.Fields, found *shown) {
 	control := cacheNotFound
 	if found.doubtful {
 		control = cacheDoubtful
@@ -296,6 +273,7 @@ func (s *Server) absent(to serve.Fields, found *shown) {
 	to.SetCanonical(keyCacheControl, control)
 	to.SetCanonical(keyCacheStatus, cacheStatus(found.source, edge.Hit))
 	s.tags.set(to, absenceTags(found.want, found.led))
+	return err
 }
 
 // borrowed returns bytes as a text without copying them. Neither it nor parts of

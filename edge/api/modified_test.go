@@ -47,7 +47,7 @@ func (w town) date(tb testing.TB, changed time.Time) {
 	})
 }
 
-// TestLastModified sends every condition to a cold edge, to the shortcut and to the
+// TestLastModified sends every condition to a cold edge, to the fast path and to the
 // server behind it.
 func TestLastModified(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestLastModified(t *testing.T) {
 		cold := openDated(t, changed)
 		f := func(fields header, want int) {
 			t.Helper()
-			for name, s := range map[string]*site{"cold": cold.site, "shortcut": w.site, "server": long} {
+			for name, s := range map[string]*site{"cold": cold.site, "fast path": w.site, "server": long} {
 				for _, method := range []string{http.MethodGet, http.MethodHead} {
 					got := s.do(t, method, path, fields, "")
 					if got.status != want {

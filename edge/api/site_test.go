@@ -3,9 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -23,9 +21,11 @@ import (
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/serve"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -47,14 +47,14 @@ func TestMain(m *testing.M) {
 // site is a whole edge on a real socket, with a core and a store of its own.
 type site struct {
 	url       string
-	longURL   string           // of a server without the shortcut
+	longURL   string           // of a server without the fast path
 	server    *fasthttp.Server // that one
-	handled   atomic.Int64     // requests that did not take the shortcut
+	handled   atomic.Int64     // requests that did not take the fast path
 	core      *origintest.Core
 	store     *objects.Store
 	directory string
 	mappings  *edge.Mappings
-	log       *lines
+	log       *loggingtest.Buffer
 
 	studio *studio // counts what is fetched and drawn
 }
@@ -88,24 +88,6 @@ func (s *studio) Cost(view render.View, width int) time.Duration { return render
 func (s *studio) Revision() string { return renderer.Revision() }
 func (s *studio) CanWebP() bool    { return !s.png && renderer.CanWebP() }
 
-// lines collects what is logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // setup is what a test may change before its site opens.
 type setup struct {
 	api      api.Config
@@ -128,7 +110,7 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	for _, change := range changes {
 		change(&with)
 	}
-	s := &site{core: origintest.Start(tb), directory: tb.TempDir(), studio: with.studio, log: &lines{}}
+	s := &site{core: origintest.Start(tb), directory: tb.TempDir(), studio: with.studio, log: &loggingtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 
 	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: time.Minute})
@@ -162,7 +144,7 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 		s.handled.Add(1)
 		handle(rc)
 	}
-	s.url = listen(tb, serve.Listener{Server: behind, Shortcut: server.Shortcut()})
+	s.url = listen(tb, serve.Listener{Server: behind, FastPath: server.FastPath()})
 	tb.Cleanup(func() {
 		cancel()
 		background.Wait()
@@ -237,33 +219,21 @@ type reply struct {
 	id     string // X-Request-ID, which is not in header
 }
 
-var client = &http.Client{
-	Transport:     &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
 func (s *site) do(tb testing.TB, method, path string, header http.Header, body string) reply {
 	tb.Helper()
-	request, err := http.NewRequestWithContext(tb.Context(), method, s.url+path, strings.NewReader(body))
-	must(tb, err)
-	maps.Copy(request.Header, header)
-	response, err := client.Do(request)
-	must(tb, err)
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
-	must(tb, err)
+	response := servetest.Call(tb, nil, method, s.url+path, header, body)
 	// Core sets its own on what is passed on.
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin"} {
 		if got := response.Header.Values(name); !strings.HasPrefix(path, "/api") && (len(got) != 1 || got[0] != want) {
-			tb.Errorf("%s %s: %d with %s %q; want %q", method, path, response.StatusCode, name, got, want)
+			tb.Errorf("%s %s: %d with %s %q; want %q", method, path, response.Status, name, got, want)
 		}
 	}
 	ids := response.Header.Values("X-Request-Id")
 	if len(ids) != 1 || ids[0] == "" {
-		tb.Fatalf("%s %s: %d with X-Request-ID %q; want one", method, path, response.StatusCode, ids)
+		tb.Fatalf("%s %s: %d with X-Request-ID %q; want one", method, path, response.Status, ids)
 	}
 	response.Header.Del("X-Request-Id")
-	return reply{status: response.StatusCode, header: response.Header, body: string(content), id: ids[0]}
+	return reply{status: response.Status, header: response.Header, body: response.Body, id: ids[0]}
 }
 
 func (s *site) get(tb testing.TB, path string) reply {

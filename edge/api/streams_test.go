@@ -37,12 +37,12 @@ var pictureRequests = []string{
 // addressOf returns where a URL leads to.
 func addressOf(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// sameOnShortcut compares what a server answers with and without the shortcut. What may
+// sameOnFastPath compares what a server answers with and without the fast path. What may
 // differ is Date; ids that the servers make; Cache-Status, since the second one finds in
 // memory what the first one has made; and the sentence of a 400, its id, and whether a
 // 100 comes before it, since a bare LF is seen as it arrives, or once the head is read if its
 // beginning came with the request before.
-func sameOnShortcut(t *testing.T, w *site, s servetest.Stream) {
+func sameOnFastPath(t *testing.T, w *site, s servetest.Stream) {
 	t.Helper()
 	exchange := func(url string) []servetest.Answer {
 		answers, err := servetest.Exchange(t.Context(), addressOf(url), s)
@@ -64,18 +64,18 @@ func sameOnShortcut(t *testing.T, w *site, s servetest.Stream) {
 		return answers
 	}
 	if diff := cmp.Diff(exchange(w.longURL), exchange(w.url)); diff != "" {
-		t.Errorf("answered differently (-server +shortcut):\n%s%s", s, diff)
+		t.Errorf("answered differently (-server +fast path):\n%s%s", s, diff)
 	}
 }
 
 // Streams of good and broken requests, however they are cut into segments, are answered
-// alike with the shortcut and without.
-func TestStreamsOnTheShortcut(t *testing.T) {
+// alike with the fast path and without.
+func TestStreamsOnTheFastPath(t *testing.T) {
 	t.Parallel()
 	w := openTown(t)
 	generator := servetest.NewGenerator("s", 1, pictureRequests)
 	for range streams {
-		sameOnShortcut(t, w.site, generator.Next())
+		sameOnFastPath(t, w.site, generator.Next())
 		if t.Failed() {
 			return
 		}
@@ -85,13 +85,13 @@ func TestStreamsOnTheShortcut(t *testing.T) {
 	}
 }
 
-func FuzzStreamsOnTheShortcut(f *testing.F) {
+func FuzzStreamsOnTheFastPath(f *testing.F) {
 	w := openTown(f)
 	generator := servetest.NewGenerator("f", 2, pictureRequests)
 	for seed := range uint64(30) {
 		f.Add(generator.Next().Sent, seed)
 	}
-	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) { sameOnShortcut(t, w.site, servetest.Cut(sent, cuts)) })
+	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) { sameOnFastPath(t, w.site, servetest.Cut(sent, cuts)) })
 }
 
 // apiRequests are what streams to an edge and its upstream are made of. Ids that no other

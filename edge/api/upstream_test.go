@@ -22,6 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/edge/api"
+	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
@@ -337,7 +338,7 @@ func TestClientAddress(t *testing.T) {
 // A request that is passed on has one id in the logs of both programs.
 func TestOneIDInBothLogs(t *testing.T) {
 	t.Parallel()
-	log := &lines{}
+	log := &loggingtest.Buffer{}
 	door := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
 	core := listen(t, serve.Listener{Server: door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
 	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })

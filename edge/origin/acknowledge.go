@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
@@ -20,8 +21,8 @@ import (
 const acknowledgePause = 20 * time.Millisecond
 
 var (
-	acknowledgements       = metrics.NewCounter("veneer_edge_acknowledgements_total")
-	acknowledgementsFailed = metrics.NewCounter("veneer_edge_acknowledgements_failed_total")
+	acknowledgements       = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_acknowledgements_total", Help: "Acknowledgements of changes sent to core."})
+	acknowledgementsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_acknowledgements_failed_total", Help: "Acknowledgements of changes that failed."})
 )
 
 // mostMet is how many keys of an event are met at most. Whoever has just been made is no

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -14,11 +15,11 @@ import (
 )
 
 var (
-	filesFetched = metrics.NewCounter("veneer_edge_objects_fetched_total")
-	filesFailed  = metrics.NewCounter("veneer_edge_objects_failed_total")
+	filesFetched = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_objects_fetched_total", Help: "Files fetched from the texture store."})
+	filesFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_objects_failed_total", Help: "Fetches from the texture store that failed."})
 	// filesMissing should never move: core stores a file before it tells anybody of
 	// it. It is what an alert watches.
-	filesMissing = metrics.NewCounter("veneer_edge_missing_objects_total")
+	filesMissing = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_missing_objects_total", Help: "Files that core knows and the texture store lacks."})
 )
 
 const (

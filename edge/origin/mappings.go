@@ -193,7 +193,7 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 			asked.Requests = append(asked.Requests, q.request)
 		}
 	}
-	keysAsked.Add(len(batch))
+	keysAsked.Add(float64(len(batch)))
 	all, err := c.insist(ctx, asked)
 	tracing.End(span, &err)
 	for i, q := range batch {

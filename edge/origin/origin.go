@@ -16,7 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/breaker"
 	"github.com/veneer-skins/veneer/shared/certificate"
@@ -54,14 +55,14 @@ const (
 )
 
 var (
-	coreAsked   = metrics.NewCounter("veneer_edge_core_requests_total")
-	coreFailed  = metrics.NewCounter("veneer_edge_core_requests_failed_total")
-	coreRefused = metrics.NewCounter("veneer_edge_core_refused_secret_total")
-	keysAsked   = metrics.NewCounter("veneer_edge_core_keys_total")
-	queueFull   = metrics.NewCounter("veneer_edge_core_queue_full_total")
-	streams     = metrics.NewCounter("veneer_edge_streams_total")
+	coreAsked   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_total", Help: "Requests for look-ups sent to core."})
+	coreFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_failed_total", Help: "Requests for look-ups that failed."})
+	coreRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_refused_secret_total", Help: "Requests whose secret core refused."})
+	keysAsked   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_keys_total", Help: "Keys that core was asked for."})
+	queueFull   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_queue_full_total", Help: "Look-ups refused, since too many waited."})
+	streams     = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_streams_total", Help: "Streams of changes opened."})
 
-	strangersRefused = metrics.NewCounter("veneer_edge_core_unknown_refused_total")
+	strangersRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_unknown_refused_total", Help: "Look-ups of unknown keys refused, since their client network made too many."})
 )
 
 // Core is the core that an edge belongs to.

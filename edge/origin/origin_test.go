@@ -25,6 +25,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
 	"github.com/veneer-skins/veneer/shared/mapping"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
@@ -356,28 +357,10 @@ func TestQuestionsDoNotWaitForEver(t *testing.T) {
 	})
 }
 
-// lines collects what is logged.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func TestRefusedSecretIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	var log lines
+	var log loggingtest.Buffer
 	core := open(t, origin.Config{URL: server.URL, Secrets: []string{"wrong-but-long-enough", origintest.Secret}}, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 {
 		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {

@@ -1,17 +1,22 @@
 package render
 
 import (
-	"fmt"
-
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/davidbyttow/govips/v2/vips"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Expose adds what is known about the renderer to a set of metrics.
-func (r *Renderer) Expose(set *metrics.Set) {
-	set.NewGauge(fmt.Sprintf("veneer_edge_renderer_info{revision=%q,encoder=%q}", r.revision, r.encoder), func() float64 { return 1 })
-	set.NewGauge("veneer_edge_libvips_bytes", func() float64 { return float64(r.libvips().Mem) })
-	set.NewGauge("veneer_edge_libvips_peak_bytes", func() float64 { return float64(r.libvips().MemHigh) })
+// Expose registers the metrics of the renderer.
+func (r *Renderer) Expose(registry prometheus.Registerer) {
+	register := promauto.With(registry)
+	register.NewGauge(prometheus.GaugeOpts{
+		Name: "veneer_edge_renderer_info", Help: "1; its labels tell the revision of the renderer, and what encodes.",
+		ConstLabels: prometheus.Labels{"revision": r.revision, "encoder": r.encoder.String()},
+	}).Set(1)
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_bytes", Help: "Memory that libvips has for pixels."},
+		func() float64 { return float64(r.libvips().Mem) })
+	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_peak_bytes", Help: "Most memory that libvips has had for pixels."},
+		func() float64 { return float64(r.libvips().MemHigh) })
 }
 
 // libvips returns what memory libvips has for pixels. Without libvips that is none.

@@ -3,6 +3,7 @@ package render
 import (
 	"sync"
 
+	"github.com/veneer-skins/veneer/shared/sieve"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -40,95 +41,50 @@ func (k planKey) scene() scene {
 	return preview(k.model, k.size)
 }
 
-// plans keeps plans, of which those go first that were not used for longest. It is
-// safe for concurrent use.
+// plans keeps plans, bounded in bytes. It is safe for concurrent use.
 type plans struct {
-	limit int // in bytes
-
-	mu    sync.Mutex
-	known map[planKey]*keptPlan
-	bytes int    // of all that are finished
-	uses  uint64 // so far
-}
-
-// keptPlan is a plan that is kept, or in the making.
-type keptPlan struct {
-	plan  func() *plan // whoever calls first makes it, the others wait
-	bytes int          // 0 while it is in the making
-	used  uint64       // which of all uses was its last
+	mu     sync.Mutex
+	known  *sieve.Cache[planKey, *plan]
+	making map[planKey]func() *plan // the first call makes the plan, the others wait
 }
 
 func newPlans(limit int) *plans {
-	return &plans{limit: limit, known: make(map[planKey]*keptPlan)}
+	return &plans{known: sieve.New[planKey, *plan](int64(limit)), making: map[planKey]func() *plan{}}
 }
 
 // of returns a plan. One that is not at hand is made, once, however many ask.
 func (p *plans) of(key planKey) *plan {
 	p.mu.Lock()
-	kept := p.known[key]
-	if kept == nil {
-		kept = &keptPlan{plan: sync.OnceValue(func() *plan { return p.make(key) })}
-		p.known[key] = kept
+	if known := p.known.Get(key); known != nil {
+		p.mu.Unlock()
+		return *known
 	}
-	p.use(kept)
+	made := p.making[key]
+	if made == nil {
+		made = sync.OnceValue(func() *plan { return p.make(key) })
+		p.making[key] = made
+	}
 	p.mu.Unlock()
-	return kept.plan()
+	return made()
 }
 
 // has reports whether a plan is finished.
 func (p *plans) has(key planKey) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept := p.known[key]
-	return kept != nil && kept.bytes > 0
+	return p.known.Peek(key) != nil
 }
 
-// use counts a use of a plan.
-func (p *plans) use(kept *keptPlan) {
-	p.uses++
-	kept.used = p.uses
-}
-
-// make makes a plan that is known already. If that panics, all who wait panic too,
-// but who asks later has it tried again.
-func (p *plans) make(key planKey) *plan {
-	var made *plan
+// make makes a plan and keeps it. If that panics, all callers that wait panic too, but a
+// later one has it tried again.
+func (p *plans) make(key planKey) (made *plan) {
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if made == nil {
-			delete(p.known, key)
-		} else {
-			p.keep(p.known[key], made.bytes())
+		delete(p.making, key)
+		if made != nil {
+			p.known.Put(key, made, int64(made.bytes()))
 		}
 	}()
-	made = key.plan()
-	return made
-}
-
-// keep counts a plan that is finished, and forgets others if they have become too
-// much together. It counts as used only now: those used while it was in the making
-// are no newer.
-func (p *plans) keep(kept *keptPlan, bytes int) {
-	p.use(kept)
-	kept.bytes = bytes
-	p.bytes += bytes
-	for p.bytes > p.limit {
-		p.forgetOldest()
-	}
-}
-
-// forgetOldest forgets the plan that was not used for longest, of those that are
-// finished. There are so few plans that looking at all costs nothing beside making
-// one.
-func (p *plans) forgetOldest() {
-	var oldest planKey
-	last := p.uses + 1
-	for key, kept := range p.known {
-		if kept.bytes > 0 && kept.used < last {
-			oldest, last = key, kept.used
-		}
-	}
-	p.bytes -= p.known[oldest].bytes
-	delete(p.known, oldest)
+	return key.plan()
 }

@@ -36,12 +36,12 @@ func TestPlansAreMadeOnce(t *testing.T) {
 	for _, p := range got[0] {
 		bytes += p.bytes()
 	}
-	if kept.bytes != bytes || len(kept.known) != 4 {
-		t.Errorf("%d plans of %d bytes are kept; want 4 of %d", len(kept.known), kept.bytes, bytes)
+	if kept.known.Cost() != int64(bytes) || kept.known.Len() != 4 {
+		t.Errorf("%d plans of %d bytes are kept; want 4 of %d", kept.known.Len(), kept.known.Cost(), bytes)
 	}
 }
 
-// The plan that was not used for longest goes first, and no more than necessary.
+// The oldest plan goes first that nothing has used again, and no more than necessary.
 func TestOldPlansGo(t *testing.T) {
 	t.Parallel()
 
@@ -59,18 +59,18 @@ func TestOldPlansGo(t *testing.T) {
 		first = append(first, kept.of(key))
 	}
 	kept.of(keys[0])
-	kept.of(keys[5]) // the second was not used for longest
+	kept.of(keys[5]) // only the first was used again
 
 	for i, key := range keys[:5] {
-		element := kept.known[key]
-		if there := element != nil; there != (i != 1) {
+		known := kept.known.Peek(key)
+		if there := known != nil; there != (i != 1) {
 			t.Errorf("plan %d is kept: %t", i, there)
-		} else if there && element.plan() != first[i] {
+		} else if there && *known != first[i] {
 			t.Errorf("plan %d is another", i)
 		}
 	}
-	if kept.bytes > limit {
-		t.Errorf("plans of %d bytes are kept; at most %d may be", kept.bytes, limit)
+	if kept.known.Cost() > int64(limit) {
+		t.Errorf("plans of %d bytes are kept; at most %d may be", kept.known.Cost(), limit)
 	}
 }
 
@@ -80,26 +80,8 @@ func TestLargePlansAreNotKept(t *testing.T) {
 
 	kept := newPlans(head32(1).plan().bytes() - 1)
 	one, other := kept.of(head32(1)), kept.of(head32(1))
-	if one == nil || one == other || len(kept.known) != 0 || kept.bytes != 0 {
-		t.Errorf("a large plan is kept: %d plans of %d bytes", len(kept.known), kept.bytes)
-	}
-}
-
-// A plan that took long to make is not the first to go, though others were used
-// since it was asked for.
-func TestSlowPlansStay(t *testing.T) {
-	t.Parallel()
-
-	slow, oldest, newest := head32(1), head32(2), head32(3)
-	kept := newPlans(slow.plan().bytes() + oldest.plan().bytes() + newest.plan().bytes() - 1)
-	asked := &keptPlan{}
-	kept.known[slow] = asked
-	kept.of(oldest)
-	kept.of(newest)
-	kept.make(slow)
-
-	if kept.known[slow] != asked || kept.known[oldest] != nil || kept.known[newest] == nil {
-		t.Errorf("%d plans are kept: %v; want all but the oldest", len(kept.known), kept.known)
+	if one == nil || one == other || kept.known.Len() != 0 || len(kept.making) != 0 {
+		t.Errorf("a large plan is kept: %d plans of %d bytes", kept.known.Len(), kept.known.Cost())
 	}
 }
 
@@ -118,8 +100,8 @@ func TestPlansThatPanicAreForgotten(t *testing.T) {
 			}()
 			kept.of(broken)
 		}()
-		if len(kept.known) != 0 || kept.bytes != 0 {
-			t.Fatalf("%d plans of %d bytes are kept", len(kept.known), kept.bytes)
+		if kept.known.Len() != 0 || len(kept.making) != 0 {
+			t.Fatalf("%d plans are kept, %d are in the making", kept.known.Len(), len(kept.making))
 		}
 	}
 }

@@ -6,12 +6,12 @@ package breaker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/veneer-skins/veneer/shared/fault"
 )
@@ -29,11 +29,19 @@ const (
 // ErrOpen is in the chain of the error of a call that was refused.
 var ErrOpen = errors.New("it failed several times in a row, and is left alone for a moment")
 
+var (
+	byDependency = []string{"dependency"}
+
+	open    = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_breaker_open", Help: "1 while a dependency is left alone, since it fails."}, byDependency)
+	opened  = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_opened_total", Help: "Times when a dependency was left alone."}, byDependency)
+	refused = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_refused_total", Help: "Calls refused, since a dependency is left alone."}, byDependency)
+)
+
 // Breaker stands before one dependency. All methods may be called at once.
 type Breaker struct {
 	dependency      string
-	open            *metrics.Gauge
-	opened, refused *metrics.Counter
+	open            prometheus.Gauge
+	opened, refused prometheus.Counter
 
 	mu       sync.Mutex
 	failures int // in a row
@@ -44,12 +52,11 @@ type Breaker struct {
 // New returns a breaker, which is closed. The name of the dependency stands in
 // faults and in metrics.
 func New(dependency string) *Breaker {
-	label := fmt.Sprintf("{dependency=%q}", dependency)
 	return &Breaker{
 		dependency: dependency,
-		open:       metrics.GetOrCreateGauge("veneer_breaker_open"+label, nil),
-		opened:     metrics.GetOrCreateCounter("veneer_breaker_opened_total" + label),
-		refused:    metrics.GetOrCreateCounter("veneer_breaker_refused_total" + label),
+		open:       open.WithLabelValues(dependency),
+		opened:     opened.WithLabelValues(dependency),
+		refused:    refused.WithLabelValues(dependency),
 	}
 }
 

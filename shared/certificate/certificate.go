@@ -17,7 +17,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Client returns how a server's certificate is judged: by the authorities in a file, or
@@ -96,11 +97,13 @@ func (p *Proof) TLS() *tls.Config {
 	}
 }
 
-// Expose adds when the certificate of a listener ends to a set of metrics, in seconds
-// since 1970; nothing for plain HTTP.
-func (p *Proof) Expose(set *metrics.Set, listener string) {
+// Expose registers a metric of when the certificate of a listener ends; none for plain HTTP.
+func (p *Proof) Expose(registry prometheus.Registerer, listener string) {
 	if p != nil {
-		set.NewGauge(fmt.Sprintf("veneer_certificate_end_seconds{listener=%q}", listener), func() float64 {
+		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "veneer_certificate_end_seconds", Help: "When the certificate of a listener ends, in seconds since 1970.",
+			ConstLabels: prometheus.Labels{"listener": listener},
+		}, func() float64 {
 			return float64(p.current(context.Background()).Leaf.NotAfter.Unix())
 		})
 	}

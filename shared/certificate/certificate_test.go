@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 )
 
 // listener proves who it is to each who connects.
@@ -175,21 +176,19 @@ func TestEndIsExposed(t *testing.T) {
 	chain, key := authority.Certify(t)
 	proof, err := certificate.Server(chain, key, slog.New(slog.DiscardHandler))
 	must(t, err)
-	set := metrics.NewSet()
-	proof.Expose(set, "public")
+	registry := prometheus.NewRegistry()
+	proof.Expose(registry, "public")
 	for range 2 {
 		pair, err := tls.LoadX509KeyPair(chain, key)
 		must(t, err)
-		var out strings.Builder
-		set.WritePrometheus(&out)
-		want := fmt.Sprintf("veneer_certificate_end_seconds{listener=\"public\"} %d\n", pair.Leaf.NotAfter.Unix())
-		if out.String() != want {
-			t.Errorf("the metrics are %s; want %s", &out, want)
+		got, want := metricstest.Value(t, metricstest.Text(t, registry), `veneer_certificate_end_seconds{listener="public"}`), pair.Leaf.NotAfter.Unix()
+		if got != float64(want) {
+			t.Errorf("the certificate ends at %v; want %v", got, want)
 		}
 		authority.Renew(t, chain, key)
 	}
 	var none *certificate.Proof
-	if none.Expose(set, "edges"); len(set.ListMetricNames()) != 1 {
+	if none.Expose(registry, "edges"); strings.Contains(metricstest.Text(t, registry), "edges") {
 		t.Error("plain HTTP has a certificate")
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 const (
@@ -20,8 +21,8 @@ const (
 )
 
 var (
-	callsWaiting = metrics.NewGauge("veneer_objects_calls_waiting", nil)
-	callsRefused = metrics.NewCounter("veneer_objects_calls_refused_total")
+	callsWaiting = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_objects_calls_waiting", Help: "Calls of the texture store that wait for others to end."})
+	callsRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_objects_calls_refused_total", Help: "Calls of the texture store refused, since too many were under way."})
 )
 
 // Why a call was not even begun.

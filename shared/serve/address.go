@@ -10,26 +10,56 @@ import (
 	"github.com/veneer-skins/veneer/shared/limit"
 )
 
-// LimitAddresses returns a handler that answers no more requests of a client
-// address than its limit allows; h itself if there is none. They are counted for the
-// address that proxies tell, and for the whole network of an IPv6 one.
-func (d Door) LimitAddresses(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+// AddressLimiter bounds the requests of each client address, those of a server and of its
+// fast path together. They are counted for the address that proxies tell, and for the whole
+// network of an IPv6 one. A nil one bounds none.
+type AddressLimiter struct {
+	door    Door
+	limiter *limit.Limiter[netip.Prefix]
+}
+
+// AddressLimiter returns what the limits allow each address; nil if that is any number.
+func (d Door) AddressLimiter() *AddressLimiter {
 	if d.Limits.AddressRequests == 0 {
+		return nil
+	}
+	return &AddressLimiter{d, limit.New[netip.Prefix](d.Limits.AddressRequests, time.Second, d.Limits.AddressBurst)}
+}
+
+// Handler returns a handler that answers no more requests than are allowed.
+func (l *AddressLimiter) Handler(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	if l == nil {
 		return h
 	}
-	limiter := limit.New[netip.Prefix](d.Limits.AddressRequests, time.Second, d.Limits.AddressBurst)
 	return func(rc *fasthttp.RequestCtx) {
-		state := limiter.Take(Network(d.Proxies.Client(rc)), rc.Time())
+		state := l.limiter.Take(Network(l.door.Proxies.Client(rc)), rc.Time())
 		if state.Wait == 0 {
 			h(rc)
 			return
 		}
-		if d.Mark != nil {
-			d.Mark(rc)
+		if l.door.Mark != nil {
+			l.door.Mark(rc)
 		}
 		Refuse(rc, &fault.Error{
 			Kind: fault.TooMany, Message: "There were too many requests from your address. Please wait before the next one.", RetryAfter: state.Wait,
 		})
+	}
+}
+
+// take counts a request on the fast path, and reports whether it is allowed. Otherwise the
+// server refuses it.
+func (l *AddressLimiter) take(c *FastContext) bool {
+	if l == nil {
+		return true
+	}
+	c.network = Network(c.Client())
+	return l.limiter.Take(c.network, c.At).Wait == 0
+}
+
+// giveBack takes back a request that is left to the server, which counts it.
+func (l *AddressLimiter) giveBack(c *FastContext) {
+	if l != nil {
+		l.limiter.GiveBack(c.network)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 		Proxies: serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, silent()),
 		Mark:    func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") },
 	}
-	handler := door.LimitAddresses(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
+	handler := door.AddressLimiter().Handler(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
 	f := func(want int, peer string, forwarded ...string) {
 		t.Helper()
 		rc := from(peer, forwarded...)
@@ -129,7 +129,7 @@ func TestAnAddressMayAskAgain(t *testing.T) {
 	bounds := limits()
 	bounds.AddressRequests, bounds.AddressBurst = 2, 1
 	door := serve.Door{Log: silent(), Limits: bounds}
-	address := socket(t, door.Server(door.LimitAddresses(func(*fasthttp.RequestCtx) {})))
+	address := socket(t, door.Server(door.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
 	expect(t, receive(t, send(t, address, get+get+"GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")), "HTTP/1.1 429 ")
 	for {
 		status, _, err := fasthttp.Get(nil, "http://"+address)
@@ -144,13 +144,13 @@ func TestAnAddressMayAskAgain(t *testing.T) {
 
 func TestNobodyPaysForALimitThatIsNone(t *testing.T) {
 	door := serve.Door{Log: silent(), Limits: limits()}
-	handler, rc := door.LimitAddresses(func(*fasthttp.RequestCtx) {}), from("203.0.113.9")
+	handler, rc := door.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {}), from("203.0.113.9")
 	if n := testing.AllocsPerRun(100, func() { handler(rc) }); n != 0 {
 		t.Errorf("without a limit, a request allocates %v times", n)
 	}
 	bounds := limits()
 	bounds.AddressRequests, bounds.AddressBurst = 1_000_000, 1_000_000
-	limited := serve.Door{Log: silent(), Limits: bounds}.LimitAddresses(func(*fasthttp.RequestCtx) {})
+	limited := serve.Door{Log: silent(), Limits: bounds}.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})
 	if n := testing.AllocsPerRun(100, func() { limited(rc) }); n != 0 {
 		t.Errorf("with a limit, a request allocates %v times", n)
 	}

@@ -7,12 +7,13 @@ import (
 	"math"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
 // answers is the one place where a kind of fault meets a status and a code.
@@ -38,11 +39,13 @@ var answers = map[fault.Kind]struct{ status, code int }{
 }
 
 // refused counts failed requests by kind, one counter made for each at start.
-var refused = func() map[fault.Kind]*metrics.Counter {
-	counters := make(map[fault.Kind]*metrics.Counter, len(answers))
+var refused = func() map[fault.Kind]prometheus.Counter {
+	all := promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_refused_total", Help: "Failed requests by kind, with the status and the code that answer it.",
+	}, []string{"status", "code", "kind"})
+	counters := make(map[fault.Kind]prometheus.Counter, len(answers))
 	for kind, answer := range answers {
-		counters[kind] = metrics.NewCounter(fmt.Sprintf("veneer_refused_total{status=%q,code=%q,kind=%q}",
-			strconv.Itoa(answer.status), strconv.Itoa(answer.code), kind))
+		counters[kind] = all.WithLabelValues(strconv.Itoa(answer.status), strconv.Itoa(answer.code), kind.String())
 	}
 	return counters
 }()
@@ -84,9 +87,8 @@ func encode(body any) ([]byte, error) {
 // must look into it. Headers that were set before stay, but what is not
 // cacheable by an earlier word is no-store.
 func Refuse(rc *fasthttp.RequestCtx, err error) {
-	header := &rc.Response.Header
-	isOpen := len(header.Peek(fasthttp.HeaderCacheControl)) == 0
-	status, body, err := refuse(header, isOpen, err)
+	noStore := len(rc.Response.Header.Peek(fasthttp.HeaderCacheControl)) == 0
+	status, body, err := refuse(ResponseTo(rc), noStore, err)
 	rc.SetStatusCode(status)
 	rc.SetBody(body)
 	if kind := fault.KindOf(err); kind == fault.Internal || kind == fault.Unavailable {
@@ -96,19 +98,31 @@ func Refuse(rc *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// Refuse answers a request that failed, as the server's Refuse does.
-func (p *Plain) Refuse(err error) {
-	isOpen := !bytes.Contains(p.fields, []byte(fasthttp.HeaderCacheControl+":"))
-	p.Status, p.Body, _ = refuse(p, isOpen, err)
+// Response is what a response is written to, the server's or one of the fast path.
+type Response interface {
+	// SetCanonical sets a field, whose name is in its canonical form.
+	SetCanonical(name, value []byte)
+	SetStatusCode(status int)
+	// SetBody sets a body that stays as it is until the request is answered.
+	SetBody(body []byte)
+	// SetBodyRaw sets a body that never changes.
+	SetBodyRaw(body []byte)
+	// Claim says which route the request is counted under.
+	Claim(route *Route)
 }
 
-// Fields are what an answer says besides its body, whether the server or a shortcut
-// gives it. Names are in their canonical form.
-type Fields interface{ SetCanonical(name, value []byte) }
+// ResponseTo returns the server's response to a request.
+func ResponseTo(rc *fasthttp.RequestCtx) Response { return serverResponse{rc} }
+
+type serverResponse struct{ *fasthttp.RequestCtx }
+
+func (r serverResponse) SetCanonical(name, value []byte) { r.Response.Header.SetCanonical(name, value) }
+func (r serverResponse) SetBodyRaw(body []byte)          { r.Response.SetBodyRaw(body) }
+func (r serverResponse) Claim(route *Route)              { route.Claim(r.RequestCtx) }
 
 // refuse sets what is said of a failure, counts it, and returns how to answer it, and
 // what has failed in the end.
-func refuse(to Fields, noStore bool, err error) (status int, body []byte, failed error) {
+func refuse(to Response, noStore bool, err error) (status int, body []byte, failed error) {
 	f := fault.Of(err)
 	answer := answers[f.Kind]
 	body, unfit := bodyOf(f)
@@ -129,35 +143,36 @@ func refuse(to Fields, noStore bool, err error) (status int, body []byte, failed
 	return answer.status, body, err
 }
 
-// bodies are those of answers of which there may be very many: that something does not
-// exist, or that a dependency is busy or away. There are few different ones, or the
-// first mostBodies of them are kept.
-var (
-	bodies     sync.Map // of []byte by the message and the kind
-	bodiesKept atomic.Int64
-)
+// sentence is what a body says.
+type sentence struct {
+	kind    fault.Kind
+	message string
+}
 
-const mostBodies = 64
+// bodies are those of answers of which there may be very many: that something does not
+// exist, or that a dependency is busy or away. There are few different ones.
+var bodies = struct {
+	sync.RWMutex
+	*sieve.Cache[sentence, []byte]
+}{Cache: sieve.New[sentence, []byte](64)}
 
 // bodyOf returns the body that says what a fault does.
 func bodyOf(f *fault.Error) ([]byte, error) {
-	type sentence struct {
-		kind    fault.Kind
-		message string
-	}
 	isOften := (f.Kind == fault.Unavailable || f.Kind == fault.NotFound) && f.Fields == nil && f.Data == nil
 	said := sentence{f.Kind, f.Message}
 	if isOften {
-		if kept, ok := bodies.Load(said); ok {
-			if body, ok := kept.([]byte); ok {
-				return body, nil
-			}
+		bodies.RLock()
+		body := bodies.Get(said)
+		bodies.RUnlock()
+		if body != nil {
+			return *body, nil
 		}
 	}
 	body, err := encode(problem{answers[f.Kind].code, f.Message, f.Fields, f.Data})
-	if isOften && err == nil && bodiesKept.Load() < mostBodies {
-		bodies.Store(said, body)
-		bodiesKept.Add(1)
+	if isOften && err == nil {
+		bodies.Lock()
+		bodies.Put(said, body, 1)
+		bodies.Unlock()
 	}
 	return body, err
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -11,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -36,12 +36,20 @@ const (
 // interrupted is a deadline in the past. It ends a read that another goroutine waits in.
 var interrupted = time.Unix(1, 0)
 
+var (
+	byListener = []string{"listener"}
+
+	bodyBytes     = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_body_bytes", Help: "Bytes that request bodies take."}, byListener)
+	bodiesEnded   = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_ended_total", Help: "Slow request bodies that were ended for others."}, byListener)
+	bodiesRefused = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_refused_total", Help: "Request bodies refused, since others took all bytes."}, byListener)
+)
+
 // budget bounds the bytes that the bodies of a listener take.
 type budget struct {
 	most           int64
 	mostOfNetwork  int64 // what more than one body of a client network take at most
-	bytes          *metrics.Gauge
-	ended, refused *metrics.Counter
+	bytes          prometheus.Gauge
+	ended, refused prometheus.Counter
 
 	mu       sync.Mutex
 	taken    int64
@@ -50,13 +58,12 @@ type budget struct {
 }
 
 func newBudget(listener string, most int64) *budget {
-	label := fmt.Sprintf("{listener=%q}", listener)
 	return &budget{
 		most:          most,
 		mostOfNetwork: most / 4 * 3,
-		bytes:         metrics.GetOrCreateGauge("veneer_body_bytes"+label, nil),
-		ended:         metrics.GetOrCreateCounter("veneer_bodies_ended_total" + label),
-		refused:       metrics.GetOrCreateCounter("veneer_bodies_refused_total" + label),
+		bytes:         bodyBytes.WithLabelValues(listener),
+		ended:         bodiesEnded.WithLabelValues(listener),
+		refused:       bodiesRefused.WithLabelValues(listener),
 		networks:      map[netip.Prefix]int64{},
 		arriving:      map[*Body]struct{}{},
 	}

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
@@ -106,7 +107,7 @@ func TestABodyAsLargeAsTheBudget(t *testing.T) {
 				t.Errorf("a body of %d bytes is answered %q", size, answer)
 			}
 		}
-		awaitBytes(t, t.Name(), "0")
+		awaitBytes(t, t.Name(), 0)
 	}
 }
 
@@ -173,23 +174,20 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 }
 
 // metric returns what /metrics has of a listener.
-func metric(name, listener string) string {
-	var all bytes.Buffer
-	metrics.WritePrometheus(&all, false)
-	_, rest, _ := strings.Cut(all.String(), fmt.Sprintf("%s{listener=%q} ", name, listener))
-	value, _, _ := strings.Cut(rest, "\n")
-	return value
+func metric(tb testing.TB, name, listener string) float64 {
+	tb.Helper()
+	return metricstest.Value(tb, metricstest.Text(tb, prometheus.DefaultGatherer), fmt.Sprintf("%s{listener=%q}", name, listener))
 }
 
 // awaitBytes waits until the bodies of a listener take so many bytes.
-func awaitBytes(t *testing.T, listener, want string) {
+func awaitBytes(t *testing.T, listener string, want float64) {
 	t.Helper()
 	const name = "veneer_body_bytes"
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); metric(name, listener) != want; <-tick.C {
+	for deadline := time.Now().Add(20 * time.Second); metric(t, name, listener) != want; <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s of %s is %s; want %s", name, listener, metric(name, listener), want)
+			t.Fatalf("%s of %s is %v; want %v", name, listener, metric(t, name, listener), want)
 		}
 	}
 }
@@ -228,28 +226,28 @@ func TestABudgetOfBodies(t *testing.T) {
 
 	// More than a half of each has arrived, so that each has taken all of its memory.
 	slower := begin("127.0.1.1", size*2/3)
-	awaitBytes(t, t.Name(), fmt.Sprint(size))
+	awaitBytes(t, t.Name(), float64(size))
 	slow := begin("127.0.2.1", size*3/4)
-	awaitBytes(t, t.Name(), fmt.Sprint(2*size))
+	awaitBytes(t, t.Name(), float64(2*size))
 	expect(t, receive(t, send(t, address, post+announced("small"))), "HTTP/1.1 200 ")
 	expect(t, receive(t, send(t, address, post+announced(strings.Repeat("x", 8<<10)))), "HTTP/1.1 200 ")
 	refused := receive(t, send(t, address, post+announced(strings.Repeat("x", 20_000))))
 	expect(t, refused, "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
-	if got := metric("veneer_bodies_refused_total", t.Name()); got != "1" {
-		t.Errorf("%s bodies are refused; want 1", got)
+	if got := metric(t, "veneer_bodies_refused_total", t.Name()); got != 1 {
+		t.Errorf("%v bodies are refused; want 1", got)
 	}
 
 	// Both stop. The one that has stopped first is ended for the next.
 	untilTaken(t, address, announced(strings.Repeat("x", size)))
 	expect(t, receive(t, slower), "HTTP/1.1 408 ", `"code":4`, "Connection: close\r\n")
-	if got := metric("veneer_bodies_ended_total", t.Name()); got != "1" {
-		t.Errorf("%s bodies are ended; want 1", got)
+	if got := metric(t, "veneer_bodies_ended_total", t.Name()); got != 1 {
+		t.Errorf("%v bodies are ended; want 1", got)
 	}
 	if _, err := io.WriteString(slow, strings.Repeat("x", size/4)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, receive(t, slow), "HTTP/1.1 200 ")
-	awaitBytes(t, t.Name(), "0")
+	awaitBytes(t, t.Name(), 0)
 }
 
 // Bodies of one client network leave a quarter of the budget to others, also when they have
@@ -284,16 +282,16 @@ func TestBodiesOfOneNetworkLeaveRoom(t *testing.T) {
 	for _, conn := range held {
 		expect(t, receive(t, conn), "HTTP/1.1 200 ")
 	}
-	awaitBytes(t, t.Name(), "0")
+	awaitBytes(t, t.Name(), 0)
 
 	other := begin("198.51.100.1")
-	awaitBytes(t, t.Name(), fmt.Sprint(size))
+	awaitBytes(t, t.Name(), float64(size))
 	first := begin("203.0.113.1")
-	awaitBytes(t, t.Name(), fmt.Sprint(2*size))
+	awaitBytes(t, t.Name(), float64(2*size))
 	begin("203.0.113.2")
-	awaitBytes(t, t.Name(), fmt.Sprint(3*size))
+	awaitBytes(t, t.Name(), float64(3*size))
 	begin("203.0.113.3")
-	awaitBytes(t, t.Name(), fmt.Sprint(4*size))
+	awaitBytes(t, t.Name(), float64(4*size))
 	untilTaken(t, address, from("203.0.113.200")+announced(body))
 	expect(t, receive(t, first), "HTTP/1.1 408 ")
 	if _, err := io.WriteString(other, body[size*3/4:]); err != nil {
@@ -313,7 +311,7 @@ func TestTheBudgetIsGivenBack(t *testing.T) {
 		if len(rc.PostBody()) == 20_000 {
 			panic("a handler's")
 		}
-		if got := metric("veneer_body_bytes", door.Listener); got == "0" {
+		if got := metric(t, "veneer_body_bytes", door.Listener); got == 0 {
 			t.Error("a body of which the handler has memory is not counted")
 		}
 	})))
@@ -334,7 +332,7 @@ func TestTheBudgetIsGivenBack(t *testing.T) {
 		})
 	}
 	all.Wait()
-	awaitBytes(t, door.Listener, "0")
+	awaitBytes(t, door.Listener, 0)
 }
 
 // A body is passed on while it arrives, and takes its share of the budget.
@@ -372,9 +370,9 @@ func TestBodiesAsStreams(t *testing.T) {
 	}
 	half := "Content-Length: 20000\r\n\r\n" + strings.Repeat("x", 10_000)
 	stalled := []net.Conn{sendFrom(t, "127.0.1.1", address, post+half), sendFrom(t, "127.0.2.1", address, post+half)}
-	awaitBytes(t, t.Name(), fmt.Sprint(2*share))
+	awaitBytes(t, t.Name(), float64(2*share))
 	untilTaken(t, address, announced(strings.Repeat("x", 20_000)))
 	_ = stalled[0].Close()
 	_ = stalled[1].Close()
-	awaitBytes(t, t.Name(), "0")
+	awaitBytes(t, t.Name(), 0)
 }

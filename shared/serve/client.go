@@ -52,12 +52,16 @@ func NewProxies(config ProxyConfig, log *slog.Logger) *Proxies {
 // If a member names no address, the client is the hop behind it. An IPv4 address is never
 // in its IPv6 form, and no address has a zone.
 func (p *Proxies) Client(rc *fasthttp.RequestCtx) netip.Addr {
-	peer := addressOf(rc.RemoteAddr())
+	return p.client(rc.RemoteAddr(), &rc.Request.Header)
+}
+
+func (p *Proxies) client(from net.Addr, header interface{ PeekAll(name string) [][]byte }) netip.Addr {
+	peer := addressOf(from)
 	if p == nil {
 		return peer
 	}
-	for i, header := range forwardedHeaders {
-		lines := rc.Request.Header.PeekAll(header.name)
+	for i, known := range forwardedHeaders {
+		lines := header.PeekAll(known.name)
 		if len(lines) == 0 {
 			continue
 		}
@@ -65,16 +69,16 @@ func (p *Proxies) Client(rc *fasthttp.RequestCtx) netip.Addr {
 			p.warn(i, untrusted, peer)
 			return peer
 		}
-		if client, found := p.client(i, peer, lines); found {
+		if client, found := p.named(i, peer, lines); found {
 			return client
 		}
 	}
 	return peer
 }
 
-// client returns the client that the lines of a header name; found reports whether they
+// named returns the client that the lines of a header name; found reports whether they
 // have a member.
-func (p *Proxies) client(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
+func (p *Proxies) named(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
 	client = peer
 	for _, line := range slices.Backward(lines) {
 		for rest := line; len(rest) > 0; {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve/fastpath"
 )
 
 // keeper keeps a server's limits of time in its place. The server would tell the
@@ -20,7 +22,8 @@ import (
 // long as it fits, and looks at the clock once.
 type keeper struct {
 	net.Listener
-	shortcut          *Shortcut     // nil: none
+	tls               *tls.Config   // nil: plain HTTP
+	fastPath          *FastPath     // nil: none
 	read, write, idle time.Duration // 0: any time
 	draining          atomic.Bool
 	*connLimiter
@@ -28,15 +31,14 @@ type keeper struct {
 
 // keep takes the limits over from a server, and returns a listener for it to
 // serve.
-func keep(server *fasthttp.Server, listener net.Listener, peers Peers, shortcut *Shortcut) *keeper {
+func (l Listener) keep(opened net.Listener) *keeper {
+	server := l.Server
 	k := &keeper{
-		Listener: listener, shortcut: shortcut,
+		Listener: opened, tls: l.TLS, fastPath: l.FastPath,
 		read: server.ReadTimeout, write: server.WriteTimeout, idle: cmp.Or(server.IdleTimeout, server.ReadTimeout),
-		connLimiter: newConnLimiter(server, peers),
+		connLimiter: newConnLimiter(server, l.Peers, l.TLS == nil),
 	}
 	server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = 0, 0, 0
-	// Idle connections need no buffers: what comes first is read by the shortcut.
-	server.ReduceMemoryUsage = shortcut != nil
 	tell := server.ConnState
 	server.ConnState = func(nc net.Conn, state fasthttp.ConnState) {
 		if c := connOf(nc); c != nil {
@@ -70,17 +72,42 @@ func (k *keeper) Accept() (net.Conn, error) {
 	}
 }
 
-// take begins to keep the limits of a connection.
-func (k *keeper) take(c *conn) *conn {
+// take begins to keep the limits of a connection, and returns what the server sees of it.
+func (k *keeper) take(c *conn) (served net.Conn) {
 	c.opened = time.Now()
 	c.reads.set, c.writes.set = c.setReadDeadline, c.Conn.SetWriteDeadline
-	if k.shortcut != nil {
-		c.hasten(k.shortcut)
+	c.plaintext, served = c, c
+	if k.tls != nil {
+		secure := tls.Server(c, k.tls)
+		c.plaintext, served = secure, secureConn{secure, c}
+	}
+	if tcp, ok := c.Conn.(*net.TCPConn); ok && k.fastPath != nil {
+		c.fast, _ = fastpath.NewConn(tcp, c, c.plaintext) // without, if that fails
 	}
 	c.boundSendBuffer()
 	c.enter(fasthttp.StateActive) // its first request has as long to begin as to arrive
 	c.beginHead()
-	return c
+	return served
+}
+
+// secureConn is a connection as the server sees it under TLS.
+type secureConn struct {
+	*tls.Conn
+	conn *conn
+}
+
+func (s secureConn) Read(p []byte) (int, error) {
+	if s.conn.fast != nil && s.conn.idle {
+		return s.conn.read(p)
+	}
+	return s.Conn.Read(p)
+}
+
+func (s secureConn) Close() error {
+	if s.conn.fast != nil && s.conn.fast.Close() {
+		return nil // it closes once the answer is sent
+	}
+	return s.Conn.Close()
 }
 
 // conn is a connection with a keeper. All its methods are for the goroutine that
@@ -99,10 +126,12 @@ type conn struct {
 	// lingers is whether more of a request may arrive that nobody reads.
 	lingers atomic.Bool
 
-	express *express // nil: there is no shortcut
-	idle    bool     // whether what arrives next begins a request
-	begun   bool     // whether a request has begun to arrive that is not answered
-	head    headScan // of a request whose beginning has not arrived with another one
+	plaintext io.ReadWriter  // the connection itself, or TLS over it
+	fast      *fastpath.Conn // nil: there is no fast path
+	sampling  sampling       // of the request that is left to the server
+	idle      bool           // whether what arrives next begins a request
+	begun     bool           // whether a request has begun to arrive that is not answered
+	head      headScan       // of a request whose beginning has not arrived with another one
 
 	readsEnded atomic.Bool // by an eviction
 
@@ -129,8 +158,8 @@ var spares = sync.Pool{New: func() any { return new(held) }}
 // connOf returns what a keeper accepted under a server's connection, nil if no
 // keeper did.
 func connOf(nc net.Conn) *conn {
-	if secure, ok := nc.(*tls.Conn); ok {
-		nc = secure.NetConn()
+	if secure, ok := nc.(secureConn); ok {
+		return secure.conn
 	}
 	c, _ := nc.(*conn)
 	return c
@@ -141,10 +170,6 @@ func (c *conn) enter(state fasthttp.ConnState) {
 	c.idle = state == fasthttp.StateIdle
 	switch state {
 	case fasthttp.StateActive:
-		if c.express != nil {
-			// The server knows by now that the connection is not idle.
-			c.express.state.CompareAndSwap(answering, waiting)
-		}
 		c.begun = true
 		c.waits = c.keeper.read
 		c.head.on = c.head.on && c.head.some
@@ -153,6 +178,7 @@ func (c *conn) enter(state fasthttp.ConnState) {
 	case fasthttp.StateIdle:
 		c.waits = c.keeper.idle
 		c.reads.begin()
+		c.writes.begin() // crypto/tls answers a KeyUpdate while it reads
 		c.beginHead()
 		c.lingers.Store(false)
 	default:
@@ -163,7 +189,7 @@ func (c *conn) enter(state fasthttp.ConnState) {
 // that a part of it is there already. Under TLS what is read here is no text.
 func (c *conn) beginHead() {
 	c.begun = false
-	if c.keeper.inClear {
+	if c.keeper.tls == nil {
 		c.head.begin()
 	}
 }
@@ -173,13 +199,16 @@ func (c *conn) beginHead() {
 func (c *conn) answer(rc *fasthttp.RequestCtx, ready time.Time) (last bool) {
 	c.answered, c.writes.due = ready.Sub(c.opened), true
 	// Under TLS, what is written here is not what the server writes.
-	c.large = bytesOf(rc) >= writeBuffer && rc.Conn() == net.Conn(c)
+	c.large = bytesOf(rc) >= writeBuffer && c.keeper.tls == nil
 	return c.keeper.draining.Load()
 }
 
 // Read reads. A limit of time begins with the first call after each change of the
 // state: all that follow share it.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.fast != nil && c.fast.IsReading() {
+		return c.fast.Receive(p)
+	}
 	n, err := c.read(p)
 	if err == io.EOF && c.begun { //nolint:errorlint // it comes from the connection
 		// At an EOF the server would drop what it has not sent yet, the answers to the
@@ -193,16 +222,13 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 func (c *conn) read(p []byte) (int, error) {
-	if c.express != nil && c.express.left != nil {
-		return c.readLeft(p), nil
-	}
 	if c.reads.begins() {
 		if err := c.reads.bound(c.opened, time.Since(c.opened), c.waits); err != nil {
 			return 0, err
 		}
 	}
-	if c.express != nil && c.idle {
-		return c.readNext(p)
+	if c.fast != nil && c.idle {
+		return c.fast.Read(p)
 	}
 	return c.Conn.Read(p)
 }
@@ -219,11 +245,12 @@ func (c *conn) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+	large := c.large
+	c.large = false
 	switch {
 	case c.held != nil:
 		return c.writeHeld(p)
-	case c.large && len(p) <= writeBuffer: // there is more of the body than fits in here
-		c.large = false
+	case large && len(p) <= writeBuffer: // there is more of the body than fits in here
 		c.held, _ = spares.Get().(*held)
 		c.held.size = copy(c.held.bytes[:], p)
 		return len(p), nil
@@ -235,7 +262,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // writeHeld writes what is held, and p, at once.
 func (c *conn) writeHeld(p []byte) (int, error) {
 	h := c.held
-	c.held, c.large = nil, false
+	c.held = nil
 	h.parts = [2][]byte{h.bytes[:h.size], p}
 	c.parts = h.parts[:]
 	n, err := c.parts.WriteTo(c.Conn)
@@ -248,7 +275,7 @@ func (c *conn) writeHeld(p []byte) (int, error) {
 
 // Close closes the connection.
 func (c *conn) Close() error {
-	if c.express != nil && c.express.state.CompareAndSwap(answering, closing) {
+	if c.fast != nil && c.fast.Close() {
 		return nil // it closes once the answer is sent
 	}
 	if c.lingers.Load() {
@@ -265,8 +292,7 @@ func (c *conn) endReads() {
 	_ = c.Conn.SetReadDeadline(interrupted) // if that fails, the connection is closed
 }
 
-// endWrites ends what is written in the same way, even by the shortcut, which knows no
-// deadline. What was written before is still sent.
+// endWrites ends what is written in the same way. What was written before is still sent.
 func (c *conn) endWrites() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.CloseWrite()
@@ -274,7 +300,7 @@ func (c *conn) endWrites() {
 }
 
 // setReadDeadline tells the system of a deadline, unless endReads has set the last one.
-// Without the error then, a client whose requests arrive faster than the shortcut answers
+// Without the error then, a client whose requests arrive faster than the fast path answers
 // them would go on: its connection never waits.
 func (c *conn) setReadDeadline(t time.Time) error {
 	if err := c.Conn.SetReadDeadline(t); err != nil || !c.readsEnded.Load() {

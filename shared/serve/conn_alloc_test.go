@@ -21,7 +21,7 @@ func TestAnswersAllocateNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := keep(&fasthttp.Server{WriteTimeout: time.Minute}, opened, Peers{}, nil).Accept()
+	accepted, err := Listener{Server: &fasthttp.Server{WriteTimeout: time.Minute}}.Keep(opened).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

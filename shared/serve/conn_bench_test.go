@@ -97,7 +97,7 @@ func BenchmarkAdmit(b *testing.B) {
 		open int
 	}{{"room", most - 1}, {"full", most}} {
 		b.Run("listener="+bench.name, func(b *testing.B) {
-			l := newConnLimiter(&fasthttp.Server{Concurrency: most}, Peers{})
+			l := newConnLimiter(&fasthttp.Server{Concurrency: most}, Peers{}, true)
 			open := func(network, host int) *conn {
 				c := &conn{Conn: peer{from: &net.TCPAddr{IP: net.IPv4(10, 0, byte(network), byte(host))}}}
 				if err := l.admit(c); err != nil {

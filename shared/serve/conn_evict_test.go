@@ -73,7 +73,7 @@ func openSite(t *testing.T, short, secure bool, bound func(*serve.Limits)) *site
 	}
 	l := serve.Listener{Server: server, Peers: e.door.Peers()}
 	if short {
-		l.Shortcut = e.door.Shortcut(e.plain)
+		l.FastPath = e.door.FastPath(nil, e.fast)
 	}
 	if secure {
 		pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
@@ -83,11 +83,7 @@ func openSite(t *testing.T, short, secure bool, bound func(*serve.Limits)) *site
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	s.address, s.kept = opened.Addr().String(), l.Keep(opened)
-	served := s.kept
-	if secure {
-		served = tls.NewListener(served, l.TLS)
-	}
-	run(t, server, served)
+	run(t, server, s.kept)
 	return s
 }
 
@@ -215,7 +211,7 @@ func TestAFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest 
 			}
 		},
 	} {
-		for listener, of := range map[string]struct{ short, secure bool }{"server": {}, "shortcut": {short: true}, "TLS": {secure: true}} {
+		for listener, of := range map[string]struct{ short, secure bool }{"server": {}, "fast path": {short: true}, "TLS": {secure: true}} {
 			t.Run(name+", "+listener, func(t *testing.T) {
 				s := openSite(t, of.short, of.secure, nil)
 				s.leavesPlaces(t, use)
@@ -268,10 +264,10 @@ func (s *site) leavesPlaces(t *testing.T, use func(net.Conn)) {
 func TestAFloodIsEvicted(t *testing.T) {
 	t.Parallel()
 
-	for name, short := range map[string]bool{"server": false, "shortcut": true} {
+	for name, of := range map[string]struct{ short, secure bool }{"server": {}, "fast path": {short: true}, "fast path under TLS": {short: true, secure: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := openSite(t, short, false, func(l *serve.Limits) { l.IdleTimeout = 20 * time.Second })
+			s := openSite(t, of.short, of.secure, func(l *serve.Limits) { l.IdleTimeout = 20 * time.Second })
 			conn := s.connect(t, hostileNetwork, "")
 			var flood sync.WaitGroup
 			flood.Go(func() { flooding(conn) })

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 )
 
@@ -19,12 +20,15 @@ import (
 var errTooManyConns = errors.New("too many connections are open")
 
 var (
-	connectionsRefused = metrics.NewCounter("veneer_connections_refused_total")
-	connectionsEvicted = metrics.NewCounter("veneer_connections_evicted_total")
+	connectionsRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_refused_total", Help: "Connections refused, since too many were open."})
+	connectionsEvicted = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_evicted_total", Help: "Connections ended early to make room for those of other client networks."})
 	connectionsOpen    atomic.Int64
 	connectionsLimit   atomic.Int64 // the highest of all listeners
-	_                  = metrics.NewGauge("veneer_connections", func() float64 { return float64(Connections()) })
-	_                  = metrics.NewGauge("veneer_connections_limit", func() float64 { return float64(connectionsLimit.Load()) })
+
+	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_connections", Help: "Connections that all listeners have open."},
+		func() float64 { return float64(Connections()) })
+	_ = promauto.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_connections_limit", Help: "Most connections that a listener may have open."},
+		func() float64 { return float64(connectionsLimit.Load()) })
 )
 
 // Connections returns how many connections all listeners of the process have open.
@@ -104,7 +108,7 @@ func (l *connList) remove(c *conn) {
 
 // newConnLimiter takes the bound over from a server, which would close connections beyond
 // it with a text in place of an answer, without a limit of time.
-func newConnLimiter(server *fasthttp.Server, peers Peers) *connLimiter {
+func newConnLimiter(server *fasthttp.Server, peers Peers, inClear bool) *connLimiter {
 	most := server.Concurrency
 	for known := connectionsLimit.Load(); int64(most) > known && !connectionsLimit.CompareAndSwap(known, int64(most)); known = connectionsLimit.Load() {
 	}
@@ -116,7 +120,7 @@ func newConnLimiter(server *fasthttp.Server, peers Peers) *connLimiter {
 	return &connLimiter{
 		peers: peers, most: most, evictions: evictions, share: most / networksShare,
 		addresses: map[netip.Prefix]int{}, networks: map[netip.Prefix]*connList{}, large: map[*connList]struct{}{},
-		answer: server.ErrorHandler, rejecting: make(chan struct{}, maxRejecting),
+		answer: server.ErrorHandler, inClear: inClear, rejecting: make(chan struct{}, maxRejecting),
 	}
 }
 

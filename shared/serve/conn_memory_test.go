@@ -98,11 +98,7 @@ func memoryOfAConnection(t *testing.T, sent string, answered, secure bool) int64
 		}
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
-	listener := l.Keep(opened)
-	if secure {
-		listener = tls.NewListener(listener, l.TLS)
-	}
-	run(t, server, listener)
+	run(t, server, l.Keep(opened))
 	before := inUse()
 	for range conns {
 		conn := send(t, opened.Addr().String(), "")

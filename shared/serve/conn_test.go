@@ -132,7 +132,7 @@ func TestLimitsUnderTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
-		run(t, server, tls.NewListener(serve.Listener{Server: server, TLS: config}.Keep(opened), config))
+		run(t, server, serve.Listener{Server: server, TLS: config}.Keep(opened))
 		return send(t, opened.Addr().String(), "")
 	}
 	secure := func(conn net.Conn) net.Conn {

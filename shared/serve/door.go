@@ -78,8 +78,8 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// refusalsLogged is how many requests answered with 503 a server logs a second, and its
-// shortcut as many.
+// refusalsLogged is how many requests answered with 503 a server logs a second, and its fast
+// path as many.
 const refusalsLogged = 100
 
 func limitRefusals() *limit.Limiter[struct{}] {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
@@ -381,13 +382,13 @@ func TestOperatorServer(t *testing.T) {
 
 	trouble := errors.New("the database is away")
 	health := serve.NewHealth(serve.Check{Name: "postgres", Probe: func(context.Context) error { return trouble }})
-	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, false))
+	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
 
 	expect(t, ask(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n")
 	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
-	expect(t, ask(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_refused_total{status="404",code="3",kind="not_found"}`,
+	expect(t, ask(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_refused_total{code="3",kind="not_found",status="404"}`,
 		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`,
-		`veneer_build_info{version="`, `,go_version="go1.`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)
+		`veneer_build_info{go_version="go1.`, `,version="`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)
 	expect(t, ask(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
 }
 
@@ -405,7 +406,7 @@ func TestReadyWhileADependencyHangs(t *testing.T) {
 		return nil
 	}
 	health := serve.NewHealth(serve.Check{Name: "postgres", Probe: probe}, serve.Check{Name: "objects", Probe: func(context.Context) error { return nil }})
-	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, false))
+	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
 
 	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 200 ")
 	hangs.Store(true)
@@ -419,7 +420,7 @@ func TestProfilesAreForLoopback(t *testing.T) {
 		t.Helper()
 		rc := exchange(&net.TCPAddr{IP: net.ParseIP(peer), Port: 1})
 		rc.Request.SetRequestURI("/debug/pprof/cmdline")
-		serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), forAll).Handler(rc)
+		serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), prometheus.NewRegistry(), forAll).Handler(rc)
 		if got := rc.Response.StatusCode(); got != want {
 			t.Errorf("profiles for %s, for all: %t, are answered with %d; want %d", peer, forAll, got, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/serve/fastpath"
 )
 
 // validated returns a handler that refuses heads which fasthttp takes, and which others
@@ -34,7 +35,7 @@ func (d Door) validated(unreadable *Route, handler fasthttp.RequestHandler) fast
 func checkFields(lines []byte) error {
 	hasLength, hasCoding := false, false
 	for len(lines) > 0 {
-		line, rest, ok := cutLine(lines)
+		line, rest, ok := fastpath.CutLine(lines)
 		if !ok { // RFC 9112, section 2.2
 			return fault.New(fault.Malformed, "A line of the header block does not end with CR LF.")
 		}
@@ -46,9 +47,9 @@ func checkFields(lines []byte) error {
 			return fault.New(fault.Malformed, "The name of a header field has a space in it, or a field is folded.")
 		}
 		switch {
-		case len(name) == len("content-length") && named(name, "content-length"):
+		case fastpath.Named(name, "content-length"):
 			hasLength = true
-		case len(name) == len("transfer-encoding") && named(name, "transfer-encoding"):
+		case fastpath.Named(name, "transfer-encoding"):
 			hasCoding = true
 			if !bytes.EqualFold(bytes.Trim(value, " \t"), []byte("chunked")) { // section 6.3
 				return fault.New(fault.Malformed, "The only transfer coding that is known here is chunked.")

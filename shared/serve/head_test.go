@@ -262,7 +262,7 @@ func TestHeadsUnderTLS(t *testing.T) {
 	}
 	server := serve.Door{Log: silent(), Limits: limits()}.Server(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() })
 	config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
-	run(t, server, tls.NewListener(serve.Listener{Server: server, TLS: config}.Keep(opened), config))
+	run(t, server, serve.Listener{Server: server, TLS: config}.Keep(opened))
 	for range 20 {
 		conn := tls.Client(send(t, opened.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})
 		_, _ = io.WriteString(conn, get)

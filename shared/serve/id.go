@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/serve/fastpath"
 )
 
 // headerRequestID names a request in the logs of every program it passes. It is in the form
@@ -32,7 +34,7 @@ func appendRequestID(dst, sent []byte) []byte {
 // isWord reports whether an id is safe to be logged and sent on.
 func isWord(id []byte) bool {
 	for _, c := range id {
-		if !inNames[c] && c != '.' {
+		if !fastpath.IsInNames(c) && c != '.' {
 			return false
 		}
 	}

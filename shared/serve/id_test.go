@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -56,8 +57,8 @@ func idOf(t *testing.T, address, sent string) (status int, ids []string) {
 	return response.StatusCode, response.Header["X-Request-Id"]
 }
 
-// Every answer has the id of its request: also where no handler is reached, and where the
-// shortcut answers.
+// Every answer has the id of its request: also where no handler is reached, and on the fast
+// path.
 func TestEveryAnswerHasARequestID(t *testing.T) {
 	t.Parallel()
 
@@ -65,7 +66,7 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 	bounds.ReadTimeout, bounds.AddressRequests, bounds.AddressBurst = 100*time.Millisecond, 1_000_000, 1_000_000
 	door := serve.Door{Listener: "id", Log: silent(), Limits: bounds}
 	route := door.Route("POST /").TakeBody(1024, 0)
-	server := door.Server(door.LimitAddresses(door.Guard(func(rc *fasthttp.RequestCtx) error {
+	server := door.Server(door.AddressLimiter().Handler(door.Guard(func(rc *fasthttp.RequestCtx) error {
 		switch string(rc.Path()) {
 		case "/stream":
 			rc.SetBodyStreamWriter(func(w *bufio.Writer) { _, _ = w.WriteString("a stream") })
@@ -92,13 +93,13 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 	narrow := limits()
 	narrow.AddressRequests, narrow.AddressBurst = 1, 1
 	few := serve.Door{Listener: "few", Log: silent(), Limits: narrow}
-	fewAddress := socket(t, few.Server(few.LimitAddresses(func(*fasthttp.RequestCtx) {})))
+	fewAddress := socket(t, few.Server(few.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
 	idOf(t, fewAddress, get)
 
 	fullAddress, _ := full(t, nil)
-	operators := socket(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), false))
-	shortcut := newEcho(limits())
-	shortcutAddress := shortcut.listen(t, true)
+	operators := socket(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), prometheus.NewRegistry(), false))
+	fast := newEcho(limits())
+	fastAddress := fast.listen(t, true)
 
 	const id = "X-Request-ID: abc-123\r\n"
 	seen := map[string]string{}
@@ -136,22 +137,22 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 		f(operators, "GET "+path+rest, status, true)
 	}
 
-	f(shortcutAddress, "GET /a"+rest, 200, true) // the server's, as the first one of its connection
+	f(fastAddress, "GET /a"+rest, 200, true) // the server's, as the first one of its connection
 	for _, header := range []string{"", "If-None-Match: *\r\n", id} {
-		before := shortcut.taken.Load()
-		answers := talk(t, shortcutAddress, []byte("GET /a HTTP/1.1\r\nHost: veneer.test\r\n"+header+"\r\n"))
+		before := fast.taken.Load()
+		answers := talk(t, fastAddress, []byte("GET /a HTTP/1.1\r\nHost: veneer.test\r\n"+header+"\r\n"))
 		want := "generated"
 		if header == id {
 			want = "abc-123"
 		}
-		if len(answers) != 1 || answers[0].Header.Get("X-Request-Id") != want || shortcut.taken.Load() != before+1 {
-			t.Errorf("the shortcut answers %v; want one answer with the id %s", answers, want)
+		if len(answers) != 1 || answers[0].Header.Get("X-Request-Id") != want || fast.taken.Load() != before+1 {
+			t.Errorf("the fast path answers %v; want one answer with the id %s", answers, want)
 		}
 	}
 }
 
 // The id on an answer is the one of its line in the log, also where a sample is logged
-// of what the shortcut answers.
+// of what the fast path answers.
 func TestRequestIDsAreThoseOfTheLog(t *testing.T) {
 	t.Parallel()
 
@@ -186,6 +187,6 @@ func TestRequestIDsAreThoseOfTheLog(t *testing.T) {
 		}
 	}
 	if taken := e.taken.Load(); taken == 0 || len(lines) < 2 {
-		t.Errorf("of %d requests the shortcut answered %d, and the log has %d lines", requests, taken, len(lines))
+		t.Errorf("of %d requests the fast path answered %d, and the log has %d lines", requests, taken, len(lines))
 	}
 }

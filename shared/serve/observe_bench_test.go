@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// BenchmarkCount is what counting costs a request that is answered on the shortcut: with
+// BenchmarkCount is what counting costs a request that is answered on the fast path: with
 // one core, and with all that there are.
 func BenchmarkCount(b *testing.B) {
 	route := Door{Listener: "bench"}.Route("GET /", Label{"outcome", "count"})

@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/metrics"
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
@@ -99,13 +101,17 @@ func (h *Health) report(ctx context.Context) report {
 	return r
 }
 
+var buildInfo = promauto.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "veneer_build_info", Help: "1; its labels tell what was built.",
+}, []string{"version", "go_version", "revision"})
+
 // OperatorServer returns the server behind the operators' listener: /livez,
 // /readyz, /metrics and /debug/pprof, the last for loopback only unless
-// pprofForAll.
-func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Server {
+// pprofForAll. /metrics has those of the registry and of the process.
+func OperatorServer(door Door, health *Health, registry prometheus.Gatherer, pprofForAll bool) *fasthttp.Server {
 	build := version.Current()
-	metrics.GetOrCreateGauge(fmt.Sprintf("veneer_build_info{version=%q,go_version=%q,revision=%q}", build.Version, build.Go, build.Revision),
-		func() float64 { return 1 })
+	buildInfo.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
+	gatherer := prometheus.Gatherers{prometheus.DefaultGatherer, registry}
 	door.Listener, door.Tracer, door.Mark = "operators", nil, Reserve // whoever watches is not watched
 	live, ready, figures, profiles := door.Route("GET /livez"), door.Route("GET /readyz"), door.Route("GET /metrics"), door.Route("GET /debug/pprof")
 	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
@@ -123,10 +129,8 @@ func OperatorServer(door Door, health *Health, pprofForAll bool) *fasthttp.Serve
 			return JSON(rc, fasthttp.StatusOK, r)
 		case path == "/metrics":
 			figures.Claim(rc)
-			rc.SetContentType("text/plain; version=0.0.4")
-			metrics.WritePrometheus(rc, true)
-			metrics.WriteFDMetrics(rc)
-			return nil
+			rc.SetContentType(metrics.ContentType)
+			return metrics.Write(rc, gatherer)
 		case strings.HasPrefix(path, "/debug/pprof"):
 			profiles.Claim(rc)
 			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {

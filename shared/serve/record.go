@@ -84,20 +84,21 @@ func (o *observer) observe(rc *fasthttp.RequestCtx, arrived time.Time, route *Ro
 	if r.span != nil {
 		o.endTrace(rc, r, arrived.Add(took))
 	}
-	lot, refusals := undrawn, o.refusals
+	chance, refusals := undecided, o.refusals
 	if c := connOf(rc.Conn()); c != nil {
 		if c.answer(rc, arrived.Add(took)) {
 			rc.SetConnectionClose()
 		}
 		c.lingers.Store(isUnread(rc, &r.body))
-		if x := c.express; x != nil {
-			lot, refusals = x.takeLot(), x.shortcut.refusals
+		if f := c.keeper.fastPath; f != nil {
+			refusals = f.refusals
 		}
+		chance, c.sampling = c.sampling, undecided
 	}
-	if lot == undrawn {
-		lot = draw(o.Sample)
+	if chance == undecided {
+		chance = sample(o.Sample)
 	}
-	if isNews(status, lot, refusals) {
+	if isNews(status, chance, refusals) {
 		o.log(rc, r, took)
 	}
 	rc.RemoveUserValue(recordKey{})
@@ -116,11 +117,11 @@ func isUnread(rc *fasthttp.RequestCtx, body *Body) bool {
 // isNews reports whether a request with this status is logged. When a dependency is
 // away, or more is asked for than can be done, nearly all have the same status, and a
 // few lines tell as much as all.
-func isNews(status int, lot lot, refusals *limit.Limiter[struct{}]) bool {
+func isNews(status int, chance sampling, refusals *limit.Limiter[struct{}]) bool {
 	if status == fasthttp.StatusServiceUnavailable {
 		return refusals.Take(struct{}{}, time.Now()).Wait == 0
 	}
-	return status >= fasthttp.StatusInternalServerError || lot == prize
+	return status >= fasthttp.StatusInternalServerError || chance == sampled
 }
 
 // log writes the one line about a request. It never holds a header, a query or a

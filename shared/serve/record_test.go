@@ -14,11 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
@@ -172,9 +173,7 @@ func TestMetricsTakeNothingFromClients(t *testing.T) {
 	} {
 		converse(t, listener, request+"\r\nHost: made-up-7\r\nUser-Agent: made-up-8\r\nX-Request-ID: made-up-9\r\nConnection: close\r\n\r\n")
 	}
-	var text strings.Builder
-	metrics.WritePrometheus(&text, false)
-	if lower := strings.ToLower(text.String()); strings.Contains(lower, "made-up") || !strings.Contains(lower, `route="other"`) {
+	if lower := strings.ToLower(metricstest.Text(t, prometheus.DefaultGatherer)); strings.Contains(lower, "made-up") || !strings.Contains(lower, `route="other"`) {
 		t.Error("metrics have labels of clients, or none for all others")
 	}
 }

@@ -1,10 +1,9 @@
 package serve
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 )
 
@@ -28,12 +27,11 @@ type Label struct{ Name, Value string }
 // once, at the start. One without labels stands in /metrics from then on, others
 // once they have counted something: most combinations of labels never do.
 func (d Door) Route(name string, labels ...Label) *Route {
-	var all strings.Builder
-	fmt.Fprintf(&all, "listener=%q,route=%q", d.Listener, name)
+	all := prometheus.Labels{"listener": d.Listener, "route": name}
 	for _, label := range labels {
-		fmt.Fprintf(&all, ",%s=%q", label.Name, label.Value)
+		all[label.Name] = label.Value
 	}
-	return &Route{name: name, labels: labels, counts: counted.of(all.String(), len(labels) == 0)}
+	return &Route{name: name, labels: labels, counts: counted.of(all, len(labels) == 0)}
 }
 
 // TakeBody has ReadBody read the bodies of a route's requests, of at most limit bytes, 0 for

@@ -12,26 +12,26 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
 // alone returns a door whose listener has a name that nobody else has, as
 // metrics belong to the whole process, and what it exposes of a metric, the name
 // left out.
-func alone() (door serve.Door, exposed func(metric string) []string) {
+func alone(tb testing.TB) (door serve.Door, exposed func(metric string) []string) {
+	tb.Helper()
 	door = serve.Door{Listener: rand.Text(), Log: silent(), Limits: limits()}
-	return door, func(metric string) []string {
-		var out strings.Builder
-		metrics.WritePrometheus(&out, false)
-		var lines []string
-		for line := range strings.Lines(out.String()) {
-			if rest, ours := strings.CutPrefix(line, fmt.Sprintf("%s{listener=%q", metric, door.Listener)); ours {
-				lines = append(lines, strings.TrimSpace(strings.TrimPrefix(rest, ",")))
+	return door, func(metric string) (lines []string) {
+		listener := fmt.Sprintf("listener=%q", door.Listener)
+		for line := range strings.Lines(metricstest.Text(tb, prometheus.DefaultGatherer)) {
+			if labels, ok := strings.CutPrefix(line, metric+"{"); ok && strings.Contains(labels, listener) {
+				lines = append(lines, strings.TrimSpace(strings.NewReplacer(listener+",", "", listener, "").Replace(labels)))
 			}
 		}
 		return lines
@@ -41,7 +41,7 @@ func alone() (door serve.Door, exposed func(metric string) []string) {
 func TestRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone()
+	door, exposed := alone(t)
 	rename := door.Route("PUT /players/{pid}/name")
 	server := door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
 		if !strings.HasPrefix(string(rc.Path()), "/players/") {
@@ -109,7 +109,7 @@ func TestLatencies(t *testing.T) {
 
 	// Time passes only where the test says so.
 	synctest.Test(t, func(t *testing.T) {
-		door, exposed := alone()
+		door, exposed := alone(t)
 		route := door.Route("GET /")
 		var takes time.Duration
 		server := door.Server(func(rc *fasthttp.RequestCtx) {
@@ -168,7 +168,7 @@ func TestLatencies(t *testing.T) {
 func TestRoutesWithLabels(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone()
+	door, exposed := alone(t)
 	outcome := func(value string) *serve.Route {
 		return door.Route("/avatar/{tid}", serve.Label{Name: "format", Value: "webp"}, serve.Label{Name: "outcome", Value: value})
 	}
@@ -185,7 +185,7 @@ func TestRoutesWithLabels(t *testing.T) {
 	f := func(metric string, want ...string) {
 		t.Helper()
 		got := slices.DeleteFunc(exposed(metric), func(line string) bool {
-			return !strings.HasPrefix(line, `route="/avatar/{tid}"`) || strings.Contains(line, "le=") && !strings.Contains(line, "le=\"+Inf\"")
+			return !strings.Contains(line, `route="/avatar/{tid}"`) || strings.Contains(line, "le=") && !strings.Contains(line, "le=\"+Inf\"")
 		})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", metric, diff)
@@ -203,23 +203,23 @@ func TestRoutesWithLabels(t *testing.T) {
 	f("veneer_requests_total",
 		`route="/avatar/{tid}",status="2xx"} 0`, `route="/avatar/{tid}",status="3xx"} 0`,
 		`route="/avatar/{tid}",status="4xx"} 0`, `route="/avatar/{tid}",status="5xx"} 0`,
-		`route="/avatar/{tid}",format="webp",outcome="hit",status="2xx"} 2`,
-		`route="/avatar/{tid}",format="webp",outcome="shed",status="5xx"} 1`)
+		`format="webp",outcome="hit",route="/avatar/{tid}",status="2xx"} 2`,
+		`format="webp",outcome="shed",route="/avatar/{tid}",status="5xx"} 1`)
 	f("veneer_request_seconds_bucket",
 		`route="/avatar/{tid}",le="+Inf"} 0`,
-		`route="/avatar/{tid}",format="webp",outcome="hit",le="+Inf"} 2`,
-		`route="/avatar/{tid}",format="webp",outcome="shed",le="+Inf"} 1`)
+		`format="webp",outcome="hit",route="/avatar/{tid}",le="+Inf"} 2`,
+		`format="webp",outcome="shed",route="/avatar/{tid}",le="+Inf"} 1`)
 	f("veneer_request_seconds_count",
 		`route="/avatar/{tid}"} 0`,
-		`route="/avatar/{tid}",format="webp",outcome="hit"} 2`,
-		`route="/avatar/{tid}",format="webp",outcome="shed"} 1`)
+		`format="webp",outcome="hit",route="/avatar/{tid}"} 2`,
+		`format="webp",outcome="shed",route="/avatar/{tid}"} 1`)
 }
 
 // What is counted on all cores at once is all there.
 func TestRequestsAreCountedInParallel(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone()
+	door, exposed := alone(t)
 	server := door.Server(func(*fasthttp.RequestCtx) {})
 	var group sync.WaitGroup
 	for range 8 {
@@ -243,7 +243,7 @@ func TestRequestsAreCountedInParallel(t *testing.T) {
 func TestRequestsInFlight(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone()
+	door, exposed := alone(t)
 	var during []string
 	server := door.Server(func(*fasthttp.RequestCtx) {
 		during = exposed("veneer_requests_in_flight")
@@ -261,7 +261,7 @@ func TestRequestsInFlight(t *testing.T) {
 func TestRoutesOfOneNameAreOne(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone()
+	door, exposed := alone(t)
 	for range 2 {
 		door.Server(func(*fasthttp.RequestCtx) {}).Handler(exchange(nil))
 	}

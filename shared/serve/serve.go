@@ -41,22 +41,12 @@ type Listener struct {
 	Server   *fasthttp.Server // its timeouts are taken over by Run
 	TLS      *tls.Config      // nil: plain HTTP
 	Peers    Peers
-	Shortcut *Shortcut // answers plain requests before the server does; nil, or with TLS: none does
+	FastPath *FastPath // answers requests before the server does; nil: nothing does
 }
 
-// Keep returns a listener that keeps the server's limits of time in its place, and takes
-// the shortcut. It is for one that is open already; Run opens its own.
+// Keep returns a listener that keeps the server's limits of time in its place, speaks TLS,
+// and has the fast path. It is for one that is open already; Run opens its own.
 func (l Listener) Keep(opened net.Listener) net.Listener { return l.keep(opened) }
-
-func (l Listener) keep(opened net.Listener) *keeper {
-	shortcut := l.Shortcut
-	if l.TLS != nil { // nothing is answered in clear
-		shortcut = nil
-	}
-	k := keep(l.Server, opened, l.Peers, shortcut)
-	k.inClear = l.TLS == nil
-	return k
-}
 
 // Listeners are the addresses of a program, open, with the servers behind them.
 type Listeners struct {
@@ -114,13 +104,9 @@ func (o *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, d
 	keepers := make([]*keeper, len(listeners))
 	for i, l := range listeners {
 		keepers[i] = l.keep(o.opened[i])
-		listener := net.Listener(keepers[i])
-		log.InfoContext(ctx, "listening", "listener", l.Name, "address", listener.Addr().String(), "tls", l.TLS != nil)
-		if l.TLS != nil {
-			listener = tls.NewListener(listener, l.TLS)
-		}
+		log.InfoContext(ctx, "listening", "listener", l.Name, "address", keepers[i].Addr().String(), "tls", l.TLS != nil)
 		servers.Go(func() error {
-			if err := l.Server.Serve(listener); err != nil {
+			if err := l.Server.Serve(keepers[i]); err != nil {
 				failed <- struct{}{}
 				return fmt.Errorf("serve the %s listener: %w", l.Name, err)
 			}

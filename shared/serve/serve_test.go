@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/serve"
@@ -38,7 +39,7 @@ func launch(t *testing.T, health *serve.Health, drain serve.Drain, stopping func
 	go func() {
 		listeners, err := serve.Open(ctx, slog.New(slog.NewJSONHandler(out, nil)), nil,
 			serve.Listener{Name: "public", Address: "127.0.0.1:0", Server: door.Server(public)},
-			serve.Listener{Name: "operators", Address: "127.0.0.1:0", Server: serve.OperatorServer(door, health, false)},
+			serve.Listener{Name: "operators", Address: "127.0.0.1:0", Server: serve.OperatorServer(door, health, prometheus.NewRegistry(), false)},
 		)
 		if err == nil {
 			err = listeners.Run(ctx, slog.New(slog.NewJSONHandler(out, nil)), health, drain, stopping)

@@ -79,7 +79,7 @@ func TestRequestsAreTraced(t *testing.T) {
 }
 
 // Which traces are followed depends on who names them. What a trusted proxy traces is
-// not answered by the shortcut, where nothing else is traced.
+// not answered by the fast path, where nothing else is traced.
 func TestWhoseTracesAreFollowed(t *testing.T) {
 	t.Parallel()
 	const unsampled = "Traceparent: 00-" + traceID + "-b7ad6b7169203331-00\r\n"
@@ -97,7 +97,7 @@ func TestWhoseTracesAreFollowed(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(wantTraces, got); diff != "" || e.taken.Load() != wantTaken {
-			t.Errorf("%q: %d by the shortcut, and the traces (-want +got):\n%s", header, e.taken.Load(), diff)
+			t.Errorf("%q: %d by the fast path, and the traces (-want +got):\n%s", header, e.taken.Load(), diff)
 		}
 	}
 	f(loopback(), 0, traceparent, 0, traceID)

@@ -6,16 +6,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/veneer-skins/veneer/shared/limit"
 )
 
 var (
-	sent       = metrics.NewCounter("veneer_spans_sent_total")
-	overflowed = metrics.NewCounter(`veneer_spans_dropped_total{reason="queue"}`)
-	unsent     = metrics.NewCounter(`veneer_spans_dropped_total{reason="collector"}`)
+	sent    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_spans_sent_total", Help: "Spans that the collector has taken."})
+	dropped = promauto.NewCounterVec(prometheus.CounterOpts{
+		Name: "veneer_spans_dropped_total", Help: "Spans that were dropped, by reason: the queue was full, or the collector did not take them.",
+	}, []string{"reason"})
+	overflowed = dropped.WithLabelValues("queue")
+	unsent     = dropped.WithLabelValues("collector")
 )
 
 // mostWaiting is how many spans wait to be sent, or are on their way. The library sends
@@ -58,10 +62,10 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) erro
 	err := s.SpanExporter.ExportSpans(ctx, spans)
 	s.waiting.Add(-int64(len(spans)))
 	if err == nil {
-		sent.Add(len(spans))
+		sent.Add(float64(len(spans)))
 		return nil
 	}
-	unsent.Add(len(spans))
+	unsent.Add(float64(len(spans)))
 	if s.lines.Take(struct{}{}, time.Now()).Wait == 0 {
 		s.log.WarnContext(ctx, "traces cannot be sent", "spans", len(spans), "error", err)
 	}

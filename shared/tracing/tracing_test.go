@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/tracing"
 	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
 )
@@ -151,9 +152,9 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // figure returns a counter of this process.
-func figure(t *testing.T, name string) uint64 {
+func figure(t *testing.T, series string) int {
 	t.Helper()
-	return metrics.GetOrCreateCounter(name).Get()
+	return int(metricstest.Value(t, metricstest.Text(t, prometheus.DefaultGatherer), series))
 }
 
 // A collector that does not take what is sent costs what it does not take, which is

@@ -144,7 +144,7 @@ func TestVersion(t *testing.T) {
 	succeed(t, environ, "", "migrate")
 	s := startServing(t, environ)
 	expect(t, "http://"+s.operators+"/metrics", 200,
-		fmt.Sprintf("veneer_build_info{version=%q,go_version=%q,revision=%q} 1\n", version, goVersion, revision))
+		fmt.Sprintf("veneer_build_info{go_version=%q,revision=%q,version=%q} 1\n", goVersion, revision, version))
 	s.end(t)
 	if want := fmt.Sprintf(`"msg":"starting","version":%q,"revision":%q,"go":%q`, version, revision, goVersion); !strings.Contains(s.log[0], want) {
 		t.Errorf("the log begins with %s; want %s", s.log[0], want)

@@ -43,9 +43,7 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 
-	before, after, err := db.Migrate(ctx, func(file string) {
-		fmt.Fprintf(i.Stdout, "schema: %s waits until other transactions end; trying again\n", file)
-	})
+	before, after, err := db.Migrate(ctx, func(text string) { fmt.Fprintf(i.Stdout, "schema: %s\n", text) })
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/api"
@@ -99,12 +99,20 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
+	registry := prometheus.NewRegistry()
+	db.Expose(registry)
+	if purges != nil {
+		purges.Expose(registry)
+	}
+	outbox.Expose(registry)
+	publicProof.Expose(registry, "public")
+	edgesProof.Expose(registry, "edges")
 	needs := dependencies(db, files)
 	health := serve.NewHealth(needs[:2]...)
 	listeners, err := serve.Open(ctx, log, needs,
 		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicProof.TLS(), Peers: door.Peers()},
 		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesProof.TLS()},
-		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
+		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
 		return err
@@ -131,19 +139,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
 	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
 	background.Go(func() { trim(work, log, "changes of scores", parts.Ledger.Trim) })
-	background.Go(func() { parts.Library.Run(work, log) })
-	background.Go(func() { trim(work, log, "changes of textures", parts.Library.Trim) })
-
-	known := metrics.NewSet()
-	db.Expose(known)
-	if purges != nil {
-		purges.Expose(known)
-	}
-	outbox.Expose(known)
-	publicProof.Expose(known, "public")
-	edgesProof.Expose(known, "edges")
-	metrics.RegisterSet(known)
-	defer metrics.UnregisterSet(known, true)
+	background.Go(func() { trim(work, log, "changes of textures", db.TrimTextureChanges) })
 
 	return listeners.Run(ctx, log, health, config.Drain, endStreams)
 }

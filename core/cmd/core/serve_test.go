@@ -21,6 +21,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 	"github.com/veneer-skins/veneer/shared/command"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
 )
 
 // served is a run of core serve.
@@ -88,34 +90,21 @@ func (s *served) logged(text string) bool {
 	return strings.Contains(strings.Join(s.log, "\n"), text)
 }
 
-// ask sends a request and returns the status and body of the answer.
-func ask(t *testing.T, client *http.Client, method, url, token, body string) (status int, text string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
+// sent is the header of a request with a JSON body, and of the bearer of a token unless that
+// is empty.
+func sent(token string) http.Header {
+	header := http.Header{"Content-Type": {"application/json"}}
 	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
+		header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(content)
+	return header
 }
 
 // expect checks the status of a GET request's answer and a part of its body.
 func expect(t *testing.T, url string, status int, part string) {
 	t.Helper()
-	if got, body := ask(t, http.DefaultClient, "GET", url, "", ""); got != status || !strings.Contains(body, part) {
-		t.Errorf("%s is answered with %d %s; want %d and %q", url, got, body, status, part)
+	if got := servetest.Get(t, url); got.Status != status || !strings.Contains(got.Body, part) {
+		t.Errorf("%s is answered with %d %s; want %d and %q", url, got.Status, got.Body, status, part)
 	}
 }
 
@@ -134,7 +123,7 @@ func TestServe(t *testing.T) {
 	expect(t, "http://"+s.operators+"/livez", 200, "true")
 	expect(t, "http://"+s.operators+"/readyz", 200, `"checks":{"objects":"ok","postgres":"ok"}`)
 	expect(t, "http://"+s.public+"/api/user", 401, `"code":5`)
-	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_refused_total{status="401",code="5",kind="unauthenticated"}`)
+	expect(t, "http://"+s.operators+"/metrics", 200, `veneer_refused_total{code="5",kind="unauthenticated",status="401"}`)
 	expect(t, "http://"+s.edges+"/edges/v1/mappings", 401, `"code":5`)
 	for _, want := range []string{
 		`veneer_requests_total{listener="public",route="GET /api/user",status="4xx"}`,
@@ -145,6 +134,7 @@ func TestServe(t *testing.T) {
 	} {
 		expect(t, "http://"+s.operators+"/metrics", 200, want)
 	}
+	metricstest.Check(t, servetest.Get(t, "http://"+s.operators+"/metrics").Body)
 	// No listener answers what belongs to another.
 	expect(t, "http://"+s.public+"/metrics", 404, `"code":3`)
 	expect(t, "http://"+s.public+"/edges/v1/mappings", 404, `"code":3`)
@@ -189,8 +179,8 @@ func TestServeMails(t *testing.T) {
 	s := startServing(t, environ)
 	post := func(path, body string, status int) {
 		t.Helper()
-		if got, text := ask(t, http.DefaultClient, "POST", "http://"+s.public+path, "", body); got != status {
-			t.Errorf("%s is answered with %d %s; want %d", path, got, text, status)
+		if got := servetest.Call(t, nil, "POST", "http://"+s.public+path, sent(""), body); got.Status != status {
+			t.Errorf("%s is answered with %d %s; want %d", path, got.Status, got.Body, status)
 		}
 	}
 	post("/api/auth/reset", `{"email":"steve@example.com"}`, 200)
@@ -208,7 +198,7 @@ func TestServeMails(t *testing.T) {
 			post("/api/auth/login", `{"email":"alex@example.com","password":"second horse"}`, 200)
 		}
 	}
-	_, metrics := ask(t, http.DefaultClient, "GET", "http://"+s.operators+"/metrics", "", "")
+	metrics := servetest.Get(t, "http://"+s.operators+"/metrics").Body
 	for _, want := range []string{
 		"veneer_core_mails_sent_total ", "veneer_core_mails_dropped_total ", "veneer_core_mails_given_up_total ", "veneer_core_mail_failures_total ",
 		"veneer_core_mails_queued ", "veneer_core_mail_lag_seconds ",
@@ -288,17 +278,19 @@ func TestServeDemo(t *testing.T) {
 // checkDemo checks what a visitor finds.
 func checkDemo(t *testing.T, s *served, conn *pgx.Conn) {
 	t.Helper()
-	status, body := ask(t, http.DefaultClient, "POST", "http://"+s.public+"/api/auth/login", "",
-		`{"email":"demo@example.com","password":"demo-password"}`)
+	login := servetest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", sent(""), `{"email":"demo@example.com","password":"demo-password"}`)
 	var bearer struct{ Token string }
-	if err := json.Unmarshal([]byte(body), &bearer); err != nil || status != 200 {
-		t.Fatalf("the log-in is answered with %d %s, %v", status, body, err)
+	if err := json.Unmarshal([]byte(login.Body), &bearer); err != nil || login.Status != 200 {
+		t.Fatalf("the log-in is answered with %d %s, %v", login.Status, login.Body, err)
 	}
-	if _, body := ask(t, http.DefaultClient, "GET", "http://"+s.public+"/api/user", bearer.Token, ""); !strings.Contains(body, `"verified":true`) {
+	get := func(path string) string {
+		return servetest.Call(t, nil, "GET", "http://"+s.public+path, sent(bearer.Token), "").Body
+	}
+	if body := get("/api/user"); !strings.Contains(body, `"verified":true`) {
 		t.Errorf("the demo user is %s", body)
 	}
 
-	_, body = ask(t, http.DefaultClient, "GET", "http://"+s.public+"/api/players", bearer.Token, "")
+	body := get("/api/players")
 	var players []struct {
 		Name string `json:"name"`
 		Skin int    `json:"tid_skin"`
@@ -359,11 +351,11 @@ func TestServeEdgesOverTLS(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
 	defer client.CloseIdleConnections()
-	if status, body := ask(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", edgeSecret, `{"keys":["name:nobody"]}`); status != 200 ||
-		!strings.Contains(body, `"mappings":[{}]`) {
-		t.Errorf("the question is answered with %d %s", status, body)
+	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", sent(edgeSecret), `{"keys":["name:nobody"]}`); got.Status != 200 ||
+		!strings.Contains(got.Body, `"mappings":[{}]`) {
+		t.Errorf("the question is answered with %d %s", got.Status, got.Body)
 	}
-	if status, _ := ask(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", "another secret of 16", `{}`); status != 401 {
-		t.Errorf("a wrong secret is answered with %d; want 401", status)
+	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", sent("another secret of 16"), `{}`); got.Status != 401 {
+		t.Errorf("a wrong secret is answered with %d; want 401", got.Status)
 	}
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,8 +21,10 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/objects"
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -182,7 +183,7 @@ func run(t *testing.T, settings ...string) running {
 			t.Fatal("the program ended")
 		}
 	}
-	r.eventually("it is ready", func() bool { return r.get(r.operators, "/readyz").status == http.StatusOK })
+	r.eventually("it is ready", func() bool { return r.get(r.operators, "/readyz").Status == http.StatusOK })
 	return r
 }
 
@@ -198,45 +199,26 @@ func (r running) eventually(what string, holds func() bool) {
 	}
 }
 
-type answer struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (r running) get(address, path string) answer {
+func (r running) get(address, path string) servetest.Response {
 	r.Helper()
-	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
-	if err != nil {
-		r.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return answer{response.StatusCode, response.Header, body}
+	return servetest.Get(r.T, "http://"+address+path)
 }
 
 // picture gets a picture, which must be there.
-func (r running) picture(path string) answer {
+func (r running) picture(path string) servetest.Response {
 	r.Helper()
 	a := r.get(r.public, path)
-	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "image/") {
-		r.Fatalf("%s: %d %s; want a picture", path, a.status, a.body)
+	if a.Status != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), "image/") {
+		r.Fatalf("%s: %d %s; want a picture", path, a.Status, a.Body)
 	}
 	return a
 }
 
 // same demands that a picture is still the same, and returns what it came with.
-func (r running) same(path string, want answer) answer {
+func (r running) same(path string, want servetest.Response) servetest.Response {
 	r.Helper()
 	a := r.picture(path)
-	if !bytes.Equal(a.body, want.body) || a.header.Get("ETag") != want.header.Get("ETag") {
+	if a.Body != want.Body || a.Header.Get("ETag") != want.Header.Get("ETag") {
 		r.Errorf("%s shows another picture than before", path)
 	}
 	return a
@@ -249,11 +231,11 @@ func (r running) unavailable(paths ...string) {
 	for _, path := range paths {
 		a := r.get(r.public, path)
 		var problem struct{ Code int }
-		if err := json.Unmarshal(a.body, &problem); err != nil || a.status != http.StatusServiceUnavailable || problem.Code != 9 {
-			r.Errorf("%s: %d %.100s; want 503, code 9", path, a.status, a.body)
+		if err := json.Unmarshal([]byte(a.Body), &problem); err != nil || a.Status != http.StatusServiceUnavailable || problem.Code != 9 {
+			r.Errorf("%s: %d %.100s; want 503, code 9", path, a.Status, a.Body)
 		}
-		if a.header.Get("Retry-After") == "" || a.header.Get("Cache-Control") != "no-store" || a.header.Get("ETag") != "" {
-			r.Errorf("%s is refused with the headers %v", path, a.header)
+		if a.Header.Get("Retry-After") == "" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("ETag") != "" {
+			r.Errorf("%s is refused with the headers %v", path, a.Header)
 		}
 	}
 }
@@ -261,7 +243,7 @@ func (r running) unavailable(paths ...string) {
 // metric reports whether the program's metrics hold a line.
 func (r running) metric(line string) bool {
 	r.Helper()
-	return strings.Contains(string(r.get(r.operators, "/metrics").body), line+"\n")
+	return strings.Contains(r.get(r.operators, "/metrics").Body, line+"\n")
 }
 
 // opened returns how many times breakers before a dependency have opened. The edges of all
@@ -269,7 +251,7 @@ func (r running) metric(line string) bool {
 // have been said by another one.
 func (r running) opened(dependency string) float64 {
 	r.Helper()
-	return figure(r.T, string(r.get(r.operators, "/metrics").body), "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
+	return metricstest.Value(r.T, r.get(r.operators, "/metrics").Body, "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
 }
 
 // player returns the mapping of a player who wears a skin.
@@ -314,14 +296,14 @@ func TestCoreAway(t *testing.T) {
 			gate := before(t, core.URL)
 			r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_CORE_TIMEOUT=300ms")
 			known, absent := r.picture("/avatar/player/known"), r.get(r.public, "/avatar/player/nobody")
-			if absent.status != http.StatusNotFound {
-				t.Fatalf("a player who does not exist: %d", absent.status)
+			if absent.Status != http.StatusNotFound {
+				t.Fatalf("a player who does not exist: %d", absent.Status)
 			}
 
 			opened := r.opened("core")
 			gate.suffer(f)
 			stale := func() bool {
-				return strings.Contains(r.same("/avatar/player/known", known).header.Get("Cache-Status"), "stale")
+				return strings.Contains(r.same("/avatar/player/known", known).Header.Get("Cache-Status"), "stale")
 			}
 			r.eventually("the memory is called stale", stale)
 			for range 20 {
@@ -330,8 +312,8 @@ func TestCoreAway(t *testing.T) {
 				}
 				r.unavailable("/avatar/player/unknown", "/avatar/user/1", "/avatar/7", "/preview/hash/"+worn.String())
 			}
-			if a := r.get(r.public, "/avatar/player/nobody"); a.status != http.StatusNotFound {
-				t.Errorf("a player who did not exist: %d; want 404", a.status)
+			if a := r.get(r.public, "/avatar/player/nobody"); a.Status != http.StatusNotFound {
+				t.Errorf("a player who did not exist: %d; want 404", a.Status)
 			}
 			if r.opened("core") == opened {
 				t.Error("the metrics do not tell that core is left alone")
@@ -341,10 +323,10 @@ func TestCoreAway(t *testing.T) {
 
 			core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, after)})
 			gate.heal()
-			r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").status == http.StatusOK })
+			r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").Status == http.StatusOK })
 			r.eventually("the change is seen", func() bool {
 				a := r.picture("/avatar/player/known")
-				return !bytes.Equal(a.body, known.body) && !strings.Contains(a.header.Get("Cache-Status"), "stale")
+				return a.Body != known.Body && !strings.Contains(a.Header.Get("Cache-Status"), "stale")
 			})
 		})
 	}
@@ -364,10 +346,10 @@ func TestMemoriesEnd(t *testing.T) {
 	r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
 	known := r.picture("/avatar/player/known")
 	gate.suffer(fates[0])
-	r.eventually("the memory is too old", func() bool { return r.get(r.public, "/avatar/player/known").status != http.StatusOK })
+	r.eventually("the memory is too old", func() bool { return r.get(r.public, "/avatar/player/known").Status != http.StatusOK })
 	r.unavailable("/avatar/player/known")
 	gate.heal()
-	r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/known").status == http.StatusOK })
+	r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/known").Status == http.StatusOK })
 	r.same("/avatar/player/known", known)
 }
 
@@ -410,7 +392,7 @@ func TestStoreAway(t *testing.T) {
 				t.Error("a file is called missing though nobody could say so")
 			}
 			gate.heal()
-			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").status == http.StatusOK })
+			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").Status == http.StatusOK })
 		})
 	}
 }
@@ -467,7 +449,7 @@ func TestAnswerHeldUpWhileItChanges(t *testing.T) {
 	old := <-got
 	gate.fate.Store(nil)
 	fresh := r.picture(path)
-	if old != nil && old.Header.Get("ETag") != fresh.header.Get("ETag") {
+	if old != nil && old.Header.Get("ETag") != fresh.Header.Get("ETag") {
 		t.Errorf("after the acknowledgement the old picture is answered with %q", old.Header.Get("Cache-Control"))
 	}
 }

@@ -22,6 +22,7 @@ type config struct {
 	Core     origin.Config  `envPrefix:"CORE_"`
 	Objects  objects.Config `envPrefix:"OBJECTS_"`
 	API      api.Config
+	FastPath bool `env:"FAST_PATH" envDefault:"true" help:"answer most requests for what is in memory as they are read, ahead of the HTTP server; false to see what that gains"`
 	Pictures edge.Config
 	Encoder  render.Encoder `env:"ENCODER" envDefault:"own" help:"what writes pictures: own, or libvips, which is slower and writes larger files"`
 	Mappings edge.MappingsConfig
@@ -35,7 +36,9 @@ type config struct {
 
 // Visitors is where everybody asks.
 type Visitors struct {
-	Listen serve.Address `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
+	Listen  serve.Address `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
+	TLSCert string        `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
+	TLSKey  string        `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
 }
 
 // Operators is where operators ask.

@@ -27,6 +27,8 @@ func TestEnvFile(t *testing.T) {
 	}, map[string]string{
 		"EDGE_LISTEN":             inImage,
 		"EDGE_OPS_LISTEN":         inImage,
+		"EDGE_TLS_CERT":           plain,
+		"EDGE_TLS_KEY":            plain,
 		"EDGE_CORE_URL":           inCompose,
 		"EDGE_CORE_SECRETS":       secret + "edge_secrets.",
 		"EDGE_CORE_CA":            plain,

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +19,9 @@ import (
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -205,8 +205,8 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if err := health(); err == nil {
 		t.Error("it is healthy though it has never been in touch with core")
 	}
-	if status, _ := fetch(t, "http://"+operators+"/livez"); status != http.StatusOK {
-		t.Errorf("/livez: %d", status)
+	if live := servetest.Get(t, "http://"+operators+"/livez"); live.Status != http.StatusOK {
+		t.Errorf("/livez: %d", live.Status)
 	}
 	core.SetAway(false)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -216,39 +216,41 @@ func inspect(t *testing.T, encoder string) (picture string) {
 			t.Fatal("it never became healthy")
 		}
 	}
-	status, picture := fetch(t, "http://"+public+"/avatar/player/steve?png")
-	if status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
-		t.Fatalf("a picture: %d, %d bytes", status, len(picture))
+	avatar := servetest.Get(t, "http://"+public+"/avatar/player/steve?png")
+	picture = avatar.Body
+	if avatar.Status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
+		t.Fatalf("a picture: %d, %d bytes", avatar.Status, len(picture))
 	}
-	_, known := fetch(t, "http://"+operators+"/metrics")
+	known := servetest.Get(t, "http://"+operators+"/metrics").Body
+	metricstest.Check(t, known)
 	for _, want := range []string{
 		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
 		`veneer_edge_lookups_total{source="asked"} 1`, "veneer_edge_renders_running 0",
-		`veneer_requests_total{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered",status="2xx"} 1`,
-		`veneer_request_seconds_count{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
+		`veneer_requests_total{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}",status="2xx"} 1`,
+		`veneer_request_seconds_count{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
 	} {
 		if !strings.Contains(known, want+"\n") {
 			t.Errorf("the metrics lack %q", want)
 		}
 	}
-	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{revision="[0-9a-f]+",encoder="` + encoder + `"\} 1$`); !info.MatchString(known) {
+	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{encoder="` + encoder + `",revision="[0-9a-f]+"\} 1$`); !info.MatchString(known) {
 		t.Error("the metrics do not tell of the renderer")
 	}
-	if files := figure(t, known, "process_open_fds"); files <= 0 {
+	if files := metricstest.Value(t, known, "process_open_fds"); files <= 0 {
 		t.Errorf("it has %v files open", files)
 	}
-	if peak := figure(t, known, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
+	if peak := metricstest.Value(t, known, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
 		t.Errorf("libvips has had %v bytes with the encoder %s", peak, encoder)
 	}
 	inStages := 0.0
 	for _, stage := range []string{"fetch", "decode", "queue", "draw", "encode"} {
-		of := fmt.Sprintf(`{view="flat",stage=%q}`, stage)
-		if n := figure(t, known, "veneer_edge_render_seconds_count"+of); n != 1 {
+		of := fmt.Sprintf(`{stage=%q,view="flat"}`, stage)
+		if n := metricstest.Value(t, known, "veneer_edge_render_seconds_count"+of); n != 1 {
 			t.Errorf("the stage %s is counted %v times; want 1", stage, n)
 		}
-		inStages += figure(t, known, "veneer_edge_render_seconds_sum"+of)
+		inStages += metricstest.Value(t, known, "veneer_edge_render_seconds_sum"+of)
 	}
-	in := figure(t, known, `veneer_request_seconds_sum{listener="public",route="/avatar/player/{name}",format="png",outcome="rendered"}`)
+	in := metricstest.Value(t, known, `veneer_request_seconds_sum{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}"}`)
 	if inStages <= 0 || inStages > in {
 		t.Errorf("the stages took %v s of a request of %v s", inStages, in)
 	}
@@ -276,8 +278,8 @@ func makesRoom(t *testing.T, public, operators string, slots int) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
 			draw()
-			_, known := fetch(t, operators+"/metrics")
-			got := figure(t, known, "go_gomaxprocs")
+			known := servetest.Get(t, operators+"/metrics").Body
+			got := metricstest.Value(t, known, "go_sched_gomaxprocs_threads")
 			if got == float64(want) {
 				return
 			}
@@ -289,43 +291,9 @@ func makesRoom(t *testing.T, public, operators string, slots int) {
 	usual, size := runtime.GOMAXPROCS(0), 0
 	await(usual+slots, func() {
 		size += 8 // another picture
-		fetch(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
+		servetest.Get(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
 	})
 	await(usual, func() {})
-}
-
-// figure returns the value of a metric, which must be there.
-func figure(t *testing.T, known, metric string) float64 {
-	t.Helper()
-	for line := range strings.Lines(known) {
-		if text, ok := strings.CutPrefix(line, metric+" "); ok {
-			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return value
-		}
-	}
-	t.Errorf("the metrics lack %s", metric)
-	return 0
-}
-
-func fetch(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(content)
 }
 
 func TestMemoryIsLimited(t *testing.T) {

@@ -18,9 +18,10 @@ const (
 	// slotBytes is what another picture takes that is drawn at the same time, if both are
 	// as large as they can be.
 	slotBytes = 50 << 20
-	// connectionBytes is what a connection takes at most while a request arrives, by
-	// TestMemoryOfAConnection in shared/serve.
-	connectionBytes = 80 << 10
+	// connectionBytes is what a connection takes at most while a request arrives, in clear and
+	// by TLS, by TestMemoryOfAConnection in shared/serve.
+	connectionBytes    = 80 << 10
+	tlsConnectionBytes = 116 << 10
 	// connectionsEach is by how many more or fewer connections the limit is set anew,
 	// which stops the program for a moment.
 	connectionsEach = 256
@@ -34,7 +35,7 @@ const (
 // collector would never rest.
 //
 // A limit that whoever started the program has set with GOMEMLIMIT stays.
-func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots, bodies int) {
+func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots, bodies int, overTLS bool) {
 	isOurs := debug.SetMemoryLimit(-1) == math.MaxInt64
 	limit := caches + caches/4 + aside + int64(slots-1)*slotBytes + int64(bodies)
 	if isOurs {
@@ -42,12 +43,17 @@ func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots, bod
 	}
 	log.InfoContext(ctx, "memory", "caches_bytes", caches, "limit_bytes", debug.SetMemoryLimit(-1))
 	if isOurs {
-		go followConnections(ctx, limit)
+		each := int64(connectionBytes)
+		if overTLS {
+			each = tlsConnectionBytes
+		}
+		go followConnections(ctx, limit, each)
 	}
 }
 
-// followConnections adds the connections that are open to a limit, until ctx ends.
-func followConnections(ctx context.Context, limit int64) {
+// followConnections adds the connections that are open, of so many bytes each, to a limit, until
+// ctx ends.
+func followConnections(ctx context.Context, limit, each int64) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for counted := int64(0); ; {
@@ -57,7 +63,7 @@ func followConnections(ctx context.Context, limit int64) {
 		case <-tick.C:
 		}
 		if open := serve.Connections() / connectionsEach * connectionsEach; open != counted {
-			debug.SetMemoryLimit(limit + open*connectionBytes)
+			debug.SetMemoryLimit(limit + open*each)
 			counted = open
 		}
 	}

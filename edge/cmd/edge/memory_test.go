@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -15,7 +16,9 @@ func TestConnectionsAddToMemory(t *testing.T) {
 	testenv.Long(t)
 	directory, _ := prepared(t)
 	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+directory)
-	limit := func() float64 { return figure(t, string(r.get(r.operators, "/metrics").body), "go_memlimit_bytes") }
+	limit := func() float64 {
+		return metricstest.Value(t, r.get(r.operators, "/metrics").Body, "go_gc_gomemlimit_bytes")
+	}
 	alone := limit()
 	var all []net.Conn
 	for range 600 {

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/VictoriaMetrics/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/origin"
 	"github.com/veneer-skins/veneer/edge/render"
+	"github.com/veneer-skins/veneer/shared/certificate"
 	"github.com/veneer-skins/veneer/shared/command"
 	"github.com/veneer-skins/veneer/shared/logging"
 	"github.com/veneer-skins/veneer/shared/objects"
@@ -69,33 +70,39 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
+	proof, err := certificate.Server(config.TLSCert, config.TLSKey, log)
+	if err != nil {
+		return fmt.Errorf("%sTLS_%w", prefix, err)
+	}
 	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(door, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
+	}
+	registry := prometheus.NewRegistry()
+	mappings.Expose(registry)
+	pictures.Expose(registry)
+	renderer.Expose(registry)
+	proof.Expose(registry, "public")
+	var fastPath *serve.FastPath
+	if config.FastPath {
+		fastPath = public.FastPath()
 	}
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
 		serve.Check{Name: "objects", Probe: named("OBJECTS_", files.Ready), Optional: true},
 	)
 	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), Peers: door.Peers(), Shortcut: public.Shortcut()},
-		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, config.OpsPprof)},
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: proof.TLS(), Peers: door.Peers(), FastPath: fastPath},
+		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
 		return err
 	}
 	defer listeners.Close()
 	slots := config.Pictures.Slots()
-	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots, config.Limits.BodiesBytes)
+	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots, config.Limits.BodiesBytes, config.TLSCert != "")
 	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", slots)
-
-	known := metrics.NewSet()
-	mappings.Expose(known)
-	pictures.Expose(known)
-	renderer.Expose(known)
-	metrics.RegisterSet(known)
-	defer metrics.UnregisterSet(known, true)
 
 	// Core is needed until the last request is answered, which is after ctx ends.
 	var background sync.WaitGroup

@@ -29,6 +29,8 @@ var withBucket = []string{
 // wrongSettings has a wrong value of every setting.
 var wrongSettings = map[string]settingstest.Wrong{
 	"EDGE_LISTEN":              {Value: "nowhere:99999"},
+	"EDGE_TLS_CERT":            {Value: "/nowhere/cert.pem", Beside: []string{"EDGE_TLS_KEY=/nowhere/key.pem"}},
+	"EDGE_TLS_KEY":             {Value: "", Beside: []string{"EDGE_TLS_CERT=/nowhere/cert.pem"}},
 	"EDGE_OPS_LISTEN":          {Value: "9081"},
 	"EDGE_OPS_PPROF":           {Value: "all"},
 	"EDGE_CORE_URL":            {Value: "core:9090"},
@@ -47,6 +49,7 @@ var wrongSettings = map[string]settingstest.Wrong{
 	"EDGE_S_MAXAGE":            {Value: "1.5s"},
 	"EDGE_API_UPSTREAM":        {Value: "core:8080"},
 	"EDGE_API_CA":              {Value: "/nowhere/ca.pem", Beside: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
+	"EDGE_FAST_PATH":           {Value: "on"},
 	"EDGE_CACHE_BYTES":         {Value: "256MiB"},
 	"EDGE_SHEET_BYTES":         {Value: "1000"},
 	"EDGE_RENDER_SLOTS":        {Value: "1025"},

@@ -61,6 +61,9 @@ func warmCommand(ctx context.Context, i command.Invocation) error {
 		if err != nil {
 			return err
 		}
+		if config.TLSCert != "" {
+			return errors.New("EDGE_TLS_CERT is set, so -to must say by which name of the certificate to ask, as in -to https://edge-1.example.org")
+		}
 		edges = []string{"http://" + string(config.Listen)}
 	}
 	if order.Hashes, err = texturesToWarm(ctx, i, *liked, operands); err != nil {

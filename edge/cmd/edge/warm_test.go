@@ -18,7 +18,9 @@ import (
 	"github.com/veneer-skins/veneer/edge/origin/origintest"
 	"github.com/veneer-skins/veneer/edge/warm"
 	"github.com/veneer-skins/veneer/shared/mapping"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/objects"
+	"github.com/veneer-skins/veneer/shared/serve/servetest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
@@ -137,15 +139,15 @@ func TestWarm(t *testing.T) {
 	first, others := e.skins[0].String(), e.skins[1].String()+"\n\n "+e.skins[2].String()+"\r\n"
 	want(runWarm(t, "", at, first, first), line(base, 1, 5, 0, 0, 0))
 	// The name is asked about, but nothing is fetched or drawn.
-	_, before := fetch(t, "http://"+operators+"/metrics")
+	before := servetest.Get(t, "http://"+operators+"/metrics").Body
 	for _, path := range []string{"/avatar/player/steve", "/avatar/player/steve?png", "/avatar/player/steve?3d", "/skin/steve.png"} {
-		if status, _ := fetch(t, base+path); status != http.StatusOK {
-			t.Errorf("%s: %d", path, status)
+		if got := servetest.Get(t, base+path); got.Status != http.StatusOK {
+			t.Errorf("%s: %d", path, got.Status)
 		}
 	}
-	_, after := fetch(t, "http://"+operators+"/metrics")
-	for _, metric := range []string{`veneer_edge_render_seconds_count{view="flat",stage="draw"}`, "veneer_edge_objects_fetched_total"} {
-		if was, is := figure(t, before, metric), figure(t, after, metric); was != 2 || is != 2 {
+	after := servetest.Get(t, "http://"+operators+"/metrics").Body
+	for _, metric := range []string{`veneer_edge_render_seconds_count{stage="draw",view="flat"}`, "veneer_edge_objects_fetched_total"} {
+		if was, is := metricstest.Value(t, before, metric), metricstest.Value(t, after, metric); was != 2 || is != 2 {
 			t.Errorf("%s went from %v to %v; want 2 from the warming, and no more", metric, was, is)
 		}
 	}
@@ -223,6 +225,7 @@ func TestWarmRefuses(t *testing.T) {
 		{"-patience is -1s, ", "", nil, []string{"-patience", "-1s", hash}},
 		{`-views: "/avatar" is no path`, "", nil, []string{"-views", "/avatar", hash}},
 		{`invalid value "edge" for flag -to: "edge" does not look like http`, "", nil, []string{"-to", "edge", hash}},
+		{"EDGE_TLS_CERT is set, so -to must say ", "", []string{"EDGE_TLS_CERT=cert.pem", "EDGE_TLS_KEY=key.pem"}, []string{hash}},
 		{"EDGE_CORE_URL must be set", "", nil, []string{"-liked", "5"}},
 		{`EDGE_CORE_URL is "core", but must look like`, "", core("core"), []string{"-liked", "5"}},
 		{"core is older than this edge, ", "", core(old.URL), []string{"-liked", "5"}},

@@ -12,7 +12,7 @@ import (
 
 // Stream is what a client sends on one connection.
 type Stream struct {
-	Opened bool // a request is answered before, as a connection's first one is not for a shortcut
+	Opened bool // a request is answered before, as a connection's first one is not for a fast path
 	Sent   []byte
 	Cuts   []int // where it is cut into segments, in ascending order
 }

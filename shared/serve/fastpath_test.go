@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,17 +19,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/VictoriaMetrics/metrics"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// echo is a server that answers with what it was asked, at some addresses by a
-// shortcut, and counts how often that was taken.
+// echo is a server that answers with what it was asked, at some addresses on a fast path,
+// and counts how often that was taken.
 type echo struct {
 	door  serve.Door
+	tls   *tls.Config
 	short *serve.Route
 	taken atomic.Int64
 }
@@ -63,38 +65,39 @@ func (e *echo) handle(rc *fasthttp.RequestCtx) {
 	}
 }
 
-func (e *echo) plain(p *serve.Plain) bool {
+func (e *echo) fast(p *serve.FastContext) bool {
 	if bytes.HasPrefix(p.Path, []byte("/long")) {
 		return false
 	}
 	if bytes.HasPrefix(p.Path, []byte("/panic")) {
-		panic("within a shortcut")
+		panic("the answer is lost")
 	}
 	e.taken.Add(1)
-	p.Route = e.short
+	p.Claim(e.short)
 	p.SetCanonical([]byte("Etag"), []byte(`"tag"`))
 	p.SetCanonical([]byte("X-Named"), []byte("Veneer"))
-	if p.Status, p.Body = fasthttp.StatusOK, nil; isUnchanged(p.Conditions) {
-		p.Status = fasthttp.StatusNotModified
+	if isUnchanged(p.Conditions) {
+		p.SetStatusCode(fasthttp.StatusNotModified)
 	} else {
-		p.Body = bodyOf(p.Path, p.Query)
+		p.SetBody(bodyOf(p.Path, p.Query))
 	}
 	return true
 }
 
-// listen serves until the test ends, with the shortcut or without.
+// listen serves until the test ends, with the fast path or without.
 func (e *echo) listen(t *testing.T, short bool) (address string) {
 	t.Helper()
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var shortcut *serve.Shortcut
+	limiter := e.door.AddressLimiter()
+	var fastPath *serve.FastPath
 	if short {
-		shortcut = e.door.Shortcut(e.plain)
+		fastPath = e.door.FastPath(limiter, e.fast)
 	}
-	server := e.door.Server(e.handle)
-	run(t, server, serve.Listener{Server: server, Shortcut: shortcut}.Keep(opened))
+	server := e.door.Server(limiter.Handler(e.handle))
+	run(t, server, serve.Listener{Server: server, TLS: e.tls, FastPath: fastPath}.Keep(opened))
 	return opened.Addr().String()
 }
 
@@ -109,11 +112,18 @@ type answered struct {
 // generated are ids of requests that no client has named.
 var generated = regexp.MustCompile("^[0-9a-f]{16}$")
 
-// talk sends a request that opens the way for the shortcut and, once that is
+// talk sends a request that opens the way for the fast path and, once that is
 // answered, other bytes and the end. It returns all answers but the first.
 func talk(t *testing.T, address string, sent []byte) []answered {
 	t.Helper()
-	conn := send(t, address, get)
+	return talkOn(t, send(t, address, ""), sent)
+}
+
+func talkOn(t *testing.T, conn net.Conn, sent []byte) []answered {
+	t.Helper()
+	if _, err := io.WriteString(conn, get); err != nil {
+		t.Fatal(err)
+	}
 	reader := bufio.NewReader(conn)
 	var all []answered
 	method, _, _ := strings.Cut(string(sent), " ")
@@ -142,29 +152,55 @@ func talk(t *testing.T, address string, sent []byte) []answered {
 		all = append(all, answered{response.StatusCode, response.Close, response.Header, string(body)})
 		if len(all) == 1 {
 			_, _ = conn.Write(sent) // a server that refuses the first half may not take the rest
-			if tcp, ok := conn.(*net.TCPConn); ok {
+			end := conn
+			if secure, ok := conn.(*tls.Conn); ok {
+				end = secure.NetConn() // a close_notify might stay unread
+			}
+			if tcp, ok := end.(*net.TCPConn); ok {
 				_ = tcp.CloseWrite()
 			}
 		}
 	}
 }
 
-// Whoever comes by the shortcut is told the same as by the server, whatever they
-// send.
-func TestShortcutAnswersAsTheServer(t *testing.T) {
+// The fast path answers as the server does, whatever is sent, and under TLS.
+func TestFastPathAnswersAsTheServer(t *testing.T) {
 	t.Parallel()
 
+	pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, config := range map[string]*tls.Config{"in clear": nil, "TLS": {Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answersAsTheServer(t, config)
+		})
+	}
+}
+
+func answersAsTheServer(t *testing.T, config *tls.Config) {
+	t.Helper()
 	short, long := newEcho(limits()), newEcho(limits())
+	short.tls, long.tls = config, config
 	shortAddress, longAddress := short.listen(t, true), long.listen(t, false)
+	talk := func(address, sent string) []answered {
+		t.Helper()
+		conn := send(t, address, "")
+		if config != nil {
+			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+		}
+		return talkOn(t, conn, []byte(sent))
+	}
 	f := func(sent string, wantTaken int64) {
 		t.Helper()
 		before := short.taken.Load()
-		got := talk(t, shortAddress, []byte(sent))
+		got := talk(shortAddress, sent)
 		if taken := short.taken.Load() - before; wantTaken >= 0 && taken != wantTaken {
-			t.Errorf("%q: the shortcut is taken %d times; want %d", sent, taken, wantTaken)
+			t.Errorf("%q: the fast path is taken %d times; want %d", sent, taken, wantTaken)
 		}
-		if diff := cmp.Diff(talk(t, longAddress, []byte(sent)), got); diff != "" {
-			t.Errorf("%q is answered differently (-server +shortcut):\n%s", sent, diff)
+		if diff := cmp.Diff(talk(longAddress, sent), got); diff != "" {
+			t.Errorf("%q is answered differently (-server +fast path):\n%s", sent, diff)
 		}
 	}
 	line := func(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: veneer.test\r\n\r\n" }
@@ -183,7 +219,7 @@ func TestShortcutAnswersAsTheServer(t *testing.T) {
 	}
 	f(line("/a b"), 0)
 	f(line("/a")+line("/b")+line("/large?1")+line("/c")+line("/large?2"), 5)
-	f(line("/a")+line("/long")+line("/b")+line("/long")+line("/long")+line("/c"), 3)
+	f(line("/a")+line("/long")+line("/b")+line("/long")+line("/long")+line("/c"), 1) // all behind one for the server is read by it
 	f(line("/a")+"POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"+line("/c"), -1)
 	f(line("/a")+"GET /b HTT", 1)
 	f("\r\n"+line("/a"), 0)
@@ -241,8 +277,8 @@ func TestShortcutAnswersAsTheServer(t *testing.T) {
 	}
 }
 
-// Answers of the shortcut are counted as all others.
-func TestShortcutCounts(t *testing.T) {
+// Answers of the fast path are counted as all others.
+func TestFastPathCounts(t *testing.T) {
 	t.Parallel()
 
 	e := newEcho(limits())
@@ -250,18 +286,16 @@ func TestShortcutCounts(t *testing.T) {
 	e.short = e.door.Route("short")
 	talk(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 80)+
 		strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", 20)))
-	var text bytes.Buffer
-	metrics.WritePrometheus(&text, false)
 	labels := fmt.Sprintf("listener=%q,route=%q", e.door.Listener, "short")
-	expect(t, text.String(),
+	expect(t, metricstest.Text(t, prometheus.DefaultGatherer),
 		"veneer_requests_total{"+labels+",status=\"2xx\"} 80\n",
 		"veneer_requests_total{"+labels+",status=\"3xx\"} 20\n",
 		"veneer_request_seconds_count{"+labels+"} 100\n",
 	)
 }
 
-// Chance has requests logged whether the shortcut would answer them or not.
-func TestSomeOfTheShortcutAreLogged(t *testing.T) {
+// Chance has requests logged whether the fast path would answer them or not.
+func TestSomeOfTheFastPathAreLogged(t *testing.T) {
 	t.Parallel()
 
 	var log bytes.Buffer
@@ -278,8 +312,8 @@ func TestSomeOfTheShortcutAreLogged(t *testing.T) {
 	}
 }
 
-// A refusal is either the shortcut's, or the server's that logs it.
-func TestRefusalsOfTheShortcutAreLogged(t *testing.T) {
+// A refusal is either the fast path's, or the server's that logs it.
+func TestRefusalsOfTheFastPathAreLogged(t *testing.T) {
 	t.Parallel()
 
 	var log bytes.Buffer
@@ -294,15 +328,16 @@ func TestRefusalsOfTheShortcutAreLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shortcut := e.door.Shortcut(func(p *serve.Plain) bool {
+	fastPath := e.door.FastPath(nil, func(p *serve.FastContext) bool {
 		if p.IsRefusalLogged() {
 			return false
 		}
 		taken++
-		p.Route, p.Status, p.Body = e.short, fasthttp.StatusServiceUnavailable, nil
+		p.Claim(e.short)
+		p.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		return true
 	})
-	run(t, server, serve.Listener{Server: server, Shortcut: shortcut}.Keep(opened))
+	run(t, server, serve.Listener{Server: server, FastPath: fastPath}.Keep(opened))
 
 	const requests = 1000
 	conn := send(t, opened.Addr().String(), "")
@@ -318,7 +353,7 @@ func TestRefusalsOfTheShortcutAreLogged(t *testing.T) {
 		}
 	}
 	if lines := strings.Count(log.String(), "status=503"); lines != handled || handled+taken != requests {
-		t.Errorf("of %d requests %d were answered on the shortcut and %d by the server, with %d lines; want one for each of the server's",
+		t.Errorf("of %d requests %d were answered on the fast path and %d by the server, with %d lines; want one for each of the server's",
 			requests, taken, handled, lines)
 	}
 	if most := 101 + 100*time.Since(began).Seconds(); handled < 100 || float64(handled) > most {
@@ -326,8 +361,8 @@ func TestRefusalsOfTheShortcutAreLogged(t *testing.T) {
 	}
 }
 
-// Whoever takes the shortcut has no longer than others.
-func TestShortcutKeepsLimits(t *testing.T) {
+// Whoever takes the fast path has no longer than others.
+func TestFastPathKeepsLimits(t *testing.T) {
 	t.Parallel()
 
 	idle := newEcho(short(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond }))
@@ -372,54 +407,83 @@ func TestShortcutKeepsLimits(t *testing.T) {
 	}
 }
 
-// Where requests are counted by address, all are for the server.
-func TestNoShortcutPastLimitsOfAddresses(t *testing.T) {
+// On the fast path requests count for the same address and by the same limiter as on the
+// server, whose share of a burst is what the other has left.
+func TestLimitsOfAddressesOnTheFastPath(t *testing.T) {
 	t.Parallel()
 
-	e := newEcho(short(func(l *serve.Limits) { l.AddressRequests = 1 }))
-	if e.door.Shortcut(e.plain) != nil {
-		t.Error("there is a shortcut")
+	const burst = 10
+	bounds := short(func(l *serve.Limits) { l.AddressRequests, l.AddressBurst = 1, burst })
+	bounds.HeaderBytes = 16 << 10
+	for _, proxies := range []*serve.Proxies{nil, loopback()} {
+		fast := newEcho(bounds)
+		fast.door.Proxies = proxies
+		// Every second request is for the server: what the fast path leaves counts once.
+		conn := send(t, fast.listen(t, true), "")
+		reader := bufio.NewReader(conn)
+		for _, client := range []string{"", "X-Forwarded-For: 203.0.113.7\r\n", "X-Forwarded-For: 198.51.100.9, 127.0.0.1\r\n", "Forwarded: for=192.0.2.1\r\n"} {
+			if proxies == nil && client != "" {
+				break // all are of one address
+			}
+			began, passed := time.Now(), 0
+			for i := range 3 * burst {
+				target := "/a"
+				if i%2 == 0 {
+					target = "/long"
+				}
+				if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a\r\n%s\r\n", target, client); err != nil {
+					t.Fatal(err)
+				}
+				switch status, _ := readAnswer(t, conn, reader); status {
+				case http.StatusOK:
+					passed++
+				case http.StatusTooManyRequests:
+				default:
+					t.Fatalf("a request is answered %d", status)
+				}
+			}
+			if most := burst + int(time.Since(began).Seconds()) + 1; passed < burst || passed > most {
+				t.Errorf("of %q %d requests pass; want %d to %d", client, passed, burst, most)
+			}
+		}
+		if fast.taken.Load() == 0 {
+			t.Error("the fast path is never taken")
+		}
 	}
 }
 
 // Nothing is answered in clear where there is TLS.
-func TestNoShortcutPastTLS(t *testing.T) {
+func TestFastPathUnderTLSIsNotInClear(t *testing.T) {
 	t.Parallel()
 
 	e := newEcho(limits())
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lender := httptest.NewTLSServer(nil) // of a certificate
-	t.Cleanup(lender.Close)
-	server := e.door.Server(e.handle)
-	config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
-	run(t, server, tls.NewListener(serve.Listener{Server: server, TLS: config, Shortcut: e.door.Shortcut(e.plain)}.Keep(opened), config))
-	conn := tls.Client(send(t, opened.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})
+	e.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	conn := tls.Client(send(t, e.listen(t, true), ""), &tls.Config{InsecureSkipVerify: true})
 	reader := bufio.NewReader(conn)
 	for range 3 {
 		if _, err := io.WriteString(conn, get); err != nil {
 			t.Fatal(err)
 		}
-		var response fasthttp.Response
-		if err := response.Read(reader); err != nil {
-			t.Fatal(err)
-		}
+		readAnswer(t, conn, reader)
 	}
+	before := e.taken.Load()
 	if _, err := io.WriteString(conn.NetConn(), get); err != nil {
 		t.Fatal(err)
 	}
 	if rest, _ := io.ReadAll(conn.NetConn()); bytes.Contains(rest, []byte("HTTP/1.1")) {
 		t.Errorf("a request in clear is answered %q", rest)
 	}
-	if n := e.taken.Load(); n != 0 {
-		t.Errorf("the shortcut is taken %d times", n)
+	if n := e.taken.Load(); before != 2 || n != before {
+		t.Errorf("the fast path is taken %d times, and %d by a request in clear; want 2, and never", before, n-before)
 	}
 }
 
-// A panic on the shortcut is told, but not for every request.
-func TestPanicsOnTheShortcutAreLogged(t *testing.T) {
+// A panic on the fast path is told, but not for every request.
+func TestPanicsOnTheFastPathAreLogged(t *testing.T) {
 	t.Parallel()
 
 	var log bytes.Buffer
@@ -431,7 +495,7 @@ func TestPanicsOnTheShortcutAreLogged(t *testing.T) {
 			t.Errorf("the server behind it answers %v; want 200", got)
 		}
 	}
-	if n := strings.Count(log.String(), "within a shortcut"); n != 1 || !strings.Contains(log.String(), "shortcut_test.go") {
+	if n := strings.Count(log.String(), "the answer is lost"); n != 1 || !strings.Contains(log.String(), "fastpath_test.go") {
 		t.Errorf("three panics are logged %d times:\n%s", n, log.String())
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The shortcut answers word for word as the server behind it, and is taken for
+// The fast path answers word for word as the server behind it, and is taken for
 // everything in memory. All else it leaves to the server.
-func TestShortcut(t *testing.T) {
+func TestFastPath(t *testing.T) {
 	t.Parallel()
 	w := openTown(t)
 	dial := func(url string) (ask func(request string) reply) {
@@ -41,7 +41,7 @@ func TestShortcut(t *testing.T) {
 	same := func(request string, want, got reply) {
 		t.Helper()
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(reply{})); diff != "" {
-			t.Errorf("%q is answered differently (-server +shortcut):\n%s", request, diff)
+			t.Errorf("%q is answered differently (-server +fast path):\n%s", request, diff)
 		}
 	}
 	f := func(target, fields string, wantStatus int, wantShort bool) {
@@ -61,7 +61,7 @@ func TestShortcut(t *testing.T) {
 		}
 		same(request, want, got)
 		if took := w.handled.Load() == before; took != wantShort {
-			t.Errorf("%s, %q: the shortcut is taken: %t; want %t", target, fields, took, wantShort)
+			t.Errorf("%s, %q: the fast path is taken: %t; want %t", target, fields, took, wantShort)
 		}
 	}
 
@@ -92,7 +92,7 @@ func TestShortcut(t *testing.T) {
 	f("/avatar/11?size=big", "", http.StatusUnprocessableEntity, false)
 	f("/avatar/player/%53teve", "", http.StatusOK, false)
 
-	// What would be refused without a try is refused on the shortcut, but for the few
+	// What would be refused without a try is refused on the fast path, but for the few
 	// that are logged.
 	w.core.SetAway(true)
 	const request = "GET /avatar/player/Herobrine HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -101,7 +101,7 @@ func TestShortcut(t *testing.T) {
 		want = long(request)
 		return want.status == http.StatusServiceUnavailable
 	})
-	eventually(t, "the shortcut refuses", func() bool {
+	eventually(t, "the fast path refuses", func() bool {
 		before := w.handled.Load()
 		same(request, want, short(request))
 		return w.handled.Load() == before

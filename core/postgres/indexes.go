@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/tern/v2/migrate"
+)
+
+// libraryIndexes is the migration whose indexes take minutes to build on a large table.
+const libraryIndexes = 21
+
+// prepareIndexes migrates to the version before libraryIndexes and then builds its indexes
+// CONCURRENTLY, so that writes go on. Where there are no textures the migration does it.
+//
+// It holds no lock of the migrator meanwhile: CREATE INDEX CONCURRENTLY waits for every
+// statement that runs, that of another core migrate among them, which waits for that lock.
+func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, told func(string)) error {
+	all := m.Migrations
+	m.Migrations = all[:libraryIndexes-1]
+	err := migrateAll(ctx, conn, m, told)
+	m.Migrations = all
+	if _, ok := errors.AsType[migrate.BadVersionError](err); ok {
+		return nil // another core migrate has been faster
+	}
+	if err != nil {
+		return err
+	}
+	if known, err := db.HasTextures(ctx); err != nil || !known {
+		return err
+	}
+	told("making search keys of textures, and then indexes; it takes some minutes for each million")
+	if _, err := db.fillKeys(ctx, textureKeys, 0, noLimit, noLimit); err != nil {
+		return err
+	}
+	return buildIndexes(ctx, conn, all[libraryIndexes-1].UpSQL, told)
+}
+
+// Of several processes one builds indexes at a time. The others ask again and again: one that
+// waited within a statement would be waited for.
+const (
+	tryLockIndexes = `SELECT pg_try_advisory_lock('textures'::regclass::int, 0)`
+	unlockIndexes  = `SELECT pg_advisory_unlock('textures'::regclass::int, 0)`
+	indexesPause   = time.Second
+)
+
+// selectIndexFlaw finds an index of which an earlier attempt has left an invalid half.
+const selectIndexFlaw = `SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid`
+
+var createIndex = regexp.MustCompile(`CREATE INDEX IF NOT EXISTS (\w+)`)
+
+// buildIndexes builds the indexes of a migration, one after another, that are not there.
+func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, told func(string)) error {
+	if err := waitForIndexes(ctx, conn); err != nil {
+		return err
+	}
+	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "RESET ALL; "+unlockIndexes) }()
+	for statement := range strings.SplitSeq(migration, ";\n") {
+		index := createIndex.FindStringSubmatch(statement)
+		switch {
+		case index != nil:
+			told("building the index " + index[1])
+			if err := buildIndex(ctx, conn, index[1], statement); err != nil {
+				return fmt.Errorf("build the index %s: %w", index[1], err)
+			}
+		case strings.Contains(statement, "set_config"):
+			if _, err := conn.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+	}
+	// Lists trust the visibility map, which making the keys has cleared, and the planner knows
+	// nothing yet of expressions in new indexes.
+	told("vacuuming textures")
+	_, err := conn.Exec(ctx, "VACUUM (ANALYZE) textures, texture_likes")
+	return err
+}
+
+// waitForIndexes waits until no other process builds indexes.
+func waitForIndexes(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		var locked bool
+		if err := conn.QueryRow(ctx, tryLockIndexes).Scan(&locked); err != nil || locked {
+			return err
+		}
+		select {
+		case <-time.After(indexesPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// buildIndex builds an index that a statement creates, unless it is there.
+func buildIndex(ctx context.Context, conn *pgx.Conn, index, create string) error {
+	var flaws int
+	if err := conn.QueryRow(ctx, selectIndexFlaw, index).Scan(&flaws); err != nil {
+		return err
+	}
+	if flaws > 0 {
+		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY "+index); err != nil {
+			return err
+		}
+	}
+	_, err := conn.Exec(ctx, strings.Replace(create, "CREATE INDEX", "CREATE INDEX CONCURRENTLY", 1))
+	return err
+}

@@ -1,0 +1,68 @@
+// Package metricstest reads metrics as Prometheus does.
+package metricstest
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/veneer-skins/veneer/shared/metrics"
+)
+
+// Text returns what /metrics would have of a gatherer.
+func Text(tb testing.TB, gatherer prometheus.Gatherer) string {
+	tb.Helper()
+	var text strings.Builder
+	if err := metrics.Write(&text, gatherer); err != nil {
+		tb.Fatal(err)
+	}
+	return text.String()
+}
+
+// Value returns the value of a series, which the text must have, as in name{label="value"}
+// with the labels in alphabetical order.
+func Value(tb testing.TB, text, series string) float64 {
+	tb.Helper()
+	for line := range strings.Lines(text) {
+		if written, ok := strings.CutPrefix(line, series+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(written), 64)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return value
+		}
+	}
+	tb.Fatalf("the metrics lack %s:\n%s", series, text)
+	return 0
+}
+
+// Check wants the text to be one that Prometheus reads, every metric to have a type and a
+// help text, and all counters, and nothing else, to be called _total.
+func Check(tb testing.TB, text string) {
+	tb.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, family := range families {
+		kind := family.GetType()
+		if kind == dto.MetricType_UNTYPED {
+			tb.Errorf("%s has no type", name)
+		}
+		if strings.TrimSpace(family.GetHelp()) == "" {
+			tb.Errorf("%s has no help", name)
+		}
+		if strings.HasSuffix(name, "_total") != (kind == dto.MetricType_COUNTER) {
+			tb.Errorf("%s is a %v", name, kind)
+		}
+	}
+	if len(families) == 0 {
+		tb.Error("there are no metrics")
+	}
+}

@@ -1,0 +1,146 @@
+// Package sieve is a cache with the eviction policy SIEVE (Zhang and others, NSDI 2024): a
+// hit sets a bit and moves nothing, so that readers share a lock.
+package sieve
+
+import (
+	"reflect"
+	"sync/atomic"
+)
+
+// Cache holds values by key, within a budget that their costs share: bytes, or 1 for each
+// if the number is to be bounded.
+//
+// A caller locks it: Get, Peek and the figures need a lock for reading only.
+type Cache[K comparable, V any] struct {
+	entries      map[K]*entry[K, V]
+	head, tail   *entry[K, V] // the latest and the oldest
+	hand         *entry[K, V] // the next that may be evicted; nil: the tail
+	cost, budget int64
+	evicted      uint64
+}
+
+type entry[K comparable, V any] struct {
+	key          K
+	value        V
+	cost         int64
+	visited      atomic.Bool
+	newer, older *entry[K, V]
+}
+
+// New returns an empty cache with a budget.
+func New[K comparable, V any](budget int64) *Cache[K, V] {
+	return &Cache[K, V]{entries: map[K]*entry[K, V]{}, budget: budget}
+}
+
+// EntrySize returns how many bytes an entry has, its key and its value included, but not
+// what they point to nor its place in the map.
+func EntrySize[K comparable, V any]() int { return int(reflect.TypeFor[entry[K, V]]().Size()) }
+
+// Get returns the value of a key, nil if there is none, and counts that as a hit. The value
+// stays as it is when it is evicted.
+func (c *Cache[K, V]) Get(key K) *V {
+	e := c.entries[key]
+	if e == nil {
+		return nil
+	}
+	// Reading first spares the cores from passing the cache line around for a bit that is
+	// mostly set already.
+	if !e.visited.Load() {
+		e.visited.Store(true)
+	}
+	return &e.value
+}
+
+// Peek returns the value of a key, nil if there is none, and counts nothing.
+func (c *Cache[K, V]) Peek(key K) *V {
+	if e := c.entries[key]; e != nil {
+		return &e.value
+	}
+	return nil
+}
+
+// Put adds a value, or replaces that of the key, which counts as a hit, and evicts others
+// if there is no room. It returns where the value is; nil if it costs more than the budget.
+func (c *Cache[K, V]) Put(key K, value V, cost int64) *V {
+	replaced := c.Delete(key)
+	if cost > c.budget {
+		return nil
+	}
+	for c.cost+cost > c.budget {
+		c.remove(c.victim())
+		c.evicted++
+	}
+	e := &entry[K, V]{key: key, value: value, cost: cost, older: c.head}
+	e.visited.Store(replaced)
+	if c.head != nil {
+		c.head.newer = e
+	} else {
+		c.tail = e
+	}
+	c.head = e
+	c.entries[key] = e
+	c.cost += cost
+	return &e.value
+}
+
+// Delete removes a key and reports whether it was there.
+func (c *Cache[K, V]) Delete(key K) bool {
+	e := c.entries[key]
+	if e == nil {
+		return false
+	}
+	c.remove(e)
+	return true
+}
+
+// Clear removes all keys.
+func (c *Cache[K, V]) Clear() {
+	*c = Cache[K, V]{entries: map[K]*entry[K, V]{}, budget: c.budget, evicted: c.evicted}
+}
+
+// Len returns how many keys there are.
+func (c *Cache[K, V]) Len() int { return len(c.entries) }
+
+// Cost returns what all values cost.
+func (c *Cache[K, V]) Cost() int64 { return c.cost }
+
+// Budget returns what they may cost.
+func (c *Cache[K, V]) Budget() int64 { return c.budget }
+
+// Evicted returns how many were evicted so far.
+func (c *Cache[K, V]) Evicted() uint64 { return c.evicted }
+
+// victim moves the hand to the entry that is to be evicted: the first without a hit since
+// the hand came by. The cache is not empty.
+func (c *Cache[K, V]) victim() *entry[K, V] {
+	e := c.hand
+	if e == nil {
+		e = c.tail
+	}
+	for e.visited.Load() {
+		e.visited.Store(false)
+		if e = e.newer; e == nil {
+			e = c.tail
+		}
+	}
+	c.hand = e
+	return e
+}
+
+func (c *Cache[K, V]) remove(e *entry[K, V]) {
+	if c.hand == e {
+		c.hand = e.newer
+	}
+	if e.newer != nil {
+		e.newer.older = e.older
+	} else {
+		c.head = e.older
+	}
+	if e.older != nil {
+		e.older.newer = e.newer
+	} else {
+		c.tail = e.newer
+	}
+	delete(c.entries, e.key)
+	c.cost -= e.cost
+}

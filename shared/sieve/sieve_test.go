@@ -1,0 +1,151 @@
+package sieve_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/veneer-skins/veneer/shared/sieve"
+)
+
+func TestHitsSurvive(t *testing.T) {
+	t.Parallel()
+	c := sieve.New[string, int](3)
+	f := func(step string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+			if c.Peek(key) != nil {
+				got = append(got, key)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || c.Len() != len(want) || c.Cost() != int64(len(want)) {
+			t.Errorf("after %s there are %d of cost %d (-want +got):\n%s", step, c.Len(), c.Cost(), diff)
+		}
+	}
+	for i, key := range []string{"a", "b", "c"} {
+		c.Put(key, i, 1)
+	}
+	f("three puts", "a", "b", "c")
+	if got := c.Get("a"); got == nil || *got != 0 {
+		t.Errorf("a is %v; want 0", got)
+	}
+	c.Put("d", 3, 1)
+	f("a hit of the oldest, which the hand passes", "a", "c", "d")
+	c.Put("e", 4, 1)
+	f("no other hit: the hand goes on where it was", "a", "d", "e")
+	c.Put("d", 5, 1)
+	c.Put("f", 6, 1)
+	f("a replacement, which counts as a hit", "a", "d", "f")
+	if c.Evicted() != 3 {
+		t.Errorf("%d were evicted; want 3", c.Evicted())
+	}
+	c.Clear()
+	f("a clear")
+	if c.Get("a") != nil || c.Delete("a") || c.Evicted() != 3 || c.Budget() != 3 {
+		t.Error("a cleared cache has something, or another budget")
+	}
+}
+
+func TestTooCostly(t *testing.T) {
+	t.Parallel()
+	c := sieve.New[int, string](10)
+	c.Put(1, "small", 4)
+	c.Put(2, "small", 4)
+	if c.Put(1, "large", 11) != nil || c.Peek(1) != nil {
+		t.Error("a value that costs more than the budget is there, or the one that it replaces")
+	}
+	if c.Peek(2) == nil || c.Cost() != 4 || c.Evicted() != 0 {
+		t.Error("others were evicted for nothing")
+	}
+	if c.Put(3, "exact", 10) == nil || c.Len() != 1 {
+		t.Error("a value of the whole budget is not alone there")
+	}
+}
+
+// The cache against a plain model: SIEVE over a slice.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	type element struct {
+		key     int
+		cost    int64
+		visited bool
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		const budget = 12
+		c := sieve.New[int, int64](budget)
+		var queue []*element // the oldest first
+		hand := 0
+		remove := func(i int) {
+			queue = slices.Delete(queue, i, i+1)
+			if i < hand {
+				hand--
+			}
+		}
+		find := func(key int) int { return slices.IndexFunc(queue, func(e *element) bool { return e.key == key }) }
+		total := func() (sum int64) {
+			for _, e := range queue {
+				sum += e.cost
+			}
+			return sum
+		}
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			key := rapid.IntRange(0, 9).Draw(t, "key")
+			i := find(key)
+			switch rapid.IntRange(0, 5).Draw(t, "operation") {
+			case 0:
+				if c.Delete(key) != (i >= 0) {
+					t.Fatalf("the deletion of %d is wrong", key)
+				}
+				if i >= 0 {
+					remove(i)
+				}
+			case 1, 2, 3:
+				value := c.Get(key)
+				if (value != nil) != (i >= 0) || i >= 0 && *value != queue[i].cost {
+					t.Fatalf("%d is %v; want the element %d", key, value, i)
+				}
+				if i >= 0 {
+					queue[i].visited = true
+				}
+			default:
+				cost := rapid.Int64Range(1, 5).Draw(t, "cost")
+				c.Put(key, cost, cost)
+				if i >= 0 {
+					remove(i)
+				}
+				for total()+cost > budget {
+					hand %= len(queue)
+					for queue[hand].visited {
+						queue[hand].visited = false
+						hand = (hand + 1) % len(queue)
+					}
+					remove(hand)
+				}
+				// Past the newest, the hand goes on at the oldest, not at what comes later.
+				if hand == len(queue) {
+					hand = 0
+				}
+				queue = append(queue, &element{key, cost, i >= 0})
+			}
+			if hand == len(queue) {
+				hand = 0
+			}
+			keys := map[int]bool{}
+			for _, e := range queue {
+				keys[e.key] = true
+			}
+			for key := range 10 {
+				if (c.Peek(key) != nil) != keys[key] {
+					t.Fatalf("there are other keys than %v", slices.Sorted(maps.Keys(keys)))
+				}
+			}
+			if c.Len() != len(queue) || c.Cost() != total() {
+				t.Fatalf("there are %d of cost %d; want %d of %d", c.Len(), c.Cost(), len(queue), total())
+			}
+		}
+	})
+}
