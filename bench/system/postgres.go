@@ -32,6 +32,22 @@ type Postgres struct {
 // PostgreSQL is not installed the test is skipped.
 func NewPostgres(tb testing.TB) *Postgres {
 	tb.Helper()
+	return newPostgres(tb, func(p *Postgres) {
+		p.run(tb, "initdb", "-D", p.Data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	})
+}
+
+// Standby makes a hot standby of a cluster and starts it. It goes when the test ends.
+func (p *Postgres) Standby(tb testing.TB) *Postgres {
+	tb.Helper()
+	return newPostgres(tb, func(standby *Postgres) {
+		standby.run(tb, "pg_basebackup", "-D", standby.Data(), "-d", p.URL(p.Address), "--checkpoint=fast", "--write-recovery-conf", "--no-sync")
+	})
+}
+
+// newPostgres starts the cluster that is made.
+func newPostgres(tb testing.TB, initialize func(*Postgres)) *Postgres {
+	tb.Helper()
 	programs := PostgresPrograms(tb)
 	// Not the test's own directory: that is closed to others.
 	directory, err := os.MkdirTemp("", "postgres-of-a-test-") //nolint:usetesting // see above
@@ -41,7 +57,7 @@ func NewPostgres(tb testing.TB) *Postgres {
 	p := &Postgres{Address: FreeAddress(tb), programs: programs, directory: directory}
 	tb.Cleanup(func() { _ = os.RemoveAll(directory) })
 	p.owner = OwnedByPostgres(tb, directory)
-	p.run(tb, "initdb", "-D", p.Data(), "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+	initialize(p)
 	p.Start(tb)
 	tb.Cleanup(func() { p.Kill(tb) })
 	return p

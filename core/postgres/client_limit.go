@@ -43,19 +43,18 @@ func clientLimitsOf(pool *pgxpool.Pool, users int) clientLimits {
 }
 
 // listLimits bounds how many lists are read at once: each may hold a connection for tenths of a
-// second, and those for reads are needed for all else, too.
+// second, and those for reads, if lists have none of their own, are needed for all else, too.
 type listLimits struct {
 	clientLimits
 	all *limit.Semaphore[struct{}]
 }
 
-// listLimitsOf returns the limits of lists at a pool: half of the connections, and a third for
-// one network.
-func listLimitsOf(pool *pgxpool.Pool) listLimits {
-	connections := int(pool.Config().MaxConns)
+// listLimitsOf returns the limits of lists that may hold so many connections: all of them, and
+// two thirds for one network.
+func listLimitsOf(connections int) listLimits {
 	return listLimits{
-		clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, connections/3))},
-		limit.NewSemaphore[struct{}](max(1, connections/2)),
+		clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, 2*connections/3))},
+		limit.NewSemaphore[struct{}](max(1, connections)),
 	}
 }
 

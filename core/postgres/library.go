@@ -80,7 +80,7 @@ func (db *DB) findTextures(ctx context.Context, l *list) (found core.Found[core.
 		if attempt.sql == "" {
 			continue
 		}
-		rows, err := collect[attempted](ctx, db.reads, planned(attempt.statement, attempt.off...)...)
+		rows, err := collect[attempted](ctx, db.library, planned(attempt.statement, attempt.off...)...)
 		if err != nil {
 			return found, err
 		}

@@ -11,7 +11,11 @@ import (
 // as a request may take.
 func (db *DB) Expose(registry prometheus.Registerer) {
 	register := promauto.With(registry)
-	for name, pool := range map[string]*pgxpool.Pool{"writes": db.writes.Pool, "reads": db.reads.Pool, "lookups": db.lookups.Pool, "feed": db.feed} {
+	pools := map[string]*pgxpool.Pool{"writes": db.writes.Pool, "reads": db.reads.Pool, "lookups": db.lookups.Pool, "feed": db.feed}
+	if db.HasLibrary() {
+		pools["library"] = db.library.Pool
+	}
+	for name, pool := range pools {
 		gauge := func(state string, value func(*pgxpool.Stat) float64) {
 			register.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "veneer_pool_connections", Help: "Connections to the database by state.",

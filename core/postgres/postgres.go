@@ -36,7 +36,8 @@ import (
 type Config struct {
 	URL         string `env:"DATABASE_URL,required,notEmpty" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"PostgreSQL, as postgres://user:password@host:port/database"`
 	ListenURL   string `env:"LISTEN_DATABASE_URL" example:"postgres://veneer:password@127.0.0.1:5432/veneer" help:"connection for LISTEN, which must not pass a transaction pooler; empty for the one above"`
-	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"most connections to PostgreSQL for what is written; reads have half as many besides, what edges ask a quarter, and the feed of changes 3"`
+	LibraryURL  string `env:"LIBRARY_DATABASE_URL" example:"postgres://veneer:password@10.0.0.22,10.0.0.21/veneer?target_session_attrs=prefer-standby" help:"hot standby that lists of textures are read from, which are as far behind as it is; empty for DATABASE_URL"`
+	Connections int32  `env:"DATABASE_CONNECTIONS" envDefault:"12" help:"most connections to PostgreSQL for what is written; reads have half as many besides, and so have lists that come from a standby, what edges ask a quarter, and the feed of changes 3"`
 
 	// Tracer makes spans of what is asked for requests that are traced; nil makes none.
 	Tracer trace.TracerProvider
@@ -50,6 +51,7 @@ type Config struct {
 type DB struct {
 	writes         writers
 	reads, lookups readers
+	library        readers // of lists of textures; reads, unless they come from a standby
 	feed           *pgxpool.Pool
 
 	sessions  *gatherer[core.User]
@@ -104,19 +106,12 @@ const (
 // Open returns a database. It does not wait for a connection, so that a program
 // can start before its database: Check tells.
 func Open(ctx context.Context, config Config) (*DB, error) {
-	pooled, err := pgxpool.ParseConfig(config.URL)
+	pooled, err := config.pool("DATABASE_URL", config.URL)
 	if err != nil {
-		return nil, errors.New("DATABASE_URL must look like postgres://user:password@host:port/database") // it holds a password, and is not shown
+		return nil, err
 	}
 	if config.Connections < 2 {
 		return nil, fmt.Errorf("DATABASE_CONNECTIONS is %d, but must be at least 2", config.Connections)
-	}
-	pooled.ConnConfig.ConnectTimeout = connectTimeout
-	if !strings.Contains(config.URL, "pool_max_conn_lifetime=") {
-		pooled.MaxConnLifetime, pooled.MaxConnLifetimeJitter = lifetime-lifetimeJitter, lifetimeJitter
-	}
-	if config.Tracer != nil {
-		pooled.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(config.Tracer), otelpgx.WithDisableConnectionDetailsInAttributes())
 	}
 	listen := pooled.ConnConfig
 	if config.ListenURL != "" {
@@ -126,19 +121,31 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
 	}
 	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}, rowLimits: defaultRowLimits}
+	library := pooled
+	if config.LibraryURL != "" {
+		if library, err = config.pool("LIBRARY_DATABASE_URL", config.LibraryURL); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range []struct {
 		pool        **pgxpool.Pool
+		of          *pgxpool.Config
 		connections int32
 		patience    time.Duration
 	}{
-		{&db.writes.Pool, config.Connections, patience},
-		{&db.reads.Pool, max(2, config.Connections/2), patience},
-		{&db.lookups.Pool, max(2, config.Connections/4), briefPatience},
-		{&db.feed, 2, briefPatience}, // a round, and a stream that catches up
+		{&db.writes.Pool, pooled, config.Connections, patience},
+		{&db.reads.Pool, pooled, max(2, config.Connections/2), patience},
+		{&db.lookups.Pool, pooled, max(2, config.Connections/4), briefPatience},
+		{&db.library.Pool, library, max(2, config.Connections/2), patience},
+		{&db.feed, pooled, 2, briefPatience}, // a round, and a stream that catches up
 	} {
-		sized := pooled.Copy()
+		if p.pool == &db.library.Pool && library == pooled {
+			db.library.Pool = db.reads.Pool
+			continue
+		}
+		sized := p.of.Copy()
 		sized.MaxConns = p.connections
-		sized.PingTimeout = cmp.Or(pooled.PingTimeout, p.patience)
+		sized.PingTimeout = cmp.Or(p.of.PingTimeout, p.patience)
 		boundClosing(sized, p.patience)
 		if *p.pool, err = pgxpool.NewWithConfig(ctx, sized); err != nil {
 			return nil, fmt.Errorf("make a connection pool: %w", err)
@@ -146,9 +153,28 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	}
 	db.writes.clientLimits = clientLimitsOf(db.writes.Pool, userWrites)
 	db.reads.clientLimits, db.lookups.clientLimits = clientLimitsOf(db.reads.Pool, 0), clientLimitsOf(db.lookups.Pool, 0)
-	db.lists = listLimitsOf(db.reads.Pool)
+	db.library.clientLimits, db.lists = db.reads.clientLimits, listLimitsOf(int(db.reads.Config().MaxConns)/2)
+	if library != pooled {
+		db.library.clientLimits, db.lists = clientLimitsOf(db.library.Pool, 0), listLimitsOf(int(db.library.Config().MaxConns)-1)
+	}
 	db.sessions = &gatherer[core.User]{pool: db.reads}
 	return db, nil
+}
+
+// pool returns how the connections to the database of a setting are made.
+func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
+	pooled, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New(setting + " must look like postgres://user:password@host:port/database") // it holds a password, and is not shown
+	}
+	pooled.ConnConfig.ConnectTimeout = connectTimeout
+	if !strings.Contains(url, "pool_max_conn_lifetime=") {
+		pooled.MaxConnLifetime, pooled.MaxConnLifetimeJitter = lifetime-lifetimeJitter, lifetimeJitter
+	}
+	if c.Tracer != nil {
+		pooled.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(c.Tracer), otelpgx.WithDisableConnectionDetailsInAttributes())
+	}
+	return pooled, nil
 }
 
 // boundClosing has connections that failed leave their pool by a timeout. When the
@@ -191,6 +217,7 @@ func (db *DB) Close() {
 	db.writes.Close()
 	db.reads.Close()
 	db.lookups.Close()
+	db.library.Close() // once more, where it is reads
 	db.feed.Close()
 }
 
@@ -301,16 +328,21 @@ const selectVersion = `SELECT version FROM ` + versionTable
 // or a later one: migrations run before the programs that need them. The error begins
 // with the name of a setting, and is a settings.WrongError if only another one can mend it.
 func (db *DB) Check(ctx context.Context) error {
+	return checkSchema(ctx, db.reads, "DATABASE_URL")
+}
+
+// checkSchema does so for the database that a setting leads to.
+func checkSchema(ctx context.Context, on readers, setting string) error {
 	var version int32
-	err := db.reads.QueryRow(ctx, selectVersion).Scan(&version)
+	err := on.QueryRow(ctx, selectVersion).Scan(&version)
 	var missing *pgconn.PgError
 	switch {
 	case errors.As(err, &missing) && missing.Code == "42P01": // undefined_table
-		return errors.New("DATABASE_URL leads to a database without a schema; run core migrate")
+		return errors.New(setting + " leads to a database without a schema; run core migrate")
 	case err != nil:
-		return explain("DATABASE_URL", err)
+		return explain(setting, err)
 	case version < needed:
-		return fmt.Errorf("DATABASE_URL leads to a database whose schema has version %d, but %d is needed; run core migrate", version, needed)
+		return fmt.Errorf("%s leads to a database whose schema has version %d, but %d is needed; run core migrate", setting, version, needed)
 	default:
 		return nil
 	}
@@ -327,6 +359,15 @@ func (db *DB) CheckListen(ctx context.Context) error {
 		return explain("LISTEN_DATABASE_URL", err)
 	}
 	return conn.Close(ctx)
+}
+
+// HasLibrary reports whether lists of textures come from a database of their own.
+func (db *DB) HasLibrary() bool { return db.library.Pool != db.reads.Pool }
+
+// CheckLibrary is Check for the database that lists of textures come from. A standby may not
+// have come to the schema yet.
+func (db *DB) CheckLibrary(ctx context.Context) error {
+	return checkSchema(ctx, db.library, "LIBRARY_DATABASE_URL")
 }
 
 // explain has an error begin with the name of the setting that the connection is made by,

@@ -108,7 +108,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	publicProof.Expose(registry, "public")
 	edgesProof.Expose(registry, "edges")
 	needs := dependencies(db, files)
-	health := serve.NewHealth(needs[:2]...)
+	health := serve.NewHealth(needs[:len(needs)-1]...) // core answers without LISTEN
 	listeners, err := serve.Open(ctx, log, needs,
 		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicProof.TLS(), Peers: door.Peers()},
 		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesProof.TLS()},
@@ -166,11 +166,14 @@ func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
 		}
 		return err
 	}
-	return []serve.Check{
+	checks := []serve.Check{
 		{Name: "postgres", Probe: named("", db.Check)},
 		{Name: "objects", Probe: named("OBJECTS_", store), Optional: true},
-		{Name: "postgres for LISTEN", Probe: named("", db.CheckListen)},
 	}
+	if db.HasLibrary() {
+		checks = append(checks, serve.Check{Name: "postgres for lists", Probe: named("", db.CheckLibrary), Optional: true})
+	}
+	return append(checks, serve.Check{Name: "postgres for LISTEN", Probe: named("", db.CheckListen)})
 }
 
 // certificates returns how the two listeners prove who they are, nil for one that does not.

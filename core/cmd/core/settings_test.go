@@ -30,6 +30,7 @@ var wrongSettings = map[string]settingstest.Wrong{
 	"CORE_OPS_LISTEN":                       {Value: "256.0.0.1:9080"},
 	"CORE_OPS_PPROF":                        {Value: "on"},
 	"CORE_DATABASE_URL":                     {Value: "postgres://ann:hunter2@127.0.0.1:port/veneer", IsSecret: true},
+	"CORE_LIBRARY_DATABASE_URL":             {Value: "postgres://ann:hunter2@127.0.0.1:port/veneer", IsSecret: true},
 	"CORE_LISTEN_DATABASE_URL":              {Value: "mysql://ann:hunter2@127.0.0.1/veneer", IsSecret: true},
 	"CORE_DATABASE_CONNECTIONS":             {Value: "1"},
 	"CORE_OBJECTS_URL":                      {Value: "/var/lib/veneer"},

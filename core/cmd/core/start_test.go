@@ -94,9 +94,12 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 	stops(t, but(environ, "CORE_DATABASE_URL", name), "CORE_DATABASE_URL names a database that does not exist; create it, or name another: ", "veneer_nowhere", example)
 	stops(t, but(environ, "CORE_LISTEN_DATABASE_URL", password), "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ",
 		"; for example CORE_LISTEN_DATABASE_URL=postgres://")
+	stops(t, but(environ, "CORE_LIBRARY_DATABASE_URL", password), "CORE_LIBRARY_DATABASE_URL has a user or a password that the server refuses: ",
+		"; for example CORE_LIBRARY_DATABASE_URL=postgres://")
 	stops(t, but(environ, "CORE_DATABASE_URL", secure), "CORE_DATABASE_URL has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: ", example)
 	waits(t, but(environ, "CORE_DATABASE_URL", gone), "postgres", "CORE_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "connection refused", example)
 	waits(t, but(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LISTEN_DATABASE_URL=postgres://")
+	waits(t, but(environ, "CORE_LIBRARY_DATABASE_URL", gone), "postgres for lists", "CORE_LIBRARY_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LIBRARY_DATABASE_URL=postgres://")
 
 	// The other commands say so too.
 	fails(t, "CORE_DATABASE_URL has a user or a password that the server refuses: ", but(environ, "CORE_DATABASE_URL", password), "", "migrate")

@@ -1,0 +1,86 @@
+package endtoend
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/veneer-skins/veneer/bench/system"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
+	"github.com/veneer-skins/veneer/shared/objects/objectstest"
+)
+
+// listed returns the names of a list that a query asks for.
+func (c *client) listed(t *testing.T, query string) (status int, names []string) {
+	t.Helper()
+	var list struct {
+		Code int
+		Data []struct{ Name string }
+	}
+	c.get(t, "/api/textures?"+query, &list)
+	for _, item := range list.Data {
+		names = append(names, item.Name)
+	}
+	return list.Code, names
+}
+
+// awaitListed waits until lists have the names.
+func (c *client) awaitListed(t *testing.T, query string, want ...string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		code, names := c.listed(t, query)
+		if slices.Equal(names, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("?%s lists %q, code %d; want %q", query, names, code, want)
+		}
+	}
+}
+
+// Lists come from a standby, as far as it has come, and from the primary without it. All else
+// comes from the primary.
+func TestListsFromAStandby(t *testing.T) {
+	t.Parallel()
+	primary := system.NewPostgres(t)
+	standby := primary.Standby(t)
+	files := objectstest.Directory(t).Config
+	core := system.NewCoreOn(t, files, primary.URL(primary.Address))
+	core.Set("CORE_LIBRARY_DATABASE_URL", primary.URL(standby.Address+","+primary.Address)+"&target_session_attrs=prefer-standby")
+	core.Set("CORE_LIMIT_REQUESTS", "0")
+	core.Start(t)
+	core.AwaitReady(t)
+	ann := signUp(t, "http://"+core.Address(t, "public"))
+
+	ann.upload(t, "First", drawSheet(1))
+	const all, search = "", "q=first"
+	ann.awaitListed(t, all, "First")
+	onStandby := postgrestest.Conn(t, standby.URL(standby.Address))
+	if _, err := onStandby.Exec(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
+		t.Fatal(err)
+	}
+	// Replay goes on until the pause is seen by it.
+	for paused := ""; paused != "paused"; {
+		if err := onStandby.QueryRow(t.Context(), "SELECT pg_get_wal_replay_pause_state()").Scan(&paused); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := ann.upload(t, "First again", drawSheet(2))
+	for _, query := range []string{all, search, "uploader=1&sort=likes"} {
+		if _, names := ann.listed(t, query); !slices.Equal(names, []string{"First"}) {
+			t.Errorf("?%s lists %q though the standby has not come so far", query, names)
+		}
+	}
+	var texture struct{ Name string }
+	if ann.get(t, fmt.Sprint("/api/textures/", second.Data.TID), &texture); texture.Name != "First again" {
+		t.Errorf("the texture itself is %+v", texture)
+	}
+
+	standby.Kill(t)
+	for _, query := range []string{all, search} {
+		ann.awaitListed(t, query, "First again", "First")
+	}
+}
