@@ -2,15 +2,16 @@ package bench_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
@@ -229,20 +230,10 @@ func pin(tb testing.TB, pid, processor int) {
 	}
 }
 
-const selectBackends = `
-	SELECT pid FROM pg_stat_activity
-	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()`
-
 // backendsOf returns the processes of PostgreSQL that work for a core.
 func backendsOf(b *testing.B, core *system.Process) []int {
 	b.Helper()
-	conn := postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL"))
-	rows, _ := conn.Query(b.Context(), selectBackends) // CollectRows reports the error
-	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		b.Fatal(err)
-	}
-	return pids
+	return slices.Collect(maps.Keys(system.Backends(b, postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL")))))
 }
 
 // scrape returns the metrics without labels of a program.

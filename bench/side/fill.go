@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // fill fills the database. A tenth as many users as textures have one player in ten each;
@@ -59,11 +59,11 @@ func (g *grownSite) fill(tb testing.TB) {
 		hash := sha256.Sum256(seed[:])
 		kind := [...]string{"steve", "steve", "alex", "alex", "cape"}[i%5]
 		name := textureName(random, i)
-		return []any{user(i), int64(1 / (0.0005 + random.Float64())), 2000, i%20 != 13, kind, hash[:], hash[:], name, fold.Key(name)}
+		return []any{user(i), int64(1 / (0.0005 + random.Float64())), 2000, i%20 != 13, kind, hash[:], hash[:], name, postgres.NameKey(name)}
 	})
 	exec("ALTER TABLE textures ENABLE TRIGGER USER")
 	restore := dropIndexes(tb, conn, "texture_likes")
-	exec("INSERT INTO texture_likes SELECT tid, uploader, likes, public, type, name_key FROM textures")
+	exec("INSERT INTO texture_likes SELECT tid, coalesce(uploader, 0), likes, public, type, name_key FROM textures")
 	restore()
 	lastTexture := number("SELECT max(tid) FROM textures")
 

@@ -289,7 +289,7 @@ type spent struct {
 // spend sends a stream to core, which must answer all of it right.
 func (g *grownSite) spend(tb testing.TB, address string, duration time.Duration, stream *load.Stream) spent {
 	tb.Helper()
-	core, backends := g.core.CPU(tb), g.backends(tb)
+	core, backends := g.core.CPU(tb), system.Backends(tb, g.conn)
 	answers, err := load.Run(tb.Context(), address, duration, stream)
 	if err == nil {
 		err = answers[0].Check()
@@ -298,28 +298,8 @@ func (g *grownSite) spend(tb testing.TB, address string, duration time.Duration,
 		tb.Fatal(err)
 	}
 	took := spent{answers: answers[0], core: g.core.CPU(tb) - core}
-	for pid, after := range g.backends(tb) {
+	for pid, after := range system.Backends(tb, g.conn) {
 		took.postgres += after - backends[pid]
-	}
-	return took
-}
-
-const selectBackends = `
-	SELECT pid FROM pg_stat_activity
-	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()`
-
-// backends returns what processor time the database's processes have taken that work for
-// core.
-func (g *grownSite) backends(tb testing.TB) map[int]time.Duration {
-	tb.Helper()
-	rows, _ := g.conn.Query(tb.Context(), selectBackends) // CollectRows reports the error
-	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		tb.Fatal(err)
-	}
-	took := map[int]time.Duration{}
-	for _, pid := range pids {
-		took[pid] = system.CPU(tb, pid)
 	}
 	return took
 }

@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/objects"
 )
@@ -445,6 +447,26 @@ func CPU(tb testing.TB, pid int) time.Duration {
 		tb.Fatal(err)
 	}
 	return time.Duration(user+system) * tick
+}
+
+const selectBackends = `
+	SELECT pid FROM pg_stat_activity
+	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()`
+
+// Backends returns what processor time the processes of PostgreSQL have taken whose
+// connections have the same application_name as this one (see NameConnections).
+func Backends(tb testing.TB, conn *pgx.Conn) map[int]time.Duration {
+	tb.Helper()
+	rows, _ := conn.Query(tb.Context(), selectBackends) // CollectRows reports the error
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	took := map[int]time.Duration{}
+	for _, pid := range pids {
+		took[pid] = CPU(tb, pid)
+	}
+	return took
 }
 
 // ResetPeak has Memory return the most since now.

@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/veneer-skins/veneer/core"
-	"github.com/veneer-skins/veneer/shared/fold"
 )
 
 // A texture may lie in a million closets and be worn by a million players, so what
@@ -152,7 +151,7 @@ func changeTexture(
 	retypes := change.Type != nil && *change.Type != before.Type
 	var kind, key *string
 	if change.Name != nil {
-		key = new(fold.Key(*change.Name))
+		key = new(NameKey(*change.Name))
 	}
 	var changed []textureRow
 	var batch pgx.Batch

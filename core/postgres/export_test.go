@@ -57,8 +57,11 @@ func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission co
 	return err
 }
 
-// LimitListRows has lists look at so many rows before they ask another index.
-func (db *DB) LimitListRows(rows int) { db.rowLimits = rowLimits{walked: rows, own: rows} }
+// LimitListRows has lists look at so many rows, and of an uploader in the end at twice as
+// many, before they ask the index of names.
+func (db *DB) LimitListRows(rows int) {
+	db.rowLimits = rowLimits{all: rows, own: rows, ownInTheEnd: 2 * rows}
+}
 
 // Attempt is a statement that may find a page, with what the planner may not use for it.
 type Attempt struct {
@@ -69,12 +72,11 @@ type Attempt struct {
 
 // Attempts returns what is tried for a list.
 func (db *DB) Attempts(user core.User, query core.LibraryQuery) (all []Attempt) {
-	for _, next := range db.newList(user, query).attempts() {
-		attempt := next()
-		if attempt.sql == "" {
-			continue // that depends on what others find
+	l := db.newList(user, query)
+	for n, attempt := range []attempt{l.walk(l.firstRows()), l.search()} {
+		if n == 0 || l.key != "" {
+			all = append(all, Attempt{attempt.sql, attempt.args, append([]string{"jit", "enable_seqscan"}, attempt.off...)})
 		}
-		all = append(all, Attempt{attempt.sql, attempt.args, append([]string{"jit", "enable_seqscan"}, attempt.off...)})
 	}
 	return all
 }

@@ -31,26 +31,29 @@ func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Mig
 	if err != nil {
 		return err
 	}
-	if known, err := db.HasTextures(ctx); err != nil || !known {
+	migration := all[libraryIndexes-1].UpSQL
+	if known, err := db.HasTextures(ctx); err != nil {
 		return err
+	} else if !known {
+		return dropInvalidIndexes(ctx, conn, migration)
 	}
 	told("making search keys of textures, and then indexes; it takes some minutes for each million")
 	if _, err := db.fillKeys(ctx, textureKeys, 0, noLimit, noLimit); err != nil {
 		return err
 	}
-	return buildIndexes(ctx, conn, all[libraryIndexes-1].UpSQL, told)
+	return buildIndexes(ctx, conn, migration, told)
 }
 
-// Of several processes one builds indexes at a time. The others ask again and again: one that
-// waited within a statement would be waited for.
+// Of several processes one builds indexes at a time, and runs the migration: it has the lock
+// until its connection ends. The others ask again and again: one that waited within a statement
+// would be waited for.
 const (
 	tryLockIndexes = `SELECT pg_try_advisory_lock('textures'::regclass::int, 0)`
-	unlockIndexes  = `SELECT pg_advisory_unlock('textures'::regclass::int, 0)`
 	indexesPause   = time.Second
 )
 
-// selectIndexFlaw finds an index of which an earlier attempt has left an invalid half.
-const selectIndexFlaw = `SELECT count(*) FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid`
+// selectInvalid finds an index that an attempt has left which was broken off.
+const selectInvalid = `SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid)`
 
 var createIndex = regexp.MustCompile(`CREATE INDEX IF NOT EXISTS (\w+)`)
 
@@ -59,7 +62,7 @@ func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, told fu
 	if err := waitForIndexes(ctx, conn); err != nil {
 		return err
 	}
-	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "RESET ALL; "+unlockIndexes) }()
+	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "RESET ALL") }()
 	for statement := range strings.SplitSeq(migration, ";\n") {
 		index := createIndex.FindStringSubmatch(statement)
 		switch {
@@ -96,16 +99,34 @@ func waitForIndexes(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// buildIndex builds an index that a statement creates, unless it is there.
-func buildIndex(ctx context.Context, conn *pgx.Conn, index, create string) error {
-	var flaws int
-	if err := conn.QueryRow(ctx, selectIndexFlaw, index).Scan(&flaws); err != nil {
+// dropInvalidIndexes makes room for the indexes of a migration that builds them itself: it
+// takes for built what has the name of one.
+func dropInvalidIndexes(ctx context.Context, conn *pgx.Conn, migration string) error {
+	if err := waitForIndexes(ctx, conn); err != nil {
 		return err
 	}
-	if flaws > 0 {
-		if _, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY "+index); err != nil {
+	for _, index := range createIndex.FindAllStringSubmatch(migration, -1) {
+		if err := dropInvalid(ctx, conn, index[1]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// dropInvalid drops an index if it is invalid.
+func dropInvalid(ctx context.Context, conn *pgx.Conn, index string) error {
+	var invalid bool
+	if err := conn.QueryRow(ctx, selectInvalid, index).Scan(&invalid); err != nil || !invalid {
+		return err
+	}
+	_, err := conn.Exec(ctx, "DROP INDEX CONCURRENTLY "+index)
+	return err
+}
+
+// buildIndex builds an index that a statement creates, unless it is there.
+func buildIndex(ctx context.Context, conn *pgx.Conn, index, create string) error {
+	if err := dropInvalid(ctx, conn, index); err != nil {
+		return err
 	}
 	_, err := conn.Exec(ctx, strings.Replace(create, "CREATE INDEX", "CREATE INDEX CONCURRENTLY", 1))
 	return err

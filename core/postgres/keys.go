@@ -29,12 +29,15 @@ const noLimit = math.MaxInt64
 
 // keyColumn is a column of search keys: how rows without a key are found, in an order and
 // behind one of them, and how their keys are written.
-type keyColumn struct{ selectUnkeyed, update string }
+type keyColumn struct {
+	selectUnkeyed, update string
+	key                   func(name string) string
+}
 
 var (
-	nicknameKeys = keyColumn{selectUnkeyedUsers, updateNicknameKeys}
-	itemKeys     = keyColumn{selectUnkeyedItems, updateItemKeys}
-	textureKeys  = keyColumn{selectUnkeyedTextures, updateNameKeys}
+	nicknameKeys = keyColumn{selectUnkeyedUsers, updateNicknameKeys, fold.Key}
+	itemKeys     = keyColumn{selectUnkeyedItems, updateItemKeys, fold.Key}
+	textureKeys  = keyColumn{selectUnkeyedTextures, updateNameKeys, NameKey}
 )
 
 const (
@@ -88,9 +91,8 @@ func (db *DB) fillItemKeys(ctx context.Context, user core.UserID) error {
 }
 
 // fillKeys makes the keys of rows that a column lacks, from one user to another, unless the
-// name has changed meanwhile. A batch is a
-// transaction: what is done stays done. It returns errKeysMissing where rows are left after
-// the most batches.
+// name has changed meanwhile. A batch is a transaction: what is done stays done. It returns
+// errKeysMissing where rows are left after the most batches.
 func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.UserID, most int) (filled int, err error) {
 	var tid core.TextureID // with uid, of the last row that was done
 	for batch := 0; ; batch++ {
@@ -108,7 +110,7 @@ func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.Use
 		uids, tids := make([]core.UserID, len(rows)), make([]core.TextureID, len(rows))
 		names, keys := make([]string, len(rows)), make([]string, len(rows))
 		for i, row := range rows {
-			uids[i], tids[i], names[i], keys[i] = row.UID, row.TID, row.Name, fold.Key(row.Name)
+			uids[i], tids[i], names[i], keys[i] = row.UID, row.TID, row.Name, column.key(row.Name)
 		}
 		tag, err := db.writes.Exec(ctx, column.update, uids, tids, names, keys)
 		if err != nil {

@@ -41,15 +41,20 @@ func TestFillKeys(t *testing.T) {
 			t.Errorf("%d keys are made; want %d", got, want)
 		}
 	}
-	for table, pair := range map[string][2]string{"users": {"nickname", "nickname_key"}, "closet_items": {"item_name", "item_key"}, "textures": {"name", "name_key"}} {
-		rows, err := conn.Query(t.Context(), fmt.Sprintf("SELECT %s, coalesce(%s, '') FROM %s", pair[0], pair[1], table))
+	for table, of := range map[string]struct {
+		name, column string
+		key          func(string) string
+	}{
+		"users": {"nickname", "nickname_key", fold.Key}, "closet_items": {"item_name", "item_key", fold.Key}, "textures": {"name", "name_key", postgres.NameKey},
+	} {
+		rows, err := conn.Query(t.Context(), fmt.Sprintf("SELECT %s, coalesce(%s, '') FROM %s", of.name, of.column, table))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for rows.Next() {
 			var name, key string
 			do(t, rows.Scan(&name, &key))
-			if key != fold.Key(name) {
+			if key != of.key(name) {
 				t.Fatalf("%s: the key of %s is %s", table, name, key)
 			}
 		}

@@ -159,9 +159,9 @@ func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, err
 // selectMostLiked reads the order's index, and then the rows that it leads to.
 var selectMostLiked = `
 	SELECT t.hash
-	FROM ` + merged("likes, tid", "texture_likes", (&list{}).visible(nil, nil), byMostLiked, "$1") + ` liked
+	FROM ` + mostLiked.merged((&list{}).visible(nil, ""), "$1") + ` liked
 	CROSS JOIN LATERAL (SELECT hash FROM textures WHERE textures.tid = liked.tid OFFSET 0) t
-	ORDER BY liked.likes DESC, liked.tid DESC`
+	ORDER BY liked.likes DESC, liked.place`
 
 // MostLiked returns the files of the public textures that most closets hold. It takes
 // none of the connections for look-ups, which must not wait for it.

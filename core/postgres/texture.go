@@ -53,7 +53,7 @@ const (
 		ON CONFLICT DO NOTHING
 		RETURNING *
 	), kept AS (
-		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, name_key FROM added
+		INSERT INTO closet_items (uid, tid, cape, item_name, item_key) SELECT uploader, tid, type = 'cape', name, $14 FROM added
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM added
 	)`
@@ -61,7 +61,7 @@ const (
 	boughtTexture = addedTexture + `, due AS (
 		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM added
 		UNION ALL
-		SELECT 2, uploader, $14::bigint, 'upload_reward', 'texture:' || tid FROM added JOIN users u ON u.uid = uploader
+		SELECT 2, uploader, $15::bigint, 'upload_reward', 'texture:' || tid FROM added JOIN users u ON u.uid = uploader
 		WHERE u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = $1)
 	)` + charged
 
@@ -116,7 +116,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		var won []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
-		args := slices.Concat(room, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund, fold.Key(texture.Name)})
+		args := slices.Concat(room, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund, NameKey(texture.Name), fold.Key(texture.Name)})
 		if terms.Free() {
 			batch.Queue(addedTexture+selectAddedTexture, args...).Query(into(&after))
 		} else {

@@ -1,0 +1,49 @@
+package postgres_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/veneer-skins/veneer/core/postgres"
+	"github.com/veneer-skins/veneer/shared/fold"
+)
+
+// The key of a text stands in the key of a name exactly if the text stands in the name, in
+// any case.
+func TestNameKey(t *testing.T) {
+	t.Parallel()
+	letters := rapid.SampledFrom([]rune(" !~-_%\\aAbZ19éÉþÞաԱրևև狐狸한★\u0301\u1100"))
+	text := rapid.StringOfN(letters, 0, 6, -1)
+	rapid.Check(t, func(r *rapid.T) {
+		name := text.Draw(r, "name")
+		for _, part := range []string{text.Draw(r, "text"), rapid.StringOfN(letters, 1, 2, -1).Draw(r, "short text")} {
+			want, got := strings.Contains(fold.Key(name), fold.Key(part)), strings.Contains(postgres.NameKey(name), postgres.NameKey(part))
+			if want != got {
+				r.Errorf("%q in %q: %t, by keys %q and %q: %t", part, name, want, postgres.NameKey(part), postgres.NameKey(name), got)
+			}
+		}
+	})
+}
+
+// Keys are stored, and those of all releases must be alike. They follow Unicode's tables of
+// Go; where these change, a migration has to make the keys anew.
+func TestNameKeysStay(t *testing.T) {
+	t.Parallel()
+	digest := sha256.New()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if utf8.ValidRune(r) {
+			_, _ = io.WriteString(digest, postgres.NameKey(string(r)))
+		}
+	}
+	const want = "0a2fcd429b89859f05080dce28abb09b09500d3504ae8f70290baad1a63a592d"
+	if got := hex.EncodeToString(digest.Sum(nil)); got != want {
+		t.Errorf("the digest of all keys is %s; want %s", got, want)
+	}
+}
