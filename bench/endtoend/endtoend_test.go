@@ -42,11 +42,11 @@ type answer struct {
 
 // send sends a request and returns the answer, which must be one of success. An
 // error is one of the connection.
-func (c *client) send(t *testing.T, method, path, contentType string, body io.Reader) (answer, error) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, c.base+path, body)
+func (c *client) send(tb testing.TB, method, path, contentType string, body io.Reader) (answer, error) {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), method, c.base+path, body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	request.Header.Set("Content-Type", contentType)
 	if c.token != "" {
@@ -63,39 +63,39 @@ func (c *client) send(t *testing.T, method, path, contentType string, body io.Re
 		return answer{}, err
 	}
 	if err := json.Unmarshal(content, &a); err != nil || a.status != http.StatusOK || a.Code != 0 {
-		t.Errorf("%s %s: %d %s", method, path, a.status, content)
+		tb.Errorf("%s %s: %d %s", method, path, a.status, content)
 	}
 	return a, nil
 }
 
 // get reads a JSON answer.
-func (c *client) get(t *testing.T, path string, into any) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+path, nil)
+func (c *client) get(tb testing.TB, path string, into any) {
+	tb.Helper()
+	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, c.base+path, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	response, err := c.http.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // call sends a JSON body and expects success.
-func (c *client) call(t *testing.T, method, path string, body map[string]any) answer {
-	t.Helper()
+func (c *client) call(tb testing.TB, method, path string, body map[string]any) answer {
+	tb.Helper()
 	encoded, err := json.Marshal(body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	a, err := c.send(t, method, path, "application/json", bytes.NewReader(encoded))
+	a, err := c.send(tb, method, path, "application/json", bytes.NewReader(encoded))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a
 }
@@ -106,21 +106,21 @@ func uploadForm(name string, sheet *image.NRGBA) io.Reader {
 	return bytes.NewReader(system.SheetForm(name, skin.Steve, skin.Sheet{Width: size.X, Height: size.Y, Pix: sheet.Pix}))
 }
 
-func (c *client) upload(t *testing.T, name string, sheet *image.NRGBA) answer {
-	t.Helper()
-	a, err := c.send(t, http.MethodPost, "/api/textures", system.UploadType, uploadForm(name, sheet))
+func (c *client) upload(tb testing.TB, name string, sheet *image.NRGBA) answer {
+	tb.Helper()
+	a, err := c.send(tb, http.MethodPost, "/api/textures", system.UploadType, uploadForm(name, sheet))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return a
 }
 
 // signUp registers, and signs in as a returning user would.
-func signUp(t *testing.T, base string) *client {
-	t.Helper()
+func signUp(tb testing.TB, base string) *client {
+	tb.Helper()
 	c := &client{http: &http.Client{}, base: base}
-	c.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": "ann@example.com", "password": "correct horse", "nickname": "Ann"})
-	c.token = c.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "Ann@Example.com", "password": "correct horse"}).Token
+	c.call(tb, http.MethodPost, "/api/auth/register", map[string]any{"email": "ann@example.com", "password": "correct horse", "nickname": "Ann"})
+	c.token = c.call(tb, http.MethodPost, "/api/auth/login", map[string]any{"email": "Ann@Example.com", "password": "correct horse"}).Token
 	return c
 }
 

@@ -2,13 +2,16 @@ package endtoend
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"image/color"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,9 +25,9 @@ import (
 )
 
 // git runs git in the checkout, whoever owns it, and returns what it printed.
-func git(t *testing.T, arguments ...string) (string, error) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "git", append([]string{"-c", "safe.directory=*", "-C", top}, arguments...)...)
+func git(tb testing.TB, arguments ...string) (string, error) {
+	tb.Helper()
+	command := exec.CommandContext(tb.Context(), "git", append([]string{"-c", "safe.directory=*", "-C", top}, arguments...)...)
 	output, err := command.Output()
 	return strings.TrimSpace(string(output)), err
 }
@@ -38,25 +41,25 @@ type release struct{ commit string }
 // commit, or, as long as there is none, the commit before the newest migration came.
 // Where the checkout has no history the test is skipped, with TEST_NO_HISTORY=1 even if
 // every other one must run: .ci/run sets it where the history cannot be fetched.
-func previousRelease(t *testing.T) release {
-	t.Helper()
-	if shallow, err := git(t, "rev-parse", "--is-shallow-repository"); err != nil || shallow != "false" {
+func previousRelease(tb testing.TB) release {
+	tb.Helper()
+	if shallow, err := git(tb, "rev-parse", "--is-shallow-repository"); err != nil || shallow != "false" {
 		const cause = "the clone is shallow and lacks the release before this one; git fetch --unshallow --tags fetches it"
 		if os.Getenv("TEST_NO_HISTORY") == "1" {
-			t.Skip(cause)
+			tb.Skip(cause)
 		}
-		testenv.Skip(t, cause)
+		testenv.Skip(tb, cause)
 	}
-	at, err := git(t, "describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^")
+	at, err := git(tb, "describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^")
 	if err != nil {
-		if at, err = git(t, "log", "-1", "--diff-filter=A", "--format=%H", "--", migrations); err != nil || at == "" {
-			t.Fatalf("find the newest migration: %q, %v", at, err)
+		if at, err = git(tb, "log", "-1", "--diff-filter=A", "--format=%H", "--", migrations); err != nil || at == "" {
+			tb.Fatalf("find the newest migration: %q, %v", at, err)
 		}
 		at += "^"
 	}
-	commit, err := git(t, "rev-parse", at+"^{commit}")
+	commit, err := git(tb, "rev-parse", at+"^{commit}")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return release{commit}
 }
@@ -65,33 +68,33 @@ func previousRelease(t *testing.T) release {
 var binaries sync.Mutex
 
 // binary returns the path of one of the release's programs, built once.
-func (r release) binary(t *testing.T, program string) string {
-	t.Helper()
+func (r release) binary(tb testing.TB, program string) string {
+	tb.Helper()
 	binaries.Lock()
 	defer binaries.Unlock()
 	path, err := filepath.Abs(filepath.Join(top, ".dev/bin", program+"@"+r.commit))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	source := t.TempDir()
+	source := tb.TempDir()
 	built := fmt.Sprintf("%s.%d", path, os.Getpid()) // of this process alone
 	defer func() { _ = os.Remove(built) }()          // what failed leaves nothing
-	archive, err := git(t, "archive", "--output="+filepath.Join(source, "all.tar"), r.commit)
+	archive, err := git(tb, "archive", "--output="+filepath.Join(source, "all.tar"), r.commit)
 	if err != nil {
-		t.Fatalf("git archive: %v\n%s", err, archive)
+		tb.Fatalf("git archive: %v\n%s", err, archive)
 	}
 	for _, step := range [][]string{
 		{"tar", "-xf", "all.tar"},
 		{"go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", built, "./" + program + "/cmd/" + program},
 		{"mv", built, path},
 	} {
-		command := exec.CommandContext(t.Context(), step[0], step[1:]...)
+		command := exec.CommandContext(tb.Context(), step[0], step[1:]...)
 		command.Dir = source
 		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", step, err, output)
+			tb.Fatalf("%v: %v\n%s", step, err, output)
 		}
 	}
 	return path
@@ -215,6 +218,99 @@ func TestUpgradeOfPendingRegistration(t *testing.T) {
 	var players []struct{ Name string }
 	if after.get(t, "/api/players", &players); len(players) != 1 || players[0].Name != "Ann_1" {
 		t.Errorf("the players are %v; want the one that was registered", players)
+	}
+}
+
+// insertTextures puts textures of one user in, as all releases have them.
+const insertTextures = `
+	INSERT INTO textures (uploader, likes, upload_at, bytes, public, type, hash, pixels, name)
+	SELECT $1, n % 7, now(), 2000, n % 20 <> 13, CASE WHEN n % 10 < 8 THEN 'steve' ELSE 'cape' END, sha256(n::text::bytea), sha256(n::text::bytea), 'Texture ' || n
+	FROM generate_series(1::bigint, $2) AS n`
+
+// BenchmarkUpgrade measures how long core migrate takes for a million textures, or
+// UPGRADE_TEXTURES, of the release before, while a core of that release uploads, likes and
+// lists, and how long its users wait.
+func BenchmarkUpgrade(b *testing.B) {
+	textures, err := strconv.Atoi(cmp.Or(os.Getenv("UPGRADE_TEXTURES"), "1000000"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	previous := previousRelease(b)
+	files := objectstest.Directory(b).Config
+	newer := system.NewCore(b, files)
+	older := newer.Copy()
+	schema := postgrestest.Empty(b)
+	for _, core := range []*system.Process{newer, older} {
+		core.Set("CORE_DATABASE_URL", schema)
+		for _, name := range []string{"REQUESTS", "CHANGES", "UPLOADS", "TEXTURES", "TEXTURE_BYTES", "CLOSET_ITEMS"} {
+			core.Set("CORE_LIMIT_"+name, "0")
+		}
+		core.Set("CORE_SCORE_REGISTRATION", "1000000")
+	}
+	older.Use(previous.binary(b, "core"))
+	older.Run(b, "migrate")
+	older.Start(b)
+	older.AwaitReady(b)
+	ann := signUp(b, "http://"+older.Address(b, "public"))
+	conn := postgrestest.Conn(b, schema)
+	if _, err := conn.Exec(b.Context(), insertTextures, 1, textures); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE textures"); err != nil {
+		b.Fatal(err)
+	}
+	var list any
+	ann.get(b, "/api/textures", &list) // the first one may read all of them
+
+	stopped, uploads := make(chan struct{}), 0
+	var all sync.WaitGroup
+	worst := map[string]*time.Duration{"upload": new(time.Duration), "like": new(time.Duration), "list": new(time.Duration)}
+	for what, do := range map[string]func(n int){
+		"upload": func(n int) {
+			sheet := drawSheet(uint8(n))
+			sheet.SetNRGBA(0, 0, color.NRGBA{R: uint8(n >> 8), G: uint8(n >> 16), A: 255})
+			ann.upload(b, fmt.Sprint("Upload ", n), sheet)
+			uploads++
+		},
+		"like": func(n int) {
+			ann.call(b, http.MethodPost, "/api/closet", map[string]any{"tid": 1 + n%textures, "name": "Liked"})
+		},
+		"list": func(n int) {
+			var list struct{ Total int }
+			if ann.get(b, fmt.Sprint("/api/textures?page=", 1+n%100), &list); list.Total == 0 {
+				b.Error("a list of the release before is empty")
+			}
+		},
+	} {
+		all.Go(func() {
+			tick := time.NewTicker(50 * time.Millisecond)
+			defer tick.Stop()
+			for n := 0; ; n++ {
+				select {
+				case <-stopped:
+					return
+				case <-tick.C:
+				}
+				began := time.Now()
+				do(n)
+				*worst[what] = max(*worst[what], time.Since(began))
+			}
+		})
+	}
+	b.ResetTimer()
+	b.Log(newer.Run(b, "migrate"))
+	b.StopTimer()
+	close(stopped)
+	all.Wait()
+	for what, took := range worst {
+		b.ReportMetric(took.Seconds()*1000, "worst-"+what+"-ms")
+	}
+	newer.Start(b)
+	newer.AwaitReady(b)
+	var found struct{ Total int }
+	ann.base = "http://" + newer.Address(b, "public")
+	if ann.get(b, "/api/textures?q=upload", &found); found.Total != min(uploads, 1000) {
+		b.Errorf("lists find %d uploads of %d", found.Total, uploads)
 	}
 }
 

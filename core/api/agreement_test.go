@@ -19,8 +19,8 @@ import (
 )
 
 // unwritten are the reasons for which a request is refused as invalid (422) though its
-// schema allows it: they depend on what the site holds, or on the body and the query
-// together. The introduction and the operations' descriptions tell of all of them.
+// schema allows it: they depend on what the site holds, on the body and the query together,
+// or on two parameters. The introduction and the operations' descriptions tell of all of them.
 var unwritten = map[string]*regexp.Regexp{
 	"deleteUser":                    regexp.MustCompile(`The field password is required|The password is wrong`),
 	"changePassword":                regexp.MustCompile(`The password is wrong`),
@@ -33,8 +33,8 @@ var unwritten = map[string]*regexp.Regexp{
 	"changeTexture":                 regexp.MustCompile(`cannot become`),
 	"changeTextureAsAdministrator":  regexp.MustCompile(`cannot become`),
 	"uploadTexture":                 regexp.MustCompile(`"file":`),
-	"listTextures":                  regexp.MustCompile(`Look for at least 3 characters`),
-	"listTexturesAsAdministrator":   regexp.MustCompile(`Look for at least 3 characters`),
+	"listTextures":                  regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
+	"listTexturesAsAdministrator":   regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
 	"sendNotification":              regexp.MustCompile(`Say whom it is for`),
 }
 
