@@ -46,7 +46,7 @@ type run struct {
 // readRun reads TEST_CHAOS_SEED, TEST_CHAOS_CHANGES and TEST_CHAOS_OUTAGE.
 func readRun(t *testing.T) run {
 	t.Helper()
-	r := run{seed: rand.Uint64(), changes: 10_000, outage: 3 * time.Second}
+	r := run{seed: rand.Uint64(), changes: 2_000, outage: 3 * time.Second}
 	var err error
 	for name, set := range map[string]func(string){
 		"TEST_CHAOS_SEED":    func(value string) { r.seed, err = strconv.ParseUint(value, 10, 64) },
