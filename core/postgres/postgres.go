@@ -9,11 +9,9 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -24,7 +22,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
-	"github.com/jackc/tern/v2/migrate"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/veneer-skins/veneer/core"
@@ -224,103 +221,6 @@ func (db *DB) Close() {
 // OnChange has ring called after every commit that wrote changes. It must not
 // block, and is set before the database is used.
 func (db *DB) OnChange(ring func()) { db.ring = ring }
-
-//go:embed migrations/*.sql
-var migrations embed.FS
-
-// versionTable holds the number of the last migration that was applied. It is
-// found through the search path like all tables.
-const versionTable = "schema_version"
-
-func migrator(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, fmt.Errorf("find migrations: %w", err)
-	}
-	m, err := migrate.NewMigrator(ctx, conn, versionTable)
-	if err != nil {
-		return nil, fmt.Errorf("read the schema's version: %w", err)
-	}
-	if err := m.LoadMigrations(files); err != nil {
-		return nil, fmt.Errorf("load migrations: %w", err)
-	}
-	return m, nil
-}
-
-const (
-	// migrationLockTimeout bounds how long a migration waits for the lock of a table. All
-	// statements on the table that come later wait behind it.
-	migrationLockTimeout = 2 * time.Second
-	// migrationPause is how long those have before the migration is tried again.
-	migrationPause = 2 * time.Second
-	// migrationPatience bounds for how long it is tried.
-	migrationPatience = 10 * time.Minute
-)
-
-// Migrate brings the schema up to date, under a lock, and returns the versions before and
-// after. It tells what takes long: where other transactions hold a table that a migration
-// changes it tries again for ten minutes, and it builds indexes of large tables. An error of
-// its connection is as that of Check.
-func (db *DB) Migrate(ctx context.Context, told func(string)) (before, after int32, err error) {
-	// The lock belongs to a session, so no transaction pooler may stand between.
-	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
-	if err != nil {
-		setting := "DATABASE_URL"
-		if db.listensElsewhere {
-			setting = "LISTEN_DATABASE_URL"
-		}
-		return 0, 0, explain(setting, err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	m, err := migrator(ctx, conn)
-	if err != nil {
-		return 0, 0, failure("migrate the schema", err)
-	}
-	if before, err = m.GetCurrentVersion(ctx); err != nil {
-		return 0, 0, failure("read the schema's version", err)
-	}
-	if after = max(before, int32(len(m.Migrations))); after == before {
-		return before, after, nil
-	}
-	if before < libraryIndexes {
-		err = db.prepareIndexes(ctx, conn, m, told)
-	}
-	if err == nil {
-		err = migrateAll(ctx, conn, m, told)
-	}
-	return before, after, failure("migrate the schema", err)
-}
-
-// migrateAll runs the migrations that were not run yet.
-func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, told func(string)) error {
-	// It is called in the migration's transaction. Should this fail, so does the migration.
-	m.OnStart = func(int32, string, string, string) {
-		_, _ = conn.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", migrationLockTimeout.Milliseconds()))
-	}
-	until := time.Now().Add(migrationPatience)
-	for {
-		err := m.Migrate(ctx)
-		refused, ok := errors.AsType[migrate.MigrationPgError](err)
-		if !ok || refused.Code != "55P03" || time.Now().After(until) { // lock_not_available
-			return err
-		}
-		told(refused.MigrationName + " waits until other transactions end; trying again")
-		select {
-		case <-time.After(migrationPause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// needed is the version of the schema that this program needs.
-var needed = func() int32 {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		panic("BUG: the pattern of migrations is malformed")
-	}
-	return int32(len(files))
-}()
 
 const selectVersion = `SELECT version FROM ` + versionTable
 
