@@ -118,47 +118,53 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
 	}
 	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}, rowLimits: defaultRowLimits}
-	library := pooled
-	if config.LibraryURL != "" {
-		if library, err = config.pool("LIBRARY_DATABASE_URL", config.LibraryURL); err != nil {
-			return nil, err
-		}
-	}
+	forReads := max(2, config.Connections/2)
 	for _, p := range []struct {
 		pool        **pgxpool.Pool
-		of          *pgxpool.Config
 		connections int32
 		patience    time.Duration
 	}{
-		{&db.writes.Pool, pooled, config.Connections, patience},
-		{&db.reads.Pool, pooled, max(2, config.Connections/2), patience},
-		{&db.lookups.Pool, pooled, max(2, config.Connections/4), briefPatience},
-		{&db.library.Pool, library, max(2, config.Connections/2), patience},
-		{&db.feed, pooled, 2, briefPatience}, // a round, and a stream that catches up
+		{&db.writes.Pool, config.Connections, patience},
+		{&db.reads.Pool, forReads, patience},
+		{&db.lookups.Pool, max(2, config.Connections/4), briefPatience},
+		{&db.feed, 2, briefPatience}, // a round, and a stream that catches up
 	} {
-		if p.pool == &db.library.Pool && library == pooled {
-			db.library.Pool = db.reads.Pool
-			continue
-		}
-		sized := p.of.Copy()
-		sized.MaxConns = p.connections
-		sized.PingTimeout = cmp.Or(p.of.PingTimeout, p.patience)
-		boundClosing(sized, p.patience)
-		if *p.pool, err = pgxpool.NewWithConfig(ctx, sized); err != nil {
-			return nil, fmt.Errorf("make a connection pool: %w", err)
+		if *p.pool, err = newPool(ctx, pooled, p.connections, p.patience); err != nil {
+			return nil, err
 		}
 	}
 	db.writes.clientLimits = clientLimitsOf(db.writes.Pool, userWrites)
 	db.reads.clientLimits, db.lookups.clientLimits = clientLimitsOf(db.reads.Pool, 0), clientLimitsOf(db.lookups.Pool, 0)
-	db.library.clientLimits, db.lists = db.reads.clientLimits, listLimitsOf(int(db.reads.Config().MaxConns)/2)
-	if library != pooled {
-		db.library.clientLimits, db.lists = clientLimitsOf(db.library.Pool, 0), listLimitsOf(int(db.library.Config().MaxConns)-1)
+	db.library, db.lists = db.reads, listLimitsOf(int(forReads)/2)
+	if config.LibraryURL != "" {
+		library, err := config.pool("LIBRARY_DATABASE_URL", config.LibraryURL)
+		if err != nil {
+			return nil, err
+		}
+		if db.library.Pool, err = newPool(ctx, library, forReads, patience); err != nil {
+			return nil, err
+		}
+		db.library.clientLimits, db.lists = clientLimitsOf(db.library.Pool, 0), listLimitsOf(int(forReads)-1) // one is for CheckLibrary
 	}
 	db.sessions = &gatherer[core.User]{pool: db.reads}
 	return db, nil
 }
 
-// pool returns how the connections to the database of a setting are made.
+// newPool opens a pool of so many connections, of which each is tried and closed within a
+// timeout.
+func newPool(ctx context.Context, config *pgxpool.Config, connections int32, timeout time.Duration) (*pgxpool.Pool, error) {
+	sized := config.Copy()
+	sized.MaxConns = connections
+	sized.PingTimeout = cmp.Or(config.PingTimeout, timeout)
+	boundClosing(sized, timeout)
+	pool, err := pgxpool.NewWithConfig(ctx, sized)
+	if err != nil {
+		return nil, fmt.Errorf("make a connection pool: %w", err)
+	}
+	return pool, nil
+}
+
+// pool returns the configuration of connections to the URL of a setting.
 func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 	pooled, err := pgxpool.ParseConfig(url)
 	if err != nil {
