@@ -31,10 +31,15 @@ func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Mig
 	if err != nil {
 		return err
 	}
-	migration := all[libraryIndexes-1].UpSQL
-	if known, err := db.HasTextures(ctx); err != nil {
+	if err := waitForIndexes(ctx, conn); err != nil {
 		return err
-	} else if !known {
+	}
+	migration := all[libraryIndexes-1].UpSQL
+	known, err := db.HasTextures(ctx)
+	if err != nil {
+		return err
+	}
+	if !known {
 		return dropInvalidIndexes(ctx, conn, migration)
 	}
 	told("making search keys of textures, and then indexes; it takes some minutes for each million")
@@ -52,16 +57,13 @@ const (
 	indexesPause   = time.Second
 )
 
-// selectInvalid finds an index that an attempt has left which was broken off.
+// selectInvalid finds an index that an interrupted attempt has left.
 const selectInvalid = `SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid)`
 
 var createIndex = regexp.MustCompile(`CREATE INDEX IF NOT EXISTS (\w+)`)
 
 // buildIndexes builds the indexes of a migration, one after another, that are not there.
 func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, told func(string)) error {
-	if err := waitForIndexes(ctx, conn); err != nil {
-		return err
-	}
 	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "RESET ALL") }()
 	for statement := range strings.SplitSeq(migration, ";\n") {
 		index := createIndex.FindStringSubmatch(statement)
@@ -99,12 +101,9 @@ func waitForIndexes(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// dropInvalidIndexes makes room for the indexes of a migration that builds them itself: it
-// takes for built what has the name of one.
+// dropInvalidIndexes drops invalid indexes with the names of those that a migration is to build:
+// CREATE INDEX IF NOT EXISTS would keep them.
 func dropInvalidIndexes(ctx context.Context, conn *pgx.Conn, migration string) error {
-	if err := waitForIndexes(ctx, conn); err != nil {
-		return err
-	}
 	for _, index := range createIndex.FindAllStringSubmatch(migration, -1) {
 		if err := dropInvalid(ctx, conn, index[1]); err != nil {
 			return err
