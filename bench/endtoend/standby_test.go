@@ -1,8 +1,11 @@
 package endtoend
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +15,7 @@ import (
 )
 
 // listed returns the names of a list that a query asks for.
-func (c *client) listed(t *testing.T, query string) (status int, names []string) {
+func (c *client) listed(t *testing.T, query string) (code int, names []string) {
 	t.Helper()
 	var list struct {
 		Code int
@@ -55,16 +58,18 @@ func TestListsFromAStandby(t *testing.T) {
 	core.AwaitReady(t)
 	ann := signUp(t, "http://"+core.Address(t, "public"))
 
-	ann.upload(t, "First", drawSheet(1))
+	first := ann.upload(t, "First", drawSheet(1))
 	const all, search = "", "q=first"
 	ann.awaitListed(t, all, "First")
 	onStandby := postgrestest.Conn(t, standby.URL(standby.Address))
 	if _, err := onStandby.Exec(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
 	}
-	// Replay goes on until the pause is seen by it.
+	// Replay goes on until it sees the pause.
+	bounded, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	for paused := ""; paused != "paused"; {
-		if err := onStandby.QueryRow(t.Context(), "SELECT pg_get_wal_replay_pause_state()").Scan(&paused); err != nil {
+		if err := onStandby.QueryRow(bounded, "SELECT pg_get_wal_replay_pause_state()").Scan(&paused); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,8 +84,17 @@ func TestListsFromAStandby(t *testing.T) {
 		t.Errorf("the texture itself is %+v", texture)
 	}
 
+	// What is gone is not shown, however far the standby has come.
+	ann.call(t, http.MethodDelete, fmt.Sprint("/api/textures/", first.Data.TID), nil)
+	if _, names := ann.listed(t, all); len(names) > 0 {
+		t.Errorf("lists show %q, which is gone", names)
+	}
+
 	standby.Kill(t)
 	for _, query := range []string{all, search} {
-		ann.awaitListed(t, query, "First again", "First")
+		ann.awaitListed(t, query, "First again")
+	}
+	if status, body := readiness(t, core); status != http.StatusOK || !strings.Contains(body, "postgres for lists") {
+		t.Errorf("without the standby core says %d %s", status, body)
 	}
 }
