@@ -79,10 +79,9 @@ func libraryTextures(b *testing.B) int64 {
 }
 
 // BenchmarkLibrary measures GET /api/textures by filters and orders, of the first page of 20
-// and of the last of 100 that may be asked for, of a request without a token, of a user, of another
-// with a tenth of all textures who lists their own, and of an administrator: first with nothing
-// else under way, then while 50 textures a second are liked. What each of them takes is shown
-// with -v alone.
+// and of the last of 100 that may be asked for, for requests without a token, with that of a user, with that of an administrator, and for
+// the textures of the user who has a tenth of all: first with nothing else under way, then while
+// 50 textures a second are liked. What each list takes is shown with -v alone.
 func BenchmarkLibrary(b *testing.B) {
 	textures := libraryTextures(b)
 	core := newCore(b)
