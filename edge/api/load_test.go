@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/paint"
@@ -25,6 +26,7 @@ func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
 	var arrived, done sync.WaitGroup
 	arrived.Add(visitors)
 	host := strings.TrimPrefix(w.url, "http://")
+	began := time.Now()
 	for range visitors {
 		done.Go(func() {
 			defer arrived.Done()
@@ -52,8 +54,13 @@ func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
 	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() > 0 })
 	close(let)
 	done.Wait()
-	if lookups, fetched, drawn := w.core.Lookups.Load()-lookups, w.studio.fetched.Load(), w.studio.drawn.Load(); lookups != 1 || fetched != 1 || drawn != 1 {
-		t.Errorf("%d look-ups, %d files fetched, %d pictures drawn; want 1 each", lookups, fetched, drawn)
+	if fetched, drawn := w.studio.fetched.Load(), w.studio.drawn.Load(); fetched != 1 || drawn != 1 {
+		t.Errorf("%d files fetched, %d pictures drawn; want 1 each", fetched, drawn)
+	}
+	// A mapping that no heartbeat has confirmed for a second is looked up again. On a busy
+	// machine heartbeats may be that late.
+	if lookups, most := w.core.Lookups.Load()-lookups, 1+int64(time.Since(began)/time.Second); lookups > most {
+		t.Errorf("%d look-ups; want at most %d", lookups, most)
 	}
 }
 
