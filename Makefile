@@ -12,7 +12,7 @@ run: ## Run everything here until Ctrl-C; OBJECTS=minio for a real MinIO, DEV_PO
 cluster: ## Run a cluster of everything here until Ctrl-C: fail-over, four object nodes
 	@deploy/dev/cluster
 
-faults: ## Let everything in a cluster fail under load, and write deploy/FAULTS.md; ARGS="-only 'core killed'"
+faults: ## Let everything in a cluster fail under load, and write docs/operations/faults.md; ARGS="-only 'core killed'"
 	@deploy/dev/faults $(ARGS)
 
 test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run Closet ./core/...' for some

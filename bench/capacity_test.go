@@ -20,25 +20,25 @@ import (
 
 var (
 	planBlocks  = regexp.MustCompile("(?s)```go\n(.*?)```")
-	planResults = regexp.MustCompile(`\((results/[^)]*/results\.json)\)`)
+	planResults = regexp.MustCompile(`\((\.\./bench/[^)]*/results\.json)\)`)
 	planCost    = regexp.MustCompile(`; measured: "([^"]+)", (.+)$`)
 	planStep    = regexp.MustCompile(`; measured: (\w+) at ([0-9]+), "([^"]+)"$`)
 	planGiven   = regexp.MustCompile(`; (asked|chosen)(: .+)?$`)
 	planValue   = regexp.MustCompile(`^[0-9.,]+`)
 )
 
-// What CAPACITY.md counts with are constants of Go, so that it can be checked: a number
+// What docs/capacity.md counts with are constants of Go, so that it can be checked: a number
 // that stands by itself is asked for, chosen or a figure of a run that the page names,
 // and one with a formula comes to what is said behind it.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("CAPACITY.md")
+	page, err := os.ReadFile("../docs/capacity.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var runs []*report.Run
 	for _, link := range planResults.FindAllSubmatch(page, -1) {
-		run, err := report.Read(string(link[1]))
+		run, err := report.Read("../docs/" + string(link[1]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestCapacity(t *testing.T) {
 	}
 	source.WriteString(")\n")
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, "CAPACITY.md", source.String(), parser.ParseComments)
+	file, err := parser.ParseFile(files, "../docs/capacity.md", source.String(), parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (t *textureFile) size() int { return max(t.fileBytes, 4*t.width*t.height) }
 
 // cost returns about how long it takes to decode the texture, 0 if that has been done.
 func (t *textureFile) cost() time.Duration {
-	// Noise takes longest: 33 ns a texel on the machine that bench/README.md names.
+	// Noise takes longest: 33 ns a texel on the machine that docs/benchmarks.md names.
 	const perTexel = 33 * time.Nanosecond
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/rivals"
 )
 
-// startBalancer starts haproxy as deploy/machines.md does, but with the addresses that
+// startBalancer starts haproxy as docs/operations/machines.md does, but with the addresses that
 // things have here.
 func (c *Cluster) startBalancer(tb testing.TB) {
 	tb.Helper()

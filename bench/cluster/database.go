@@ -218,7 +218,7 @@ func (n *Node) Resume(tb testing.TB) {
 	system.SignalTree(tb, syscall.SIGCONT, n.trees()...)
 }
 
-// HandOver has another node become the primary, as upgrades.md does.
+// HandOver has another node become the primary, as docs/operations/upgrades.md does.
 func (n *Node) HandOver(tb testing.TB, to *Node) {
 	tb.Helper()
 	settings := n.arguments[len(n.arguments)-1]

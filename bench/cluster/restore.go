@@ -36,7 +36,7 @@ func (c *Cluster) Backup(tb testing.TB) {
 
 func (n *Node) backup() string { return filepath.Join(n.directory, "backup") }
 
-// Restore has the first node go on from the copy, and the others follow it, as backup.md
+// Restore has the first node go on from the copy, and the others follow it, as docs/operations/backup.md
 // does with Patroni; cores are stopped meanwhile. All that was written since is lost, and
 // all sessions have ended.
 func (c *Cluster) Restore(tb testing.TB) {

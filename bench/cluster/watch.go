@@ -13,7 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 )
 
-// startPrometheus has a Prometheus watch the cluster as deploy/machines.md does, but with
+// startPrometheus has a Prometheus watch the cluster as docs/operations/machines.md does, but with
 // the addresses that things have here, and more often.
 func (c *Cluster) startPrometheus(tb testing.TB) {
 	tb.Helper()

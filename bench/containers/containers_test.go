@@ -82,7 +82,7 @@ func TestContainersAreHardened(t *testing.T) {
 	}
 }
 
-// PostgreSQL has a quarter of its container's memory to itself, as deploy/postgresql.md has it.
+// PostgreSQL has a quarter of its container's memory to itself, as docs/operations/postgresql.md has it.
 func TestPostgresHasAQuarterOfItsMemory(t *testing.T) {
 	t.Parallel()
 	postgres := compose(t).Services["postgres"]

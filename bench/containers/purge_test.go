@@ -25,7 +25,7 @@ import (
 
 const purgeSecret = "a secret of core and the receiver"
 
-// Our Varnish, told by the receiver that deploy/cdn.md has, shows a change of what it
+// Our Varnish, told by the receiver that docs/operations/cdn.md has, shows a change of what it
 // has kept, and long before that would have expired. The receiver passes nothing on
 // that core has not just signed.
 func TestPurgeReceiver(t *testing.T) {
@@ -97,17 +97,17 @@ func TestPurgeReceiver(t *testing.T) {
 	}
 }
 
-// receive runs the receiver of deploy/cdn.md at an address, for the Varnish at another.
+// receive runs the receiver of docs/operations/cdn.md at an address, for the Varnish at another.
 func receive(t *testing.T, address, cache string) {
 	t.Helper()
 	installed(t, "python3")
-	page, err := os.ReadFile(filepath.Join(top, "deploy/cdn.md"))
+	page, err := os.ReadFile(filepath.Join(top, "docs/operations/cdn.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile("(?ms)^```python\n(.*?)^```$").FindSubmatch(page)
 	if found == nil {
-		t.Fatal("deploy/cdn.md has no receiver")
+		t.Fatal("docs/operations/cdn.md has no receiver")
 	}
 	host, port := hostPort(t, address)
 	script := replaced(t, string(found[1]), `("127.0.0.1", 8999)`, fmt.Sprintf("(%q, %s)", host, port))

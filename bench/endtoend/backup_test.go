@@ -335,7 +335,7 @@ func restore(t *testing.T, k kept) {
 // Machines are backed up each night by the page's commands, in its order.
 func TestMachinesBackUpByThePage(t *testing.T) {
 	t.Parallel()
-	blocks := blocksOf(t, "deploy/backup.md")
+	blocks := blocksOf(t, "docs/operations/backup.md")
 	for script, abouts := range map[string][][]string{
 		"veneer-backup":           {{"patroni", "settings"}, {"backup"}, {"backup", "bucket"}},
 		"veneer-backup-directory": {{"backup"}, {"backup", "directory"}},
@@ -446,7 +446,7 @@ func openBackup(t *testing.T, core *system.Process, on *system.Postgres, k kept,
 	if err := os.Symlink(system.Binary(t, "core"), filepath.Join(programs, "core")); err != nil {
 		t.Fatal(err)
 	}
-	p := openPage(t, "deploy/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
+	p := openPage(t, "docs/operations/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
 	p.environ = append(slices.Concat(core.Environ(), k.environ), "HERE_ADDRESS="+on.Address)
 	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs(), os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return p

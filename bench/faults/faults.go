@@ -77,7 +77,7 @@ type expectation struct {
 	// there is no success for so long.
 	refused bool
 	silence time.Duration
-	known   bool // new pictures may fail, and writes stand still for longer, as FAULTS.md says
+	known   bool // new pictures may fail, and writes stand still for longer, as docs/operations/faults.md says
 	// planned is what operators do on purpose, by which no read or write may fail.
 	planned bool
 }

@@ -447,7 +447,7 @@ open_stage() {
   export TEST_S3_ACCESS_KEY TEST_S3_SECRET_KEY
 }
 
-# quarter_of_memory prints the setting that gives PostgreSQL as much, as deploy/postgresql.md has
+# quarter_of_memory prints the setting that gives PostgreSQL as much, as docs/operations/postgresql.md has
 # it. Buffers that hold nothing take no memory.
 quarter_of_memory() {
   awk '/^MemTotal:/ {print "shared_buffers=" int($2 / 4096) "MB"}' /proc/meminfo

@@ -1,5 +1,5 @@
 # Makes of compose/haproxy.cfg what a balancer on many machines does for visitors; the
-# command is in machines.md. Addresses are those of its table.
+# command is in docs/operations/machines.md. Addresses are those of its table.
 
 1,/^$/c\
 # Made of compose/haproxy.cfg by machines/haproxy.sed, and machines/haproxy.cfg behind it.\

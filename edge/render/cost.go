@@ -8,7 +8,7 @@ import (
 
 // mostHeight returns the height up to which previews of skins of a scale are drawn. Up to
 // there no picture takes longer than 150 ms on one core of the machine that
-// bench/README.md names, with the sheet decoded and the plan made for the first time.
+// docs/benchmarks.md names, with the sheet decoded and the plan made for the first time.
 func mostHeight(scale int) int {
 	switch {
 	case scale <= 8:
