@@ -25,31 +25,31 @@ type Outcome uint8
 const (
 	Hit       Outcome = iota // it was in memory
 	Coalesced                // it was being made for somebody else
-	Rendered                 // it was made for them, and kept
-	Unkept                   // it was made for them, and there is no room to keep it
+	Miss                 // it was made for them, and kept
+	MissUncached                   // it was made for them, and there is no room to keep it
 )
 
 // String returns hit, coalesced, rendered or unkept.
 func (o Outcome) String() string { return [...]string{"hit", "coalesced", "rendered", "unkept"}[o] }
 
 const (
-	// placeBytes is what it takes to have an entry in the two maps of the store and
+	// entryOverhead is what it takes to have an entry in the two maps of the store and
 	// in the ledger. Maps from which as much is deleted as comes in grow to twice of
 	// what their entries would need.
-	placeBytes = 288
-	// backOffLeast and backOffMost bound for how long a failure is remembered: the
+	entryOverhead = 288
+	// minBackoff and maxBackoff bound for how long a failure is remembered: the
 	// longer the more often it has happened in a row.
-	backOffLeast, backOffMost = 100 * time.Millisecond, 2 * time.Second
-	// failuresKept is how many failures are remembered.
-	failuresKept = 1024
+	minBackoff, maxBackoff = 100 * time.Millisecond, 2 * time.Second
+	// maxFailures is how many failures are remembered.
+	maxFailures = 1024
 )
 
-// passing is a failure that says nothing about the next try.
-type passing struct{ error }
+// transientError is a failure that says nothing about the next try.
+type transientError struct{ error }
 
-func (p passing) Unwrap() error { return p.error }
+func (p transientError) Unwrap() error { return p.error }
 
-// cache is values that never change, by a name of up to ViewNameBytes, bounded in bytes. A value that is
+// cache is values that never change, by a name of up to ViewKeySize, bounded in bytes. A value that is
 // not there is loaded once, however many ask for it.
 //
 // The store keeps the values and the ledger decides which: the store's own policy
@@ -75,41 +75,41 @@ type cache[V any] struct {
 	failures          *sieve.Cache[string, failure]
 	misses, coalesced uint64
 
-	// books is held while the store is told what the ledger says, so that it hears
+	// policyMu is held while the store is told what the ledger says, so that it hears
 	// all in the same order. It is locked after mu, if at all.
-	books                             sync.Mutex
-	ledger                            *ledger
+	policyMu                             sync.Mutex
+	policy                            *policy
 	added, evicted, rejected, dropped uint64
 }
 
 // entry is a value that may be kept.
 type entry[V any] struct {
-	account
-	length uint8               // of its name
-	name   [ViewNameBytes]byte // in the entry, and so no further place to wait for
+	policyEntry
+	keyLen uint8               // of its name
+	key   [ViewKeySize]byte // in the entry, and so no further place to wait for
 	value  V
 }
 
 func newEntry[V any](name string, value V) *entry[V] {
 	e := &entry[V]{value: value}
-	e.length = uint8(copy(e.name[:], name))
+	e.keyLen = uint8(copy(e.key[:], name))
 	return e
 }
 
-// isOf reports whether an entry has a name.
-func (e *entry[V]) isOf(name []byte) bool { return string(e.name[:e.length]) == string(name) }
+// matches reports whether an entry has a name.
+func (e *entry[V]) matches(name []byte) bool { return string(e.key[:e.keyLen]) == string(name) }
 
 // load is a value on its way.
 type load[V any] struct {
 	demand *demand       // of all who wait for it; nil if no work of a worker pool makes it
 	done   chan struct{} // closed once all else is set
 	entry  *entry[V]
-	kept   bool
+	admitted   bool
 	err    error
 }
 
-// brought reports whether the value is there, though it may not be in the store yet.
-func (l *load[V]) brought() bool {
+// succeeded reports whether the value is there, though it may not be in the store yet.
+func (l *load[V]) succeeded() bool {
 	select {
 	case <-l.done:
 		return l.err == nil
@@ -158,16 +158,16 @@ func newCache[V any](kind string, bytes, typical int64, size func(V) int) (*cach
 		now:      time.Now,
 		store:    store,
 		loads:    map[string]*load[V]{},
-		failures: sieve.New[string, failure](failuresKept),
-		ledger:   newLedger(bytes, typical+placeBytes),
+		failures: sieve.New[string, failure](maxFailures),
+		policy:   newPolicy(bytes, typical+entryOverhead),
 	}, nil
 }
 
 // get returns the value if it is in memory.
 func (c *cache[V]) get(name []byte) (V, bool) {
-	if e := c.find(name); e != nil {
+	if e := c.peek(name); e != nil {
 		c.hit(e)
-		e.use()
+		e.touch()
 		return e.value, true
 	}
 	var none V
@@ -175,11 +175,11 @@ func (c *cache[V]) get(name []byte) (V, bool) {
 }
 
 // hit counts a hit.
-func (c *cache[V]) hit(e *entry[V]) { c.hits[e.key%uint64(len(c.hits))].n.Add(1) }
+func (c *cache[V]) hit(e *entry[V]) { c.hits[e.hash%uint64(len(c.hits))].n.Add(1) }
 
-// find returns what the store has by a name, nil if nothing.
-func (c *cache[V]) find(name []byte) *entry[V] {
-	if e, ok := c.store.Get(maphash.Bytes(c.seed, name)); ok && e.isOf(name) {
+// peek returns what the store has by a name, nil if nothing.
+func (c *cache[V]) peek(name []byte) *entry[V] {
+	if e, ok := c.store.Get(maphash.Bytes(c.seed, name)); ok && e.matches(name) {
 		return e
 	}
 	return nil
@@ -193,17 +193,17 @@ func (c *cache[V]) find(name []byte) *entry[V] {
 // An error is given to whoever asks in the next moments too, and after that the
 // next one tries again; unless it is passing, when they do so at once.
 func (c *cache[V]) load(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
-	value, outcome, err := c.await(ctx, name, demand, fetch)
-	if outcome == Coalesced && errors.Is(err, ErrShed) && demand.isLate {
+	value, outcome, err := c.loadOnce(ctx, name, demand, fetch)
+	if outcome == Coalesced && errors.Is(err, ErrShed) && demand.joinedLate {
 		// It was shed as the work of other networks, just before this one joined.
-		return c.await(ctx, name, demand, fetch)
+		return c.loadOnce(ctx, name, demand, fetch)
 	}
 	return value, outcome, err
 }
 
-func (c *cache[V]) await(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
+func (c *cache[V]) loadOnce(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (V, Outcome, error) {
 	var none V
-	l, outcome, err := c.join(ctx, name, demand, fetch)
+	l, outcome, err := c.loadOrJoin(ctx, name, demand, fetch)
 	if err != nil {
 		return none, outcome, err
 	}
@@ -215,21 +215,21 @@ func (c *cache[V]) await(ctx context.Context, name []byte, demand *demand, fetch
 	switch {
 	case l.err != nil:
 		return none, outcome, l.err
-	case outcome != Rendered:
-		l.entry.use()
-	case !l.kept:
-		outcome = Unkept
+	case outcome != Miss:
+		l.entry.touch()
+	case !l.admitted:
+		outcome = MissUncached
 	}
 	return l.entry.value, outcome, nil
 }
 
-// join returns the load of a name that is under way, or begins one. Instead, it
+// loadOrJoin returns the load of a name that is under way, or begins one. Instead, it
 // returns the error of one that failed just now.
-func (c *cache[V]) join(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
+func (c *cache[V]) loadOrJoin(ctx context.Context, name []byte, demand *demand, fetch func(ctx context.Context) (V, error)) (*load[V], Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l, ok := c.loads[string(name)]; ok && !l.isShed() {
-		if l.brought() {
+		if l.succeeded() {
 			c.hit(l.entry)
 			return l, Hit, nil
 		}
@@ -241,7 +241,7 @@ func (c *cache[V]) join(ctx context.Context, name []byte, demand *demand, fetch 
 	}
 	// A load may have ended since the caller looked: then the store has it by now,
 	// or it is not to be kept.
-	if e := c.find(name); e != nil {
+	if e := c.peek(name); e != nil {
 		c.hit(e)
 		l := &load[V]{done: make(chan struct{}), entry: e}
 		close(l.done)
@@ -255,22 +255,22 @@ func (c *cache[V]) join(ctx context.Context, name []byte, demand *demand, fetch 
 	l := &load[V]{demand: demand, done: make(chan struct{})}
 	c.loads[string(name)] = l
 	go c.run(context.WithoutCancel(ctx), string(name), l, fetch)
-	return l, Rendered, nil
+	return l, Miss, nil
 }
 
 // run loads. Whoever waits is answered before the value is in the store, and
 // whoever comes in between still finds the load.
 func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(ctx context.Context) (V, error)) {
-	value, err := try(ctx, fetch)
+	value, err := callLoader(ctx, fetch)
 	if err == nil {
-		cost := int64(reflect.TypeFor[entry[V]]().Size()) + placeBytes + int64(c.size(value))
+		cost := int64(reflect.TypeFor[entry[V]]().Size()) + entryOverhead + int64(c.size(value))
 		l.entry = newEntry(name, value)
-		l.entry.key, l.entry.cost = maphash.String(c.seed, name), cost
-		l.kept = c.keep(l.entry)
+		l.entry.hash, l.entry.cost = maphash.String(c.seed, name), cost
+		l.admitted = c.admit(l.entry)
 	}
 	l.err = err
 	close(l.done)
-	if l.kept {
+	if l.admitted {
 		c.store.Wait()
 	}
 	c.mu.Lock()
@@ -278,29 +278,29 @@ func (c *cache[V]) run(ctx context.Context, name string, l *load[V], fetch func(
 	if c.loads[name] == l {
 		delete(c.loads, name)
 	}
-	c.note(name, err)
+	c.recordResult(name, err)
 }
 
-// try fetches within a time of its own. A panic is an error here: it would end the
+// callLoader fetches within a time of its own. A panic is an error here: it would end the
 // program.
-func try[V any](ctx context.Context, fetch func(ctx context.Context) (V, error)) (value V, err error) {
+func callLoader[V any](ctx context.Context, fetch func(ctx context.Context) (V, error)) (value V, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			err = fmt.Errorf("panic: %v\n%s", caught, debug.Stack())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	return fetch(ctx)
 }
 
-// keep puts an entry into the store if it is worth it, and reports whether it was.
-func (c *cache[V]) keep(e *entry[V]) bool {
-	c.books.Lock()
-	defer c.books.Unlock()
-	victims, ok := c.ledger.admit(&e.account)
+// admit puts an entry into the store if it is worth it, and reports whether it was.
+func (c *cache[V]) admit(e *entry[V]) bool {
+	c.policyMu.Lock()
+	defer c.policyMu.Unlock()
+	victims, ok := c.policy.admit(&e.policyEntry)
 	for _, v := range victims {
-		c.store.Del(v.key)
+		c.store.Del(v.hash)
 		c.evicted++
 	}
 	if !ok {
@@ -308,8 +308,8 @@ func (c *cache[V]) keep(e *entry[V]) bool {
 		return false
 	}
 	// The store takes no more when it lags very far behind.
-	if !c.store.Set(e.key, e, e.cost) {
-		c.ledger.withdraw()
+	if !c.store.Set(e.hash, e, e.cost) {
+		c.policy.undoAdmit()
 		c.dropped++
 		return false
 	}
@@ -317,18 +317,18 @@ func (c *cache[V]) keep(e *entry[V]) bool {
 	return true
 }
 
-// note remembers how a load ended, if that was a failure. The caller holds mu.
-func (c *cache[V]) note(name string, err error) {
-	if _, ok := errors.AsType[passing](err); ok || errors.Is(err, ErrShed) {
+// recordResult remembers how a load ended, if that was a failure. The caller holds mu.
+func (c *cache[V]) recordResult(name string, err error) {
+	if _, ok := errors.AsType[transientError](err); ok || errors.Is(err, ErrShed) {
 		return
 	}
 	if err == nil {
 		c.failures.Delete(name)
 		return
 	}
-	now, wait := c.now(), backOffLeast
-	if former := c.failures.Peek(name); former != nil && now.Sub(former.until) < backOffMost {
-		wait = min(2*former.wait, backOffMost)
+	now, wait := c.now(), minBackoff
+	if former := c.failures.Peek(name); former != nil && now.Sub(former.until) < maxBackoff {
+		wait = min(2*former.wait, maxBackoff)
 	}
 	c.failures.Put(name, failure{err: err, wait: wait, until: now.Add(wait)}, 1)
 }
@@ -363,24 +363,24 @@ func (c *cache[V]) expose(register promauto.Factory) {
 	counter("hits_total", "Requests whose result was in the cache.", func() float64 { return float64(c.hitCount()) })
 	counter("misses_total", "Requests that loaded their result.", of(&c.mu, func() float64 { return float64(c.misses) }))
 	counter("coalesced_total", "Requests that waited for the load of another.", of(&c.mu, func() float64 { return float64(c.coalesced) }))
-	counter("added_total", "Entries added.", of(&c.books, func() float64 { return float64(c.added) }))
-	counter("evicted_total", "Entries evicted.", of(&c.books, func() float64 { return float64(c.evicted) }))
-	counter("sets_rejected_total", "Entries that were not worth the place of others.", of(&c.books, func() float64 { return float64(c.rejected) }))
-	counter("sets_dropped_total", "Entries that the store did not take.", of(&c.books, func() float64 { return float64(c.dropped) }))
+	counter("added_total", "Entries added.", of(&c.policyMu, func() float64 { return float64(c.added) }))
+	counter("evicted_total", "Entries evicted.", of(&c.policyMu, func() float64 { return float64(c.evicted) }))
+	counter("sets_rejected_total", "Entries that were not worth the place of others.", of(&c.policyMu, func() float64 { return float64(c.rejected) }))
+	counter("sets_dropped_total", "Entries that the store did not take.", of(&c.policyMu, func() float64 { return float64(c.dropped) }))
 	gauge := func(of, help string, value func() float64) {
 		register.NewGaugeFunc(prometheus.GaugeOpts{Name: name(of), Help: help}, value)
 	}
 	gauge("hit_ratio", "Share of all requests so far that were hits.", of(&c.mu, c.hitRatio))
 	gauge("failures", "Loads that failed and are not tried again yet.", of(&c.mu, func() float64 { return float64(c.failures.Len()) }))
-	gauge("items", "Entries in the cache.", of(&c.books, func() float64 { return float64(len(c.ledger.accounts)) }))
-	gauge("bytes", "Bytes that the entries take.", of(&c.books, func() float64 { return float64(c.ledger.spent) }))
+	gauge("items", "Entries in the cache.", of(&c.policyMu, func() float64 { return float64(len(c.policy.entries)) }))
+	gauge("bytes", "Bytes that the entries take.", of(&c.policyMu, func() float64 { return float64(c.policy.used) }))
 	gauge("budget_bytes", "Bytes that the entries may take.", func() float64 { return float64(c.store.MaxCost()) })
 }
 
 // Expose registers the metrics of the caches and of the workers.
 func (p *Pictures) Expose(registry prometheus.Registerer) {
 	register := promauto.With(registry)
-	p.finished.expose(register)
-	p.textures.expose(register)
+	p.pictureCache.expose(register)
+	p.textureCache.expose(register)
 	p.workers.expose(register)
 }

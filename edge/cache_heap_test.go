@@ -19,25 +19,25 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 	for _, budget := range []int64{12 << 20, 16 << 20} {
 		for _, size := range []int{320, 2048} {
 			before := heap()
-			p := (&studio{}).open(t, Config{CacheBytes: budget, SheetBytes: 1 << 20, RenderSlots: 1, RenderWait: time.Minute})
+			p := (&fakeBackend{}).open(t, Config{CacheBytes: budget, SheetBytes: 1 << 20, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
 			for i := range int(6*budget) / (size + 400) {
 				view := viewOf(byte(i), i>>16)
 				view.Texture[1] = byte(i >> 8)
-				_, _, err := p.finished.load(t.Context(), view.appendName(nil), nil, func(context.Context) (Picture, error) { return Picture{Body: make([]byte, size)}, nil })
+				_, _, err := p.pictureCache.load(t.Context(), view.appendKey(nil), nil, func(context.Context) (Picture, error) { return Picture{Body: make([]byte, size)}, nil })
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
-			await(t, p.finished)
-			takes(t, "pictures", len(p.finished.ledger.accounts), heap()-before, budget)
+			waitIdle(t, p.pictureCache)
+			checkHeapCost(t, "pictures", len(p.pictureCache.policy.entries), heap()-before, budget)
 		}
 	}
 	const budget = 16 << 20
 	before := heap()
-	p := (&studio{}).open(t, Config{CacheBytes: 1 << 20, SheetBytes: budget, RenderSlots: 1, RenderWait: time.Minute})
+	p := (&fakeBackend{}).open(t, Config{CacheBytes: 1 << 20, SheetBytes: budget, RenderWorkers: 1, RenderQueueTimeout: time.Minute})
 	for i := range 3000 {
 		view := View{Texture: skin.Hash{byte(i), byte(i >> 8)}}
-		demand := p.workers.demand(anyone)
+		demand := p.workers.demand(testNetwork)
 		permit, err := p.workers.admit(demand)
 		if err != nil {
 			t.Fatal(err)
@@ -46,16 +46,16 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := texture.decoded(t.Context(), view); err != nil {
+		if _, err := texture.decode(t.Context(), view); err != nil {
 			t.Fatal(err)
 		}
 		permit.release()
 	}
-	await(t, p.textures)
-	takes(t, "sheets", len(p.textures.ledger.accounts), heap()-before, budget)
+	waitIdle(t, p.textureCache)
+	checkHeapCost(t, "sheets", len(p.textureCache.policy.entries), heap()-before, budget)
 }
 
-func takes(t *testing.T, what string, n int, grown, thought int64) {
+func checkHeapCost(t *testing.T, what string, n int, grown, thought int64) {
 	t.Helper()
 	t.Logf("%d %s: %d bytes each, thought to be %d", n, what, grown/int64(n), thought/int64(n))
 	if ratio := float64(grown) / float64(thought); ratio < 0.8 || ratio > 1.1 {
@@ -66,14 +66,14 @@ func takes(t *testing.T, what string, n int, grown, thought int64) {
 // TestHitAllocatesNothing holds for any hit, but the library's record of what was
 // asked for needs a new piece of memory every 64 times.
 func TestHitAllocatesNothing(t *testing.T) {
-	p := (&studio{}).open(t, quick())
+	p := (&fakeBackend{}).open(t, testConfig())
 	view := viewOf(1, 8)
 	if _, _, err := p.Picture(t.Context(), view); err != nil {
 		t.Fatal(err)
 	}
-	await(t, p.finished)
-	name := view.appendName(nil)
-	if allocs := testing.AllocsPerRun(1000, func() { p.finished.get(name) }); allocs != 0 {
+	waitIdle(t, p.pictureCache)
+	name := view.appendKey(nil)
+	if allocs := testing.AllocsPerRun(1000, func() { p.pictureCache.get(name) }); allocs != 0 {
 		t.Errorf("a hit allocates %v times; want 0", allocs)
 	}
 }
@@ -86,7 +86,7 @@ func BenchmarkHit(b *testing.B) {
 	var names [][]byte
 	for i := range 10_000 {
 		view := viewOf(byte(i), i)
-		names = append(names, view.appendName(nil))
+		names = append(names, view.appendKey(nil))
 		if _, _, err := c.load(b.Context(), names[i], nil, func(context.Context) ([]byte, error) { return make([]byte, 300), nil }); err != nil {
 			b.Fatal(err)
 		}

@@ -20,17 +20,17 @@ import (
 type clock struct{ time atomic.Int64 }
 
 func (c *clock) now() time.Time       { return time.Unix(0, c.time.Load()) }
-func (c *clock) pass(d time.Duration) { c.time.Add(int64(d)) }
+func (c *clock) advance(d time.Duration) { c.time.Add(int64(d)) }
 
 // newClock makes pictures that nobody has asked for go by a clock.
 func newClock(p *Pictures) *clock {
 	c := &clock{}
-	p.finished.now, p.textures.now = c.now, c.now
+	p.pictureCache.now, p.textureCache.now = c.now, c.now
 	return c
 }
 
-// texts returns a cache of texts of so many bytes.
-func texts(t *testing.T, bytes int64) *cache[string] {
+// newTextCache returns a cache of texts of so many bytes.
+func newTextCache(t *testing.T, bytes int64) *cache[string] {
 	t.Helper()
 	c, err := newCache("test", bytes, 1<<10, func(text string) int { return len(text) })
 	if err != nil {
@@ -39,8 +39,8 @@ func texts(t *testing.T, bytes int64) *cache[string] {
 	return c
 }
 
-// await waits until nothing is on its way into a cache.
-func await[V any](t *testing.T, c *cache[V]) {
+// waitIdle waits until nothing is on its way into a cache.
+func waitIdle[V any](t *testing.T, c *cache[V]) {
 	t.Helper()
 	for {
 		c.mu.Lock()
@@ -59,7 +59,7 @@ func always(text string) func(context.Context) (string, error) {
 
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	c := texts(t, 1<<20)
+	c := newTextCache(t, 1<<20)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	got := make(chan Outcome, 2)
 	go func() {
@@ -79,7 +79,7 @@ func TestOutcomes(t *testing.T) {
 	close(finish)
 	outcomes := []string{(<-got).String(), (<-got).String()}
 	slices.Sort(outcomes)
-	await(t, c)
+	waitIdle(t, c)
 	// As one who looked before the load ended.
 	value, last, err := c.load(t.Context(), []byte("name"), nil, always("third"))
 	if diff := cmp.Diff([]string{"coalesced", "rendered", "hit"}, append(outcomes, last.String())); diff != "" || value != "first" || err != nil {
@@ -93,11 +93,11 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestWhoComesAsALoadEndsFindsIt sends crowds at values that have just been
+// TestLoadIsFoundWhileItEnds sends crowds at values that have just been
 // loaded, while the store is busy with many others.
-func TestWhoComesAsALoadEndsFindsIt(t *testing.T) {
+func TestLoadIsFoundWhileItEnds(t *testing.T) {
 	t.Parallel()
-	c := texts(t, 1<<26)
+	c := newTextCache(t, 1<<26)
 	var loaded atomic.Int64
 	var crowd sync.WaitGroup
 	const names = 200
@@ -126,12 +126,12 @@ func TestWhoComesAsALoadEndsFindsIt(t *testing.T) {
 
 func TestBackOffGrowsWhileItFails(t *testing.T) {
 	t.Parallel()
-	c, clock := texts(t, 1<<20), &clock{}
+	c, clock := newTextCache(t, 1<<20), &clock{}
 	c.now = clock.now
 	trouble, tries := errors.New("trouble"), 0
 	ask := func(fail error) error {
 		_, _, err := c.load(t.Context(), []byte("name"), nil, func(context.Context) (string, error) { tries++; return "", fail })
-		await(t, c)
+		waitIdle(t, c)
 		return err
 	}
 	want := 0
@@ -145,11 +145,11 @@ func TestBackOffGrowsWhileItFails(t *testing.T) {
 				t.Fatalf("load() = %v after %d tries; want the trouble after %d", err, tries, want)
 			}
 		}
-		clock.pass(wait - 1)
+		clock.advance(wait - 1)
 		if err := ask(nil); !errors.Is(err, trouble) || tries != want {
 			t.Fatalf("load() = %v after %d tries, just before %s are over", err, tries, wait)
 		}
-		clock.pass(1)
+		clock.advance(1)
 	}
 	if err := ask(nil); err != nil || c.failures.Len() != 0 {
 		t.Errorf("load() = %v, and %d failures are remembered", err, c.failures.Len())
@@ -158,33 +158,33 @@ func TestBackOffGrowsWhileItFails(t *testing.T) {
 
 func TestOldFailureIsForgotten(t *testing.T) {
 	t.Parallel()
-	c, clock := texts(t, 1<<20), &clock{}
+	c, clock := newTextCache(t, 1<<20), &clock{}
 	c.now = clock.now
 	fail := func(context.Context) (string, error) { return "", errors.New("trouble") }
 	for range 2 {
 		_, _, _ = c.load(t.Context(), []byte("name"), nil, fail)
-		await(t, c)
-		clock.pass(time.Hour)
+		waitIdle(t, c)
+		clock.advance(time.Hour)
 	}
-	if got := c.failures.Peek("name").wait; got != backOffLeast {
-		t.Errorf("a failure an hour after another is remembered for %s; want %s", got, backOffLeast)
+	if got := c.failures.Peek("name").wait; got != minBackoff {
+		t.Errorf("a failure an hour after another is remembered for %s; want %s", got, minBackoff)
 	}
-	for i := range 2 * failuresKept {
+	for i := range 2 * maxFailures {
 		_, _, _ = c.load(t.Context(), []byte(strconv.Itoa(i)), nil, fail)
 	}
-	await(t, c)
-	if n := c.failures.Len(); n != failuresKept {
-		t.Errorf("%d failures are remembered; want %d", n, failuresKept)
+	waitIdle(t, c)
+	if n := c.failures.Len(); n != maxFailures {
+		t.Errorf("%d failures are remembered; want %d", n, maxFailures)
 	}
 }
 
-// TestStoreAndLedgerAgree loads values of all sizes from many sides, into a cache
+// TestStoreAndPolicyAgree loads values of all sizes from many sides, into a cache
 // that is far too small, and compares what the store has with what the ledger
 // says.
-func TestStoreAndLedgerAgree(t *testing.T) {
+func TestStoreAndPolicyAgree(t *testing.T) {
 	t.Parallel()
 	const budget = 1 << 20
-	c := texts(t, budget)
+	c := newTextCache(t, budget)
 	var visitors sync.WaitGroup
 	for v := range 8 {
 		visitors.Go(func() {
@@ -199,21 +199,21 @@ func TestStoreAndLedgerAgree(t *testing.T) {
 		})
 	}
 	visitors.Wait()
-	await(t, c)
+	waitIdle(t, c)
 	c.store.Wait()
 
 	cost, names := int64(0), map[string]bool{}
 	c.store.IterValues(func(e *entry[string]) bool {
 		cost += e.cost
-		names[string(e.name[:e.length])] = true
+		names[string(e.key[:e.keyLen])] = true
 		return false
 	})
 	listed := int64(0)
-	for _, a := range c.ledger.accounts {
+	for _, a := range c.policy.entries {
 		listed += a.cost
 	}
-	if cost != c.ledger.spent || listed != cost || len(names) != len(c.ledger.accounts) || cost > budget {
-		t.Errorf("the store has %d values of %d bytes; the ledger %d of %d, adding up to %d", len(names), cost, len(c.ledger.accounts), c.ledger.spent, listed)
+	if cost != c.policy.used || listed != cost || len(names) != len(c.policy.entries) || cost > budget {
+		t.Errorf("the store has %d values of %d bytes; the ledger %d of %d, adding up to %d", len(names), cost, len(c.policy.entries), c.policy.used, listed)
 	}
 	if left := c.store.RemainingCost(); left != budget-cost {
 		t.Errorf("the store has room for %d bytes more; want %d", left, budget-cost)
@@ -223,19 +223,19 @@ func TestStoreAndLedgerAgree(t *testing.T) {
 	}
 }
 
-func TestValueTooLargeIsServedAllTheSame(t *testing.T) {
+func TestOversizedValueIsServedUncached(t *testing.T) {
 	t.Parallel()
-	c := texts(t, 1<<20)
+	c := newTextCache(t, 1<<20)
 	for range 2 {
 		text, outcome, err := c.load(t.Context(), []byte("name"), nil, always(string(make([]byte, 1<<20))))
-		if len(text) != 1<<20 || outcome != Unkept || err != nil {
+		if len(text) != 1<<20 || outcome != MissUncached || err != nil {
 			t.Errorf("load() = %d bytes, %v, %v", len(text), outcome, err)
 		}
-		await(t, c)
+		waitIdle(t, c)
 	}
 }
 
 func ExampleOutcome() {
-	fmt.Println(Hit, Coalesced, Rendered, Unkept)
+	fmt.Println(Hit, Coalesced, Miss, MissUncached)
 	// Output: hit coalesced rendered unkept
 }

@@ -43,25 +43,25 @@ import (
 type Config struct {
 	CacheBytes  int64         `env:"CACHE_BYTES" envDefault:"268435456" help:"memory for finished pictures, in bytes"`
 	SheetBytes  int64         `env:"SHEET_BYTES" envDefault:"8388608" help:"memory for decoded textures, in bytes"`
-	RenderSlots int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
-	RenderQueue int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
-	RenderWait  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
+	RenderWorkers int           `env:"RENDER_SLOTS" envDefault:"0" help:"most pictures that are drawn at once; 0 means one less than there are cores, but at least one; each may take 50 MiB"`
+	RenderQueuePerWorker int           `env:"RENDER_QUEUE" envDefault:"64" help:"most pictures that are fetched or wait to be drawn, for each slot; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`
+	RenderQueueTimeout  time.Duration `env:"RENDER_WAIT" envDefault:"1s" help:"longest time that a picture waits to be drawn before it is answered with 503"`
 }
 
-// Slots returns how many pictures are drawn at once.
-func (c Config) Slots() int {
-	if c.RenderSlots > 0 {
-		return c.RenderSlots
+// Workers returns how many pictures are drawn at once.
+func (c Config) Workers() int {
+	if c.RenderWorkers > 0 {
+		return c.RenderWorkers
 	}
 	return max(1, runtime.GOMAXPROCS(0)-1)
 }
 
-// mostSlots is the most slots that can be set. Each is a thread.
-const mostSlots = 1024
+// maxWorkers is the most slots that can be set. Each is a thread.
+const maxWorkers = 1024
 
-// patience bounds the making of one picture. Nobody else does: it belongs to
+// loadTimeout bounds the making of one picture. Nobody else does: it belongs to
 // no single caller.
-const patience = 15 * time.Second
+const loadTimeout = 15 * time.Second
 
 // Files fetches the files of textures.
 type Files interface {
@@ -86,52 +86,52 @@ type Renderer interface {
 // Pictures finds out what is to be seen and shows it: from memory, or fetched
 // and drawn once.
 type Pictures struct {
-	mappings *Mappings
+	resolver *Resolver
 	files    Files
 	renderer Renderer
 	revision string
 	canWebP  bool
 
-	// nobody is the sheet of the default avatar. It lies in no store, so the
+	// defaultSkin is the sheet of the default avatar. It lies in no store, so the
 	// digest of its pixels stands in for the hash of a file.
-	nobody     skin.Sheet
-	nobodyHash skin.Hash
+	defaultSkin     skin.Sheet
+	defaultSkinHash skin.Hash
 
-	finished *cache[Picture]
-	textures *cache[*textureFile]
+	pictureCache *cache[Picture]
+	textureCache *cache[*textureFile]
 	workers  *workerPool
 }
 
 // NewPictures returns pictures of what mappings lead to. nobody is the skin of
 // the default avatar, drawn as Steve's.
-func NewPictures(config Config, mappings *Mappings, files Files, renderer Renderer, nobody skin.Sheet) (*Pictures, error) {
+func NewPictures(config Config, resolver *Resolver, files Files, renderer Renderer, defaultSkin skin.Sheet) (*Pictures, error) {
 	switch {
-	case config.RenderSlots < 0 || config.RenderSlots > mostSlots:
-		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must be 0 to %d", config.RenderSlots, mostSlots)
-	case config.RenderQueue < 0:
-		return nil, fmt.Errorf("RENDER_QUEUE is %d, but must not be negative", config.RenderQueue)
-	case config.RenderWait <= 0:
-		return nil, fmt.Errorf("RENDER_WAIT is %s, but must be longer than 0", config.RenderWait)
+	case config.RenderWorkers < 0 || config.RenderWorkers > maxWorkers:
+		return nil, fmt.Errorf("RENDER_SLOTS is %d, but must be 0 to %d", config.RenderWorkers, maxWorkers)
+	case config.RenderQueuePerWorker < 0:
+		return nil, fmt.Errorf("RENDER_QUEUE is %d, but must not be negative", config.RenderQueuePerWorker)
+	case config.RenderQueueTimeout <= 0:
+		return nil, fmt.Errorf("RENDER_WAIT is %s, but must be longer than 0", config.RenderQueueTimeout)
 	}
-	finished, err := newCache("picture", config.CacheBytes, 1<<10, func(picture Picture) int { return cap(picture.Body) })
+	pictureCache, err := newCache("picture", config.CacheBytes, 1<<10, func(picture Picture) int { return cap(picture.Body) })
 	if err != nil {
 		return nil, fmt.Errorf("CACHE_BYTES %w", err)
 	}
-	textures, err := newCache("sheet", config.SheetBytes, 16<<10, (*textureFile).size)
+	textureCache, err := newCache("sheet", config.SheetBytes, 16<<10, (*textureFile).size)
 	if err != nil {
 		return nil, fmt.Errorf("SHEET_BYTES %w", err)
 	}
 	return &Pictures{
-		mappings:   mappings,
+		resolver:   resolver,
 		files:      files,
 		renderer:   renderer,
 		revision:   renderer.Revision(),
 		canWebP:    renderer.CanWebP(),
-		nobody:     nobody,
-		nobodyHash: nobody.Digest(),
-		finished:   finished,
-		textures:   textures,
-		workers:    newWorkerPool(config.Slots(), config.Slots()*config.RenderQueue, config.RenderWait),
+		defaultSkin:     defaultSkin,
+		defaultSkinHash: defaultSkin.Digest(),
+		pictureCache:   pictureCache,
+		textureCache:   textureCache,
+		workers:    newWorkerPool(config.Workers(), config.Workers()*config.RenderQueuePerWorker, config.RenderQueueTimeout),
 	}, nil
 }
 
@@ -149,11 +149,11 @@ type Picture struct {
 	Body []byte
 }
 
-// Finished returns the picture of a view if it is in memory. With ViewNameBytes of
+// Cached returns the picture of a view if it is in memory. With ViewKeySize of
 // room in scratch, which it overwrites, it allocates nothing but, for every 64 calls,
 // what the store notes them in.
-func (p *Pictures) Finished(view View, scratch []byte) (Picture, bool) {
-	return p.finished.get(view.appendName(scratch[:0]))
+func (p *Pictures) Cached(view View, scratch []byte) (Picture, bool) {
+	return p.pictureCache.get(view.appendKey(scratch[:0]))
 }
 
 // Picture returns the picture of a view and how it was come by. What has to be done for it
@@ -161,15 +161,15 @@ func (p *Pictures) Finished(view View, scratch []byte) (Picture, bool) {
 //
 // A NotFound fault says that the texture's file is missing from the store.
 func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, error) {
-	name := view.appendName(nil)
-	if picture, ok := p.finished.get(name); ok {
+	name := view.appendKey(nil)
+	if picture, ok := p.pictureCache.get(name); ok {
 		return picture, Hit, nil
 	}
 	// The stages are a part of what the first one who asks waits for.
 	ctx, span := tracing.Start(ctx, "picture")
 	demand := p.workers.demand(NetworkOf(ctx))
-	picture, outcome, err := p.finished.load(ctx, name, demand, func(ctx context.Context) (Picture, error) {
-		body, err := p.produce(ctx, demand, view)
+	picture, outcome, err := p.pictureCache.load(ctx, name, demand, func(ctx context.Context) (Picture, error) {
+		body, err := p.load(ctx, demand, view)
 		return Picture{ETag: p.ETag(view), Body: body}, err
 	})
 	span.SetAttributes(attribute.Stringer("outcome", outcome))
@@ -177,8 +177,8 @@ func (p *Pictures) Picture(ctx context.Context, view View) (Picture, Outcome, er
 	return picture, outcome, err
 }
 
-// produce makes a picture, or fetches a file, with a permit of its own.
-func (p *Pictures) produce(ctx context.Context, demand *demand, view View) (body []byte, err error) {
+// load makes a picture, or fetches a file, with a permit of its own.
+func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []byte, err error) {
 	permit, err := p.workers.admit(demand)
 	if err != nil {
 		return nil, err
@@ -191,22 +191,22 @@ func (p *Pictures) produce(ctx context.Context, demand *demand, view View) (body
 	texture, err := p.texture(ctx, permit, demand, view)
 	if err != nil {
 		// That is remembered with the texture. Remembered twice, it would be for longer.
-		return nil, passing{err}
+		return nil, transientError{err}
 	}
-	cost := texture.cost() + p.renderer.Cost(view.View, texture.width)
+	cost := texture.decodeCost() + p.renderer.Cost(view.View, texture.width)
 	err = permit.draw(ctx, demand, cost, func() error {
-		sheet, err := texture.decoded(ctx, view)
+		sheet, err := texture.decode(ctx, view)
 		if err != nil {
 			return err
 		}
 		var took render.Took
 		if body, took, err = p.renderer.Render(sheet, view.View); err == nil {
-			view.rendered(ctx, took)
+			view.observeRender(ctx, took)
 		}
 		return err
 	})
 	if err == nil {
-		view.spent(queueing, permit.waited)
+		view.observeStage(queueing, permit.waited)
 	}
 	return body, err
 }
@@ -215,19 +215,19 @@ func (p *Pictures) produce(ctx context.Context, demand *demand, view View) (body
 // that needs it first.
 func (p *Pictures) texture(ctx context.Context, permit *permit, demand *demand, view View) (*textureFile, error) {
 	hash := view.Texture
-	if hash == p.nobodyHash {
-		return textureOf(p.nobody), nil
+	if hash == p.defaultSkinHash {
+		return decodedTextureFile(p.defaultSkin), nil
 	}
-	if texture, ok := p.textures.get(hash[:]); ok {
+	if texture, ok := p.textureCache.get(hash[:]); ok {
 		return texture, nil
 	}
-	part := demand.part()
-	texture, _, err := p.textures.load(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
+	part := demand.newDependency()
+	texture, _, err := p.textureCache.load(ctx, hash[:], part, func(ctx context.Context) (*textureFile, error) {
 		file, err := p.fetch(ctx, permit, part, view)
 		if err != nil {
 			return nil, err
 		}
-		return newTexture(file)
+		return newTextureFile(file)
 	})
 	return texture, err
 }
@@ -239,7 +239,7 @@ func (p *Pictures) fetch(ctx context.Context, permit *permit, demand *demand, vi
 		ctx, span := tracing.Start(ctx, stageNames[fetching])
 		defer tracing.End(span, &err)
 		if file, err = p.files.File(ctx, view.Texture); err == nil {
-			view.spent(fetching, time.Since(began))
+			view.observeStage(fetching, time.Since(began))
 		}
 		return err
 	})

@@ -62,7 +62,7 @@ func TestQueueSharesByCost(t *testing.T) {
 
 // A network's jobs do not wait for another's that were there before, but for the one that
 // has begun.
-func TestQueueServesNewcomersAtOnce(t *testing.T) {
+func TestQueueServesNewNetworkNext(t *testing.T) {
 	t.Parallel()
 	var q fairQueue
 	for range 50 {
@@ -123,27 +123,27 @@ func TestQueueVictim(t *testing.T) {
 	f("a quiet network, if another wants the newest", old, quiet6)
 }
 
-// blocked is pictures whose only worker draws one of the busy network until finish is
+// blockedPictures is pictures whose only worker draws one of the busy network until finish is
 // closed.
-type blocked struct {
+type blockedPictures struct {
 	*Pictures
-	studio *studio
+	backend *fakeBackend
 	begun  chan render.View // what is drawn next
 	finish chan struct{}
 }
 
-func block(t *testing.T, queue int) *blocked {
+func block(t *testing.T, queue int) *blockedPictures {
 	t.Helper()
-	b := &blocked{studio: new(studio), begun: make(chan render.View, 200), finish: make(chan struct{})}
-	b.studio.drawView = func(view render.View) { b.begun <- view; <-b.finish }
-	b.Pictures = b.studio.open(t, Config{RenderSlots: 1, RenderQueue: queue, RenderWait: time.Hour})
+	b := &blockedPictures{backend: new(fakeBackend), begun: make(chan render.View, 200), finish: make(chan struct{})}
+	b.backend.drawView = func(view render.View) { b.begun <- view; <-b.finish }
+	b.Pictures = b.backend.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: queue, RenderQueueTimeout: time.Hour})
 	go func() { _, _, _ = b.Picture(WithNetwork(t.Context(), busy), viewOf(0, 1000)) }()
 	<-b.begun
 	return b
 }
 
 // ask asks for a view and returns where its error will be, once it waits to be drawn.
-func (b *blocked) ask(t *testing.T, network netip.Prefix, view View) <-chan error {
+func (b *blockedPictures) ask(t *testing.T, network netip.Prefix, view View) <-chan error {
 	t.Helper()
 	before := b.workers.state().waiting
 	errs := make(chan error, 1)
@@ -221,10 +221,10 @@ func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
 	}
 }
 
-func (b *blocked) waitingOf(network netip.Prefix) time.Duration {
+func (b *blockedPictures) waitingOf(network netip.Prefix) time.Duration {
 	b.workers.mu.Lock()
 	defer b.workers.mu.Unlock()
-	return b.workers.drawings.waiting.waiting(network)
+	return b.workers.draws.waiting.waiting(network)
 }
 
 // hangingStore returns pictures of a store that hangs, whose places are all taken by files
@@ -232,8 +232,8 @@ func (b *blocked) waitingOf(network netip.Prefix) time.Duration {
 func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan struct{}, errs []<-chan error) {
 	t.Helper()
 	asked, answer = make(chan skin.Hash, 64), make(chan struct{}, 64)
-	s := &studio{fetchHash: func(hash skin.Hash) { asked <- hash; <-answer }}
-	p = s.open(t, Config{RenderSlots: 1, RenderQueue: 15, RenderWait: time.Hour}) // 8 files, of which 6 at once
+	s := &fakeBackend{fetchHash: func(hash skin.Hash) { asked <- hash; <-answer }}
+	p = s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 15, RenderQueueTimeout: time.Hour}) // 8 files, of which 6 at once
 	for i := range byte(8) {
 		result := make(chan error, 1)
 		go func() { _, _, err := p.Picture(WithNetwork(t.Context(), busy), viewOf(i+1, 8)); result <- err }()
@@ -248,7 +248,7 @@ func hangingStore(t *testing.T) (p *Pictures, asked chan skin.Hash, answer chan 
 }
 
 // A network that fetches as much as can be fetched keeps no other from fetching next.
-func TestFilesAreSharedOutBetweenNetworks(t *testing.T) {
+func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	p, asked, answer, errs := hangingStore(t)
 	defer func() { close(answer) }()
@@ -284,16 +284,16 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 	eventually(t, "the second has joined", func() bool {
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
-		return p.workers.files.waiting.waiting(quiet) > 0
+		return p.workers.fetches.waiting.waiting(quiet) > 0
 	})
 	// A third one joins the second's picture.
 	third := make(chan error, 1)
 	go func() { _, _, err := p.Picture(WithNetwork(t.Context(), quiet6), viewOf(8, 16)); third <- err }()
 	eventually(t, "the third has joined the file as well", func() bool {
-		p.textures.mu.Lock()
-		defer p.textures.mu.Unlock()
+		p.textureCache.mu.Lock()
+		defer p.textureCache.mu.Unlock()
 		hash := viewOf(8, 16).Texture
-		l := p.textures.loads[string(hash[:])]
+		l := p.textureCache.loads[string(hash[:])]
 		p.workers.mu.Lock()
 		defer p.workers.mu.Unlock()
 		return slices.Contains(l.demand.networks, quiet6)
@@ -317,10 +317,10 @@ func TestCoalescedFileCountsForTheQuietestNetwork(t *testing.T) {
 // joined it.
 func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	t.Parallel()
-	c, pool := texts(t, 1<<20), newWorkerPool(1, 1, time.Hour)
+	c, pool := newTextCache(t, 1<<20), newWorkerPool(1, 1, time.Hour)
 	defer pool.close()
 	finish := make(chan struct{})
-	first := func(context.Context) (string, error) { <-finish; return "", refuse(shed) }
+	first := func(context.Context) (string, error) { <-finish; return "", reject(shed) }
 	type result struct {
 		value   string
 		outcome Outcome
@@ -347,7 +347,7 @@ func TestLoadIsNotShedWithAnotherNetworks(t *testing.T) {
 	if a, b := <-owner, <-same; !isRefused(a.err) || !isRefused(b.err) {
 		t.Errorf("the network whose work was shed: %v, %v; want both refused", a, b)
 	}
-	if got := <-other; got.value != "third" || got.outcome != Rendered || got.err != nil {
+	if got := <-other; got.value != "third" || got.outcome != Miss || got.err != nil {
 		t.Errorf("the other network: %+v; want its own load", got)
 	}
 }

@@ -20,13 +20,13 @@ type fairQueue struct {
 	networks map[netip.Prefix]*network
 	rounds   list.List // of *network, the next one first
 	count    int       // of jobs
-	pushed   uint64
+	sequence   uint64
 }
 
 // network is the jobs of one client network.
 type network struct {
 	prefix  netip.Prefix
-	place   *list.Element // in rounds
+	element   *list.Element // in rounds
 	deficit time.Duration // what it may use
 	cost    time.Duration // of all its jobs
 	jobs    []*job        // in the order in which they are served
@@ -46,15 +46,15 @@ type job struct {
 	order   uint64 // of arrival
 }
 
-// served compares jobs of a network by when they are served.
-func served(a, b *job) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order)) }
+// compareJobs compares jobs of a network by when they are served.
+func compareJobs(a, b *job) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order)) }
 
 // push adds a job to the network that has the least cost waiting, of those that want it.
 func (q *fairQueue) push(j *job) {
-	q.pushed++
-	j.queue, j.order = q, q.pushed
+	q.sequence++
+	j.queue, j.order = q, q.sequence
 	q.count++
-	q.insert(j, q.quietest(j.demand.networks))
+	q.insert(j, q.leastLoaded(j.demand.networks))
 }
 
 func (q *fairQueue) insert(j *job, of netip.Prefix) {
@@ -64,24 +64,24 @@ func (q *fairQueue) insert(j *job, of netip.Prefix) {
 			q.networks = map[netip.Prefix]*network{}
 		}
 		n = &network{prefix: of}
-		n.place = q.rounds.PushBack(n)
+		n.element = q.rounds.PushBack(n)
 		q.networks[of] = n
 	}
 	j.network = n
 	n.cost += j.cost
-	at, _ := slices.BinarySearchFunc(n.jobs, j, served)
+	at, _ := slices.BinarySearchFunc(n.jobs, j, compareJobs)
 	n.jobs = slices.Insert(n.jobs, at, j)
 }
 
 // remove takes a job out of its network. A network without jobs loses its deficit.
 func (q *fairQueue) remove(j *job) {
 	n := j.network
-	at, _ := slices.BinarySearchFunc(n.jobs, j, served)
+	at, _ := slices.BinarySearchFunc(n.jobs, j, compareJobs)
 	n.jobs = slices.Delete(n.jobs, at, at+1)
 	n.cost -= j.cost
 	j.network = nil
 	if len(n.jobs) == 0 {
-		q.rounds.Remove(n.place)
+		q.rounds.Remove(n.element)
 		delete(q.networks, n.prefix)
 	}
 }
@@ -103,12 +103,12 @@ func (q *fairQueue) pop() *job {
 			return j
 		}
 		n.deficit += quantum
-		q.rounds.MoveToBack(n.place)
+		q.rounds.MoveToBack(n.element)
 	}
 }
 
-// offer moves a waiting job to another network that wants it, if less cost waits there.
-func (q *fairQueue) offer(j *job, to netip.Prefix) {
+// reassign moves a waiting job to another network that wants it, if less cost waits there.
+func (q *fairQueue) reassign(j *job, to netip.Prefix) {
 	if q.waiting(to) < j.network.cost-j.cost {
 		q.remove(j)
 		q.insert(j, to)
@@ -123,13 +123,13 @@ func (q *fairQueue) waiting(of netip.Prefix) time.Duration {
 	return 0
 }
 
-// quietest returns the network with the least cost waiting.
-func (q *fairQueue) quietest(of []netip.Prefix) netip.Prefix {
+// leastLoaded returns the network with the least cost waiting.
+func (q *fairQueue) leastLoaded(of []netip.Prefix) netip.Prefix {
 	return slices.MinFunc(of, func(a, b netip.Prefix) int { return int(q.waiting(a) - q.waiting(b)) })
 }
 
-// busiest returns the network with the most cost waiting, nil if none waits.
-func (q *fairQueue) busiest() (most *network) {
+// mostLoaded returns the network with the most cost waiting, nil if none waits.
+func (q *fairQueue) mostLoaded() (most *network) {
 	for _, n := range q.networks {
 		if most == nil || n.cost > most.cost {
 			most = n
@@ -142,8 +142,8 @@ func (q *fairQueue) busiest() (most *network) {
 // of the busiest network. It is nil if that is the new one itself, because no network that
 // wants it is less busy, or if other networks want all of the busiest network's jobs.
 func (q *fairQueue) victim(wantedBy []netip.Prefix) (newest *job) {
-	most := q.busiest()
-	if most == nil || q.waiting(q.quietest(wantedBy)) >= most.cost {
+	most := q.mostLoaded()
+	if most == nil || q.waiting(q.leastLoaded(wantedBy)) >= most.cost {
 		return nil
 	}
 	for _, j := range most.jobs {

@@ -12,30 +12,30 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Slot is where a player wears a texture.
-type Slot uint8
+// TextureSlot is where a player wears a texture.
+type TextureSlot uint8
 
 // The slots. What is asked for by way of a player is the skin, unless it says
 // otherwise.
 const (
-	SkinSlot Slot = iota
+	SkinSlot TextureSlot = iota
 	CapeSlot
 )
 
 // Of returns what a player wears in the slot, nil for nothing.
-func (s Slot) Of(player *mapping.Player) *mapping.Texture {
+func (s TextureSlot) Of(player *mapping.Player) *mapping.Texture {
 	if s == CapeSlot {
 		return player.Cape
 	}
 	return player.Skin
 }
 
-// Want is a picture, or a file, as a visitor names it.
-type Want struct {
+// Request is a picture, or a file, as a visitor names it.
+type Request struct {
 	// Key leads to the texture, as a mapping.Key does. The empty key leads to
 	// nobody, whose picture is the default avatar. It is read, and never kept.
 	Key  []byte
-	Slot Slot
+	Slot TextureSlot
 	// File asks for the texture's file as it is stored, and not for a picture.
 	File   bool
 	Pose   render.Pose
@@ -43,45 +43,45 @@ type Want struct {
 	Format render.Format
 }
 
-// Recall returns what a key leads to, if that is remembered and believed to be
+// TryLookup returns what a key leads to, if that is remembered and believed to be
 // right at a moment, which is now or just was. It allocates nothing.
-func (p *Pictures) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
+func (p *Pictures) TryLookup(key []byte, at time.Time) (mapping.Mapping, bool) {
 	if len(key) == 0 {
 		return mapping.Mapping{}, true
 	}
-	return p.mappings.Recall(key, at)
+	return p.resolver.TryLookup(key, at)
 }
 
 // Lookup returns what a key leads to, as Mappings does.
-func (p *Pictures) Lookup(ctx context.Context, key []byte) (mapping.Mapping, Source, error) {
+func (p *Pictures) Lookup(ctx context.Context, key []byte) (mapping.Mapping, LookupResult, error) {
 	if len(key) == 0 {
-		return mapping.Mapping{}, Kept, nil
+		return mapping.Mapping{}, LookupHit, nil
 	}
-	return p.mappings.Lookup(ctx, mapping.Key(key))
+	return p.resolver.Lookup(ctx, mapping.Key(key))
 }
 
-// Refusal returns the fault that Lookup would return at once for a key of which nothing
+// WouldReject returns the fault that Lookup would return at once for a key of which nothing
 // is remembered, as Mappings does.
-func (p *Pictures) Refusal(key []byte, network netip.Prefix) error {
+func (p *Pictures) WouldReject(key []byte, network netip.Prefix) error {
 	if len(key) == 0 {
 		return nil
 	}
-	return p.mappings.Refusal(key, network)
+	return p.resolver.WouldReject(key, network)
 }
 
-// StillLeads reports whether a key leads where a look-up just said.
-func (p *Pictures) StillLeads(key []byte, led mapping.Mapping) bool {
+// StillCurrent reports whether a key leads where a look-up just said.
+func (p *Pictures) StillCurrent(key []byte, led mapping.Mapping) bool {
 	if len(key) == 0 {
 		return led == (mapping.Mapping{})
 	}
-	known, age, ok := p.mappings.remembered(mapping.Key(key))
-	return ok && age < doubt && known.mapping == led
+	known, age, ok := p.resolver.getCached(mapping.Key(key))
+	return ok && age < trustWindow && known.mapping == led
 }
 
 // View returns the view that a Want leads to by what its key leads to. The format
 // is another one than was wanted when the renderer cannot write that. A NotFound
 // fault says that there is nothing to be seen.
-func (p *Pictures) View(want Want, led mapping.Mapping) (View, error) {
+func (p *Pictures) View(want Request, led mapping.Mapping) (View, error) {
 	texture := led.Texture
 	switch {
 	case led.Player != nil:
@@ -91,7 +91,7 @@ func (p *Pictures) View(want Want, led mapping.Mapping) (View, error) {
 	case len(want.Key) == 0 || bytes.HasPrefix(want.Key, []byte(mapping.UIDPrefix)):
 		// Whoever shows the avatars of a list of users should not have to know
 		// which of them are gone, or have none.
-		return p.view(p.nobodyHash, skin.Steve, want), nil
+		return p.view(p.defaultSkinHash, skin.Steve, want), nil
 	}
 	switch {
 	case texture == nil:
@@ -104,7 +104,7 @@ func (p *Pictures) View(want Want, led mapping.Mapping) (View, error) {
 	return p.view(texture.Hash, texture.Type, want), nil
 }
 
-func (p *Pictures) view(texture skin.Hash, model skin.Type, want Want) View {
+func (p *Pictures) view(texture skin.Hash, model skin.Type, want Request) View {
 	if want.Format == render.WebP && !p.canWebP {
 		want.Format = render.PNG
 	}

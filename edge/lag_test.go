@@ -14,7 +14,7 @@ import (
 func TestStreamLag(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20}, instant{})
+		m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20}, stubCore{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,13 +26,13 @@ func TestStreamLag(t *testing.T) {
 				t.Errorf("the lag is %v s; want %v s", got, want)
 			}
 		}
-		s := script{T: t, m: m}
-		s.pass(3 * time.Second)
+		s := script{T: t, resolver: m}
+		s.advance(3 * time.Second)
 		lag(3)
 		s.apply(mapping.Event{Position: at(10), Start: true})
-		s.beat(10)
+		s.heartbeat(10)
 		lag(0)
-		s.pass(250 * time.Millisecond)
+		s.advance(250 * time.Millisecond)
 		lag(0.25)
 	})
 }

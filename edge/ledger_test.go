@@ -4,76 +4,76 @@ import (
 	"testing"
 )
 
-// customer asks a ledger for values as a cache does.
-type customer struct {
-	ledger *ledger
-	kept   map[uint64]*account
+// cacheSim asks a ledger for values as a cache does.
+type cacheSim struct {
+	policy *policy
+	cached   map[uint64]*policyEntry
 }
 
-// purse is what a customer's ledger may spend.
-const purse = 1 << 20
+// simBudget is what a customer's ledger may spend.
+const simBudget = 1 << 20
 
-func newCustomer() customer {
-	return customer{ledger: newLedger(purse, 1<<10), kept: map[uint64]*account{}}
+func newCacheSim() cacheSim {
+	return cacheSim{policy: newPolicy(simBudget, 1<<10), cached: map[uint64]*policyEntry{}}
 }
 
 // spread makes keys as a hash does.
 func spread(key uint64) uint64 { return key * 0x9e3779b97f4a7c15 }
 
-// ask uses a value of some cost and reports whether it was kept already.
-func (c customer) ask(key uint64, cost int64) bool {
+// request uses a value of some cost and reports whether it was kept already.
+func (c cacheSim) request(key uint64, cost int64) bool {
 	key = spread(key)
-	if a, ok := c.kept[key]; ok {
-		a.use()
+	if a, ok := c.cached[key]; ok {
+		a.touch()
 		return true
 	}
-	a := &account{key: key, cost: cost}
-	victims, ok := c.ledger.admit(a)
+	a := &policyEntry{hash: key, cost: cost}
+	victims, ok := c.policy.admit(a)
 	for _, v := range victims {
-		delete(c.kept, v.key)
+		delete(c.cached, v.hash)
 	}
 	if ok {
-		c.kept[key] = a
+		c.cached[key] = a
 	}
 	return false
 }
 
-func TestLedgerKeepsToItsBudget(t *testing.T) {
+func TestPolicyKeepsBudget(t *testing.T) {
 	t.Parallel()
-	c := newCustomer()
+	c := newCacheSim()
 	for i := range uint64(100_000) {
-		c.ask(i*i%7919, int64(200+i%50*i%50*10))
-		if l := c.ledger; l.spent+int64(len(l.sketch)) > purse {
-			t.Fatalf("%d bytes are spent and %d counters kept; want at most %d bytes", l.spent, len(l.sketch), purse)
+		c.request(i*i%7919, int64(200+i%50*i%50*10))
+		if l := c.policy; l.used+int64(len(l.freqSketch)) > simBudget {
+			t.Fatalf("%d bytes are spent and %d counters kept; want at most %d bytes", l.used, len(l.freqSketch), simBudget)
 		}
 	}
 	sum := int64(0)
-	for _, a := range c.ledger.accounts {
+	for _, a := range c.policy.entries {
 		sum += a.cost
 	}
-	if sum != c.ledger.spent || len(c.kept) != len(c.ledger.accounts) {
-		t.Errorf("%d accounts add up to %d; %d are kept, and %d bytes are spent", len(c.ledger.accounts), sum, len(c.kept), c.ledger.spent)
+	if sum != c.policy.used || len(c.cached) != len(c.policy.entries) {
+		t.Errorf("%d accounts add up to %d; %d are kept, and %d bytes are spent", len(c.policy.entries), sum, len(c.cached), c.policy.used)
 	}
-	if c.ledger.spent < c.ledger.budget*9/10 {
-		t.Errorf("%d of %d bytes are spent; want most", c.ledger.spent, c.ledger.budget)
+	if c.policy.used < c.policy.budget*9/10 {
+		t.Errorf("%d of %d bytes are spent; want most", c.policy.used, c.policy.budget)
 	}
 }
 
-func TestLedgerPrefersWhatIsUsedMoreForItsSize(t *testing.T) {
+func TestPolicyPrefersUsesPerByte(t *testing.T) {
 	t.Parallel()
 	const small, large = 1 << 10, 16 << 10
-	c := newCustomer()
+	c := newCacheSim()
 	// All are used alike, and only one kind fits.
 	for range 20 {
 		for i := range uint64(900) {
-			c.ask(i, small)
+			c.request(i, small)
 			if i%9 == 0 {
-				c.ask(1_000_000+i, large)
+				c.request(1_000_000+i, large)
 			}
 		}
 	}
 	smalls := 0
-	for _, a := range c.kept {
+	for _, a := range c.cached {
 		if a.cost == small {
 			smalls++
 		}
@@ -83,21 +83,21 @@ func TestLedgerPrefersWhatIsUsedMoreForItsSize(t *testing.T) {
 	}
 	// A large one that is used enough comes in.
 	for range 300 {
-		c.ask(2_000_000, large)
+		c.request(2_000_000, large)
 	}
-	if !c.ask(2_000_000, large) {
+	if !c.request(2_000_000, large) {
 		t.Error("a large value in constant use is not kept")
 	}
 }
 
-func TestScanPushesOutNothingInUse(t *testing.T) {
+func TestScanEvictsNothingInUse(t *testing.T) {
 	t.Parallel()
-	c := newCustomer()
+	c := newCacheSim()
 	const inUse = 500
 	hits := 0
 	for round := range uint64(40) {
 		for i := range uint64(inUse) {
-			if c.ask(i, 1<<10) {
+			if c.request(i, 1<<10) {
 				hits++
 			}
 		}
@@ -105,7 +105,7 @@ func TestScanPushesOutNothingInUse(t *testing.T) {
 			continue
 		}
 		for i := range uint64(2000) {
-			c.ask(1_000_000+round*2000+i, 1<<10)
+			c.request(1_000_000+round*2000+i, 1<<10)
 		}
 	}
 	if hits < 39*inUse*99/100 {
@@ -113,14 +113,14 @@ func TestScanPushesOutNothingInUse(t *testing.T) {
 	}
 }
 
-func TestLedgerForgetsWhatWasPopular(t *testing.T) {
+func TestPolicyAges(t *testing.T) {
 	t.Parallel()
-	c := newCustomer()
+	c := newCacheSim()
 	use := func(from uint64, rounds int) (hits int) {
 		for range rounds {
 			hits = 0
 			for i := range uint64(900) {
-				if c.ask(from+i, 1<<10) {
+				if c.request(from+i, 1<<10) {
 					hits++
 				}
 			}
@@ -133,13 +133,13 @@ func TestLedgerForgetsWhatWasPopular(t *testing.T) {
 	}
 }
 
-func TestWithdrawUndoesAnAdmission(t *testing.T) {
+func TestUndoAdmit(t *testing.T) {
 	t.Parallel()
-	c := newCustomer()
-	c.ask(1, 1000)
-	c.ask(2, 2000)
-	c.ledger.withdraw()
-	if l := c.ledger; l.spent != 1000 || len(l.accounts) != 1 || l.accounts[0].key != spread(1) {
-		t.Errorf("%d accounts of %d bytes remain; want the first", len(l.accounts), l.spent)
+	c := newCacheSim()
+	c.request(1, 1000)
+	c.request(2, 2000)
+	c.policy.undoAdmit()
+	if l := c.policy; l.used != 1000 || len(l.entries) != 1 || l.entries[0].hash != spread(1) {
+		t.Errorf("%d accounts of %d bytes remain; want the first", len(l.entries), l.used)
 	}
 }

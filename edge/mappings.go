@@ -22,78 +22,78 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// MappingsConfig bounds what is remembered of mappings.
-type MappingsConfig struct {
+// ResolverConfig bounds what is remembered of mappings.
+type ResolverConfig struct {
 	Bytes         int64         `env:"MAPPING_BYTES" envDefault:"33554432" help:"memory for what names and numbers lead to, in bytes"`
 	NegativeBytes int64         `env:"NEGATIVE_BYTES" envDefault:"4194304" help:"memory for names and numbers that lead nowhere, in bytes"`
 	MaxStale      time.Duration `env:"MAX_STALE" envDefault:"24h" help:"longest time that remembered answers are given while core is away; 0s gives none"`
 }
 
 const (
-	// doubt is how long a mapping is believed without a word from core.
-	doubt = time.Second
-	// overdue is how long after the moment of a beat core is asked whether it is there.
+	// trustWindow is how long a mapping is believed without a word from core.
+	trustWindow = time.Second
+	// probeAfter is how long after the moment of a beat core is asked whether it is there.
 	// There is time for that before mappings are doubted.
-	overdue = doubt / 2
-	// shortPatience bounds the waiting of somebody who could have a memory instead.
-	shortPatience = 250 * time.Millisecond
-	// retryEvery is how often a core that did not answer is asked about memories.
-	retryEvery = 100 * time.Millisecond
+	probeAfter = trustWindow / 2
+	// refreshTimeout bounds the waiting of somebody who could have a memory instead.
+	refreshTimeout = 250 * time.Millisecond
+	// retryInterval is how often a core that did not answer is asked about memories.
+	retryInterval = 100 * time.Millisecond
 	// shardCount keeps visitors out of each other's way.
 	shardCount = 64
 )
 
 // Core answers what keys lead to.
 type Core interface {
-	// Ask asks what a key leads to and returns at once. The context says which request it
+	// StartLookup asks what a key leads to and returns at once. The context says which request it
 	// is for, if that is to be told, and has the network of its client; its end ends
 	// nothing. It returns an Unavailable fault when core is away, with ErrShed in its chain
 	// if core is asked too much; answer is never called then. Otherwise another goroutine
 	// calls answer once, before long, with what the key leads to and the position of the
 	// snapshot in which that was read, or with an Unavailable fault.
-	Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
-	// Refusal returns the fault that Ask would return for a key and the network of a
+	StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
+	// WouldReject returns the fault that Ask would return for a key and the network of a
 	// client, if it would, and nil otherwise. The zero Prefix stands for a client whose
 	// network is not known.
-	Refusal(key mapping.Key, network netip.Prefix) error
+	WouldReject(key mapping.Key, network netip.Prefix) error
 	// Probe finds out whether core answers questions, and returns at once. Another
 	// goroutine calls done once, with nil or with an Unavailable fault.
 	Probe(done func(error))
 }
 
-// Source says how a mapping was learned.
-type Source uint8
+// LookupResult says how a mapping was learned.
+type LookupResult uint8
 
 // The sources of a mapping.
 const (
-	Kept  Source = iota // remembered, and believed to be right at this moment
-	Asked               // core was asked, or tried to be
-	Stale               // remembered; core is away and may know better
+	LookupHit  LookupResult = iota // remembered, and believed to be right at this moment
+	LookupMiss               // core was asked, or tried to be
+	LookupStale               // remembered; core is away and may know better
 )
 
 var (
 	// A request that is no hit makes several. Those that find what they want in memory are
 	// counted in shards.
 	lookups = [...]prometheus.Counter{
-		Asked: promauto.NewCounter(lookupsFrom("asked")),
-		Stale: promauto.NewCounter(lookupsFrom("stale")),
+		LookupMiss: promauto.NewCounter(lookupCounterOpts("asked")),
+		LookupStale: promauto.NewCounter(lookupCounterOpts("stale")),
 	}
 	lookupsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_lookups_failed_total", Help: "Look-ups that failed."})
-	answersUnkept = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_answers_not_kept_total", Help: "Results of look-ups that a change meanwhile may have made wrong."})
-	changesHeard  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_changes_total", Help: "Changes heard from core."})
-	beatsHeard    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_beats_total", Help: "Heartbeats heard from core."})
-	timesForgot   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_forgot_all_total", Help: "Times when all mappings were dropped."})
+	lookupsDiscarded = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_answers_not_kept_total", Help: "Results of look-ups that a change meanwhile may have made wrong."})
+	changesReceived  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_changes_total", Help: "Changes heard from core."})
+	heartbeatsReceived    = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_beats_total", Help: "Heartbeats heard from core."})
+	cacheFlushes   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_forgot_all_total", Help: "Times when all mappings were dropped."})
 )
 
-// lookupsFrom returns the options of the counter of look-ups with a source.
-func lookupsFrom(source string) prometheus.CounterOpts {
+// lookupCounterOpts returns the options of the counter of look-ups with a source.
+func lookupCounterOpts(source string) prometheus.CounterOpts {
 	return prometheus.CounterOpts{
 		Name: "veneer_edge_lookups_total", Help: "Look-ups of mappings by the source of their result.",
 		ConstLabels: prometheus.Labels{"source": source},
 	}
 }
 
-// Mappings remembers what keys lead to, and never believes a memory that core
+// Resolver remembers what keys lead to, and never believes a memory that core
 // has called into question.
 //
 // Core's stream of changes makes that possible. It comes in the order of
@@ -108,10 +108,10 @@ func lookupsFrom(source string) prometheus.CounterOpts {
 // itself not seen what this edge has seen. Whoever waited for such an answer
 // still gets it, as they asked before the change arrived; whoever comes later
 // waits for an answer of their own.
-type Mappings struct {
+type Resolver struct {
 	core     Core
 	maxStale time.Duration
-	born     time.Time
+	start     time.Time
 	seed     maphash.Seed
 	shards   [shardCount]shard
 
@@ -121,22 +121,22 @@ type Mappings struct {
 	// need only that of the shard.
 	mu       sync.RWMutex
 	position mapping.Position
-	late     *time.Timer // runs probe if there is no beat for too long; nil before the first
+	probeTimer     *time.Timer // runs probe if there is no beat for too long; nil before the first
 	probing  atomic.Bool // whether a probe is under way
 
-	// vouched is the moment of the last beat, since born.
-	vouched atomic.Int64
-	// askAgain is when to ask a core again that did not answer, since born; 0 if it
+	// validAsOf is the moment of the last beat, since born.
+	validAsOf atomic.Int64
+	// retryAt is when to ask a core again that did not answer, since born; 0 if it
 	// answered when it was last asked.
-	askAgain atomic.Int64
+	retryAt atomic.Int64
 }
 
-// landedAlready is closed: nobody waits for it.
-var landedAlready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+// closedChan is closed: nobody waits for it.
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// NewMappings returns mappings that know nothing. They keep nothing before they
+// NewResolver returns mappings that know nothing. They keep nothing before they
 // have been told of the beginning of a stream.
-func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
+func NewResolver(config ResolverConfig, core Core) (*Resolver, error) {
 	const least = 1 << 16
 	switch {
 	case config.Bytes < least:
@@ -146,29 +146,29 @@ func NewMappings(config MappingsConfig, core Core) (*Mappings, error) {
 	case config.MaxStale < 0:
 		return nil, fmt.Errorf("MAX_STALE is %s, but must not be negative", config.MaxStale)
 	}
-	m := &Mappings{core: core, maxStale: config.MaxStale, born: time.Now(), seed: maphash.MakeSeed()}
-	m.vouched.Store(math.MinInt64 / 2)
+	m := &Resolver{core: core, maxStale: config.MaxStale, start: time.Now(), seed: maphash.MakeSeed()}
+	m.validAsOf.Store(math.MinInt64 / 2)
 	for i := range m.shards {
 		m.shards[i].seed = m.seed
-		m.shards[i].existing = sieve.New[uint64, node](config.Bytes / shardCount)
-		m.shards[i].missing = sieve.New[uint64, node](config.NegativeBytes / shardCount)
-		m.shards[i].forget()
+		m.shards[i].positive = sieve.New[uint64, mappingEntry](config.Bytes / shardCount)
+		m.shards[i].negative = sieve.New[uint64, mappingEntry](config.NegativeBytes / shardCount)
+		m.shards[i].flush()
 	}
 	return m, nil
 }
 
-// Recall returns what a key leads to, if that is remembered and believed to be
+// TryLookup returns what a key leads to, if that is remembered and believed to be
 // right at a moment, which is now or just was. It asks nobody, waits for nothing
 // and allocates nothing.
-func (m *Mappings) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
+func (m *Resolver) TryLookup(key []byte, at time.Time) (mapping.Mapping, bool) {
 	s := &m.shards[maphash.Bytes(m.seed, key)%shardCount]
-	vouched := m.vouched.Load() // before what is remembered, as in remembered
-	known, ok := s.recall(key)
-	if !ok || at.Sub(m.born)-known.right(vouched) >= doubt {
+	validAsOf := m.validAsOf.Load() // before what is remembered, as in remembered
+	cached, ok := s.getBytes(key)
+	if !ok || at.Sub(m.start)-cached.lastValid(validAsOf) >= trustWindow {
 		return mapping.Mapping{}, false
 	}
-	s.recalled.Add(1)
-	return known.mapping, true
+	s.hits.Add(1)
+	return cached.mapping, true
 }
 
 // Lookup returns what a key leads to and how that was learned. A key that leads
@@ -176,99 +176,99 @@ func (m *Mappings) Recall(key []byte, at time.Time) (mapping.Mapping, bool) {
 // and nothing recent enough is remembered.
 //
 // What the mapping points to is shared: never change it.
-func (m *Mappings) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, Source, error) {
-	known, age, ok := m.remembered(key)
-	if ok && age < doubt {
-		m.shard(key).recalled.Add(1)
-		return known.mapping, Kept, nil
+func (m *Resolver) Lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, LookupResult, error) {
+	cached, age, ok := m.getCached(key)
+	if ok && age < trustWindow {
+		m.shard(key).hits.Add(1)
+		return cached.mapping, LookupHit, nil
 	}
 
 	var answer mapping.Mapping
 	var err error
-	source := Asked
+	source := LookupMiss
 	ctx, span := tracing.Start(ctx, "lookup")
 	defer func() {
 		if span.IsRecording() {
-			span.SetAttributes(attribute.Bool("stale", source == Stale))
+			span.SetAttributes(attribute.Bool("stale", source == LookupStale))
 		}
 		tracing.End(span, &err)
 	}()
 	if ok && age <= m.maxStale {
-		answer, source, err = m.renew(ctx, key, known)
+		answer, source, err = m.refresh(ctx, key, cached)
 	} else {
-		answer, err = m.ask(ctx, key)
+		answer, err = m.fetch(ctx, key)
 	}
 	if err != nil {
 		lookupsFailed.Inc()
-		return mapping.Mapping{}, Asked, err
+		return mapping.Mapping{}, LookupMiss, err
 	}
 	lookups[source].Inc()
 	return answer, source, nil
 }
 
-// Refusal returns the fault that Lookup would return at once for a key of which nothing
+// WouldReject returns the fault that Lookup would return at once for a key of which nothing
 // is remembered, if it would, and nil otherwise. The network is that of the client, or the
 // zero Prefix if that is not known.
-func (m *Mappings) Refusal(key []byte, network netip.Prefix) error {
-	if m.shard(mapping.Key(borrowed(key))).concerns(mapping.Key(borrowed(key))) {
+func (m *Resolver) WouldReject(key []byte, network netip.Prefix) error {
+	if m.shard(mapping.Key(unsafeString(key))).hasOrPending(mapping.Key(unsafeString(key))) {
 		return nil
 	}
-	err := m.core.Refusal(mapping.Key(borrowed(key)), network)
+	err := m.core.WouldReject(mapping.Key(unsafeString(key)), network)
 	if err != nil {
-		m.heard(err)
+		m.observeResult(err)
 		lookupsFailed.Inc()
 	}
 	return err
 }
 
-// borrowed returns a key as a text without copying it. It may not be kept.
-func borrowed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
+// unsafeString returns a key as a text without copying it. It may not be kept.
+func unsafeString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
-// renew returns core's answer about a memory that nobody vouches for any more, and
+// refresh returns core's answer about a memory that nobody vouches for any more, and
 // the memory if core does not answer soon.
-func (m *Mappings) renew(ctx context.Context, key mapping.Key, known memory) (mapping.Mapping, Source, error) {
-	if again := m.askAgain.Load(); again != 0 {
+func (m *Resolver) refresh(ctx context.Context, key mapping.Key, cached cachedMapping) (mapping.Mapping, LookupResult, error) {
+	if again := m.retryAt.Load(); again != 0 {
 		// Nobody waits for a core that did not answer just now. It is asked all the
 		// same, now and then, and its first answer ends this.
-		if now := m.now(); int64(now) >= again && m.askAgain.CompareAndSwap(again, int64(now+retryEvery)) {
-			m.embark(ctx, key)
+		if now := m.now(); int64(now) >= again && m.retryAt.CompareAndSwap(again, int64(now+retryInterval)) {
+			m.startCall(ctx, key)
 		}
-		return known.mapping, Stale, nil
+		return cached.mapping, LookupStale, nil
 	}
 
-	soon, cancel := context.WithTimeout(ctx, shortPatience)
+	soon, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	answer, err := m.ask(soon, key)
+	answer, err := m.fetch(soon, key)
 	late := soon.Err() != nil
 	if late {
-		m.silent()
+		m.markUnreachable()
 	} else if fault.KindOf(err) != fault.Unavailable {
-		return answer, Asked, err
+		return answer, LookupMiss, err
 	}
 	// Looked up anew: a change may have arrived while core was tried.
-	if known, ok := m.shard(key).find(key); ok {
-		return known.mapping, Stale, nil
+	if cached, ok := m.shard(key).get(key); ok {
+		return cached.mapping, LookupStale, nil
 	}
 	if late { // core is there, as the change came from it
-		answer, err = m.ask(ctx, key)
+		answer, err = m.fetch(ctx, key)
 	}
-	return answer, Asked, err
+	return answer, LookupMiss, err
 }
 
 // probe finds out whether a core that has sent no beat answers questions. If it does not,
 // visitors need not find that out once their memories are in doubt, which would cost all
 // of them their patience at the same moment.
-func (m *Mappings) probe() {
+func (m *Resolver) probe() {
 	if m.probing.Swap(true) {
 		return
 	}
 	var mu sync.Mutex // one outcome after the other
-	answered, beat := false, m.vouched.Load()
-	silent := time.AfterFunc(shortPatience, func() {
+	answered, beat := false, m.validAsOf.Load()
+	silent := time.AfterFunc(refreshTimeout, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if !answered {
-			m.silent()
+			m.markUnreachable()
 		}
 	})
 	m.core.Probe(func(err error) {
@@ -277,26 +277,26 @@ func (m *Mappings) probe() {
 		answered = true
 		silent.Stop()
 		// A failure that is older than a beat says nothing about core.
-		if err == nil || m.vouched.Load() == beat {
-			m.heard(err)
+		if err == nil || m.validAsOf.Load() == beat {
+			m.observeResult(err)
 		}
 		m.probing.Store(false)
 	})
 }
 
 // Position returns the position up to which changes have been taken in.
-func (m *Mappings) Position() mapping.Position {
+func (m *Resolver) Position() mapping.Position {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.position
 }
 
 // Check returns an error unless the stream of changes is alive and complete.
-func (m *Mappings) Check(context.Context) error {
-	switch silence := m.now() - time.Duration(m.vouched.Load()); {
-	case silence < doubt:
+func (m *Resolver) Check(context.Context) error {
+	switch silence := m.now() - time.Duration(m.validAsOf.Load()); {
+	case silence < trustWindow:
 		return nil
-	case silence > m.now()+doubt:
+	case silence > m.now()+trustWindow:
 		return errors.New("not in touch with core yet")
 	default:
 		return fmt.Errorf("no beat from core for %s", silence.Round(time.Second))
@@ -308,15 +308,15 @@ func (m *Mappings) Check(context.Context) error {
 // what was true before the event. It returns an error for an event that cannot
 // follow the one before it; the stream is then worth nothing and must be opened
 // again.
-func (m *Mappings) Apply(event mapping.Event, asOf time.Time) error {
+func (m *Resolver) Apply(event mapping.Event, asOf time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	if event.Start {
 		if event.Position != m.position {
-			timesForgot.Inc()
+			cacheFlushes.Inc()
 			for i := range m.shards {
-				m.shards[i].forget()
+				m.shards[i].flush()
 			}
 			m.position = event.Position
 		}
@@ -327,43 +327,43 @@ func (m *Mappings) Apply(event mapping.Event, asOf time.Time) error {
 			event.Epoch, event.Revision, m.position.Epoch, m.position.Revision)
 	}
 	for _, key := range event.Keys {
-		m.shard(key).drop(key)
+		m.shard(key).invalidate(key)
 	}
 	m.position = event.Position
 	if event.IsBeat() {
-		beatsHeard.Inc()
+		heartbeatsReceived.Inc()
 		// What a former stream has vouched for later is still true.
-		m.vouched.Store(max(m.vouched.Load(), int64(asOf.Sub(m.born))))
-		wait := max(0, overdue-(m.now()-time.Duration(m.vouched.Load())))
-		if m.late == nil {
-			m.late = time.AfterFunc(wait, m.probe)
+		m.validAsOf.Store(max(m.validAsOf.Load(), int64(asOf.Sub(m.start))))
+		wait := max(0, probeAfter-(m.now()-time.Duration(m.validAsOf.Load())))
+		if m.probeTimer == nil {
+			m.probeTimer = time.AfterFunc(wait, m.probe)
 		} else {
-			m.late.Reset(wait)
+			m.probeTimer.Reset(wait)
 		}
 	} else {
-		changesHeard.Inc()
+		changesReceived.Inc()
 	}
 	return nil
 }
 
-// ask returns core's answer to a question that was sent for this caller, or is
+// fetch returns core's answer to a question that was sent for this caller, or is
 // under way already for others.
-func (m *Mappings) ask(ctx context.Context, key mapping.Key) (mapping.Mapping, error) {
-	known, f := m.embark(ctx, key)
+func (m *Resolver) fetch(ctx context.Context, key mapping.Key) (mapping.Mapping, error) {
+	cached, f := m.startCall(ctx, key)
 	if f == nil {
-		return known.mapping, nil
+		return cached.mapping, nil
 	}
 	select {
-	case <-f.landed:
+	case <-f.done:
 		return f.mapping, f.err
 	case <-ctx.Done():
 		return mapping.Mapping{}, ctx.Err()
 	}
 }
 
-// embark returns the flight that asks about a key, or no flight but a memory if
+// startCall returns the flight that asks about a key, or no flight but a memory if
 // one has landed since the caller looked.
-func (m *Mappings) embark(ctx context.Context, key mapping.Key) (memory, *flight) {
+func (m *Resolver) startCall(ctx context.Context, key mapping.Key) (cachedMapping, *call) {
 	// Held until the flight is where changes find it: from its position on, none
 	// may miss it.
 	m.mu.RLock()
@@ -371,87 +371,87 @@ func (m *Mappings) embark(ctx context.Context, key mapping.Key) (memory, *flight
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.look(key); ok && m.now()-known.right(m.vouched.Load()) < doubt {
-		return known, nil
+	if cached, ok := s.getLocked(key); ok && m.now()-cached.lastValid(m.validAsOf.Load()) < trustWindow {
+		return cached, nil
 	}
-	if f, ok := s.flights[key]; ok {
-		if m.now()-f.asked < doubt {
-			return memory{}, f
+	if f, ok := s.calls[key]; ok {
+		if m.now()-f.startedAt < trustWindow {
+			return cachedMapping{}, f
 		}
 		// Its answer may be from so long ago that nobody who comes now should get it.
-		f.outdated = true
+		f.invalidated = true
 	}
-	f := &flight{revision: m.position.Revision, asked: m.now(), landed: make(chan struct{})}
-	err := m.core.Ask(ctx, key, func(answer mapping.Mapping, position mapping.Position, err error) {
-		m.land(key, f, answer, position, err)
+	f := &call{revision: m.position.Revision, startedAt: m.now(), done: make(chan struct{})}
+	err := m.core.StartLookup(ctx, key, func(answer mapping.Mapping, position mapping.Position, err error) {
+		m.finishCall(key, f, answer, position, err)
 	})
 	if err != nil {
-		m.heard(err)
-		return memory{}, &flight{landed: landedAlready, err: err}
+		m.observeResult(err)
+		return cachedMapping{}, &call{done: closedChan, err: err}
 	}
-	s.flights[key] = f
-	return memory{}, f
+	s.calls[key] = f
+	return cachedMapping{}, f
 }
 
-// land takes an answer in, on behalf of everybody who waits.
-func (m *Mappings) land(key mapping.Key, f *flight, answer mapping.Mapping, position mapping.Position, err error) {
-	m.heard(err)
+// finishCall takes an answer in, on behalf of everybody who waits.
+func (m *Resolver) finishCall(key mapping.Key, f *call, answer mapping.Mapping, position mapping.Position, err error) {
+	m.observeResult(err)
 
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flights[key] == f {
-		delete(s.flights, key)
+	if s.calls[key] == f {
+		delete(s.calls, key)
 	}
-	f.mapping, f.err = inOnePiece(answer), err
-	close(f.landed)
+	f.mapping, f.err = compact(answer), err
+	close(f.done)
 	switch {
 	case err != nil:
-	case f.outdated || position.Epoch != m.position.Epoch || position.Revision < f.revision:
-		answersUnkept.Inc()
+	case f.invalidated || position.Epoch != m.position.Epoch || position.Revision < f.revision:
+		lookupsDiscarded.Inc()
 	default:
 		// What is known is that the answer was right when it was given, which may
 		// have been as early as it was asked for.
-		s.keep(key, memory{mapping: f.mapping, confirmed: f.asked})
+		s.put(key, cachedMapping{mapping: f.mapping, fetchedAt: f.startedAt})
 	}
 }
 
-// heard notes what an outcome says about core.
-func (m *Mappings) heard(err error) {
+// observeResult notes what an outcome says about core.
+func (m *Resolver) observeResult(err error) {
 	switch {
 	case fault.KindOf(err) != fault.Unavailable:
-		m.askAgain.Store(0)
+		m.retryAt.Store(0)
 	case !errors.Is(err, ErrShed):
-		m.silent()
+		m.markUnreachable()
 	}
 }
 
-// silent notes that core does not answer.
-func (m *Mappings) silent() { m.askAgain.CompareAndSwap(0, int64(m.now()+retryEvery)) }
+// markUnreachable notes that core does not answer.
+func (m *Resolver) markUnreachable() { m.retryAt.CompareAndSwap(0, int64(m.now()+retryInterval)) }
 
-func (m *Mappings) shard(key mapping.Key) *shard {
+func (m *Resolver) shard(key mapping.Key) *shard {
 	return &m.shards[maphash.String(m.seed, string(key))%shardCount]
 }
 
-func (m *Mappings) now() time.Duration { return time.Since(m.born) }
+func (m *Resolver) now() time.Duration { return time.Since(m.start) }
 
-// remembered returns what is remembered of a key, and for how long nobody has vouched
+// getCached returns what is remembered of a key, and for how long nobody has vouched
 // for it. When somebody did comes first: all that is still remembered then was right,
 // while what was read before may be what was forgotten meanwhile.
-func (m *Mappings) remembered(key mapping.Key) (known memory, age time.Duration, ok bool) {
-	vouched := m.vouched.Load()
-	known, ok = m.shard(key).find(key)
-	return known, m.now() - known.right(vouched), ok
+func (m *Resolver) getCached(key mapping.Key) (cached cachedMapping, age time.Duration, ok bool) {
+	validAsOf := m.validAsOf.Load()
+	cached, ok = m.shard(key).get(key)
+	return cached, m.now() - cached.lastValid(validAsOf), ok
 }
 
-// right returns when a memory was known to be right last, since birth, if all were at
+// lastValid returns when a memory was known to be right last, since birth, if all were at
 // some time.
-func (k memory) right(vouched int64) time.Duration { return max(k.confirmed, time.Duration(vouched)) }
+func (k cachedMapping) lastValid(validAsOf int64) time.Duration { return max(k.fetchedAt, time.Duration(validAsOf)) }
 
 // Expose registers the metrics of the mappings.
-func (m *Mappings) Expose(registry prometheus.Registerer) {
+func (m *Resolver) Expose(registry prometheus.Registerer) {
 	register := promauto.With(registry)
 	gauge := func(name, help string, value func() float64) {
 		register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_" + name, Help: help}, value)
@@ -464,21 +464,21 @@ func (m *Mappings) Expose(registry prometheus.Registerer) {
 	})
 	gauge("stream_lag_seconds", "Time since the latest heartbeat of core was sent.", func() float64 {
 		// As long as there was no beat, it is how long one has been waited for.
-		return (m.now() - max(0, time.Duration(m.vouched.Load()))).Seconds()
+		return (m.now() - max(0, time.Duration(m.validAsOf.Load()))).Seconds()
 	})
 	gauge("revision", "Revision of the latest change that was applied.", func() float64 { return float64(m.Position().Revision) })
-	register.NewCounterFunc(lookupsFrom("kept"), func() (kept float64) {
+	register.NewCounterFunc(lookupCounterOpts("kept"), func() (hits float64) {
 		for i := range m.shards {
-			kept += float64(m.shards[i].recalled.Load())
+			hits += float64(m.shards[i].hits.Load())
 		}
-		return kept
+		return hits
 	})
 	for name, of := range map[string]struct {
 		what string
-		part func(*shard) *memories
+		part func(*shard) *mappingCache
 	}{
-		"mappings":  {"Mappings", func(s *shard) *memories { return s.existing }},
-		"negatives": {"Keys that lead nowhere", func(s *shard) *memories { return s.missing }},
+		"mappings":  {"Mappings", func(s *shard) *mappingCache { return s.positive }},
+		"negatives": {"Keys that lead nowhere", func(s *shard) *mappingCache { return s.negative }},
 	} {
 		gauge(name, of.what+" in memory.", func() float64 { return float64(m.usage(of.part).count) })
 		gauge(name+"_bytes", of.what+": bytes that they take.", func() float64 { return float64(m.usage(of.part).bytes) })
@@ -498,15 +498,15 @@ type usage struct {
 }
 
 // usage returns the sum of a part of every shard.
-func (m *Mappings) usage(part func(*shard) *memories) (sum usage) {
+func (m *Resolver) usage(part func(*shard) *mappingCache) (sum usage) {
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.RLock()
-		known := part(s)
-		sum.count += known.Len()
-		sum.bytes += known.Cost()
-		sum.budget += known.Budget()
-		sum.evicted += known.Evicted()
+		cached := part(s)
+		sum.count += cached.Len()
+		sum.bytes += cached.Cost()
+		sum.budget += cached.Budget()
+		sum.evicted += cached.Evicted()
 		s.mu.RUnlock()
 	}
 	return sum

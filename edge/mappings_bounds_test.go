@@ -11,34 +11,34 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// instant is a core that knows every key and answers at once.
-type instant struct{}
+// stubCore is a core that knows every key and answers at once.
+type stubCore struct{}
 
-func (instant) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (stubCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	go answer(mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil)
 	return nil
 }
 
-func (instant) Refusal(mapping.Key, netip.Prefix) error { return nil }
-func (instant) Probe(done func(error))                  { go done(nil) }
+func (stubCore) WouldReject(mapping.Key, netip.Prefix) error { return nil }
+func (stubCore) Probe(done func(error))                  { go done(nil) }
 
-func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
+func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const budget = 1 << 18
-		m, err := NewMappings(MappingsConfig{Bytes: budget, NegativeBytes: 1 << 16, MaxStale: time.Hour}, instant{})
+		m, err := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: 1 << 16, MaxStale: time.Hour}, stubCore{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := script{T: t, m: m}
+		s := script{T: t, resolver: m}
 		s.apply(mapping.Event{Position: at(10), Start: true})
-		s.beat(10)
+		s.heartbeat(10)
 
 		hot := make([]mapping.Key, 64)
 		for i := range hot {
 			hot[i] = mapping.TID(int64(i))
 		}
-		look := func(key mapping.Key) Source {
+		look := func(key mapping.Key) LookupResult {
 			_, source, err := m.Lookup(t.Context(), key)
 			if err != nil {
 				t.Fatal(err)
@@ -48,58 +48,58 @@ func TestMemoryIsBoundedAndHotKeysSurviveAScan(t *testing.T) {
 		for i := range 20_000 {
 			key := mapping.Name(fmt.Sprintf("visitor%d", i))
 			look(key)
-			if source := look(hot[i%len(hot)]); i > 2*len(hot) && source != Kept {
+			if source := look(hot[i%len(hot)]); i > 2*len(hot) && source != LookupHit {
 				t.Fatalf("after %d keys that nobody asks for again, a key in constant use is forgotten", i)
 			}
 			if i%7 == 0 {
 				s.apply(mapping.Event{Position: at(10), Keys: []mapping.Key{key, mapping.Name(fmt.Sprintf("visitor%d", i/2))}})
 			}
-			if used := m.usage(existing); used.bytes > budget {
+			if used := m.usage(positivePart); used.bytes > budget {
 				t.Fatalf("%d mappings take %d bytes; want at most %d", used.count, used.bytes, budget)
 			}
 		}
-		if used := m.usage(existing); used.count < 400 || used.evicted == 0 {
+		if used := m.usage(positivePart); used.count < 400 || used.evicted == 0 {
 			t.Errorf("%d mappings remain and %d were evicted; the budget has room for more", used.count, used.evicted)
 		}
 
 		s.apply(mapping.Event{Position: at(11), Start: true})
-		if used := m.usage(existing); used.count != 0 || used.bytes != 0 {
+		if used := m.usage(positivePart); used.count != 0 || used.bytes != 0 {
 			t.Errorf("after all is forgotten, %d mappings take %d bytes", used.count, used.bytes)
 		}
 	})
 }
 
-// existing and missing are the parts of a shard.
-func existing(s *shard) *memories { return s.existing }
-func missing(s *shard) *memories  { return s.missing }
+// positive and missing are the parts of a shard.
+func positivePart(s *shard) *mappingCache { return s.positive }
+func negativePart(s *shard) *mappingCache  { return s.negative }
 
-// half is a core that knows every name that begins with a "y", and no other.
-type half struct{}
+// halfCore is a core that knows every name that begins with a "y", and no other.
+type halfCore struct{}
 
-func (half) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (halfCore) StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	if key[len(mapping.NamePrefix)] == 'y' {
-		return instant{}.Ask(ctx, key, answer)
+		return stubCore{}.StartLookup(ctx, key, answer)
 	}
 	go answer(mapping.Mapping{}, at(10), nil)
 	return nil
 }
 
-func (half) Refusal(mapping.Key, netip.Prefix) error { return nil }
-func (half) Probe(done func(error))                  { go done(nil) }
+func (halfCore) WouldReject(mapping.Key, netip.Prefix) error { return nil }
+func (halfCore) Probe(done func(error))                  { go done(nil) }
 
-func TestNamesThatLeadNowherePushOutNoOthers(t *testing.T) {
+func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {
 	t.Parallel()
 	for flood, others := range map[string]string{"no": "yes", "yes": "no"} {
 		synctest.Test(t, func(t *testing.T) {
 			const budget = 1 << 18
-			m, err := NewMappings(MappingsConfig{Bytes: budget, NegativeBytes: budget, MaxStale: time.Hour}, half{})
+			m, err := NewResolver(ResolverConfig{Bytes: budget, NegativeBytes: budget, MaxStale: time.Hour}, halfCore{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := script{T: t, m: m}
+			s := script{T: t, resolver: m}
 			s.apply(mapping.Event{Position: at(10), Start: true})
-			s.beat(10)
-			look := func(name string) Source {
+			s.heartbeat(10)
+			look := func(name string) LookupResult {
 				_, source, err := m.Lookup(t.Context(), mapping.Name(name))
 				if err != nil {
 					t.Fatal(err)
@@ -112,14 +112,14 @@ func TestNamesThatLeadNowherePushOutNoOthers(t *testing.T) {
 			}
 			for i := range 10_000 {
 				look(fmt.Sprintf("%s%d", flood, i))
-				for name, part := range map[string]func(*shard) *memories{"existing": existing, "missing": missing} {
+				for name, part := range map[string]func(*shard) *mappingCache{"existing": positivePart, "missing": negativePart} {
 					if used := m.usage(part); i%1000 == 0 && used.bytes > budget {
 						t.Fatalf("%s: %d bytes; want at most %d", name, used.bytes, budget)
 					}
 				}
 			}
 			for i := range few {
-				if name := fmt.Sprintf("%s%d", others, i); look(name) != Kept {
+				if name := fmt.Sprintf("%s%d", others, i); look(name) != LookupHit {
 					t.Errorf("%s is forgotten after a flood of %s", name, flood)
 				}
 			}
@@ -127,18 +127,18 @@ func TestNamesThatLeadNowherePushOutNoOthers(t *testing.T) {
 	}
 }
 
-func TestNameMayComeToLeadSomewhere(t *testing.T) {
+func TestNegativeEntryBecomesPositive(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		got := s.ask(key)
-		s.answer(s.question(key), mapping.Mapping{}, at(10))
-		s.want(got, outcome{Source: Asked})
-		if count := s.m.usage(missing).count; count != 1 {
+	runScript(t, func(s script) {
+		got := s.lookup(key)
+		s.answer(s.nextLookup(key), mapping.Mapping{}, at(10))
+		s.want(got, lookupOutcome{Result: LookupMiss})
+		if count := s.resolver.usage(negativePart).count; count != 1 {
 			s.Errorf("%d names lead nowhere; want 1", count)
 		}
 		s.change(11, key)
 		s.learn(key, 1, 11)
-		absent, present := s.m.usage(missing).count, s.m.usage(existing).count
+		absent, present := s.resolver.usage(negativePart).count, s.resolver.usage(positivePart).count
 		if absent != 0 || present != 1 {
 			s.Errorf("%d names lead nowhere and %d somewhere; want 0 and 1", absent, present)
 		}

@@ -56,21 +56,21 @@ func TestMappingsAllocateWhatTheyCost(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := NewMappings(MappingsConfig{Bytes: 8 << 20, NegativeBytes: 8 << 20, MaxStale: time.Hour}, nil)
+			m, err := NewResolver(ResolverConfig{Bytes: 8 << 20, NegativeBytes: 8 << 20, MaxStale: time.Hour}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			before := heap()
 			for i := range 300_000 {
 				key := test.key(i)
-				m.shard(key).keep(key, memory{mapping: test.leads(i)})
+				m.shard(key).put(key, cachedMapping{mapping: test.leads(i)})
 			}
 			grown := heap() - before
-			used := m.usage(existing)
+			used := m.usage(positivePart)
 			if used.count == 0 {
-				used = m.usage(missing)
+				used = m.usage(negativePart)
 			}
-			takes(t, name, used.count, grown, used.bytes)
+			checkHeapCost(t, name, used.count, grown, used.bytes)
 			runtime.KeepAlive(m)
 		})
 	}

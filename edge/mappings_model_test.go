@@ -17,16 +17,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// world is the truth: every key leads to a texture whose tid grows with each
+// modelCore is the truth: every key leads to a texture whose tid grows with each
 // change of the key, so that of two answers the later is known.
-type world struct {
+type modelCore struct {
 	mu       sync.Mutex
 	random   *rand.Rand
 	position mapping.Position
 	oldest   int64
 	truth    map[mapping.Key]int64
 	changes  []mapping.Event
-	away     bool
+	unreachable     bool
 	// past is what keys led to, by when that began.
 	past map[mapping.Key][]fact
 	// applied is what the edge cannot but know: a look-up that begins now must not
@@ -40,13 +40,13 @@ type fact struct {
 }
 
 // set changes what a key leads to. The caller holds mu.
-func (w *world) set(key mapping.Key, tid int64) {
+func (w *modelCore) set(key mapping.Key, tid int64) {
 	w.truth[key] = tid
 	w.past[key] = append(w.past[key], fact{time.Now(), tid})
 }
 
 // trueAt returns what a key led to at a moment.
-func (w *world) trueAt(moment time.Time, key mapping.Key) int64 {
+func (w *modelCore) trueAt(moment time.Time, key mapping.Key) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tid := int64(0)
@@ -58,31 +58,31 @@ func (w *world) trueAt(moment time.Time, key mapping.Key) int64 {
 	return tid
 }
 
-// draw returns a random number below n, the same at every run.
-func (w *world) draw(n int) int {
+// intN returns a random number below n, the same at every run.
+func (w *modelCore) intN(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.random.IntN(n)
 }
 
-// dawdle waits for a random time of the bubble.
-func (w *world) dawdle(most time.Duration) { <-time.After(time.Duration(w.draw(int(most)))) }
+// sleep waits for a random time of the bubble.
+func (w *modelCore) sleep(most time.Duration) { <-time.After(time.Duration(w.intN(int(most)))) }
 
-// Ask has look answer.
-func (w *world) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
-	return aside(w.look, key, answer)
+// StartLookup has look answer.
+func (w *modelCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+	return answerAsync(w.lookup, key, answer)
 }
 
-// look answers as core does: with the truth of some moment after the question
+// lookup answers as core does: with the truth of some moment after the question
 // and before the answer. Now and then the answer is long on its way.
-func (w *world) look(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
-	w.dawdle(30 * time.Millisecond)
+func (w *modelCore) lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	w.sleep(30 * time.Millisecond)
 	w.mu.Lock()
-	away, leads, position := w.away, texture(w.truth[key]), w.position
+	away, leads, position := w.unreachable, texture(w.truth[key]), w.position
 	w.mu.Unlock()
-	w.dawdle(60 * time.Millisecond)
-	if w.draw(50) == 0 {
-		w.dawdle(3 * time.Second)
+	w.sleep(60 * time.Millisecond)
+	if w.intN(50) == 0 {
+		w.sleep(3 * time.Second)
 	}
 	if away {
 		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", errors.New("away"))
@@ -90,20 +90,20 @@ func (w *world) look(_ context.Context, key mapping.Key) (mapping.Mapping, mappi
 	return leads, position, nil
 }
 
-// Refusal never is one: this core is away without anybody knowing.
-func (*world) Refusal(mapping.Key, netip.Prefix) error { return nil }
+// WouldReject never is one: this core is away without anybody knowing.
+func (*modelCore) WouldReject(mapping.Key, netip.Prefix) error { return nil }
 
 // Probe is answered, or not, as a question would be.
-func (w *world) Probe(done func(error)) {
-	err := w.Ask(context.Background(), mapping.UID(0), func(_ mapping.Mapping, _ mapping.Position, err error) { done(err) })
+func (w *modelCore) Probe(done func(error)) {
+	err := w.StartLookup(context.Background(), mapping.UID(0), func(_ mapping.Mapping, _ mapping.Position, err error) { done(err) })
 	if err != nil {
 		go done(err)
 	}
 }
 
-// turn lets something happen in the world.
-func (w *world) turn(keys []mapping.Key) {
-	n, key, other := w.draw(100), keys[w.draw(len(keys))], keys[w.draw(len(keys))]
+// step lets something happen in the world.
+func (w *modelCore) step(keys []mapping.Key) {
+	n, key, other := w.intN(100), keys[w.intN(len(keys))], keys[w.intN(len(keys))]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -113,7 +113,7 @@ func (w *world) turn(keys []mapping.Key) {
 	case n < 3: // the history is trimmed
 		w.changes, w.oldest = nil, w.position.Revision
 	case n < 6:
-		w.away = !w.away
+		w.unreachable = !w.unreachable
 	default:
 		w.position.Revision++
 		w.set(key, w.truth[key]+1)
@@ -122,20 +122,20 @@ func (w *world) turn(keys []mapping.Key) {
 	}
 }
 
-// follow streams to the edge, with cuts, until ctx ends.
-func (w *world) follow(ctx context.Context, t *testing.T, m *Mappings) {
+// stream streams to the edge, with cuts, until ctx ends.
+func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 	t.Helper()
 	for ctx.Err() == nil {
 		from := m.Position()
 		w.mu.Lock()
-		away := w.away
+		away := w.unreachable
 		if from.Epoch != w.position.Epoch || from.Revision < w.oldest || from.Revision > w.position.Revision {
 			from = w.position
 		}
 		start, then := mapping.Event{Position: from, Start: true}, maps.Clone(w.truth)
 		w.mu.Unlock()
 		if away {
-			w.dawdle(100 * time.Millisecond)
+			w.sleep(100 * time.Millisecond)
 			continue
 		}
 		forgot := from != m.Position()
@@ -147,15 +147,15 @@ func (w *world) follow(ctx context.Context, t *testing.T, m *Mappings) {
 			maps.Copy(w.applied, then)
 			w.mu.Unlock()
 		}
-		for ctx.Err() == nil && w.draw(200) != 0 {
+		for ctx.Err() == nil && w.intN(200) != 0 {
 			event, leads, ok := w.next(from)
 			if !ok {
 				break
 			}
 			sent := time.Now()
-			w.dawdle(20 * time.Millisecond)
-			if w.draw(100) == 0 { // held up, with all that comes after it
-				w.dawdle(3 * time.Second)
+			w.sleep(20 * time.Millisecond)
+			if w.intN(100) == 0 { // held up, with all that comes after it
+				w.sleep(3 * time.Second)
 			}
 			if err := m.Apply(event, sent); err != nil {
 				t.Errorf("Apply(%+v): %v", event, err)
@@ -172,10 +172,10 @@ func (w *world) follow(ctx context.Context, t *testing.T, m *Mappings) {
 
 // next returns the event after a position and the least that its keys lead to
 // from there on; not ok if the stream is over.
-func (w *world) next(from mapping.Position) (event mapping.Event, leads []int64, ok bool) {
+func (w *modelCore) next(from mapping.Position) (event mapping.Event, leads []int64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.away || from.Epoch != w.position.Epoch || from.Revision < w.oldest {
+	if w.unreachable || from.Epoch != w.position.Epoch || from.Revision < w.oldest {
 		return mapping.Event{}, nil, false
 	}
 	i := slices.IndexFunc(w.changes, func(e mapping.Event) bool { return e.Revision > from.Revision })
@@ -198,23 +198,23 @@ func (w *world) next(from mapping.Position) (event mapping.Event, leads []int64,
 	return event, leads, true
 }
 
-// TestMappingsAgreeWithTheWorld lets visitors, changes, cuts, slow answers and a
+// TestResolverAgreesWithModel lets visitors, changes, cuts, slow answers and a
 // slow stream meet at random. No look-up leads to what was known to be over when
 // it began, nor, unless it says so, to what was over a second before that. Once
 // everything is quiet all that is remembered is true.
-func TestMappingsAgreeWithTheWorld(t *testing.T) {
+func TestResolverAgreesWithModel(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { playWorld(t, seed) })
+			synctest.Test(t, func(t *testing.T) { runModel(t, seed) })
 		})
 	}
 }
 
-func playWorld(t *testing.T, seed uint64) {
+func runModel(t *testing.T, seed uint64) {
 	t.Helper()
-	w := &world{
+	w := &modelCore{
 		random:   rand.New(rand.NewPCG(seed, 1)),
 		position: mapping.Position{Epoch: "e", Revision: 1000},
 		oldest:   1000,
@@ -227,27 +227,27 @@ func playWorld(t *testing.T, seed uint64) {
 		keys[i] = mapping.TID(int64(i + 1))
 		w.set(keys[i], 1)
 	}
-	m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Minute}, w)
+	m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Minute}, w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var stream, visitors sync.WaitGroup
-	stream.Go(func() { w.follow(ctx, t, m) })
+	stream.Go(func() { w.stream(ctx, t, m) })
 
 	var sources [3]int
 	for range 30 {
 		visitors.Go(func() {
 			for range 400 {
-				w.dawdle(50 * time.Millisecond)
-				key := keys[min(w.draw(len(keys)), w.draw(len(keys)))]
+				w.sleep(50 * time.Millisecond)
+				key := keys[min(w.intN(len(keys)), w.intN(len(keys)))]
 				w.mu.Lock()
 				least := w.applied[key]
 				w.mu.Unlock()
 				asked := time.Now()
 				leads, source, err := m.Lookup(ctx, key)
-				if source != Stale {
-					least = max(least, w.trueAt(asked.Add(-doubt), key))
+				if source != LookupStale {
+					least = max(least, w.trueAt(asked.Add(-trustWindow), key))
 				}
 				w.mu.Lock()
 				most := w.truth[key]
@@ -268,11 +268,11 @@ func playWorld(t *testing.T, seed uint64) {
 		})
 	}
 	for range 400 {
-		w.dawdle(40 * time.Millisecond)
-		w.turn(keys)
+		w.sleep(40 * time.Millisecond)
+		w.step(keys)
 	}
 	w.mu.Lock()
-	w.away = false
+	w.unreachable = false
 	w.mu.Unlock()
 	visitors.Wait()
 	<-time.After(time.Minute) // for the stream to catch up
@@ -281,14 +281,14 @@ func playWorld(t *testing.T, seed uint64) {
 	<-time.After(time.Minute) // for what is still asked
 	remembered := 0
 	for key, want := range w.truth {
-		if known, ok := m.shard(key).find(key); ok {
+		if known, ok := m.shard(key).get(key); ok {
 			remembered++
 			if got := known.mapping.Texture.TID; got != want {
 				t.Errorf("in the end %s leads to %d; want %d", key, got, want)
 			}
 		}
 	}
-	if remembered == 0 || sources[Kept] == 0 || sources[Asked] == 0 {
+	if remembered == 0 || sources[LookupHit] == 0 || sources[LookupMiss] == 0 {
 		t.Errorf("%d mappings are remembered, look-ups by source: %v; the test tests nothing", remembered, sources)
 	}
 	if got, want := m.Position(), w.position; got != want {

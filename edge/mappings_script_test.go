@@ -15,67 +15,67 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// desk is a core whose answers the test gives, when it likes.
-type desk struct {
-	questions chan *asked
-	refuses   map[mapping.Key]error
-	mute      *atomic.Bool
+// scriptedCore is a core whose answers the test gives, when it likes.
+type scriptedCore struct {
+	lookups chan *pendingLookup
+	rejects   map[mapping.Key]error
+	unresponsive      *atomic.Bool
 }
 
-type asked struct {
+type pendingLookup struct {
 	key    mapping.Key
-	answer chan answered
+	answer chan lookupReply
 }
 
-type answered struct {
-	leads    mapping.Mapping
+type lookupReply struct {
+	mapping    mapping.Mapping
 	position mapping.Position
 	err      error
 }
 
-func (d desk) Ask(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
-	if err := d.refuses[key]; err != nil {
+func (d scriptedCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+	if err := d.rejects[key]; err != nil {
 		return err
 	}
-	return aside(d.look, key, answer)
+	return answerAsync(d.lookup, key, answer)
 }
 
-// askPatience is how long answers are waited for at most.
-const askPatience = 5 * time.Second
+// coreTimeout is how long answers are waited for at most.
+const coreTimeout = 5 * time.Second
 
-// aside has a question answered by what may wait.
-func aside(
+// answerAsync has a question answered by what may wait.
+func answerAsync(
 	look func(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error),
 	key mapping.Key, answer func(mapping.Mapping, mapping.Position, error),
 ) error {
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), coreTimeout)
 		defer cancel()
 		answer(look(ctx, key))
 	}()
 	return nil
 }
 
-func (d desk) look(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
-	q := &asked{key: key, answer: make(chan answered)}
+func (d scriptedCore) lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+	q := &pendingLookup{key: key, answer: make(chan lookupReply)}
 	select {
-	case d.questions <- q:
+	case d.lookups <- q:
 	case <-ctx.Done():
 		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", ctx.Err())
 	}
 	select {
 	case a := <-q.answer:
-		return a.leads, a.position, a.err
+		return a.mapping, a.position, a.err
 	case <-ctx.Done():
 		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", ctx.Err())
 	}
 }
 
-func (d desk) Refusal(key mapping.Key, _ netip.Prefix) error { return d.refuses[key] }
+func (d scriptedCore) WouldReject(key mapping.Key, _ netip.Prefix) error { return d.rejects[key] }
 
 // Probe is answered, unless core is mute.
-func (d desk) Probe(done func(error)) {
-	if !d.mute.Load() {
+func (d scriptedCore) Probe(done func(error)) {
+	if !d.unresponsive.Load() {
 		go done(nil)
 	}
 }
@@ -84,22 +84,22 @@ func (d desk) Probe(done func(error)) {
 // until everybody waits.
 type script struct {
 	*testing.T
-	desk desk
-	m    *Mappings
+	core scriptedCore
+	resolver    *Resolver
 }
 
-// play runs a script that begins live, at revision 10 of epoch "a".
-func play(t *testing.T, scene func(s script)) {
+// runScript runs a script that begins live, at revision 10 of epoch "a".
+func runScript(t *testing.T, scene func(s script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := script{T: t, desk: desk{make(chan *asked), map[mapping.Key]error{}, new(atomic.Bool)}}
-		m, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.desk)
+		s := script{T: t, core: scriptedCore{make(chan *pendingLookup), map[mapping.Key]error{}, new(atomic.Bool)}}
+		m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: 24 * time.Hour}, s.core)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.m = m
+		s.resolver = m
 		s.apply(mapping.Event{Position: at(10), Start: true})
-		s.beat(10)
+		s.heartbeat(10)
 		scene(s)
 	})
 }
@@ -112,12 +112,12 @@ func texture(tid int64) mapping.Mapping {
 
 func (s script) apply(event mapping.Event) {
 	s.Helper()
-	if err := s.m.Apply(event, time.Now()); err != nil {
+	if err := s.resolver.Apply(event, time.Now()); err != nil {
 		s.Fatalf("Apply(%+v): %v", event, err)
 	}
 }
 
-func (s script) beat(revision int64) {
+func (s script) heartbeat(revision int64) {
 	s.Helper()
 	s.apply(mapping.Event{Position: at(revision)})
 }
@@ -127,19 +127,19 @@ func (s script) change(revision int64, keys ...mapping.Key) {
 	s.apply(mapping.Event{Position: at(revision), Keys: keys})
 }
 
-// outcome is what a look-up came to.
-type outcome struct {
+// lookupOutcome is what a look-up came to.
+type lookupOutcome struct {
 	TID    int64 // 0: nothing
-	Source Source
+	Result LookupResult
 	Kind   string // of the fault, if there was one
 }
 
-// ask begins a look-up, whose outcome comes later.
-func (s script) ask(key mapping.Key) <-chan outcome {
-	done := make(chan outcome, 1)
+// lookup begins a look-up, whose outcome comes later.
+func (s script) lookup(key mapping.Key) <-chan lookupOutcome {
+	done := make(chan lookupOutcome, 1)
 	go func() {
-		leads, source, err := s.m.Lookup(s.Context(), key)
-		o := outcome{Source: source}
+		leads, source, err := s.resolver.Lookup(s.Context(), key)
+		o := lookupOutcome{Result: source}
 		if err != nil {
 			o.Kind = fault.KindOf(err).String()
 		}
@@ -152,12 +152,12 @@ func (s script) ask(key mapping.Key) <-chan outcome {
 	return done
 }
 
-// question returns the question that has reached core.
-func (s script) question(key mapping.Key) *asked {
+// nextLookup returns the question that has reached core.
+func (s script) nextLookup(key mapping.Key) *pendingLookup {
 	s.Helper()
 	synctest.Wait()
 	select {
-	case q := <-s.desk.questions:
+	case q := <-s.core.lookups:
 		if q.key != key {
 			s.Fatalf("core is asked for %s; want %s", q.key, key)
 		}
@@ -168,32 +168,32 @@ func (s script) question(key mapping.Key) *asked {
 	}
 }
 
-// unasked demands that no question waits for core.
-func (s script) unasked() {
+// wantNoLookup demands that no question waits for core.
+func (s script) wantNoLookup() {
 	s.Helper()
 	synctest.Wait()
 	select {
-	case q := <-s.desk.questions:
+	case q := <-s.core.lookups:
 		s.Errorf("core is asked for %s", q.key)
 	default:
 	}
 }
 
-func (s script) answer(q *asked, leads mapping.Mapping, position mapping.Position) {
-	q.answer <- answered{leads: leads, position: position}
+func (s script) answer(q *pendingLookup, leads mapping.Mapping, position mapping.Position) {
+	q.answer <- lookupReply{mapping: leads, position: position}
 	synctest.Wait()
 }
 
 // learn makes the mappings remember a key.
 func (s script) learn(key mapping.Key, tid, revision int64) {
 	s.Helper()
-	got := s.ask(key)
-	s.answer(s.question(key), texture(tid), at(revision))
-	s.want(got, outcome{TID: tid, Source: Asked})
-	s.kept(key, tid)
+	got := s.lookup(key)
+	s.answer(s.nextLookup(key), texture(tid), at(revision))
+	s.want(got, lookupOutcome{TID: tid, Result: LookupMiss})
+	s.wantHit(key, tid)
 }
 
-func (s script) want(got <-chan outcome, want outcome) {
+func (s script) want(got <-chan lookupOutcome, want lookupOutcome) {
 	s.Helper()
 	synctest.Wait()
 	select {
@@ -206,29 +206,29 @@ func (s script) want(got <-chan outcome, want outcome) {
 	}
 }
 
-// kept demands that a key is answered from memory.
-func (s script) kept(key mapping.Key, tid int64) {
+// wantHit demands that a key is answered from memory.
+func (s script) wantHit(key mapping.Key, tid int64) {
 	s.Helper()
-	s.want(s.ask(key), outcome{TID: tid, Source: Kept})
+	s.want(s.lookup(key), lookupOutcome{TID: tid, Result: LookupHit})
 }
 
-// unkept demands that core is asked about a key, and fails the question.
-func (s script) unkept(key mapping.Key) {
+// wantMiss demands that core is asked about a key, and fails the question.
+func (s script) wantMiss(key mapping.Key) {
 	s.Helper()
-	got := s.ask(key)
-	s.question(key).answer <- answered{err: fault.Down("core", errors.New("away"))}
-	s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+	got := s.lookup(key)
+	s.nextLookup(key).answer <- lookupReply{err: fault.Down("core", errors.New("away"))}
+	s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
 }
 
-// stale demands that core is asked about the key, fails the question, and demands
+// wantStale demands that core is asked about the key, fails the question, and demands
 // that the memory of texture 1 steps in.
-func (s script) stale() {
+func (s script) wantStale() {
 	s.Helper()
-	got := s.ask(key)
-	s.question(key).answer <- answered{err: fault.Down("core", errors.New("away"))}
-	s.want(got, outcome{TID: 1, Source: Stale})
+	got := s.lookup(key)
+	s.nextLookup(key).answer <- lookupReply{err: fault.Down("core", errors.New("away"))}
+	s.want(got, lookupOutcome{TID: 1, Result: LookupStale})
 }
 
-func (s script) pass(d time.Duration) { <-time.After(d) }
+func (s script) advance(d time.Duration) { <-time.After(d) }
 
 const key mapping.Key = "name:steve"

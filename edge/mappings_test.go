@@ -11,28 +11,28 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-func TestAnswerIsKept(t *testing.T) {
+func TestResultIsCached(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		for range 100 {
-			s.pass(250 * time.Millisecond)
-			s.beat(10)
-			s.kept(key, 1)
+			s.advance(250 * time.Millisecond)
+			s.heartbeat(10)
+			s.wantHit(key, 1)
 		}
 	})
 }
 
-func TestOneQuestionHoweverManyAsk(t *testing.T) {
+func TestConcurrentLookupsShareOneCall(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		var all []<-chan outcome
+	runScript(t, func(s script) {
+		var all []<-chan lookupOutcome
 		for range 100 {
-			all = append(all, s.ask(key))
+			all = append(all, s.lookup(key))
 		}
-		s.answer(s.question(key), texture(1), at(10))
+		s.answer(s.nextLookup(key), texture(1), at(10))
 		for _, got := range all {
-			s.want(got, outcome{TID: 1, Source: Asked})
+			s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
 		}
 	})
 }
@@ -40,126 +40,126 @@ func TestOneQuestionHoweverManyAsk(t *testing.T) {
 // A question that is long under way may be answered with what was true when it
 // went out, which is too old for those who come now, and must not be kept once
 // another answer is.
-func TestNobodyJoinsAnOldFlight(t *testing.T) {
+func TestOldCallIsNotJoined(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		early := s.ask(key)
-		slow := s.question(key)
-		s.pass(doubt - time.Millisecond)
-		companion := s.ask(key)
-		s.pass(2 * time.Millisecond)
-		late := s.ask(key)
-		quick := s.question(key)
+	runScript(t, func(s script) {
+		early := s.lookup(key)
+		slow := s.nextLookup(key)
+		s.advance(trustWindow - time.Millisecond)
+		companion := s.lookup(key)
+		s.advance(2 * time.Millisecond)
+		late := s.lookup(key)
+		quick := s.nextLookup(key)
 
 		s.answer(quick, texture(2), at(10))
-		s.want(late, outcome{TID: 2, Source: Asked})
+		s.want(late, lookupOutcome{TID: 2, Result: LookupMiss})
 		s.answer(slow, texture(1), at(10))
-		s.want(early, outcome{TID: 1, Source: Asked})
-		s.want(companion, outcome{TID: 1, Source: Asked})
-		s.beat(10)
-		s.kept(key, 2)
+		s.want(early, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.want(companion, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.heartbeat(10)
+		s.wantHit(key, 2)
 	})
 }
 
-func TestWhoComesAsAFlightLandsNeedsNoOther(t *testing.T) {
+func TestFinishedCallIsFoundInCache(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		// As one who looked before the flight landed and embarks after.
-		if known, f := s.m.embark(s.Context(), key); f != nil || known.mapping.Texture.TID != 1 {
+		if known, f := s.resolver.startCall(s.Context(), key); f != nil || known.mapping.Texture.TID != 1 {
 			s.Errorf("embark() = %+v, %+v; want the memory and no flight", known, f)
 		}
 	})
 }
 
-func TestCallerWhoLeavesSpoilsNothing(t *testing.T) {
+func TestCanceledCallerKeepsCall(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		ctx, leave := context.WithCancel(s.Context())
 		failed := make(chan error, 1)
-		go func() { _, _, err := s.m.Lookup(ctx, key); failed <- err }()
+		go func() { _, _, err := s.resolver.Lookup(ctx, key); failed <- err }()
 		synctest.Wait()
-		patient := s.ask(key)
+		patient := s.lookup(key)
 		leave()
 		if err := <-failed; !errors.Is(err, context.Canceled) {
 			s.Errorf("the look-up of a caller who left: %v; want it cancelled", err)
 		}
-		s.answer(s.question(key), texture(1), at(10))
-		s.want(patient, outcome{TID: 1, Source: Asked})
-		s.kept(key, 1)
+		s.answer(s.nextLookup(key), texture(1), at(10))
+		s.want(patient, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.wantHit(key, 1)
 	})
 }
 
-func TestLateAnswerDoesNotUndoAChange(t *testing.T) {
+func TestLateResultDoesNotUndoChange(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		early := s.ask(key)
-		before := s.question(key)
+	runScript(t, func(s script) {
+		early := s.lookup(key)
+		before := s.nextLookup(key)
 		s.change(11, key)
 
 		// Its revision does not give it away: the snapshot may be from after another
 		// change and yet the answer overtook this one. Only the flight knows.
 		s.answer(before, texture(1), at(11))
-		s.want(early, outcome{TID: 1, Source: Asked})
+		s.want(early, lookupOutcome{TID: 1, Result: LookupMiss})
 		s.learn(key, 2, 11)
 	})
 }
 
-func TestOutdatedFlightIsNotJoined(t *testing.T) {
+func TestInvalidatedCallIsNotJoined(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		early := s.ask(key)
-		before := s.question(key)
+	runScript(t, func(s script) {
+		early := s.lookup(key)
+		before := s.nextLookup(key)
 		s.change(11, key)
-		late := s.ask(key)
-		after := s.question(key)
+		late := s.lookup(key)
+		after := s.nextLookup(key)
 
 		// The later question may be answered first.
 		s.answer(after, texture(2), at(11))
-		s.want(late, outcome{TID: 2, Source: Asked})
+		s.want(late, lookupOutcome{TID: 2, Result: LookupMiss})
 		s.answer(before, texture(1), at(10))
-		s.want(early, outcome{TID: 1, Source: Asked})
-		s.kept(key, 2)
+		s.want(early, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.wantHit(key, 2)
 	})
 }
 
-func TestAnswerOfACoreThatLagsIsServedOnce(t *testing.T) {
+func TestResultOfLaggingCoreIsNotCached(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.change(11, key)
-		got := s.ask(key)
-		s.answer(s.question(key), texture(1), at(10))
-		s.want(got, outcome{TID: 1, Source: Asked})
+		got := s.lookup(key)
+		s.answer(s.nextLookup(key), texture(1), at(10))
+		s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
 		s.learn(key, 2, 11)
 	})
 }
 
-func TestAnswerOfAnotherEpochIsServedOnce(t *testing.T) {
+func TestResultOfOtherEpochIsNotCached(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		got := s.ask(key)
-		s.answer(s.question(key), texture(1), mapping.Position{Epoch: "b", Revision: 10})
-		s.want(got, outcome{TID: 1, Source: Asked})
-		s.unkept(key)
+	runScript(t, func(s script) {
+		got := s.lookup(key)
+		s.answer(s.nextLookup(key), texture(1), mapping.Position{Epoch: "b", Revision: 10})
+		s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.wantMiss(key)
 	})
 }
 
-func TestNothingIsKeptBeforeTheStreamBegins(t *testing.T) {
+func TestNothingIsCachedBeforeStreamStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := script{T: t, desk: desk{questions: make(chan *asked), refuses: map[mapping.Key]error{}}}
-		s.m, _ = NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, s.desk)
-		if err := s.m.Check(t.Context()); err == nil {
+		s := script{T: t, core: scriptedCore{lookups: make(chan *pendingLookup), rejects: map[mapping.Key]error{}}}
+		s.resolver, _ = NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, s.core)
+		if err := s.resolver.Check(t.Context()); err == nil {
 			t.Error("Check of mappings that heard nothing: nil")
 		}
-		got := s.ask(key)
-		s.answer(s.question(key), texture(1), at(10))
-		s.want(got, outcome{TID: 1, Source: Asked})
-		s.unkept(key)
+		got := s.lookup(key)
+		s.answer(s.nextLookup(key), texture(1), at(10))
+		s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.wantMiss(key)
 	})
 }
 
-func TestOtherHistoryForgetsEverything(t *testing.T) {
+func TestOtherHistoryFlushesCache(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
@@ -171,353 +171,353 @@ func TestOtherHistoryForgetsEverything(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			play(t, func(s script) {
+			runScript(t, func(s script) {
 				s.learn(key, 1, 10)
-				early := s.ask("tid:1")
-				flying := s.question("tid:1")
+				early := s.lookup("tid:1")
+				flying := s.nextLookup("tid:1")
 				s.apply(mapping.Event{Position: test.start, Start: true})
 				s.apply(mapping.Event{Position: test.start})
-				if got := s.m.Position(); got != test.start {
+				if got := s.resolver.Position(); got != test.start {
 					s.Errorf("Position() = %+v; want %+v", got, test.start)
 				}
-				s.unkept(key)
+				s.wantMiss(key)
 
 				// What was under way is from the other history, whatever it claims.
-				late := s.ask("tid:1")
-				s.answer(s.question("tid:1"), texture(2), test.start)
-				s.want(late, outcome{TID: 2, Source: Asked})
+				late := s.lookup("tid:1")
+				s.answer(s.nextLookup("tid:1"), texture(2), test.start)
+				s.want(late, lookupOutcome{TID: 2, Result: LookupMiss})
 				s.answer(flying, texture(1), test.start)
-				s.want(early, outcome{TID: 1, Source: Asked})
-				s.kept("tid:1", 2)
+				s.want(early, lookupOutcome{TID: 1, Result: LookupMiss})
+				s.wantHit("tid:1", 2)
 			})
 		})
 	}
 }
 
-func TestSameHistoryForgetsNothing(t *testing.T) {
+func TestSameHistoryKeepsCache(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		s.apply(mapping.Event{Position: at(10), Start: true})
-		s.beat(10)
-		s.kept(key, 1)
+		s.heartbeat(10)
+		s.wantHit(key, 1)
 	})
 }
 
-func TestCreationEndsARememberedAbsence(t *testing.T) {
+func TestCreationInvalidatesNegativeEntry(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		got := s.ask(key)
-		s.answer(s.question(key), mapping.Mapping{}, at(10))
-		s.want(got, outcome{Source: Asked})
-		s.kept(key, 0)
+	runScript(t, func(s script) {
+		got := s.lookup(key)
+		s.answer(s.nextLookup(key), mapping.Mapping{}, at(10))
+		s.want(got, lookupOutcome{Result: LookupMiss})
+		s.wantHit(key, 0)
 		s.change(11, key)
 		s.learn(key, 1, 11)
 	})
 }
 
-func TestRenameTouchesBothNames(t *testing.T) {
+func TestRenameInvalidatesBothNames(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn("name:steve", 1, 10)
 		s.learn("name:alex", 2, 10)
 		s.learn("name:herobrine", 3, 10)
 		s.change(11, "name:steve", "name:alex")
-		s.kept("name:herobrine", 3)
-		s.unkept("name:steve")
-		s.unkept("name:alex")
+		s.wantHit("name:herobrine", 3)
+		s.wantMiss("name:steve")
+		s.wantMiss("name:alex")
 	})
 }
 
-func TestSilenceRaisesDoubt(t *testing.T) {
+func TestSilenceEndsTrust(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.pass(doubt - time.Millisecond)
-		s.kept(key, 1)
-		s.pass(2 * time.Millisecond)
-		if err := s.m.Check(s.Context()); err == nil {
+		s.advance(trustWindow - time.Millisecond)
+		s.wantHit(key, 1)
+		s.advance(2 * time.Millisecond)
+		if err := s.resolver.Check(s.Context()); err == nil {
 			s.Error("Check after a second of silence: nil")
 		}
 		// Asked again; the answer holds for a second without a beat.
-		got := s.ask(key)
-		s.answer(s.question(key), texture(1), at(10))
-		s.want(got, outcome{TID: 1, Source: Asked})
-		s.pass(doubt - time.Millisecond)
-		s.kept(key, 1)
-		s.pass(2 * time.Millisecond)
-		s.stale()
+		got := s.lookup(key)
+		s.answer(s.nextLookup(key), texture(1), at(10))
+		s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.advance(trustWindow - time.Millisecond)
+		s.wantHit(key, 1)
+		s.advance(2 * time.Millisecond)
+		s.wantStale()
 
-		s.beat(10)
-		s.kept(key, 1)
-		if err := s.m.Check(s.Context()); err != nil {
+		s.heartbeat(10)
+		s.wantHit(key, 1)
+		if err := s.resolver.Check(s.Context()); err != nil {
 			s.Errorf("Check after a beat: %v", err)
 		}
 	})
 }
 
 // A beat that was long on its way says nothing about the present.
-func TestLateBeatVouchesForItsMoment(t *testing.T) {
+func TestLateHeartbeatCountsFromItsTime(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		sent := time.Now()
-		s.pass(doubt + time.Millisecond)
+		s.advance(trustWindow + time.Millisecond)
 		late := mapping.Event{Position: at(10)}
-		if err := s.m.Apply(late, sent); err != nil {
+		if err := s.resolver.Apply(late, sent); err != nil {
 			s.Fatal(err)
 		}
-		s.stale()
-		if err := s.m.Check(s.Context()); err == nil {
+		s.wantStale()
+		if err := s.resolver.Check(s.Context()); err == nil {
 			s.Error("Check after a beat from a second ago: nil")
 		}
 
 		// It counts from its moment, and takes nothing back.
-		if err := s.m.Apply(late, time.Now().Add(-doubt/2)); err != nil {
+		if err := s.resolver.Apply(late, time.Now().Add(-trustWindow/2)); err != nil {
 			s.Fatal(err)
 		}
-		if err := s.m.Apply(late, sent); err != nil {
+		if err := s.resolver.Apply(late, sent); err != nil {
 			s.Fatal(err)
 		}
-		s.pass(doubt/2 - time.Millisecond)
-		s.kept(key, 1)
-		s.pass(2 * time.Millisecond)
-		s.stale()
+		s.advance(trustWindow/2 - time.Millisecond)
+		s.wantHit(key, 1)
+		s.advance(2 * time.Millisecond)
+		s.wantStale()
 	})
 }
 
-func TestSlowAnswerIsAsOldAsItsQuestion(t *testing.T) {
+func TestSlowResultIsAsOldAsItsCall(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		s.pass(2 * doubt)
-		got := s.ask(key)
-		q := s.question(key)
-		s.pass(doubt + time.Millisecond)
+	runScript(t, func(s script) {
+		s.advance(2 * trustWindow)
+		got := s.lookup(key)
+		q := s.nextLookup(key)
+		s.advance(trustWindow + time.Millisecond)
 		s.answer(q, texture(1), at(10))
-		s.want(got, outcome{TID: 1, Source: Asked})
-		s.stale()
+		s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
+		s.wantStale()
 	})
 }
 
 func TestCatchingUpIsNotLive(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.pass(2 * doubt)
+		s.advance(2 * trustWindow)
 		s.apply(mapping.Event{Position: at(10), Start: true})
 		s.change(11, "name:alex")
-		s.stale()
+		s.wantStale()
 		s.change(12, "name:alex")
-		s.pass(retryEvery)
-		s.stale()
-		s.beat(12)
-		s.kept(key, 1)
+		s.advance(retryInterval)
+		s.wantStale()
+		s.heartbeat(12)
+		s.wantHit(key, 1)
 	})
 }
 
-func TestStaleIsServedForSoLong(t *testing.T) {
+func TestMaxStale(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.pass(24*time.Hour - time.Second)
-		s.stale()
+		s.advance(24*time.Hour - time.Second)
+		s.wantStale()
 		// A key that is not remembered gets no picture of somebody else.
-		s.unkept("name:alex")
-		s.pass(2 * time.Second)
-		s.unkept(key)
+		s.wantMiss("name:alex")
+		s.advance(2 * time.Second)
+		s.wantMiss(key)
 
-		s.beat(10)
-		s.kept(key, 1)
+		s.heartbeat(10)
+		s.wantHit(key, 1)
 	})
 }
 
 // Once core has failed to answer, what is remembered is given at once, while one
 // question now and then goes on asking; the first answer ends that.
-func TestNobodyWaitsForACoreThatIsAway(t *testing.T) {
+func TestUnreachableCoreIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		s.learn("name:alex", 1, 10)
-		s.pass(2 * doubt)
-		s.stale()
+		s.advance(2 * trustWindow)
+		s.wantStale()
 
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
-		s.unasked()
-		s.pass(retryEvery)
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
-		s.want(s.ask("name:alex"), outcome{TID: 1, Source: Stale})
-		s.answer(s.question(key), texture(2), at(10))
-		s.unasked()
-		s.kept(key, 2)
-		got := s.ask("name:alex")
-		s.answer(s.question("name:alex"), texture(2), at(10))
-		s.want(got, outcome{TID: 2, Source: Asked})
+		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
+		s.wantNoLookup()
+		s.advance(retryInterval)
+		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
+		s.want(s.lookup("name:alex"), lookupOutcome{TID: 1, Result: LookupStale})
+		s.answer(s.nextLookup(key), texture(2), at(10))
+		s.wantNoLookup()
+		s.wantHit(key, 2)
+		got := s.lookup("name:alex")
+		s.answer(s.nextLookup("name:alex"), texture(2), at(10))
+		s.want(got, lookupOutcome{TID: 2, Result: LookupMiss})
 	})
 }
 
 // A core that hangs holds nobody up for long who can have a memory, and the next
 // not at all.
-func TestCoreThatHangsHoldsNobodyUp(t *testing.T) {
+func TestHangingCoreIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		s.learn("name:alex", 1, 10)
-		s.pass(2 * doubt)
-		got := s.ask(key)
-		q := s.question(key)
-		s.pass(shortPatience)
-		s.want(got, outcome{TID: 1, Source: Stale})
-		s.want(s.ask("name:alex"), outcome{TID: 1, Source: Stale})
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
+		s.advance(2 * trustWindow)
+		got := s.lookup(key)
+		q := s.nextLookup(key)
+		s.advance(refreshTimeout)
+		s.want(got, lookupOutcome{TID: 1, Result: LookupStale})
+		s.want(s.lookup("name:alex"), lookupOutcome{TID: 1, Result: LookupStale})
+		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
 
 		// Its answer counts when it comes.
 		s.answer(q, texture(2), at(10))
-		s.kept(key, 2)
-		got = s.ask("name:alex")
-		s.answer(s.question("name:alex"), texture(2), at(10))
-		s.want(got, outcome{TID: 2, Source: Asked})
+		s.wantHit(key, 2)
+		got = s.lookup("name:alex")
+		s.answer(s.nextLookup("name:alex"), texture(2), at(10))
+		s.want(got, lookupOutcome{TID: 2, Result: LookupMiss})
 	})
 }
 
 // Of a core that has fallen silent it is known before memories are in doubt, so that not
 // even the first wait for it.
-func TestCoreThatFallsSilentHoldsNobodyUp(t *testing.T) {
+func TestSilentCoreIsProbed(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		s.learn("name:alex", 1, 10)
-		s.beat(10)
-		s.desk.mute.Store(true)
-		s.pass(doubt - time.Millisecond)
-		s.kept(key, 1)
-		s.pass(time.Millisecond)
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
-		s.want(s.ask("name:alex"), outcome{TID: 1, Source: Stale})
+		s.heartbeat(10)
+		s.core.unresponsive.Store(true)
+		s.advance(trustWindow - time.Millisecond)
+		s.wantHit(key, 1)
+		s.advance(time.Millisecond)
+		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
+		s.want(s.lookup("name:alex"), lookupOutcome{TID: 1, Result: LookupStale})
 
 		// It is asked now and then, and believed again once it answers.
-		s.pass(retryEvery)
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
-		s.answer(s.question(key), texture(2), at(10))
-		s.kept(key, 2)
-		got := s.ask("name:alex")
-		s.answer(s.question("name:alex"), texture(2), at(10))
-		s.want(got, outcome{TID: 2, Source: Asked})
+		s.advance(retryInterval)
+		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
+		s.answer(s.nextLookup(key), texture(2), at(10))
+		s.wantHit(key, 2)
+		got := s.lookup("name:alex")
+		s.answer(s.nextLookup("name:alex"), texture(2), at(10))
+		s.want(got, lookupOutcome{TID: 2, Result: LookupMiss})
 	})
 }
 
 // Doubt counts from the moment of a beat, and so does the question whether core is there.
-func TestSilenceAfterALateBeatHoldsNobodyUp(t *testing.T) {
+func TestSilenceAfterLateHeartbeatIsProbed(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.desk.mute.Store(true)
+		s.core.unresponsive.Store(true)
 		sent := time.Now()
-		s.pass(overdue - time.Millisecond)
-		if err := s.m.Apply(mapping.Event{Position: at(10)}, sent); err != nil {
+		s.advance(probeAfter - time.Millisecond)
+		if err := s.resolver.Apply(mapping.Event{Position: at(10)}, sent); err != nil {
 			s.Fatal(err)
 		}
-		s.pass(doubt - overdue)
-		s.kept(key, 1)
-		s.pass(time.Millisecond)
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
-		s.answer(s.question(key), texture(1), at(10))
+		s.advance(trustWindow - probeAfter)
+		s.wantHit(key, 1)
+		s.advance(time.Millisecond)
+		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
+		s.answer(s.nextLookup(key), texture(1), at(10))
 	})
 }
 
 // A change shows that core is there, and makes the memory worthless.
 func TestChangeWhileCoreHangsIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.pass(2 * doubt)
-		got := s.ask(key)
-		late := s.question(key)
+		s.advance(2 * trustWindow)
+		got := s.lookup(key)
+		late := s.nextLookup(key)
 		s.change(11, key)
-		s.pass(shortPatience)
-		s.answer(s.question(key), texture(2), at(11))
-		s.want(got, outcome{TID: 2, Source: Asked})
+		s.advance(refreshTimeout)
+		s.answer(s.nextLookup(key), texture(2), at(11))
+		s.want(got, lookupOutcome{TID: 2, Result: LookupMiss})
 		s.answer(late, texture(1), at(10))
-		s.beat(11)
-		s.kept(key, 2)
+		s.heartbeat(11)
+		s.wantHit(key, 2)
 	})
 }
 
 // That too many others ask does not mean that core is away.
-func TestBusyIsNotAway(t *testing.T) {
+func TestBusyCoreIsNotUnreachable(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.pass(2 * doubt)
-		got := s.ask("name:alex")
-		s.question("name:alex").answer <- answered{err: fault.Down("core", ErrShed)}
-		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
-		s.desk.refuses["name:alex"] = fault.Down("core", ErrShed)
-		s.want(s.ask("name:alex"), outcome{Source: Asked, Kind: "unavailable"})
-		s.unasked()
+		s.advance(2 * trustWindow)
+		got := s.lookup("name:alex")
+		s.nextLookup("name:alex").answer <- lookupReply{err: fault.Down("core", ErrShed)}
+		s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
+		s.core.rejects["name:alex"] = fault.Down("core", ErrShed)
+		s.want(s.lookup("name:alex"), lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
+		s.wantNoLookup()
 
-		got = s.ask(key)
-		s.answer(s.question(key), texture(2), at(10))
-		s.want(got, outcome{TID: 2, Source: Asked})
+		got = s.lookup(key)
+		s.answer(s.nextLookup(key), texture(2), at(10))
+		s.want(got, lookupOutcome{TID: 2, Result: LookupMiss})
 	})
 }
 
 // What core would refuse does not set out, but whoever can joins a flight.
-func TestRefusedAreToldAtOnce(t *testing.T) {
+func TestRejectedLookupFailsAtOnce(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		first := s.ask("name:alex")
-		s.desk.refuses[key] = fault.Down("core", errors.New("away"))
-		s.desk.refuses["name:alex"] = s.desk.refuses[key]
-		s.desk.refuses["name:bob"] = s.desk.refuses[key]
-		second := s.ask("name:alex")
-		s.answer(s.question("name:alex"), texture(2), at(10))
-		s.want(first, outcome{TID: 2, Source: Asked})
-		s.want(second, outcome{TID: 2, Source: Asked})
+		first := s.lookup("name:alex")
+		s.core.rejects[key] = fault.Down("core", errors.New("away"))
+		s.core.rejects["name:alex"] = s.core.rejects[key]
+		s.core.rejects["name:bob"] = s.core.rejects[key]
+		second := s.lookup("name:alex")
+		s.answer(s.nextLookup("name:alex"), texture(2), at(10))
+		s.want(first, lookupOutcome{TID: 2, Result: LookupMiss})
+		s.want(second, lookupOutcome{TID: 2, Result: LookupMiss})
 
-		s.want(s.ask("name:bob"), outcome{Source: Asked, Kind: "unavailable"})
-		s.kept(key, 1)
-		s.pass(2 * doubt)
-		s.want(s.ask(key), outcome{TID: 1, Source: Stale})
-		s.unasked()
+		s.want(s.lookup("name:bob"), lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
+		s.wantHit(key, 1)
+		s.advance(2 * trustWindow)
+		s.want(s.lookup(key), lookupOutcome{TID: 1, Result: LookupStale})
+		s.wantNoLookup()
 	})
 }
 
 func TestChangeWhileCoreIsTriedIsNotServedStale(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.pass(2 * doubt)
-		got := s.ask(key)
-		q := s.question(key)
+		s.advance(2 * trustWindow)
+		got := s.lookup(key)
+		q := s.nextLookup(key)
 		s.change(11, key)
-		q.answer <- answered{err: fault.Down("core", errors.New("away"))}
-		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+		q.answer <- lookupReply{err: fault.Down("core", errors.New("away"))}
+		s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
 	})
 }
 
-func TestOnlyAbsenceOfCoreIsCoveredUp(t *testing.T) {
+func TestOnlyUnreachableCoreIsServedStale(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
+	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.pass(2 * doubt)
-		got := s.ask(key)
-		s.question(key).answer <- answered{err: errors.New("a bug")}
-		s.want(got, outcome{Source: Asked, Kind: "internal"})
+		s.advance(2 * trustWindow)
+		got := s.lookup(key)
+		s.nextLookup(key).answer <- lookupReply{err: errors.New("a bug")}
+		s.want(got, lookupOutcome{Result: LookupMiss, Kind: "internal"})
 	})
 }
 
-func TestCoreThatNeverAnswersIsAway(t *testing.T) {
+func TestCoreTimeout(t *testing.T) {
 	t.Parallel()
-	play(t, func(s script) {
-		got := s.ask(key)
-		s.question(key)
-		s.pass(askPatience)
-		s.want(got, outcome{Source: Asked, Kind: "unavailable"})
+	runScript(t, func(s script) {
+		got := s.lookup(key)
+		s.nextLookup(key)
+		s.advance(coreTimeout)
+		s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
 	})
 }
 
-func TestApplyRefusesWhatCannotFollow(t *testing.T) {
+func TestApplyRejectsEventsOutOfOrder(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
@@ -528,11 +528,11 @@ func TestApplyRefusesWhatCannotFollow(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			play(t, func(s script) {
-				if err := s.m.Apply(test.event, time.Now()); err == nil {
+			runScript(t, func(s script) {
+				if err := s.resolver.Apply(test.event, time.Now()); err == nil {
 					s.Errorf("Apply(%+v): nil", test.event)
 				}
-				if got := s.m.Position(); got != at(10) {
+				if got := s.resolver.Position(); got != at(10) {
 					s.Errorf("Position() = %+v; want %+v", got, at(10))
 				}
 			})
@@ -540,15 +540,15 @@ func TestApplyRefusesWhatCannotFollow(t *testing.T) {
 	}
 }
 
-func TestNewMappingsRefuses(t *testing.T) {
+func TestNewResolverRejects(t *testing.T) {
 	t.Parallel()
-	f := func(config MappingsConfig) {
+	f := func(config ResolverConfig) {
 		t.Helper()
-		if _, err := NewMappings(config, desk{}); err == nil {
+		if _, err := NewResolver(config, scriptedCore{}); err == nil {
 			t.Errorf("NewMappings(%+v): nil", config)
 		}
 	}
-	f(MappingsConfig{Bytes: 1, NegativeBytes: 1 << 20, MaxStale: time.Hour})
-	f(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1, MaxStale: time.Hour})
-	f(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: -1})
+	f(ResolverConfig{Bytes: 1, NegativeBytes: 1 << 20, MaxStale: time.Hour})
+	f(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1, MaxStale: time.Hour})
+	f(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: -1})
 }

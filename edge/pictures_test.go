@@ -20,9 +20,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// studio is where the pictures of a test come from: it counts, and waits where
+// fakeBackend is where the pictures of a test come from: it counts, and waits where
 // the test wants it to.
-type studio struct {
+type fakeBackend struct {
 	fetched, drawn, drawing, mostDrawing atomic.Int64
 	fetch                                func(ctx context.Context) error
 	fetchHash                            func(skin.Hash)
@@ -30,7 +30,7 @@ type studio struct {
 	drawView                             func(render.View)
 }
 
-func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
+func (s *fakeBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	s.fetched.Add(1)
 	if s.fetch != nil {
 		if err := s.fetch(ctx); err != nil {
@@ -45,7 +45,7 @@ func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	return sheet.PNG()
 }
 
-func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
+func (s *fakeBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
 	s.drawn.Add(1)
 	s.mostDrawing.Store(max(s.mostDrawing.Load(), s.drawing.Add(1)))
 	defer s.drawing.Add(-1)
@@ -61,16 +61,16 @@ func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took
 }
 
 // Cost is a millisecond for every pixel of the size.
-func (s *studio) Cost(view render.View, _ int) time.Duration {
+func (s *fakeBackend) Cost(view render.View, _ int) time.Duration {
 	return time.Duration(view.Size) * time.Millisecond
 }
 
-func (s *studio) Revision() string { return "r1" }
-func (s *studio) CanWebP() bool    { return true }
+func (s *fakeBackend) Revision() string { return "r1" }
+func (s *fakeBackend) CanWebP() bool    { return true }
 
-func (s *studio) open(t *testing.T, config Config) *Pictures {
+func (s *fakeBackend) open(t *testing.T, config Config) *Pictures {
 	t.Helper()
-	mappings, err := NewMappings(MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, instant{})
+	mappings, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, stubCore{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +89,16 @@ func viewOf(hash byte, size int) View {
 	return View{Texture: skin.Hash{hash}, View: render.View{Type: skin.Steve, Size: size}}
 }
 
-// anyone is a client network.
-var anyone = netip.MustParsePrefix("192.0.2.0/24")
+// testNetwork is a client network.
+var testNetwork = netip.MustParsePrefix("192.0.2.0/24")
 
-func quick() Config { return Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Hour} }
+func testConfig() Config { return Config{RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Hour} }
 
 func TestPictureIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
-	s := &studio{fetch: func(context.Context) error { <-arrived; return nil }}
-	pictures := s.open(t, quick())
+	s := &fakeBackend{fetch: func(context.Context) error { <-arrived; return nil }}
+	pictures := s.open(t, testConfig())
 
 	const visitors = 1000
 	type result struct {
@@ -120,7 +120,7 @@ func TestPictureIsMadeOnce(t *testing.T) {
 		}
 	}
 	// Another picture of the same texture needs no other sheet.
-	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Rendered {
+	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Miss {
 		t.Errorf("Picture() of another size: %v, %v", outcome, err)
 	}
 	if _, outcome, err := pictures.Picture(t.Context(), viewOf(1, 16)); err != nil || outcome != Hit {
@@ -131,15 +131,15 @@ func TestPictureIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestVisitorWhoLeavesSpoilsNoPicture(t *testing.T) {
+func TestCanceledCallerKeepsRender(t *testing.T) {
 	t.Parallel()
 	entered, arrived := make(chan struct{}), make(chan struct{})
-	s := &studio{fetch: func(ctx context.Context) error {
+	s := &fakeBackend{fetch: func(ctx context.Context) error {
 		close(entered)
 		<-arrived
 		return ctx.Err()
 	}}
-	pictures := s.open(t, quick())
+	pictures := s.open(t, testConfig())
 
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
@@ -170,13 +170,13 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		studio *studio
-		tries  func(s *studio) int64
+		studio *fakeBackend
+		tries  func(s *fakeBackend) int64
 	}{
-		{"of the store", &studio{fetch: func(context.Context) error { return fail() }}, func(s *studio) int64 { return s.fetched.Load() }},
-		{"of the renderer", &studio{draw: fail}, func(s *studio) int64 { return s.drawn.Load() }},
+		{"of the store", &fakeBackend{fetch: func(context.Context) error { return fail() }}, func(s *fakeBackend) int64 { return s.fetched.Load() }},
+		{"of the renderer", &fakeBackend{draw: fail}, func(s *fakeBackend) int64 { return s.drawn.Load() }},
 	} {
-		pictures := test.studio.open(t, quick())
+		pictures := test.studio.open(t, testConfig())
 		clock := newClock(pictures)
 		sick.Store(true)
 		for range 100 {
@@ -189,27 +189,27 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		}
 		sick.Store(false)
 		// A failure is told before it is remembered, as from then.
-		await(t, pictures.finished)
-		await(t, pictures.textures)
-		clock.pass(backOffLeast)
+		waitIdle(t, pictures.pictureCache)
+		waitIdle(t, pictures.textureCache)
+		clock.advance(minBackoff)
 		if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 			t.Errorf("after a failure %s: %v", test.name, err)
 		}
 	}
 }
 
-func TestBeingTurnedAwayIsNotRemembered(t *testing.T) {
+func TestRejectionIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	drawing, finish := make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
-	s := &studio{draw: func() error {
+	s := &fakeBackend{draw: func() error {
 		if !first.Swap(true) {
 			close(drawing)
 			<-finish
 		}
 		return nil
 	}}
-	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 0, RenderWait: time.Second})
+	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 0, RenderQueueTimeout: time.Second})
 	newClock(pictures) // which stands still
 	done := make(chan error, 1)
 	go func() { _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); done <- err }()
@@ -224,7 +224,7 @@ func TestBeingTurnedAwayIsNotRemembered(t *testing.T) {
 	for pictures.workers.state().admitted > 0 {
 		runtime.Gosched() // the permit is released just before the picture arrives
 	}
-	await(t, pictures.finished)
+	waitIdle(t, pictures.pictureCache)
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
 		t.Errorf("Picture() with a free slot, at the same moment: %v", err)
 	}
@@ -232,8 +232,8 @@ func TestBeingTurnedAwayIsNotRemembered(t *testing.T) {
 
 func TestPanicWhileDrawingIsAnError(t *testing.T) {
 	t.Parallel()
-	s := &studio{draw: func() error { panic("a texel too far") }}
-	pictures := s.open(t, quick())
+	s := &fakeBackend{draw: func() error { panic("a texel too far") }}
+	pictures := s.open(t, testConfig())
 	for i := range byte(3) { // more often than there are slots: none is lost
 		_, _, err := pictures.Picture(t.Context(), viewOf(i, 8))
 		if err == nil || !strings.Contains(err.Error(), "a texel too far") || fault.KindOf(err) != fault.Internal {
@@ -244,9 +244,9 @@ func TestPanicWhileDrawingIsAnError(t *testing.T) {
 
 func TestMemoryOfPicturesIsBounded(t *testing.T) {
 	t.Parallel()
-	s := &studio{}
+	s := &fakeBackend{}
 	const budget = 1 << 20
-	pictures := s.open(t, Config{CacheBytes: budget, SheetBytes: budget, RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second})
+	pictures := s.open(t, Config{CacheBytes: budget, SheetBytes: budget, RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Second})
 	for i := range 400 {
 		view := viewOf(byte(i), 8)
 		view.Texture[1] = byte(i >> 8)
@@ -254,14 +254,14 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, pictures.finished)
+	waitIdle(t, pictures.pictureCache)
 	for range 100 {
 		if _, how, err := pictures.Picture(t.Context(), viewOf(0, 8)); how != Hit || err != nil {
 			t.Fatalf("a small picture is not in memory: %v, %v", how, err)
 		}
 	}
-	await(t, pictures.textures)
-	if spent, evicted := pictures.textures.ledger.spent, pictures.textures.evicted+pictures.textures.rejected; spent > budget || evicted == 0 {
+	waitIdle(t, pictures.textureCache)
+	if spent, evicted := pictures.textureCache.policy.used, pictures.textureCache.evicted+pictures.textureCache.rejected; spent > budget || evicted == 0 {
 		t.Errorf("sheets take %d bytes and %d had to go; want at most %d bytes", spent, evicted, budget)
 	}
 	registry := prometheus.NewRegistry()
@@ -275,7 +275,7 @@ func TestMemoryOfPicturesIsBounded(t *testing.T) {
 
 func TestETagNamesTheContent(t *testing.T) {
 	t.Parallel()
-	pictures := (&studio{}).open(t, quick())
+	pictures := (&fakeBackend{}).open(t, testConfig())
 	base := viewOf(1, 8)
 	seen := map[ETag]View{}
 	for _, change := range []func(*View){
@@ -309,20 +309,20 @@ func TestETagNamesTheContent(t *testing.T) {
 	}
 }
 
-func TestNewPicturesRefuses(t *testing.T) {
+func TestNewPicturesRejects(t *testing.T) {
 	t.Parallel()
 	f := func(config Config, setting string) {
 		t.Helper()
-		_, err := NewPictures(config, nil, &studio{}, &studio{}, skin.NewSheet(64, 64))
+		_, err := NewPictures(config, nil, &fakeBackend{}, &fakeBackend{}, skin.NewSheet(64, 64))
 		if err == nil || !strings.HasPrefix(err.Error(), setting) {
 			t.Errorf("NewPictures(%+v) = %v; want an error about %s", config, err, setting)
 		}
 	}
-	f(Config{CacheBytes: 1, SheetBytes: 1 << 20, RenderWait: 1}, "CACHE_BYTES")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: -1, RenderWait: 1}, "SHEET_BYTES")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderSlots: -1}, "RENDER_SLOTS")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderSlots: 20_000}, "RENDER_SLOTS")
-	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueue: -1}, "RENDER_QUEUE")
+	f(Config{CacheBytes: 1, SheetBytes: 1 << 20, RenderQueueTimeout: 1}, "CACHE_BYTES")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: -1, RenderQueueTimeout: 1}, "SHEET_BYTES")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: -1}, "RENDER_SLOTS")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderWorkers: 20_000}, "RENDER_SLOTS")
+	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20, RenderQueuePerWorker: -1}, "RENDER_QUEUE")
 	f(Config{CacheBytes: 1 << 20, SheetBytes: 1 << 20}, "RENDER_WAIT")
 }
 
@@ -331,11 +331,11 @@ func TestView(t *testing.T) {
 	sheet := &mapping.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Alex}
 	cape := &mapping.Texture{TID: 8, Hash: skin.Hash{8}, Type: skin.Cape}
 	nobody := skin.Hash(skin.NewSheet(64, 64).Digest())
-	pictures := (&studio{}).open(t, quick())
+	pictures := (&fakeBackend{}).open(t, testConfig())
 
 	f := func(leads mapping.Mapping, key mapping.Key, pose render.Pose, wantHash skin.Hash, wantType skin.Type, wantKind fault.Kind) {
 		t.Helper()
-		view, err := pictures.View(Want{Key: []byte(key), Pose: pose, Size: 64, Format: render.WebP}, leads)
+		view, err := pictures.View(Request{Key: []byte(key), Pose: pose, Size: 64, Format: render.WebP}, leads)
 		want := View{Texture: wantHash, View: render.View{Pose: pose, Type: wantType, Size: 64, Format: render.WebP}}
 		switch {
 		case wantType == 0 && fault.KindOf(err) != wantKind:
@@ -366,7 +366,7 @@ func TestView(t *testing.T) {
 
 	// What is worn where, and the files themselves.
 	worn := mapping.Mapping{Player: &mapping.Player{Skin: sheet, Cape: cape}}
-	for want, view := range map[*Want]View{
+	for want, view := range map[*Request]View{
 		{Slot: SkinSlot, File: true}:           {Texture: sheet.Hash, File: true},
 		{Slot: CapeSlot, File: true}:           {Texture: cape.Hash, File: true},
 		{Slot: CapeSlot, Pose: render.Preview}: {Texture: cape.Hash, View: render.View{Pose: render.Preview, Type: skin.Cape}},

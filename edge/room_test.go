@@ -12,12 +12,12 @@ import (
 // There is room before a slot is used, however long making it takes, which counts as
 // waiting, and until a while after. At the end, and before room is made at all, nobody
 // waits for it.
-func TestRoom(t *testing.T) {
+func TestProcsBoost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		const long, toWiden = 10*roomKept + roomKept/10, roomKept / 4
+		const long, toWiden = 10*boostLinger + boostLinger/10, boostLinger / 4
 		start := time.Now()
 		var happened []string
 		note := func(what string) { happened = append(happened, what+" at "+time.Since(start).String()) }
@@ -25,12 +25,12 @@ func TestRoom(t *testing.T) {
 		defer s.close()
 		use := func(waits time.Duration) {
 			t.Helper()
-			permit, err := s.admit(s.demand(anyone))
+			permit, err := s.admit(s.demand(testNetwork))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer permit.release()
-			if err := permit.draw(ctx, s.demand(anyone), time.Millisecond, func() error { note("used"); <-time.After(long); return nil }); err != nil {
+			if err := permit.draw(ctx, s.demand(testNetwork), time.Millisecond, func() error { note("used"); <-time.After(long); return nil }); err != nil {
 				t.Error(err)
 			}
 			if permit.waited != waits {
@@ -40,7 +40,7 @@ func TestRoom(t *testing.T) {
 		use(0)
 		var watched bool
 		go func() {
-			s.room.watch(ctx, func() { <-time.After(toWiden); note("widened") }, func() { note("narrowed") })
+			s.boost.run(ctx, func() { <-time.After(toWiden); note("widened") }, func() { note("narrowed") })
 			watched = true
 		}()
 		<-time.After(time.Second)

@@ -27,23 +27,23 @@ const (
 
 var stageNames = [stageCount]string{fetching: "fetch", decoding: "decode", queueing: "queue", drawing: "draw", encoding: "encode"}
 
-// exhibit is what a picture shows, as far as that decides what it costs.
-type exhibit uint8
+// viewKind is what a picture shows, as far as that decides what it costs.
+type viewKind uint8
 
 const (
-	flat exhibit = iota
+	flat viewKind = iota
 	isometric
 	skinPreview
 	capePreview
 	storedFile
-	exhibitCount
+	viewKindCount
 )
 
-var exhibitNames = [exhibitCount]string{
+var viewKindNames = [viewKindCount]string{
 	flat: "flat", isometric: "isometric", skinPreview: "preview-skin", capePreview: "preview-cape", storedFile: "file",
 }
 
-func exhibitOf(view View) exhibit {
+func viewKindOf(view View) viewKind {
 	switch {
 	case view.File:
 		return storedFile
@@ -60,12 +60,12 @@ func exhibitOf(view View) exhibit {
 
 // stageSeconds is how long the stages took that succeeded. What a texture takes is counted
 // for the picture that needed it first.
-var stageSeconds = func() (all [exhibitCount][stageCount]prometheus.Observer) {
+var stageSeconds = func() (all [viewKindCount][stageCount]prometheus.Observer) {
 	seconds := promauto.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "veneer_edge_render_seconds", Help: "Time that the stages of making a picture took, by what it shows.",
 		Buckets: metrics.LatencyBuckets[:],
 	}, []string{"view", "stage"})
-	for of, view := range exhibitNames {
+	for of, view := range viewKindNames {
 		for on, stage := range stageNames {
 			all[of][on] = seconds.WithLabelValues(view, stage)
 		}
@@ -73,15 +73,15 @@ var stageSeconds = func() (all [exhibitCount][stageCount]prometheus.Observer) {
 	return all
 }()
 
-// spent counts how long a stage of the view's making took.
-func (v View) spent(on stage, took time.Duration) {
-	stageSeconds[exhibitOf(v)][on].Observe(took.Seconds())
+// observeStage counts how long a stage of the view's making took.
+func (v View) observeStage(on stage, took time.Duration) {
+	stageSeconds[viewKindOf(v)][on].Observe(took.Seconds())
 }
 
-// rendered counts how long a renderer took that is done just now, and has it traced.
-func (v View) rendered(ctx context.Context, took render.Took) {
-	v.spent(drawing, took.Drawing)
-	v.spent(encoding, took.Encoding)
+// observeRender counts how long a renderer took that is done just now, and has it traced.
+func (v View) observeRender(ctx context.Context, took render.Took) {
+	v.observeStage(drawing, took.Drawing)
+	v.observeStage(encoding, took.Encoding)
 	ended := time.Now()
 	drawn := ended.Add(-took.Encoding)
 	tracing.Passed(ctx, stageNames[drawing], drawn.Add(-took.Drawing), drawn)

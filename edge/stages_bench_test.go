@@ -16,11 +16,11 @@ func BenchmarkStages(b *testing.B) {
 		for pb.Next() {
 			for _, on := range []stage{fetching, decoding, queueing} {
 				began := time.Now()
-				view.spent(on, time.Since(began))
+				view.observeStage(on, time.Since(began))
 			}
 			began := time.Now()
 			drawn := time.Now()
-			view.rendered(b.Context(), render.Took{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)})
+			view.observeRender(b.Context(), render.Took{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)})
 		}
 	})
 }

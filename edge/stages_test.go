@@ -7,14 +7,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-func TestStagesAreToldApart(t *testing.T) {
+func TestViewKinds(t *testing.T) {
 	t.Parallel()
 	view := func(pose render.Pose, kind skin.Type) View { return View{View: render.View{Pose: pose, Type: kind}} }
 	for want, v := range map[string]View{
 		"flat": view(render.Flat, skin.Alex), "isometric": view(render.Isometric, skin.Steve),
 		"preview-skin": view(render.Preview, skin.Steve), "preview-cape": view(render.Preview, skin.Cape), "file": {File: true},
 	} {
-		if got := exhibitNames[exhibitOf(v)]; got != want {
+		if got := viewKindNames[viewKindOf(v)]; got != want {
 			t.Errorf("what is shown is counted as %s; want %s", got, want)
 		}
 	}

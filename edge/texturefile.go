@@ -22,8 +22,8 @@ type textureFile struct {
 	err   error
 }
 
-// newTexture returns the texture in a file.
-func newTexture(file []byte) (*textureFile, error) {
+// newTextureFile returns the texture in a file.
+func newTextureFile(file []byte) (*textureFile, error) {
 	width, height, err := skin.SizeOf(file)
 	if err != nil {
 		return nil, err
@@ -31,16 +31,16 @@ func newTexture(file []byte) (*textureFile, error) {
 	return &textureFile{width: width, height: height, fileBytes: cap(file), file: file}, nil
 }
 
-// textureOf returns a texture that is decoded.
-func textureOf(sheet skin.Sheet) *textureFile {
+// decodedTextureFile returns a texture that is decoded.
+func decodedTextureFile(sheet skin.Sheet) *textureFile {
 	return &textureFile{width: sheet.Width, height: sheet.Height, sheet: sheet}
 }
 
 // size returns how many bytes the texture takes, before it is decoded and after.
 func (t *textureFile) size() int { return max(t.fileBytes, 4*t.width*t.height) }
 
-// cost returns about how long it takes to decode the texture, 0 if that has been done.
-func (t *textureFile) cost() time.Duration {
+// decodeCost returns about how long it takes to decode the texture, 0 if that has been done.
+func (t *textureFile) decodeCost() time.Duration {
 	// Noise takes longest: 33 ns a texel on the machine that docs/benchmarks.md names.
 	const perTexel = 33 * time.Nanosecond
 	t.mu.Lock()
@@ -51,8 +51,8 @@ func (t *textureFile) cost() time.Duration {
 	return time.Duration(t.width*t.height) * perTexel
 }
 
-// decoded returns the sheet. The time it takes to decode it counts for a view.
-func (t *textureFile) decoded(ctx context.Context, view View) (sheet skin.Sheet, err error) {
+// decode returns the sheet. The time it takes to decode it counts for a view.
+func (t *textureFile) decode(ctx context.Context, view View) (sheet skin.Sheet, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.file == nil {
@@ -65,7 +65,7 @@ func (t *textureFile) decoded(ctx context.Context, view View) (sheet skin.Sheet,
 		// Its hash is right, so it was stored like that: that is ours to mend.
 		t.err = fmt.Errorf("texture %s: %w", view.Texture, err)
 	} else {
-		view.spent(decoding, time.Since(began))
+		view.observeStage(decoding, time.Since(began))
 	}
 	t.file = nil
 	return t.sheet, t.err

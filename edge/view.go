@@ -18,8 +18,8 @@ type View struct {
 	render.View
 }
 
-// appendName appends the view in a form of its own, short and without ambiguity.
-func (v View) appendName(dst []byte) []byte {
+// appendKey appends the view in a form of its own, short and without ambiguity.
+func (v View) appendKey(dst []byte) []byte {
 	dst = append(dst, v.Texture[:]...)
 	if v.File {
 		return dst
@@ -28,8 +28,8 @@ func (v View) appendName(dst []byte) []byte {
 	return binary.BigEndian.AppendUint16(dst, uint16(v.Size))
 }
 
-// ViewNameBytes is how much memory Finished needs for its use.
-const ViewNameBytes = len(skin.Hash{}) + 5
+// ViewKeySize is how much memory Finished needs for its use.
+const ViewKeySize = len(skin.Hash{}) + 5
 
 // ETag is a strong entity tag with its quotes.
 type ETag [24]byte
@@ -37,7 +37,7 @@ type ETag [24]byte
 // ETag returns the entity tag of a view: a digest of the view and, unless it is a
 // stored file, of the renderer's revision. Together they decide every byte.
 func (p *Pictures) ETag(view View) ETag {
-	name := view.appendName(make([]byte, 0, ViewNameBytes+len(p.revision)))
+	name := view.appendKey(make([]byte, 0, ViewKeySize+len(p.revision)))
 	if !view.File {
 		name = append(name, p.revision...)
 	}

@@ -23,18 +23,18 @@ var (
 	rendersWaiting = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_edge_renders_waiting", Help: "Pictures that wait to be drawn."})
 )
 
-// refusal is why a picture that is not in memory was refused.
-type refusal uint8
+// rejection is why a picture that is not in memory was refused.
+type rejection uint8
 
 const (
-	queueFull refusal = iota // its own network has the most waiting
+	queueFull rejection = iota // its own network has the most waiting
 	shed                     // it waited, and another network needed the place
 	timedOut                 // it waited for RENDER_WAIT
 	closed
-	refusalCount
+	rejectionCount
 )
 
-var rendersRefused = func() (all [refusalCount]prometheus.Counter) {
+var rendersRejected = func() (all [rejectionCount]prometheus.Counter) {
 	refused := promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_edge_renders_refused_total", Help: "Pictures that were refused, since too many are drawn, by reason.",
 	}, []string{"reason"})
@@ -53,8 +53,8 @@ var rendersRefused = func() (all [refusalCount]prometheus.Counter) {
 // pictures in memory would wait that long when all cores draw.
 type workerPool struct {
 	n       int
-	wait    time.Duration
-	room    *room
+	queueTimeout    time.Duration
+	boost    *procsBoost
 	jobs    chan *job // with space for n, which is as many as are started
 	closing chan struct{}
 	threads sync.WaitGroup
@@ -62,15 +62,15 @@ type workerPool struct {
 	mu       sync.Mutex // of what follows, and of every demand and job
 	isClosed bool
 	admitted int // pictures that are being made
-	most     int // of them
-	files    limiter
-	drawings limiter
+	capacity     int // of them
+	fetches    limiter
+	draws limiter
 }
 
 // limiter bounds a step of the making of pictures.
 type limiter struct {
-	running, atOnce int
-	most            int // run or wait
+	running, limit int
+	capacity            int // run or wait
 	waiting         fairQueue
 	start           func(*job)
 }
@@ -78,34 +78,34 @@ type limiter struct {
 func newWorkerPool(n, queue int, wait time.Duration) *workerPool {
 	p := &workerPool{
 		n:       n,
-		wait:    wait,
-		room:    newRoom(),
+		queueTimeout:    wait,
+		boost:    newProcsBoost(),
 		jobs:    make(chan *job, n),
 		closing: make(chan struct{}),
-		most:    n + queue,
+		capacity:    n + queue,
 	}
 	// A store that hangs must not keep pictures from being drawn whose textures are in
 	// memory, so only half of all may need a file. Of these a quarter waits, so that files
 	// are shared out fairly when the store is slow.
-	files := (p.most + 1) / 2
-	p.files = limiter{atOnce: files - files/4, most: files, start: func(*job) {}}
-	p.drawings = limiter{atOnce: n, most: p.most, start: func(j *job) { p.jobs <- j }}
+	files := (p.capacity + 1) / 2
+	p.fetches = limiter{limit: files - files/4, capacity: files, start: func(*job) {}}
+	p.draws = limiter{limit: n, capacity: p.capacity, start: func(j *job) { p.jobs <- j }}
 	for range n {
-		p.threads.Go(p.serve)
+		p.threads.Go(p.runWorker)
 	}
 	return p
 }
 
-// serve draws until the pool is closed.
-func (p *workerPool) serve() {
+// runWorker draws until the pool is closed.
+func (p *workerPool) runWorker() {
 	// Never unlocked: the thread ends with this goroutine, as no other should run there.
 	runtime.LockOSThread()
-	standBack()
+	lowerThreadPriority()
 	for j := range p.jobs {
 		rendersRunning.Inc()
 		err := recoverPanic(j.work)
 		rendersRunning.Dec()
-		p.release(&p.drawings)
+		p.release(&p.draws)
 		j.done <- err
 	}
 }
@@ -122,7 +122,7 @@ func (p *workerPool) close() {
 
 // dispatch starts what a limiter lets start. The caller holds mu.
 func (p *workerPool) dispatch(l *limiter) {
-	for l.running < l.atOnce && l.waiting.count > 0 && !p.isClosed {
+	for l.running < l.limit && l.waiting.count > 0 && !p.isClosed {
 		j := l.waiting.pop()
 		l.running++
 		l.start(j)
@@ -141,11 +141,11 @@ func (p *workerPool) release(l *limiter) {
 // shed ends the wait of a job. The caller holds mu.
 func (p *workerPool) shed(j *job) {
 	j.queue.drop(j)
-	j.start <- refuse(shed)
+	j.start <- reject(shed)
 }
 
-// withdraw takes a job out of its queue, if it still waits.
-func (p *workerPool) withdraw(j *job) bool {
+// cancel takes a job out of its queue, if it still waits.
+func (p *workerPool) cancel(j *job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if j.queue == nil {
@@ -160,24 +160,24 @@ type demand struct {
 	pool     *workerPool
 	networks []netip.Prefix
 	job      *job    // what waits in a queue for it; nil if nothing does
-	needs    *demand // of the value that this one waits for
-	isLate   bool    // a network of it joined work that others had begun
+	dependency    *demand // of the value that this one waits for
+	joinedLate   bool    // a network of it joined work that others had begun
 }
 
-// mostNetworks is how many networks of a demand are known. Of so many, one is quiet.
-const mostNetworks = 32
+// maxDemandNetworks is how many networks of a demand are known. Of so many, one is quiet.
+const maxDemandNetworks = 32
 
 // demand returns the demand of a client network for a value.
 func (p *workerPool) demand(by netip.Prefix) *demand {
 	return &demand{pool: p, networks: []netip.Prefix{by}}
 }
 
-// part returns the demand for a value that the demanded one is made from.
-func (d *demand) part() *demand {
+// newDependency returns the demand for a value that the demanded one is made from.
+func (d *demand) newDependency() *demand {
 	d.pool.mu.Lock()
 	defer d.pool.mu.Unlock()
-	d.needs = &demand{pool: d.pool, networks: slices.Clone(d.networks)}
-	return d.needs
+	d.dependency = &demand{pool: d.pool, networks: slices.Clone(d.networks)}
+	return d.dependency
 }
 
 // join adds the networks of another demand for the same value, and those that join that
@@ -187,9 +187,9 @@ func (d *demand) join(other *demand) {
 	d.pool.mu.Lock()
 	defer d.pool.mu.Unlock()
 	for _, network := range other.networks {
-		other.isLate = d.add(network) || other.isLate
+		other.joinedLate = d.add(network) || other.joinedLate
 	}
-	other.needs = d
+	other.dependency = d
 }
 
 // add adds a network and reports whether it is another one.
@@ -197,15 +197,15 @@ func (d *demand) add(network netip.Prefix) bool {
 	if slices.Contains(d.networks, network) {
 		return false
 	}
-	if len(d.networks) == mostNetworks {
+	if len(d.networks) == maxDemandNetworks {
 		return true
 	}
 	d.networks = append(d.networks, network)
 	if d.job != nil && d.job.queue != nil {
-		d.job.queue.offer(d.job, network)
+		d.job.queue.reassign(d.job, network)
 	}
-	if d.needs != nil {
-		d.needs.add(network)
+	if d.dependency != nil {
+		d.dependency.add(network)
 	}
 	return true
 }
@@ -213,7 +213,7 @@ func (d *demand) add(network netip.Prefix) bool {
 // permit is a picture's place in the pool.
 type permit struct {
 	pool   *workerPool
-	wait   time.Duration // how long it may wait
+	maxWait   time.Duration // how long it may wait
 	waited time.Duration // how long it has
 }
 
@@ -221,16 +221,16 @@ type permit struct {
 func (p *workerPool) admit(d *demand) (*permit, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.admitted >= p.most && !p.makeWay(&p.drawings, d) {
-		return nil, refuse(queueFull)
+	if p.admitted >= p.capacity && !p.shedFor(&p.draws, d) {
+		return nil, reject(queueFull)
 	}
 	p.admitted++
-	return &permit{pool: p, wait: p.wait}, nil
+	return &permit{pool: p, maxWait: p.queueTimeout}, nil
 }
 
-// makeWay sheds a job of a limiter that is full, unless it is the new one's turn to be
+// shedFor sheds a job of a limiter that is full, unless it is the new one's turn to be
 // shed. The caller holds mu.
-func (p *workerPool) makeWay(l *limiter, d *demand) bool {
+func (p *workerPool) shedFor(l *limiter, d *demand) bool {
 	victim := l.waiting.victim(d.networks)
 	if victim == nil {
 		return false
@@ -247,37 +247,37 @@ func (t *permit) release() {
 
 // fetch gets a file, which takes no worker. One file costs as much as another.
 func (t *permit) fetch(ctx context.Context, d *demand, get func() error) error {
-	if err := t.queue(ctx, &t.pool.files, &job{demand: d, cost: quantum}, isReady); err != nil {
+	if err := t.waitInQueue(ctx, &t.pool.fetches, &job{demand: d, cost: quantum}, closedReady); err != nil {
 		return err
 	}
-	defer t.pool.release(&t.pool.files)
+	defer t.pool.release(&t.pool.fetches)
 	return get()
 }
 
 // draw waits for a worker and has it do work of a cost.
 func (t *permit) draw(ctx context.Context, d *demand, cost time.Duration, work func() error) error {
-	made := t.pool.room.enter()
-	defer t.pool.room.leave()
+	ready := t.pool.boost.acquire()
+	defer t.pool.boost.release()
 	j := &job{demand: d, cost: cost, work: work, done: make(chan error, 1)}
-	if err := t.queue(ctx, &t.pool.drawings, j, made); err != nil {
+	if err := t.waitInQueue(ctx, &t.pool.draws, j, ready); err != nil {
 		return err
 	}
 	return <-j.done
 }
 
-// isReady is closed: a job may be queued at once.
-var isReady = func() <-chan struct{} {
+// closedReady is closed: a job may be queued at once.
+var closedReady = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// queue waits until ready is closed, and then for the job's turn.
-func (t *permit) queue(ctx context.Context, l *limiter, j *job, ready <-chan struct{}) (err error) {
+// waitInQueue waits until ready is closed, and then for the job's turn.
+func (t *permit) waitInQueue(ctx context.Context, l *limiter, j *job, ready <-chan struct{}) (err error) {
 	_, span := tracing.Start(ctx, stageNames[queueing])
 	defer tracing.End(span, &err)
 	began := time.Now()
-	timer := time.NewTimer(t.wait - t.waited)
+	timer := time.NewTimer(t.maxWait - t.waited)
 	defer timer.Stop()
 	rendersWaiting.Inc()
 	defer rendersWaiting.Dec()
@@ -293,13 +293,13 @@ func (t *permit) queue(ctx context.Context, l *limiter, j *job, ready <-chan str
 		case err := <-j.start:
 			return err
 		case <-timer.C:
-			late = func() error { return refuse(timedOut) }
+			late = func() error { return reject(timedOut) }
 		case <-t.pool.closing:
-			late = func() error { return refuse(closed) }
+			late = func() error { return reject(closed) }
 		case <-ctx.Done():
 			late = ctx.Err
 		}
-		if ready == nil && !t.pool.withdraw(j) {
+		if ready == nil && !t.pool.cancel(j) {
 			return <-j.start // it was started or shed meanwhile
 		}
 		return late()
@@ -312,9 +312,9 @@ func (p *workerPool) push(l *limiter, j *job) {
 	defer p.mu.Unlock()
 	switch {
 	case p.isClosed:
-		j.start <- refuse(closed)
-	case l.running+l.waiting.count >= l.most && !p.makeWay(l, j.demand):
-		j.start <- refuse(queueFull)
+		j.start <- reject(closed)
+	case l.running+l.waiting.count >= l.capacity && !p.shedFor(l, j.demand):
+		j.start <- reject(queueFull)
 	default:
 		j.demand.job = j
 		l.waiting.push(j)
@@ -336,8 +336,8 @@ func recoverPanic(work func() error) (err error) {
 // says nothing about what is asked for, nor about where that would come from.
 var ErrShed = errors.New("shed")
 
-func refuse(why refusal) error {
-	rendersRefused[why].Inc()
+func reject(why rejection) error {
+	rendersRejected[why].Inc()
 	return &fault.Error{
 		Kind:       fault.Unavailable,
 		Message:    "Too many pictures are being drawn at the moment. Please try again.",
@@ -355,15 +355,15 @@ func (p *workerPool) expose(register promauto.Factory) {
 			return value()
 		})
 	}
-	gauge("networks", "Client networks with pictures that wait.", func() float64 { return float64(len(p.drawings.waiting.networks)) })
+	gauge("networks", "Client networks with pictures that wait.", func() float64 { return float64(len(p.draws.waiting.networks)) })
 	gauge("cost_seconds", "Estimated processor time of the pictures that wait.", func() (sum float64) {
-		for _, n := range p.drawings.waiting.networks {
+		for _, n := range p.draws.waiting.networks {
 			sum += n.cost.Seconds()
 		}
 		return sum
 	})
 	gauge("cost_seconds_busiest_network", "Estimated processor time of the pictures that wait for the network with most of it.", func() float64 {
-		if n := p.drawings.waiting.busiest(); n != nil {
+		if n := p.draws.waiting.mostLoaded(); n != nil {
 			return n.cost.Seconds()
 		}
 		return 0

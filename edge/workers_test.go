@@ -18,8 +18,8 @@ import (
 func TestDrawingIsBounded(t *testing.T) {
 	t.Parallel()
 	finish := make(chan struct{})
-	s := &studio{draw: func() error { <-finish; return nil }}
-	pictures := s.open(t, Config{RenderSlots: 2, RenderQueue: 3, RenderWait: time.Hour})
+	s := &fakeBackend{draw: func() error { <-finish; return nil }}
+	pictures := s.open(t, Config{RenderWorkers: 2, RenderQueuePerWorker: 3, RenderQueueTimeout: time.Hour})
 
 	const slots, queue, surplus = 2, 2 * 3, 5
 	errs := make(chan error, slots+queue+surplus)
@@ -44,12 +44,12 @@ func TestDrawingIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsTurnedAwayIsNotFetched(t *testing.T) {
+func TestRejectedPictureIsNotFetched(t *testing.T) {
 	t.Parallel()
 	drawing, finish := make(chan struct{}), make(chan struct{})
 	defer close(finish)
-	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
-	pictures := s.open(t, Config{RenderSlots: 1, RenderWait: time.Hour})
+	s := &fakeBackend{draw: func() error { close(drawing); <-finish; return nil }}
+	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueueTimeout: time.Hour})
 	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
 	for range 3 {
@@ -62,20 +62,20 @@ func TestWhatIsTurnedAwayIsNotFetched(t *testing.T) {
 	}
 }
 
-func TestFetchingTakesNoSlot(t *testing.T) {
+func TestFetchingTakesNoWorker(t *testing.T) {
 	t.Parallel()
 	stuck, entered := make(chan struct{}), make(chan struct{})
 	defer close(stuck)
 	var slow atomic.Bool
 	slow.Store(true)
-	s := &studio{fetch: func(context.Context) error {
+	s := &fakeBackend{fetch: func(context.Context) error {
 		if slow.Swap(false) {
 			close(entered)
 			<-stuck
 		}
 		return nil
 	}}
-	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 3, RenderWait: time.Hour})
+	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 3, RenderQueueTimeout: time.Hour})
 	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-entered
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); err != nil {
@@ -83,18 +83,18 @@ func TestFetchingTakesNoSlot(t *testing.T) {
 	}
 }
 
-func TestStoreThatHangsLeavesRoomForWhatIsInMemory(t *testing.T) {
+func TestHangingStoreLeavesCapacityForCachedTextures(t *testing.T) {
 	t.Parallel()
 	stuck, entered := make(chan struct{}), make(chan struct{}, 5)
 	var hangs atomic.Bool
-	s := &studio{fetch: func(context.Context) error {
+	s := &fakeBackend{fetch: func(context.Context) error {
 		if hangs.Load() {
 			entered <- struct{}{}
 			<-stuck
 		}
 		return nil
 	}}
-	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 9, RenderWait: time.Hour})
+	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 9, RenderQueueTimeout: time.Hour})
 	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err != nil {
 		t.Fatal(err)
 	}
@@ -123,45 +123,45 @@ func TestStoreThatHangsLeavesRoomForWhatIsInMemory(t *testing.T) {
 	}
 }
 
-func TestDecodingTakesASlot(t *testing.T) {
+func TestDecodingTakesAWorker(t *testing.T) {
 	t.Parallel()
 	drawing, finish := make(chan struct{}), make(chan struct{})
 	defer close(finish)
-	s := &studio{draw: func() error { close(drawing); <-finish; return nil }}
-	pictures := s.open(t, Config{RenderSlots: 1, RenderQueue: 64, RenderWait: time.Second})
+	s := &fakeBackend{draw: func() error { close(drawing); <-finish; return nil }}
+	pictures := s.open(t, Config{RenderWorkers: 1, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Second})
 	go func() { _, _, _ = pictures.Picture(t.Context(), viewOf(1, 8)) }()
 	<-drawing
 	if _, _, err := pictures.Picture(t.Context(), viewOf(2, 8)); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Picture() while the only slot is taken: %v; want it unavailable", err)
 	}
-	texture, ok := pictures.textures.get(append([]byte{2}, make([]byte, 31)...))
-	if !ok || texture.cost() == 0 {
+	texture, ok := pictures.textureCache.get(append([]byte{2}, make([]byte, 31)...))
+	if !ok || texture.decodeCost() == 0 {
 		t.Errorf("the second texture was fetched: %t, and decoded; want it fetched only", ok)
 	}
 }
 
-func TestRubbishIsNoSheet(t *testing.T) {
+func TestInvalidFileIsAnInternalError(t *testing.T) {
 	t.Parallel()
-	pictures := (&studio{}).open(t, quick())
-	pictures.files = rubbish{}
+	pictures := (&fakeBackend{}).open(t, testConfig())
+	pictures.files = invalidFiles{}
 	if _, _, err := pictures.Picture(t.Context(), viewOf(1, 8)); err == nil || fault.KindOf(err) != fault.Internal {
 		t.Errorf("Picture() of what is no texture: %v; want it internal", err)
 	}
 }
 
-// rubbish is a store of files that are no textures.
-type rubbish struct{}
+// invalidFiles is a store of files that are no textures.
+type invalidFiles struct{}
 
-func (rubbish) File(context.Context, skin.Hash) ([]byte, error) { return []byte("rubbish"), nil }
+func (invalidFiles) File(context.Context, skin.Hash) ([]byte, error) { return []byte("rubbish"), nil }
 
-func TestSlotsAreWaitedForSoLong(t *testing.T) {
+func TestQueueTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newWorkerPool(1, 64, time.Second)
 		defer s.close()
 		enter := func() *permit {
 			t.Helper()
-			permit, err := s.admit(s.demand(anyone))
+			permit, err := s.admit(s.demand(testNetwork))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,19 +170,19 @@ func TestSlotsAreWaitedForSoLong(t *testing.T) {
 		const work = 600 * time.Millisecond
 		occupy := func() {
 			go func() {
-				_ = enter().draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { <-time.After(work); return nil })
+				_ = enter().draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { <-time.After(work); return nil })
 			}()
 			synctest.Wait()
 		}
 		// What it has waited for one slot it cannot wait for the next.
 		late := enter()
 		occupy()
-		if err := late.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { return nil }); err != nil {
+		if err := late.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); err != nil {
 			t.Errorf("draw() of a slot that is free after %s: %v", work, err)
 		}
 		occupy()
 		start := time.Now()
-		if err := late.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable {
+		if err := late.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("draw() = %v; want it unavailable", err)
 		}
 		if waited := time.Since(start); waited != time.Second-work {
@@ -191,7 +191,7 @@ func TestSlotsAreWaitedForSoLong(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := enter().draw(ctx, s.demand(anyone), time.Millisecond, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := enter().draw(ctx, s.demand(testNetwork), time.Millisecond, func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("draw() = %v; want the end of its context", err)
 		}
 	})
@@ -202,12 +202,12 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newWorkerPool(2, 2, time.Second)
 		finish := make(chan struct{})
-		permit, err := s.admit(s.demand(anyone))
+		permit, err := s.admit(s.demand(testNetwork))
 		if err != nil {
 			t.Fatal(err)
 		}
 		go func() {
-			_ = permit.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { <-finish; return nil })
+			_ = permit.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { <-finish; return nil })
 		}()
 		synctest.Wait()
 		var closed atomic.Bool
@@ -217,7 +217,7 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 			t.Error("close returned while a slot was taken")
 		}
 		start := time.Now()
-		if err := permit.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
+		if err := permit.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
 			t.Errorf("draw() after close = %v after %s; want it unavailable at once", err, time.Since(start))
 		}
 		close(finish)
@@ -229,11 +229,11 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 }
 
 // Work in a slot leaves the processors to all other threads.
-func TestSlotsStandBack(t *testing.T) {
+func TestWorkersHaveLowPriority(t *testing.T) {
 	t.Parallel()
 	s := newWorkerPool(1, 0, time.Hour)
 	defer s.close()
-	permit, err := s.admit(s.demand(anyone))
+	permit, err := s.admit(s.demand(testNetwork))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestSlotsStandBack(t *testing.T) {
 		return p
 	}
 	var inside int
-	if err := permit.draw(t.Context(), s.demand(anyone), time.Millisecond, func() error { inside = priority(); return nil }); err != nil {
+	if err := permit.draw(t.Context(), s.demand(testNetwork), time.Millisecond, func() error { inside = priority(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if usual := priority(); inside >= usual && usual > 1 {
@@ -259,7 +259,7 @@ type poolState struct{ admitted, filesWaiting, waiting int }
 func (p *workerPool) state() poolState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return poolState{p.admitted, p.files.waiting.count, p.drawings.waiting.count}
+	return poolState{p.admitted, p.fetches.waiting.count, p.draws.waiting.count}
 }
 
 // eventually waits for something that other goroutines do.

@@ -129,13 +129,13 @@ func (pretence) Revision() string { return "pretence" }
 // CanWebP returns true.
 func (pretence) CanWebP() bool { return true }
 
-// Ask is asked for nothing.
-func (pretence) Ask(context.Context, mapping.Key, func(mapping.Mapping, mapping.Position, error)) error {
+// StartLookup is asked for nothing.
+func (pretence) StartLookup(context.Context, mapping.Key, func(mapping.Mapping, mapping.Position, error)) error {
 	return errors.New("views need no look-up")
 }
 
-// Refusal refuses nothing.
-func (pretence) Refusal(mapping.Key, netip.Prefix) error { return nil }
+// WouldReject refuses nothing.
+func (pretence) WouldReject(mapping.Key, netip.Prefix) error { return nil }
 
 // Probe is answered.
 func (pretence) Probe(done func(error)) { go done(nil) }
@@ -143,11 +143,11 @@ func (pretence) Probe(done func(error)) { go done(nil) }
 // open returns pictures with a cache of so many bytes.
 func (w Workload) open(bytes int64) (*edge.Pictures, error) {
 	p := pretence{Workload: w, block: make([]byte, 16<<10)}
-	mappings, err := edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
+	mappings, err := edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
 	if err != nil {
 		return nil, err
 	}
-	config := edge.Config{CacheBytes: bytes, SheetBytes: 64 << 20, RenderSlots: 1, RenderQueue: 1, RenderWait: time.Minute}
+	config := edge.Config{CacheBytes: bytes, SheetBytes: 64 << 20, RenderWorkers: 1, RenderQueuePerWorker: 1, RenderQueueTimeout: time.Minute}
 	return edge.NewPictures(config, mappings, p, p, skin.Sheet{})
 }
 

@@ -25,10 +25,10 @@ type Config struct {
 
 // Server answers the edge's public requests.
 type Server struct {
-	door     serve.Door
+	httpServer     serve.Door
 	pictures *edge.Pictures
 	tags     Tags
-	byName   []byte    // Cache-Control of pictures whose mapping changes often
+	playerCacheControl   []byte    // Cache-Control of pictures whose mapping changes often
 	upstream *upstream // nil: none
 	routes   *routes
 	limiter  *serve.AddressLimiter
@@ -37,8 +37,8 @@ type Server struct {
 }
 
 // New returns a server of pictures.
-func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, error) {
-	upstream, err := newUpstream(config, door)
+func New(httpServer serve.Door, pictures *edge.Pictures, config Config) (*Server, error) {
+	upstream, err := newUpstream(config, httpServer)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +48,13 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 	case config.SMaxage%time.Second != 0:
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
-	door.Listener, door.Mark = "public", mark
+	httpServer.Listener, httpServer.Mark = "public", setDefaultHeaders
 	var links []serve.Link
 	if upstream != nil {
 		links = append(links, serve.Link{Path: "/api/docs", Text: "Documentation of the API"})
 	}
 	return &Server{
-		door: door, pictures: pictures, tags: config.CacheTags, byName: cacheByName(config.SMaxage), upstream: upstream, routes: newRoutes(door), limiter: door.AddressLimiter(),
+		httpServer: httpServer, pictures: pictures, tags: config.CacheTags, playerCacheControl: newPlayerCacheControl(config.SMaxage), upstream: upstream, routes: newRoutes(httpServer), limiter: httpServer.AddressLimiter(),
 		startPage: serve.NewPage(serve.PageText{
 			Title: "Veneer",
 			Paragraphs: []string{
@@ -69,45 +69,45 @@ func New(door serve.Door, pictures *edge.Pictures, config Config) (*Server, erro
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	return s.door.Server(s.limiter.Handler(s.door.Guard(s.answer)))
+	return s.httpServer.Server(s.limiter.Handler(s.httpServer.Guard(s.handle)))
 }
 
 // FastPath returns the fast path for most requests for what is in memory.
-func (s *Server) FastPath() *serve.FastPath { return s.door.FastPath(s.limiter, s.serveFast) }
+func (s *Server) FastPath() *serve.FastPath { return s.httpServer.FastPath(s.limiter, s.serveFast) }
 
-// answer answers a request.
-func (s *Server) answer(rc *fasthttp.RequestCtx) error {
-	path := borrowed(rc.Path())
-	about, isHere := subjectOf(path)
+// handle answers a request.
+func (s *Server) handle(rc *fasthttp.RequestCtx) error {
+	path := unsafeString(rc.Path())
+	target, isHere := parsePath(path)
 	if !isHere {
-		return s.elsewhere(rc, path)
+		return s.serveNonImage(rc, path)
 	}
-	setDefaults(serve.ResponseTo(rc))
+	setCommonHeaders(serve.ResponseTo(rc))
 	switch {
 	case rc.IsGet() || rc.IsHead():
-		err := s.image(rc, about)
+		err := s.serve(rc, target)
 		if err != nil {
-			s.routes.claim(rc, about.route, noFormat, outcomeOf(err))
+			s.routes.set(rc, target.route, noFormat, errorOutcome(err))
 			if len(rc.Response.Header.PeekBytes(keyCacheStatus)) == 0 {
-				rc.Response.Header.Set(headerCacheStatus, statusAside)
+				rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
 			}
 		}
 		return err
 	case rc.IsOptions():
-		s.routes.claim(rc, about.route, noFormat, preflight)
-		rc.Response.Header.Set(headerCacheStatus, statusAside)
-		preflights(rc)
+		s.routes.set(rc, target.route, noFormat, preflight)
+		rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
+		writePreflight(rc)
 		return nil
 	default:
-		s.routes.claim(rc, about.route, noFormat, refused)
+		s.routes.set(rc, target.route, noFormat, refused)
 		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
-		rc.Response.Header.Set(headerCacheStatus, statusAside)
+		rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
 		return fault.New(fault.MethodNotAllowed, "A picture can only be fetched.")
 	}
 }
 
-// preflights answers a preflight (Fetch standard, section 4.8).
-func preflights(rc *fasthttp.RequestCtx) {
+// writePreflight answers a preflight (Fetch standard, section 4.8).
+func writePreflight(rc *fasthttp.RequestCtx) {
 	header := &rc.Response.Header
 	header.Set(fasthttp.HeaderAllow, methods)
 	header.Set(fasthttp.HeaderAccessControlAllowMethods, methods)
@@ -120,38 +120,38 @@ func preflights(rc *fasthttp.RequestCtx) {
 // isAPI reports whether a path is the API's, or below it.
 func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
-// elsewhere answers a request for what is no picture.
-func (s *Server) elsewhere(rc *fasthttp.RequestCtx, path string) error {
+// serveNonImage answers a request for what is no picture.
+func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI(path) {
 		s.routes.api.Claim(rc)
-		if s.upstream != nil && isPlainAPI(rc.URI()) {
-			return s.upstream.pass(rc)
+		if s.upstream != nil && isCanonicalAPI(rc.URI()) {
+			return s.upstream.forward(rc)
 		}
-		markAPI(rc)
+		setAPIDefaultHeaders(rc)
 		return fault.New(fault.NotFound, "There is no API here.")
 	}
-	mark(rc)
+	setDefaultHeaders(rc)
 	switch path {
 	case "/":
 		s.routes.root.Claim(rc)
-		return fetched(rc, func() { s.startPage.Answer(rc, fasthttp.StatusOK) })
+		return serveGet(rc, func() { s.startPage.Answer(rc, fasthttp.StatusOK) })
 	case "/robots.txt":
 		s.routes.robots.Claim(rc)
-		return fetched(rc, func() { serve.Robots(rc) })
+		return serveGet(rc, func() { serve.Robots(rc) })
 	default:
-		rc.Response.Header.SetCanonical(keyCacheControl, cacheNotFound)
+		rc.Response.Header.SetCanonical(keyCacheControl, ccNotFound)
 		return s.notFoundPage.Refuse(rc)
 	}
 }
 
-// fetched has a request answered whose path can only be fetched.
-func fetched(rc *fasthttp.RequestCtx, answer func()) error {
+// serveGet has a request answered whose path can only be fetched.
+func serveGet(rc *fasthttp.RequestCtx, answer func()) error {
 	switch {
 	case rc.IsGet() || rc.IsHead():
 		rc.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 		answer()
 	case rc.IsOptions():
-		preflights(rc)
+		writePreflight(rc)
 	default:
 		rc.Response.Header.Set(fasthttp.HeaderAllow, methods)
 		return fault.New(fault.MethodNotAllowed, "This can only be fetched.")
@@ -161,15 +161,15 @@ func fetched(rc *fasthttp.RequestCtx, answer func()) error {
 
 const methods = "GET, HEAD, OPTIONS"
 
-// mark sets what every answer has, and that memory had nothing to do with it.
-func mark(rc *fasthttp.RequestCtx) {
-	setDefaults(serve.ResponseTo(rc))
-	rc.Response.Header.Set(headerCacheStatus, statusAside)
+// setDefaultHeaders sets what every answer has, and that memory had nothing to do with it.
+func setDefaultHeaders(rc *fasthttp.RequestCtx) {
+	setCommonHeaders(serve.ResponseTo(rc))
+	rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
 }
 
-// markAPI sets what every answer in core's place has.
-func markAPI(rc *fasthttp.RequestCtx) {
-	mark(rc)
+// setAPIDefaultHeaders sets what every answer in core's place has.
+func setAPIDefaultHeaders(rc *fasthttp.RequestCtx) {
+	setDefaultHeaders(rc)
 	serve.Reserve(rc)
 }
 

@@ -34,8 +34,8 @@ var contentTypes = [formatCount][]byte{
 	formatPNG: []byte("image/png"), formatWebP: []byte("image/webp"), formatJSON: []byte("application/json; charset=utf-8"),
 }
 
-// every is what every answer has.
-var every = [...]struct{ key, value []byte }{
+// commonHeaders is what every answer has.
+var commonHeaders = [...]struct{ key, value []byte }{
 	{[]byte(fasthttp.HeaderXContentTypeOptions), []byte("nosniff")},
 	{[]byte(fasthttp.HeaderAccessControlAllowOrigin), []byte("*")},
 	{[]byte(fasthttp.HeaderCrossOriginResourcePolicy), []byte("cross-origin")},
@@ -46,21 +46,21 @@ var every = [...]struct{ key, value []byte }{
 // does; a tid or a hash leads elsewhere only when a texture is deleted; a name
 // whenever its player likes.
 var (
-	cacheNotFound  = []byte("public, max-age=15")
-	cacheFile      = []byte("public, max-age=31536000, immutable")
-	cacheByTexture = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
+	ccNotFound  = []byte("public, max-age=15")
+	ccFile      = []byte("public, max-age=31536000, immutable")
+	ccTexture = []byte("public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800")
 	// Long enough for a crowd to share, too short to outlive a purge that came first.
-	cacheDoubtful = []byte("public, max-age=1")
+	ccShort = []byte("public, max-age=1")
 )
 
-// setDefaults sets what every answer has.
-func setDefaults(to serve.Response) {
-	for _, line := range every {
+// setCommonHeaders sets what every answer has.
+func setCommonHeaders(to serve.Response) {
+	for _, line := range commonHeaders {
 		to.SetCanonical(line.key, line.value)
 	}
 }
 
-func cacheByName(shared time.Duration) []byte {
+func newPlayerCacheControl(shared time.Duration) []byte {
 	sMaxage := ""
 	if shared > 0 {
 		sMaxage = fmt.Sprintf(", s-maxage=%d", shared/time.Second)
@@ -68,52 +68,52 @@ func cacheByName(shared time.Duration) []byte {
 	return []byte("public, max-age=60" + sMaxage + ", stale-while-revalidate=600, stale-if-error=86400")
 }
 
-func (s *Server) cacheControl(found *shown) []byte {
-	switch route := found.about.route; {
-	case found.doubtful:
-		return cacheDoubtful
+func (s *Server) cacheControl(res *response) []byte {
+	switch route := res.target.route; {
+	case res.mayBeStale:
+		return ccShort
 	case route == textureFile:
-		return cacheFile
+		return ccFile
 	case route == avatarOfTID || route == avatarOfHash || route == previewOfTID || route == previewOfHash:
-		return cacheByTexture
+		return ccTexture
 	default:
-		return s.byName
+		return s.playerCacheControl
 	}
 }
 
 // The values of Cache-Status (RFC 9211).
-const statusAside = "veneer; fwd=bypass" // memory has nothing to do with it
+const cacheStatusBypass = "veneer; fwd=bypass" // memory has nothing to do with it
 
 var (
-	statusMiss        = []byte("veneer; fwd=miss") // asked for elsewhere, and not kept, if it was there at all
-	statusUnavailable = []byte("veneer; detail=unavailable")
+	cacheStatusMiss        = []byte("veneer; fwd=miss") // asked for elsewhere, and not kept, if it was there at all
+	cacheStatusUnavailable = []byte("veneer; detail=unavailable")
 	// By how it was come by, and then by whether core may know better.
-	statuses = [...][2][]byte{
+	cacheStatuses = [...][2][]byte{
 		edge.Hit:       {[]byte("veneer; hit"), []byte("veneer; hit; detail=stale")},
 		edge.Coalesced: {[]byte("veneer; fwd=miss; collapsed"), []byte("veneer; fwd=miss; collapsed; detail=stale")},
-		edge.Rendered:  {[]byte("veneer; fwd=miss; stored"), []byte("veneer; fwd=miss; stored; detail=stale")},
-		edge.Unkept:    {statusMiss, []byte("veneer; fwd=miss; detail=stale")},
+		edge.Miss:  {[]byte("veneer; fwd=miss; stored"), []byte("veneer; fwd=miss; stored; detail=stale")},
+		edge.MissUncached:    {cacheStatusMiss, []byte("veneer; fwd=miss; detail=stale")},
 	}
 )
 
 // cacheStatus says whether an answer came from memory.
-func cacheStatus(source edge.Source, how edge.Outcome) []byte {
+func cacheStatus(source edge.LookupResult, how edge.Outcome) []byte {
 	switch {
-	case source == edge.Stale:
-		return statuses[how][1]
-	case source == edge.Asked && how == edge.Hit:
-		return statuses[edge.Rendered][0]
+	case source == edge.LookupStale:
+		return cacheStatuses[how][1]
+	case source == edge.LookupMiss && how == edge.Hit:
+		return cacheStatuses[edge.Miss][0]
 	default:
-		return statuses[how][0]
+		return cacheStatuses[how][0]
 	}
 }
 
-// failedStatus says why there is no answer from memory.
-func failedStatus(err error) []byte {
+// errorCacheStatus says why there is no answer from memory.
+func errorCacheStatus(err error) []byte {
 	if fault.KindOf(err) == fault.Unavailable {
-		return statusUnavailable
+		return cacheStatusUnavailable
 	}
-	return statusMiss
+	return cacheStatusMiss
 }
 
 // Tags says in which headers answers name what they depend on, so that CDNs can
@@ -145,9 +145,9 @@ func (t *Tags) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// set sets the headers to tags that are separated by spaces. It leaves them
+// setHeaders sets the headers to tags that are separated by spaces. It leaves them
 // separated by commas.
-func (t Tags) set(to serve.Response, tags []byte) {
+func (t Tags) setHeaders(to serve.Response, tags []byte) {
 	if len(tags) == 0 {
 		return
 	}
@@ -164,8 +164,8 @@ func (t Tags) set(to serve.Response, tags []byte) {
 	}
 }
 
-// absenceTags returns what the absence of a picture depends on.
-func absenceTags(want edge.Want, led mapping.Mapping) []byte {
+// notFoundTags returns what the absence of a picture depends on.
+func notFoundTags(want edge.Request, led mapping.Mapping) []byte {
 	tags := appendTags(nil, want, led)
 	if key := mapping.Key(want.Key); strings.HasPrefix(string(key), mapping.NamePrefix) {
 		tags = appendTag(tags, key.Tag(), "")
@@ -175,10 +175,10 @@ func absenceTags(want edge.Want, led mapping.Mapping) []byte {
 
 // appendTags appends tags for a key and for all on the way from it to a texture.
 // Never a hash: it would give private files away.
-func appendTags(tags []byte, want edge.Want, led mapping.Mapping) []byte {
+func appendTags(tags []byte, want edge.Request, led mapping.Mapping) []byte {
 	// Users and textures have tags also while they do not exist.
-	uid, isUser := strings.CutPrefix(borrowed(want.Key), mapping.UIDPrefix)
-	tid, isTexture := strings.CutPrefix(borrowed(want.Key), mapping.TIDPrefix)
+	uid, isUser := strings.CutPrefix(unsafeString(want.Key), mapping.UIDPrefix)
+	tid, isTexture := strings.CutPrefix(unsafeString(want.Key), mapping.TIDPrefix)
 	switch {
 	case isUser:
 		tags = appendTag(tags, "user-", uid)

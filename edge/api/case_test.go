@@ -9,7 +9,7 @@ import (
 // server behind it, and to what is kept in memory.
 func TestParametersInAnyCase(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	hash := w.robot.Hash.String()
 
 	f := func(canonical string, others ...string) {
@@ -18,16 +18,16 @@ func TestParametersInAnyCase(t *testing.T) {
 		if want.status != http.StatusOK {
 			t.Fatalf("%s: %d; want 200", canonical, want.status)
 		}
-		drawn := w.studio.drawn.Load()
+		drawn := w.backend.drawn.Load()
 		for _, other := range others {
-			for _, s := range []*site{w.site, {url: w.longURL}} {
+			for _, s := range []*testServer{w.testServer, {url: w.slowURL}} {
 				got := s.get(t, other)
 				if got.status != want.status || got.body != want.body || got.header.Get("Etag") != want.header.Get("Etag") || got.header.Get("Content-Type") != want.header.Get("Content-Type") {
 					t.Errorf("%s: %d %s %s; want the same as of %s", other, got.status, got.header.Get("Content-Type"), got.header.Get("Etag"), canonical)
 				}
 			}
 		}
-		if again := w.studio.drawn.Load() - drawn; again != 0 {
+		if again := w.backend.drawn.Load() - drawn; again != 0 {
 			t.Errorf("%s is drawn %d times more for %q", canonical, again, others)
 		}
 	}

@@ -15,22 +15,22 @@ func TestDateOf(t *testing.T) {
 	const date = 1_800_000_000
 	for _, test := range []struct {
 		name  string
-		found shown
+		found response
 		at    time.Time
 		want  int64
 	}{
-		{"a file", shown{want: edge.Want{File: true}}, time.Unix(date+1, 0), date},
-		{"a profile", shown{about: subject{route: profile}}, time.Unix(date+1, 0), date},
-		{"a file, later", shown{want: edge.Want{File: true}}, time.Unix(date+1e6, 0), date},
-		{"just asked for", shown{want: edge.Want{File: true}, source: edge.Asked}, time.Unix(date+1, 0), date},
-		{"before its second", shown{want: edge.Want{File: true}}, time.Unix(date-1, 999_999_999), 0},
-		{"in its second", shown{want: edge.Want{File: true}}, time.Unix(date, 0), 0},
-		{"at the end of its second", shown{want: edge.Want{File: true}}, time.Unix(date, 999_999_999), 0},
-		{"core is away", shown{want: edge.Want{File: true}, source: edge.Stale}, time.Unix(date+1e6, 0), 0},
-		{"a picture", shown{}, time.Unix(date+1e6, 0), 0},
+		{"a file", response{want: edge.Request{File: true}}, time.Unix(date+1, 0), date},
+		{"a profile", response{target: target{route: profile}}, time.Unix(date+1, 0), date},
+		{"a file, later", response{want: edge.Request{File: true}}, time.Unix(date+1e6, 0), date},
+		{"just asked for", response{want: edge.Request{File: true}, lookup: edge.LookupMiss}, time.Unix(date+1, 0), date},
+		{"before its second", response{want: edge.Request{File: true}}, time.Unix(date-1, 999_999_999), 0},
+		{"in its second", response{want: edge.Request{File: true}}, time.Unix(date, 0), 0},
+		{"at the end of its second", response{want: edge.Request{File: true}}, time.Unix(date, 999_999_999), 0},
+		{"core is away", response{want: edge.Request{File: true}, lookup: edge.LookupStale}, time.Unix(date+1e6, 0), 0},
+		{"a picture", response{}, time.Unix(date+1e6, 0), 0},
 	} {
-		test.found.led, test.found.at = mapping.Mapping{Modified: date}, test.at
-		if got := test.found.dateOf(); got != test.want {
+		test.found.mapping, test.found.at = mapping.Mapping{Modified: date}, test.at
+		if got := test.found.lastModified(); got != test.want {
 			t.Errorf("%s: %d; want %d", test.name, got, test.want)
 		}
 	}

@@ -2,7 +2,7 @@ package api
 
 import "github.com/valyala/fasthttp"
 
-// IsPassedOn reports whether a request goes to the upstream, where there is one.
-func IsPassedOn(rc *fasthttp.RequestCtx) bool {
-	return isAPI(string(rc.Path())) && isPlainAPI(rc.URI())
+// IsForwarded reports whether a request goes to the upstream, where there is one.
+func IsForwarded(rc *fasthttp.RequestCtx) bool {
+	return isAPI(string(rc.Path())) && isCanonicalAPI(rc.URI())
 }

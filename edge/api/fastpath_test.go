@@ -15,7 +15,7 @@ import (
 // everything in memory. All else it leaves to the server.
 func TestFastPath(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	dial := func(url string) (ask func(request string) reply) {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 		must(t, err)
@@ -37,7 +37,7 @@ func TestFastPath(t *testing.T) {
 			return reply{status: response.StatusCode, header: response.Header, body: string(body)}
 		}
 	}
-	short, long := dial(w.url), dial(w.longURL)
+	short, long := dial(w.url), dial(w.slowURL)
 	same := func(request string, want, got reply) {
 		t.Helper()
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(reply{})); diff != "" {

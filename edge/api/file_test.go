@@ -16,7 +16,7 @@ import (
 // What mods ask for: the files themselves, and who wears which.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	robot := string(origintest.File(t, paint.Robot(), skin.Steve))
 	ranger := string(origintest.File(t, paint.Ranger(), skin.Alex))
 	cape := string(origintest.File(t, paint.Sunrise(), skin.Cape))
@@ -59,14 +59,14 @@ func TestFiles(t *testing.T) {
 	f("/cape/steve.png", cape, byName, "player-1 texture-13")
 
 	// A file is fetched once, by whatever way it is asked for.
-	if fetched := w.studio.fetched.Load(); fetched != 3 {
+	if fetched := w.backend.fetched.Load(); fetched != 3 {
 		t.Errorf("%d files were fetched; want the three", fetched)
 	}
 }
 
 func TestProfiles(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	w.set(t, map[mapping.Key]mapping.Mapping{
 		`name:"é\`: {Player: &mapping.Player{PID: 6, Name: `"É\`}},
 	})

@@ -12,11 +12,11 @@ import (
 
 // A client that does not read its pictures holds up nobody: a slot is for drawing,
 // and what is drawn waits without one.
-func TestSlowClientHoldsNoSlot(t *testing.T) {
+func TestSlowClientHoldsNoWorker(t *testing.T) {
 	t.Parallel()
-	w := openTown(t, func(with *setup) {
-		with.pictures.RenderSlots, with.pictures.RenderQueue = 1, 3 // half of whom may fetch
-		with.studio.padding = make([]byte, 1<<20)                   // so that few are more than the kernel keeps
+	w := openSeeded(t, func(with *setup) {
+		with.pictures.RenderWorkers, with.pictures.RenderQueuePerWorker = 1, 3 // half of whom may fetch
+		with.backend.padding = make([]byte, 1<<20)                   // so that few are more than the kernel keeps
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
@@ -33,7 +33,7 @@ func TestSlowClientHoldsNoSlot(t *testing.T) {
 		if status := w.get(t, fmt.Sprintf("/avatar/12?3d&size=%d", 8*(own+1))).status; status != 200 {
 			t.Fatalf("another client's picture after %d of %d: %d; want 200", drawn, asked, status)
 		}
-		if now := w.studio.drawn.Load() - own - 1; now > drawn {
+		if now := w.backend.drawn.Load() - own - 1; now > drawn {
 			drawn, stuck = now, 0
 		} else if now > 0 {
 			stuck++
@@ -46,9 +46,9 @@ func TestSlowClientHoldsNoSlot(t *testing.T) {
 
 // A network that makes names up is refused, mostly on the fast path, while all others get
 // what they ask for, whether it exists or not.
-func TestMadeUpNamesOfOneNetwork(t *testing.T) {
+func TestUnknownNamesOfOneNetwork(t *testing.T) {
 	t.Parallel()
-	w := openTown(t, func(with *setup) { with.unknown = 10 })
+	w := openSeeded(t, func(with *setup) { with.unknown = 10 })
 	from := func(address string) (get func(target string) int) {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 		conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))

@@ -16,15 +16,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// wire is a connection that a test hands one request after another.
-type wire struct {
+// memoryConn is a connection that a test hands one request after another.
+type memoryConn struct {
 	net.Conn
 	requests chan []byte
 	idle     chan struct{} // receives when the server wants the next request
 	answer   []byte        // all that was written since
 }
 
-func (w *wire) Read(into []byte) (int, error) {
+func (w *memoryConn) Read(into []byte) (int, error) {
 	w.idle <- struct{}{}
 	request, ok := <-w.requests
 	if !ok {
@@ -33,34 +33,34 @@ func (w *wire) Read(into []byte) (int, error) {
 	return copy(into, request), nil
 }
 
-func (w *wire) Write(part []byte) (int, error) {
+func (w *memoryConn) Write(part []byte) (int, error) {
 	w.answer = append(w.answer, part...)
 	return len(part), nil
 }
 
-func (w *wire) Close() error                     { return nil }
-func (w *wire) SetDeadline(time.Time) error      { return nil }
-func (w *wire) SetReadDeadline(time.Time) error  { return nil }
-func (w *wire) SetWriteDeadline(time.Time) error { return nil }
-func (w *wire) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-func (w *wire) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+func (w *memoryConn) Close() error                     { return nil }
+func (w *memoryConn) SetDeadline(time.Time) error      { return nil }
+func (w *memoryConn) SetReadDeadline(time.Time) error  { return nil }
+func (w *memoryConn) SetWriteDeadline(time.Time) error { return nil }
+func (w *memoryConn) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+func (w *memoryConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
 // ask sends a request and returns once it is answered.
-func (w *wire) ask(request []byte) {
+func (w *memoryConn) ask(request []byte) {
 	w.answer = w.answer[:0]
 	w.requests <- request
 	<-w.idle
 }
 
-// exchange is a client on a socket that makes nothing new, either.
-type exchange struct {
+// socketClient is a client on a socket that makes nothing new, either.
+type socketClient struct {
 	net.Conn
 	answer []byte
 	buffer [64 << 10]byte
 }
 
 // ask sends a request and takes an answer of a length, if that is known.
-func (e *exchange) ask(tb testing.TB, request []byte, length int) {
+func (e *socketClient) ask(tb testing.TB, request []byte, length int) {
 	tb.Helper()
 	_, err := e.Write(request)
 	must(tb, err)
@@ -84,12 +84,12 @@ func mallocs(do func()) uint64 {
 // What is in memory is answered without allocations, from the first byte that is read
 // to the last one that is written: by the fast path, and by the server behind it.
 func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the process
-	w := openTown(t)
+	w := openSeeded(t)
 	w.set(t, map[mapping.Key]mapping.Mapping{
 		"uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.robot, Cape: w.cape}},
 	})
 	w.date(t, changed)
-	through := &wire{requests: make(chan []byte), idle: make(chan struct{})}
+	through := &memoryConn{requests: make(chan []byte), idle: make(chan struct{})}
 	served := make(chan error, 1)
 	go func() { served <- w.server.ServeConn(through) }()
 	<-through.idle
@@ -101,7 +101,7 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
 	defer func() { _ = conn.Close() }()
-	short := &exchange{Conn: conn}
+	short := &socketClient{Conn: conn}
 	short.ask(t, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0)
 
 	hash := w.robot.Hash.String()

@@ -16,7 +16,7 @@ import (
 // what the programs themselves cost. bare is a fasthttp handler that finds the
 // same bytes and headers in a map by the target of the request.
 func BenchmarkHit(b *testing.B) {
-	w := openTown(b)
+	w := openSeeded(b)
 	w.set(b, map[mapping.Key]mapping.Mapping{})
 	const target = "/avatar/player/Steve?size=64&3d"
 	w.get(b, target)
@@ -49,7 +49,7 @@ func BenchmarkHit(b *testing.B) {
 		server *fasthttp.Server
 	}{{"edge", w.server}, {"bare", bare}} {
 		b.Run("of="+of.name, func(b *testing.B) {
-			through := &loop{request: request, left: b.N, want: []byte("HTTP/1.1 200 OK\r\n")}
+			through := &loopConn{request: request, left: b.N, want: []byte("HTTP/1.1 200 OK\r\n")}
 			b.ReportAllocs()
 			if err := of.server.ServeConn(through); err != nil {
 				b.Fatal(err)
@@ -61,15 +61,15 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// loop is a connection that asks the same so many times.
-type loop struct {
-	wire
+// loopConn is a connection that asks the same so many times.
+type loopConn struct {
+	memoryConn
 
 	request, want []byte
 	left, wrong   int
 }
 
-func (l *loop) Read(into []byte) (int, error) {
+func (l *loopConn) Read(into []byte) (int, error) {
 	if l.left == 0 {
 		return 0, io.EOF
 	}
@@ -77,7 +77,7 @@ func (l *loop) Read(into []byte) (int, error) {
 	return copy(into, l.request), nil
 }
 
-func (l *loop) Write(part []byte) (int, error) {
+func (l *loopConn) Write(part []byte) (int, error) {
 	if !bytes.HasPrefix(part, l.want) {
 		l.wrong++
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 // Every answer has an X-Request-ID, the client's own if it sent one that can be read.
-func TestEveryAnswerHasARequestID(t *testing.T) {
+func TestEveryResponseHasARequestID(t *testing.T) {
 	t.Parallel()
 	core := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Request-ID", "core's") }))
 	t.Cleanup(core.Close)
-	w := openTown(t, func(s *setup) { s.api.APIUpstream = core.URL })
+	w := openSeeded(t, func(s *setup) { s.api.APIUpstream = core.URL })
 	const host = " HTTP/1.1\r\nHost: x\r\n"
 	f := func(request, fields string, status int, want string) {
 		t.Helper()
-		for _, url := range []string{w.url, w.longURL} {
+		for _, url := range []string{w.url, w.slowURL} {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 			must(t, err)
 			_, err = io.WriteString(conn, request+host+fields+"\r\n")

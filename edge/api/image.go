@@ -16,11 +16,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// scratch is the memory in which a request is understood and answered.
-type scratch struct {
-	found shown
+// requestScratch is the memory in which a request is understood and answered.
+type requestScratch struct {
+	response response
 	key   [maxKey]byte
-	view  [edge.ViewNameBytes]byte
+	view  [edge.ViewKeySize]byte
 	date  [len(http.TimeFormat)]byte
 	tags  []byte
 	body  []byte
@@ -30,113 +30,113 @@ type scratch struct {
 // folded.
 const maxKey = len(mapping.HashPrefix) + maxName
 
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+var scratchPool = sync.Pool{New: func() any { return new(requestScratch) }}
 
 // serveFast answers a request on the fast path, from bytes that were made before and
 // without allocations.
 func (s *Server) serveFast(c *serve.FastContext) bool {
-	about, isHere := subjectOf(borrowed(c.Path))
+	target, isHere := parsePath(unsafeString(c.Path))
 	if !isHere {
 		return false
 	}
-	memory, _ := c.Scratch.(*scratch)
-	if memory == nil {
-		memory = new(scratch)
-		c.Scratch = memory
+	scratch, _ := c.Scratch.(*requestScratch)
+	if scratch == nil {
+		scratch = new(requestScratch)
+		c.Scratch = scratch
 	}
-	found, err := memory.read(about, borrowed(c.Query), c.At)
+	res, err := scratch.parse(target, unsafeString(c.Query), c.At)
 	if err != nil {
 		return false
 	}
-	setDefaults(c)
-	known, err := s.serveHit(c, found, memory, c.Conditions)
-	if err == nil && !known {
-		err = s.refusal(c, found)
+	setCommonHeaders(c)
+	ok, err := s.serveHit(c, res, scratch, c.Conditions)
+	if err == nil && !ok {
+		err = s.wouldReject(c, res)
 	}
 	switch {
 	case err == nil:
-		return known
+		return ok
 	case fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Unavailable:
 		return false
 	}
 	c.Refuse(err)
-	c.Claim(s.routes.own[about.route][noFormat][outcomeOf(err)])
+	c.Claim(s.routes.images[target.route][noFormat][errorOutcome(err)])
 	return true
 }
 
-// refusal returns the fault with which fetch would refuse a request without a try, as there
+// wouldReject returns the fault with which fetch would refuse a request without a try, as there
 // are very many when names are made up, or core is away.
-func (s *Server) refusal(c *serve.FastContext, found *shown) error {
+func (s *Server) wouldReject(c *serve.FastContext, res *response) error {
 	if c.IsRefusalLogged() {
 		return nil
 	}
-	err := s.pictures.Refusal(found.want.Key, serve.ClientNetwork(c.Client()))
+	err := s.pictures.WouldReject(res.want.Key, serve.ClientNetwork(c.Client()))
 	if err != nil {
-		c.SetCanonical(keyCacheStatus, failedStatus(err))
+		c.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 	}
 	return err
 }
 
-// image answers a request for what is drawn or kept by way of textures.
-func (s *Server) image(rc *fasthttp.RequestCtx, about subject) error {
-	memory, _ := scratches.Get().(*scratch)
-	defer scratches.Put(memory)
-	found, err := memory.read(about, borrowed(rc.URI().QueryString()), rc.Time())
+// serve answers a request for what is drawn or kept by way of textures.
+func (s *Server) serve(rc *fasthttp.RequestCtx, target target) error {
+	scratch, _ := scratchPool.Get().(*requestScratch)
+	defer scratchPool.Put(scratch)
+	res, err := scratch.parse(target, unsafeString(rc.URI().QueryString()), rc.Time())
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
-			rc.Response.Header.SetCanonical(keyCacheControl, cacheNotFound)
+			rc.Response.Header.SetCanonical(keyCacheControl, ccNotFound)
 		}
 		return err
 	}
-	known, err := s.serveHit(serve.ResponseTo(rc), found, memory, rc.Request.Header.RawHeaders())
-	if err != nil || known {
+	ok, err := s.serveHit(serve.ResponseTo(rc), res, scratch, rc.Request.Header.RawHeaders())
+	if err != nil || ok {
 		return err
 	}
-	return s.fetch(rc, found, memory)
+	return s.serveMiss(rc, res, scratch)
 }
 
 // serveHit answers a request if all that it takes is in memory, on the fast path and on the
 // server alike, and reports whether that is so. Lines are those of the request's fields.
-func (s *Server) serveHit(to serve.Response, found *shown, memory *scratch, lines []byte) (known bool, err error) {
-	if known, err = s.recall(found, memory); err != nil {
-		return true, s.absent(to, found, err)
+func (s *Server) serveHit(to serve.Response, res *response, scratch *requestScratch, lines []byte) (ok bool, err error) {
+	if ok, err = s.tryGet(res, scratch); err != nil {
+		return true, s.writeNotFound(to, res, err)
 	}
-	if known {
-		if found.unchanged, err = found.isUnchanged(lines); err == nil {
-			s.show(to, found, memory)
+	if ok {
+		if res.notModified, err = res.checkConditions(lines); err == nil {
+			s.writeResponse(to, res, scratch)
 		}
 	}
-	return known, err
+	return ok, err
 }
 
-// read understands a request that came at a moment.
-func (memory *scratch) read(about subject, query string, at time.Time) (found *shown, err error) {
-	found = &memory.found
-	*found = shown{about: about, at: at}
-	found.want, err = wantOf(about, query, memory.key[:0])
-	return found, err
+// parse understands a request that came at a moment.
+func (scratch *requestScratch) parse(target target, query string, at time.Time) (res *response, err error) {
+	res = &scratch.response
+	*res = response{target: target, at: at}
+	res.want, err = parseRequest(target, query, scratch.key[:0])
+	return res, err
 }
 
-// recall finds what is asked for in memory, and reports whether all of it is there.
-func (s *Server) recall(found *shown, memory *scratch) (known bool, err error) {
-	if found.led, known = s.pictures.Recall(found.want.Key, found.at); !known {
+// tryGet finds what is asked for in memory, and reports whether all of it is there.
+func (s *Server) tryGet(res *response, scratch *requestScratch) (ok bool, err error) {
+	if res.mapping, ok = s.pictures.TryLookup(res.want.Key, res.at); !ok {
 		return false, nil
 	}
-	if err := s.locate(found, memory); err != nil || found.about.route == profile {
+	if err := s.resolve(res, scratch); err != nil || res.target.route == profile {
 		return true, err
 	}
-	picture, finished := s.pictures.Finished(found.view, memory.view[:0])
-	found.etag, found.body = picture.ETag, picture.Body
+	picture, finished := s.pictures.Cached(res.view, scratch.view[:0])
+	res.etag, res.body = picture.ETag, picture.Body
 	return finished, nil
 }
 
-// locate finds out which view, or which profile, is to be shown.
-func (s *Server) locate(found *shown, memory *scratch) (err error) {
-	found.modified = found.dateOf()
-	if found.about.route == profile {
-		return found.profile(memory)
+// resolve finds out which view, or which profile, is to be shown.
+func (s *Server) resolve(res *response, scratch *requestScratch) (err error) {
+	res.modified = res.lastModified()
+	if res.target.route == profile {
+		return res.setProfile(scratch)
 	}
-	found.view, err = s.pictures.View(found.want, found.led)
+	res.view, err = s.pictures.View(res.want, res.mapping)
 	return err
 }
 
@@ -144,138 +144,138 @@ func (s *Server) locate(found *shown, memory *scratch) (err error) {
 // right meanwhile.
 const maxTries = 3
 
-// fetch answers what image could not: it asks core, fetches and has drawn.
-func (s *Server) fetch(rc *fasthttp.RequestCtx, found *shown, memory *scratch) error {
-	ctx, cancel := s.door.Bound(rc)
+// serveMiss answers what image could not: it asks core, fetches and has drawn.
+func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requestScratch) error {
+	ctx, cancel := s.httpServer.Bound(rc)
 	defer cancel()
 	ctx = tracing.WithRequest(ctx, serve.RequestID(rc))
-	ctx = edge.WithNetwork(ctx, serve.ClientNetwork(s.door.Proxies.Client(rc)))
+	ctx = edge.WithNetwork(ctx, serve.ClientNetwork(s.httpServer.Proxies.Client(rc)))
 	failed := func(err error) error {
-		rc.Response.Header.SetCanonical(keyCacheStatus, failedStatus(err))
+		rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 		return err
 	}
 	var absence error
 	for try := 1; ; try++ {
 		var err error
-		if found.led, found.source, err = s.pictures.Lookup(ctx, found.want.Key); err != nil {
+		if res.mapping, res.lookup, err = s.pictures.Lookup(ctx, res.want.Key); err != nil {
 			return failed(err)
 		}
-		if absence = s.locate(found, memory); absence == nil {
-			if err := s.prepare(ctx, rc, found); err != nil {
+		if absence = s.resolve(res, scratch); absence == nil {
+			if err := s.render(ctx, rc, res); err != nil {
 				return failed(err)
 			}
 		}
 		// Caches outside may have been told of a change meanwhile, and must not be
 		// filled with what was before it.
-		found.doubtful = found.source == edge.Stale || !s.pictures.StillLeads(found.want.Key, found.led)
-		if !found.doubtful || found.source == edge.Stale || try == maxTries {
+		res.mayBeStale = res.lookup == edge.LookupStale || !s.pictures.StillCurrent(res.want.Key, res.mapping)
+		if !res.mayBeStale || res.lookup == edge.LookupStale || try == maxTries {
 			break
 		}
 	}
 	to := serve.ResponseTo(rc)
 	if absence != nil {
-		return s.absent(to, found, absence)
+		return s.writeNotFound(to, res, absence)
 	}
-	s.show(to, found, memory)
+	s.writeResponse(to, res, scratch)
 	return nil
 }
 
-// prepare finds out what there is to be shown of a view.
-func (s *Server) prepare(ctx context.Context, rc *fasthttp.RequestCtx, found *shown) (err error) {
-	isProfile := found.about.route == profile
+// render finds out what there is to be shown of a view.
+func (s *Server) render(ctx context.Context, rc *fasthttp.RequestCtx, res *response) (err error) {
+	isProfile := res.target.route == profile
 	if !isProfile {
-		found.etag = s.pictures.ETag(found.view)
+		res.etag = s.pictures.ETag(res.view)
 	}
 	// Nothing needs to be fetched or drawn to know that a visitor has it.
-	if found.unchanged, err = found.isUnchanged(rc.Request.Header.RawHeaders()); err != nil || found.unchanged || isProfile {
+	if res.notModified, err = res.checkConditions(rc.Request.Header.RawHeaders()); err != nil || res.notModified || isProfile {
 		return err
 	}
-	picture, how, err := s.pictures.Picture(ctx, found.view)
+	picture, how, err := s.pictures.Picture(ctx, res.view)
 	// Also when its file is missing: nobody should remember that.
-	found.body, found.how = picture.Body, how
+	res.body, res.cacheOutcome = picture.Body, how
 	return err
 }
 
-// shown is what a request turned out to lead to.
-type shown struct {
+// response is what a request turned out to lead to.
+type response struct {
 	at     time.Time // when the request came
-	about  subject
-	want   edge.Want
-	led    mapping.Mapping
-	source edge.Source
-	// doubtful says that core may know better by now, and so that nobody should
+	target  target
+	want   edge.Request
+	mapping    mapping.Mapping
+	lookup edge.LookupResult
+	// mayBeStale says that core may know better by now, and so that nobody should
 	// keep the answer.
-	doubtful bool
+	mayBeStale bool
 	view     edge.View
-	how      edge.Outcome
+	cacheOutcome      edge.Outcome
 	etag     edge.ETag
 	modified int64 // as dateOf returns it
-	// unchanged says that the visitor has it. There is no body then.
-	unchanged bool
+	// notModified says that the visitor has it. There is no body then.
+	notModified bool
 	body      []byte // a profile's is in scratch
 }
 
 // outcome returns how the request ended, as metrics tell it.
-func (found *shown) outcome() outcome {
+func (res *response) outcome() outcome {
 	switch {
-	case found.unchanged:
+	case res.notModified:
 		return notModified
-	case found.how == edge.Hit && found.source == edge.Asked:
+	case res.cacheOutcome == edge.Hit && res.lookup == edge.LookupMiss:
 		return rendered
 	default:
-		return outcomes[found.how]
+		return cacheOutcomes[res.cacheOutcome]
 	}
 }
 
-// show responds with a picture, a file or a profile, or that the visitor has it already.
-func (s *Server) show(to serve.Response, found *shown, memory *scratch) {
-	in := found.format()
+// writeResponse responds with a picture, a file or a profile, or that the visitor has it already.
+func (s *Server) writeResponse(to serve.Response, res *response, scratch *requestScratch) {
+	in := res.format()
 	switch {
-	case found.unchanged:
+	case res.notModified:
 		to.SetStatusCode(fasthttp.StatusNotModified)
 	case in == formatJSON:
-		to.SetBody(found.body)
+		to.SetBody(res.body)
 	default:
 		// The bytes are everybody's, and never change.
-		to.SetBodyRaw(found.body)
+		to.SetBodyRaw(res.body)
 	}
-	if !found.unchanged {
+	if !res.notModified {
 		to.SetCanonical(keyContentType, contentTypes[in])
 	}
-	to.SetCanonical(keyETag, found.etag[:])
-	if found.modified > 0 {
-		to.SetCanonical(keyLastModified, fasthttp.AppendHTTPDate(memory.date[:0], time.Unix(found.modified, 0)))
+	to.SetCanonical(keyETag, res.etag[:])
+	if res.modified > 0 {
+		to.SetCanonical(keyLastModified, fasthttp.AppendHTTPDate(scratch.date[:0], time.Unix(res.modified, 0)))
 	}
-	to.SetCanonical(keyCacheControl, s.cacheControl(found))
-	to.SetCanonical(keyCacheStatus, cacheStatus(found.source, found.how))
-	memory.tags = appendTags(memory.tags[:0], found.want, found.led)
+	to.SetCanonical(keyCacheControl, s.cacheControl(res))
+	to.SetCanonical(keyCacheStatus, cacheStatus(res.lookup, res.cacheOutcome))
+	scratch.tags = appendTags(scratch.tags[:0], res.want, res.mapping)
 	switch {
-	case found.about.route == profile:
-		if cape := found.led.Player.Cape; cape != nil {
-			memory.tags = appendTagID(memory.tags, "texture-", cape.TID)
+	case res.target.route == profile:
+		if cape := res.mapping.Player.Cape; cape != nil {
+			scratch.tags = appendTagID(scratch.tags, "texture-", cape.TID)
 		}
-	case !found.view.File:
-		memory.tags = appendTag(memory.tags, "render-", s.pictures.Revision())
+	case !res.view.File:
+		scratch.tags = appendTag(scratch.tags, "render-", s.pictures.Revision())
 	}
-	s.tags.set(to, memory.tags)
-	to.Claim(s.routes.own[found.about.route][in][found.outcome()])
+	s.tags.setHeaders(to, scratch.tags)
+	to.Claim(s.routes.images[res.target.route][in][res.outcome()])
 }
 
-// absent returns a fault of locate, and sets what is said where there is nothing to be seen.
-func (s *Server) absent(to serve.Response, found *shown, err error) error {
+// writeNotFound returns a fault of locate, and sets what is said where there is nothing to be seen.
+func (s *Server) writeNotFound(to serve.Response, res *response, err error) error {
 	if fault.KindOf(err) != fault.NotFound {
 		return err
 	}
-	control := cacheNotFound
-	if found.doubtful {
-		control = cacheDoubtful
+	control := ccNotFound
+	if res.mayBeStale {
+		control = ccShort
 	}
 	to.SetCanonical(keyCacheControl, control)
-	to.SetCanonical(keyCacheStatus, cacheStatus(found.source, edge.Hit))
-	s.tags.set(to, absenceTags(found.want, found.led))
+	to.SetCanonical(keyCacheStatus, cacheStatus(res.lookup, edge.Hit))
+	s.tags.setHeaders(to, notFoundTags(res.want, res.mapping))
 	return err
 }
 
-// borrowed returns bytes as a text without copying them. Neither it nor parts of
+// unsafeString returns bytes as a text without copying them. Neither it nor parts of
 // it may be kept for longer than the bytes stay as they are.
-func borrowed(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
+func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

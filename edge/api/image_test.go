@@ -28,17 +28,17 @@ const (
 // exposed are the fields that pages elsewhere may read.
 const exposed = "Age, Cache-Status, Content-Length, ETag, Last-Modified, Retry-After, X-Request-ID"
 
-// town is a site with somebody in it.
-type town struct {
-	*site
+// seededServer is a site with somebody in it.
+type seededServer struct {
+	*testServer
 	robot, slim, cape *mapping.Texture
 }
 
-func openTown(tb testing.TB, changes ...func(*setup)) town {
+func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 	tb.Helper()
 	s := open(tb, changes...)
-	w := town{
-		site:  s,
+	w := seededServer{
+		testServer:  s,
 		robot: s.put(tb, 11, paint.Robot(), skin.Steve),
 		slim:  s.put(tb, 12, paint.Ranger(), skin.Alex),
 		cape:  s.put(tb, 13, paint.Sunrise(), skin.Cape),
@@ -70,7 +70,7 @@ func drawn(t *testing.T, sheet skin.Sheet, view render.View) string {
 
 func TestPictures(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	robot, slim, cape, nobody := paint.Robot(), paint.Ranger(), paint.Sunrise(), paint.Default()
 	revision := " render-" + renderer.Revision()
 
@@ -156,9 +156,9 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestErrors(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	// The answer of an unknown path is one of two, by Accept.
 	const briefly, unknown, never = "public, max-age=15", "public, max-age=15, by Accept", "no-store"
 	hash := w.robot.Hash.String()
@@ -280,7 +280,7 @@ func TestRefusals(t *testing.T) {
 
 func TestWrongSizeNamesItsField(t *testing.T) {
 	t.Parallel()
-	got := openTown(t).get(t, "/avatar/11?size=big")
+	got := openSeeded(t).get(t, "/avatar/11?size=big")
 	if want := `{"code":4,"message":"The size must be an integer.","errors":{"size":["The size must be an integer."]}}`; got.body != want {
 		t.Errorf("%s; want %s", got.body, want)
 	}
@@ -288,7 +288,7 @@ func TestWrongSizeNamesItsField(t *testing.T) {
 
 func TestMethods(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	for _, path := range []string{"/avatar/11?png", "/avatar/14", "/avatar/13"} {
 		get, head := w.get(t, path), w.do(t, http.MethodHead, path, nil, "")
 		get.header.Del("Date")
@@ -335,7 +335,7 @@ func TestMethods(t *testing.T) {
 
 func TestNotModified(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	const path = "/avatar/player/Steve?size=200&3d"
 	etag := w.get(t, path).header.Get("Etag")
 	if len(etag) != 24 || etag[0] != '"' {
@@ -343,7 +343,7 @@ func TestNotModified(t *testing.T) {
 	}
 
 	// An edge that has nothing in memory need not fetch or draw.
-	other := openTown(t)
+	other := openSeeded(t)
 	for _, ask := range [][]string{
 		{etag}, {"*"}, {"W/" + etag}, {`"other", ` + etag}, {`"other"`, `W/"another",` + etag}, {` "x" ,W/` + etag + ` `}, {`"a,b",,` + etag},
 	} {
@@ -370,7 +370,7 @@ func TestNotModified(t *testing.T) {
 			t.Errorf("header of 304 (-want +got):\n%s", diff)
 		}
 	}
-	if fetched, drawn := other.studio.fetched.Load(), other.studio.drawn.Load(); fetched != 0 || drawn != 0 {
+	if fetched, drawn := other.backend.fetched.Load(), other.backend.drawn.Load(); fetched != 0 || drawn != 0 {
 		t.Errorf("for 304 %d files were fetched and %d pictures drawn; want none", fetched, drawn)
 	}
 	// A condition on anything else than what is there is refused, and never cached.
@@ -408,7 +408,7 @@ func TestNotModified(t *testing.T) {
 
 func TestChangeIsSeenAtOnce(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	const path = "/avatar/player/Steve?png"
 	before := w.get(t, path)
 	w.set(t, map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
@@ -431,11 +431,11 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 }
 
 // A change that comes while a picture is being drawn is in the answer.
-func TestPictureOfWhatIsWornByThen(t *testing.T) {
+func TestChangeWhileRenderingIsServed(t *testing.T) {
 	t.Parallel()
 	drawing, finish := make(chan struct{}), make(chan struct{})
 	var first sync.Once
-	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { first.Do(func() { close(drawing); <-finish }) } })
+	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { first.Do(func() { close(drawing); <-finish }) } })
 	asked := make(chan reply, 1)
 	go func() { asked <- w.get(t, "/avatar/player/Steve?png") }()
 	<-drawing
@@ -452,7 +452,7 @@ func TestPictureOfWhatIsWornByThen(t *testing.T) {
 
 func TestPNGWhereWebPCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	w := openTown(t, func(s *setup) { s.studio.png = true })
+	w := openSeeded(t, func(s *setup) { s.backend.png = true })
 	for _, path := range []string{"/avatar/11", "/avatar/11.webp", "/preview/13"} {
 		got := w.get(t, path)
 		if got.status != http.StatusOK || got.header.Get("Content-Type") != "image/png" || !strings.HasPrefix(got.body, "\x89PNG") {
@@ -465,7 +465,7 @@ func TestTagsAndSharedAge(t *testing.T) {
 	t.Parallel()
 	f := func(tags string, wantSurrogate, wantCache bool) {
 		t.Helper()
-		w := openTown(t, func(s *setup) {
+		w := openSeeded(t, func(s *setup) {
 			must(t, s.api.CacheTags.UnmarshalText([]byte(tags)))
 			s.api.SMaxage = time.Hour
 		})
@@ -492,7 +492,7 @@ func TestTagsAndSharedAge(t *testing.T) {
 // TestOddRequests writes bytes that no client library would.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	f := func(line string, want int) {
 		t.Helper()
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))

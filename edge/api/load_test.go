@@ -16,10 +16,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
+func TestColdPictureIsRenderedOnce(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
-	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { <-let } })
+	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-let } })
 	lookups := w.core.Lookups.Load()
 
 	const visitors = 1000
@@ -51,10 +51,10 @@ func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
 		})
 	}
 	arrived.Wait()
-	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() > 0 })
+	eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() > 0 })
 	close(let)
 	done.Wait()
-	if fetched, drawn := w.studio.fetched.Load(), w.studio.drawn.Load(); fetched != 1 || drawn != 1 {
+	if fetched, drawn := w.backend.fetched.Load(), w.backend.drawn.Load(); fetched != 1 || drawn != 1 {
 		t.Errorf("%d files fetched, %d pictures drawn; want 1 each", fetched, drawn)
 	}
 	// A mapping that no heartbeat has confirmed for a second is looked up again. On a busy
@@ -64,15 +64,15 @@ func TestColdPictureIsMadeOnceForAThousand(t *testing.T) {
 	}
 }
 
-func TestVisitorWhoHangsUpSpoilsNothing(t *testing.T) {
+func TestClientDisconnectKeepsRender(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
-	w := openTown(t, func(s *setup) { s.studio.onDraw = func() { <-let } })
+	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-let } })
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
 	_, err = io.WriteString(connection, "GET /avatar/11 HTTP/1.1\r\nHost: x\r\n\r\n")
 	must(t, err)
-	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+	eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
 	must(t, connection.Close())
 	stayed := make(chan reply, 1)
 	go func() { stayed <- w.get(t, "/avatar/11") }()
@@ -80,7 +80,7 @@ func TestVisitorWhoHangsUpSpoilsNothing(t *testing.T) {
 	if got := <-stayed; got.status != http.StatusOK {
 		t.Errorf("the one who stayed: %d; want 200", got.status)
 	}
-	if drawn := w.studio.drawn.Load(); drawn != 1 {
+	if drawn := w.backend.drawn.Load(); drawn != 1 {
 		t.Errorf("%d pictures were drawn; want 1", drawn)
 	}
 }
@@ -88,13 +88,13 @@ func TestVisitorWhoHangsUpSpoilsNothing(t *testing.T) {
 func TestTooManyPicturesAtOnce(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
-	w := openTown(t, func(s *setup) {
-		s.pictures.RenderSlots, s.pictures.RenderQueue = 1, 0
-		s.studio.onDraw = func() { <-let }
+	w := openSeeded(t, func(s *setup) {
+		s.pictures.RenderWorkers, s.pictures.RenderQueuePerWorker = 1, 0
+		s.backend.onDraw = func() { <-let }
 	})
 	first := make(chan reply, 1)
 	go func() { first <- w.get(t, "/avatar/11") }()
-	eventually(t, "the picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+	eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
 	got := w.get(t, "/avatar/12")
 	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s, Retry-After %q, Cache-Control %q; want 503, code 9", got.status, got.body, got.header.Get("Retry-After"), got.header.Get("Cache-Control"))
@@ -113,12 +113,12 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 
 // A network that asks for more than can wait is refused itself, and no other. Networks are
 // those of the addresses that trusted proxies report.
-func TestPicturesAreSharedOutBetweenNetworks(t *testing.T) {
+func TestRendersAreSharedBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
-	w := openTown(t, func(s *setup) {
-		s.pictures.RenderSlots, s.pictures.RenderQueue = 1, 2
-		s.studio.onDraw = func() { <-let }
+	w := openSeeded(t, func(s *setup) {
+		s.pictures.RenderWorkers, s.pictures.RenderQueuePerWorker = 1, 2
+		s.backend.onDraw = func() { <-let }
 		s.proxies.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	})
 	ask := func(size int, client string) int {
@@ -129,7 +129,7 @@ func TestPicturesAreSharedOutBetweenNetworks(t *testing.T) {
 	for i := range asked {
 		go func() { busy <- ask(8*(i+1), fmt.Sprint("203.0.113.", i)) }()
 		if i == 0 {
-			eventually(t, "a picture is being drawn", func() bool { return w.studio.drawn.Load() == 1 })
+			eventually(t, "a picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
 		}
 	}
 	if status := <-busy; status != http.StatusServiceUnavailable {
@@ -153,7 +153,7 @@ func TestPicturesAreSharedOutBetweenNetworks(t *testing.T) {
 
 func TestMissingFile(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	w.remove(t, w.robot.Hash)
 	got := w.get(t, "/avatar/11")
 	if got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(got.body, `{"code":3,`) {
@@ -165,7 +165,7 @@ func TestMissingFile(t *testing.T) {
 
 	// A store that cannot be trusted loses nothing: it is down.
 	w.remove(t, w.slim.Hash)
-	w.unmark(t)
+	w.removeMarker(t)
 	got = w.get(t, "/avatar/12")
 	if got.status != http.StatusServiceUnavailable || got.header.Get("Cache-Control") != "no-store" || got.header.Get("Retry-After") == "" || !strings.HasPrefix(got.body, `{"code":9,`) {
 		t.Errorf("%d %s; want 503, code 9", got.status, got.body)
@@ -179,7 +179,7 @@ func TestMissingFile(t *testing.T) {
 
 func TestCoreAway(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	const path = "/avatar/player/Steve?png"
 	file := "/textures/" + w.robot.Hash.String()
 	before := w.get(t, path)

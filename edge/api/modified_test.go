@@ -22,7 +22,7 @@ var changed = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 const sameAsChanged = "Wed, 04 Mar 2026 05:06:07 GMT"
 
 // dated are the addresses of files and profiles of openDated.
-func (w town) dated() []string {
+func (w seededServer) dated() []string {
 	hash := w.robot.Hash.String()
 	return []string{
 		"/skin/Dated.png", "/skin/dated.PNG", "/cape/Dated.png", "/csl/Dated.json", "/csl/dated.JSON",
@@ -32,14 +32,14 @@ func (w town) dated() []string {
 
 // openDated opens a town in which core tells when Dated changed, and when the skin was
 // uploaded.
-func openDated(tb testing.TB, changed time.Time) town {
+func openDated(tb testing.TB, changed time.Time) seededServer {
 	tb.Helper()
-	w := openTown(tb)
+	w := openSeeded(tb)
 	w.date(tb, changed)
 	return w
 }
 
-func (w town) date(tb testing.TB, changed time.Time) {
+func (w seededServer) date(tb testing.TB, changed time.Time) {
 	tb.Helper()
 	w.set(tb, map[mapping.Key]mapping.Mapping{
 		"name:dated":               {Player: &mapping.Player{PID: 9, Name: "Dated", Skin: w.robot, Cape: w.cape}, Modified: changed.Unix()},
@@ -52,7 +52,7 @@ func (w town) date(tb testing.TB, changed time.Time) {
 func TestLastModified(t *testing.T) {
 	t.Parallel()
 	w := openDated(t, changed)
-	long := &site{url: w.longURL}
+	long := &testServer{url: w.slowURL}
 	type header = http.Header
 	for _, path := range w.dated() {
 		first := w.get(t, path)
@@ -63,7 +63,7 @@ func TestLastModified(t *testing.T) {
 		cold := openDated(t, changed)
 		f := func(fields header, want int) {
 			t.Helper()
-			for name, s := range map[string]*site{"cold": cold.site, "fast path": w.site, "server": long} {
+			for name, s := range map[string]*testServer{"cold": cold.testServer, "fast path": w.testServer, "server": long} {
 				for _, method := range []string{http.MethodGet, http.MethodHead} {
 					got := s.do(t, method, path, fields, "")
 					if got.status != want {
@@ -131,10 +131,10 @@ func TestModifiedIsSeenAtOnce(t *testing.T) {
 // while core is away; and pictures never are.
 func TestNoLastModified(t *testing.T) {
 	t.Parallel()
-	undated := func(w town, path, why string) {
+	undated := func(w seededServer, path, why string) {
 		t.Helper()
 		since := time.Now().UTC().Format(http.TimeFormat)
-		for _, s := range []*site{w.site, {url: w.longURL}} {
+		for _, s := range []*testServer{w.testServer, {url: w.slowURL}} {
 			for _, fields := range []http.Header{{}, {"If-Modified-Since": {since}}, {"If-Unmodified-Since": {"Thu, 01 Jan 1970 00:00:00 GMT"}}} {
 				got := s.do(t, http.MethodGet, path, fields, "")
 				if got.status != http.StatusOK || got.header.Get("Last-Modified") != "" {
@@ -191,16 +191,16 @@ func TestLastModifiedClients(t *testing.T) {
 		return status
 	}
 	last := "" // of the Java client
-	for name, fetch := range map[string]func(t *testing.T, w town, folder string) int{
-		"wget": func(t *testing.T, w town, folder string) int {
+	for name, fetch := range map[string]func(t *testing.T, w seededServer, folder string) int{
+		"wget": func(t *testing.T, w seededServer, folder string) int {
 			t.Helper()
 			return program(t, folder, "wget", "-N", "--no-verbose", "--server-response", "--no-proxy", w.url+"/skin/Dated.png")
 		},
-		"curl": func(t *testing.T, w town, folder string) int {
+		"curl": func(t *testing.T, w seededServer, folder string) int {
 			t.Helper()
 			return program(t, folder, "curl", "--silent", "--noproxy", "*", "--remote-time", "-z", "skin.png", "-o", "skin.png", "-w", "HTTP/1.1 %{http_code}\n", w.url+"/skin/Dated.png")
 		},
-		"Java": func(t *testing.T, w town, _ string) int {
+		"Java": func(t *testing.T, w seededServer, _ string) int {
 			t.Helper()
 			fields := http.Header{
 				"User-Agent": {"Java/17.0.15"}, "Accept": {"text/html, image/gif, image/jpeg, */*; q=0.2"}, "Connection": {"keep-alive"},

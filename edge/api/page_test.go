@@ -13,7 +13,7 @@ func TestPages(t *testing.T) {
 	const page, data, text = "text/html; charset=utf-8", "application/json; charset=utf-8", "text/plain; charset=utf-8"
 	const docs = `<a href="/api/docs">`
 	for _, passes := range []bool{false, true} {
-		w := openTown(t, func(s *setup) {
+		w := openSeeded(t, func(s *setup) {
 			if passes {
 				s.api.APIUpstream = "http://127.0.0.1:1" // which nothing here is passed on to
 			}

@@ -10,15 +10,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// profile puts together what a player wears, in the form of CustomSkinAPI: skins by
+// setProfile puts together what a player wears, in the form of CustomSkinAPI: skins by
 // model and a cape, each by the hash of its file.
-func (found *shown) profile(memory *scratch) error {
-	player := found.led.Player
+func (res *response) setProfile(scratch *requestScratch) error {
+	player := res.mapping.Player
 	if player == nil {
 		return fault.New(fault.NotFound, "There is no such player.")
 	}
-	memory.body = appendProfile(memory.body[:0], player)
-	found.body, found.etag = memory.body, edge.ETagOf(memory.body)
+	scratch.body = appendProfile(scratch.body[:0], player)
+	res.body, res.etag = scratch.body, edge.ETagOf(scratch.body)
 	return nil
 }
 

@@ -25,11 +25,11 @@ const (
 var formatNames = [formatCount]string{noFormat: "none", formatPNG: "png", formatWebP: "webp", formatJSON: "json"}
 
 // format returns what is shown in.
-func (found *shown) format() format {
+func (res *response) format() format {
 	switch {
-	case found.about.route == profile:
+	case res.target.route == profile:
 		return formatJSON
-	case found.view.Format == render.WebP:
+	case res.view.Format == render.WebP:
 		return formatWebP
 	default:
 		return formatPNG
@@ -57,11 +57,11 @@ var outcomeNames = [outcomeCount]string{
 	refused: "refused", shed: "shed", failed: "error", preflight: "preflight",
 }
 
-// outcomes are those of answers that show something.
-var outcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Rendered: rendered, edge.Unkept: rendered}
+// cacheOutcomes are those of answers that show something.
+var cacheOutcomes = [...]outcome{edge.Hit: hit, edge.Coalesced: coalesced, edge.Miss: rendered, edge.MissUncached: rendered}
 
-// outcomeOf returns how a request ended that failed.
-func outcomeOf(err error) outcome {
+// errorOutcome returns how a request ended that failed.
+func errorOutcome(err error) outcome {
 	switch f := fault.Of(err); {
 	case errors.Is(err, edge.ErrShed):
 		return shed
@@ -78,21 +78,21 @@ func outcomeOf(err error) outcome {
 type routes struct {
 	api          *serve.Route // all that is passed on
 	root, robots *serve.Route
-	own          [routeCount][formatCount][outcomeCount]*serve.Route
+	images          [routeCount][formatCount][outcomeCount]*serve.Route
 }
 
-func newRoutes(door serve.Door) *routes {
-	r := &routes{api: door.Route("/api"), root: door.Route("/"), robots: door.Route("/robots.txt")}
+func newRoutes(httpServer serve.Door) *routes {
+	r := &routes{api: httpServer.Route("/api"), root: httpServer.Route("/"), robots: httpServer.Route("/robots.txt")}
 	for of, name := range routeNames {
 		for in, format := range formatNames {
 			for how, outcome := range outcomeNames {
-				r.own[of][in][how] = door.Route(name, serve.Label{Name: "format", Value: format}, serve.Label{Name: "outcome", Value: outcome})
+				r.images[of][in][how] = httpServer.Route(name, serve.Label{Name: "format", Value: format}, serve.Label{Name: "outcome", Value: outcome})
 			}
 		}
 	}
 	return r
 }
 
-func (r *routes) claim(rc *fasthttp.RequestCtx, of route, in format, how outcome) {
-	r.own[of][in][how].Claim(rc)
+func (r *routes) set(rc *fasthttp.RequestCtx, of route, in format, how outcome) {
+	r.images[of][in][how].Claim(rc)
 }

@@ -44,24 +44,24 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// site is a whole edge on a real socket, with a core and a store of its own.
-type site struct {
+// testServer is a whole edge on a real socket, with a core and a store of its own.
+type testServer struct {
 	url       string
-	longURL   string           // of a server without the fast path
+	slowURL   string           // of a server without the fast path
 	server    *fasthttp.Server // that one
 	handled   atomic.Int64     // requests that did not take the fast path
 	core      *origintest.Core
 	store     *objects.Store
 	directory string
-	mappings  *edge.Mappings
+	mappings  *edge.Resolver
 	log       *loggingtest.Buffer
 
-	studio *studio // counts what is fetched and drawn
+	backend *countingBackend // counts what is fetched and drawn
 }
 
-// studio is the real store and renderer, counted, and held up where a test wants
+// countingBackend is the real store and renderer, counted, and held up where a test wants
 // it.
-type studio struct {
+type countingBackend struct {
 	files          origin.Files
 	fetched, drawn atomic.Int64
 	onDraw         func()
@@ -69,12 +69,12 @@ type studio struct {
 	png            bool   // pretend that WebP cannot be written
 }
 
-func (s *studio) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
+func (s *countingBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	s.fetched.Add(1)
 	return s.files.File(ctx, hash)
 }
 
-func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
+func (s *countingBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
 	s.drawn.Add(1)
 	if s.onDraw != nil {
 		s.onDraw()
@@ -83,10 +83,10 @@ func (s *studio) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took
 	return append(file, s.padding...), took, err
 }
 
-func (s *studio) Cost(view render.View, width int) time.Duration { return renderer.Cost(view, width) }
+func (s *countingBackend) Cost(view render.View, width int) time.Duration { return renderer.Cost(view, width) }
 
-func (s *studio) Revision() string { return renderer.Revision() }
-func (s *studio) CanWebP() bool    { return !s.png && renderer.CanWebP() }
+func (s *countingBackend) Revision() string { return renderer.Revision() }
+func (s *countingBackend) CanWebP() bool    { return !s.png && renderer.CanWebP() }
 
 // setup is what a test may change before its site opens.
 type setup struct {
@@ -94,34 +94,34 @@ type setup struct {
 	proxies  serve.ProxyConfig
 	sample   float64 // share of requests that are logged
 	pictures edge.Config
-	studio   *studio
+	backend   *countingBackend
 	limits   func(*serve.Limits) // changes them, unless nil
 	unknown  int                 // as EDGE_CORE_UNKNOWN_RATE
 }
 
 // open opens a site that is in touch with its core.
-func open(tb testing.TB, changes ...func(*setup)) *site {
+func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	tb.Helper()
 	with := setup{
 		api:      api.Config{CacheTags: api.TagsBoth},
-		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderSlots: 2, RenderQueue: 64, RenderWait: time.Minute},
-		studio:   &studio{},
+		pictures: edge.Config{CacheBytes: 1 << 24, SheetBytes: 1 << 24, RenderWorkers: 2, RenderQueuePerWorker: 64, RenderQueueTimeout: time.Minute},
+		backend:   &countingBackend{},
 	}
 	for _, change := range changes {
 		change(&with)
 	}
-	s := &site{core: origintest.Start(tb), directory: tb.TempDir(), studio: with.studio, log: &loggingtest.Buffer{}}
+	s := &testServer{core: origintest.Start(tb), directory: tb.TempDir(), backend: with.backend, log: &loggingtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 
 	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: time.Minute})
 	must(tb, err)
 	must(tb, store.Prepare(tb.Context()))
-	s.store, s.studio.files = store, origin.NewFiles(store)
+	s.store, s.backend.files = store, origin.NewFiles(store)
 	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Unknown: with.unknown, Timeout: 2 * time.Second}, log)
 	must(tb, err)
-	s.mappings, err = edge.NewMappings(edge.MappingsConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
+	s.mappings, err = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
 	must(tb, err)
-	pictures, err := edge.NewPictures(with.pictures, s.mappings, s.studio, s.studio, paint.Default())
+	pictures, err := edge.NewPictures(with.pictures, s.mappings, s.backend, s.backend, paint.Default())
 	must(tb, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var background sync.WaitGroup
@@ -137,7 +137,7 @@ func open(tb testing.TB, changes ...func(*setup)) *site {
 	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
 	must(tb, err)
 	s.server = server.HTTP()
-	s.longURL = listen(tb, serve.Listener{Server: s.server})
+	s.slowURL = listen(tb, serve.Listener{Server: s.server})
 	behind := server.HTTP()
 	handle := behind.Handler
 	behind.Handler = func(rc *fasthttp.RequestCtx) {
@@ -190,7 +190,7 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 }
 
 // put stores a texture and returns what keys lead to.
-func (s *site) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *mapping.Texture {
+func (s *testServer) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *mapping.Texture {
 	tb.Helper()
 	file := origintest.File(tb, sheet, kind)
 	must(tb, s.store.Put(tb.Context(), skin.HashOf(file), file))
@@ -198,7 +198,7 @@ func (s *site) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.Type) *
 }
 
 // set changes what keys lead to and waits until the edge has heard of it.
-func (s *site) set(tb testing.TB, changes map[mapping.Key]mapping.Mapping) {
+func (s *testServer) set(tb testing.TB, changes map[mapping.Key]mapping.Mapping) {
 	tb.Helper()
 	before := s.mappings.Position().Revision
 	s.core.Set(changes)
@@ -206,7 +206,7 @@ func (s *site) set(tb testing.TB, changes map[mapping.Key]mapping.Mapping) {
 }
 
 // remove takes a texture's file out of the store.
-func (s *site) remove(tb testing.TB, hash skin.Hash) {
+func (s *testServer) remove(tb testing.TB, hash skin.Hash) {
 	tb.Helper()
 	must(tb, os.Remove(filepath.Join(s.directory, hash.String()[:2], hash.String()+".png")))
 }
@@ -219,7 +219,7 @@ type reply struct {
 	id     string // X-Request-ID, which is not in header
 }
 
-func (s *site) do(tb testing.TB, method, path string, header http.Header, body string) reply {
+func (s *testServer) do(tb testing.TB, method, path string, header http.Header, body string) reply {
 	tb.Helper()
 	response := servetest.Call(tb, nil, method, s.url+path, header, body)
 	// Core sets its own on what is passed on.
@@ -236,14 +236,14 @@ func (s *site) do(tb testing.TB, method, path string, header http.Header, body s
 	return reply{status: response.Status, header: response.Header, body: response.Body, id: ids[0]}
 }
 
-func (s *site) get(tb testing.TB, path string) reply {
+func (s *testServer) get(tb testing.TB, path string) reply {
 	tb.Helper()
 	return s.do(tb, http.MethodGet, path, nil, "")
 }
 
-// unmark takes the marker out of the store, so that nothing in it is believed to
+// removeMarker takes the marker out of the store, so that nothing in it is believed to
 // be missing.
-func (s *site) unmark(tb testing.TB) {
+func (s *testServer) removeMarker(tb testing.TB) {
 	tb.Helper()
 	must(tb, os.Remove(filepath.Join(s.directory, ".veneer")))
 }

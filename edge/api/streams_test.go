@@ -42,7 +42,7 @@ func addressOf(url string) string { return strings.TrimPrefix(url, "http://") }
 // memory what the first one has made; and the sentence of a 400, its id, and whether a
 // 100 comes before it, since a bare LF is seen as it arrives, or once the head is read if its
 // beginning came with the request before.
-func sameOnFastPath(t *testing.T, w *site, s servetest.Stream) {
+func sameOnFastPath(t *testing.T, w *testServer, s servetest.Stream) {
 	t.Helper()
 	exchange := func(url string) []servetest.Answer {
 		answers, err := servetest.Exchange(t.Context(), addressOf(url), s)
@@ -63,7 +63,7 @@ func sameOnFastPath(t *testing.T, w *site, s servetest.Stream) {
 		}
 		return answers
 	}
-	if diff := cmp.Diff(exchange(w.longURL), exchange(w.url)); diff != "" {
+	if diff := cmp.Diff(exchange(w.slowURL), exchange(w.url)); diff != "" {
 		t.Errorf("answered differently (-server +fast path):\n%s%s", s, diff)
 	}
 }
@@ -72,10 +72,10 @@ func sameOnFastPath(t *testing.T, w *site, s servetest.Stream) {
 // alike with the fast path and without.
 func TestStreamsOnTheFastPath(t *testing.T) {
 	t.Parallel()
-	w := openTown(t)
+	w := openSeeded(t)
 	generator := servetest.NewGenerator("s", 1, pictureRequests)
 	for range streams {
-		sameOnFastPath(t, w.site, generator.Next())
+		sameOnFastPath(t, w.testServer, generator.Next())
 		if t.Failed() {
 			return
 		}
@@ -86,12 +86,12 @@ func TestStreamsOnTheFastPath(t *testing.T) {
 }
 
 func FuzzStreamsOnTheFastPath(f *testing.F) {
-	w := openTown(f)
+	w := openSeeded(f)
 	generator := servetest.NewGenerator("f", 2, pictureRequests)
 	for seed := range uint64(30) {
 		f.Add(generator.Next().Sent, seed)
 	}
-	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) { sameOnFastPath(t, w.site, servetest.Cut(sent, cuts)) })
+	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) { sameOnFastPath(t, w.testServer, servetest.Cut(sent, cuts)) })
 }
 
 // apiRequests are what streams to an edge and its upstream are made of. Ids that no other
@@ -114,11 +114,11 @@ var apiRequests = []string{
 // an answer from both.
 func echoUpstream(tb testing.TB) (url string) {
 	tb.Helper()
-	door := serve.Door{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
-	route := door.Route("echo").TakeBody(1<<20, 0)
-	return listen(tb, serve.Listener{Server: door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+	httpServer := serve.Door{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
+	route := httpServer.Route("echo").TakeBody(1<<20, 0)
+	return listen(tb, serve.Listener{Server: httpServer.Server(httpServer.Guard(func(rc *fasthttp.RequestCtx) error {
 		route.Claim(rc)
-		if api.IsPassedOn(rc) {
+		if api.IsForwarded(rc) {
 			if err := serve.ReadBody(rc); err != nil {
 				return err
 			}
@@ -132,11 +132,11 @@ func echoUpstream(tb testing.TB) (url string) {
 	}))})
 }
 
-// samePassedOn compares what an upstream answers and what comes through an edge. An answer
+// compareForwarded compares what an upstream answers and what comes through an edge. An answer
 // that is not the upstream's is the edge's own: it refuses paths that are not the API's,
 // and spellings of those. Every other one must be word for word that of the upstream, in
 // the same place. So no request can come from the body of another one.
-func samePassedOn(t *testing.T, upstream, edge string, s servetest.Stream) (passed int) {
+func compareForwarded(t *testing.T, upstream, edge string, s servetest.Stream) (passed int) {
 	t.Helper()
 	exchange := func(url string) []servetest.Answer {
 		answers, err := servetest.Exchange(t.Context(), addressOf(url), s)
@@ -165,14 +165,14 @@ func samePassedOn(t *testing.T, upstream, edge string, s servetest.Stream) (pass
 	return passed
 }
 
-func TestStreamsPassedOn(t *testing.T) {
+func TestStreamsForwarded(t *testing.T) {
 	t.Parallel()
 	upstream := echoUpstream(t)
 	s := open(t, func(s *setup) { s.api.APIUpstream = upstream })
 	generator := servetest.NewGenerator("s", 3, apiRequests)
 	passed := 0
 	for range streams {
-		passed += samePassedOn(t, upstream, s.longURL, generator.Next())
+		passed += compareForwarded(t, upstream, s.slowURL, generator.Next())
 		if t.Failed() {
 			return
 		}
@@ -182,7 +182,7 @@ func TestStreamsPassedOn(t *testing.T) {
 	}
 }
 
-func FuzzStreamsPassedOn(f *testing.F) {
+func FuzzStreamsForwarded(f *testing.F) {
 	upstream := echoUpstream(f)
 	s := open(f, func(s *setup) { s.api.APIUpstream = upstream })
 	generator := servetest.NewGenerator("f", 4, apiRequests)
@@ -192,6 +192,6 @@ func FuzzStreamsPassedOn(f *testing.F) {
 	// A body that is cut off, of a path that is not the API's.
 	f.Add([]byte("HEAD /api/x HTTP/1.1\r\nHost: a\r\n\r\nPOST /GGapi/x HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n{"), uint64(0))
 	f.Fuzz(func(t *testing.T, sent []byte, cuts uint64) {
-		samePassedOn(t, upstream, s.longURL, servetest.Cut(sent, cuts))
+		compareForwarded(t, upstream, s.slowURL, servetest.Cut(sent, cuts))
 	})
 }

@@ -48,78 +48,78 @@ var routeNames = [routeCount]string{
 	profile:        "/csl/{name}.json",
 }
 
-// subject is what a path says.
-type subject struct {
+// target is what a path says.
+type target struct {
 	route  route
 	value  string // the name, number or hash, not yet understood
 	suffix string // .png, .webp or none, in lower case
 }
 
-// subjectOf reads a path, which is decoded already. It tells only whether the
+// parsePath reads a path, which is decoded already. It tells only whether the
 // path has the shape of a route; whether it leads to something is for later.
-func subjectOf(path string) (subject, bool) {
+func parsePath(path string) (target, bool) {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	about := subject{value: rest}
+	t := target{value: rest}
 	switch first {
 	case "avatar":
-		about.route = avatarOfTID
+		t.route = avatarOfTID
 		if kind, value, ok := strings.Cut(rest, "/"); ok {
-			about.value = value
+			t.value = value
 			switch kind {
 			case "player":
-				about.route = avatarOfPlayer
+				t.route = avatarOfPlayer
 			case "uuid":
-				about.route = avatarOfUUID
+				t.route = avatarOfUUID
 			case "user":
-				about.route = avatarOfUser
+				t.route = avatarOfUser
 			case "hash":
-				about.route = avatarOfHash
+				t.route = avatarOfHash
 			default:
-				return subject{}, false
+				return target{}, false
 			}
 		}
 	case "preview":
-		about.route = previewOfTID
+		t.route = previewOfTID
 		if value, ok := strings.CutPrefix(rest, "hash/"); ok {
-			about.route, about.value = previewOfHash, value
+			t.route, t.value = previewOfHash, value
 		}
 	case "textures":
-		about.route = textureFile
+		t.route = textureFile
 	case "skin":
-		about.route = skinFile
+		t.route = skinFile
 	case "cape":
-		about.route = capeFile
+		t.route = capeFile
 	case "csl":
-		about.route = profile
+		t.route = profile
 		// Mods look for the files of a profile below the place of the profile.
 		if value, ok := strings.CutPrefix(rest, "textures/"); ok {
-			about.route, about.value = textureFile, value
+			t.route, t.value = textureFile, value
 		}
 	default:
-		return subject{}, false
+		return target{}, false
 	}
-	ok := about.cutSuffix()
-	return about, ok && about.value != "" && !strings.Contains(about.value, "/")
+	ok := t.cutSuffix()
+	return t, ok && t.value != "" && !strings.Contains(t.value, "/")
 }
 
 // cutSuffix takes the suffix off the value and reports whether the route has it.
-func (about *subject) cutSuffix() bool {
-	if about.route == profile {
-		value, ok := cutSuffix(about.value, ".json")
-		about.value = value
+func (t *target) cutSuffix() bool {
+	if t.route == profile {
+		value, ok := cutSuffix(t.value, ".json")
+		t.value = value
 		return ok
 	}
 	for _, suffix := range [...]string{".png", ".webp"} {
-		if value, ok := cutSuffix(about.value, suffix); ok {
-			about.value, about.suffix = value, suffix
+		if value, ok := cutSuffix(t.value, suffix); ok {
+			t.value, t.suffix = value, suffix
 			break
 		}
 	}
-	switch about.route {
+	switch t.route {
 	case textureFile:
-		return about.suffix != ".webp" // files are stored as PNG
+		return t.suffix != ".webp" // files are stored as PNG
 	case skinFile, capeFile:
-		return about.suffix == ".png"
+		return t.suffix == ".png"
 	default:
 		return true
 	}
@@ -129,15 +129,15 @@ func (about *subject) cutSuffix() bool {
 // whether the text has it in whatever case.
 func cutSuffix(text, suffix string) (string, bool) {
 	from := len(text) - len(suffix)
-	if from < 0 || !isNamed(text[from:], suffix) {
+	if from < 0 || !equalASCIIFold(text[from:], suffix) {
 		return text, false
 	}
 	return text[:from], true
 }
 
-// isNamed reports whether a text is a name that is given in lower case, in whatever case
+// equalASCIIFold reports whether a text is a name that is given in lower case, in whatever case
 // of ASCII.
-func isNamed(text, name string) bool {
+func equalASCIIFold(text, name string) bool {
 	if len(text) != len(name) {
 		return false
 	}
@@ -153,19 +153,19 @@ func isNamed(text, name string) bool {
 	return true
 }
 
-// wantOf returns what a path and a query ask for: a NotFound fault for what can
+// parseRequest returns what a path and a query ask for: a NotFound fault for what can
 // lead nowhere, and an Invalid one for a query that makes no sense. The key is
 // appended to scratch.
-func wantOf(about subject, query string, scratch []byte) (edge.Want, error) {
-	key, ok := appendKey(scratch, about)
+func parseRequest(t target, query string, scratch []byte) (edge.Request, error) {
+	key, ok := appendKey(scratch, t)
 	if !ok {
-		return edge.Want{}, notFound()
+		return edge.Request{}, notFound()
 	}
-	want := edge.Want{Key: key}
-	switch about.route {
+	want := edge.Request{Key: key}
+	switch t.route {
 	case textureFile, skinFile, capeFile:
 		want.File = true
-		if about.route == capeFile {
+		if t.route == capeFile {
 			want.Slot = edge.CapeSlot
 		}
 		return want, nil
@@ -174,15 +174,15 @@ func wantOf(about subject, query string, scratch []byte) (edge.Want, error) {
 	default:
 	}
 
-	asked := parametersOf(query)
+	asked := parseParameters(query)
 	// CDNs tell pictures apart by their suffix, so that has the last word.
 	want.Format = render.WebP
-	if about.suffix == ".png" || about.suffix == "" && asked.png {
+	if t.suffix == ".png" || t.suffix == "" && asked.png {
 		want.Format = render.PNG
 	}
-	if about.route == previewOfTID || about.route == previewOfHash {
+	if t.route == previewOfTID || t.route == previewOfHash {
 		want.Pose = render.Preview
-		height, err := asked.height.or("height", render.DefaultHeight)
+		height, err := asked.height.intOr("height", render.DefaultHeight)
 		want.Size = render.HeightOf(height)
 		return want, err
 	}
@@ -190,7 +190,7 @@ func wantOf(about subject, query string, scratch []byte) (edge.Want, error) {
 	if asked.isometric {
 		want.Pose = render.Isometric
 	}
-	size, err := asked.size.or("size", render.DefaultSize)
+	size, err := asked.size.intOr("size", render.DefaultSize)
 	want.Size = render.SizeOf(size)
 	return want, err
 }
@@ -207,36 +207,36 @@ type parameter struct {
 	given bool
 }
 
-// parametersOf reads a query. Names are understood in any case. Of parameters that are
+// parseParameters reads a query. Names are understood in any case. Of parameters that are
 // given several times the first counts.
-func parametersOf(query string) parameters {
+func parseParameters(query string) parameters {
 	var asked parameters
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
-		switch name = unescaped(name); {
-		case isNamed(name, "png"):
+		switch name = unescape(name); {
+		case equalASCIIFold(name, "png"):
 			asked.png = true
-		case isNamed(name, "3d"):
+		case equalASCIIFold(name, "3d"):
 			asked.isometric = true
-		case isNamed(name, "size"):
-			asked.size.give(value)
-		case isNamed(name, "height"):
-			asked.height.give(value)
+		case equalASCIIFold(name, "size"):
+			asked.size.set(value)
+		case equalASCIIFold(name, "height"):
+			asked.height.set(value)
 		}
 	}
 	return asked
 }
 
-func (p *parameter) give(value string) {
+func (p *parameter) set(value string) {
 	if !p.given {
-		*p = parameter{value: unescaped(value), given: true}
+		*p = parameter{value: unescape(value), given: true}
 	}
 }
 
-// or returns the parameter as an integer, and otherwise if it is not given.
-func (p *parameter) or(name string, otherwise int) (int, error) {
+// intOr returns the parameter as an integer, and otherwise if it is not given.
+func (p *parameter) intOr(name string, otherwise int) (int, error) {
 	if !p.given {
 		return otherwise, nil
 	}
@@ -247,9 +247,9 @@ func (p *parameter) or(name string, otherwise int) (int, error) {
 	return int(n), nil
 }
 
-// unescaped returns a part of a query as it was meant. What is escaped wrongly
+// unescape returns a part of a query as it was meant. What is escaped wrongly
 // stays as it is.
-func unescaped(text string) string {
+func unescape(text string) string {
 	if !strings.ContainsAny(text, "%+") {
 		return text
 	}
@@ -262,24 +262,24 @@ func unescaped(text string) string {
 // appendKey appends the key that a path leads from, and reports whether there can
 // be one. It is empty for a user who cannot exist: all those have the default
 // avatar.
-func appendKey(dst []byte, about subject) ([]byte, bool) {
-	switch about.route {
+func appendKey(dst []byte, t target) ([]byte, bool) {
+	switch t.route {
 	case avatarOfPlayer, skinFile, capeFile, profile:
-		return mapping.AppendName(dst, about.value), isName(about.value)
+		return mapping.AppendName(dst, t.value), isName(t.value)
 	case avatarOfUUID:
-		return appendUUID(append(dst, mapping.UUIDPrefix...), about.value)
+		return appendUUID(append(dst, mapping.UUIDPrefix...), t.value)
 	case avatarOfUser:
-		uid, ok := parseInteger(about.value)
+		uid, ok := parseInteger(t.value)
 		if uid <= 0 || uid == math.MaxInt64 {
 			return dst, ok
 		}
 		return strconv.AppendInt(append(dst, mapping.UIDPrefix...), uid, 10), ok
 	case avatarOfTID, previewOfTID:
-		tid, ok := parseInteger(about.value)
+		tid, ok := parseInteger(t.value)
 		return strconv.AppendInt(append(dst, mapping.TIDPrefix...), tid, 10), ok && 0 < tid && tid < math.MaxInt64
 	default:
-		_, err := skin.ParseHash(about.value)
-		return append(append(dst, mapping.HashPrefix...), about.value...), err == nil
+		_, err := skin.ParseHash(t.value)
+		return append(append(dst, mapping.HashPrefix...), t.value...), err == nil
 	}
 }
 

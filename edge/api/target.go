@@ -8,11 +8,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// isPlainAPI reports whether a path that means one of /api is spelled so: it begins with
+// isCanonicalAPI reports whether a path that means one of /api is spelled so: it begins with
 // /api as it was sent, and has neither an empty segment nor one of dots, encoded ones
 // included. Whatever stands between the edge and core then finds the path in it that the
 // edge has found.
-func isPlainAPI(uri *fasthttp.URI) bool {
+func isCanonicalAPI(uri *fasthttp.URI) bool {
 	sent, rest := uri.PathOriginal(), uri.Path()
 	if !bytes.HasPrefix(sent, []byte("/api")) {
 		return false

@@ -10,10 +10,10 @@ import (
 
 // What is passed on is what was judged: no other spelling of a path reaches the upstream,
 // and none reaches it under another path.
-func TestOtherSpellingsAreNotPassedOn(t *testing.T) {
+func TestNonCanonicalPathsAreNotForwarded(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)
-	s := passing(t, func(_ http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(_ http.ResponseWriter, r *http.Request) {
 		seen <- r.Method + " " + r.RequestURI + " of " + r.Header.Get("Authorization")
 	})
 	f := func(target, want string) {

@@ -26,16 +26,16 @@ import (
 
 const (
 	headerRequestID = "X-Request-ID"
-	// maxAnswer bounds what an answer of core may take in memory.
-	maxAnswer = 16 << 20
+	// maxResponseBytes bounds what an answer of core may take in memory.
+	maxResponseBytes = 16 << 20
 	// maxConns is how many requests may wait for core at once, besides those whose bodies
 	// are being passed on. One client network has at most half of them, so that others have
 	// some, too.
 	maxConns     = 1024
 	networkConns = maxConns / 2
-	// passShare is what a body takes of the budget while it is passed on: its first 8 KiB, the
+	// streamBytes is what a body takes of the budget while it is passed on: its first 8 KiB, the
 	// buffers of a connection to core, 20 KiB, and what the system holds of both connections.
-	passShare = 64 << 10
+	streamBytes = 64 << 10
 )
 
 // hopByHop are the headers that concern one connection only (RFC 9110, 7.6.1),
@@ -51,7 +51,7 @@ type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
-	door         serve.Door
+	httpServer         serve.Door
 	// conns and networks bound the requests whose bodies are not passed on: all of them, and
 	// those of a client network.
 	conns    chan struct{}
@@ -62,7 +62,7 @@ type upstream struct {
 const dependency = "API"
 
 // newUpstream returns the upstream that is configured, nil if none is.
-func newUpstream(config Config, door serve.Door) (*upstream, error) {
+func newUpstream(config Config, httpServer serve.Door) (*upstream, error) {
 	if config.APIUpstream == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -82,14 +82,14 @@ func newUpstream(config Config, door serve.Door) (*upstream, error) {
 		IsTLS:     isTLS,
 		TLSConfig: verified,
 		// Bodies that are passed on have connections of their own, one for each share.
-		MaxConns:                 maxConns + door.Limits.BodiesBytes/passShare,
+		MaxConns:                 maxConns + httpServer.Limits.BodiesBytes/streamBytes,
 		MaxIdleConnDuration:      30 * time.Second, // less than core keeps one open
 		MaxConnWaitTimeout:       time.Second,      // a body that was ended has one for a moment more
-		MaxResponseBodySize:      maxAnswer,
+		MaxResponseBodySize:      maxResponseBytes,
 		ReadBufferSize:           16 << 10,
 		NoDefaultUserAgentHeader: true,
 		DisablePathNormalizing:   true,
-		Transport:                transport{door.Limits},
+		Transport:                transport{httpServer.Limits},
 		// A connection may close just as it is used again. What only reads may be
 		// sent twice; for all else the client decides.
 		MaxIdemponentCallAttempts: 2,
@@ -98,15 +98,15 @@ func newUpstream(config Config, door serve.Door) (*upstream, error) {
 		},
 	}
 	return &upstream{
-		scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), door: door,
+		scheme: target.Scheme, host: target.Host, client: client, breaker: breaker.New(dependency), httpServer: httpServer,
 		conns: make(chan struct{}, maxConns), networks: limit.NewSemaphore[netip.Prefix](networkConns),
 	}, nil
 }
 
-// pass passes a request on and its answer back, both as they are, but for what
+// forward passes a request on and its answer back, both as they are, but for what
 // concerns the connections. Bodies of more than 8 KiB are passed on while they arrive;
 // smaller ones are waited for, so that they take no connection to core meanwhile.
-func (u *upstream) pass(rc *fasthttp.RequestCtx) error {
+func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 	body, err := serve.OpenBody(rc, 0)
 	if err == nil && body != nil {
 		var whole bool
@@ -114,24 +114,24 @@ func (u *upstream) pass(rc *fasthttp.RequestCtx) error {
 		if whole {
 			body = nil
 		} else if err == nil {
-			err = body.Stream(passShare, u.door.Limits.UploadTimeout)
+			err = body.Stream(streamBytes, u.httpServer.Limits.UploadTimeout)
 		}
 	}
 	if err != nil {
-		markAPI(rc)
+		setAPIDefaultHeaders(rc)
 		return err
 	}
-	ctx, cancel := u.door.Bound(rc)
+	ctx, cancel := u.httpServer.Bound(rc)
 	defer cancel()
 	if body == nil { // others take no more connections than the budget has shares
-		release, err := u.acquire(ctx, serve.ClientNetwork(u.door.Proxies.Client(rc)))
+		release, err := u.acquire(ctx, serve.ClientNetwork(u.httpServer.Proxies.Client(rc)))
 		if err != nil {
-			markAPI(rc)
+			setAPIDefaultHeaders(rc)
 			return err
 		}
 		defer release()
 	} else if err := u.probe(ctx); err != nil {
-		markAPI(rc)
+		setAPIDefaultHeaders(rc)
 		return err
 	}
 	return u.exchange(ctx, rc, body)
@@ -187,14 +187,14 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	request.URI().SetScheme(u.scheme)
 	request.URI().SetHost(u.host)
 	request.Header.SetNoDefaultContentType(true)
-	forward(&request.Header, &rc.Request.Header, append(tracing.Headers(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
+	copyHeader(&request.Header, &rc.Request.Header, append(tracing.Headers(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
 	request.Header.SetHost(u.host)
-	request.Header.Set(fasthttp.HeaderXForwardedFor, u.door.Proxies.Client(rc).String())
+	request.Header.Set(fasthttp.HeaderXForwardedFor, u.httpServer.Proxies.Client(rc).String())
 	request.Header.Set(headerRequestID, id)
-	u.door.Proxies.SendTrace(ctx, rc, &request.Header)
+	u.httpServer.Proxies.SendTrace(ctx, rc, &request.Header)
 	if body != nil {
 		request.SetBodyStream(body, body.Size())
-		deadline = deadline.Add(u.door.Limits.UploadTimeout)
+		deadline = deadline.Add(u.httpServer.Limits.UploadTimeout)
 	} else {
 		request.SetBodyRaw(rc.Request.Body())
 	}
@@ -216,7 +216,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 		}
 	})
 	if err != nil {
-		markAPI(rc)
+		setAPIDefaultHeaders(rc)
 		return err
 	}
 	if body != nil && !body.IsWhole() {
@@ -224,8 +224,8 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	}
 	rc.SetStatusCode(answer.StatusCode())
 	answer.Header.SetNoDefaultContentType(true)
-	forward(&rc.Response.Header, &answer.Header, headerRequestID)
-	rc.Response.Header.Set(headerCacheStatus, statusAside)
+	copyHeader(&rc.Response.Header, &answer.Header, headerRequestID)
+	rc.Response.Header.Set(headerCacheStatus, cacheStatusBypass)
 	rc.Response.SwapBody(answer.SwapBody(nil))
 	return nil
 }
@@ -237,9 +237,9 @@ type header interface {
 	AddBytesKV(key, value []byte)
 }
 
-// forward copies a header in its order, but for what concerns one connection
+// copyHeader copies a header in its order, but for what concerns one connection
 // only and what is omitted besides.
-func forward(to, from header, omitted ...string) {
+func copyHeader(to, from header, omitted ...string) {
 	omitted = append(omitted, hopByHop...)
 	for _, line := range from.PeekAll(fasthttp.HeaderConnection) {
 		for name := range strings.SplitSeq(string(line), ",") {

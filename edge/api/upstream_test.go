@@ -26,8 +26,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// passing opens a site that passes /api on to a handler.
-func passing(t *testing.T, handler http.HandlerFunc, trusted ...string) *site {
+// openForwarding opens a site that passes /api on to a handler.
+func openForwarding(t *testing.T, handler http.HandlerFunc, trusted ...string) *testServer {
 	t.Helper()
 	upstream := httptest.NewServer(handler)
 	t.Cleanup(upstream.Close)
@@ -39,14 +39,14 @@ func passing(t *testing.T, handler http.HandlerFunc, trusted ...string) *site {
 	})
 }
 
-func TestPassedOnAsItIs(t *testing.T) {
+func TestForwardedUnchanged(t *testing.T) {
 	t.Parallel()
 	type passed struct {
 		method, uri, host, body string
 		header                  http.Header
 	}
 	seen := make(chan passed, 1)
-	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		seen <- passed{r.Method, r.RequestURI, r.Host, string(body), r.Header}
 		w.Header()["Set-Cookie"] = []string{"a=1", "b=2"}
@@ -99,14 +99,14 @@ func TestPassedOnAsItIs(t *testing.T) {
 	if p := <-seen; p.header.Values("Content-Type") != nil {
 		t.Errorf("a Content-Type was made up: %v", p.header)
 	}
-	if s.studio.fetched.Load() != 0 {
+	if s.backend.fetched.Load() != 0 {
 		t.Error("an API request fetched a picture")
 	}
 }
 
-func TestPassedOnAnswers(t *testing.T) {
+func TestForwardedResponses(t *testing.T) {
 	t.Parallel()
-	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/api/none":
 			w.WriteHeader(http.StatusNoContent)
@@ -144,9 +144,9 @@ func TestPassedOnAnswers(t *testing.T) {
 }
 
 // An edge has no limit of bodies of its own, and holds none: core decides.
-func TestBodiesArePassedOnWhole(t *testing.T) {
+func TestBodiesAreForwardedWhole(t *testing.T) {
 	t.Parallel()
-	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(w http.ResponseWriter, r *http.Request) {
 		sum := sha256.New()
 		n, _ := io.Copy(sum, r.Body)
 		_, _ = fmt.Fprintf(w, "%d %d %x", r.ContentLength, n, sum.Sum(nil))
@@ -178,7 +178,7 @@ func TestBodiesArePassedOnWhole(t *testing.T) {
 }
 
 // dial sends something to a site, and returns the connection.
-func (s *site) dial(t *testing.T, sent string) net.Conn {
+func (s *testServer) dial(t *testing.T, sent string) net.Conn {
 	t.Helper()
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	must(t, err)
@@ -202,9 +202,9 @@ func answerOf(t *testing.T, connection net.Conn) (status int, body string) {
 
 // What core answers before it has all of a body reaches the client, also one that sends all
 // before it reads.
-func TestEarlyAnswersArePassedOn(t *testing.T) {
+func TestEarlyResponsesAreForwarded(t *testing.T) {
 	t.Parallel()
-	s := passing(t, func(w http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.CopyN(io.Discard, r.Body, 10_000)
 		w.Header().Set("Connection", "close")
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -316,19 +316,19 @@ func TestClientAddress(t *testing.T) {
 	address := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, strings.Join(r.Header.Values("X-Forwarded-For"), "|"))
 	}
-	f := func(s *site, want string, forwarded ...string) {
+	f := func(s *testServer, want string, forwarded ...string) {
 		t.Helper()
 		if got := s.do(t, http.MethodGet, "/api/x", http.Header{"X-Forwarded-For": forwarded}, ""); got.body != want {
 			t.Errorf("X-Forwarded-For: %q: %s; want %s", forwarded, got.body, want)
 		}
 	}
 
-	trusting := passing(t, address, "127.0.0.0/8", "10.0.0.0/8")
+	trusting := openForwarding(t, address, "127.0.0.0/8", "10.0.0.0/8")
 	f(trusting, "127.0.0.1")
 	f(trusting, "203.0.113.9", "6.6.6.6, 203.0.113.9", "10.1.2.3")
 	f(trusting, "2001:db8:2::1", "2001:db8:2::1")
 
-	wary := passing(t, address)
+	wary := openForwarding(t, address)
 	f(wary, "127.0.0.1", "6.6.6.6")
 	if got := wary.log.String(); !strings.Contains(got, "header=X-Forwarded-For") {
 		t.Errorf("nothing warns of a forgery:\n%s", got)
@@ -339,8 +339,8 @@ func TestClientAddress(t *testing.T) {
 func TestOneIDInBothLogs(t *testing.T) {
 	t.Parallel()
 	log := &loggingtest.Buffer{}
-	door := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
-	core := listen(t, serve.Listener{Server: door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
+	httpServer := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
+	core := listen(t, serve.Listener{Server: httpServer.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
 	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })
 
 	f := func(header http.Header) {
@@ -363,7 +363,7 @@ func TestOneIDInBothLogs(t *testing.T) {
 func TestUpstreamAway(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	s := passing(t, func(w http.ResponseWriter, _ *http.Request) {
+	s := openForwarding(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		connection, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
@@ -398,11 +398,11 @@ func TestUpstreamAway(t *testing.T) {
 
 // An API that never answers is asked only now and then, and again as soon as it
 // does.
-func TestUpstreamIsLeftAlone(t *testing.T) {
+func TestUpstreamBreaker(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	var works atomic.Bool
-	s := passing(t, func(w http.ResponseWriter, _ *http.Request) {
+	s := openForwarding(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		if works.Load() {
 			w.WriteHeader(http.StatusInternalServerError) // an answer, if no good one
@@ -443,7 +443,7 @@ func TestRequestsOfOneNetworkLeaveConnections(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
 	defer close(held)
-	s := passing(t, func(_ http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/slow" {
 			<-held
 		}
@@ -521,7 +521,7 @@ func TestASlowUploadIsNoProbe(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool
 	arrived := make(chan struct{}, 1)
-	s := passing(t, func(_ http.ResponseWriter, r *http.Request) {
+	s := openForwarding(t, func(_ http.ResponseWriter, r *http.Request) {
 		if away.Load() {
 			panic(http.ErrAbortHandler)
 		}
@@ -560,7 +560,7 @@ func TestASlowUploadIsNoProbe(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, config api.Config) {
 		t.Helper()

@@ -128,7 +128,7 @@ type asker struct {
 }
 
 func (a *asker) Apply(event mapping.Event, asOf time.Time) error {
-	a.refused <- a.core.Refusal(mapping.UID(1), netip.Prefix{})
+	a.refused <- a.core.WouldReject(mapping.UID(1), netip.Prefix{})
 	return a.reader.Apply(event, asOf)
 }
 
@@ -151,7 +151,7 @@ func TestStreamEndsRefusals(t *testing.T) {
 
 		follower := &asker{core: connect(t, origin.Config{URL: "http://core"}, nil), refused: make(chan error, 1)}
 		follower.core.DialBy(listener.dial)
-		for tries := 0; follower.core.Refusal(mapping.UID(1), netip.Prefix{}) == nil; tries++ {
+		for tries := 0; follower.core.WouldReject(mapping.UID(1), netip.Prefix{}) == nil; tries++ {
 			if tries == 10 {
 				t.Fatal("look-ups are not refused, though core is away")
 			}

@@ -11,7 +11,7 @@ import (
 // Lookup asks what a key leads to and waits for the answer.
 func (c *Core) Lookup(ctx context.Context, key mapping.Key) (leads mapping.Mapping, position mapping.Position, err error) {
 	answered := make(chan struct{})
-	refusal := c.Ask(ctx, key, func(m mapping.Mapping, p mapping.Position, e error) {
+	refusal := c.StartLookup(ctx, key, func(m mapping.Mapping, p mapping.Position, e error) {
 		leads, position, err = m, p, e
 		close(answered)
 	})

@@ -50,8 +50,8 @@ func (c *Core) fail(q question, err error) {
 	q.answer(mapping.Mapping{}, mapping.Position{}, err)
 }
 
-// Refusal returns what Ask would refuse a key with at this moment, and nil if it may ask.
-func (c *Core) Refusal(key mapping.Key, network netip.Prefix) error {
+// WouldReject returns what Ask would refuse a key with at this moment, and nil if it may ask.
+func (c *Core) WouldReject(key mapping.Key, network netip.Prefix) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}
@@ -62,11 +62,11 @@ func (c *Core) Refusal(key mapping.Key, network netip.Prefix) error {
 	return nil
 }
 
-// Ask has core asked what a key leads to, and answer called with it, or with an
+// StartLookup has core asked what a key leads to, and answer called with it, or with an
 // Unavailable fault when core does not answer in time. It returns such a fault, and
 // never calls answer, when core is known to be away, and, with edge.ErrShed in its
 // chain, when too many others ask. Answer must be running.
-func (c *Core) Ask(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (c *Core) StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}

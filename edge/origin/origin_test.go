@@ -33,7 +33,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-var _ origin.Follower = (*edge.Mappings)(nil)
+var _ origin.Follower = (*edge.Resolver)(nil)
 
 // open connects to a core and answers look-ups until the test ends.
 func open(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
@@ -330,7 +330,7 @@ func TestQuestionsDoNotWaitForEver(t *testing.T) {
 		answers := make(chan error, 3)
 		ask := func(key mapping.Key) {
 			t.Helper()
-			err := core.Ask(t.Context(), key, func(_ mapping.Mapping, _ mapping.Position, err error) { answers <- err })
+			err := core.StartLookup(t.Context(), key, func(_ mapping.Mapping, _ mapping.Position, err error) { answers <- err })
 			if err != nil {
 				t.Errorf("Ask(%s) = %v", key, err)
 			}

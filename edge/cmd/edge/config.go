@@ -25,7 +25,7 @@ type config struct {
 	FastPath bool `env:"FAST_PATH" envDefault:"true" help:"answer most requests for what is in memory as they are read, ahead of the HTTP server; false to see what that gains"`
 	Pictures edge.Config
 	Encoder  render.Encoder `env:"ENCODER" envDefault:"own" help:"what writes pictures: own, or libvips, which is slower and writes larger files"`
-	Mappings edge.MappingsConfig
+	Mappings edge.ResolverConfig
 
 	Limits  serve.Limits
 	Proxies serve.ProxyConfig

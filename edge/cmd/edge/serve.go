@@ -55,7 +55,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("%sOBJECTS_%w", prefix, err)
 	}
-	mappings, err := edge.NewMappings(config.Mappings, core)
+	mappings, err := edge.NewResolver(config.Mappings, core)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -100,7 +100,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	defer listeners.Close()
-	slots := config.Pictures.Slots()
+	slots := config.Pictures.Workers()
 	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots, config.Limits.BodiesBytes, config.TLSCert != "")
 	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", slots)
 
@@ -109,7 +109,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	defer background.Wait()
 	touch, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	background.Go(func() { pictures.MakeRoom(touch) })
+	background.Go(func() { pictures.RunProcsBoost(touch) })
 	background.Go(func() { core.Answer(touch) })
 	background.Go(func() { core.Follow(touch, mappings) })
 	return listeners.Run(ctx, log, health, config.Drain, nil)
