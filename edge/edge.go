@@ -74,7 +74,7 @@ type Files interface {
 type Renderer interface {
 	// Render returns the encoded picture of a sheet, and how long it took. The caller
 	// bounds how many run at once.
-	Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error)
+	Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error)
 	// Cost returns about how long Render takes for a sheet that is so many texels wide.
 	Cost(view render.View, width int) time.Duration
 	// Revision changes whenever the bytes that Render returns could.
@@ -199,7 +199,7 @@ func (p *Pictures) load(ctx context.Context, demand *demand, view View) (body []
 		if err != nil {
 			return err
 		}
-		var took render.Took
+		var took render.Timing
 		if body, took, err = p.renderer.Render(sheet, view.View); err == nil {
 			view.observeRender(ctx, took)
 		}

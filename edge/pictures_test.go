@@ -45,19 +45,19 @@ func (s *fakeBackend) File(ctx context.Context, hash skin.Hash) ([]byte, error) 
 	return sheet.PNG()
 }
 
-func (s *fakeBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
+func (s *fakeBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	s.drawn.Add(1)
 	s.mostDrawing.Store(max(s.mostDrawing.Load(), s.drawing.Add(1)))
 	defer s.drawing.Add(-1)
 	if s.draw != nil {
 		if err := s.draw(); err != nil {
-			return nil, render.Took{}, err
+			return nil, render.Timing{}, err
 		}
 	}
 	if s.drawView != nil {
 		s.drawView(view)
 	}
-	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Took{}, nil
+	return fmt.Appendf(nil, "%x %v", sheet.Pix[:32], view), render.Timing{}, nil
 }
 
 // Cost is a millisecond for every pixel of the size.

@@ -79,7 +79,7 @@ func (v View) observeStage(on stage, took time.Duration) {
 }
 
 // observeRender counts how long a renderer took that is done just now, and has it traced.
-func (v View) observeRender(ctx context.Context, took render.Took) {
+func (v View) observeRender(ctx context.Context, took render.Timing) {
 	v.observeStage(drawing, took.Drawing)
 	v.observeStage(encoding, took.Encoding)
 	ended := time.Now()

@@ -20,7 +20,7 @@ func BenchmarkStages(b *testing.B) {
 			}
 			began := time.Now()
 			drawn := time.Now()
-			view.observeRender(b.Context(), render.Took{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)})
+			view.observeRender(b.Context(), render.Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)})
 		}
 	})
 }

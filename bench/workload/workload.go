@@ -115,9 +115,9 @@ func (p pretence) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 
 // Render returns as many bytes as the picture would have, and always the same
 // ones.
-func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
+func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	size := p.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
-	return p.block[:size:size], render.Took{}, nil
+	return p.block[:size:size], render.Timing{}, nil
 }
 
 // Cost returns the same for all.

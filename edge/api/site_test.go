@@ -74,7 +74,7 @@ func (s *countingBackend) File(ctx context.Context, hash skin.Hash) ([]byte, err
 	return s.files.File(ctx, hash)
 }
 
-func (s *countingBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Took, error) {
+func (s *countingBackend) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	s.drawn.Add(1)
 	if s.onDraw != nil {
 		s.onDraw()

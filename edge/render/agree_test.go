@@ -18,15 +18,15 @@ func TestDrawAgreesWithReference(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	classic := func(height, k, step int) *plan { return previewPlan(classicArms, height, k, step) }
-	slim := func(height, k, step int) *plan { return previewPlan(slimArms, height, k, step) }
+	classic := func(height, k, step int) *referenceMap { return previewReference(classicArms, height, k, step) }
+	slim := func(height, k, step int) *referenceMap { return previewReference(slimArms, height, k, step) }
 	for _, test := range []struct {
 		name   string
 		view   render.View
-		plan   func(size, k, step int) *plan
+		plan   func(size, k, step int) *referenceMap
 		shapes []shape
 	}{
-		{"isometric", render.View{Pose: render.Isometric, Type: skin.Steve}, isometricPlan, []shape{
+		{"isometric", render.View{Pose: render.Isometric, Type: skin.Steve}, isometricReference, []shape{
 			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 2}, {128, 1, 3}, {512, 1, 24}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
 		}},
 		{"preview", render.View{Pose: render.Preview, Type: skin.Steve}, classic, []shape{
@@ -35,7 +35,7 @@ func TestDrawAgreesWithReference(t *testing.T) {
 		{"slim preview", render.View{Pose: render.Preview, Type: skin.Alex}, slim, []shape{
 			{64, 1, 1}, {96, 1, 3}, {144, 1, 2}, {400, 1, 8}, {80, 2, 3}, {288, 2, 8}, {80, 4, 4}, {560, 4, 20}, {64, 8, 4}, {400, 8, 64},
 		}},
-		{"cape", render.View{Pose: render.Preview, Type: skin.Cape}, capePlan, []shape{
+		{"cape", render.View{Pose: render.Preview, Type: skin.Cape}, capeReference, []shape{
 			{64, 1, 1}, {80, 1, 1}, {400, 1, 8}, {64, 2, 1}, {144, 2, 2}, {64, 4, 1}, {208, 4, 4}, {64, 8, 1}, {112, 8, 2}, {128, 8, 2}, {240, 8, 4}, {272, 8, 4},
 		}},
 	} {
@@ -45,50 +45,50 @@ func TestDrawAgreesWithReference(t *testing.T) {
 
 				view := test.view
 				view.Size = s.size
-				plan := test.plan(s.size, s.k, s.step)
-				var all tally
-				for seed := i * skins / len(test.shapes); seed < (i+1)*skins/len(test.shapes); seed++ {
-					all.compare(t, plan, view, uint64(seed), s.k)
+				reference := test.plan(s.size, s.k, s.step)
+				var all comparison
+				for seed := i * skinsPerView / len(test.shapes); seed < (i+1)*skinsPerView/len(test.shapes); seed++ {
+					all.compare(t, reference, view, uint64(seed), s.k)
 				}
-				all.judge(t)
+				all.check(t)
 			})
 		}
 	}
 }
 
-// skins is how many skins each view is drawn of. Each shape has a run of them, long
+// skinsPerView is how many skins each view is drawn of. Each shape has a run of them, long
 // enough for all kinds that randomSheet makes.
-const skins = 200
+const skinsPerView = 200
 
 // shape is the size of a picture, the scale of the sheet it shows, and of how many
 // rows one is compared.
 type shape struct{ size, k, step int }
 
-// tally counts how pixels compare.
-type tally struct {
-	pixels, shown, wrong int
+// comparison counts how pixels compare.
+type comparison struct {
+	pixels, visible, wrong int
 	alpha                int // the furthest that any pixel's is off
 	errors               [4]int
 }
 
 // compare counts the pixels of a view of a random skin.
-func (a *tally) compare(t *testing.T, plan *plan, view render.View, seed uint64, k int) {
+func (a *comparison) compare(t *testing.T, reference *referenceMap, view render.View, seed uint64, k int) {
 	t.Helper()
 	sheet := randomSheet(seed, view.Type, k)
 	picture := mustDraw(t, sheet, view)
-	if picture.Width != plan.width || picture.Height != plan.height {
-		t.Fatalf("%d × %d pixels; want %d × %d", picture.Width, picture.Height, plan.width, plan.height)
+	if picture.Width != reference.width || picture.Height != reference.height {
+		t.Fatalf("%d × %d pixels; want %d × %d", picture.Width, picture.Height, reference.width, reference.height)
 	}
 	texels := sheet.Pix
 	if view.Type != skin.Cape {
-		texels = worn(sheet)
+		texels = withOpaqueBase(sheet)
 	}
-	blends := plan.blends(texels)
+	blends := reference.blends(texels)
 	var list []colour
-	for _, y := range plan.rows {
-		for x := range plan.width {
-			at := y*plan.width + x
-			list = plan.outcomes(list[:0], &plan.places[at], blends)
+	for _, y := range reference.rows {
+		for x := range reference.width {
+			at := y*reference.width + x
+			list = reference.outcomes(list[:0], &reference.pixels[at], blends)
 			got := colour(picture.Pix[4*at:])
 			if !a.count(got, list) && a.wrong <= 5 {
 				t.Logf("skin %d: pixel %d, %d is %v; want %v", seed, x, y, got, list)
@@ -99,13 +99,13 @@ func (a *tally) compare(t *testing.T, plan *plan, view render.View, seed uint64,
 
 // count adds a pixel, and reports whether it is near one of the colours it may
 // have.
-func (a *tally) count(got colour, list []colour) bool {
+func (a *comparison) count(got colour, list []colour) bool {
 	a.pixels++
 	if got[3] > 0 || list[0][3] > 0 {
-		a.shown++
+		a.visible++
 	}
 	var nearest [4]int
-	far := 256
+	nearestDistance := 256
 	for _, want := range list {
 		var off [4]int
 		for c := range 4 {
@@ -113,43 +113,43 @@ func (a *tally) count(got colour, list []colour) bool {
 				off[c] = max(int(got[c])-int(want[c]), int(want[c])-int(got[c]))
 			}
 		}
-		if worst := max(off[0], off[1], off[2], off[3]); worst < far {
-			far, nearest = worst, off
+		if worst := max(off[0], off[1], off[2], off[3]); worst < nearestDistance {
+			nearestDistance, nearest = worst, off
 		}
 	}
 	a.alpha = max(a.alpha, nearest[3])
 	for c := range 4 {
 		a.errors[c] += nearest[c]
 	}
-	if far > near {
+	if nearestDistance > tolerance {
 		a.wrong++
 		return false
 	}
 	return true
 }
 
-// near is how far a value may be off. Alphas at an outline come in steps of 15, so
+// tolerance is how far a value may be off. Alphas at an outline come in steps of 15, so
 // that rounding alone moves them by 7.5; farthest adds the 2.7 % of 255 by which the
 // points of a pixel may be wrong.
-const near, farthest = 8, 16
+const tolerance, maxAlphaError = 8, 16
 
-// judge says what was counted, and fails if it is not good enough.
-func (a *tally) judge(t *testing.T) {
+// check says what was counted, and fails if it is not good enough.
+func (a *comparison) check(t *testing.T) {
 	t.Helper()
-	right := 1 - float64(a.wrong)/float64(a.shown)
+	right := 1 - float64(a.wrong)/float64(a.visible)
 	var mean [4]float64
 	for c := range 4 {
-		mean[c] = float64(a.errors[c]) / float64(a.shown)
+		mean[c] = float64(a.errors[c]) / float64(a.visible)
 	}
-	t.Logf("%d pixels, %d of them not empty: %.4f %% right; mean error %.3f; alpha off by at most %d", a.pixels, a.shown, 100*right, mean, a.alpha)
+	t.Logf("%d pixels, %d of them not empty: %.4f %% right; mean error %.3f; alpha off by at most %d", a.pixels, a.visible, 100*right, mean, a.alpha)
 	if right < 0.999 {
 		t.Error("fewer than 99.9 % of the pixels are right")
 	}
 	if max(mean[0], mean[1], mean[2], mean[3]) > 1 {
 		t.Error("the mean error is above 1")
 	}
-	if a.alpha > farthest {
-		t.Errorf("an alpha is off by more than %d", farthest)
+	if a.alpha > maxAlphaError {
+		t.Errorf("an alpha is off by more than %d", maxAlphaError)
 	}
 }
 
@@ -161,13 +161,13 @@ func randomSheet(seed uint64, as skin.Type, k int) skin.Sheet {
 	if as == skin.Cape || seed%3 == 2 {
 		sheet = skin.NewSheet(64*k, 32*k)
 	}
-	holes, panes := []float64{0.3, 0, 0, 0.9}[seed/3%4], []float64{0.3, 0, 0.5, 0.05}[seed/3%4]
+	transparentShare, translucentShare := []float64{0.3, 0, 0, 0.9}[seed/3%4], []float64{0.3, 0, 0.5, 0.05}[seed/3%4]
 	texel := func() (c [4]byte) {
 		c = [4]byte{byte(r.IntN(256)), byte(r.IntN(256)), byte(r.IntN(256)), 255}
 		switch x := r.Float64(); {
-		case x < holes:
+		case x < transparentShare:
 			c[3] = 0
-		case x < holes+panes:
+		case x < transparentShare+translucentShare:
 			c[3] = byte(1 + r.IntN(254))
 		}
 		return c

@@ -35,7 +35,7 @@ func BenchmarkRender(b *testing.B) {
 			for _, by := range []struct {
 				encoder  render.Encoder
 				renderer *render.Renderer
-			}{{render.Own, renderer}, {render.Libvips, byLibvips}} {
+			}{{render.Native, renderer}, {render.Libvips, vipsRenderer}} {
 				b.Run("pose="+bench.name+"/step=encode/format="+format.String()+"/by="+by.encoder.String(), func(b *testing.B) {
 					picture := mustDraw(b, sheet, view)
 					b.ReportAllocs()

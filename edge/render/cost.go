@@ -6,10 +6,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// mostHeight returns the height up to which previews of skins of a scale are drawn. Up to
+// maxPreviewHeight returns the height up to which previews of skins of a scale are drawn. Up to
 // there no picture takes longer than 150 ms on one core of the machine that
 // docs/benchmarks.md names, with the sheet decoded and the plan made for the first time.
-func mostHeight(scale int) int {
+func maxPreviewHeight(scale int) int {
 	switch {
 	case scale <= 8:
 		return maxHeight
@@ -22,11 +22,11 @@ func mostHeight(scale int) int {
 	}
 }
 
-// drawn returns the view that is drawn for one of a sheet: a preview of a skin is no
-// higher than mostHeight.
-func (v View) drawn(scale int) View {
+// capped returns the view that is drawn for one of a sheet: a preview of a skin is no
+// higher than maxPreviewHeight.
+func (v View) capped(scale int) View {
 	if v.Pose == Preview && v.Type.IsSkin() {
-		v.Size = min(v.Size, mostHeight(scale))
+		v.Size = min(v.Size, maxPreviewHeight(scale))
 	}
 	return v
 }
@@ -36,9 +36,9 @@ func (v View) drawn(scale int) View {
 // four (TestCost). Skins of few colours take a third to all of that.
 func (r *Renderer) Cost(view View, width int) time.Duration {
 	scale := max(1, width/sheetColumns)
-	view = view.drawn(scale)
+	view = view.capped(scale)
 	w, h := view.Extent()
-	e := encoding{scale: float64(scale), pixels: float64(w*h) / 1e6, by: r.encoder, format: view.Format}
+	e := encodingCost{scale: float64(scale), pixels: float64(w*h) / 1e6, by: r.encoder, format: view.Format}
 	const fixed = 0.2
 	ms := fixed
 	switch {
@@ -47,16 +47,16 @@ func (r *Renderer) Cost(view View, width int) time.Duration {
 	case view.Type == skin.Cape:
 		ms += e.cape(isCapeCrisp(view.Size, scale))
 	default:
-		key := planOf(view, scale)
+		key := mapKeyOf(view, scale)
 		s := key.scene()
-		ms += drawingCost(s, view, scale, r.plans.has(key)) + e.figure(s.crisp(scale))
+		ms += drawingCost(s, view, scale, r.sampleMaps.contains(key)) + e.figure(s.crisp(scale))
 	}
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
 // drawingCost returns about how many milliseconds it takes to draw a figure of noise. All
 // constants here and below are fitted to measurements of the sizes and scales of TestCost.
-func drawingCost(s scene, view View, scale int, isPlanned bool) float64 {
+func drawingCost(s scene, view View, scale int, isCached bool) float64 {
 	pixels, texels := float64(s.width*s.height)/1e6, float64(sheetColumns*sheetColumns*scale*scale)/1e6
 	borders := float64(view.Size*scale) / 1e3 // that a line from top to bottom crosses
 	if view.Pose == Isometric {
@@ -65,9 +65,9 @@ func drawingCost(s scene, view View, scale int, isPlanned bool) float64 {
 		borders *= line
 	}
 	switch {
-	case !s.isPlanned(scale):
+	case !s.isMapped(scale):
 		return 75*texels + 3.6*borders
-	case isPlanned:
+	case isCached:
 		return 40*texels + 10*pixels
 	case s.crisp(scale):
 		return 2 + 300*texels + 18*pixels
@@ -76,8 +76,8 @@ func drawingCost(s scene, view View, scale int, isPlanned bool) float64 {
 	}
 }
 
-// encoding is what the time to encode a picture depends on.
-type encoding struct {
+// encodingCost is what the time to encode a picture depends on.
+type encodingCost struct {
 	scale  float64 // of the sheet
 	pixels float64 // in millions
 	by     Encoder
@@ -85,7 +85,7 @@ type encoding struct {
 }
 
 // figure returns about how many milliseconds it takes to encode a picture in space.
-func (e encoding) figure(crisp bool) float64 {
+func (e encodingCost) figure(crisp bool) float64 {
 	switch {
 	case e.by == Libvips:
 		return e.libvips(crisp)
@@ -101,7 +101,7 @@ func (e encoding) figure(crisp bool) float64 {
 }
 
 // flat returns about how many milliseconds a flat head takes.
-func (e encoding) flat() float64 {
+func (e encodingCost) flat() float64 {
 	if e.by == Libvips {
 		return e.libvips(true) / 3
 	}
@@ -109,7 +109,7 @@ func (e encoding) flat() float64 {
 }
 
 // cape returns about how many milliseconds a cape takes.
-func (e encoding) cape(crisp bool) float64 {
+func (e encodingCost) cape(crisp bool) float64 {
 	switch {
 	case e.by == Libvips:
 		return e.libvips(crisp) / 2
@@ -121,16 +121,16 @@ func (e encoding) cape(crisp bool) float64 {
 }
 
 // libvips returns about how many milliseconds libvips takes.
-func (e encoding) libvips(crisp bool) float64 {
+func (e encodingCost) libvips(crisp bool) float64 {
 	const start = 0.3
 	switch {
-	case e.format == WebP && e.pixels*1e6 <= thoroughPixels:
+	case e.format == WebP && e.pixels*1e6 <= maxThoroughWebP:
 		return start + 300*e.pixels
 	case e.format == WebP:
 		return start + e.pixels*(30+5*min(e.scale, 8))
 	case crisp:
 		return start + e.pixels*(12+3*min(e.scale, 8))
-	case e.pixels*1e6 <= thoroughPixelsPNG:
+	case e.pixels*1e6 <= maxThoroughPNG:
 		return start + 100*e.pixels
 	default:
 		return start + 75*e.pixels

@@ -23,7 +23,7 @@ import (
 func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	testenv.Long(t)
 	const factor, least = 4, 5 * time.Millisecond
-	for _, encoder := range []Encoder{Own, Libvips} {
+	for _, encoder := range []Encoder{Native, Libvips} {
 		r, err := Start(Config{Encoder: encoder})
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 				}
 				sheet := paint.Noise(4, 64*scale, height)
 				for _, view.Format = range []Format{PNG, WebP} {
-					r.plans = newPlans(planBytes)
+					r.sampleMaps = newMapCache(mapCacheBytes)
 					cost := r.Cost(view, sheet.Width)
 					if took := renderTime(t, r, sheet, view, 3*cost); max(cost, took) >= least {
 						of := fmt.Sprintf("%v %v of scale %d at %d as %v by %v", view.Pose, view.Type, scale, view.Size, view.Format, encoder)
@@ -80,7 +80,7 @@ func renderTime(t *testing.T, r *Renderer, sheet skin.Sheet, view View, enough t
 	t.Helper()
 	shortest := time.Hour
 	for n := 0; n < 2 || n < 10 && shortest > enough; n++ {
-		r.plans = newPlans(planBytes)
+		r.sampleMaps = newMapCache(mapCacheBytes)
 		before := processorTime(t)
 		if _, _, err := r.Render(sheet, view); err != nil {
 			t.Fatal(err)
@@ -101,12 +101,12 @@ func processorTime(t *testing.T) time.Duration {
 }
 
 // No picture is estimated at more than 150 ms, whatever its size and its sheet's.
-func TestCostIsBounded(t *testing.T) {
+func TestCostLimit(t *testing.T) {
 	t.Parallel()
 	const bound = 150 * time.Millisecond
 	const decoding = 33 * time.Nanosecond // of a texel
-	for _, encoder := range []Encoder{Own, Libvips} {
-		r := &Renderer{encoder: encoder, plans: newPlans(planBytes)}
+	for _, encoder := range []Encoder{Native, Libvips} {
+		r := &Renderer{encoder: encoder, sampleMaps: newMapCache(mapCacheBytes)}
 		var most time.Duration
 		for scale := 1; scale <= skin.MaxScale; scale++ {
 			texels := 64 * 64 * scale * scale
@@ -132,7 +132,7 @@ func TestCostIsBounded(t *testing.T) {
 // Previews of sheets that take long are smaller than was asked for.
 func TestLargeSheetsHaveSmallerPreviews(t *testing.T) {
 	t.Parallel()
-	r := &Renderer{plans: newPlans(planBytes)}
+	r := &Renderer{sampleMaps: newMapCache(mapCacheBytes)}
 	f := func(kind skin.Type, scale, asked, want int) {
 		t.Helper()
 		height := 64 * scale

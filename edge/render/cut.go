@@ -6,7 +6,7 @@ type piece struct {
 	face
 	extent cuboid // flat along the face's axis
 	base   bool   // opaque, whatever the sheet says
-	listed int    // in the figure
+	drawOrder int    // in the figure
 }
 
 // cuboid returns the extent of the face.
@@ -18,9 +18,9 @@ func (f face) cuboid() cuboid {
 	}
 }
 
-// touching is by how much, in units, rounding may let pieces overlap that only
+// geomEps is by how much, in units, rounding may let pieces overlap that only
 // touch.
-const touching = 1e-9
+const geomEps = 1e-9
 
 // cut cuts pieces until none goes through another, as a hat's sides go through the
 // shoulders: then one of two is nearer wherever they overlap. Of two that cross, the
@@ -28,9 +28,9 @@ const touching = 1e-9
 func cut(pieces []piece) []piece {
 	for i := 0; i < len(pieces); i++ {
 		for j := range i {
-			if by := &pieces[j]; crossing(&pieces[i], by) {
+			if by := &pieces[j]; intersects(&pieces[i], by) {
 				var rest piece
-				pieces[i], rest = halves(pieces[i], by.axis, by.extent.from.along(by.axis))
+				pieces[i], rest = split(pieces[i], by.axis, by.extent.from.along(by.axis))
 				pieces = append(pieces, rest)
 			}
 		}
@@ -38,19 +38,19 @@ func cut(pieces []piece) []piece {
 	return pieces
 }
 
-// crossing reports whether two pieces go through each other.
-func crossing(p, q *piece) bool {
+// intersects reports whether two pieces go through each other.
+func intersects(p, q *piece) bool {
 	for axis := sideways; axis <= lengthwise; axis++ {
-		if p.extent.from.along(axis) > q.extent.to.along(axis)-touching ||
-			q.extent.from.along(axis) > p.extent.to.along(axis)-touching {
+		if p.extent.from.along(axis) > q.extent.to.along(axis)-geomEps ||
+			q.extent.from.along(axis) > p.extent.to.along(axis)-geomEps {
 			return false
 		}
 	}
 	return true
 }
 
-// halves cuts a piece in two, across an axis.
-func halves(p piece, axis axis, at float64) (first, second piece) {
+// split cuts a piece in two, across an axis.
+func split(p piece, axis axis, at float64) (first, second piece) {
 	first, second = p, p
 	first.extent.to = p.extent.to.with(axis, at)
 	second.extent.from = p.extent.from.with(axis, at)

@@ -14,14 +14,14 @@ type Encoder uint8
 
 // The encoders.
 const (
-	Own     Encoder = iota // the packages png and webp, which know what pictures of texels are like
+	Native     Encoder = iota // the packages png and webp, which know what pictures of texels are like
 	Libvips                // libvips, with zlib and libwebp: slower, and its files are larger
 )
 
 // String returns own or libvips.
 func (e Encoder) String() string {
 	switch e {
-	case Own:
+	case Native:
 		return "own"
 	case Libvips:
 		return "libvips"
@@ -34,7 +34,7 @@ func (e Encoder) String() string {
 func (e *Encoder) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "own":
-		*e = Own
+		*e = Native
 	case "libvips":
 		*e = Libvips
 	default:
@@ -47,30 +47,30 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 // every pixel can be read back as it was; only the colour of transparent ones,
 // which nobody sees, libvips chooses to its liking.
 func (r *Renderer) Encode(picture Picture, format Format) ([]byte, error) {
-	write := r.encodeOwn
+	encode := r.encodeNative
 	if r.encoder == Libvips {
-		write = encodeLibvips
+		encode = encodeLibvips
 	}
-	file, err := write(picture, format)
+	file, err := encode(picture, format)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", format, err)
 	}
 	return file, nil
 }
 
-// writers are what it takes to write one file at a time: the writers with their
+// nativeEncoders are what it takes to write one file at a time: the writers with their
 // memory, and where the file comes to be before its size is known.
-type writers struct {
+type nativeEncoders struct {
 	png  png.Encoder
 	webp webp.Encoder
 	file []byte
 }
 
-// encodeOwn writes a picture by itself. BenchmarkRender measures what that saves.
-func (r *Renderer) encodeOwn(picture Picture, format Format) (file []byte, err error) {
-	w, ok := r.writers.Get().(*writers)
+// encodeNative writes a picture by itself. BenchmarkRender measures what that saves.
+func (r *Renderer) encodeNative(picture Picture, format Format) (file []byte, err error) {
+	w, ok := r.encoderPool.Get().(*nativeEncoders)
 	if !ok {
-		w = new(writers)
+		w = new(nativeEncoders)
 	}
 	switch format {
 	case PNG:
@@ -83,6 +83,6 @@ func (r *Renderer) encodeOwn(picture Picture, format Format) (file []byte, err e
 	if err == nil {
 		file = bytes.Clone(w.file)
 	}
-	r.writers.Put(w)
+	r.encoderPool.Put(w)
 	return file, err
 }

@@ -2,16 +2,16 @@ package render
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// limb is a box of the player and the layer worn over it.
-type limb struct {
+// bodyPart is a box of the player and the layer worn over it.
+type bodyPart struct {
 	base, layer skin.Part
 	box         cuboid
 	inflation   float64 // by how much the layer is larger, on every side
-	room        cuboid  // ends where other limbs adjoin
+	clip        cuboid  // ends where other limbs adjoin
 }
 
-// worn returns the box of the layer.
-func (l limb) worn() cuboid { return l.box.grown(l.inflation) }
+// layerBox returns the box of the layer.
+func (l bodyPart) layerBox() cuboid { return l.box.grown(l.inflation) }
 
 // How far the layers stand off, as in the game.
 const (
@@ -20,8 +20,8 @@ const (
 )
 
 // head is the head of a standing player, as large for both models. Nothing cuts it.
-func head() limb {
-	return limb{skin.Head, skin.Hat, cuboid{vec{-4, 24, -4}, vec{4, 32, 4}}, hatInflation, between(-far, far, -far, far)}
+func head() bodyPart {
+	return bodyPart{skin.Head, skin.Hat, cuboid{vec{-4, 24, -4}, vec{4, 32, 4}}, hatInflation, clipBetween(-far, far, -far, far)}
 }
 
 // figure returns the limbs of a standing player, in the sizes and places of the
@@ -47,17 +47,17 @@ func head() limb {
 // Layers only still overlap beside the joint of arms and legs, where both are 0.25
 // wider than the limbs. Of two layers in one plane the one later in the list lies over
 // the other: sleeves over trousers.
-func figure(model skin.Type) []limb {
+func figure(model skin.Type) []bodyPart {
 	shoulder := 8.0
 	if model == skin.Alex {
 		shoulder = 7
 	}
-	return []limb{
-		{skin.RightLeg, skin.RightPants, cuboid{vec{-4, 0, -2}, vec{0, 12, 2}}, layerInflation, between(-far, 0, -far, 12)},
-		{skin.LeftLeg, skin.LeftPants, cuboid{vec{0, 0, -2}, vec{4, 12, 2}}, layerInflation, between(0, far, -far, 12)},
-		{skin.RightArm, skin.RightSleeve, cuboid{vec{-shoulder, 12, -2}, vec{-4, 24, 2}}, layerInflation, between(-far, -4, -far, far)},
-		{skin.Body, skin.Jacket, cuboid{vec{-4, 12, -2}, vec{4, 24, 2}}, layerInflation, between(-4, 4, 12, far)},
-		{skin.LeftArm, skin.LeftSleeve, cuboid{vec{4, 12, -2}, vec{shoulder, 24, 2}}, layerInflation, between(4, far, -far, far)},
+	return []bodyPart{
+		{skin.RightLeg, skin.RightPants, cuboid{vec{-4, 0, -2}, vec{0, 12, 2}}, layerInflation, clipBetween(-far, 0, -far, 12)},
+		{skin.LeftLeg, skin.LeftPants, cuboid{vec{0, 0, -2}, vec{4, 12, 2}}, layerInflation, clipBetween(0, far, -far, 12)},
+		{skin.RightArm, skin.RightSleeve, cuboid{vec{-shoulder, 12, -2}, vec{-4, 24, 2}}, layerInflation, clipBetween(-far, -4, -far, far)},
+		{skin.Body, skin.Jacket, cuboid{vec{-4, 12, -2}, vec{4, 24, 2}}, layerInflation, clipBetween(-4, 4, 12, far)},
+		{skin.LeftArm, skin.LeftSleeve, cuboid{vec{4, 12, -2}, vec{shoulder, 24, 2}}, layerInflation, clipBetween(4, far, -far, far)},
 		head(),
 	}
 }
@@ -65,52 +65,52 @@ func figure(model skin.Type) []limb {
 // far is farther from the origin than anything of a figure.
 const far = 64
 
-// between returns the room between two planes across the x axis and two across the y
+// clipBetween returns the room between two planes across the x axis and two across the y
 // axis.
-func between(fromX, toX, fromY, toY float64) cuboid {
+func clipBetween(fromX, toX, fromY, toY float64) cuboid {
 	return cuboid{vec{fromX, fromY, -far}, vec{toX, toY, far}}
 }
 
 // pieces returns the faces of the limbs that can be seen: of the opaque base only
 // those that look at the camera, of the layers also the others, from within,
 // through holes. The base comes first. None goes through another.
-func (c camera) pieces(limbs []limb, model skin.Type) []piece {
+func (c camera) pieces(parts []bodyPart, model skin.Type) []piece {
 	var all []piece
-	add := func(l limb, box cuboid, part skin.Part, base bool) {
+	add := func(l bodyPart, box cuboid, part skin.Part, base bool) {
 		for _, f := range facesOf(box, skin.Faces(part, model)) {
-			if !l.room.holds(f) || base && !c.sees(f) {
+			if !l.clip.containsPlaneOf(f) || base && !c.facesCamera(f) {
 				continue
 			}
-			room := l.room
-			if !base && c.sees(f) {
-				room = room.moved(c.overhang(f, l.inflation))
+			clip := l.clip
+			if !base && c.facesCamera(f) {
+				clip = clip.moved(c.parallax(f, l.inflation))
 			}
-			all = append(all, piece{face: f, extent: f.cuboid().within(room), base: base, listed: len(all)})
+			all = append(all, piece{face: f, extent: f.cuboid().within(clip), base: base, drawOrder: len(all)})
 		}
 	}
-	for _, l := range limbs {
+	for _, l := range parts {
 		add(l, l.box, l.base, true)
 	}
-	for _, l := range limbs {
-		add(l, l.worn(), l.layer, false)
+	for _, l := range parts {
+		add(l, l.layerBox(), l.layer, false)
 	}
 	return cut(all)
 }
 
-// overhang returns by how much, along each axis, a face that stands off by an
+// parallax returns by how much, along each axis, a face that stands off by an
 // inflation covers something else than what is right behind it, as the camera sees
 // it: the way along the line of sight from the one to the other, but no more of it
 // than the face is larger.
-func (c camera) overhang(f face, inflation float64) vec {
-	way := c.towards.times(inflation * f.outwards / c.towards.along(f.axis))
+func (c camera) parallax(f face, inflation float64) vec {
+	offset := c.towards.times(inflation * f.outwards / c.towards.along(f.axis))
 	bound := func(length float64) float64 { return min(max(length, -inflation), inflation) }
-	return vec{bound(way.x), bound(way.y), bound(way.z)}
+	return vec{bound(offset.x), bound(offset.y), bound(offset.z)}
 }
 
 // centred returns the screen on which an extent, drawn to a scale, lies in the
 // middle of width × height pixels, left pixels from the picture's edge.
-func centred(e extent, scale float64, left, width, height int) screen {
-	return screen{
+func centred(e extent, scale float64, left, width, height int) viewport {
+	return viewport{
 		left:  float64(left) + float64(width)/2 - scale*(e.left+e.right)/2,
 		top:   float64(height)/2 - scale*(e.top+e.bottom)/2,
 		scale: scale,

@@ -10,14 +10,14 @@ import (
 // drawFlat draws the face of a skin with its hat, side pixels wide and high.
 func drawFlat(sheet skin.Sheet, side int, pixels []byte) Picture {
 	picture := newPicture(side, side, pixels)
-	face := wornFace(sheet)
-	picture.place(face, skin.Rect{W: face.Width, H: face.Height}, 0, 0, side, side)
+	face := faceWithHat(sheet)
+	picture.drawScaled(face, skin.Rect{W: face.Width, H: face.Height}, 0, 0, side, side)
 	return picture
 }
 
-// wornFace returns the texels of the face with the hat laid over them. The base is
+// faceWithHat returns the texels of the face with the hat laid over them. The base is
 // opaque, hence so is the result.
-func wornFace(sheet skin.Sheet) skin.Sheet {
+func faceWithHat(sheet skin.Sheet) skin.Sheet {
 	k := sheet.Scale()
 	front, hat := skin.Faces(skin.Head, skin.Steve).Front.Scaled(k), skin.Faces(skin.Hat, skin.Steve).Front.Scaled(k)
 	face := skin.NewSheet(front.W, front.H)
@@ -36,31 +36,31 @@ func wornFace(sheet skin.Sheet) skin.Sheet {
 	return face
 }
 
-// place scales a part of a sheet, of no more than the scale skin.MaxScale, into a
+// drawScaled scales a part of a sheet, of no more than the scale skin.MaxScale, into a
 // rectangle of the picture. Every pixel is the average of what it covers, by area, and
 // each colour by its alpha as well: transparent texels have no colour to give. Where a
 // texel is a whole number of pixels wide and high, they are squares of one colour.
-func (p Picture) place(sheet skin.Sheet, part skin.Rect, left, top, width, height int) {
+func (p Picture) drawScaled(sheet skin.Sheet, part skin.Rect, left, top, width, height int) {
 	// No face that is placed is wider than a cape's.
-	columns := make([]sum, 10*skin.MaxScale)[:part.W]
-	down := cursor{length: height}
+	columns := make([]colourSum, 10*skin.MaxScale)[:part.W]
+	down := resampler{length: height}
 	for y := top; y < top+height; y++ {
 		row := p.row(left, y, width)
-		if down.stays(part.H) {
-			down.take(part.H)
+		if down.sameTexel(part.H) {
+			down.advance(part.H)
 			copy(row, p.row(left, y-1, width))
 			continue
 		}
 		clear(columns)
 		for rest := part.H; rest > 0; {
-			v, weight := down.take(rest)
+			v, weight := down.advance(rest)
 			rest -= weight
 			texels := sheet.Pix[sheet.At(part.X, part.Y+v):][:4*part.W]
 			for u := range columns {
 				columns[u].addTexel(texels[4*u:], uint64(weight))
 			}
 		}
-		squeeze(row, columns, uint64(part.W*part.H))
+		scaleRow(row, columns, uint64(part.W*part.H))
 	}
 }
 
@@ -69,23 +69,23 @@ func (p Picture) row(left, y, width int) []byte {
 	return p.Pix[4*(y*p.Width+left):][:4*width]
 }
 
-// squeeze scales columns to a row of pixels, in each of which sums of colours have so
+// scaleRow scales columns to a row of pixels, in each of which sums of colours have so
 // much weight.
-func squeeze(row []byte, columns []sum, weight uint64) {
-	across := cursor{length: len(row) / 4}
-	var colour shown
+func scaleRow(row []byte, columns []colourSum, weight uint64) {
+	across := resampler{length: len(row) / 4}
+	var colour nrgba
 	for i := 0; i < len(row); i += 4 {
-		if across.stays(len(columns)) {
-			across.take(len(columns))
+		if across.sameTexel(len(columns)) {
+			across.advance(len(columns))
 		} else {
-			var s sum
+			var s colourSum
 			for rest := len(columns); rest > 0; {
-				u, part := across.take(rest)
+				u, part := across.advance(rest)
 				rest -= part
 				s.redBlue += columns[u].redBlue * uint64(part)
 				s.greenAlpha += columns[u].greenAlpha * uint64(part)
 			}
-			colour = newShown(s.redBlue&math.MaxUint32, s.greenAlpha&math.MaxUint32, s.redBlue>>32, s.greenAlpha>>32, 255*weight)
+			colour = newNRGBA(s.redBlue&math.MaxUint32, s.greenAlpha&math.MaxUint32, s.redBlue>>32, s.greenAlpha>>32, 255*weight)
 		}
 		binary.LittleEndian.PutUint32(row[i:], uint32(colour))
 	}
@@ -93,27 +93,27 @@ func squeeze(row []byte, columns []sum, weight uint64) {
 
 // addTexel adds the colour of a texel, multiplied by its alpha; and the alpha by 255,
 // as if it were a colour too.
-func (s *sum) addTexel(texel []byte, weight uint64) {
+func (s *colourSum) addTexel(texel []byte, weight uint64) {
 	alpha := uint64(texel[3]) * weight
 	s.redBlue += alpha * (uint64(texel[0]) | uint64(texel[2])<<32)
 	s.greenAlpha += alpha * (uint64(texel[1]) | 255<<32)
 }
 
-// cursor goes along texels that are scaled to pixels, on one axis. It measures in a
+// resampler goes along texels that are scaled to pixels, on one axis. It measures in a
 // unit of which a texel is as long as there are pixels, and a pixel as there are
 // texels, so that all is whole.
-type cursor struct {
+type resampler struct {
 	length int // of a texel
 	texel  int // where it is
 	used   int // how much of that lies behind
 }
 
-// stays reports whether a pixel lies in the same texel as all of the one before it.
-func (c *cursor) stays(pixel int) bool { return c.used >= pixel && c.used+pixel <= c.length }
+// sameTexel reports whether a pixel lies in the same texel as all of the one before it.
+func (c *resampler) sameTexel(pixel int) bool { return c.used >= pixel && c.used+pixel <= c.length }
 
-// take moves on by at most so much, not beyond the texel, and returns which that was
+// advance moves on by at most so much, not beyond the texel, and returns which that was
 // and how far it moved.
-func (c *cursor) take(most int) (texel, taken int) {
+func (c *resampler) advance(most int) (texel, taken int) {
 	texel, taken = c.texel, min(most, c.length-c.used)
 	c.used += taken
 	if c.used == c.length {

@@ -46,10 +46,10 @@ func TestGolden(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			drawn := mustRender(t, readSheet(t, test.sheet), test.view)
+			rendered := mustRender(t, readSheet(t, test.sheet), test.view)
 			golden := filepath.Join("testdata", test.name+".png")
 			if *update {
-				if err := os.WriteFile(golden, drawn, 0o644); err != nil {
+				if err := os.WriteFile(golden, rendered, 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -58,12 +58,12 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !same(decodePNG(t, drawn), decodePNG(t, file)) {
-				kept := filepath.Join(t.ArtifactDir(), test.name+".png")
-				if err := os.WriteFile(kept, drawn, 0o644); err != nil {
+			if !same(decodePNG(t, rendered), decodePNG(t, file)) {
+				artifact := filepath.Join(t.ArtifactDir(), test.name+".png")
+				if err := os.WriteFile(artifact, rendered, 0o644); err != nil {
 					t.Fatal(err)
 				}
-				t.Errorf("the picture differs from %s; it is kept in %s (with -artifacts)", golden, kept)
+				t.Errorf("the picture differs from %s; it is kept in %s (with -artifacts)", golden, artifact)
 			}
 		})
 	}

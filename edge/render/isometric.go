@@ -14,16 +14,16 @@ var isometricPitch = math.Atan(1 / math.Sqrt2)
 // player's face on the viewer's right, their right side on the viewer's left. The
 // hat, 9 units wide, is 12.728 × 14.697 units in the picture and fills its height.
 func isometric(side int) scene {
-	camera := look(45, isometricPitch)
-	seen := camera.extentOf(head().worn())
-	scale := float64(side) / seen.height()
+	camera := newCamera(45, isometricPitch)
+	bounds := camera.extentOf(head().layerBox())
+	scale := float64(side) / bounds.height()
 	return scene{
 		width: side, height: side, scale: scale,
-		figures: []shot{{
+		figures: []figureInstance{{
 			camera: camera,
-			limbs:  []limb{head()},
+			parts:  []bodyPart{head()},
 			model:  skin.Steve, // the head is the same for both
-			on:     centred(seen, scale, 0, side, side),
+			viewport:     centred(bounds, scale, 0, side, side),
 		}},
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// sight is a rectangle of texels that is seen, under a light, in hundredths. Of
+// visibleArea is a rectangle of texels that is seen, under a light, in hundredths. Of
 // its first rows as many as hidden says may be hidden by what stands before.
-type sight struct {
+type visibleArea struct {
 	area
 	light, hidden int
 }
 
 // A sheet without its layers shows nothing of these.
-var layers = []area{{32, 0, 32, 16}, {0, 32, 64, 16}, {0, 48, 16, 16}, {48, 48, 16, 16}}
+var layerAreas = []area{{32, 0, 32, 16}, {0, 32, 64, 16}, {0, 48, 16, 16}, {48, 48, 16, 16}}
 
-// slimmer returns what is seen of a slim skin where that is seen of a classic one. An
+// slimAreas returns what is seen of a slim skin where that is seen of a classic one. An
 // arm's top and front are narrower by a column; its left side lies one further to
 // the left on the sheet, and so does its back, which is narrower too.
-func slimmer(classic []sight) []sight {
+func slimAreas(classic []visibleArea) []visibleArea {
 	all := slices.Clone(classic)
 	for i := range all {
 		s := &all[i]
@@ -51,12 +51,12 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 	const whole = 12 // as many hidden rows: any of the texels may be seen, or none
 	flat := render.View{Pose: render.Flat, Type: skin.Steve, Size: 64}
 	isometric := render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512}
-	classic := render.View{Pose: render.Preview, Type: skin.Steve, Size: tall}
-	slim := render.View{Pose: render.Preview, Type: skin.Alex, Size: tall}
+	classic := render.View{Pose: render.Preview, Type: skin.Steve, Size: previewHeight}
+	slim := render.View{Pose: render.Preview, Type: skin.Alex, Size: previewHeight}
 	cape := render.View{Pose: render.Preview, Type: skin.Cape, Size: 512}
 
 	// What a preview shows of a classic skin, in its left half and in its right one.
-	layered := []sight{
+	layered := []visibleArea{
 		{area{40, 0, 8, 8}, 100, 0},
 		{area{40, 8, 8, 8}, 90, 0},
 		{area{48, 8, 8, 7}, 70, 0},
@@ -71,7 +71,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 		{area{4, 52, 4, 12}, 90, 3},
 		{area{8, 52, 4, 12}, 70, 3},
 	}
-	layeredBack := []sight{
+	layeredBack := []visibleArea{
 		{area{40, 0, 8, 8}, 100, 0},
 		{area{56, 8, 8, 8}, 90, 0},
 		{area{32, 8, 8, 7}, 70, 0},
@@ -86,7 +86,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 		{area{12, 36, 4, 12}, 90, 3},
 		{area{0, 36, 4, 12}, 70, 3},
 	}
-	bare := []sight{
+	bare := []visibleArea{
 		{area{8, 0, 8, 8}, 100, 0},
 		{area{8, 8, 8, 8}, 90, 0},
 		{area{16, 8, 8, 8}, 70, 0},
@@ -100,7 +100,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 		{area{20, 52, 4, 12}, 90, 3},
 		{area{24, 52, 4, 12}, 70, 3},
 	}
-	bareBack := []sight{
+	bareBack := []visibleArea{
 		{area{8, 0, 8, 8}, 100, 0},
 		{area{24, 8, 8, 8}, 90, 0},
 		{area{0, 8, 8, 8}, 70, 0},
@@ -120,21 +120,21 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 		view    render.View
 		legacy  bool
 		without []area // what of the sheet is transparent
-		left    []sight
-		right   []sight // in a preview the right half, otherwise unused
+		left    []visibleArea
+		right   []visibleArea // in a preview the right half, otherwise unused
 	}{
-		{"flat with hat", flat, false, nil, []sight{{area{40, 8, 8, 8}, 100, 0}}, nil},
-		{"flat without hat", flat, false, layers, []sight{{area{8, 8, 8, 8}, 100, 0}}, nil},
-		{"flat of a legacy skin", flat, true, nil, []sight{{area{8, 8, 8, 8}, 100, 0}}, nil},
-		{"flat of a legacy skin with a hat", flat, true, []area{{32, 0, 8, 8}}, []sight{{area{40, 8, 8, 8}, 100, 0}}, nil},
+		{"flat with hat", flat, false, nil, []visibleArea{{area{40, 8, 8, 8}, 100, 0}}, nil},
+		{"flat without hat", flat, false, layerAreas, []visibleArea{{area{8, 8, 8, 8}, 100, 0}}, nil},
+		{"flat of a legacy skin", flat, true, nil, []visibleArea{{area{8, 8, 8, 8}, 100, 0}}, nil},
+		{"flat of a legacy skin with a hat", flat, true, []area{{32, 0, 8, 8}}, []visibleArea{{area{40, 8, 8, 8}, 100, 0}}, nil},
 
-		{"isometric with hat", isometric, false, nil, []sight{
+		{"isometric with hat", isometric, false, nil, []visibleArea{
 			{area{40, 0, 8, 8}, 100, 0}, {area{32, 8, 8, 8}, 70, 0}, {area{40, 8, 8, 8}, 90, 0},
 		}, nil},
-		{"isometric without hat", isometric, false, layers, []sight{
+		{"isometric without hat", isometric, false, layerAreas, []visibleArea{
 			{area{8, 0, 8, 8}, 100, 0}, {area{0, 8, 8, 8}, 70, 0}, {area{8, 8, 8, 8}, 90, 0},
 		}, nil},
-		{"isometric into the hat", isometric, false, []area{{40, 0, 8, 8}, {32, 8, 16, 8}}, []sight{
+		{"isometric into the hat", isometric, false, []area{{40, 0, 8, 8}, {32, 8, 16, 8}}, []visibleArea{
 			{area{8, 0, 8, 8}, 100, 0},
 			{area{0, 8, 8, 8}, 70, 0},
 			{area{8, 8, 8, 8}, 90, 0},
@@ -147,16 +147,16 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 			{area{48, 7, 8, 1}, 60, 0}, // the bottom's front row
 			{area{48, 0, 1, 7}, 60, 0}, // and its column on the player's right
 		}, nil},
-		{"isometric of a legacy skin", isometric, true, nil, []sight{
+		{"isometric of a legacy skin", isometric, true, nil, []visibleArea{
 			{area{8, 0, 8, 8}, 100, 0}, {area{0, 8, 8, 8}, 70, 0}, {area{8, 8, 8, 8}, 90, 0},
 		}, nil},
 
 		{"classic preview with layers", classic, false, nil, layered, layeredBack},
-		{"classic preview without layers", classic, false, layers, bare, bareBack},
-		{"slim preview with layers", slim, false, nil, slimmer(layered), slimmer(layeredBack)},
-		{"slim preview without layers", slim, false, layers, slimmer(bare), slimmer(bareBack)},
+		{"classic preview without layers", classic, false, layerAreas, bare, bareBack},
+		{"slim preview with layers", slim, false, nil, slimAreas(layered), slimAreas(layeredBack)},
+		{"slim preview without layers", slim, false, layerAreas, slimAreas(bare), slimAreas(bareBack)},
 		// The left limbs show the texels of the right ones, their outer sides outside.
-		{"preview of a legacy skin", classic, true, nil, []sight{
+		{"preview of a legacy skin", classic, true, nil, []visibleArea{
 			{area{8, 0, 8, 8}, 100, 0},
 			{area{8, 8, 8, 8}, 90, 0},
 			{area{16, 8, 8, 8}, 70, 0},
@@ -166,7 +166,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 			{area{44, 16, 4, 4}, 100, 0},
 			{area{4, 20, 4, 12}, 90, 3},
 			{area{0, 20, 4, 12}, 70, 3},
-		}, []sight{
+		}, []visibleArea{
 			{area{8, 0, 8, 8}, 100, 0},
 			{area{24, 8, 8, 8}, 90, 0},
 			{area{0, 8, 8, 8}, 70, 0},
@@ -178,7 +178,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 			{area{0, 20, 4, 12}, 70, 3},
 		}},
 
-		{"cape", cape, true, nil, []sight{{area{1, 1, 10, 16}, 100, 0}}, []sight{{area{12, 1, 10, 16}, 100, 0}}},
+		{"cape", cape, true, nil, []visibleArea{{area{1, 1, 10, 16}, 100, 0}}, []visibleArea{{area{12, 1, 10, 16}, 100, 0}}},
 	} {
 		for _, k := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, scale %d", test.name, k), func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 
 // showsOnly looks whether the columns from x0 to x1 show what they should of a
 // sheet, and nothing else.
-func showsOnly(t *testing.T, picture render.Picture, x0, x1 int, sheet skin.Sheet, sights []sight) {
+func showsOnly(t *testing.T, picture render.Picture, x0, x1 int, sheet skin.Sheet, areas []visibleArea) {
 	t.Helper()
 	shown := map[[3]byte]bool{}
 	where := map[[3]byte][2]int{}
@@ -220,13 +220,13 @@ func showsOnly(t *testing.T, picture render.Picture, x0, x1 int, sheet skin.Shee
 	}
 
 	k := sheet.Scale()
-	known := map[[3]byte]bool{}
-	for _, s := range sights {
+	expected := map[[3]byte]bool{}
+	for _, s := range areas {
 		missing := 0
 		for v := range s.area[3] * k {
 			for u := range s.area[2] * k {
 				c := lit(sheet.Pix[sheet.At(s.area[0]*k+u, s.area[1]*k+v):], s.light)
-				known[[3]byte(c[:3])] = true
+				expected[[3]byte(c[:3])] = true
 				if v >= s.hidden*k && !shown[[3]byte(c[:3])] {
 					missing++
 				}
@@ -236,16 +236,16 @@ func showsOnly(t *testing.T, picture render.Picture, x0, x1 int, sheet skin.Shee
 			t.Errorf("columns from %d on: %d texels of %v are missing", x0, missing, s.area)
 		}
 	}
-	strange := 0
+	unexpected := 0
 	for c := range shown {
-		if !known[c] {
-			if strange == 0 {
+		if !expected[c] {
+			if unexpected == 0 {
 				t.Errorf("pixel %v: %v is no colour to be seen here", where[c], c)
 			}
-			strange++
+			unexpected++
 		}
 	}
-	if strange > 1 {
-		t.Errorf("columns from %d on: %d colours that are not to be seen", x0, strange)
+	if unexpected > 1 {
+		t.Errorf("columns from %d on: %d colours that are not to be seen", x0, unexpected)
 	}
 }

@@ -14,13 +14,13 @@ func (r *Renderer) Expose(registry prometheus.Registerer) {
 		ConstLabels: prometheus.Labels{"revision": r.revision, "encoder": r.encoder.String()},
 	}).Set(1)
 	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_bytes", Help: "Memory that libvips has for pixels."},
-		func() float64 { return float64(r.libvips().Mem) })
+		func() float64 { return float64(r.libvipsMemory().Mem) })
 	register.NewGaugeFunc(prometheus.GaugeOpts{Name: "veneer_edge_libvips_peak_bytes", Help: "Most memory that libvips has had for pixels."},
-		func() float64 { return float64(r.libvips().MemHigh) })
+		func() float64 { return float64(r.libvipsMemory().MemHigh) })
 }
 
-// libvips returns what memory libvips has for pixels. Without libvips that is none.
-func (r *Renderer) libvips() (memory vips.MemoryStats) {
+// libvipsMemory returns what memory libvips has for pixels. Without libvips that is none.
+func (r *Renderer) libvipsMemory() (memory vips.MemoryStats) {
 	if r.encoder == Libvips {
 		vips.ReadVipsMemStats(&memory)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// planned are keys of full plans of every kind: smooth and crisp, of classic and of
+// mappedKeys are keys of full plans of every kind: smooth and crisp, of classic and of
 // HD sheets.
-func planned() []planKey {
-	return []planKey{
+func mappedKeys() []mapKey {
+	return []mapKey{
 		{Isometric, skin.Steve, 8, 1},
 		{Isometric, skin.Steve, 56, 1},
 		{Isometric, skin.Steve, 64, 2},
@@ -25,18 +25,18 @@ func planned() []planKey {
 	}
 }
 
-func TestPlansAreWhole(t *testing.T) {
+func TestSampleMapsAreComplete(t *testing.T) {
 	t.Parallel()
 
-	for _, key := range planned() {
+	for _, key := range mappedKeys() {
 		t.Run(key.String(), func(t *testing.T) {
 			t.Parallel()
 
-			p := key.plan()
+			p := key.build()
 			if len(p.rows) != p.height+1 || int(p.rows[p.height]) != len(p.runs) {
 				t.Fatalf("%d runs, %d rows in a plan of %d: the last ends at %d", len(p.runs), len(p.rows)-1, p.height, p.rows[p.height])
 			}
-			for n, s := range p.stacks[1:] {
+			for n, s := range p.lists[1:] {
 				if int(s.below) > n {
 					t.Fatalf("below the stack %d is %d", n+1, s.below)
 				}
@@ -51,7 +51,7 @@ func TestPlansAreWhole(t *testing.T) {
 					switch {
 					case int(r.end) <= x:
 						t.Fatalf("row %d: a run from %d ends at %d", y, x, r.end)
-					case r.mixed == 0 && int(r.at) >= len(p.stacks):
+					case r.mixed == 0 && int(r.at) >= len(p.lists):
 						t.Fatalf("row %d, column %d: there is no stack %d", y, x, r.at)
 					case r.mixed == 0 && i > 0 && p.runs[int(p.rows[y])+i-1] == (run{uint16(x), 0, r.at}):
 						t.Errorf("row %d, column %d: two runs of one stack", y, x)
@@ -59,7 +59,7 @@ func TestPlansAreWhole(t *testing.T) {
 						t.Fatalf("row %d, column %d: a mixed pixel ends at %d", y, x, r.end)
 					case r.mixed > 0:
 						parts += int(r.mixed)
-						checkMixed(t, p, x, y, p.parts[r.at:][:r.mixed])
+						checkMixed(t, p, x, y, p.contributions[r.at:][:r.mixed])
 					}
 					x = int(r.end)
 				}
@@ -67,8 +67,8 @@ func TestPlansAreWhole(t *testing.T) {
 					t.Fatalf("row %d ends at %d, not %d", y, x, p.width)
 				}
 			}
-			if parts != len(p.parts) {
-				t.Errorf("%d parts of %d are in a pixel", parts, len(p.parts))
+			if parts != len(p.contributions) {
+				t.Errorf("%d parts of %d are in a pixel", parts, len(p.contributions))
 			}
 		})
 	}
@@ -76,35 +76,35 @@ func TestPlansAreWhole(t *testing.T) {
 
 // checkMixed checks that the parts of a pixel are different stacks, together no
 // more than the whole; and in a crisp plan, that something may show through.
-func checkMixed(t *testing.T, p *plan, x, y int, parts []part) {
+func checkMixed(t *testing.T, p *sampleMap, x, y int, parts []contribution) {
 	t.Helper()
-	weight, backed := uint32(0), uint32(0)
+	weight, covered := uint32(0), uint32(0)
 	seen := make(map[uint32]bool)
 	for i, m := range parts {
 		small := m.weight == 0 && (i > 0 || !p.crisp)
-		if small || m.stack == 0 || seen[m.stack] {
-			t.Errorf("pixel %d, %d: a weight of %d for stack %d", x, y, m.weight, m.stack)
+		if small || m.list == 0 || seen[m.list] {
+			t.Errorf("pixel %d, %d: a weight of %d for stack %d", x, y, m.weight, m.list)
 		}
-		seen[m.stack] = true
+		seen[m.list] = true
 		weight += m.weight
-		if p.isBacked(m.stack) {
-			backed += m.weight
+		if p.isCovered(m.list) {
+			covered += m.weight
 		}
 	}
 	switch {
-	case weight > whole:
-		t.Errorf("pixel %d, %d: the weights are %d of %d", x, y, weight, whole)
-	case weight == whole && len(parts) == 1:
+	case weight > fullWeight:
+		t.Errorf("pixel %d, %d: the weights are %d of %d", x, y, weight, fullWeight)
+	case weight == fullWeight && len(parts) == 1:
 		t.Errorf("pixel %d, %d is mixed of one stack", x, y)
-	case p.crisp && backed == whole:
+	case p.crisp && covered == fullWeight:
 		t.Errorf("pixel %d, %d is mixed, and inside", x, y)
 	}
 }
 
-// isBacked reports whether a stack ends at the base.
-func (p *plan) isBacked(stack uint32) bool {
-	for stack != 0 && !p.stacks[stack].top.isBase() {
-		stack = p.stacks[stack].below
+// isCovered reports whether a stack ends at the base.
+func (p *sampleMap) isCovered(stack uint32) bool {
+	for stack != 0 && !p.lists[stack].top.isBase() {
+		stack = p.lists[stack].below
 	}
 	return stack != 0
 }
@@ -122,12 +122,12 @@ func TestSmoothAreas(t *testing.T) {
 				sheet.Pix[i] = 255
 			}
 		}
-		p := planKey{Isometric, skin.Steve, size, scale}.plan()
+		p := mapKey{Isometric, skin.Steve, size, scale}.build()
 		if p.crisp {
 			t.Fatalf("the picture of %d pixels is crisp", size)
 		}
 		pixels := make([]byte, 4*p.width*p.height)
-		p.paint(pixels, sheet, new(brush))
+		p.paint(pixels, sheet, new(painter))
 		covered := 0.0
 		for i := 3; i < len(pixels); i += 4 {
 			covered += float64(pixels[i]) / 255
@@ -146,28 +146,28 @@ func TestSmoothAreas(t *testing.T) {
 
 // A full plan of a smooth picture paints what a sketch of it paints, but for the 5 % of a
 // pixel by which the wider strips of a sketch may be wrong.
-func TestPlansAndSketchesAgree(t *testing.T) {
+func TestMapsAndScansAgree(t *testing.T) {
 	t.Parallel()
 
 	f := func(s scene, k int) {
 		t.Helper()
 		sheet := paint.Noise(1, 64*k, 64*k).Normalised(skin.Steve)
-		painted := func(p *plan) []byte {
+		paint := func(p *sampleMap) []byte {
 			pixels := make([]byte, 4*p.width*p.height)
-			p.paint(pixels, sheet, new(brush))
+			p.paint(pixels, sheet, new(painter))
 			return pixels
 		}
-		planned := painted(fullPlan(s, k))
-		swept := painted(&plan{width: s.width, height: s.height, sketch: newSketch(s, k)})
-		for i := 3; i < len(planned); i += 4 {
+		mapped := paint(newFullMap(s, k))
+		scanned := paint(&sampleMap{width: s.width, height: s.height, scanned: newScannedFigures(s, k)})
+		for i := 3; i < len(mapped); i += 4 {
 			for c := i - 3; c <= i; c++ {
 				// The fainter a pixel is, the less its colour says.
-				apart, weight := int(planned[c])-int(swept[c]), 255
+				apart, weight := int(mapped[c])-int(scanned[c]), 255
 				if c < i {
-					weight = int(min(planned[i], swept[i]))
+					weight = int(min(mapped[i], scanned[i]))
 				}
 				if weight*max(apart, -apart) > 12*255 {
-					t.Fatalf("scale %d: value %d is %d and %d", k, c, planned[c], swept[c])
+					t.Fatalf("scale %d: value %d is %d and %d", k, c, mapped[c], scanned[c])
 				}
 			}
 		}
@@ -181,20 +181,20 @@ func TestPlansAndSketchesAgree(t *testing.T) {
 }
 
 // Equal stacks have one number and others another, however many there are.
-func TestStacksAreNumbered(t *testing.T) {
+func TestTexelListsAreInterned(t *testing.T) {
 	t.Parallel()
 
-	s := newStacks()
+	s := newInternTable()
 	const many = 100
-	numbers := make(map[uint32]stack)
+	numbers := make(map[uint32]texelList)
 	for range 2 {
 		for top := range texel(many) {
 			for below := range uint32(many) {
-				n := s.number(top, below)
-				if known, ok := numbers[n]; ok && known != (stack{top, below}) {
-					t.Fatalf("%+v and %+v both have the number %d", known, stack{top, below}, n)
+				n := s.intern(top, below)
+				if previous, ok := numbers[n]; ok && previous != (texelList{top, below}) {
+					t.Fatalf("%+v and %+v both have the number %d", previous, texelList{top, below}, n)
 				}
-				numbers[n] = stack{top, below}
+				numbers[n] = texelList{top, below}
 			}
 		}
 	}
@@ -209,21 +209,21 @@ func TestOutline(t *testing.T) {
 
 	f := func(alpha, weight, want uint32) {
 		t.Helper()
-		d := deep(alpha*deepStep)<<48 | deep(alpha*deepStep) // red
-		c := palette{deep: []deep{0, d}, shown: []shown{nothing, d.shown()}}
-		got := c.outline([]part{{stack: 1, weight: weight}})
-		if got>>24 != shown(want) || want > 0 && got&0xffffff != 255 {
-			t.Errorf("%d/%d of alpha %d: %08x; want red of alpha %d", weight, whole, alpha, uint32(got), want)
+		d := rgba64(alpha*to16Bit)<<48 | rgba64(alpha*to16Bit) // red
+		c := palette{rgba64: []rgba64{0, d}, nrgba: []nrgba{transparent, d.nrgba()}}
+		got := c.outline([]contribution{{list: 1, weight: weight}})
+		if got>>24 != nrgba(want) || want > 0 && got&0xffffff != 255 {
+			t.Errorf("%d/%d of alpha %d: %08x; want red of alpha %d", weight, fullWeight, alpha, uint32(got), want)
 		}
 	}
 
-	f(255, whole, 255)
-	f(255, whole/2, 135)
-	f(255, whole/4, 60)
-	f(255, whole/64, 0)
-	f(110, whole, 110) // inside
-	f(110, whole/2, 60)
-	f(110, whole*15/16, 105)
-	f(10, whole*15/16, 10)
-	f(3, whole*15/16, 0)
+	f(255, fullWeight, 255)
+	f(255, fullWeight/2, 135)
+	f(255, fullWeight/4, 60)
+	f(255, fullWeight/64, 0)
+	f(110, fullWeight, 110) // inside
+	f(110, fullWeight/2, 60)
+	f(110, fullWeight*15/16, 105)
+	f(10, fullWeight*15/16, 10)
+	f(3, fullWeight*15/16, 0)
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-func head32(scale int) planKey { return planKey{Isometric, skin.Steve, 32, scale} }
+func head32(scale int) mapKey { return mapKey{Isometric, skin.Steve, 32, scale} }
 
 // However many ask for a plan at once, all get the same.
-func TestPlansAreMadeOnce(t *testing.T) {
+func TestSampleMapsAreBuiltOnce(t *testing.T) {
 	t.Parallel()
 
-	kept := newPlans(planBytes)
+	cache := newMapCache(mapCacheBytes)
 	var all sync.WaitGroup
-	got := make([][]*plan, 8)
+	got := make([][]*sampleMap, 8)
 	for i := range got {
 		all.Go(func() {
 			for scale := 1; scale <= 4; scale++ {
-				got[i] = append(got[i], kept.of(head32(scale)))
+				got[i] = append(got[i], cache.get(head32(scale)))
 			}
 		})
 	}
@@ -36,61 +36,61 @@ func TestPlansAreMadeOnce(t *testing.T) {
 	for _, p := range got[0] {
 		bytes += p.bytes()
 	}
-	if kept.known.Cost() != int64(bytes) || kept.known.Len() != 4 {
-		t.Errorf("%d plans of %d bytes are kept; want 4 of %d", kept.known.Len(), kept.known.Cost(), bytes)
+	if cache.entries.Cost() != int64(bytes) || cache.entries.Len() != 4 {
+		t.Errorf("%d plans of %d bytes are kept; want 4 of %d", cache.entries.Len(), cache.entries.Cost(), bytes)
 	}
 }
 
 // The oldest plan goes first that nothing has used again, and no more than necessary.
-func TestOldPlansGo(t *testing.T) {
+func TestMapCacheEvicts(t *testing.T) {
 	t.Parallel()
 
-	var keys []planKey
+	var keys []mapKey
 	limit := -1
 	for size := 64; size <= 104; size += 8 {
-		keys = append(keys, planKey{Isometric, skin.Steve, size, 1})
+		keys = append(keys, mapKey{Isometric, skin.Steve, size, 1})
 	}
 	for _, key := range keys {
-		limit += key.plan().bytes() // too little for all by one byte
+		limit += key.build().bytes() // too little for all by one byte
 	}
-	kept := newPlans(limit)
-	var first []*plan
+	cache := newMapCache(limit)
+	var first []*sampleMap
 	for _, key := range keys[:5] {
-		first = append(first, kept.of(key))
+		first = append(first, cache.get(key))
 	}
-	kept.of(keys[0])
-	kept.of(keys[5]) // only the first was used again
+	cache.get(keys[0])
+	cache.get(keys[5]) // only the first was used again
 
 	for i, key := range keys[:5] {
-		known := kept.known.Peek(key)
-		if there := known != nil; there != (i != 1) {
-			t.Errorf("plan %d is kept: %t", i, there)
-		} else if there && *known != first[i] {
+		entry := cache.entries.Peek(key)
+		if cached := entry != nil; cached != (i != 1) {
+			t.Errorf("plan %d is kept: %t", i, cached)
+		} else if cached && *entry != first[i] {
 			t.Errorf("plan %d is another", i)
 		}
 	}
-	if kept.known.Cost() > int64(limit) {
-		t.Errorf("plans of %d bytes are kept; at most %d may be", kept.known.Cost(), limit)
+	if cache.entries.Cost() > int64(limit) {
+		t.Errorf("plans of %d bytes are kept; at most %d may be", cache.entries.Cost(), limit)
 	}
 }
 
 // A plan that is too large to keep is made whenever it is asked for.
-func TestLargePlansAreNotKept(t *testing.T) {
+func TestLargeMapsAreNotCached(t *testing.T) {
 	t.Parallel()
 
-	kept := newPlans(head32(1).plan().bytes() - 1)
-	one, other := kept.of(head32(1)), kept.of(head32(1))
-	if one == nil || one == other || kept.known.Len() != 0 || len(kept.making) != 0 {
-		t.Errorf("a large plan is kept: %d plans of %d bytes", kept.known.Len(), kept.known.Cost())
+	cache := newMapCache(head32(1).build().bytes() - 1)
+	one, other := cache.get(head32(1)), cache.get(head32(1))
+	if one == nil || one == other || cache.entries.Len() != 0 || len(cache.inflight) != 0 {
+		t.Errorf("a large plan is kept: %d plans of %d bytes", cache.entries.Len(), cache.entries.Cost())
 	}
 }
 
 // A plan that cannot be made is no plan for those who ask later.
-func TestPlansThatPanicAreForgotten(t *testing.T) {
+func TestPanicIsNotCached(t *testing.T) {
 	t.Parallel()
 
-	broken := planKey{Isometric, skin.Steve, -8, 1}
-	kept := newPlans(planBytes)
+	broken := mapKey{Isometric, skin.Steve, -8, 1}
+	cache := newMapCache(mapCacheBytes)
 	for range 2 {
 		func() {
 			defer func() {
@@ -98,23 +98,23 @@ func TestPlansThatPanicAreForgotten(t *testing.T) {
 					t.Error("a picture of -8 pixels has a plan")
 				}
 			}()
-			kept.of(broken)
+			cache.get(broken)
 		}()
-		if kept.known.Len() != 0 || len(kept.making) != 0 {
-			t.Fatalf("%d plans are kept, %d are in the making", kept.known.Len(), len(kept.making))
+		if cache.entries.Len() != 0 || len(cache.inflight) != 0 {
+			t.Fatalf("%d plans are kept, %d are in the making", cache.entries.Len(), len(cache.inflight))
 		}
 	}
 }
 
 // Crisp pictures are planned, and smooth ones unless a plan would be too large or take too
 // long.
-func TestPlanned(t *testing.T) {
+func TestIsMapped(t *testing.T) {
 	t.Parallel()
 
 	f := func(pose Pose, size, scale int, want bool) {
 		t.Helper()
-		key := planKey{pose, skin.Steve, size, scale}
-		if p := key.plan(); (p.sketch == nil) != want {
+		key := mapKey{pose, skin.Steve, size, scale}
+		if p := key.build(); (p.scanned == nil) != want {
 			t.Errorf("%s is planned: %t", key, !want)
 		}
 	}
@@ -130,12 +130,12 @@ func TestPlanned(t *testing.T) {
 }
 
 // Heads have one plan for both models, bodies have two.
-func TestPlanOf(t *testing.T) {
+func TestMapKeyOf(t *testing.T) {
 	t.Parallel()
 
 	f := func(pose Pose, same bool) {
 		t.Helper()
-		steve, alex := planOf(View{Pose: pose, Type: skin.Steve, Size: 64}, 1), planOf(View{Pose: pose, Type: skin.Alex, Size: 64, Format: WebP}, 1)
+		steve, alex := mapKeyOf(View{Pose: pose, Type: skin.Steve, Size: 64}, 1), mapKeyOf(View{Pose: pose, Type: skin.Alex, Size: 64, Format: WebP}, 1)
 		if (steve == alex) != same {
 			t.Errorf("%s: %s and %s", pose, steve, alex)
 		}

@@ -16,9 +16,9 @@ import (
 // they look, in units from between their feet.
 type point struct{ x, y, z float64 }
 
-// patch is a face of the model that should be seen: the texels from x, y on lie
+// facePatch is a face of the model that should be seen: the texels from x, y on lie
 // on it from the point at on, a column further by across and a row by down.
-type patch struct {
+type facePatch struct {
 	name         string
 	x, y, w, h   int
 	at           point
@@ -27,9 +27,9 @@ type patch struct {
 	skip         int // rows from the top that other limbs may hide
 }
 
-// expect looks whether the middle of every texel of the patches is where it
+// expectTexels looks whether the middle of every texel of the patches is where it
 // should be. Where puts a point of the model into the picture.
-func expect(t *testing.T, picture render.Picture, sheet skin.Sheet, where func(point) (x, y float64), patches []patch) {
+func expectTexels(t *testing.T, picture render.Picture, sheet skin.Sheet, where func(point) (x, y float64), patches []facePatch) {
 	t.Helper()
 	for _, p := range patches {
 		for v := p.skip; v < p.h; v++ {
@@ -85,9 +85,9 @@ func isometric(side int) func(point) (x, y float64) {
 
 // headPatches returns what is seen of a box around the head's middle, size units
 // wide, its texels unfolded from x on.
-func headPatches(name string, x int, size float64) []patch {
+func headPatches(name string, x int, size float64) []facePatch {
 	e, h := size/8, size/2
-	return []patch{
+	return []facePatch{
 		{name + " top", x + 8, 0, 8, 8, point{-h, 28 + h, -h}, point{x: e}, point{z: e}, 100, 0},
 		{name + " right", x, 8, 8, 8, point{-h, 28 + h, -h}, point{z: e}, point{y: -e}, 70, 0},
 		{name + " front", x + 8, 8, 8, 8, point{-h, 28 + h, h}, point{x: e}, point{y: -e}, 90, 0},
@@ -101,11 +101,11 @@ func TestIsometricShowsTheRightTexels(t *testing.T) {
 		view := render.View{Pose: render.Isometric, Type: skin.Steve, Size: side}
 
 		covered := paint.Marker(64, 64)
-		expect(t, mustDraw(t, covered, view), covered, isometric(side), headPatches("hat", 32, 9))
+		expectTexels(t, mustDraw(t, covered, view), covered, isometric(side), headPatches("hat", 32, 9))
 
 		bare := paint.Marker(64, 64)
 		fill(bare, 32, 0, 32, 16, [4]byte{})
-		expect(t, mustDraw(t, bare, view), bare, isometric(side), headPatches("head", 0, 8))
+		expectTexels(t, mustDraw(t, bare, view), bare, isometric(side), headPatches("head", 0, 8))
 	}
 }
 
@@ -119,9 +119,9 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	fill(sheet, 32, 8, 16, 8, [4]byte{}) // right and front
 	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512})
 	const e = 9.0 / 8
-	expect(t, picture, sheet, isometric(512), append(headPatches("head", 0, 8),
-		patch{"hat back", 56, 8, 8, 1, point{4.5, 32.5, -4.5}, point{x: -e}, point{y: -e}, 90, 0},
-		patch{"hat left", 48, 8, 8, 1, point{4.5, 32.5, 4.5}, point{z: -e}, point{y: -e}, 70, 0},
+	expectTexels(t, picture, sheet, isometric(512), append(headPatches("head", 0, 8),
+		facePatch{"hat back", 56, 8, 8, 1, point{4.5, 32.5, -4.5}, point{x: -e}, point{y: -e}, 90, 0},
+		facePatch{"hat left", 48, 8, 8, 1, point{4.5, 32.5, 4.5}, point{z: -e}, point{y: -e}, 70, 0},
 	))
 
 	// The bottom lies as on the sheet seen from above: its first row at the back,
@@ -206,9 +206,9 @@ func TestIsometricOutline(t *testing.T) {
 	}
 }
 
-// tall is the height of the preview in the tests, so large that no texel of
+// previewHeight is the height of the preview in the tests, so large that no texel of
 // interest is at an edge.
-const tall = 1024
+const previewHeight = 1024
 
 // front and back put a point into a preview: both figures seen from 25° above,
 // 34.314 units in the height, each in the middle of its half.
@@ -222,15 +222,15 @@ func preview(p point, quarters float64) (x, y float64) {
 	}
 	_, top := image(point{-4.5, 32.5, -4.5})
 	_, bottom := image(point{4.25, -0.25, 2.25})
-	scale := tall / (bottom - top)
+	scale := previewHeight / (bottom - top)
 	half := math.Ceil(scale * (21/math.Sqrt2 + 1))
 	x, y = image(p)
 	return quarters*half/2 + scale*x, scale * (y - top)
 }
 
-// limb is a box of the model: its texels are unfolded from u, v; from and to are
+// modelLimb is a box of the model: its texels are unfolded from u, v; from and to are
 // the corners of the base.
-type limb struct {
+type modelLimb struct {
 	name    string
 	u, v    int
 	from    point
@@ -238,9 +238,9 @@ type limb struct {
 }
 
 // limbs lists what stands where, base and layers, right limbs first.
-func limbs(arm int) (base, layers []limb) {
+func limbs(arm int) (base, layers []modelLimb) {
 	a := float64(arm)
-	base = []limb{
+	base = []modelLimb{
 		{"head", 0, 0, point{-4, 24, -4}, 8, 8, 8},
 		{"body", 16, 16, point{-4, 12, -2}, 8, 12, 4},
 		{"right arm", 40, 16, point{-4 - a, 12, -2}, arm, 12, 4},
@@ -248,7 +248,7 @@ func limbs(arm int) (base, layers []limb) {
 		{"right leg", 0, 16, point{-4, 0, -2}, 4, 12, 4},
 		{"left leg", 16, 48, point{0, 0, -2}, 4, 12, 4},
 	}
-	layers = []limb{
+	layers = []modelLimb{
 		{"hat", 32, 0, base[0].from, 8, 8, 8},
 		{"jacket", 16, 32, base[1].from, 8, 12, 4},
 		{"right sleeve", 40, 32, base[2].from, arm, 12, 4},
@@ -261,7 +261,7 @@ func limbs(arm int) (base, layers []limb) {
 
 // patches returns the upright faces of a limb that is larger than its texels by
 // grow on every side: those seen from the front, and those seen from the back.
-func (l limb) patches(grow float64) (fromFront, fromBack []patch) {
+func (l modelLimb) patches(grow float64) (fromFront, fromBack []facePatch) {
 	w, h, d := float64(l.w), float64(l.h), float64(l.d)
 	x0, y1, z0 := l.from.x-grow, l.from.y+h+grow, l.from.z-grow
 	x1, z1 := l.from.x+w+grow, l.from.z+d+grow
@@ -272,17 +272,17 @@ func (l limb) patches(grow float64) (fromFront, fromBack []patch) {
 	if l.h == 8 {
 		skip = 0
 	}
-	fromFront = []patch{{l.name + " front", l.u + l.d, l.v + l.d, l.w, l.h, point{x0, y1, z1}, point{x: ew}, down, 90, skip}}
-	fromBack = []patch{{l.name + " back", l.u + 2*l.d + l.w, l.v + l.d, l.w, l.h, point{x1, y1, z0}, point{x: -ew}, down, 90, skip}}
+	fromFront = []facePatch{{l.name + " front", l.u + l.d, l.v + l.d, l.w, l.h, point{x0, y1, z1}, point{x: ew}, down, 90, skip}}
+	fromBack = []facePatch{{l.name + " back", l.u + 2*l.d + l.w, l.v + l.d, l.w, l.h, point{x1, y1, z0}, point{x: -ew}, down, 90, skip}}
 	rows := l.h
 	if l.name == "hat" {
 		rows-- // a sleeve stands before the last
 	}
 	if l.from.x+w > 4 || l.name == "left leg" || l.name == "left pants" || l.h == 8 {
-		fromFront = append(fromFront, patch{l.name + " left", l.u + l.d + l.w, l.v + l.d, l.d, rows, point{x1, y1, z1}, point{z: -ed}, down, 70, skip})
+		fromFront = append(fromFront, facePatch{l.name + " left", l.u + l.d + l.w, l.v + l.d, l.d, rows, point{x1, y1, z1}, point{z: -ed}, down, 70, skip})
 	}
 	if l.from.x < -4 || l.name == "right leg" || l.name == "right pants" || l.h == 8 {
-		fromBack = append(fromBack, patch{l.name + " right", l.u, l.v + l.d, l.d, rows, point{x0, y1, z0}, point{z: ed}, down, 70, skip})
+		fromBack = append(fromBack, facePatch{l.name + " right", l.u, l.v + l.d, l.d, rows, point{x0, y1, z0}, point{z: ed}, down, 70, skip})
 	}
 	return fromFront, fromBack
 }
@@ -302,7 +302,7 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 			t.Parallel()
 
 			base, layers := limbs(test.arm)
-			view := render.View{Pose: render.Preview, Type: test.as, Size: tall}
+			view := render.View{Pose: render.Preview, Type: test.as, Size: previewHeight}
 
 			covered := paint.Marker(64, 64)
 			picture := mustDraw(t, covered, view)
@@ -312,8 +312,8 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 					grow = 0.5
 				}
 				fromFront, fromBack := l.patches(grow)
-				expect(t, picture, covered, front, fromFront)
-				expect(t, picture, covered, back, fromBack)
+				expectTexels(t, picture, covered, front, fromFront)
+				expectTexels(t, picture, covered, back, fromBack)
 			}
 
 			bare := paint.Marker(64, 64)
@@ -324,14 +324,14 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 			picture = mustDraw(t, bare, view)
 			for _, l := range base {
 				fromFront, fromBack := l.patches(0)
-				expect(t, picture, bare, front, fromFront)
-				expect(t, picture, bare, back, fromBack)
+				expectTexels(t, picture, bare, front, fromFront)
+				expectTexels(t, picture, bare, back, fromBack)
 			}
-			expect(t, picture, bare, front, []patch{
+			expectTexels(t, picture, bare, front, []facePatch{
 				{"head top", 8, 0, 8, 8, point{-4, 32, -4}, point{x: 1}, point{z: 1}, 100, 0},
 				{"left arm top", 32 + 4, 48, test.arm, 4, point{4, 24, -2}, point{x: 1}, point{z: 1}, 100, 0},
 			})
-			expect(t, picture, bare, back, []patch{
+			expectTexels(t, picture, bare, back, []facePatch{
 				{"head top", 8, 0, 8, 8, point{-4, 32, -4}, point{x: 1}, point{z: 1}, 100, 0},
 				{"right arm top", 44, 16, test.arm, 4, point{float64(-4 - test.arm), 24, -2}, point{x: 1}, point{z: 1}, 100, 0},
 			})
@@ -358,7 +358,7 @@ func TestSleeveShowsBeforeTrousers(t *testing.T) {
 
 	sheet := paint.Marker(64, 64)
 	fill(sheet, 16, 32, 24, 16, [4]byte{}) // the jacket
-	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Steve, Size: tall})
+	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Steve, Size: previewHeight})
 	f := func(name string, where func(point) (x, y float64), at point, u, v int) {
 		t.Helper()
 		x, y := where(at)
@@ -382,11 +382,11 @@ func TestGlassHasNoSeams(t *testing.T) {
 
 				sheet := skin.NewSheet(64*k, 64*k)
 				fill(sheet, 0, 0, 64*k, 64*k, [4]byte{200, 160, 120, 255})
-				for _, a := range layers {
+				for _, a := range layerAreas {
 					fill(sheet, a[0]*k, a[1]*k, a[2]*k, a[3]*k, [4]byte{30, 90, 180, 110})
 				}
 				fill(sheet, 32*k, 0, 32*k, 16*k, [4]byte{}) // the hat
-				picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: as, Size: tall})
+				picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: as, Size: previewHeight})
 
 				hands := 8.0
 				if as == skin.Alex {
@@ -425,23 +425,23 @@ func TestPreviewOfLegacySkin(t *testing.T) {
 
 	legacy := paint.Marker(64, 32)
 	fill(legacy, 32, 0, 32, 16, [4]byte{})
-	picture := mustDraw(t, legacy, render.View{Pose: render.Preview, Type: skin.Steve, Size: tall})
+	picture := mustDraw(t, legacy, render.View{Pose: render.Preview, Type: skin.Steve, Size: previewHeight})
 
 	base, _ := limbs(4)
 	for _, l := range base[:3] {
 		fromFront, fromBack := l.patches(0)
-		expect(t, picture, legacy, front, fromFront)
-		expect(t, picture, legacy, back, fromBack)
+		expectTexels(t, picture, legacy, front, fromFront)
+		expectTexels(t, picture, legacy, back, fromBack)
 	}
 	mirrored := point{x: -1}
 	down := point{y: -1}
-	expect(t, picture, legacy, front, []patch{
+	expectTexels(t, picture, legacy, front, []facePatch{
 		{"left arm front", 44, 20, 4, 12, point{8, 24, 2}, mirrored, down, 90, 3},
 		{"left arm outside", 40, 20, 4, 12, point{8, 24, -2}, point{z: 1}, down, 70, 3},
 		{"left leg front", 4, 20, 4, 12, point{4, 12, 2}, mirrored, down, 90, 3},
 		{"left leg outside", 0, 20, 4, 12, point{4, 12, -2}, point{z: 1}, down, 70, 3},
 	})
-	expect(t, picture, legacy, back, []patch{
+	expectTexels(t, picture, legacy, back, []facePatch{
 		{"left arm back", 52, 20, 4, 12, point{4, 24, -2}, point{x: 1}, down, 90, 3},
 	})
 }
@@ -462,7 +462,7 @@ func TestHDSheetsLookLikeClassicOnes(t *testing.T) {
 		for _, view := range []render.View{
 			{Pose: render.Flat, Type: skin.Steve, Size: 48},
 			{Pose: render.Isometric, Type: skin.Alex, Size: 512},
-			{Pose: render.Preview, Type: skin.Alex, Size: tall},
+			{Pose: render.Preview, Type: skin.Alex, Size: previewHeight},
 		} {
 			got, want := mustDraw(t, hd, view), mustDraw(t, classic, view)
 			pixels, apart := len(want.Pix)/4, 0

@@ -14,9 +14,9 @@ const (
 	backYaw      = frontYaw + 180
 )
 
-// gap is the room between two figures, in units. Half of it also lies at the
+// figureGap is the room between two figures, in units. Half of it also lies at the
 // outer edges.
-const gap = 1
+const figureGap = 1
 
 // preview is the whole figure twice, the front on the left and the back on the
 // right, height pixels high. A standing figure with all its layers is W = 14.849
@@ -26,21 +26,21 @@ const gap = 1
 // twice that.
 func preview(model skin.Type, height int) scene {
 	var boxes []cuboid
-	for _, limb := range figure(skin.Steve) {
-		boxes = append(boxes, limb.worn())
+	for _, part := range figure(skin.Steve) {
+		boxes = append(boxes, part.layerBox())
 	}
-	limbs := figure(model)
-	front, back := look(frontYaw, previewPitch), look(backYaw, previewPitch)
+	parts := figure(model)
+	front, back := newCamera(frontYaw, previewPitch), newCamera(backYaw, previewPitch)
 
 	// A figure is as large from behind, and stands on the same ground.
-	seen := front.extentOf(boxes...)
-	scale := float64(height) / seen.height()
-	half := int(math.Ceil(scale * (seen.width() + gap)))
+	bounds := front.extentOf(boxes...)
+	scale := float64(height) / bounds.height()
+	half := int(math.Ceil(scale * (bounds.width() + figureGap)))
 	return scene{
 		width: 2 * half, height: height, scale: scale,
-		figures: []shot{
-			{front, limbs, model, centred(seen, scale, 0, half, height)},
-			{back, limbs, model, centred(seen, scale, half, half, height)},
+		figures: []figureInstance{
+			{front, parts, model, centred(bounds, scale, 0, half, height)},
+			{back, parts, model, centred(bounds, scale, half, half, height)},
 		},
 	}
 }
@@ -59,7 +59,7 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	clear(picture.Pix)
 
 	if isBlank(sheet, faces.Front) && isBlank(sheet, faces.Back) {
-		picture.placeElytra(sheet)
+		picture.drawElytra(sheet)
 		return picture
 	}
 	high := height
@@ -69,15 +69,15 @@ func drawCape(sheet skin.Sheet, height int, pixels []byte) Picture {
 	wide := high / 16 * 10
 	half := picture.Width / 2
 	for i, face := range []skin.Rect{faces.Front, faces.Back} {
-		picture.place(sheet, face, i*half+(half-wide)/2, (height-high)/2, wide, high)
+		picture.drawScaled(sheet, face, i*half+(half-wide)/2, (height-high)/2, wide, high)
 	}
 	return picture
 }
 
-// placeElytra draws both wings side by side, from behind on the left and from the front
+// drawElytra draws both wings side by side, from behind on the left and from the front
 // on the right. A wing is 10 × 20 units, so that two of them are as wide as a cape's face
 // is. The size of a texel follows the same rule, by the width.
-func (p Picture) placeElytra(sheet skin.Sheet) {
+func (p Picture) drawElytra(sheet skin.Sheet) {
 	wing := skin.ElytraFaces().Scaled(sheet.Scale())
 	half := p.Width / 2
 	whole := p.Height / 16 * 5 // of one wing
@@ -88,10 +88,10 @@ func (p Picture) placeElytra(sheet skin.Sheet) {
 	top := (p.Height - 2*wide) / 2
 	// The left wing is on the viewer's left from behind, and on the right from the front.
 	left := (half - 2*wide) / 2
-	p.place(sheet, wing.Back, left, top, wide, 2*wide)
+	p.drawScaled(sheet, wing.Back, left, top, wide, 2*wide)
 	p.mirror(left, left+wide, top, wide, 2*wide)
 	left += half
-	p.place(sheet, wing.Front, left+wide, top, wide, 2*wide)
+	p.drawScaled(sheet, wing.Front, left+wide, top, wide, 2*wide)
 	p.mirror(left+wide, left, top, wide, 2*wide)
 }
 

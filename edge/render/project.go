@@ -51,8 +51,8 @@ func (c cuboid) within(other cuboid) cuboid {
 	}
 }
 
-// holds reports whether the plane of a face goes through the inside of the box.
-func (c cuboid) holds(f face) bool {
+// containsPlaneOf reports whether the plane of a face goes through the inside of the box.
+func (c cuboid) containsPlaneOf(f face) bool {
 	at := f.origin.along(f.axis)
 	return c.from.along(f.axis) < at && at < c.to.along(f.axis)
 }
@@ -116,11 +116,11 @@ func facesOf(c cuboid, texels skin.Box) [6]face {
 // directions are at right angles and of length one.
 type camera struct{ right, down, towards vec }
 
-// look returns a camera. The yaw, in degrees, turns the player to the viewer's
+// newCamera returns a camera. The yaw, in degrees, turns the player to the viewer's
 // right: at 0 they look straight at the viewer, at 45 their face shows on the
 // viewer's right, at 180 their back. The pitch, in radians, is how far the
 // camera stands above the horizon.
-func look(yaw, pitch float64) camera {
+func newCamera(yaw, pitch float64) camera {
 	sinYaw, cosYaw := math.Sincos(yaw * math.Pi / 180)
 	sinPitch, cosPitch := math.Sincos(pitch)
 	return camera{
@@ -130,8 +130,8 @@ func look(yaw, pitch float64) camera {
 	}
 }
 
-// sees reports whether the camera looks at a face from outside its box.
-func (c camera) sees(f face) bool { return c.towards.along(f.axis)*f.outwards > 0 }
+// facesCamera reports whether the camera looks at a face from outside its box.
+func (c camera) facesCamera(f face) bool { return c.towards.along(f.axis)*f.outwards > 0 }
 
 // extent is a rectangle of the camera's image, in units; y grows downwards.
 type extent struct{ left, top, right, bottom float64 }
@@ -152,11 +152,11 @@ func (c camera) extentOf(boxes ...cuboid) extent {
 func (e extent) width() float64  { return e.right - e.left }
 func (e extent) height() float64 { return e.bottom - e.top }
 
-// screen says where in a picture the camera's image lies: the point x, y of the
+// viewport says where in a picture the camera's image lies: the point x, y of the
 // image, in units, is the pixel left + scale·x, top + scale·y.
-type screen struct{ left, top, scale float64 }
+type viewport struct{ left, top, scale float64 }
 
-// place returns where in the picture a point of the model is.
-func (s screen) place(c camera, p vec) (x, y float64) {
+// toPixel returns where in the picture a point of the model is.
+func (s viewport) toPixel(c camera, p vec) (x, y float64) {
 	return s.left + s.scale*p.dot(c.right), s.top + s.scale*p.dot(c.down)
 }

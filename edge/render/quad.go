@@ -8,7 +8,7 @@ import (
 // quad is a piece in a picture: for each point of the picture it tells which texel
 // lies there.
 type quad struct {
-	across, down ruler      // of its columns, of its rows
+	across, down gradient      // of its columns, of its rows
 	corners      [4]float64 // the columns of the picture at which they lie
 	left, right  float64    // the first and the last of them
 	first        texel      // of the face
@@ -16,7 +16,7 @@ type quad struct {
 	base         bool
 	axis         axis     // across which it lies
 	depth        [3]depth // along each axis of the model
-	listed       int      // of two in one plane the one that the figure lists later shows
+	drawOrder       int      // of two in one plane the one that the figure lists later shows
 }
 
 // depth is from where to where something reaches along an axis. It grows towards
@@ -27,66 +27,66 @@ type depth struct{ from, to float64 }
 // that do not go through each other have a plane across one of the axes between
 // them, and this one must be on the viewer's side of it.
 func (q *quad) hides(other *quad) bool {
-	if q.axis == other.axis && math.Abs(q.depth[q.axis].from-other.depth[q.axis].from) < touching {
-		return q.listed > other.listed
+	if q.axis == other.axis && math.Abs(q.depth[q.axis].from-other.depth[q.axis].from) < geomEps {
+		return q.drawOrder > other.drawOrder
 	}
 	for axis := range q.depth {
-		if q.depth[axis].from > other.depth[axis].to-touching {
+		if q.depth[axis].from > other.depth[axis].to-geomEps {
 			return true
 		}
 	}
 	return false
 }
 
-// ruler measures a face along one of its sides, in texels. The value is even over
+// gradient measures a face along one of its sides, in texels. The value is even over
 // the picture. Its lines of equal value are slanted, or upright: no camera looks
 // along an axis, and all stand level.
-type ruler struct {
+type gradient struct {
 	perX, perY, atZero float64
 	toY                float64 // 1/perY
 	top, bottom        float64 // the values at the upper and the lower end of the piece
 	texels             int     // of the whole face
 }
 
-// newRuler returns the ruler that has these values, for a piece that lies between
+// newGradient returns the ruler that has these values, for a piece that lies between
 // two of them.
-func newRuler(perX, perY, atZero, from, to float64, texels int) ruler {
-	r := ruler{perX: perX, perY: perY, atZero: atZero, toY: 1 / perY, top: from, bottom: to, texels: texels}
+func newGradient(perX, perY, atZero, from, to float64, texels int) gradient {
+	r := gradient{perX: perX, perY: perY, atZero: atZero, toY: 1 / perY, top: from, bottom: to, texels: texels}
 	if perY < 0 {
 		r.top, r.bottom = to, from
 	}
 	return r
 }
 
-// along returns the value at the upper edge of the picture, in the column x.
-func (r *ruler) along(x float64) float64 { return r.perX*x + r.atZero }
+// atTop returns the value at the upper edge of the picture, in the column x.
+func (r *gradient) atTop(x float64) float64 { return r.perX*x + r.atZero }
 
 // isUpright reports whether the lines of equal value are upright.
-func (r *ruler) isUpright() bool { return r.perY == 0 }
+func (r *gradient) isUpright() bool { return r.perY == 0 }
 
 // project returns the quad that a piece is on the screen, for sheets of scale k
 // that are as high as wide.
-func (c camera) project(p piece, on screen, k int) quad {
+func (c camera) project(p piece, view viewport, k int) quad {
 	// The corner and the two edges of the whole face in the picture.
-	x0, y0 := on.place(c, p.origin)
-	ax, ay := on.scale*p.across.dot(c.right), on.scale*p.across.dot(c.down)
-	dx, dy := on.scale*p.down.dot(c.right), on.scale*p.down.dot(c.down)
+	x0, y0 := view.toPixel(c, p.origin)
+	ax, ay := view.scale*p.across.dot(c.right), view.scale*p.across.dot(c.down)
+	dx, dy := view.scale*p.down.dot(c.right), view.scale*p.down.dot(c.down)
 
 	// A point of the picture is corner + s·across + t·down; solved for s and t, in
 	// texels.
 	texels := p.texels.Scaled(k)
 	area := ax*dy - ay*dx
 	w, h := float64(texels.W)/area, float64(texels.H)/area
-	fromU, toU := span(p.extent, p.origin, p.across)
-	fromV, toV := span(p.extent, p.origin, p.down)
+	fromU, toU := interval(p.extent, p.origin, p.across)
+	fromV, toV := interval(p.extent, p.origin, p.down)
 	q := quad{
-		across:  newRuler(dy*w, -dx*w, (y0*dx-x0*dy)*w, fromU*float64(texels.W), toU*float64(texels.W), texels.W),
-		down:    newRuler(-ay*h, ax*h, (x0*ay-y0*ax)*h, fromV*float64(texels.H), toV*float64(texels.H), texels.H),
+		across:  newGradient(dy*w, -dx*w, (y0*dx-x0*dy)*w, fromU*float64(texels.W), toU*float64(texels.W), texels.W),
+		down:    newGradient(-ay*h, ax*h, (x0*ay-y0*ax)*h, fromV*float64(texels.H), toV*float64(texels.H), texels.H),
 		columns: sheetColumns * k,
 		first:   newTexel(texels.Y*sheetColumns*k+texels.X, p.light, p.base),
 		base:    p.base,
 		axis:    p.axis,
-		listed:  p.listed,
+		drawOrder:  p.drawOrder,
 	}
 	q.corners = [4]float64{x0 + fromU*ax + fromV*dx, x0 + fromU*ax + toV*dx, x0 + toU*ax + fromV*dx, x0 + toU*ax + toV*dx}
 	q.left, q.right = slices.Min(q.corners[:]), slices.Max(q.corners[:])
@@ -103,9 +103,9 @@ func (c camera) project(p piece, on screen, k int) quad {
 // sheetColumns is how many columns a classic sheet has.
 const sheetColumns = 64
 
-// span returns where an extent begins and ends along one side of a face, which
+// interval returns where an extent begins and ends along one side of a face, which
 // begins at the origin: 0 is one end of the side and 1 the other.
-func span(e cuboid, origin, side vec) (from, to float64) {
+func interval(e cuboid, origin, side vec) (from, to float64) {
 	length := side.dot(side)
 	a, b := e.from.plus(origin.times(-1)).dot(side)/length, e.to.plus(origin.times(-1)).dot(side)/length
 	return min(a, b), max(a, b)

@@ -16,7 +16,7 @@ type blend struct {
 }
 
 // blends returns what each stack of a plan looks like with the texels given.
-func (p *plan) blends(texels []byte) []blend {
+func (p *referenceMap) blends(texels []byte) []blend {
 	all := make([]blend, len(p.stacks))
 	for i, s := range p.stacks {
 		b := &all[i]
@@ -56,13 +56,13 @@ func shown(exact [4]float64) colour {
 
 func nearest(v float64) uint8 { return uint8(math.Round(v)) }
 
-// sliver is how much of a pixel's area may be empty without being noticed: so much
+// maxGapShare is how much of a pixel's area may be empty without being noticed: so much
 // the 987 points at which such a pixel is looked at can miss or make up.
-const sliver = 0.01
+const maxGapShare = 0.01
 
 // outcomes appends to list which colours a pixel may have, stacks looking as
 // they do in blends.
-func (p *plan) outcomes(list []colour, at *place, blends []blend) []colour {
+func (p *referenceMap) outcomes(list []colour, at *pixelSamples, blends []blend) []colour {
 	if len(at.shares) == 0 {
 		for _, n := range at.middle {
 			list = append(list, blends[n].colour)
@@ -82,7 +82,7 @@ func (p *plan) outcomes(list []colour, at *place, blends []blend) []colour {
 			gap += s.weight
 		}
 	}
-	if float64(gap) <= sliver*float64(whole) {
+	if float64(gap) <= maxGapShare*float64(whole) {
 		for _, n := range at.middle {
 			list = append(list, blends[n].colour)
 		}
@@ -115,14 +115,14 @@ func average(shares []share, blends []blend) colour {
 	return shown(sum)
 }
 
-// tie is by how much of an opaque pixel's area two colours must differ for one
+// tieShare is by how much of an opaque pixel's area two colours must differ for one
 // to have the larger share for sure: each share may be off by half as much.
-const tie = 2 * sliver
+const tieShare = 2 * maxGapShare
 
 // silhouette appends the colour of which a pixel shows most, or those among
 // which it is a matter of how one counts, with the average alpha.
 func silhouette(list []colour, shares []share, blends []blend) []colour {
-	var known [64]colour
+	var colours [64]colour
 	var alphas [64]float64
 	n := 0
 	whole, alpha := 0.0, 0.0
@@ -136,11 +136,11 @@ func silhouette(list []colour, shares []share, blends []blend) []colour {
 		alpha += opacity
 		c[3] = 0
 		i := 0
-		for i < n && known[i] != c {
+		for i < n && colours[i] != c {
 			i++
 		}
 		if i == n {
-			known[n], alphas[n] = c, 0
+			colours[n], alphas[n] = c, 0
 			n++
 		}
 		alphas[i] += opacity
@@ -153,8 +153,8 @@ func silhouette(list []colour, shares []share, blends []blend) []colour {
 	for _, a := range alphas[:n] {
 		most = max(most, a)
 	}
-	for i, c := range known[:n] {
-		if alphas[i] >= most-tie*255*whole {
+	for i, c := range colours[:n] {
+		if alphas[i] >= most-tieShare*255*whole {
 			c[3] = visible
 			list = append(list, c)
 		}

@@ -34,13 +34,13 @@ var lights = [6]int{rightSide: 70, leftSide: 70, underside: 60, topSide: 100, ba
 // area is a rectangle of texels of a classic sheet: x, y, width, height.
 type area [4]int
 
-// solid is a box of the model. A layer is larger than what it is worn over by
+// modelBox is a box of the model. A layer is larger than what it is worn over by
 // grow on every side, and seen from within too. Where limbs adjoin, a side is
 // open: there is nothing to see of it, and a layer ends in the plane in which the
 // limbs touch, however far its box goes beyond. Of a layer's side that looks at the
 // camera that plane is shifted, so that it seems to be where that of the base is, but
 // along each axis by no more than grow.
-type solid struct {
+type modelBox struct {
 	from, to vec
 	grow     float64
 	layer    bool
@@ -49,17 +49,17 @@ type solid struct {
 }
 
 var (
-	headBox = solid{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, sheet: [6]area{
+	headBox = modelBox{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, sheet: [6]area{
 		topSide: {8, 0, 8, 8}, underside: {16, 0, 8, 8}, rightSide: {0, 8, 8, 8}, frontSide: {8, 8, 8, 8}, leftSide: {16, 8, 8, 8}, backSide: {24, 8, 8, 8},
 	}}
-	hatBox = solid{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, grow: 0.5, layer: true, sheet: [6]area{
+	hatBox = modelBox{from: vec{-4, 24, -4}, to: vec{4, 32, 4}, grow: 0.5, layer: true, sheet: [6]area{
 		topSide: {40, 0, 8, 8}, underside: {48, 0, 8, 8}, rightSide: {32, 8, 8, 8}, frontSide: {40, 8, 8, 8}, leftSide: {48, 8, 8, 8}, backSide: {56, 8, 8, 8},
 	}}
 )
 
 // The boxes of the figure, besides head and hat. Where two layers lie in one
 // plane, the one that stands first in trunk, arms, legs shows.
-var trunk = []solid{
+var trunk = []modelBox{
 	headBox,
 	hatBox,
 	{from: vec{-4, 12, -2}, to: vec{4, 24, 2}, open: []int{rightSide, leftSide, underside}, sheet: [6]area{ // body
@@ -70,7 +70,7 @@ var trunk = []solid{
 	}},
 }
 
-var legs = []solid{
+var legs = []modelBox{
 	{from: vec{-4, 0, -2}, to: vec{0, 12, 2}, open: []int{leftSide, topSide}, sheet: [6]area{ // right leg
 		topSide: {4, 16, 4, 4}, underside: {8, 16, 4, 4}, rightSide: {0, 20, 4, 12}, frontSide: {4, 20, 4, 12}, leftSide: {8, 20, 4, 12}, backSide: {12, 20, 4, 12},
 	}},
@@ -85,7 +85,7 @@ var legs = []solid{
 	}},
 }
 
-var classicArms = []solid{
+var classicArms = []modelBox{
 	{from: vec{-8, 12, -2}, to: vec{-4, 24, 2}, open: []int{leftSide}, sheet: [6]area{ // right arm
 		topSide: {44, 16, 4, 4}, underside: {48, 16, 4, 4}, rightSide: {40, 20, 4, 12}, frontSide: {44, 20, 4, 12}, leftSide: {48, 20, 4, 12}, backSide: {52, 20, 4, 12},
 	}},
@@ -100,7 +100,7 @@ var classicArms = []solid{
 	}},
 }
 
-var slimArms = []solid{
+var slimArms = []modelBox{
 	{from: vec{-7, 12, -2}, to: vec{-4, 24, 2}, open: []int{leftSide}, sheet: [6]area{ // right arm
 		topSide: {44, 16, 3, 4}, underside: {47, 16, 3, 4}, rightSide: {40, 20, 4, 12}, frontSide: {44, 20, 3, 12}, leftSide: {47, 20, 4, 12}, backSide: {51, 20, 3, 12},
 	}},
@@ -116,16 +116,16 @@ var slimArms = []solid{
 }
 
 // grown returns the corners of a box with its growth.
-func (b *solid) grown() (low, high vec) {
+func (b *modelBox) grown() (low, high vec) {
 	for i := range 3 {
 		low[i], high[i] = b.from[i]-b.grow, b.to[i]+b.grow
 	}
 	return low, high
 }
 
-// shows reports whether there is anything to see of a side at a point of it, from a
+// isVisible reports whether there is anything to see of a side at a point of it, from a
 // camera in a direction.
-func (b *solid) shows(side int, p, toward vec) bool {
+func (b *modelBox) isVisible(side int, p, toward vec) bool {
 	across := toward[side/2]
 	if side%2 == 0 {
 		across = -across
@@ -146,7 +146,7 @@ func (b *solid) shows(side int, p, toward vec) bool {
 }
 
 // texel returns which texel of a sheet of scale k lies at a point of a side.
-func (b *solid) texel(side int, p vec, k int) int32 {
+func (b *modelBox) texel(side int, p vec, k int) int32 {
 	low, high := b.grown()
 	for axis := range 3 {
 		p[axis] = (p[axis] - low[axis]) / (high[axis] - low[axis])
@@ -198,7 +198,7 @@ func look(yaw, pitch float64) camera {
 }
 
 // extent returns the rectangle of the picture that boxes lie in.
-func (c *camera) extent(boxes []solid) (x0, y0, x1, y1 float64) {
+func (c *camera) extent(boxes []modelBox) (x0, y0, x1, y1 float64) {
 	x0, y0, x1, y1 = math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
 	for i := range boxes {
 		low, high := boxes[i].grown()
@@ -217,7 +217,7 @@ func (c *camera) extent(boxes []solid) (x0, y0, x1, y1 float64) {
 }
 
 // centre moves the camera so that the middle of what boxes cover is at a pixel.
-func (c *camera) centre(boxes []solid, x, y float64) {
+func (c *camera) centre(boxes []modelBox, x, y float64) {
 	x0, y0, x1, y1 := c.extent(boxes)
 	c.x += x - (x0+x1)/2
 	c.y += y - (y0+y1)/2
@@ -225,7 +225,7 @@ func (c *camera) centre(boxes []solid, x, y float64) {
 
 // ray returns what is met at a point of the picture, and which side of which
 // base box is the last of it: -1 if there is none.
-func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) {
+func (c *camera) ray(boxes []*modelBox, x, y float64, k int) (met stack, base int) {
 	var start vec
 	for axis := range 3 {
 		start[axis] = c.right[axis]*(x-c.x)/c.scale + c.down[axis]*(y-c.y)/c.scale
@@ -244,7 +244,7 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 		for axis := range 3 {
 			at[axis] -= depth * c.toward[axis]
 		}
-		if boxes[box].shows(side, at, c.toward) {
+		if boxes[box].isVisible(side, at, c.toward) {
 			list[n] = crossing{depth, at, box, side}
 			n++
 		}
@@ -296,30 +296,30 @@ func (c *camera) ray(boxes []*solid, x, y float64, k int) (met stack, base int) 
 // share is how much of a pixel shows a stack.
 type share struct{ stack, weight int32 }
 
-// place is what there is to see in a pixel, whatever the skin: what its middle
+// pixelSamples is what there is to see in a pixel, whatever the skin: what its middle
 // shows, or may show where a border of texels runs through it; what shows on its
 // rim; and how much of it shows what. A place without shares shows over all
 // of its square as much as in its middle: something opaque, or nothing.
-type place struct {
+type pixelSamples struct {
 	middle, rim []int32
 	shares      []share
 }
 
-// plan is the picture of all skins of one shape. Crisp pictures show what is in
+// referenceMap is the picture of all skins of one shape. Crisp pictures show what is in
 // the middle of a pixel, smooth ones the average.
-type plan struct {
+type referenceMap struct {
 	width, height int
 	crisp         bool
 	rows          []int // those that are worked out, from the top
 	stacks        []stack
-	places        []place
+	pixels        []pixelSamples
 	numbers       map[stack]int32
 }
 
-// newPlan returns a plan of which one row in step is worked out, any of them by
+// newSampleMap returns a plan of which one row in step is worked out, any of them by
 // chance, so that nothing which comes back in rows is always missed.
-func newPlan(width, height, step int) *plan {
-	p := &plan{width: width, height: height, places: make([]place, width*height), numbers: map[stack]int32{}}
+func newReferenceMap(width, height, step int) *referenceMap {
+	p := &referenceMap{width: width, height: height, pixels: make([]pixelSamples, width*height), numbers: map[stack]int32{}}
 	chance := rand.New(rand.NewPCG(uint64(width), uint64(height)))
 	for y := 0; y < height; y += step {
 		p.rows = append(p.rows, y+chance.IntN(min(step, height-y)))
@@ -327,8 +327,8 @@ func newPlan(width, height, step int) *plan {
 	return p
 }
 
-// number returns the number of a stack, the same for equal ones.
-func (p *plan) number(s stack) int32 {
+// intern returns the number of a stack, the same for equal ones.
+func (p *referenceMap) intern(s stack) int32 {
 	n, ok := p.numbers[s]
 	if !ok {
 		n = int32(len(p.stacks))
@@ -349,17 +349,17 @@ func (p *plan) number(s stack) int32 {
 // pixel is looked at on the finer ones until enough points show something.
 var lattices = []struct{ points, turn int }{{377, 233}, {987, 610}, {2584, 1597}, {6765, 4181}}
 
-const enough = 377
+const minHits = 377
 
-// nudge is how far a border of texels may lie from where it should, in pixels.
-const nudge = 1e-3
+// texelTolerance is how far a border of texels may lie from where it should, in pixels.
+const texelTolerance = 1e-3
 
-// rim is at how many points of each of its edges a pixel is looked at for gaps
+// edgePoints is at how many points of each of its edges a pixel is looked at for gaps
 // that reach into it between the points of the lattice.
-const rim = 24
+const edgePoints = 24
 
 // draw fills the columns from x0 to x1 with what a camera sees of boxes.
-func (p *plan) draw(c camera, boxes []solid, x0, x1, k int) {
+func (p *referenceMap) draw(c camera, boxes []modelBox, x0, x1, k int) {
 	frames := make([][4]float64, len(boxes))
 	for i := range boxes {
 		frames[i][0], frames[i][1], frames[i][2], frames[i][3] = c.extent(boxes[i : i+1])
@@ -367,25 +367,25 @@ func (p *plan) draw(c camera, boxes []solid, x0, x1, k int) {
 	for _, y := range p.rows {
 		for x := x0; x < x1; x++ {
 			left, top := float64(x), float64(y)
-			var near []*solid
+			var near []*modelBox
 			for i, f := range frames {
-				if f[0] < left+1+nudge && f[2] > left-nudge && f[1] < top+1+nudge && f[3] > top-nudge {
+				if f[0] < left+1+texelTolerance && f[2] > left-texelTolerance && f[1] < top+1+texelTolerance && f[3] > top-texelTolerance {
 					near = append(near, &boxes[i])
 				}
 			}
 			if len(near) > 0 {
-				p.places[y*p.width+x] = p.place(&c, near, left, top, k)
+				p.pixels[y*p.width+x] = p.sample(&c, near, left, top, k)
 			}
 		}
 	}
 }
 
-// place looks at the pixel whose corner is at x, y.
-func (p *plan) place(c *camera, boxes []*solid, x, y float64, k int) place {
-	var at place
+// pixelSamples looks at the pixel whose corner is at x, y.
+func (p *referenceMap) sample(c *camera, boxes []*modelBox, x, y float64, k int) pixelSamples {
+	var at pixelSamples
 	if p.crisp {
-		for _, dx := range []float64{0, -nudge, nudge} {
-			for _, dy := range []float64{0, -nudge, nudge} {
+		for _, dx := range []float64{0, -texelTolerance, texelTolerance} {
+			for _, dy := range []float64{0, -texelTolerance, texelTolerance} {
 				s, _ := c.ray(boxes, x+0.5+dx, y+0.5+dy, k)
 				at.middle = p.add(at.middle, s)
 			}
@@ -393,18 +393,18 @@ func (p *plan) place(c *camera, boxes []*solid, x, y float64, k int) place {
 		// The picture of a side is convex: if the corners of the pixel lie in it,
 		// all of the pixel does, and base boxes are opaque.
 		sides := map[int]bool{}
-		for _, dx := range []float64{-nudge, 1 + nudge} {
-			for _, dy := range []float64{-nudge, 1 + nudge} {
+		for _, dx := range []float64{-texelTolerance, 1 + texelTolerance} {
+			for _, dy := range []float64{-texelTolerance, 1 + texelTolerance} {
 				_, base := c.ray(boxes, x+dx, y+dy, k)
 				sides[base] = true
 			}
 		}
 		if len(sides) == 1 && !sides[-1] {
-			return place{middle: at.middle}
+			return pixelSamples{middle: at.middle}
 		}
-		for i := range rim {
-			along := float64(i) / rim
-			for _, across := range []float64{-nudge, 1 + nudge} {
+		for i := range edgePoints {
+			along := float64(i) / edgePoints
+			for _, across := range []float64{-texelTolerance, 1 + texelTolerance} {
 				s, _ := c.ray(boxes, x+along, y+across, k)
 				at.rim = p.add(at.rim, s)
 				s, _ = c.ray(boxes, x+across, y+1-along, k)
@@ -418,12 +418,12 @@ func (p *plan) place(c *camera, boxes []*solid, x, y float64, k int) place {
 		for i := range l.points {
 			dx, dy := (float64(i)+0.5)/float64(l.points), (float64(i*l.turn%l.points)+0.5)/float64(l.points)
 			s, _ := c.ray(boxes, x+dx, y+dy, k)
-			at.share(p.number(s), 1)
+			at.share(p.intern(s), 1)
 			if s[0] != 0 {
 				something++
 			}
 		}
-		if something == 0 || something >= enough {
+		if something == 0 || something >= minHits {
 			break
 		}
 	}
@@ -431,8 +431,8 @@ func (p *plan) place(c *camera, boxes []*solid, x, y float64, k int) place {
 }
 
 // add adds a stack to a set of them.
-func (p *plan) add(set []int32, s stack) []int32 {
-	n := p.number(s)
+func (p *referenceMap) add(set []int32, s stack) []int32 {
+	n := p.intern(s)
 	if slices.Contains(set, n) {
 		return set
 	}
@@ -440,7 +440,7 @@ func (p *plan) add(set []int32, s stack) []int32 {
 }
 
 // share adds to what shows a stack.
-func (at *place) share(n, weight int32) {
+func (at *pixelSamples) share(n, weight int32) {
 	for i := range at.shares {
 		if at.shares[i].stack == n {
 			at.shares[i].weight += weight
@@ -450,48 +450,48 @@ func (at *place) share(n, weight int32) {
 	at.shares = append(at.shares, share{n, weight})
 }
 
-// isometricPlan is the plan of an isometric head.
-func isometricPlan(side, k, step int) *plan {
-	boxes := []solid{headBox, hatBox}
+// isometricReference is the plan of an isometric head.
+func isometricReference(side, k, step int) *referenceMap {
+	boxes := []modelBox{headBox, hatBox}
 	c := look(math.Pi/4, math.Atan(1/math.Sqrt2))
 	_, y0, _, y1 := c.extent(boxes)
 	c.scale = float64(side) / (y1 - y0)
 	c.centre(boxes, float64(side)/2, float64(side)/2)
 
-	p := newPlan(side, side, step)
+	p := newReferenceMap(side, side, step)
 	p.crisp = c.scale >= 4*float64(k)
 	p.draw(c, boxes, 0, side, k)
 	return p
 }
 
-// previewPlan is the plan of a figure from the front and from the back.
-func previewPlan(arms []solid, height, k, step int) *plan {
+// previewReference is the plan of a figure from the front and from the back.
+func previewReference(arms []modelBox, height, k, step int) *referenceMap {
 	const degree = math.Pi / 180
 	classic := slices.Concat(trunk, classicArms, legs)
 	figure := slices.Concat(trunk, arms, legs)
 
-	forth, aback := look(-45*degree, 25*degree), look(135*degree, 25*degree)
-	x0, y0, x1, y1 := forth.extent(classic)
+	front, back := look(-45*degree, 25*degree), look(135*degree, 25*degree)
+	x0, y0, x1, y1 := front.extent(classic)
 	scale := float64(height) / (y1 - y0)
 	half := int(math.Ceil(scale * (x1 - x0 + 1)))
 
-	p := newPlan(2*half, height, step)
+	p := newReferenceMap(2*half, height, step)
 	p.crisp = scale >= 4*float64(k)
-	forth.scale, aback.scale = scale, scale
-	forth.centre(classic, float64(half)/2, float64(height)/2)
-	aback.centre(classic, 3*float64(half)/2, 0)
-	aback.y = forth.y // both stand on the same ground
-	p.draw(forth, figure, 0, half, k)
-	p.draw(aback, figure, half, 2*half, k)
+	front.scale, back.scale = scale, scale
+	front.centre(classic, float64(half)/2, float64(height)/2)
+	back.centre(classic, 3*float64(half)/2, 0)
+	back.y = front.y // both stand on the same ground
+	p.draw(front, figure, 0, half, k)
+	p.draw(back, figure, half, 2*half, k)
 	return p
 }
 
-// capePlan is the plan of a cape's two faces, each in the middle of its half.
+// capeReference is the plan of a cape's two faces, each in the middle of its half.
 // Texels are a whole number of pixels wide where the faces then fill at least nine
 // tenths of the height; elsewhere the faces fill all of it.
-func capePlan(height, k, step int) *plan {
+func capeReference(height, k, step int) *referenceMap {
 	half := height * 11 / 16
-	p := newPlan(2*half, height, step)
+	p := newReferenceMap(2*half, height, step)
 	w, h := height*10/16, height
 	if texel := height / (16 * k); 10*16*k*texel >= 9*height {
 		w, h = 10*k*texel, 16*k*texel
@@ -505,28 +505,28 @@ func capePlan(height, k, step int) *plan {
 }
 
 // spread lays a grid of columns × rows texels over a rectangle of the picture.
-func (p *plan) spread(x0, y0, w, h, columns, rows int, texel func(u, v int) stack) {
+func (p *referenceMap) spread(x0, y0, w, h, columns, rows int, texel func(u, v int) stack) {
 	for _, row := range p.rows {
 		y := row - y0
 		if y < 0 || y >= h {
 			continue
 		}
 		for x := range w {
-			at := &p.places[row*p.width+x0+x]
+			at := &p.pixels[row*p.width+x0+x]
 			for v := y * rows / h; v*h < (y+1)*rows; v++ {
 				for u := x * columns / w; u*w < (x+1)*columns; u++ {
 					wide := min((x+1)*columns, (u+1)*w) - max(x*columns, u*w)
 					high := min((y+1)*rows, (v+1)*h) - max(y*rows, v*h)
-					at.share(p.number(texel(u, v)), int32(wide*high))
+					at.share(p.intern(texel(u, v)), int32(wide*high))
 				}
 			}
 		}
 	}
 }
 
-// worn returns the texels of a skin as the game shows them: 64k × 64k of them,
+// withOpaqueBase returns the texels of a skin as the game shows them: 64k × 64k of them,
 // the base opaque.
-func worn(sheet skin.Sheet) []byte {
+func withOpaqueBase(sheet skin.Sheet) []byte {
 	k := sheet.Width / 64
 	all := make([]byte, 4*64*k*64*k)
 	copy(all, sheet.Pix)

@@ -125,16 +125,16 @@ const (
 // SizeOf returns the side of the head drawn for whoever asks for a size: the next
 // multiple of 8, within bounds. At these a flat head shows all texels of a classic
 // face equally large.
-func SizeOf(asked int) int { return fit(asked, minSize, maxSize, sizeStep) }
+func SizeOf(requested int) int { return roundUp(requested, minSize, maxSize, sizeStep) }
 
 // HeightOf returns the height of the preview drawn for whoever asks for a height: the
 // next multiple of 16, within bounds. At these a classic cape fills the height.
-func HeightOf(asked int) int { return fit(asked, minHeight, maxHeight, heightStep) }
+func HeightOf(requested int) int { return roundUp(requested, minHeight, maxHeight, heightStep) }
 
-// fit clamps a length and rounds it up to a multiple of step.
-func fit(asked, least, most, step int) int {
-	asked = min(max(asked, least), most)
-	return (asked + step - 1) / step * step
+// roundUp clamps a length and rounds it up to a multiple of step.
+func roundUp(requested, lower, upper, step int) int {
+	requested = min(max(requested, lower), upper)
+	return (requested + step - 1) / step * step
 }
 
 // View says which picture of a texture is meant, apart from the texture itself.
@@ -241,20 +241,20 @@ func (r *Renderer) draw(sheet skin.Sheet, view View, pixels []byte) (Picture, er
 	if view.Pose == Flat {
 		return drawFlat(sheet, view.Size, pixels), nil
 	}
-	return r.drawFigure(sheet, view.drawn(sheet.Scale()), pixels), nil
+	return r.drawFigure(sheet, view.capped(sheet.Scale()), pixels), nil
 }
 
 // drawFigure draws the poses in which the model stands in space.
 func (r *Renderer) drawFigure(sheet skin.Sheet, view View, pixels []byte) Picture {
-	plan := r.plans.of(planOf(view, sheet.Scale()))
-	with, ok := r.brushes.Get().(*brush)
+	samples := r.sampleMaps.get(mapKeyOf(view, sheet.Scale()))
+	scratch, ok := r.painters.Get().(*painter)
 	if !ok {
-		with = new(brush)
+		scratch = new(painter)
 	}
-	defer r.brushes.Put(with)
+	defer r.painters.Put(scratch)
 
-	picture := newPicture(plan.width, plan.height, pixels)
-	plan.paint(picture.Pix, sheet, with)
+	picture := newPicture(samples.width, samples.height, pixels)
+	samples.paint(picture.Pix, sheet, scratch)
 	return picture
 }
 
@@ -268,12 +268,12 @@ func checkSheet(sheet skin.Sheet, as skin.Type) error {
 	return nil
 }
 
-// Took is how long it took to draw a picture and to encode it.
-type Took struct{ Drawing, Encoding time.Duration }
+// Timing is how long it took to draw a picture and to encode it.
+type Timing struct{ Drawing, Encoding time.Duration }
 
 // Render draws a view of a sheet, encodes it in the view's format, and returns how long
 // that took. It fails as Draw does, and as Encode does.
-func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, took Took, err error) {
+func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, timing Timing, err error) {
 	// Only the file leaves, so the next picture can be drawn over this one.
 	pixels, ok := r.pixels.Get().(*[]byte)
 	if !ok {
@@ -284,10 +284,10 @@ func (r *Renderer) Render(sheet skin.Sheet, view View) (file []byte, took Took, 
 	began := time.Now()
 	picture, err := r.draw(sheet, view, *pixels)
 	if err != nil {
-		return nil, took, err
+		return nil, timing, err
 	}
 	*pixels = picture.Pix
 	drawn := time.Now()
 	file, err = r.Encode(picture, view.Format)
-	return file, Took{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
+	return file, Timing{Drawing: drawn.Sub(began), Encoding: time.Since(drawn)}, err
 }

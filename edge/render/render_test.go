@@ -24,21 +24,21 @@ import (
 )
 
 // One Renderer of each kind for all tests, as libvips starts only once in a process.
-var renderer, byLibvips *render.Renderer
+var renderer, vipsRenderer *render.Renderer
 
-// said is all that libvips warned of.
-var said bytes.Buffer
+// vipsLog is all that libvips warned of.
+var vipsLog bytes.Buffer
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 // run runs the tests, and fails the package if they leave memory or files of
 // libvips behind or made it complain.
 func run(m *testing.M) int {
-	log := slog.New(slog.NewTextHandler(&said, nil))
+	log := slog.New(slog.NewTextHandler(&vipsLog, nil))
 	for _, start := range []struct {
 		renderer **render.Renderer
 		encoder  render.Encoder
-	}{{&renderer, render.Own}, {&byLibvips, render.Libvips}} {
+	}{{&renderer, render.Native}, {&vipsRenderer, render.Libvips}} {
 		started, err := render.Start(render.Config{Encoder: start.encoder, Log: log})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "start renderer:", err)
@@ -49,15 +49,15 @@ func run(m *testing.M) int {
 	}
 	code := m.Run()
 
-	var left vips.MemoryStats
-	vips.ReadVipsMemStats(&left)
-	left.MemHigh = 0
-	if left != (vips.MemoryStats{}) {
-		fmt.Fprintf(os.Stderr, "libvips still holds %+v\n", left)
+	var leaked vips.MemoryStats
+	vips.ReadVipsMemStats(&leaked)
+	leaked.MemHigh = 0
+	if leaked != (vips.MemoryStats{}) {
+		fmt.Fprintf(os.Stderr, "libvips still holds %+v\n", leaked)
 		code = 1
 	}
-	if said.Len() > 0 {
-		fmt.Fprintf(os.Stderr, "libvips said:\n%s", said.String())
+	if vipsLog.Len() > 0 {
+		fmt.Fprintf(os.Stderr, "libvips said:\n%s", vipsLog.String())
 		code = 1
 	}
 	return code
@@ -89,7 +89,7 @@ func TestSizes(t *testing.T) {
 	f(render.HeightOf, render.DefaultHeight, render.DefaultHeight)
 }
 
-func TestDrawRefuses(t *testing.T) {
+func TestDrawRejectsViews(t *testing.T) {
 	t.Parallel()
 
 	skinSheet, capeSheet := skin.NewSheet(64, 64), skin.NewSheet(64, 32)
@@ -147,7 +147,7 @@ func TestExtent(t *testing.T) {
 }
 
 // A sheet that should never have been stored is not the caller's mistake.
-func TestDrawRefusesBrokenSheets(t *testing.T) {
+func TestDrawRejectsSheets(t *testing.T) {
 	t.Parallel()
 
 	f := func(as skin.Type, width, height, bytes int) {
@@ -186,7 +186,7 @@ func TestDrawLeavesTheSheetAlone(t *testing.T) {
 func TestFormatsKeepEveryPixel(t *testing.T) {
 	t.Parallel()
 
-	if !byLibvips.CanWebP() {
+	if !vipsRenderer.CanWebP() {
 		t.Fatal("this libvips cannot write WebP")
 	}
 	for _, view := range views() {
@@ -199,7 +199,7 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 				}
 			}
 
-			for _, by := range []*render.Renderer{renderer, byLibvips} {
+			for _, by := range []*render.Renderer{renderer, vipsRenderer} {
 				file, _, err := by.Render(sheet, view)
 				if err != nil {
 					t.Fatal(err)
@@ -219,22 +219,22 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 	}
 }
 
-func TestEncodeRefuses(t *testing.T) {
+func TestEncodeRejects(t *testing.T) {
 	t.Parallel()
 
 	nothing := render.Picture{}
 	pixel := render.Picture{Width: 1, Height: 1, Pix: make([]byte, 4)}
 	wide := render.Picture{Width: 1<<14 + 1, Height: 1, Pix: make([]byte, 4<<14+4)}
-	for name, by := range map[string]*render.Renderer{"own": renderer, "libvips": byLibvips} {
-		for _, refused := range []struct {
+	for name, by := range map[string]*render.Renderer{"own": renderer, "libvips": vipsRenderer} {
+		for _, rejected := range []struct {
 			picture render.Picture
 			format  render.Format
 		}{{nothing, render.PNG}, {nothing, render.WebP}, {pixel, render.WebP + 1}, {wide, render.WebP}} {
-			_, err := by.Encode(refused.picture, refused.format)
+			_, err := by.Encode(rejected.picture, rejected.format)
 			// Govips adds a stack trace to what libvips says.
 			if err == nil || bytes.ContainsRune([]byte(err.Error()), '\n') {
 				t.Errorf("%s encodes %d × %d pixels as %s: %v; want an error of one line",
-					name, refused.picture.Width, refused.picture.Height, refused.format, err)
+					name, rejected.picture.Width, rejected.picture.Height, rejected.format, err)
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func TestEncodeRefuses(t *testing.T) {
 func TestEncoderText(t *testing.T) {
 	t.Parallel()
 
-	for _, encoder := range []render.Encoder{render.Own, render.Libvips} {
+	for _, encoder := range []render.Encoder{render.Native, render.Libvips} {
 		var got render.Encoder
 		if err := got.UnmarshalText([]byte(encoder.String())); err != nil || got != encoder {
 			t.Errorf("%s: read back as %s, %v", encoder, got, err)
@@ -260,14 +260,14 @@ func TestRevision(t *testing.T) {
 	if got := renderer.Revision(); !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(got) {
 		t.Errorf("Revision: %q; want 12 digits", got)
 	}
-	if renderer.Revision() == byLibvips.Revision() {
+	if renderer.Revision() == vipsRenderer.Revision() {
 		t.Error("files of different encoders have one revision")
 	}
 }
 
 // Pictures drawn at the same time, in memory that others left behind, come out as
 // pictures drawn one by one in memory of their own.
-func TestRenderAtOnce(t *testing.T) {
+func TestRenderConcurrently(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 

@@ -6,15 +6,15 @@ import "github.com/veneer-skins/veneer/shared/skin"
 type scene struct {
 	width, height int     // of the picture, in pixels
 	scale         float64 // pixels to a unit
-	figures       []shot
+	figures       []figureInstance
 }
 
-// shot is limbs as a camera sees them, each figure on its own part of the picture.
-type shot struct {
+// figureInstance is limbs as a camera sees them, each figure on its own part of the picture.
+type figureInstance struct {
 	camera camera
-	limbs  []limb
+	parts  []bodyPart
 	model  skin.Type
-	on     screen
+	viewport     viewport
 }
 
 // crisp reports whether the texels of a sheet of scale k are large enough, at four
@@ -23,10 +23,10 @@ type shot struct {
 func (s scene) crisp(k int) bool { return s.scale >= float64(4*k) }
 
 // quads returns what can be seen of the limbs, ordered for a sweep.
-func (s shot) quads(k int) []quad {
+func (s figureInstance) quads(k int) []quad {
 	var quads []quad
-	for _, p := range s.camera.pieces(s.limbs, s.model) {
-		quads = append(quads, s.camera.project(p, s.on, k))
+	for _, p := range s.camera.pieces(s.parts, s.model) {
+		quads = append(quads, s.camera.project(p, s.viewport, k))
 	}
-	return ordered(quads)
+	return sortByStart(quads)
 }

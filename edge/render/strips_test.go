@@ -7,43 +7,43 @@ import (
 
 // The strips of a column fill it, and no corner and no upright border of texels is
 // inside of one.
-func TestStrips(t *testing.T) {
+func TestSubColumns(t *testing.T) {
 	t.Parallel()
 
 	for _, scene := range scenes() {
 		for _, f := range scene.figures {
-			var sweep sweep
-			sweep.over(f.quads(2), nil, widest)
+			var scan columnScan
+			scan.begin(f.quads(2), nil, maxSubColumn)
 			cut := 0
 			for x := range scene.width {
-				strips := sweep.stripsOf(x)
+				columns := scan.subColumns(x)
 				at := float64(x)
-				for _, s := range strips {
+				for _, s := range columns {
 					from, to := s.middle-s.width/2, s.middle+s.width/2
-					if math.Abs(from-at) > 2*slack || s.width <= 0 || s.width > widest {
+					if math.Abs(from-at) > 2*eps || s.width <= 0 || s.width > maxSubColumn {
 						t.Fatalf("column %d: a strip from %f to %f; want one from %f", x, from, to, at)
 					}
 					at = to
-					for i := range sweep.quads {
-						q := &sweep.quads[i]
+					for i := range scan.quads {
+						q := &scan.quads[i]
 						for _, corner := range q.corners {
-							if from+2*slack < corner && corner < to-2*slack {
+							if from+2*eps < corner && corner < to-2*eps {
 								t.Fatalf("column %d: a corner at %f, inside of a strip from %f to %f", x, corner, from, to)
 							}
 						}
 						if !q.across.isUpright() || s.middle < q.left || s.middle > q.right {
 							continue
 						}
-						a, b := q.across.along(from+2*slack), q.across.along(to-2*slack)
+						a, b := q.across.atTop(from+2*eps), q.across.atTop(to-2*eps)
 						if math.Floor(a) != math.Floor(b) {
 							t.Fatalf("column %d: a strip from texel %f to %f", x, a, b)
 						}
 					}
 				}
-				if len(strips) > 0 && math.Abs(at-float64(x+1)) > 2*slack {
+				if len(columns) > 0 && math.Abs(at-float64(x+1)) > 2*eps {
 					t.Fatalf("column %d ends at %f", x, at)
 				}
-				cut += len(strips)
+				cut += len(columns)
 			}
 			if cut < scene.width {
 				t.Errorf("only %d strips in %d columns", cut, scene.width)

@@ -6,172 +6,172 @@ import (
 	"slices"
 )
 
-// slack is how far apart, in pixels, two places may be that count as one: rounding
+// eps is how far apart, in pixels, two places may be that count as one: rounding
 // must neither open a gap between faces that share an edge nor leave a splinter.
-const slack = 1e-6
+const eps = 1e-6
 
-// sweep goes over a figure from top to bottom, in any column, and tells what lies
+// columnScan goes over a figure from top to bottom, in any column, and tells what lies
 // there: exactly, from border to border of the texels.
-type sweep struct {
+type columnScan struct {
 	quads    []quad // as they lie from top to bottom, more or less
-	layers   layers
-	widest   float64   // strip, in pixels
-	near     []int     // the quads that the column of pixels meets
+	blender   blender
+	maxWidth   float64   // strip, in pixels
+	active     []int     // the quads that the column of pixels meets
 	breaks   []float64 // between its strips
-	strips   []strip
-	inside   []chord // those that the sweep is in, the nearest first
-	marks    []mark  // where it is in each of those that can be seen
-	segments []segment
+	columns   []subColumn
+	open   []span // those that the sweep is in, the nearest first
+	cursors    []spanCursor  // where it is in each of those that can be seen
+	spans []visibleSpan
 }
 
-// layers lay texels over one another. What is seen of nothing is 0.
-type layers interface {
-	// lay returns what is seen of a texel with something below.
-	lay(top texel, below uint64) uint64
+// blender lay texels over one another. What is seen of nothing is 0.
+type blender interface {
+	// over returns what is seen of a texel with something below.
+	over(top texel, below uint64) uint64
 }
 
-// line is an upright line through a figure.
-type line struct {
+// scanline is an upright line through a figure.
+type scanline struct {
 	x      float64
-	chords []chord // in the order in which they begin
+	spans []span // in the order in which they begin
 }
 
-// chord is what a line has of a quad.
-type chord struct {
+// span is what a line has of a quad.
+type span struct {
 	from, to float64
 	quad     int
 }
 
-// segment is a part of a line along which the same is seen.
-type segment struct {
+// visibleSpan is a part of a line along which the same is seen.
+type visibleSpan struct {
 	from, to float64
-	seen     uint64
+	content     uint64
 }
 
-// ordered orders quads for a sweep.
-func ordered(quads []quad) []quad {
-	begin := func(q quad) float64 {
+// sortByStart orders quads for a sweep.
+func sortByStart(quads []quad) []quad {
+	start := func(q quad) float64 {
 		from, _ := q.meets((q.left + q.right) / 2)
 		return from
 	}
-	slices.SortStableFunc(quads, func(a, b quad) int { return cmp.Compare(begin(a), begin(b)) })
+	slices.SortStableFunc(quads, func(a, b quad) int { return cmp.Compare(start(a), start(b)) })
 	return quads
 }
 
-// over starts a sweep over ordered quads, in strips of a width at most.
-func (s *sweep) over(quads []quad, layers layers, widest float64) {
-	s.quads, s.layers, s.widest = quads, layers, widest
-	s.marks = slices.Grow(s.marks[:0], len(quads))[:len(quads)]
+// begin starts a sweep over ordered quads, in strips of a width at most.
+func (s *columnScan) begin(quads []quad, blender blender, maxWidth float64) {
+	s.quads, s.blender, s.maxWidth = quads, blender, maxWidth
+	s.cursors = slices.Grow(s.cursors[:0], len(quads))[:len(quads)]
 }
 
 // meets returns where a line that meets the quad begins and ends to do so.
 func (q *quad) meets(x float64) (from, to float64) {
-	v := q.down.along(x)
+	v := q.down.atTop(x)
 	from, to = (q.down.top-v)*q.down.toY, (q.down.bottom-v)*q.down.toY
 	if !q.across.isUpright() {
-		u := q.across.along(x)
+		u := q.across.atTop(x)
 		from, to = max(from, (q.across.top-u)*q.across.toY), min(to, (q.across.bottom-u)*q.across.toY)
 	}
 	return from, to
 }
 
-// measure puts a line at x, which lies in the column of pixels that was cut into
+// intersect puts a line at x, which lies in the column of pixels that was cut into
 // strips last.
-func (s *sweep) measure(l *line, x float64) {
-	l.x, l.chords = x, l.chords[:0]
-	for _, i := range s.near {
+func (s *columnScan) intersect(l *scanline, x float64) {
+	l.x, l.spans = x, l.spans[:0]
+	for _, i := range s.active {
 		q := &s.quads[i]
 		if x <= q.left || x >= q.right {
 			continue
 		}
 		from, to := q.meets(x)
-		if to-from <= slack {
+		if to-from <= eps {
 			continue
 		}
 		// The order is nearly right in every column.
-		at := len(l.chords)
-		l.chords = append(l.chords, chord{})
-		for ; at > 0 && l.chords[at-1].from > from; at-- {
-			l.chords[at] = l.chords[at-1]
+		at := len(l.spans)
+		l.spans = append(l.spans, span{})
+		for ; at > 0 && l.spans[at-1].from > from; at-- {
+			l.spans[at] = l.spans[at-1]
 		}
-		l.chords[at] = chord{from, to, i}
+		l.spans[at] = span{from, to, i}
 	}
 }
 
 // extent returns where the line begins and ends to meet anything. They are the same
 // if it never does.
-func (l *line) extent() (from, to float64) {
-	if len(l.chords) == 0 {
+func (l *scanline) extent() (from, to float64) {
+	if len(l.spans) == 0 {
 		return 0, 0
 	}
-	from, to = l.chords[0].from, l.chords[0].to
-	for _, c := range l.chords {
+	from, to = l.spans[0].from, l.spans[0].to
+	for _, c := range l.spans {
 		to = max(to, c.to)
 	}
 	return from, to
 }
 
-// cross returns what is seen along a line between two places, from top to bottom;
+// visible returns what is seen along a line between two places, from top to bottom;
 // where nothing is, there is no segment. The result is valid until the next call.
-func (s *sweep) cross(l *line, top, bottom float64) []segment {
-	s.segments, s.inside = s.segments[:0], s.inside[:0]
-	ahead := l.chords
+func (s *columnScan) visible(l *scanline, top, bottom float64) []visibleSpan {
+	s.spans, s.open = s.spans[:0], s.open[:0]
+	ahead := l.spans
 	for y := top; y < bottom; {
-		s.inside = slices.DeleteFunc(s.inside, func(c chord) bool { return c.to <= y+slack })
-		for len(ahead) > 0 && ahead[0].from <= y+slack {
+		s.open = slices.DeleteFunc(s.open, func(c span) bool { return c.to <= y+eps })
+		for len(ahead) > 0 && ahead[0].from <= y+eps {
 			s.enter(ahead[0], y)
 			ahead = ahead[1:]
 		}
-		if len(s.inside) == 0 {
+		if len(s.open) == 0 {
 			if len(ahead) == 0 {
 				break
 			}
 			y = ahead[0].from
 			continue
 		}
-		seen := s.seen()
-		end := s.ends(seen, ahead, bottom)
-		s.read(seen, l.x, y, end)
+		front := s.front()
+		end := s.endOf(front, ahead, bottom)
+		s.appendTexels(front, l.x, y, end)
 		y = end
 	}
-	return s.segments
+	return s.spans
 }
 
 // enter puts a chord among those that the sweep is in, unless it ends at once.
-func (s *sweep) enter(c chord, y float64) {
-	if c.to <= y+slack {
+func (s *columnScan) enter(c span, y float64) {
+	if c.to <= y+eps {
 		return
 	}
-	at := len(s.inside)
-	s.inside = append(s.inside, c)
-	for ; at > 0 && s.hides(c, s.inside[at-1]); at-- {
-		s.inside[at] = s.inside[at-1]
+	at := len(s.open)
+	s.open = append(s.open, c)
+	for ; at > 0 && s.hides(c, s.open[at-1]); at-- {
+		s.open[at] = s.open[at-1]
 	}
-	s.inside[at] = c
+	s.open[at] = c
 }
 
 // hides reports whether the first of two chords is nearer where both are.
-func (s *sweep) hides(c, other chord) bool { return s.quads[c.quad].hides(&s.quads[other.quad]) }
+func (s *columnScan) hides(c, other span) bool { return s.quads[c.quad].hides(&s.quads[other.quad]) }
 
-// seen returns the chords that the sweep is in as far as they can be seen: no
+// front returns the chords that the sweep is in as far as they can be seen: no
 // farther than the base.
-func (s *sweep) seen() []chord {
-	for i, c := range s.inside {
+func (s *columnScan) front() []span {
+	for i, c := range s.open {
 		if s.quads[c.quad].base {
-			return s.inside[:i+1]
+			return s.open[:i+1]
 		}
 	}
-	return s.inside
+	return s.open
 }
 
-// ends returns down to where the seen chords are all that is seen: one of them ends
+// endOf returns down to where the seen chords are all that is seen: one of them ends
 // there, or one ahead begins that they do not hide.
-func (s *sweep) ends(seen, ahead []chord, bottom float64) float64 {
+func (s *columnScan) endOf(front, ahead []span, bottom float64) float64 {
 	end := bottom
-	for _, c := range seen {
+	for _, c := range front {
 		end = min(end, c.to)
 	}
-	farthest := seen[len(seen)-1]
+	farthest := front[len(front)-1]
 	for i := range ahead {
 		if ahead[i].from >= end {
 			break
@@ -183,106 +183,106 @@ func (s *sweep) ends(seen, ahead []chord, bottom float64) float64 {
 	return end
 }
 
-// read appends what is seen of chords from y to end.
-func (s *sweep) read(seen []chord, x, y, end float64) {
-	marks := s.marks[:len(seen)]
+// appendTexels appends what is seen of chords from y to end.
+func (s *columnScan) appendTexels(front []span, x, y, end float64) {
+	cursors := s.cursors[:len(front)]
 	below := uint64(0)
-	for i := len(seen) - 1; i >= 0; i-- {
-		m := &marks[i]
-		m.begin(&s.quads[seen[i].quad], x, y)
-		m.seen = s.layers.lay(m.texel, below)
-		below = m.seen
+	for i := len(front) - 1; i >= 0; i-- {
+		m := &cursors[i]
+		m.seek(&s.quads[front[i].quad], x, y)
+		m.content = s.blender.over(m.texel, below)
+		below = m.content
 	}
 	for {
 		next := end
-		for i := range marks {
-			if marks[i].next < next {
-				next = marks[i].next
+		for i := range cursors {
+			if cursors[i].next < next {
+				next = cursors[i].next
 			}
 		}
-		if next > end-slack {
-			s.show(y, end, marks[0].seen)
+		if next > end-eps {
+			s.appendSpan(y, end, cursors[0].content)
 			return
 		}
-		s.show(y, next, marks[0].seen)
+		s.appendSpan(y, next, cursors[0].content)
 		y = next
 
 		below, changed := uint64(0), false
-		for i := len(marks) - 1; i >= 0; i-- {
-			m := &marks[i]
-			if m.next <= y+slack {
-				m.move(y)
+		for i := len(cursors) - 1; i >= 0; i-- {
+			m := &cursors[i]
+			if m.next <= y+eps {
+				m.advance(y)
 				changed = true
 			}
 			if changed {
-				m.seen = s.layers.lay(m.texel, below)
+				m.content = s.blender.over(m.texel, below)
 			}
-			below = m.seen
+			below = m.content
 		}
 	}
 }
 
-// show appends a segment.
-func (s *sweep) show(from, to float64, seen uint64) {
-	if n := len(s.segments); n > 0 && s.segments[n-1].seen == seen && s.segments[n-1].to == from {
-		s.segments[n-1].to = to
+// appendSpan appends a segment.
+func (s *columnScan) appendSpan(from, to float64, front uint64) {
+	if n := len(s.spans); n > 0 && s.spans[n-1].content == front && s.spans[n-1].to == from {
+		s.spans[n-1].to = to
 		return
 	}
-	s.segments = append(s.segments, segment{from, to, seen})
+	s.spans = append(s.spans, visibleSpan{from, to, front})
 }
 
-// mark is where a sweep is in a quad.
-type mark struct {
+// spanCursor is where a sweep is in a quad.
+type spanCursor struct {
 	texel        texel
-	across, down reading
+	across, down ddaStepper
 	next         float64 // where the next texel begins
-	seen         uint64  // of the texel and all behind it
+	content         uint64  // of the texel and all behind it
 }
 
-// begin puts the mark at y on a line at x.
-func (m *mark) begin(q *quad, x, y float64) {
-	column, row := m.across.begin(&q.across, x, y, 1), m.down.begin(&q.down, x, y, q.columns)
+// seek puts the mark at y on a line at x.
+func (m *spanCursor) seek(q *quad, x, y float64) {
+	column, row := m.across.seek(&q.across, x, y, 1), m.down.seek(&q.down, x, y, q.columns)
 	m.texel = q.first + texel(row*q.columns+column)*oneTexel
-	m.move(y)
+	m.advance(y)
 }
 
-// move moves the mark on to y.
-func (m *mark) move(y float64) {
-	m.texel += m.across.move(y) + m.down.move(y)
+// advance moves the mark on to y.
+func (m *spanCursor) advance(y float64) {
+	m.texel += m.across.advance(y) + m.down.advance(y)
 	m.next = m.across.next
 	if m.down.next < m.next {
 		m.next = m.down.next
 	}
 }
 
-// reading is what a ruler says at a place of a line.
-type reading struct {
+// ddaStepper is what a ruler says at a place of a line.
+type ddaStepper struct {
 	next  float64 // where the next border between texels is
-	every float64 // how far they are from each other
+	spacing float64 // how far they are from each other
 	step  texel   // from the texel before one to that behind it
 }
 
-// begin puts the reading at y on a line at x and returns its value. A step of the
+// seek puts the reading at y on a line at x and returns its value. A step of the
 // ruler is so many texels of the sheet.
-func (r *reading) begin(from *ruler, x, y float64, texels int) int {
-	start := from.along(x)
+func (r *ddaStepper) seek(from *gradient, x, y float64, texels int) int {
+	start := from.atTop(x)
 	value := min(max(int(start+from.perY*y), 0), from.texels-1)
 	switch {
 	case from.isUpright():
 		r.next = math.Inf(1)
 	case from.perY > 0:
-		r.next, r.every, r.step = (float64(value+1)-start)*from.toY, from.toY, texel(texels)*oneTexel
+		r.next, r.spacing, r.step = (float64(value+1)-start)*from.toY, from.toY, texel(texels)*oneTexel
 	default:
-		r.next, r.every, r.step = (float64(value)-start)*from.toY, -from.toY, -texel(texels)*oneTexel
+		r.next, r.spacing, r.step = (float64(value)-start)*from.toY, -from.toY, -texel(texels)*oneTexel
 	}
 	return value
 }
 
-// move moves the reading on to y and returns how far that is in texels.
-func (r *reading) move(y float64) texel {
+// advance moves the reading on to y and returns how far that is in texels.
+func (r *ddaStepper) advance(y float64) texel {
 	moved := texel(0)
-	for r.next <= y+slack {
-		r.next += r.every
+	for r.next <= y+eps {
+		r.next += r.spacing
 		moved += r.step
 	}
 	return moved

@@ -8,15 +8,15 @@ import (
 )
 
 // After cutting no face goes through another.
-func TestCut(t *testing.T) {
+func TestPiecesDoNotCross(t *testing.T) {
 	t.Parallel()
 
 	for _, s := range scenes() {
 		for _, f := range s.figures {
-			pieces := f.camera.pieces(f.limbs, f.model)
+			pieces := f.camera.pieces(f.parts, f.model)
 			for i := range pieces {
 				for j := range i {
-					if crossing(&pieces[i], &pieces[j]) {
+					if intersects(&pieces[i], &pieces[j]) {
 						t.Errorf("%+v goes through %+v", pieces[i], pieces[j])
 					}
 				}
@@ -32,8 +32,8 @@ func TestNearerHides(t *testing.T) {
 
 	for _, s := range scenes() {
 		for _, f := range s.figures {
-			var sweep sweep
-			sweep.over(f.quads(1), nil, widest)
+			var scan columnScan
+			scan.begin(f.quads(1), nil, maxSubColumn)
 			// How far towards the viewer the plane of a quad is from a plane through
 			// the origin.
 			nearness := func(q *quad, x, y float64) float64 {
@@ -42,27 +42,27 @@ func TestNearerHides(t *testing.T) {
 				if towards < 0 {
 					at = -at
 				}
-				x, y = (x-f.on.left)/f.on.scale, (y-f.on.top)/f.on.scale
+				x, y = (x-f.viewport.left)/f.viewport.scale, (y-f.viewport.top)/f.viewport.scale
 				return (at - x*f.camera.right.along(q.axis) - y*f.camera.down.along(q.axis)) / towards
 			}
 			compared := 0
-			var l line
+			var l scanline
 			for column := range s.width {
-				sweep.stripsOf(column)
+				scan.subColumns(column)
 				x := float64(column) + 0.125
-				sweep.measure(&l, x)
-				for i, c := range l.chords {
-					for _, d := range l.chords[:i] {
+				scan.intersect(&l, x)
+				for i, c := range l.spans {
+					for _, d := range l.spans[:i] {
 						from, to := max(c.from, d.from), min(c.to, d.to)
 						if from > to-1e-3 {
 							continue
 						}
-						p, q := &sweep.quads[c.quad], &sweep.quads[d.quad]
-						if sweep.hides(c, d) == sweep.hides(d, c) {
+						p, q := &scan.quads[c.quad], &scan.quads[d.quad]
+						if scan.hides(c, d) == scan.hides(d, c) {
 							t.Fatalf("%+v and %+v hide each other, or none the other", p, q)
 						}
 						between := nearness(p, x, (from+to)/2) - nearness(q, x, (from+to)/2)
-						if math.Abs(between) > touching && between > 0 != sweep.hides(c, d) {
+						if math.Abs(between) > geomEps && between > 0 != scan.hides(c, d) {
 							t.Fatalf("at %.2f, %.2f %+v is nearer by %f than %+v, but drawn otherwise", x, (from+to)/2, p, between, q)
 						}
 						compared++

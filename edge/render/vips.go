@@ -33,15 +33,15 @@ type Renderer struct {
 	encoder  Encoder
 	revision string
 	canWebP  bool
-	plans    *plans
-	brushes  sync.Pool // of *brush
+	sampleMaps    *mapCache
+	painters  sync.Pool // of *brush
 	pixels   sync.Pool // of *[]byte, the memory of pictures that only become files
-	writers  sync.Pool // of *writers
+	encoderPool  sync.Pool // of *writers
 }
 
-// started counts the Renderers with libvips that are not closed. It is one for all
+// vipsRefs counts the Renderers with libvips that are not closed. It is one for all
 // of them, and never starts again in a process that stopped it.
-var started struct {
+var vipsRefs struct {
 	sync.Mutex
 	count int
 }
@@ -60,8 +60,8 @@ func Start(config Config) (*Renderer, error) {
 			return nil, err
 		}
 	}
-	r := &Renderer{encoder: config.Encoder, plans: newPlans(planBytes)}
-	if err := r.introduce(); err != nil {
+	r := &Renderer{encoder: config.Encoder, sampleMaps: newMapCache(mapCacheBytes)}
+	if err := r.selfTest(); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func Start(config Config) (*Renderer, error) {
 
 // startLibvips starts libvips if it does not run.
 func startLibvips(log *slog.Logger) error {
-	started.Lock()
-	defer started.Unlock()
-	if started.count > 0 {
-		started.count++
+	vipsRefs.Lock()
+	defer vipsRefs.Unlock()
+	if vipsRefs.count > 0 {
+		vipsRefs.count++
 		return nil
 	}
 	vips.LoggingSettings(func(domain string, level vips.LogLevel, text string) {
@@ -89,13 +89,13 @@ func startLibvips(log *slog.Logger) error {
 	if err := vips.Startup(&vips.Config{ConcurrencyLevel: 1}); err != nil {
 		return fmt.Errorf("start libvips: %w", firstLine(err))
 	}
-	started.count++
+	vipsRefs.count++
 	return nil
 }
 
-// introduce finds out what the Renderer can write and what sets its files apart.
-func (r *Renderer) introduce() error {
-	picture := probe()
+// selfTest finds out what the Renderer can write and what sets its files apart.
+func (r *Renderer) selfTest() error {
+	picture := probeImage()
 	if _, err := r.Encode(picture, PNG); err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
@@ -107,23 +107,23 @@ func (r *Renderer) introduce() error {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s", runtime.GOARCH, r.encoder)
 	if r.encoder == Libvips {
-		for _, pixels := range []int{thoroughPixels, thoroughPixelsPNG, math.MaxInt} {
+		for _, pixels := range []int{maxThoroughWebP, maxThoroughPNG, math.MaxInt} {
 			fmt.Fprintf(sum, " %s %+v %+v", vips.Version, *pngParams(pixels), *webpParams(pixels))
 		}
 	}
-	if err := r.drawSamples(sum); err != nil {
+	if err := r.fingerprint(sum); err != nil {
 		return fmt.Errorf("draw samples: %w", err)
 	}
 	r.revision = fmt.Sprintf("%x", sum.Sum(nil)[:6])
 	return nil
 }
 
-// drawSamples writes files to w of pictures that reach every branch of the drawing:
+// fingerprint writes files to w of pictures that reach every branch of the drawing:
 // how this package draws and writes speaks for itself, and so do the libraries that
 // libvips calls and does not tell the versions of, so that no change of them can keep
 // the revision. Noise has all kinds of texels, in as many places as there are; the
 // default skin is of few colours, which encoders treat otherwise.
-func (r *Renderer) drawSamples(w io.Writer) error {
+func (r *Renderer) fingerprint(w io.Writer) error {
 	modern, legacy, fine, finest := paint.Noise(1, 64, 64), paint.Noise(2, 64, 32), paint.Noise(3, 256, 256), paint.Noise(4, 512, 512)
 	few, hatless := paint.Default(), paint.Noise(5, 64, 32)
 	for i := 3; i < len(hatless.Pix); i += 4 {
@@ -189,9 +189,9 @@ func (r *Renderer) Close() {
 	if r.encoder != Libvips {
 		return
 	}
-	started.Lock()
-	defer started.Unlock()
-	if started.count--; started.count == 0 {
+	vipsRefs.Lock()
+	defer vipsRefs.Unlock()
+	if vipsRefs.count--; vipsRefs.count == 0 {
 		vips.Shutdown()
 	}
 }
@@ -225,7 +225,7 @@ func encodeLibvips(picture Picture, format Format) ([]byte, error) {
 		file, _, err = img.ExportPng(pngParams(pixels))
 	case WebP:
 		file, _, err = img.ExportWebp(webpParams(pixels))
-		file = bare(file)
+		file = stripToVP8L(file)
 	default:
 		err = errors.New("no such format")
 	}
@@ -239,8 +239,8 @@ func encodeLibvips(picture Picture, format Format) ([]byte, error) {
 // pixels has fewer of either. WebP of larger ones would take 150 to 600 ms, and PNG up to
 // 120 ms.
 const (
-	thoroughPixels    = 5 << 15
-	thoroughPixelsPNG = 3 << 18
+	maxThoroughWebP    = 5 << 15
+	maxThoroughPNG = 3 << 18
 )
 
 // pngParams are the settings for PNG of a picture of so many pixels: filters only blur the
@@ -249,7 +249,7 @@ func pngParams(pixels int) *vips.PngExportParams {
 	params := vips.NewPngExportParams()
 	params.StripMetadata = true
 	params.Compression = 6
-	if pixels > thoroughPixelsPNG {
+	if pixels > maxThoroughPNG {
 		params.Compression = 3
 	}
 	params.Filter = vips.PngFilterNone
@@ -263,15 +263,15 @@ func webpParams(pixels int) *vips.WebpExportParams {
 	params.StripMetadata = true
 	params.Lossless = true
 	params.ReductionEffort = 2
-	if pixels > thoroughPixels {
+	if pixels > maxThoroughWebP {
 		params.ReductionEffort = 0
 	}
 	return params
 }
 
-// bare reduces a lossless WebP file to its header and its pixels: libvips always
+// stripToVP8L reduces a lossless WebP file to its header and its pixels: libvips always
 // adds an EXIF chunk, which can be half of a small file. It works in place.
-func bare(file []byte) []byte {
+func stripToVP8L(file []byte) []byte {
 	const fileHeader, chunkHeader = 12, 8
 	for at := fileHeader; at+chunkHeader <= len(file); {
 		length := int(binary.LittleEndian.Uint32(file[at+4:]))
@@ -289,9 +289,9 @@ func bare(file []byte) []byte {
 	return file
 }
 
-// probe returns a small picture with something in it for every encoder to do:
+// probeImage returns a small picture with something in it for every encoder to do:
 // repetition, gradients, partly transparent pixels.
-func probe() Picture {
+func probeImage() Picture {
 	const side = 16
 	picture := newPicture(side, side, nil)
 	for i := range side * side {

@@ -13,7 +13,7 @@ import (
 
 // What is read back is what was written, under alpha 0 as well, whatever the
 // settings.
-func TestEveryPixelComesBack(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
@@ -55,7 +55,7 @@ func TestMoreEffortIsSmaller(t *testing.T) {
 	}
 }
 
-func TestEncodeRefuses(t *testing.T) {
+func TestEncodeRejects(t *testing.T) {
 	t.Parallel()
 
 	f := func(bytes, width, height, method, quality int) {
@@ -77,7 +77,7 @@ func TestEncodeRefuses(t *testing.T) {
 	f(4, 1, 1, 1, -1)
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRejects(t *testing.T) {
 	t.Parallel()
 
 	whole := encode(t, paint.Noise(1, 16, 16).Pix, 16, 16, 1, 20)

@@ -13,12 +13,12 @@ type form uint8
 
 const (
 	byPalette form = iota // by a palette in the order in which colours appear
-	directly              // by what they are
+	byColour              // by what they are
 )
 
-// dearPalette is how many colours a palette has that may take more room than it
+// costlyPalette is how many colours a palette has that may take more room than it
 // saves.
-const dearPalette = 65
+const costlyPalette = 65
 
 // colours are the colours of a picture, as long as they fit in a palette: those
 // that are not opaque first, as only they have alpha told.
@@ -27,22 +27,22 @@ type colours struct {
 	translucent int      // so many of them are not opaque
 	runs        int      // of one colour, in rows that are not like the one above
 	opaque      bool     // the whole picture is
-	many        bool     // more than fit in a palette
+	overflow        bool     // more than fit in a palette
 
-	slots [4 * maxPalette]slot
+	buckets [4 * maxPalette]bucket
 }
 
-// slot is a place in a table with open addresses. index is 0 where it is empty.
-type slot struct {
+// bucket is a place in a table with open addresses. index is 0 where it is empty.
+type bucket struct {
 	colour uint32
 	index  uint16 // in the list, plus one
 }
 
 // find returns the slot of a colour: the one it is in, or the empty one where it
 // belongs.
-func (c *colours) find(colour uint32) *slot {
+func (c *colours) find(colour uint32) *bucket {
 	for at := colour * 0x9e3779b1 >> 22; ; at++ {
-		if s := &c.slots[at%uint32(len(c.slots))]; s.colour == colour || s.index == 0 {
+		if s := &c.buckets[at%uint32(len(c.buckets))]; s.colour == colour || s.index == 0 {
 			return s
 		}
 	}
@@ -50,8 +50,8 @@ func (c *colours) find(colour uint32) *slot {
 
 // count finds the colours of a picture.
 func (c *colours) count(pix []byte, stride int) {
-	c.list, c.translucent, c.runs, c.opaque, c.many = c.list[:0], 0, 0, true, false
-	clear(c.slots[:])
+	c.list, c.translucent, c.runs, c.opaque, c.overflow = c.list[:0], 0, 0, true, false
+	clear(c.buckets[:])
 	var before []byte
 	last := ^binary.LittleEndian.Uint32(pix)
 	for at := 0; at < len(pix); at += stride {
@@ -68,7 +68,7 @@ func (c *colours) count(pix []byte, stride int) {
 			last = colour
 			c.runs++
 			c.opaque = c.opaque && isOpaque(colour)
-			if c.many = c.many || !c.add(colour); c.many && !c.opaque {
+			if c.overflow = c.overflow || !c.add(colour); c.overflow && !c.opaque {
 				return // there is nothing left to find out
 			}
 		}
@@ -100,9 +100,9 @@ func (c *colours) add(colour uint32) bool {
 
 func isOpaque(colour uint32) bool { return colour>>24 == 0xff }
 
-// ascend reports whether most runs bring a new colour. The index is then often the
+// ascending reports whether most runs bring a new colour. The index is then often the
 // last one plus one, in this row as in the one above, and differences are few.
-func (c *colours) ascend() bool { return 3*len(c.list) > 2*c.runs }
+func (c *colours) ascending() bool { return 3*len(c.list) > 2*c.runs }
 
 // depth returns how many bits tell one of the colours from the others.
 func (c *colours) depth() uint8 {

@@ -10,16 +10,16 @@ import (
 	"github.com/veneer-skins/veneer/edge/render/internal/prefix"
 )
 
-// packer packs streams in the format of DEFLATE (RFC 1951).
-type packer struct {
-	finder
-	prices
+// deflater packs streams in the format of DEFLATE (RFC 1951).
+type deflater struct {
+	matchFinder
+	costs
 	counts counts
 	codes  codes
 
 	cost   []uint32 // of the cheapest way from the first node to each
 	choice []match  // with which it ends
-	back   []match  // the way, from its end
+	path   []match  // the way, from its end
 	steps  []match  // of all blocks
 	blocks []block
 
@@ -35,12 +35,12 @@ type block struct {
 // blockNodes bounds the memory that matches take.
 const blockNodes = 1 << 17
 
-// plan decides how to pack a stream. It seeks the cheapest way so many times, at
+// parse decides how to pack a stream. It seeks the cheapest way so many times, at
 // the prices it has and then at those of the codes that fit the way before. In vast
 // streams only the first block has that; others have one pass at the prices before, and
 // no search if that has found next to nothing in the first: in noise it takes as long as
 // all the rest.
-func (p *packer) plan(s *stream, passes int) {
+func (p *deflater) parse(s *stream, passes int) {
 	p.start(s)
 	p.steps, p.blocks = p.steps[:0], p.blocks[:0]
 	for from := 0; from < len(s.nodes)-1; {
@@ -53,16 +53,16 @@ func (p *packer) plan(s *stream, passes int) {
 		start := len(p.steps)
 		for range passes {
 			p.steps = p.steps[:start]
-			p.walk(s, from, to)
-			p.lower(s, s.nodes[from].at())
-			p.counts.of(s, s.nodes[from].at(), p.steps[start:])
-			p.set(&p.counts)
+			p.shortestPath(s, from, to)
+			p.emit(s, s.nodes[from].at())
+			p.counts.count(s, s.nodes[from].at(), p.steps[start:])
+			p.fit(&p.counts)
 		}
 		p.blocks = append(p.blocks, block{from: from, to: to, steps: len(p.steps)})
 		if s.vast() {
 			passes = 1
-			if from == 0 && searchRepays*p.searched(p.steps[start:]) < s.nodes[to].at() {
-				p.reach = 0
+			if from == 0 && minSearchedShare*p.searchedBytes(p.steps[start:]) < s.nodes[to].at() {
+				p.maxChain = 0
 			}
 		}
 		from = to
@@ -73,14 +73,14 @@ func (p *packer) plan(s *stream, passes int) {
 // be in a match that was searched for.
 const (
 	sampleNodes  = 1 << 15
-	searchRepays = 4
+	minSearchedShare = 4
 )
 
-// searched returns how many bytes the matches have that are at other distances than those
+// searchedBytes returns how many bytes the matches have that are at other distances than those
 // that are always tried.
-func (p *packer) searched(steps []match) (bytes int) {
+func (p *deflater) searchedBytes(steps []match) (bytes int) {
 	for _, m := range steps {
-		if m != literal && !slices.Contains(p.backs, m.distance()) {
+		if m != literal && !slices.Contains(p.fixedDistances, m.distance()) {
 			bytes += m.length()
 		}
 	}
@@ -88,11 +88,11 @@ func (p *packer) searched(steps []match) (bytes int) {
 }
 
 // size returns how many bits it takes to pack a stream as planned.
-func (p *packer) size(s *stream) int {
+func (p *deflater) size(s *stream) int {
 	size, first := 0, 0
 	for _, b := range p.blocks {
 		at := s.nodes[b.from].at()
-		p.counts.of(s, at, p.steps[first:b.steps])
+		p.counts.count(s, at, p.steps[first:b.steps])
 		size += min(p.codes.make(&p.counts), storedSize(s.nodes[b.to].at()-at))
 		first = b.steps
 	}
@@ -100,7 +100,7 @@ func (p *packer) size(s *stream) int {
 }
 
 // append appends what was planned to dst.
-func (p *packer) append(dst []byte, s *stream) []byte {
+func (p *deflater) append(dst []byte, s *stream) []byte {
 	p.w.Reset(dst)
 	first := 0
 	for i, b := range p.blocks {
@@ -108,7 +108,7 @@ func (p *packer) append(dst []byte, s *stream) []byte {
 		at := s.nodes[b.from].at()
 		bytes := s.bytes[at:s.nodes[b.to].at()]
 		steps := p.steps[first:b.steps]
-		p.counts.of(s, at, steps)
+		p.counts.count(s, at, steps)
 		if p.codes.make(&p.counts) > storedSize(len(bytes)) {
 			p.store(bytes, last)
 		} else {
@@ -130,7 +130,7 @@ func storedSize(bytes int) int {
 }
 
 // store writes bytes as they are.
-func (p *packer) store(bytes []byte, last bool) {
+func (p *deflater) store(bytes []byte, last bool) {
 	for len(bytes) > 0 {
 		n := min(len(bytes), longestStored)
 		final := uint64(0)
@@ -145,8 +145,8 @@ func (p *packer) store(bytes []byte, last bool) {
 	}
 }
 
-// walk finds the cheapest way from node to node.
-func (p *packer) walk(s *stream, from, to int) {
+// shortestPath finds the cheapest way from node to node.
+func (p *deflater) shortestPath(s *stream, from, to int) {
 	nodes := s.nodes[from : to+1]
 	p.cost, p.choice = grow(p.cost, len(nodes)), grow(p.choice, len(nodes))
 	for i := range p.cost {
@@ -154,23 +154,23 @@ func (p *packer) walk(s *stream, from, to int) {
 	}
 	p.cost[0] = 0
 	for i := range nodes[1:] {
-		p.leap(nodes, i)
+		p.relaxMatches(nodes, i)
 		if end := nodes[i+1].at(); end-nodes[i].at() <= nearNodes || p.cost[i+1] == math.MaxUint32 {
-			p.step(s.bytes[nodes[i].at():end], i)
+			p.relaxLiterals(s.bytes[nodes[i].at():end], i)
 		}
 	}
 
-	p.back = p.back[:0]
+	p.path = p.path[:0]
 	for i := len(nodes) - 1; i > 0; {
 		m := p.choice[i]
 		if m == literal {
 			i--
 			for range nodes[i+1].at() - nodes[i].at() {
-				p.back = append(p.back, literal)
+				p.path = append(p.path, literal)
 			}
 			continue
 		}
-		p.back = append(p.back, m)
+		p.path = append(p.path, m)
 		start := nodes[i].at() - m.length()
 		for i--; nodes[i].at() > start; i-- {
 		}
@@ -181,11 +181,11 @@ func (p *packer) walk(s *stream, from, to int) {
 // farther, all is as expected.
 const nearNodes = 8
 
-// leap goes on from a node by its matches, to all nodes that they reach.
-func (p *packer) leap(nodes []node, i int) {
+// relaxMatches goes on from a node by its matches, to all nodes that they reach.
+func (p *deflater) relaxMatches(nodes []node, i int) {
 	base, at, cost, choice := p.cost[i], nodes[i].at(), p.cost, p.choice
 	k, cheapest := i+1, uint32(math.MaxUint32)
-	for _, m := range p.matches.of(i) {
+	for _, m := range p.matches.at(i) {
 		distance := p.distance[m.symbol()]
 		if distance < cheapest {
 			cheapest = distance
@@ -193,7 +193,7 @@ func (p *packer) leap(nodes []node, i int) {
 		}
 		distance += base
 		last := at + m.length()
-		for near := k + crowd; k < len(nodes); k++ {
+		for near := k + maxEndNodes; k < len(nodes); k++ {
 			if k == near {
 				k += lastOf(nodes[k:], last)
 			}
@@ -208,17 +208,17 @@ func (p *packer) leap(nodes []node, i int) {
 	}
 }
 
-// crowd is how many nodes a match may end at one after another before only the
+// maxEndNodes is how many nodes a match may end at one after another before only the
 // last one counts: noise has that many, and each of them such matches.
-const crowd = 48
+const maxEndNodes = 48
 
 // lastOf returns the last node up to a position, or the first.
 func lastOf(nodes []node, at int) int {
 	return max(sort.Search(min(len(nodes), maxMatch), func(k int) bool { return nodes[k].at() > at })-1, 0)
 }
 
-// step goes on from a node to the next by literals.
-func (p *packer) step(bytes []byte, i int) {
+// relaxLiterals goes on from a node to the next by literals.
+func (p *deflater) relaxLiterals(bytes []byte, i int) {
 	cost := p.cost[i]
 	for _, b := range bytes {
 		cost += p.literal[b]
@@ -228,11 +228,11 @@ func (p *packer) step(bytes []byte, i int) {
 	}
 }
 
-// lower turns the way around, and lets matches take literals beside them, which
+// emit turns the way around, and lets matches take literals beside them, which
 // may be parts of pixels where there are no nodes.
-func (p *packer) lower(s *stream, at int) {
+func (p *deflater) emit(s *stream, at int) {
 	first := len(p.steps)
-	for _, m := range slices.Backward(p.back) {
+	for _, m := range slices.Backward(p.path) {
 		last := len(p.steps) - 1
 		if s.pixel == 1 {
 			p.steps = append(p.steps, m)
@@ -240,7 +240,7 @@ func (p *packer) lower(s *stream, at int) {
 		}
 		if m == literal {
 			if last >= first && p.steps[last] != literal {
-				if before := p.steps[last]; s.bytes[at] == s.bytes[at-before.distance()] && p.longer(before.length(), s.bytes[at]) {
+				if before := p.steps[last]; s.bytes[at] == s.bytes[at-before.distance()] && p.shouldExtend(before.length(), s.bytes[at]) {
 					p.steps[last] = before.cut(before.length() + 1)
 					at++
 					continue
@@ -252,7 +252,7 @@ func (p *packer) lower(s *stream, at int) {
 		}
 		length, start := m.length(), at
 		for last >= first && p.steps[last] == literal && start > m.distance() &&
-			s.bytes[start-1] == s.bytes[start-1-m.distance()] && p.longer(length, s.bytes[start-1]) {
+			s.bytes[start-1] == s.bytes[start-1-m.distance()] && p.shouldExtend(length, s.bytes[start-1]) {
 			start--
 			length++
 			last--
@@ -262,13 +262,13 @@ func (p *packer) lower(s *stream, at int) {
 	}
 }
 
-// longer reports whether a match may take one more byte, rather than a literal.
-func (p *prices) longer(length int, b byte) bool {
+// shouldExtend reports whether a match may take one more byte, rather than a literal.
+func (p *costs) shouldExtend(length int, b byte) bool {
 	return length < maxMatch && p.length[length+1] <= p.length[length]+p.literal[b]
 }
 
-// prices says what everything costs, in parts of a bit.
-type prices struct {
+// costs says what everything costs, in parts of a bit.
+type costs struct {
 	literal  [256]uint32
 	length   [maxMatch + 1]uint32
 	distance [32]uint32
@@ -279,15 +279,15 @@ const bit = 32
 
 // What things often cost, in streams of pixels of four bytes and in others.
 var (
-	usual     = usualPrices(4, 4, 3)
-	usualRGBA = usualPrices(3, 5, 6)
+	defaultCosts     = newCosts(4, 4, 3)
+	defaultCostsRGBA = newCosts(3, 5, 6)
 )
 
-// usualPrices returns prices in which a length takes so many bits besides its extra
+// newCosts returns prices in which a length takes so many bits besides its extra
 // ones, if it is the colour of a pixel, a pixel, or two of them, and if it is
 // another; and a distance so many.
-func usualPrices(pixels, others, distance uint32) *prices {
-	p := new(prices)
+func newCosts(pixels, others, distance uint32) *costs {
+	p := new(costs)
 	for i := range p.literal {
 		p.literal[i] = 7 * bit
 	}
@@ -307,13 +307,13 @@ func usualPrices(pixels, others, distance uint32) *prices {
 	return p
 }
 
-// guess sets prices that do for a start on a stream: those of literals from the
+// estimate sets prices that do for a start on a stream: those of literals from the
 // bytes that are not as expected, among which most literals are. What pixels of
 // four bytes cost varies so little that the guess does for good.
-func (p *prices) guess(s *stream) {
-	*p = *usual
+func (p *costs) estimate(s *stream) {
+	*p = *defaultCosts
 	if s.pixel == 4 {
-		*p = *usualRGBA
+		*p = *defaultCostsRGBA
 	}
 	var counts [256]uint32
 	for i, n := range s.nodes[:len(s.nodes)-1] {
@@ -338,8 +338,8 @@ func (p *prices) guess(s *stream) {
 	}
 }
 
-// set sets the prices of codes that fit the counts.
-func (p *prices) set(c *counts) {
+// fit sets the prices of codes that fit the counts.
+func (p *costs) fit(c *counts) {
 	var table [literals]uint32
 	entropy(table[:], c.literals[:])
 	copy(p.literal[:], table[:])
@@ -355,14 +355,14 @@ func (p *prices) set(c *counts) {
 
 // entropy sets the price of each symbol to the bits that its share of the counts
 // is worth. One that never occurred is priced as if it had once.
-func entropy(prices, counts []uint32) {
+func entropy(costs, counts []uint32) {
 	sum := uint32(0)
 	for _, c := range counts {
 		sum += c
 	}
 	whole := log2(max(sum, 1))
 	for i, c := range counts {
-		prices[i] = max(whole-log2(max(c, 1)), bit/8)
+		costs[i] = max(whole-log2(max(c, 1)), bit/8)
 	}
 }
 
@@ -389,8 +389,8 @@ type counts struct {
 	distances [distances]uint32
 }
 
-// of counts the symbols of steps that start at a position.
-func (c *counts) of(s *stream, at int, steps []match) {
+// count counts the symbols of steps that start at a position.
+func (c *counts) count(s *stream, at int, steps []match) {
 	*c = counts{}
 	for _, m := range steps {
 		if m == literal {

@@ -26,36 +26,36 @@ func (m match) cut(length int) match { return m&(1<<20-1) | match(length<<20) }
 // How far the search for matches goes, as trying on pictures of skins taught.
 const (
 	hashBits = 13
-	spread   = 3 // pixels to either side of the one above that are compared where something happens
+	neighbourRange   = 3 // pixels to either side of the one above that are compared where something happens
 
 	// A stream of so many bytes is searched twice as deep: distances are long in
 	// it, and so have matches to be.
-	deep = 1 << 17
+	deepSearchBytes = 1 << 17
 
 	// A stream of so many nodes is searched less: no picture of up to 400 × 400
 	// pixels has them, and they would take longer than what is saved is worth.
-	vast = 3 << 17
+	vastNodes = 3 << 17
 
 	// So many places are compared in a stream at most, and then none: pictures of up to
 	// 400 × 400 pixels need fewer. Textures can be made to need many times as many.
-	mostCompared = 1 << 21
+	maxCompared = 1 << 21
 )
 
-// finder finds the matches that start at nodes.
-type finder struct {
-	reach       int // how many places of a chain are compared
+// matchFinder finds the matches that start at nodes.
+type matchFinder struct {
+	maxChain       int // how many places of a chain are compared
 	budget      int // how many places of all chains still may be
-	short, long chains
-	backs       []int // distances that are always tried
-	calm        int   // so many of them are tried where nothing happens, too
+	short, long hashChains
+	fixedDistances       []int // distances that are always tried
+	fixedIfUnchanged        int   // so many of them are tried where nothing happens, too
 	ends        []int // how far the current match at each of them goes
-	found       list  // by search, for hot nodes
-	matches     list  // of every node, longer ones later
+	searchResults       matchLists  // by search, for hot nodes
+	matches     matchLists  // of every node, longer ones later
 }
 
-// chains lead from hot nodes to those before that are alike. Nodes are numbered on
+// hashChains lead from hot nodes to those before that are alike. Nodes are numbered on
 // from those of earlier streams, so that links to these need not be cleared.
-type chains struct {
+type hashChains struct {
 	first int32 // the number of the stream's first node
 	next  int32
 	head  [1 << hashBits]int32
@@ -63,7 +63,7 @@ type chains struct {
 }
 
 // reset makes room for the nodes of a stream.
-func (c *chains) reset(nodes int) {
+func (c *hashChains) reset(nodes int) {
 	if c.first = c.next; c.first == 0 || c.first > math.MaxInt32/2 {
 		clear(c.head[:])
 		c.first = 1
@@ -73,62 +73,62 @@ func (c *chains) reset(nodes int) {
 }
 
 // add adds a node.
-func (c *chains) add(hash uint32, node int) {
+func (c *hashChains) add(hash uint32, node int) {
 	c.prev[node] = c.head[hash] - c.first
 	c.head[hash] = int32(node) + c.first
 }
 
-// list holds the matches of one node after another.
-type list struct {
+// matchLists holds the matches of one node after another.
+type matchLists struct {
 	all   []match
 	first []uint32 // of each node
 }
 
 // reset makes room for the matches of some nodes.
-func (l *list) reset(nodes int) {
+func (l *matchLists) reset(nodes int) {
 	l.all = l.all[:0]
 	l.first = grow(l.first, nodes+1)
 }
 
-// of returns the matches of a node.
-func (l *list) of(node int) []match { return l.all[l.first[node]:l.first[node+1]] }
+// at returns the matches of a node.
+func (l *matchLists) at(node int) []match { return l.all[l.first[node]:l.first[node+1]] }
 
 // start makes the finder ready for a stream.
-func (f *finder) start(s *stream) {
+func (f *matchFinder) start(s *stream) {
 	switch {
 	case s.vast():
-		f.reach = 3
-	case len(s.bytes) > deep:
-		f.reach = 16
+		f.maxChain = 3
+	case len(s.bytes) > deepSearchBytes:
+		f.maxChain = 16
 	default:
-		f.reach = 8
+		f.maxChain = 8
 	}
-	f.budget = mostCompared
-	f.backs = f.backs[:0]
-	f.back(s, 1)
-	f.back(s, s.pixel)
-	f.back(s, s.stride)
-	f.calm = len(f.backs)
-	for k := 1; k <= spread; k++ {
-		f.back(s, s.stride-k*s.pixel)
-		f.back(s, s.stride+k*s.pixel)
+	f.budget = maxCompared
+	f.fixedDistances = f.fixedDistances[:0]
+	f.addFixedDistance(s, 1)
+	f.addFixedDistance(s, s.pixel)
+	f.addFixedDistance(s, s.stride)
+	f.fixedIfUnchanged = len(f.fixedDistances)
+	for k := 1; k <= neighbourRange; k++ {
+		f.addFixedDistance(s, s.stride-k*s.pixel)
+		f.addFixedDistance(s, s.stride+k*s.pixel)
 	}
-	f.ends = grow(f.ends, len(f.backs))
+	f.ends = grow(f.ends, len(f.fixedDistances))
 	clear(f.ends)
 	f.short.reset(len(s.nodes))
 	f.long.reset(len(s.nodes))
 }
 
-// back adds a distance to those that are always tried.
-func (f *finder) back(s *stream, distance int) {
-	if distance >= 1 && distance < min(maxDistance+1, len(s.bytes)) && !slices.Contains(f.backs, distance) {
-		f.backs = append(f.backs, distance)
+// addFixedDistance adds a distance to those that are always tried.
+func (f *matchFinder) addFixedDistance(s *stream, distance int) {
+	if distance >= 1 && distance < min(maxDistance+1, len(s.bytes)) && !slices.Contains(f.fixedDistances, distance) {
+		f.fixedDistances = append(f.fixedDistances, distance)
 	}
 }
 
 // find finds matches for the nodes from, …, to-1; none goes beyond node to.
-func (f *finder) find(s *stream, from, to int) {
-	if f.reach > 0 {
+func (f *matchFinder) find(s *stream, from, to int) {
+	if f.maxChain > 0 {
 		f.search(s, from, to)
 	}
 	f.matches.reset(to - from)
@@ -137,7 +137,7 @@ func (f *finder) find(s *stream, from, to int) {
 	for n := from; n < to; n++ {
 		f.matches.first[n-from] = uint32(len(f.matches.all))
 		longest := f.compare(s, n, end)
-		if f.reach == 0 {
+		if f.maxChain == 0 {
 			continue
 		}
 		for hot = max(hot, n); hot < to && !s.nodes[hot].hot(); hot++ {
@@ -145,7 +145,7 @@ func (f *finder) find(s *stream, from, to int) {
 		switch hot {
 		case to:
 		case n:
-			for _, m := range f.found.of(n - from) {
+			for _, m := range f.searchResults.at(n - from) {
 				if m.length() > longest {
 					longest = m.length()
 					f.matches.all = append(f.matches.all, m)
@@ -154,9 +154,9 @@ func (f *finder) find(s *stream, from, to int) {
 		default:
 			// What is like an event may also be like what comes before it.
 			i := s.nodes[n].at()
-			if ahead := s.nodes[hot].at() - i; ahead < maxMatch {
+			if before := s.nodes[hot].at() - i; before < maxMatch {
 				limit := min(end-i, maxMatch)
-				f.follow(&f.matches, &f.long, f.reach, s, hot, ahead, limit, longest)
+				f.follow(&f.matches, &f.long, f.maxChain, s, hot, before, limit, longest)
 			}
 		}
 	}
@@ -165,25 +165,25 @@ func (f *finder) find(s *stream, from, to int) {
 
 // compare appends the matches of a node at the distances that are always tried,
 // and returns the length of the longest.
-func (f *finder) compare(s *stream, n, end int) int {
+func (f *matchFinder) compare(s *stream, n, end int) int {
 	i := s.nodes[n].at()
-	backs := f.backs
+	distances := f.fixedDistances
 	if !s.nodes[n].hot() {
-		backs = backs[:f.calm]
+		distances = distances[:f.fixedIfUnchanged]
 	}
 	longest := minMatch - 1
-	for k, back := range backs {
+	for k, distance := range distances {
 		length := f.ends[k] - i
 		if length <= 0 {
-			if back > i || s.bytes[i] != s.bytes[i-back] {
+			if distance > i || s.bytes[i] != s.bytes[i-distance] {
 				continue
 			}
-			length = same(s.bytes, s.bytes, i, i-back, end)
+			length = same(s.bytes, s.bytes, i, i-distance, end)
 			f.ends[k] = i + length
 		}
 		if length = min(length, end-i, maxMatch); length > longest {
 			longest = length
-			f.matches.all = append(f.matches.all, newMatch(length, back))
+			f.matches.all = append(f.matches.all, newMatch(length, distance))
 		}
 	}
 	return longest
@@ -192,14 +192,14 @@ func (f *finder) compare(s *stream, n, end int) int {
 // follow appends matches to a list for a place some bytes before a node, from the
 // chain of that node, those that are longer than longest; and returns the length
 // of the longest then.
-func (f *finder) follow(l *list, c *chains, steps int, s *stream, node, ahead, limit, longest int) int {
+func (f *matchFinder) follow(l *matchLists, c *hashChains, steps int, s *stream, node, before, limit, longest int) int {
 	steps = min(steps, f.budget)
 	f.budget -= steps
-	i := s.nodes[node].at() - ahead
+	i := s.nodes[node].at() - before
 	b := s.bytes
 	for at := c.prev[node]; at >= 0 && longest < limit && steps > 0; at = c.prev[at] {
 		steps--
-		j := s.nodes[at].at() - ahead
+		j := s.nodes[at].at() - before
 		if i-j > maxDistance || j < 0 {
 			break
 		}
@@ -215,12 +215,12 @@ func (f *finder) follow(l *list, c *chains, steps int, s *stream, node, ahead, l
 }
 
 // search finds matches for hot nodes among the hot nodes before.
-func (f *finder) search(s *stream, from, to int) {
-	f.found.reset(to - from)
+func (f *matchFinder) search(s *stream, from, to int) {
+	f.searchResults.reset(to - from)
 	end := s.nodes[to].at()
 	event := from // the start of what happens next, after a calm
 	for n := from; n < to; n++ {
-		f.found.first[n-from] = uint32(len(f.found.all))
+		f.searchResults.first[n-from] = uint32(len(f.searchResults.all))
 		i := s.nodes[n].at()
 		limit := min(end-i, maxMatch)
 		if !s.nodes[n].hot() || limit < 8 {
@@ -234,10 +234,10 @@ func (f *finder) search(s *stream, from, to int) {
 		x := binary.LittleEndian.Uint64(s.bytes[i:])
 		f.short.add(hash(x<<40), n)
 		f.long.add(hash(x+gap<<7), n)
-		longest := f.follow(&f.found, &f.long, f.reach, s, n, 0, limit, minMatch-1)
-		f.follow(&f.found, &f.short, f.reach, s, n, 0, limit, longest)
+		longest := f.follow(&f.searchResults, &f.long, f.maxChain, s, n, 0, limit, minMatch-1)
+		f.follow(&f.searchResults, &f.short, f.maxChain, s, n, 0, limit, longest)
 	}
-	f.found.first[to-from] = uint32(len(f.found.all))
+	f.searchResults.first[to-from] = uint32(len(f.searchResults.all))
 }
 
 // hash spreads a number over the heads of chains.

@@ -24,7 +24,7 @@ type Encoder struct {
 	colours colours
 	raster  raster
 	stream  stream
-	packer  packer
+	deflater  deflater
 }
 
 // The colour types of PNG that are written.
@@ -43,12 +43,12 @@ func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 		return dst, fmt.Errorf("a picture of %d × %d pixels in %d bytes cannot be written", width, height, len(pix))
 	}
 	e.colours.count(pix, 4*width)
-	e.choose(pix, width, height)
+	e.chooseLayout(pix, width, height)
 	passes := 2
 	if e.raster.colourType == typeRGBA {
 		passes = 1 // the guess is close, and a second saves one in a hundred
 	}
-	e.packer.plan(&e.stream, passes)
+	e.deflater.parse(&e.stream, passes)
 
 	dst = append(dst, "\x89PNG\r\n\x1a\n"...)
 	dst, chunk := openChunk(dst, "IHDR")
@@ -68,72 +68,72 @@ func (e *Encoder) Append(dst, pix []byte, width, height int) ([]byte, error) {
 	}
 	dst, chunk = openChunk(dst, "IDAT")
 	dst = append(dst, 0x78, 0xda) // DEFLATE with a window of 32 KiB, made with care
-	dst = e.packer.append(dst, &e.stream)
+	dst = e.deflater.append(dst, &e.stream)
 	dst = binary.BigEndian.AppendUint32(dst, adler32.Checksum(e.stream.bytes))
 	dst = closeChunk(dst, chunk)
 	dst, chunk = openChunk(dst, "IEND")
 	return closeChunk(dst, chunk), nil
 }
 
-// choose lays the picture out in a way that makes it small. The prices found on the
+// chooseLayout lays the picture out in a way that makes it small. The prices found on the
 // way, or a guess, are left with the packer.
-func (e *Encoder) choose(pix []byte, width, height int) {
+func (e *Encoder) chooseLayout(pix []byte, width, height int) {
 	form := byPalette
-	if e.colours.many {
-		form = directly
+	if e.colours.overflow {
+		form = byColour
 	}
 	e.raster.fill(&e.colours, pix, width, height, form)
 	switch {
 	case !e.raster.magnified() && !e.colours.opaque:
-		e.project(pix, width, height)
-	case form == byPalette && len(e.colours.list) >= dearPalette && (e.raster.magnified() || len(e.raster.rows) <= vast):
+		e.layoutProjected(pix, width, height)
+	case form == byPalette && len(e.colours.list) >= costlyPalette && (e.raster.magnified() || len(e.raster.rows) <= vastNodes):
 		// In vast rows all of which are told, any palette is cheap, and attempts are not.
-		e.compare(pix, width, height)
+		e.chooseForm(pix, width, height)
 	default:
 		e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), all)
-		e.packer.guess(&e.stream)
+		e.deflater.estimate(&e.stream)
 	}
 }
 
-// compare lays out a picture that has been filled in by a dear palette. Whether it
+// chooseForm lays out a picture that has been filled in by a dear palette. Whether it
 // pays shows only when the matches are known, so both forms are tried on a sample
 // of the rows.
-func (e *Encoder) compare(pix []byte, width, height int) {
-	indexed := e.try()
-	prices := e.packer.prices
-	e.raster.fill(&e.colours, pix, width, height, directly)
-	if e.try() > indexed {
+func (e *Encoder) chooseForm(pix []byte, width, height int) {
+	indexed := e.trialSize()
+	costs := e.deflater.costs
+	e.raster.fill(&e.colours, pix, width, height, byColour)
+	if e.trialSize() > indexed {
 		e.raster.fill(&e.colours, pix, width, height, byPalette)
-		e.packer.prices = prices
+		e.deflater.costs = costs
 	}
 	e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), all)
 }
 
-// try returns how many bits of a file the picture takes as it has been filled in,
+// trialSize returns how many bits of a file the picture takes as it has been filled in,
 // as far as that differs between forms.
-func (e *Encoder) try() int {
+func (e *Encoder) trialSize() int {
 	// What a copy of the rows that a sample leaves out takes, in bits.
-	const again = 3
+	const repeatBits = 3
 
 	omitted := e.raster.layout(&e.stream, e.raster.forCrisp(&e.colours), sample)
-	e.packer.guess(&e.stream)
-	e.packer.plan(&e.stream, 1)
-	return e.packer.size(&e.stream) + omitted/maxMatch*again + e.paletteSize()
+	e.deflater.estimate(&e.stream)
+	e.deflater.parse(&e.stream, 1)
+	return e.deflater.size(&e.stream) + omitted/maxMatch*repeatBits + e.paletteSize()
 }
 
-// project lays out a projected picture: one that is neither magnified nor opaque.
+// layoutProjected lays out a projected picture: one that is neither magnified nor opaque.
 // Attempts would take long, and a few numbers tell as much.
-func (e *Encoder) project(pix []byte, width, height int) {
+func (e *Encoder) layoutProjected(pix []byte, width, height int) {
 	// What a palette saves for each pixel that is not like the one above, in bits.
-	const saves = 3.3
+	const savedPerChange = 3.3
 
 	changes := e.raster.changes()
-	if float64(e.paletteSize()) > saves*float64(changes) {
-		e.raster.fill(&e.colours, pix, width, height, directly)
+	if float64(e.paletteSize()) > savedPerChange*float64(changes) {
+		e.raster.fill(&e.colours, pix, width, height, byColour)
 		changes = e.raster.changes()
 	}
 	e.raster.layout(&e.stream, e.raster.forProjected(changes), all)
-	e.packer.guess(&e.stream)
+	e.deflater.estimate(&e.stream)
 }
 
 // paletteSize returns how many bits of a file its palette takes.

@@ -87,14 +87,14 @@ func pictures() map[string]picture {
 	for i := range row {
 		row[i] = random.Uint32()
 	}
-	mended := func(x, y int) uint32 {
+	varied := func(x, y int) uint32 {
 		if (x+7*y)%20 == 0 {
 			return row[(x*31+y*997)%len(row)]
 		}
 		return row[x]
 	}
-	all["rows out of reach"] = newPicture(8192, 4, mended)
-	all["rows within reach"] = newPicture(8191, 4, mended)
+	all["rows out of reach"] = newPicture(8192, 4, varied)
+	all["rows within reach"] = newPicture(8191, 4, varied)
 
 	glass := make([]uint32, 300)
 	for i := range glass {
@@ -144,8 +144,8 @@ func encode(tb testing.TB, e *png.Encoder, p picture) []byte {
 	return rest
 }
 
-// check makes sure that a file holds a picture, in the opinion of the standard library.
-func check(tb testing.TB, file []byte, p picture) {
+// checkPixels makes sure that a file holds a picture, in the opinion of the standard library.
+func checkPixels(tb testing.TB, file []byte, p picture) {
 	tb.Helper()
 	img, err := stdpng.Decode(bytes.NewReader(file))
 	if err != nil {
@@ -185,7 +185,7 @@ func TestAppendKeepsPixels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			check(t, encode(t, new(png.Encoder), p), p)
+			checkPixels(t, encode(t, new(png.Encoder), p), p)
 		})
 	}
 }
@@ -217,14 +217,14 @@ func drawn(tb testing.TB) map[string]picture {
 	return all
 }
 
-func TestAppendKeepsSkins(t *testing.T) {
+func TestAppendKeepsPixelsOfSkins(t *testing.T) {
 	t.Parallel()
 
 	for name, p := range drawn(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			check(t, encode(t, new(png.Encoder), p), p)
+			checkPixels(t, encode(t, new(png.Encoder), p), p)
 		})
 	}
 }
@@ -244,7 +244,7 @@ func TestAppendKeepsPixelsOfAllSizes(t *testing.T) {
 				colour := (seed + uint32(x/cell*7+y/cell*11)%uint32(colours)) * 0x9e3779b1
 				return colour | alpha
 			})
-			check(t, encode(t, &e, p), p)
+			checkPixels(t, encode(t, &e, p), p)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestAppendKeepsAlpha(t *testing.T) {
 	var e png.Encoder
 	for _, colours := range []int{1, 2, 256} {
 		p := newPicture(256, 8, func(x, y int) uint32 { return uint32((x+y)%colours)<<20 | uint32(x) })
-		check(t, encode(t, &e, p), p)
+		checkPixels(t, encode(t, &e, p), p)
 	}
 }
 
@@ -365,7 +365,7 @@ func TestFileStructure(t *testing.T) {
 
 // Colours that are not opaque come first in a palette, so that tRNS is as short
 // as can be.
-func TestOpaqueColoursNeedNoAlpha(t *testing.T) {
+func TestPaletteAlphaIsShort(t *testing.T) {
 	t.Parallel()
 
 	p := newPicture(60, 60, func(x, y int) uint32 {
@@ -397,7 +397,7 @@ func TestSamePictureSameFile(t *testing.T) {
 	}
 }
 
-func TestAppendRefuses(t *testing.T) {
+func TestAppendRejects(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {
@@ -501,8 +501,8 @@ func checkCells(t *testing.T, width, height uint16, cell, kind uint8, data []byt
 	var e png.Encoder
 	p, q := newPicture(w, h, kinds(kind)), newPicture(h, (w+1)/2, kinds(kind/5))
 	file := encode(t, &e, p)
-	check(t, file, p)
-	check(t, encode(t, &e, q), q)
+	checkPixels(t, file, p)
+	checkPixels(t, encode(t, &e, q), q)
 	if !bytes.Equal(encode(t, &e, p), file) {
 		t.Error("another file after another picture")
 	}

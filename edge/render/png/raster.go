@@ -14,18 +14,18 @@ type raster struct {
 	pixel      int   // bytes of a pixel, at least 1
 	stride     int   // bytes of a row
 	rows       []byte
-	again      []bool // whether a row is like the one above
+	repeated      []bool // whether a row is like the one above
 	repeats    int    // how many are
 	zeros      []byte // a row of them
 	trial      []byte // a filtered row
 
-	pixels, differences census
+	pixels, differences distinctCounter
 }
 
 // fill takes over a picture whose colours have been counted, in a form.
 func (r *raster) fill(c *colours, pix []byte, width, height int, f form) {
 	switch {
-	case f != directly:
+	case f != byColour:
 		r.colourType, r.depth, r.pixel = typePalette, c.depth(), 1
 	case c.opaque:
 		r.colourType, r.depth, r.pixel = typeRGB, 8, 3
@@ -39,15 +39,15 @@ func (r *raster) fill(c *colours, pix []byte, width, height int, f form) {
 	r.zeros = grow(r.zeros, r.stride)
 	clear(r.zeros)
 	r.trial = grow(r.trial, r.stride)
-	r.again = grow(r.again, height)
+	r.repeated = grow(r.repeated, height)
 	r.repeats = 0
 	r.rows = grow(r.rows, r.stride*height)
 	for y := range height {
 		from := pix[4*width*y:][:4*width]
 		to := r.row(y)
-		r.again[y] = y > 0 && bytes.Equal(from, pix[4*width*(y-1):][:4*width])
+		r.repeated[y] = y > 0 && bytes.Equal(from, pix[4*width*(y-1):][:4*width])
 		switch {
-		case r.again[y]:
+		case r.repeated[y]:
 			copy(to, r.row(y-1))
 			r.repeats++
 		case r.colourType == typeRGBA:
@@ -101,7 +101,7 @@ const (
 )
 
 // filters says how rows are filtered: fresh ones, and those like the one above.
-type filters struct{ fresh, again uint8 }
+type filters struct{ fresh, repeated uint8 }
 
 // forCrisp returns the filters for a picture that is magnified or opaque, those
 // that make most such pictures small. Repeated rows are better copied as they are,
@@ -110,11 +110,11 @@ func (r *raster) forCrisp(c *colours) filters {
 	switch {
 	case r.colourType != typePalette:
 		return filters{adaptive, up}
-	case r.depth == 8 && c.ascend():
+	case r.depth == 8 && c.ascending():
 		return filters{up, up}
 	case r.stride >= maxMatch:
 		return filters{none, up}
-	case r.depth == 8 && r.repeats < len(r.again)*3/4:
+	case r.depth == 8 && r.repeats < len(r.repeated)*3/4:
 		return filters{paeth, paeth} // texels are so small that copies are short
 	default:
 		return filters{none, none}
@@ -127,7 +127,7 @@ func (r *raster) changes() int {
 	r.pixels.reset()
 	r.differences.reset()
 	changes := 0
-	for y := range r.again {
+	for y := range r.repeated {
 		row, above := r.row(y), r.row(y-1)
 		for x := 0; ; x += r.pixel {
 			x += same(row, above, x, x, len(row))
@@ -149,11 +149,11 @@ func (r *raster) changes() int {
 // have to be copied from afar; but differences are bad if many more of them are
 // different. The numbers are those that fit the pictures of fifty skins.
 func (r *raster) forProjected(changes int) filters {
-	many := math.Log2(float64(changes + 1))
-	ascends := 0.0777*many-0.0169*math.Log2(float64(len(r.rows))) > 0.608
+	logChanges := math.Log2(float64(changes + 1))
+	ascends := 0.0777*logChanges-0.0169*math.Log2(float64(len(r.rows))) > 0.608
 	if r.pixel > 1 {
 		pixels, differences := math.Log2(r.pixels.size()), math.Log2(r.differences.size())
-		ascends = 0.0479*many-0.228*(differences-pixels)-0.0199*pixels > 0.3687
+		ascends = 0.0479*logChanges-0.228*(differences-pixels)-0.0199*pixels > 0.3687
 	}
 	if ascends {
 		return filters{up, up}
@@ -176,29 +176,29 @@ func difference(a, b uint32) uint32 {
 	return ((a|odd)-b&even)&even | ((a|even)-b&odd)&odd
 }
 
-// census estimates how many different values there are: each is marked at a random
+// distinctCounter estimates how many different values there are: each is marked at a random
 // place, and many places that are still free mean few values.
-type census struct {
-	marks [1 << (censusBits - 6)]uint64
+type distinctCounter struct {
+	bitmap [1 << (distinctBits - 6)]uint64
 }
 
-const censusBits = 16
+const distinctBits = 16
 
-func (c *census) reset() { clear(c.marks[:]) }
+func (c *distinctCounter) reset() { clear(c.bitmap[:]) }
 
-func (c *census) add(value uint32) {
-	at := value * 0x9e3779b1 >> (32 - censusBits)
-	c.marks[at/64] |= 1 << (at % 64)
+func (c *distinctCounter) add(value uint32) {
+	at := value * 0x9e3779b1 >> (32 - distinctBits)
+	c.bitmap[at/64] |= 1 << (at % 64)
 }
 
 // size returns the number of values added, within a few in a hundred.
-func (c *census) size() float64 {
+func (c *distinctCounter) size() float64 {
 	free := 1 // of at least one more
-	for _, m := range c.marks {
+	for _, m := range c.bitmap {
 		free += bits.OnesCount64(^m)
 	}
-	const places = 1 << censusBits
-	return places*math.Log(places/float64(free)) + 1
+	const size = 1 << distinctBits
+	return size*math.Log(size/float64(free)) + 1
 }
 
 // Which rows a layout has.
@@ -210,28 +210,28 @@ const (
 // sampled reports whether a row is part of the sample: of magnified pictures all
 // rows but those that only repeat a repetition.
 func (r *raster) sampled(y int) bool {
-	return !r.magnified() || y < 2 || !r.again[y] || !r.again[y-1]
+	return !r.magnified() || y < 2 || !r.repeated[y] || !r.repeated[y-1]
 }
 
 // magnified reports whether the rows repeat as they do in magnified textures.
-func (r *raster) magnified() bool { return 2*r.repeats >= len(r.again) }
+func (r *raster) magnified() bool { return 2*r.repeats >= len(r.repeated) }
 
 // layout filters rows into a stream, and returns how many bytes of them a sample
 // leaves out.
 func (r *raster) layout(s *stream, f filters, rows int) int {
 	omitted := 0
-	s.reset(r.pixel, 1+r.stride, len(r.again))
+	s.reset(r.pixel, 1+r.stride, len(r.repeated))
 	last := none
-	for y, again := range r.again {
+	for y, repeated := range r.repeated {
 		if rows == sample && !r.sampled(y) {
 			omitted += 1 + r.stride
 			continue
 		}
 		filter := f.fresh
-		if again {
-			filter = f.again
+		if repeated {
+			filter = f.repeated
 		} else if filter == adaptive {
-			filter = r.calmest(y)
+			filter = r.bestFilter(y)
 		}
 		start := len(s.bytes)
 		s.bytes = append(s.bytes, filter)
@@ -245,16 +245,16 @@ func (r *raster) layout(s *stream, f filters, rows int) int {
 		} else {
 			r.filter(row, y, filter)
 		}
-		s.mark(start, row, expected, filter != last, filter != none)
+		s.markRow(start, row, expected, filter != last, filter != none)
 		last = filter
 	}
 	s.end()
 	return omitted
 }
 
-// calmest returns the filter that leaves the fewest changes from pixel to pixel,
+// bestFilter returns the filter that leaves the fewest changes from pixel to pixel,
 // and the smallest numbers where it does.
-func (r *raster) calmest(y int) uint8 {
+func (r *raster) bestFilter(y int) uint8 {
 	const change = 4 // counts as much as a number that large
 	best, least := none, math.MaxInt
 	for filter := none; filter <= paeth; filter++ {
@@ -298,21 +298,21 @@ func (r *raster) filter(to []byte, y int, filter uint8) {
 			to[x] = row[x] - above[x]
 		}
 		for x := n; x < len(to); x++ {
-			to[x] = row[x] - nearest(int(row[x-n]), int(above[x]), int(above[x-n]))
+			to[x] = row[x] - paethPredictor(int(row[x-n]), int(above[x]), int(above[x-n]))
 		}
 	}
 }
 
-// nearest returns which of its neighbours on the left, above and between a byte
+// paethPredictor returns which of its neighbours on the left, above and between a byte
 // is expected to be like: PNG's Paeth predictor.
-func nearest(left, above, corner int) byte {
-	byLeft, byAbove := above-corner, left-corner
-	byCorner := byLeft + byAbove
-	byLeft, byAbove, byCorner = max(byLeft, -byLeft), max(byAbove, -byAbove), max(byCorner, -byCorner)
+func paethPredictor(left, above, corner int) byte {
+	distLeft, distAbove := above-corner, left-corner
+	distCorner := distLeft + distAbove
+	distLeft, distAbove, distCorner = max(distLeft, -distLeft), max(distAbove, -distAbove), max(distCorner, -distCorner)
 	switch {
-	case byLeft <= byAbove && byLeft <= byCorner:
+	case distLeft <= distAbove && distLeft <= distCorner:
 		return byte(left)
-	case byAbove <= byCorner:
+	case distAbove <= distCorner:
 		return byte(above)
 	default:
 		return byte(corner)

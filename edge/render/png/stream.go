@@ -20,15 +20,15 @@ type stream struct {
 	// wherever something did. So the last few places where matches may have started
 	// have nodes at that distance ever after, past rows and events.
 	series []int // where they are next, in order from next on
-	born   []int // where they started
+	startedAt   []int // where they started
 	next   int
-	calm   bool // the last row was like the one above
+	unchanged   bool // the last row was like the one above
 }
 
-// manyPlaces is from how many bytes on there are eight series instead of three. Heads
+// manySeriesBytes is from how many bytes on there are eight series instead of three. Heads
 // of 512 pixels become 2.5 % smaller by them, pictures half as large hardly at all,
 // and all take a fifth longer.
-const manyPlaces = 1 << 18
+const manySeriesBytes = 1 << 18
 
 // node is a position, doubled, plus one if what starts there is worth a search.
 type node uint32
@@ -40,36 +40,36 @@ func (n node) hot() bool { return n&1 != 0 }
 func (s *stream) reset(pixel, stride, rows int) {
 	s.bytes = grow(s.bytes, stride*rows)[:0]
 	s.nodes = s.nodes[:0]
-	s.pixel, s.stride, s.calm = pixel, stride, false
-	places := 3
-	if stride*rows >= manyPlaces {
-		places = 8
+	s.pixel, s.stride, s.unchanged = pixel, stride, false
+	series := 3
+	if stride*rows >= manySeriesBytes {
+		series = 8
 	}
-	s.series, s.born, s.next = grow(s.series, places), grow(s.born, places), 0
-	clear(s.born)
+	s.series, s.startedAt, s.next = grow(s.series, series), grow(s.startedAt, series), 0
+	clear(s.startedAt)
 	for i := range s.series {
-		s.series[i] = i * maxMatch / places
+		s.series[i] = i * maxMatch / series
 	}
 }
 
-// mark sets the nodes of a row that starts at a position with its filter.
-func (s *stream) mark(start int, row, expected []byte, turn, filtered bool) {
-	if !turn && start >= s.stride && same(s.bytes, s.bytes, start, start-s.stride, start+s.stride) == s.stride {
+// markRow sets the nodes of a row that starts at a position with its filter.
+func (s *stream) markRow(start int, row, expected []byte, filterChanged, filtered bool) {
+	if !filterChanged && start >= s.stride && same(s.bytes, s.bytes, start, start-s.stride, start+s.stride) == s.stride {
 		// All of it is like the row above, and evenly spaced nodes do.
-		if !s.calm {
-			s.calm = true
+		if !s.unchanged {
+			s.unchanged = true
 			s.fill(start)
 			s.node(start, false)
 			s.start(start)
 		}
 		return
 	}
-	s.calm = false
+	s.unchanged = false
 	s.fill(start)
-	s.node(start, turn)
+	s.node(start, filterChanged)
 	first := start + 1
-	s.node(first, turn)
-	if filtered || turn {
+	s.node(first, filterChanged)
+	if filtered || filterChanged {
 		s.node(first+1, false)
 		s.start(first + 1)
 	}
@@ -78,7 +78,7 @@ func (s *stream) mark(start int, row, expected []byte, turn, filtered bool) {
 		if x == len(row) {
 			return
 		}
-		x = s.markEvent(first, x-x%s.pixel, row, expected)
+		x = s.markChanges(first, x-x%s.pixel, row, expected)
 		last := first + x
 		s.node(last, x < len(row))
 		if s.pixel < 4 && filtered && x < len(row) {
@@ -95,12 +95,12 @@ func (s *stream) mark(start int, row, expected []byte, turn, filtered bool) {
 	}
 }
 
-// markEvent sets the nodes of pixels that are not as expected, and returns where
+// markChanges sets the nodes of pixels that are not as expected, and returns where
 // they end. Those like the pixel on their left need no search.
-func (s *stream) markEvent(first, x int, row, expected []byte) int {
+func (s *stream) markChanges(first, x int, row, expected []byte) int {
 	run := false
-	for ; x < len(row) && !s.alike(row, x, expected, x); x += s.pixel {
-		if x > 0 && s.alike(row, x, row, x-s.pixel) {
+	for ; x < len(row) && !s.equalPixels(row, x, expected, x); x += s.pixel {
+		if x > 0 && s.equalPixels(row, x, row, x-s.pixel) {
 			if !run {
 				run = true
 				s.fill(first + x)
@@ -120,8 +120,8 @@ func (s *stream) markEvent(first, x int, row, expected []byte) int {
 	return x
 }
 
-// alike reports whether the pixel at i in a is like that at j in b.
-func (s *stream) alike(a []byte, i int, b []byte, j int) bool {
+// equalPixels reports whether the pixel at i in a is like that at j in b.
+func (s *stream) equalPixels(a []byte, i int, b []byte, j int) bool {
 	switch s.pixel {
 	case 1:
 		return a[i] == b[j]
@@ -150,17 +150,17 @@ func (s *stream) fill(to int) {
 func (s *stream) start(at int) {
 	// The new one is the next; those between it and the oldest move on by one.
 	oldest := 0
-	for i, born := range s.born {
-		if born < s.born[oldest] {
+	for i, started := range s.startedAt {
+		if started < s.startedAt[oldest] {
 			oldest = i
 		}
 	}
 	for i := oldest; i != s.next; {
 		before := (i + len(s.series) - 1) % len(s.series)
-		s.series[i], s.born[i] = s.series[before], s.born[before]
+		s.series[i], s.startedAt[i] = s.series[before], s.startedAt[before]
 		i = before
 	}
-	s.series[s.next], s.born[s.next] = at, at
+	s.series[s.next], s.startedAt[s.next] = at, at
 }
 
 // node sets a node, unless there is one at or after the position.
@@ -187,8 +187,8 @@ func (s *stream) end() {
 	s.node(len(s.bytes), false)
 }
 
-// vast reports whether the stream takes so long that less care is taken of it.
-func (s *stream) vast() bool { return len(s.nodes) > vast }
+// vastNodes reports whether the stream takes so long that less care is taken of it.
+func (s *stream) vast() bool { return len(s.nodes) > vastNodes }
 
 // same returns how many bytes of a from i on are like those of b from j on, so
 // many at most that i goes up to end.

@@ -14,16 +14,16 @@ func cacheSize(cacheBits uint) int {
 	return 1 << cacheBits
 }
 
-// cachePlace returns where in the cache a colour is kept (RFC 9649, section
+// cacheIndex returns where in the cache a colour is kept (RFC 9649, section
 // 3.6.2.3).
-func cachePlace(colour uint32, cacheBits uint) int {
+func cacheIndex(colour uint32, cacheBits uint) int {
 	return int(colour * 0x1e35a7bd >> (32 - cacheBits))
 }
 
 // cache is what a reader of the image knows of colours at each pixel.
 type cache struct {
 	bits   uint
-	places []uint32
+	colours []uint32
 	hits   []uint64 // a bit for each pixel: the cache holds its colour
 }
 
@@ -40,7 +40,7 @@ func (c *cache) fill(r *raster, cacheBits uint) {
 	}
 	for _, at := range r.runs {
 		if r.same[int(at)/r.width] {
-			c.miss(int(at), r.width)
+			c.setMisses(int(at), r.width)
 		} else if v := r.px[at]; !c.put(v) {
 			c.hits[at/64] &^= 1 << (at % 64)
 		}
@@ -48,15 +48,15 @@ func (c *cache) fill(r *raster, cacheBits uint) {
 }
 
 // put puts a colour into the cache and reports whether it was there already.
-func (c *cache) put(colour uint32) (held bool) {
-	place := &c.places[cachePlace(colour, c.bits)]
-	held = *place == colour
-	*place = colour
-	return held
+func (c *cache) put(colour uint32) (hit bool) {
+	entry := &c.colours[cacheIndex(colour, c.bits)]
+	hit = *entry == colour
+	*entry = colour
+	return hit
 }
 
-// miss notes that nothing is known of n pixels from one on.
-func (c *cache) miss(from, n int) {
+// setMisses notes that nothing is known of n pixels from one on.
+func (c *cache) setMisses(from, n int) {
 	for i := from; i < from+n; {
 		if i%64 == 0 && i+64 <= from+n {
 			c.hits[i/64] = 0
@@ -73,8 +73,8 @@ func (c *cache) miss(from, n int) {
 func (c *cache) clear(cacheBits uint) {
 	c.bits = cacheBits
 	n := cacheSize(cacheBits)
-	c.places = slices.Grow(c.places[:0], n)[:n]
-	clear(c.places)
+	c.colours = slices.Grow(c.colours[:0], n)[:n]
+	clear(c.colours)
 }
 
 // holds reports whether the cache holds the colour of the pixel i.

@@ -7,7 +7,7 @@ import (
 
 // What is said to be in the cache is what a reader has there, which puts every
 // pixel into it. Of a row that equals the one above nothing is said.
-func TestCacheHoldsWhatReadersHold(t *testing.T) {
+func TestCacheMatchesReader(t *testing.T) {
 	t.Parallel()
 
 	random := rand.New(rand.NewPCG(3, 4))
@@ -37,14 +37,14 @@ func TestCacheHoldsWhatReadersHold(t *testing.T) {
 		c.fill(&r, bits)
 		reader := make([]uint32, cacheSize(bits))
 		for i, v := range r.px {
-			place := &reader[cachePlace(v, bits)]
-			held := *place == v
-			*place = v
+			entry := &reader[cacheIndex(v, bits)]
+			hit := *entry == v
+			*entry = v
 			same := r.same[i/width]
-			if same && !held {
+			if same && !hit {
 				repeated++
 			}
-			if got, want := c.holds(i), held && !same; got != want {
+			if got, want := c.holds(i), hit && !same; got != want {
 				t.Fatalf("%d × %d pixels, %d bits: the cache holds the pixel %d: %t; want %t", width, height, bits, i, got, want)
 			}
 		}

@@ -20,7 +20,7 @@ type code struct {
 	// the tokens, with a code of these lengths.
 	tokens []prefix.Token
 	listed int
-	outer  [prefix.DescriptionSymbols]uint8
+	descriptionLengths  [prefix.DescriptionSymbols]uint8
 }
 
 // simple reports whether the code is told in the short form: one or two symbols
@@ -35,7 +35,7 @@ func (c *code) write(w *prefix.Writer, symbol int) {
 // coder makes codes. It is scratch memory.
 type coder struct {
 	builder prefix.Builder
-	outer   prefix.Builder // of the code in which a code is told
+	descriptionBuilder   prefix.Builder // of the code in which a code is told
 	lengths []uint8
 	tokens  []prefix.Token
 }
@@ -101,7 +101,7 @@ func (m *coder) fit(c *code, counts []uint32) {
 // bits, and returns the lower cost.
 func (m *coder) keepBetter(c *code, counts []uint32, best uint) uint {
 	m.tokens = prefix.Describe(m.tokens[:0], m.lengths)
-	listed, outer, cost := m.tell(m.tokens)
+	listed, outer, cost := m.describe(m.tokens)
 	if c.used > 1 {
 		for symbol, count := range counts[c.first : c.last+1] {
 			cost += uint(count) * uint(m.lengths[c.first+symbol])
@@ -112,13 +112,13 @@ func (m *coder) keepBetter(c *code, counts []uint32, best uint) uint {
 	}
 	copy(c.lengths, m.lengths)
 	c.tokens = append(c.tokens[:0], m.tokens...)
-	c.listed, c.outer = listed, outer
+	c.listed, c.descriptionLengths = listed, outer
 	return cost
 }
 
-// tell finds out how to tell tokens: how many of them, as zeros at the end need not
+// describe finds out how to tell tokens: how many of them, as zeros at the end need not
 // be, and with which code; and how many bits that takes.
-func (m *coder) tell(tokens []prefix.Token) (listed int, outer [prefix.DescriptionSymbols]uint8, cost uint) {
+func (m *coder) describe(tokens []prefix.Token) (listed int, outer [prefix.DescriptionSymbols]uint8, cost uint) {
 	end := len(tokens)
 	for end > 2 && isZeros(tokens[end-1].Symbol) {
 		end--
@@ -130,8 +130,8 @@ func (m *coder) tell(tokens []prefix.Token) (listed int, outer [prefix.Descripti
 			counts[t.Symbol]++
 		}
 		var lengths [prefix.DescriptionSymbols]uint8
-		m.outer.Lengths(lengths[:], counts[:], maxOuter)
-		last, used := outerSpan(&lengths)
+		m.descriptionBuilder.Lengths(lengths[:], counts[:], maxDescriptionWord)
+		last, used := descriptionSpan(&lengths)
 		bits := 1 + 4 + 3*uint(last+1) + 1
 		if count < len(tokens) {
 			bits += 3 + listedBits(count)
@@ -157,15 +157,15 @@ func isZeros(symbol uint8) bool {
 
 // The code that tells codes: the longest word, and the order in which the lengths
 // of its words stand (RFC 9649, section 3.7.2.1.2).
-const maxOuter = 7
+const maxDescriptionWord = 7
 
-var outerOrder = [prefix.DescriptionSymbols]uint8{17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+var descriptionOrder = [prefix.DescriptionSymbols]uint8{17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// outerSpan returns the last place in outerOrder that has to be told, at least the
+// descriptionSpan returns the last place in descriptionOrder that has to be told, at least the
 // fourth, and how many symbols have words.
-func outerSpan(lengths *[prefix.DescriptionSymbols]uint8) (last, used int) {
+func descriptionSpan(lengths *[prefix.DescriptionSymbols]uint8) (last, used int) {
 	last = 3
-	for i, symbol := range outerOrder {
+	for i, symbol := range descriptionOrder {
 		if lengths[symbol] > 0 {
 			last = max(last, i)
 			used++
@@ -177,8 +177,8 @@ func outerSpan(lengths *[prefix.DescriptionSymbols]uint8) (last, used int) {
 // listedBits returns in how many bits, an even number, the count of tokens is told.
 func listedBits(count int) uint { return max(2, uint(bits.Len(uint(count-2))+1)&^1) }
 
-// tellTo writes what the reader is told of the code.
-func (c *code) tellTo(w *prefix.Writer) {
+// writeDescription writes what the reader is told of the code.
+func (c *code) writeDescription(w *prefix.Writer) {
 	if c.simple() {
 		w.Write(1, 1)
 		w.Write(uint64(max(c.used, 1)-1), 1)
@@ -193,11 +193,11 @@ func (c *code) tellTo(w *prefix.Writer) {
 		return
 	}
 
-	last, used := outerSpan(&c.outer)
+	last, used := descriptionSpan(&c.descriptionLengths)
 	w.Write(0, 1)
 	w.Write(uint64(last+1-4), 4)
-	for _, symbol := range outerOrder[:last+1] {
-		w.Write(uint64(c.outer[symbol]), 3)
+	for _, symbol := range descriptionOrder[:last+1] {
+		w.Write(uint64(c.descriptionLengths[symbol]), 3)
 	}
 	if c.listed == len(c.tokens) {
 		w.Write(0, 1)
@@ -208,11 +208,11 @@ func (c *code) tellTo(w *prefix.Writer) {
 	}
 	var words [prefix.DescriptionSymbols]uint16
 	if used > 1 {
-		prefix.Codes(words[:], c.outer[:])
+		prefix.Codes(words[:], c.descriptionLengths[:])
 	}
 	for _, t := range c.tokens[:c.listed] {
 		if used > 1 {
-			w.Write(uint64(words[t.Symbol]), uint(c.outer[t.Symbol]))
+			w.Write(uint64(words[t.Symbol]), uint(c.descriptionLengths[t.Symbol]))
 		}
 		w.Write(uint64(t.Extra), prefix.ExtraBits(t.Symbol))
 	}

@@ -12,7 +12,7 @@ import (
 
 // Whatever symbols occur, what a code tells is what it writes with; a symbol that is
 // alone is told and takes no bits.
-func TestCodesAreTold(t *testing.T) {
+func TestCodesAreDescribed(t *testing.T) {
 	t.Parallel()
 
 	var m coder
@@ -25,7 +25,7 @@ func TestCodesAreTold(t *testing.T) {
 		}
 		m.fit(&c, counts)
 		var w prefix.Writer
-		c.tellTo(&w)
+		c.writeDescription(&w)
 		for _, symbol := range occurring {
 			c.write(&w, symbol)
 		}
@@ -33,9 +33,9 @@ func TestCodesAreTold(t *testing.T) {
 		w.Write(after, 8)
 
 		r := bitReader{bytes: w.Bytes()}
-		told := r.code(n)
+		described := r.code(n)
 		for _, symbol := range occurring {
-			if got := r.symbol(told); got != symbol {
+			if got := r.symbol(described); got != symbol {
 				t.Errorf("of %d symbols, %v occurring: %d is read as %d", n, occurring, symbol, got)
 			}
 		}
@@ -120,7 +120,7 @@ func (r *bitReader) code(n int) []uint8 {
 		return lengths
 	}
 	outer := make([]uint8, prefix.DescriptionSymbols)
-	for _, symbol := range outerOrder[:4+r.read(4)] {
+	for _, symbol := range descriptionOrder[:4+r.read(4)] {
 		outer[symbol] = uint8(r.read(3))
 	}
 	listed := n

@@ -8,21 +8,21 @@ import "slices"
 const (
 	maxGroups   = 2
 	groupBits   = 3       // the side of a tile is 1 << groupBits pixels
-	worthGroups = 1 << 16 // pixels of the smallest picture that is worth the time
+	minGroupPixels = 1 << 16 // pixels of the smallest picture that is worth the time
 )
 
-// groups tells which codes are used where.
-type groups struct {
+// entropyGroups tells which codes are used where.
+type entropyGroups struct {
 	count  int
 	width  int // of the picture, in pixels
 	across int // of it, in tiles
 	of     []uint8
-	prices [][maxGroups]price
+	tileCosts [][maxGroups]cost
 	tiles  raster
 }
 
 // at returns the group of the pixel i.
-func (g *groups) at(i int) int {
+func (g *entropyGroups) at(i int) int {
 	if g.count == 1 {
 		return 0
 	}
@@ -30,14 +30,14 @@ func (g *groups) at(i int) int {
 }
 
 // tile returns the tile of the pixel i.
-func (g *groups) tile(i int) int {
+func (g *entropyGroups) tile(i int) int {
 	y, x := uint(i)/uint(g.width), uint(i)%uint(g.width)
 	return int(y>>groupBits*uint(g.across) + x>>groupBits)
 }
 
 // image returns the image that tells a reader the group of every tile (RFC 9649,
 // section 3.7.2.2).
-func (g *groups) image() *raster {
+func (g *entropyGroups) image() *raster {
 	g.tiles.reset(g.across, len(g.of)/g.across)
 	for i, k := range g.of {
 		g.tiles.px[i] = 0xff000000 | uint32(k)<<8
@@ -50,7 +50,7 @@ func (g *groups) image() *raster {
 // it is cheaper to have one only.
 func (s *stream) split(r *raster, tokens []token, cacheBits uint) {
 	g := &s.groups
-	whole := s.group[0].counts.price()
+	whole := s.group[0].counts.cost()
 	g.width, g.across = r.width, tilesOf(r.width, groupBits)
 	g.of = slices.Grow(g.of[:0], g.across*tilesOf(len(r.same), groupBits))[:g.across*tilesOf(len(r.same), groupBits)]
 
@@ -80,10 +80,10 @@ func (s *stream) split(r *raster, tokens []token, cacheBits uint) {
 			changes++
 		}
 	}
-	const toTell, perChange = 60 * perBit, 4 * perBit // about
-	split := toTell + changes*perChange
+	const describeCost, changeCost = 60 * perBit, 4 * perBit // about
+	split := describeCost + changes*changeCost
 	for k := range maxGroups {
-		split += s.group[k].counts.price()
+		split += s.group[k].counts.cost()
 	}
 	// A reader counts the groups by the last one that occurs.
 	if split >= whole || !slices.Contains(g.of, 1) {
@@ -109,20 +109,20 @@ func (s *stream) countGroups(r *raster, tokens []token, cacheBits uint) {
 func (s *stream) regroup(r *raster, tokens []token) {
 	g := &s.groups
 	for k := range maxGroups {
-		s.group[k].prices.learn(&s.group[k].counts)
+		s.group[k].costs.learn(&s.group[k].counts)
 	}
-	g.prices = slices.Grow(g.prices[:0], len(g.of))[:len(g.of)]
-	clear(g.prices)
+	g.tileCosts = slices.Grow(g.tileCosts[:0], len(g.of))[:len(g.of)]
+	clear(g.tileCosts)
 	i := 0
 	for _, t := range tokens {
-		sum := &g.prices[g.tile(i)]
+		sum := &g.tileCosts[g.tile(i)]
 		for k := range sum {
-			sum[k] += s.group[k].prices.token(r, i, t)
+			sum[k] += s.group[k].costs.token(r, i, t)
 		}
 		i += t.pixels()
 	}
 	last := uint8(0)
-	for tile, sum := range g.prices {
+	for tile, sum := range g.tileCosts {
 		switch {
 		case sum[0] < sum[1]:
 			last = 0

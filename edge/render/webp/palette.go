@@ -13,21 +13,21 @@ const maxPalette = 256
 type colours struct {
 	list  []uint32
 	index [4 * maxPalette]uint16 // by a hash of the colour: its place in list, plus 1
-	many  bool
+	overflow  bool
 }
 
 func (c *colours) reset() {
 	if len(c.list) > 0 {
 		clear(c.index[:])
 	}
-	c.list, c.many = c.list[:0], false
+	c.list, c.overflow = c.list[:0], false
 }
 
-// few reports whether all colours fit a palette.
-func (c *colours) few() bool { return !c.many }
+// fitPalette reports whether all colours fit a palette.
+func (c *colours) fitPalette() bool { return !c.overflow }
 
-// slot returns where a colour is, or belongs, in index.
-func (c *colours) slot(colour uint32) *uint16 {
+// bucket returns where a colour is, or belongs, in index.
+func (c *colours) bucket(colour uint32) *uint16 {
 	for at := colour * 0x9e3779b1 >> 22; ; at = (at + 1) % uint32(len(c.index)) {
 		if n := &c.index[at]; *n == 0 || c.list[*n-1] == colour {
 			return n
@@ -36,11 +36,11 @@ func (c *colours) slot(colour uint32) *uint16 {
 }
 
 func (c *colours) add(colour uint32) {
-	if c.many {
+	if c.overflow {
 		return
 	}
-	if n := c.slot(colour); *n == 0 {
-		if c.many = len(c.list) == maxPalette; !c.many {
+	if n := c.bucket(colour); *n == 0 {
+		if c.overflow = len(c.list) == maxPalette; !c.overflow {
 			c.list = append(c.list, colour)
 			*n = uint16(len(c.list))
 		}
@@ -56,27 +56,27 @@ func (c *colours) sorted() []uint32 {
 	})
 	clear(c.index[:])
 	for i, colour := range c.list {
-		*c.slot(colour) = uint16(i + 1)
+		*c.bucket(colour) = uint16(i + 1)
 	}
 	return c.list
 }
 
-// tabulate sets table to the image that tells of a palette: one row, each colour
+// buildPalette sets table to the image that tells of a palette: one row, each colour
 // less the one before it (RFC 9649, section 3.5.4).
-func (e *Encoder) tabulate(palette []uint32) {
-	e.table.reset(len(palette), 1)
+func (e *Encoder) buildPalette(palette []uint32) {
+	e.palette.reset(len(palette), 1)
 	last := uint32(0)
 	for i, colour := range palette {
-		e.table.px[i] = minus(colour, last)
+		e.palette.px[i] = minus(colour, last)
 		last = colour
 	}
-	e.table.findRepeats()
+	e.palette.findRepeats()
 }
 
-// place sets placed to the picture as places in a palette, in the green of its
+// indexPixels sets placed to the picture as places in a palette, in the green of its
 // pixels. Of up to sixteen colours two, four or eight places share a pixel (RFC 9649,
 // section 3.5.4).
-func (e *Encoder) place(palette []uint32) {
+func (e *Encoder) indexPixels(palette []uint32) {
 	shift := uint(0)
 	switch {
 	case len(palette) <= 2:
@@ -86,10 +86,10 @@ func (e *Encoder) place(palette []uint32) {
 	case len(palette) <= 16:
 		shift = 1
 	}
-	from, to := &e.picture, &e.placed
+	from, to := &e.picture, &e.indexed
 	width, height := from.width, len(from.same)
 	if shift == 0 {
-		to.likeAs(from)
+		to.copyLayout(from)
 	} else {
 		to.reset((width+1<<shift-1)>>shift, height)
 		copy(to.same, from.same)
@@ -104,13 +104,13 @@ func (e *Encoder) place(palette []uint32) {
 		for x := range row {
 			row[x] = 0xff000000
 		}
-		last, place := ^from.px[y*width], uint32(0)
+		last, index := ^from.px[y*width], uint32(0)
 		for x, v := range from.px[y*width:][:width] {
 			if v != last {
-				place = uint32(*e.colours.slot(v) - 1)
+				index = uint32(*e.colours.bucket(v) - 1)
 				last = v
 			}
-			row[x>>shift] |= place << (8 + x&mask*step)
+			row[x>>shift] |= index << (8 + x&mask*step)
 		}
 	}
 	if shift > 0 {

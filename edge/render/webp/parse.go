@@ -25,57 +25,57 @@ func (t token) pixels() int { return max(1, int(t.length)) }
 // the left moves two or three columns a row.
 var nearby = []offset{{0, 1}, {1, 0}, {-1, 1}, {-2, 1}, {-3, 1}, {2, 1}}
 
-// source is a distance at which copies are looked for.
-type source struct {
+// copyDistance is a distance at which copies are looked for.
+type copyDistance struct {
 	distance int
 	code     uint32
-	price    price
+	cost    cost
 }
 
 // node is a pixel at which a token may begin: the price of the cheapest way there
 // that is known, and its last token.
 type node struct {
-	price price
+	cost cost
 	token token
 }
 
 // parser finds descriptions of images. It is scratch memory.
 type parser struct {
-	above   source // a row earlier; its distance is 0 in an image of one column
-	near    []source
+	above   copyDistance // a row earlier; its distance is 0 in an image of one column
+	distances    []copyDistance
 	tokens  []token
 	nodes   []node
 	reached []uint64 // a bit for each node: there is a way to it
 
 	// The cheapest known node beyond the one that is looked at.
-	ahead   price
+	aheadCost   cost
 	aheadAt int
 
 	run         int // the one that the node looked at is in
 	long, tries int // as effort returns them
 }
 
-// look finds out at which distances to look for copies in an image.
-func (p *parser) look(r *raster) {
-	p.above = source{}
-	p.near = p.near[:0]
+// findDistances finds out at which distances to look for copies in an image.
+func (p *parser) findDistances(r *raster) {
+	p.above = copyDistance{}
+	p.distances = p.distances[:0]
 	for _, at := range nearby {
 		distance := at.y*r.width + at.x
-		known := slices.ContainsFunc(p.near, func(s source) bool { return s.distance == distance })
-		if distance <= 0 || known {
+		cached := slices.ContainsFunc(p.distances, func(s copyDistance) bool { return s.distance == distance })
+		if distance <= 0 || cached {
 			continue // the image is narrow
 		}
-		s := source{distance: distance, code: uint32(distanceCode(distance, r.width))}
+		s := copyDistance{distance: distance, code: uint32(distanceCode(distance, r.width))}
 		if distance == r.width && distance > 1 {
 			p.above = s
 		} else {
-			p.near = append(p.near, s)
+			p.distances = append(p.distances, s)
 		}
 	}
 }
 
 // copyFrom returns how many pixels from i on can be copied from a source.
-func (s *source) copyFrom(r *raster, i int) int {
+func (s *copyDistance) copyFrom(r *raster, i int) int {
 	if j := i - s.distance; j >= 0 && r.px[j] == r.px[i] {
 		return r.match(i, j)
 	}
@@ -94,18 +94,18 @@ func (p *parser) copyAbove(r *raster, i int) int {
 // the longest copies. It is what the first prices are learnt from.
 func (p *parser) guess(r *raster, k kind) []token {
 	const enough = 8
-	p.look(r)
-	near := p.near[:min(k.sources, len(p.near))]
+	p.findDistances(r)
+	distances := p.distances[:min(k.distances, len(p.distances))]
 	p.tokens = p.tokens[:0]
 	for i := 0; i < len(r.px); {
 		best := token{}
-		if n := p.copyAbove(r, i); n >= k.shortest {
+		if n := p.copyAbove(r, i); n >= k.minCopy {
 			best = token{length: uint16(n), value: p.above.code}
 		}
 		if best.length <= enough {
-			for rank := range near {
-				if n := near[rank].copyFrom(r, i); n > max(int(best.length), k.shortest-1) {
-					best = token{length: uint16(n), value: near[rank].code}
+			for rank := range distances {
+				if n := distances[rank].copyFrom(r, i); n > max(int(best.length), k.minCopy-1) {
+					best = token{length: uint16(n), value: distances[rank].code}
 				}
 			}
 		}
@@ -118,25 +118,25 @@ func (p *parser) guess(r *raster, k kind) []token {
 // parse returns the description of an image that is cheapest by the prices, or
 // close to it: the shortest path through the pixels, where every copy is as long
 // as it can be.
-func (p *parser) parse(r *raster, prices *prices, c *cache) []token {
+func (p *parser) parse(r *raster, costs *costs, c *cache) []token {
 	n := len(r.px)
 	p.nodes = slices.Grow(p.nodes[:0], n+1)[:n+1]
 	p.reached = zeroed(p.reached, n/64+1)
-	p.look(r)
-	p.above.price = prices.distanceCode(int(p.above.code))
-	for k := range p.near {
-		p.near[k].price = prices.distanceCode(int(p.near[k].code))
+	p.findDistances(r)
+	p.above.cost = costs.distanceCode(int(p.above.code))
+	for k := range p.distances {
+		p.distances[k].cost = costs.distanceCode(int(p.distances[k].code))
 	}
 
 	p.long, p.tries = effort(r)
 	p.nodes[0] = node{}
 	p.reached[0] = 1
-	p.ahead, p.aheadAt, p.run = math.MaxUint32, 0, 0
+	p.aheadCost, p.aheadAt, p.run = math.MaxUint32, 0, 0
 	for word := range p.reached {
 		for left := p.reached[word]; left != 0; {
 			bit := bits.TrailingZeros64(left)
 			if i := 64*word + bit; i < n {
-				p.visit(r, i, prices, c)
+				p.relax(r, i, costs, c)
 			}
 			left = p.reached[word] &^ (2<<bit - 1)
 		}
@@ -163,37 +163,37 @@ func effort(r *raster) (long, tries int) {
 	return 32, 2
 }
 
-// leastToken is less than what any token costs that is not the only one of its
+// minTokenCost is less than what any token costs that is not the only one of its
 // kind: a node that is no cheaper than another one further on cannot be of use,
 // even if it costs that much less.
-const leastToken = 3 * perBit
+const minTokenCost = 3 * perBit
 
-// visit tries all tokens that may begin at the pixel i.
-func (p *parser) visit(r *raster, i int, prices *prices, c *cache) {
-	at := p.nodes[i].price
+// relax tries all tokens that may begin at the pixel i.
+func (p *parser) relax(r *raster, i int, costs *costs, c *cache) {
+	at := p.nodes[i].cost
 	if i >= p.aheadAt {
-		p.ahead = math.MaxUint32
-	} else if at+leastToken > p.ahead {
+		p.aheadCost = math.MaxUint32
+	} else if at+minTokenCost > p.aheadCost {
 		return
 	}
 	v := r.px[i]
 	if j := i - p.above.distance; j >= 0 && j < i && r.px[j] == v && !p.tried(r, i, j) {
 		n := r.matchAbove(i)
-		p.reach(i, at+p.above.price+prices.length(n), n, p.above.code)
+		p.addCopy(i, at+p.above.cost+costs.length(n), n, p.above.code)
 		if n >= p.long {
 			return
 		}
 	}
-	p.single(r, i, prices, c)
-	near := p.near
-	for k := range near {
-		s := &near[k]
+	p.trySingle(r, i, costs, c)
+	distances := p.distances
+	for k := range distances {
+		s := &distances[k]
 		if j := i - s.distance; j >= 0 && r.px[j] == v && !p.tried(r, i, j) {
 			n := r.match(i, j)
-			p.reach(i, at+s.price+prices.length(n), n, s.code)
+			p.addCopy(i, at+s.cost+costs.length(n), n, s.code)
 		}
 	}
-	p.leap(r, i, at, prices)
+	p.tryFarCopies(r, i, at, costs)
 }
 
 // afterSingle reports whether the token before the pixel i stands for one pixel.
@@ -205,23 +205,23 @@ func (p *parser) tried(r *raster, i, j int) bool {
 	return p.afterSingle(i) && j > 0 && r.px[j-1] == r.px[i-1]
 }
 
-// single tries the pixel i by itself.
-func (p *parser) single(r *raster, i int, prices *prices, c *cache) {
+// trySingle tries the pixel i by itself.
+func (p *parser) trySingle(r *raster, i int, costs *costs, c *cache) {
 	v := r.px[i]
-	t, cost := token{}, prices.pixel(v)
+	t, cost := token{}, costs.pixel(v)
 	if c.holds(i) {
-		place := cachePlace(v, c.bits)
-		if known := prices.green[cacheSymbols+place]; known < cost {
-			t, cost = token{cached: true, value: uint32(place)}, known
+		index := cacheIndex(v, c.bits)
+		if cached := costs.green[cacheSymbols+index]; cached < cost {
+			t, cost = token{cached: true, value: uint32(index)}, cached
 		}
 	}
-	p.arrive(i+1, p.nodes[i].price+cost, t)
+	p.update(i+1, p.nodes[i].cost+cost, t)
 }
 
-// leap tries copies from far away: from runs like the one that begins at i, unless
+// tryFarCopies tries copies from far away: from runs like the one that begins at i, unless
 // they have been tried, or the next one, of which some last ones are looked at.
-func (p *parser) leap(r *raster, i int, at price, prices *prices) {
-	const worth = 4 // pixels; what is shorter is found nearby, or costs too much
+func (p *parser) tryFarCopies(r *raster, i int, at cost, costs *costs) {
+	const minLength = 4 // pixels; what is shorter is found nearby, or costs too much
 	for p.run+1 < len(r.runs) && int(r.runs[p.run+1]) <= i {
 		p.run++
 	}
@@ -229,7 +229,7 @@ func (p *parser) leap(r *raster, i int, at price, prices *prices) {
 	if p.afterSingle(i) || int(r.runs[first]) != i {
 		first++
 	}
-	best := worth
+	best := minLength
 	for k := first; k <= p.run+1 && k < len(r.runs); k++ {
 		offset := int(r.runs[k]) - i
 		earlier := r.alike[k]
@@ -245,25 +245,25 @@ func (p *parser) leap(r *raster, i int, at price, prices *prices) {
 			if n := r.match(i, from); n > best {
 				best = n
 				code := distanceCode(i-from, r.width)
-				p.reach(i, at+prices.distanceCode(code)+prices.length(n), n, uint32(code))
+				p.addCopy(i, at+costs.distanceCode(code)+costs.length(n), n, uint32(code))
 			}
 		}
 	}
 }
 
-// reach notes a copy of n pixels from the node i on, with which the next node has
+// addCopy notes a copy of n pixels from the node i on, with which the next node has
 // the price at.
-func (p *parser) reach(i int, at price, n int, code uint32) {
+func (p *parser) addCopy(i int, at cost, n int, code uint32) {
 	to := i + n
-	p.arrive(to, at, token{length: uint16(n), value: code})
-	if n > 1 && (at+leastToken < p.ahead || at <= p.ahead && to > p.aheadAt) {
-		p.ahead, p.aheadAt = at, to
+	p.update(to, at, token{length: uint16(n), value: code})
+	if n > 1 && (at+minTokenCost < p.aheadCost || at <= p.aheadCost && to > p.aheadAt) {
+		p.aheadCost, p.aheadAt = at, to
 	}
 }
 
-// arrive notes a way to a node.
-func (p *parser) arrive(to int, at price, last token) {
-	if word, bit := &p.reached[to/64], uint64(1)<<(to%64); *word&bit == 0 || at < p.nodes[to].price {
+// update notes a way to a node.
+func (p *parser) update(to int, at cost, last token) {
+	if word, bit := &p.reached[to/64], uint64(1)<<(to%64); *word&bit == 0 || at < p.nodes[to].cost {
 		*word |= bit
 		p.nodes[to] = node{at, last}
 	}

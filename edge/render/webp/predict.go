@@ -71,17 +71,17 @@ func minus(a, b uint32) uint32 {
 }
 
 // differences holds about what it costs to tell a difference of a channel.
-var differences = func() (all [256]price) {
+var differences = func() (all [256]cost) {
 	for d := range all {
 		size := float64(min(d, 256-d))
-		all[d] = price(float64(perBit) * (0.5 + 1.6*math.Log2(1+size)))
+		all[d] = cost(float64(perBit) * (0.5 + 1.6*math.Log2(1+size)))
 	}
 	all[0] = perBit / 4
 	return all
 }()
 
-// differencePrice returns about what it costs to tell a difference of a pixel.
-func differencePrice(d uint32) price {
+// differenceCost returns about what it costs to tell a difference of a pixel.
+func differenceCost(d uint32) cost {
 	return differences[d&255] + differences[d>>8&255] + differences[d>>16&255] + differences[d>>24]
 }
 
@@ -92,39 +92,39 @@ const (
 	maxTileBits = 5
 )
 
-// perOther is about what it costs that a tile has another predictor than one beside
+// modeChangeCost is about what it costs that a tile has another predictor than one beside
 // it.
-const perOther = 3 * perBit
+const modeChangeCost = 3 * perBit
 
 // prediction is an image in terms of what is expected of each pixel.
 type prediction struct {
 	tileBits uint
-	price    uint64 // about what the differences cost
+	cost    uint64 // about what the differences cost
 	modes    raster // the predictor of each tile, in green
-	rest     raster // by how much each pixel differs
+	residual     raster // by how much each pixel differs
 
-	prices [maxTileBits + 1][]tilePrices
+	tileCosts [maxTileBits + 1][]tileCosts
 	best   [maxTileBits + 1][]uint32
 }
 
-// tilePrices are what the differences in a tile cost with each of the predictors.
-type tilePrices [len(predictors)]price
+// tileCosts are what the differences in a tile cost with each of the predictors.
+type tileCosts [len(predictors)]cost
 
 // choose chooses the predictors.
 func (p *prediction) choose(r *raster) {
 	width, height := r.width, len(r.same)
 	p.evaluate(r)
-	least := uint64(math.MaxUint64)
+	lowest := uint64(math.MaxUint64)
 	for bits := uint(minTileBits); bits <= maxTileBits; bits++ {
 		across := tilesOf(width, bits)
 		if bits > minTileBits {
 			p.merge(bits, across, tilesOf(height, bits), tilesOf(width, bits-1))
 		}
-		if total := p.chooseTiles(bits, across); total < least {
-			least, p.tileBits = total, bits
+		if total := p.chooseTiles(bits, across); total < lowest {
+			lowest, p.tileBits = total, bits
 		}
 	}
-	p.price = least
+	p.cost = lowest
 }
 
 // predict describes an image by what is expected of its pixels.
@@ -142,10 +142,10 @@ func (p *prediction) predict(r *raster) {
 func (p *prediction) evaluate(r *raster) {
 	width, height := r.width, len(r.same)
 	across := tilesOf(width, minTileBits)
-	prices := zeroed(p.prices[minTileBits], across*tilesOf(height, minTileBits))
-	p.prices[minTileBits] = prices
+	costs := zeroed(p.tileCosts[minTileBits], across*tilesOf(height, minTileBits))
+	p.tileCosts[minTileBits] = costs
 	for y := 1; y < height; y++ {
-		row := prices[y>>minTileBits*across:][:across]
+		row := costs[y>>minTileBits*across:][:across]
 		for x := 1; x < width; x++ {
 			i := y*width + x
 			v, left, top, topLeft := r.px[i], r.px[i-1], r.px[i-width], r.px[i-width-1]
@@ -153,7 +153,7 @@ func (p *prediction) evaluate(r *raster) {
 				continue // all expect it
 			}
 			sums := &row[x>>minTileBits] // in the order of predictors
-			byLeft, byTop := differencePrice(minus(v, left)), differencePrice(minus(v, top))
+			byLeft, byTop := differenceCost(minus(v, left)), differenceCost(minus(v, top))
 			sums[0] += byLeft
 			sums[1] += byTop
 			switch {
@@ -164,8 +164,8 @@ func (p *prediction) evaluate(r *raster) {
 				sums[2] += byTop
 				sums[3] += byTop
 			default:
-				sums[2] += differencePrice(minus(v, predicted(fromNearer, left, top, topLeft)))
-				sums[3] += differencePrice(minus(v, gradient(left, top, topLeft)))
+				sums[2] += differenceCost(minus(v, predicted(fromNearer, left, top, topLeft)))
+				sums[3] += differenceCost(minus(v, gradient(left, top, topLeft)))
 			}
 		}
 	}
@@ -173,34 +173,34 @@ func (p *prediction) evaluate(r *raster) {
 
 // merge adds up the prices of up to four tiles for each tile of twice their side.
 func (p *prediction) merge(bits uint, across, down, acrossBefore int) {
-	p.prices[bits] = zeroed(p.prices[bits], across*down)
-	for tile, sums := range p.prices[bits-1] {
+	p.tileCosts[bits] = zeroed(p.tileCosts[bits], across*down)
+	for tile, sums := range p.tileCosts[bits-1] {
 		y, x := tile/acrossBefore, tile%acrossBefore
 		for k, sum := range sums {
-			p.prices[bits][y/2*across+x/2][k] += sum
+			p.tileCosts[bits][y/2*across+x/2][k] += sum
 		}
 	}
 }
 
 // choose finds the best predictors of tiles and about what all costs then.
 func (p *prediction) chooseTiles(bits uint, across int) (total uint64) {
-	best := slices.Grow(p.best[bits][:0], len(p.prices[bits]))[:len(p.prices[bits])]
+	best := slices.Grow(p.best[bits][:0], len(p.tileCosts[bits]))[:len(p.tileCosts[bits])]
 	p.best[bits] = best
-	for tile, sums := range p.prices[bits] {
-		least := price(math.MaxUint32)
+	for tile, sums := range p.tileCosts[bits] {
+		lowest := cost(math.MaxUint32)
 		for k, predictor := range predictors {
-			price := sums[k]
+			cost := sums[k]
 			if tile%across > 0 && best[tile-1] != predictor {
-				price += perOther
+				cost += modeChangeCost
 			}
 			if tile >= across && best[tile-across] != predictor {
-				price += perOther
+				cost += modeChangeCost
 			}
-			if price < least {
-				least, best[tile] = price, predictor
+			if cost < lowest {
+				lowest, best[tile] = cost, predictor
 			}
 		}
-		total += uint64(least)
+		total += uint64(lowest)
 	}
 	return total
 }
@@ -210,28 +210,28 @@ func (p *prediction) chooseTiles(bits uint, across int) (total uint64) {
 // above.
 func (p *prediction) subtract(r *raster) {
 	width := r.width
-	p.rest.reset(width, len(r.same))
-	rest := p.rest.px
-	rest[0] = minus(r.px[0], 0xff000000)
+	p.residual.reset(width, len(r.same))
+	residual := p.residual.px
+	residual[0] = minus(r.px[0], 0xff000000)
 	for x := 1; x < width; x++ {
-		rest[x] = minus(r.px[x], r.px[x-1])
+		residual[x] = minus(r.px[x], r.px[x-1])
 	}
 	across := tilesOf(width, p.tileBits)
 	for y := 1; y < len(r.same); y++ {
 		from := y * width
 		modes := p.best[p.tileBits][y>>p.tileBits*across:][:across]
-		rest[from] = minus(r.px[from], r.px[from-width])
+		residual[from] = minus(r.px[from], r.px[from-width])
 		for x := 1; x < width; x++ {
 			i := from + x
 			v, left, top, topLeft := r.px[i], r.px[i-1], r.px[i-width], r.px[i-width-1]
 			if alike(v, left, top, topLeft) {
-				rest[i] = 0
+				residual[i] = 0
 			} else {
-				rest[i] = minus(v, predicted(modes[x>>p.tileBits], left, top, topLeft))
+				residual[i] = minus(v, predicted(modes[x>>p.tileBits], left, top, topLeft))
 			}
 		}
 	}
-	p.rest.findRepeats()
+	p.residual.findRepeats()
 }
 
 // zeroed returns n zero values in the memory of s, if they fit.

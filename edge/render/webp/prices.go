@@ -74,9 +74,9 @@ func (h *histogram) add(r *raster, i int, t token) {
 	}
 }
 
-// price returns about what the symbols cost, written and told. Decisions hang on it
+// cost returns about what the symbols cost, written and told. Decisions hang on it
 // that must not be misled, so it does not overflow.
-func (h *histogram) price() uint64 {
+func (h *histogram) cost() uint64 {
 	// Measured on pictures of skins.
 	const (
 		perCode   = 40 * perBit
@@ -107,25 +107,25 @@ func (h *histogram) price() uint64 {
 	return sum
 }
 
-// price is what something costs, in sixteenths of a bit. On the way through noise of
+// cost is what something costs, in sixteenths of a bit. On the way through noise of
 // more than about eight million pixels it overflows and misleads: the file is then
 // larger than need be, but right.
-type price = uint32
+type cost = uint32
 
 const perBit = 16
 
-// prices tells what each symbol costs.
-type prices struct {
-	green            []price
-	red, blue, alpha [channelSymbols]price
-	distance         [distanceSymbols]price
+// costs tells what each symbol costs.
+type costs struct {
+	green            []cost
+	red, blue, alpha [channelSymbols]cost
+	distance         [distanceSymbols]cost
 }
 
 // learn sets the prices to the entropy of the symbols counted.
-func (p *prices) learn(h *histogram) {
+func (p *costs) learn(h *histogram) {
 	p.green = slices.Grow(p.green[:0], len(h.green))[:len(h.green)]
 	h.each(func(i int, counts []uint32) {
-		price := [...][]price{p.green, p.red[:], p.blue[:], p.alpha[:], p.distance[:]}[i]
+		costs := [...][]cost{p.green, p.red[:], p.blue[:], p.alpha[:], p.distance[:]}[i]
 		total := uint32(0)
 		for _, n := range counts {
 			total += n
@@ -134,23 +134,23 @@ func (p *prices) learn(h *histogram) {
 		for symbol, n := range counts {
 			switch n {
 			case total:
-				price[symbol] = 0
+				costs[symbol] = 0
 			case 0:
-				price[symbol] = whole + 2*perBit // it would lengthen all the others
+				costs[symbol] = whole + 2*perBit // it would lengthen all the others
 			default:
-				price[symbol] = max(whole-log2(n), perBit) // no word is shorter
+				costs[symbol] = max(whole-log2(n), perBit) // no word is shorter
 			}
 		}
 	})
 }
 
 // pixel returns what a pixel costs by itself.
-func (p *prices) pixel(v uint32) price {
+func (p *costs) pixel(v uint32) cost {
 	return p.green[v>>8&255] + p.red[v>>16&255] + p.blue[v&255] + p.alpha[v>>24]
 }
 
 // token returns what a token costs that begins at the pixel i.
-func (p *prices) token(r *raster, i int, t token) price {
+func (p *costs) token(r *raster, i int, t token) cost {
 	switch {
 	case t.length > 0:
 		return p.length(int(t.length)) + p.distanceCode(int(t.value))
@@ -162,24 +162,24 @@ func (p *prices) token(r *raster, i int, t token) price {
 }
 
 // length returns what the length of a copy costs.
-func (p *prices) length(n int) price {
+func (p *costs) length(n int) cost {
 	symbol, extra := symbolOf(n)
-	return p.green[channelSymbols+symbol] + price(extra)*perBit
+	return p.green[channelSymbols+symbol] + cost(extra)*perBit
 }
 
 // distanceCode returns what the code of a distance costs.
-func (p *prices) distanceCode(code int) price {
+func (p *costs) distanceCode(code int) cost {
 	symbol, extra := symbolOf(code)
-	return p.distance[symbol] + price(extra)*perBit
+	return p.distance[symbol] + cost(extra)*perBit
 }
 
 // log2 returns the binary logarithm as a price, 0 for 0.
-func log2(n uint32) price {
+func log2(n uint32) cost {
 	if n < uint32(len(logs)) {
-		return price(logs[n])
+		return cost(logs[n])
 	}
 	shift := bits.Len32(n) - bits.Len(uint(len(logs)-1))
-	return price(logs[n>>shift]) + price(shift)*perBit
+	return cost(logs[n>>shift]) + cost(shift)*perBit
 }
 
 var logs = func() (all [1024]uint16) {

@@ -4,23 +4,23 @@ import "testing"
 
 // What the largest picture costs, if it is noise, is known exactly enough to tell
 // it from less.
-func TestPriceDoesNotOverflow(t *testing.T) {
+func TestCostDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 
-	// priceOf returns the price of noise in which every value of every channel occurs
+	// costOf returns the price of noise in which every value of every channel occurs
 	// so often.
-	priceOf := func(often uint32) uint64 {
+	costOf := func(often uint32) uint64 {
 		var h histogram
 		h.reset(0)
 		for v := range channelSymbols {
 			h.green[v], h.red[v], h.blue[v], h.alpha[v] = often, often, often, often
 		}
-		return h.price()
+		return h.cost()
 	}
 
 	const pixel = 32 * perBit
 	const most = maxSide * maxSide / channelSymbols
-	if got, want := priceOf(most)-priceOf(1), uint64((most-1)*channelSymbols*pixel); got != want {
+	if got, want := costOf(most)-costOf(1), uint64((most-1)*channelSymbols*pixel); got != want {
 		t.Errorf("the largest picture costs %d more than the smallest; want %d", got, want)
 	}
 }

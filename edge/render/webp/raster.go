@@ -30,9 +30,9 @@ func (r *raster) reset(width, height int) {
 	r.alike = r.alike[:0]
 }
 
-// likeAs makes the raster ready for an image whose pixels are equal to one another
+// copyLayout makes the raster ready for an image whose pixels are equal to one another
 // wherever those of another raster are.
-func (r *raster) likeAs(other *raster) {
+func (r *raster) copyLayout(other *raster) {
 	r.width = other.width
 	r.px = slices.Grow(r.px[:0], len(other.px))[:len(other.px)]
 	r.same = append(r.same[:0], other.same...)

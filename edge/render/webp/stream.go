@@ -11,57 +11,57 @@ type stream struct {
 	parser parser
 	coder  coder
 	cache  cache
-	groups groups
+	groups entropyGroups
 	counts histogram
-	first  sketch
+	first  draft
 	group  [maxGroups]struct {
 		counts histogram
-		prices prices
+		costs costs
 		codes  [5]code // in the order in which they are told
 	}
 }
 
-// sketch is a first description of an image.
-type sketch struct {
+// draft is a first description of an image.
+type draft struct {
 	tokens    []token
 	cacheBits uint
 	counts    histogram // of its symbols, with that cache
-	price     uint64    // about what it takes to write it and to tell its codes
+	cost     uint64    // about what it takes to write it and to tell its codes
 }
 
 // kind is what is known beforehand of an image.
 type kind struct {
-	shortest int // the shortest copies in its sketch, in pixels
-	sources  int // how many near ones they come from
+	minCopy int // the shortest copies in its sketch, in pixels
+	distances  int // how many near ones they come from
 
 	noisy  bool // nearly all is literals
-	places bool // in a palette, which leaves little to do for a cache
+	indices bool // in a palette, which leaves little to do for a cache
 }
 
 var (
-	crisp      = kind{shortest: 1, sources: len(nearby)}    // texels are many pixels wide
-	smooth     = kind{shortest: 2, sources: len(nearby)}    // texels are few pixels wide
-	difference = kind{shortest: 8, sources: 3, noisy: true} // from what was expected
+	crisp      = kind{minCopy: 1, distances: len(nearby)}    // texels are many pixels wide
+	smooth     = kind{minCopy: 2, distances: len(nearby)}    // texels are few pixels wide
+	difference = kind{minCopy: 8, distances: 3, noisy: true} // from what was expected
 )
 
-// sketch makes a first description of an image.
-func (s *stream) sketch(to *sketch, r *raster, k kind) {
+// draft makes a first description of an image.
+func (s *stream) draft(to *draft, r *raster, k kind) {
 	to.tokens = append(to.tokens[:0], s.parser.guess(r, k)...)
 	s.chooseCache(to, r, k)
 }
 
-// small writes an image that tells of another one.
-func (s *stream) small(w *prefix.Writer, r *raster, first *sketch) {
-	tokens := s.improve(r, first)
+// writeAux writes an image that tells of another one.
+func (s *stream) writeAux(w *prefix.Writer, r *raster, first *draft) {
+	tokens := s.refine(r, first)
 	s.writeCache(w, first.cacheBits)
 	s.writeTokens(w, r, tokens)
 }
 
-// picture writes the image that a reader turns into the picture. With the aside it
+// writePicture writes the image that a reader turns into the picture. With the aside it
 // writes one that tells where in the picture which codes are used.
-func (s *stream) picture(w *prefix.Writer, r *raster, first *sketch, aside *stream) {
-	tokens := s.improve(r, first)
-	if len(r.px) >= worthGroups && len(r.runs) <= vast {
+func (s *stream) writePicture(w *prefix.Writer, r *raster, first *draft, aux *stream) {
+	tokens := s.refine(r, first)
+	if len(r.px) >= minGroupPixels && len(r.runs) <= maxRefinedRuns {
 		s.split(r, tokens, first.cacheBits)
 	}
 	s.writeCache(w, first.cacheBits)
@@ -69,55 +69,55 @@ func (s *stream) picture(w *prefix.Writer, r *raster, first *sketch, aside *stre
 		w.Write(0, 1)
 	} else {
 		w.Write((groupBits-2)<<1|1, 4)
-		where := s.groups.image()
-		aside.sketch(&aside.first, where, crisp)
-		aside.small(w, where, &aside.first)
+		groupImage := s.groups.image()
+		aux.draft(&aux.first, groupImage, crisp)
+		aux.writeAux(w, groupImage, &aux.first)
 	}
 	s.writeTokens(w, r, tokens)
 }
 
-// improve returns a better description than a first one, and leaves its symbols
+// refine returns a better description than a first one, and leaves its symbols
 // counted and priced in the first group. What one description teaches makes the
 // next one cheaper, a little; where that takes no time it does so twice.
-func (s *stream) improve(r *raster, first *sketch) []token {
+func (s *stream) refine(r *raster, first *draft) []token {
 	const short = 400 // tokens
 	s.groups.count = 1
-	counts, prices := &s.group[0].counts, &s.group[0].prices
-	if len(r.runs) > vast {
-		tokens := s.cached(r, first)
+	counts, costs := &s.group[0].counts, &s.group[0].costs
+	if len(r.runs) > maxRefinedRuns {
+		tokens := s.withCache(r, first)
 		counts.count(r, tokens, first.cacheBits)
 		return tokens
 	}
 	s.cache.fill(r, first.cacheBits)
-	prices.learn(&first.counts)
-	tokens := s.parser.parse(r, prices, &s.cache)
+	costs.learn(&first.counts)
+	tokens := s.parser.parse(r, costs, &s.cache)
 	counts.count(r, tokens, first.cacheBits)
-	prices.learn(counts)
+	costs.learn(counts)
 	if len(tokens) < short {
-		tokens = s.parser.parse(r, prices, &s.cache)
+		tokens = s.parser.parse(r, costs, &s.cache)
 		counts.count(r, tokens, first.cacheBits)
 	}
 	return tokens
 }
 
-// vast is how many runs an image may have whose description is improved.
-const vast = 1 << 17
+// maxRefinedRuns is how many runs an image may have whose description is improved.
+const maxRefinedRuns = 1 << 17
 
-// cached returns the tokens of a first description, which was made without a cache, with
+// withCache returns the tokens of a first description, which was made without a cache, with
 // those pixels taken from one that it has.
-func (s *stream) cached(r *raster, first *sketch) []token {
+func (s *stream) withCache(r *raster, first *draft) []token {
 	if first.cacheBits == 0 {
 		return first.tokens
 	}
 	s.cache.clear(first.cacheBits)
 	i, run := 0, 0
 	for n, t := range first.tokens {
-		held := true // within a run
+		cached := true // within a run
 		for end := i + t.pixels(); run < len(r.runs) && int(r.runs[run]) < end; run++ {
-			held = s.cache.put(r.px[r.runs[run]])
+			cached = s.cache.put(r.px[r.runs[run]])
 		}
-		if held && t.length == 0 {
-			first.tokens[n] = token{cached: true, value: uint32(cachePlace(r.px[i], first.cacheBits))}
+		if cached && t.length == 0 {
+			first.tokens[n] = token{cached: true, value: uint32(cacheIndex(r.px[i], first.cacheBits))}
 		}
 		i += t.pixels()
 	}
@@ -138,7 +138,7 @@ func (s *stream) writeTokens(w *prefix.Writer, r *raster, tokens []token) {
 		g := &s.group[k]
 		g.counts.each(func(i int, counts []uint32) {
 			s.coder.fit(&g.codes[i], counts)
-			g.codes[i].tellTo(w)
+			g.codes[i].writeDescription(w)
 		})
 	}
 	i := 0
@@ -169,21 +169,21 @@ func (s *stream) writeTokens(w *prefix.Writer, r *raster, tokens []token) {
 // chooseCache finds the size of the cache with which a description is cheapest, or
 // one close to it: it goes from the size that mostly suits up or down as long as
 // that pays.
-func (s *stream) chooseCache(to *sketch, r *raster, k kind) {
+func (s *stream) chooseCache(to *draft, r *raster, k kind) {
 	literals := 0
 	for _, t := range to.tokens {
 		if t.length == 0 {
 			literals++
 		}
 	}
-	start, step := k.suits(literals, len(r.px))
+	start, step := k.cacheStart(literals, len(r.px))
 	if step == 0 && start > 0 {
 		s.countWith(&to.counts, r, to.tokens, start)
-		to.cacheBits, to.price = start, to.counts.price()
+		to.cacheBits, to.cost = start, to.counts.cost()
 		return
 	}
 	to.counts.count(r, to.tokens, 0)
-	to.cacheBits, to.price = 0, to.counts.price()
+	to.cacheBits, to.cost = 0, to.counts.cost()
 	if step == 0 {
 		return
 	}
@@ -192,11 +192,11 @@ func (s *stream) chooseCache(to *sketch, r *raster, k kind) {
 			return false
 		}
 		s.countWith(&s.counts, r, to.tokens, cacheBits)
-		price := s.counts.price()
-		if price >= to.price {
+		cost := s.counts.cost()
+		if cost >= to.cost {
 			return false
 		}
-		to.cacheBits, to.price = cacheBits, price
+		to.cacheBits, to.cost = cacheBits, cost
 		to.counts, s.counts = s.counts, to.counts
 		return true
 	}
@@ -208,16 +208,16 @@ func (s *stream) chooseCache(to *sketch, r *raster, k kind) {
 	}
 }
 
-// suits returns a size of the cache, in bits, that mostly suits an image of so many
+// cacheStart returns a size of the cache, in bits, that mostly suits an image of so many
 // pixels with so many literals, and in which steps to look for a better one, 0 if
 // that does not pay.
-func (k kind) suits(literals, pixels int) (start, step uint) {
+func (k kind) cacheStart(literals, pixels int) (start, step uint) {
 	const few, some, many, small, large = 300, 450, 4096, 1 << 13, 1 << 18
 	size := uint(bits.Len(uint(literals)))
 	switch {
-	case k.places && k.shortest == crisp.shortest && literals < some:
+	case k.indices && k.minCopy == crisp.minCopy && literals < some:
 		return 0, 0
-	case k.places:
+	case k.indices:
 		return 4, 2
 	case literals < few:
 		return max(size, 3) - 1, 1
@@ -239,12 +239,12 @@ func (s *stream) countWith(h *histogram, r *raster, tokens []token, cacheBits ui
 	s.cache.clear(cacheBits)
 	i, run := 0, 0
 	for _, t := range tokens {
-		held := true // within a run
+		cached := true // within a run
 		for end := i + t.pixels(); run < len(r.runs) && int(r.runs[run]) < end; run++ {
-			held = s.cache.put(r.px[r.runs[run]])
+			cached = s.cache.put(r.px[r.runs[run]])
 		}
-		if held && t.length == 0 {
-			t = token{cached: true, value: uint32(cachePlace(r.px[i], cacheBits))}
+		if cached && t.length == 0 {
+			t = token{cached: true, value: uint32(cacheIndex(r.px[i], cacheBits))}
 		}
 		h.add(r, i, t)
 		i += t.pixels()

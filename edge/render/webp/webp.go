@@ -37,18 +37,18 @@ const maxSide = 1 << 14
 type Encoder struct {
 	w      prefix.Writer
 	stream stream
-	aside  stream // for the images that tell of others
+	aux  stream // for the images that tell of others
 
 	picture    raster
 	opaque     bool
 	novel      int // pixels that differ from the one above and from the one before
 	colours    colours
-	lessGreen  raster     // the picture with its green taken from red and blue
-	table      raster     // its colours
-	placed     raster     // the picture as places in them
+	greenSubtracted  raster     // the picture with its green taken from red and blue
+	palette      raster     // its colours
+	indexed     raster     // the picture as places in them
 	prediction prediction // of lessGreen
 
-	direct, told, indexed, modes, rest sketch
+	directDraft, paletteDraft, indexedDraft, modesDraft, residualDraft draft
 }
 
 // Append appends to dst the WebP file of width × height pixels: rows from the top,
@@ -174,10 +174,10 @@ const (
 // describe writes the picture in the way that seems to be the shortest. Ways that
 // hardly ever win are not tried.
 func (e *Encoder) describe() {
-	few, pixels, runs := e.colours.few(), len(e.picture.px), len(e.picture.runs)
+	fitPalette, pixels, runs := e.colours.fitPalette(), len(e.picture.px), len(e.picture.runs)
 	noisy := runsPerNovelIfNoisy*e.novel > runs
 	fine := noisy || pixels >= pixelsIfFine && runsPerNovelIfFine*e.novel > runs
-	mustIndex := few && e.novel >= novelPerColour*len(e.colours.list)+novelToRepay
+	mustIndex := fitPalette && e.novel >= novelPerColour*len(e.colours.list)+novelToRepay
 	mustPredict := noisy && pixels >= pixelsToPredict && pixelsPerNovel*e.novel >= pixels
 	kind := crisp
 	if noisy {
@@ -185,69 +185,69 @@ func (e *Encoder) describe() {
 	}
 
 	var write func()
-	var least uint64
-	offer := func(way func(), price uint64) {
-		if write == nil || price < least {
-			write, least = way, price
+	var lowest uint64
+	offer := func(way func(), cost uint64) {
+		if write == nil || cost < lowest {
+			write, lowest = way, cost
 		}
 	}
-	if few {
-		e.sketchIndexed(kind)
-		offer(e.writeIndexed, e.told.price+e.indexed.price)
+	if fitPalette {
+		e.draftIndexed(kind)
+		offer(e.writeIndexed, e.paletteDraft.cost+e.indexedDraft.cost)
 	}
 	if !mustIndex || fine {
 		e.subtractGreen()
 	}
 	if !mustIndex && !mustPredict {
-		e.stream.sketch(&e.direct, &e.lessGreen, kind)
-		offer(e.writeDirect, e.direct.price)
+		e.stream.draft(&e.directDraft, &e.greenSubtracted, kind)
+		offer(e.writeDirect, e.directDraft.cost)
 	}
 	if fine {
-		e.prediction.choose(&e.lessGreen)
+		e.prediction.choose(&e.greenSubtracted)
 		// What the differences cost is overestimated, but in vast images not so much that
 		// finding out would repay its time.
-		fine = runs <= vast || write == nil || e.prediction.price < least
+		fine = runs <= maxRefinedRuns || write == nil || e.prediction.cost < lowest
 	}
 	if fine {
-		e.prediction.predict(&e.lessGreen)
-		e.aside.sketch(&e.modes, &e.prediction.modes, crisp)
-		e.stream.sketch(&e.rest, &e.prediction.rest, difference)
-		offer(e.writePredicted, e.modes.price+e.rest.price)
+		e.prediction.predict(&e.greenSubtracted)
+		e.aux.draft(&e.modesDraft, &e.prediction.modes, crisp)
+		e.stream.draft(&e.residualDraft, &e.prediction.residual, difference)
+		offer(e.writePredicted, e.modesDraft.cost+e.residualDraft.cost)
 	}
 	write()
 }
 
-// sketchIndexed describes the picture by a palette.
-func (e *Encoder) sketchIndexed(kind kind) {
+// draftIndexed describes the picture by a palette.
+func (e *Encoder) draftIndexed(kind kind) {
 	palette := e.colours.sorted()
-	e.tabulate(palette)
-	e.place(palette)
-	e.aside.sketch(&e.told, &e.table, crisp)
-	kind.places = e.placed.width == e.picture.width // one a pixel
-	e.stream.sketch(&e.indexed, &e.placed, kind)
+	e.buildPalette(palette)
+	e.indexPixels(palette)
+	e.aux.draft(&e.paletteDraft, &e.palette, crisp)
+	kind.indices = e.indexed.width == e.picture.width // one a pixel
+	e.stream.draft(&e.indexedDraft, &e.indexed, kind)
 }
 
 func (e *Encoder) writeDirect() {
 	e.w.Write(subtractGreenTransform, 3)
 	e.w.Write(0, 1)
-	e.stream.picture(&e.w, &e.lessGreen, &e.direct, &e.aside)
+	e.stream.writePicture(&e.w, &e.greenSubtracted, &e.directDraft, &e.aux)
 }
 
 func (e *Encoder) writeIndexed() {
 	e.w.Write(paletteTransform, 3)
-	e.w.Write(uint64(e.table.width-1), 8)
-	e.aside.small(&e.w, &e.table, &e.told)
+	e.w.Write(uint64(e.palette.width-1), 8)
+	e.aux.writeAux(&e.w, &e.palette, &e.paletteDraft)
 	e.w.Write(0, 1)
-	e.stream.picture(&e.w, &e.placed, &e.indexed, &e.aside)
+	e.stream.writePicture(&e.w, &e.indexed, &e.indexedDraft, &e.aux)
 }
 
 func (e *Encoder) writePredicted() {
 	e.w.Write(subtractGreenTransform, 3)
 	e.w.Write(predictorTransform, 3)
 	e.w.Write(uint64(e.prediction.tileBits-2), 3)
-	e.aside.small(&e.w, &e.prediction.modes, &e.modes)
+	e.aux.writeAux(&e.w, &e.prediction.modes, &e.modesDraft)
 	e.w.Write(0, 1)
-	e.stream.picture(&e.w, &e.prediction.rest, &e.rest, &e.aside)
+	e.stream.writePicture(&e.w, &e.prediction.residual, &e.residualDraft, &e.aux)
 }
 
 // The kinds of transforms (RFC 9649, section 3.5), as they are written: after a bit
@@ -258,11 +258,11 @@ const (
 	paletteTransform       = 3<<1 | 1
 )
 
-// subtractGreen sets lessGreen: greys then differ in green alone (RFC 9649, section
+// subtractGreen sets greenSubtracted: greys then differ in green alone (RFC 9649, section
 // 3.5.3).
 func (e *Encoder) subtractGreen() {
-	r := &e.lessGreen
-	r.likeAs(&e.picture)
+	r := &e.greenSubtracted
+	r.copyLayout(&e.picture)
 	for i, v := range e.picture.px {
 		green := v >> 8 & 255
 		r.px[i] = v&0xff00ff00 | (v&0xff00ff|0xff00ff00-(green<<16|green))&0xff00ff

@@ -314,7 +314,7 @@ func TestFilesAreSmall(t *testing.T) {
 		{1, 4, 75, 100},
 		{2, 4, 75, 100},
 	} {
-		ours, theirs := 0, 0
+		own, libwebpSize := 0, 0
 		var e webp.Encoder
 		for i, of := range paint.Corpus() {
 			if i%5 > 0 {
@@ -325,20 +325,20 @@ func TestFilesAreSmall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rival, err := libwebp.Encode(p.pix, p.width, p.height, test.method, test.quality)
+			reference, err := libwebp.Encode(p.pix, p.width, p.height, test.method, test.quality)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ours += len(file)
-			theirs += len(rival)
+			own += len(file)
+			libwebpSize += len(reference)
 		}
-		if 100*ours > test.percent*theirs {
-			t.Errorf("%s: %d bytes; libwebp takes %d", views[test.view].name, ours, theirs)
+		if 100*own > test.percent*libwebpSize {
+			t.Errorf("%s: %d bytes; libwebp takes %d", views[test.view].name, own, libwebpSize)
 		}
 	}
 }
 
-func TestAppendRefuses(t *testing.T) {
+func TestAppendRejects(t *testing.T) {
 	t.Parallel()
 
 	f := func(length, width, height int) {

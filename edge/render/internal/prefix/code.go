@@ -88,22 +88,22 @@ func (b *Builder) unlimited(lengths []uint8, limit int) bool {
 	}
 
 	// Depths of nodes become depths of leaves: what of a level no node takes.
-	room, depth := 1, uint64(0)
+	available, depth := 1, uint64(0)
 	node, to := n-2, n-1
-	for room > 0 {
+	for available > 0 {
 		nodes := 0
 		for node >= 0 && a[node] == depth {
 			nodes++
 			node--
 		}
-		if room > nodes && int(depth) > limit {
+		if available > nodes && int(depth) > limit {
 			return false
 		}
-		for range room - nodes {
+		for range available - nodes {
 			lengths[uint16(b.leaves[to])] = uint8(depth)
 			to--
 		}
-		room = 2 * nodes
+		available = 2 * nodes
 		depth++
 	}
 	return true

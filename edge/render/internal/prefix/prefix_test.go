@@ -181,27 +181,27 @@ func TestDescribe(t *testing.T) {
 			length := uint8(random.IntN(3) * random.IntN(6))
 			lengths = append(lengths, slices.Repeat([]uint8{length}, 1+random.IntN(1+random.IntN(200)))...)
 		}
-		var told []uint8
+		var described []uint8
 		for _, token := range prefix.Describe(nil, lengths) {
 			if uint(token.Extra)>>prefix.ExtraBits(token.Symbol) != 0 {
 				t.Fatalf("%v has more bits than follow it", token)
 			}
 			switch token.Symbol {
 			case prefix.Repeat:
-				last := told[len(told)-1]
+				last := described[len(described)-1]
 				if last == 0 {
 					t.Fatal("a zero is repeated")
 				}
-				told = append(told, slices.Repeat([]uint8{last}, 3+int(token.Extra))...)
+				described = append(described, slices.Repeat([]uint8{last}, 3+int(token.Extra))...)
 			case prefix.Zeros:
-				told = append(told, make([]uint8, 3+token.Extra)...)
+				described = append(described, make([]uint8, 3+token.Extra)...)
 			case prefix.ManyZeros:
-				told = append(told, make([]uint8, 11+int(token.Extra))...)
+				described = append(described, make([]uint8, 11+int(token.Extra))...)
 			default:
-				told = append(told, token.Symbol)
+				described = append(described, token.Symbol)
 			}
 		}
-		if diff := cmp.Diff(lengths, told); diff != "" {
+		if diff := cmp.Diff(lengths, described); diff != "" {
 			t.Fatalf("lengths (-want +got):\n%s", diff)
 		}
 	}
