@@ -16,19 +16,19 @@ func (db *DB) SetNickname(ctx context.Context, user core.UserID, nickname string
 	return setNickname(ctx, db.writes, user, nickname)
 }
 
-func setNickname(ctx context.Context, on asker, user core.UserID, nickname string) (core.User, error) {
-	users, err := collect[core.User](ctx, on, statement{updateNickname, []any{user, nickname, fold.Key(nickname)}})
-	return only(users, failure("change a nickname", err), core.ErrSignedOut)
+func setNickname(ctx context.Context, q querier, user core.UserID, nickname string) (core.User, error) {
+	users, err := collect[core.User](ctx, q, statement{updateNickname, []any{user, nickname, fold.Key(nickname)}})
+	return one(users, failure("change a nickname", err), core.ErrSignedOut)
 }
 
-// only returns the one row there is, or otherwise when there is none.
-func only[T any](rows []T, err, otherwise error) (T, error) {
+// one returns the one row there is, or otherwise when there is none.
+func one[T any](rows []T, err, missing error) (T, error) {
 	var none T
 	switch {
 	case err != nil:
 		return none, err
 	case len(rows) == 0:
-		return none, otherwise
+		return none, missing
 	default:
 		return rows[0], nil
 	}
@@ -69,14 +69,14 @@ func (db *DB) SetAvatar(ctx context.Context, user core.UserID, texture core.Text
 		statement{lockTextures, []any{texture, nil}},
 		statement{updateAvatar, []any{user, texture}},
 	)
-	row, err := only(rows, failure("set an avatar", err), core.ErrSignedOut)
+	row, err := one(rows, failure("set an avatar", err), core.ErrSignedOut)
 	if err != nil {
 		return core.User{}, err
 	}
-	if err := flaw("tid", row.Flaw, &texture, "a skin, whose face could be an avatar", "your closet"); err != nil {
+	if err := violationError("tid", row.Flaw, &texture, "a skin, whose face could be an avatar", "your closet"); err != nil {
 		return core.User{}, err
 	}
-	db.ring()
+	db.onChange()
 	return row.User, nil
 }
 
@@ -104,7 +104,7 @@ func (db *DB) ClearLostAvatars(ctx context.Context) (cleared int, err error) {
 		if err != nil || len(users) == 0 {
 			return cleared, failure("clear avatars", err)
 		}
-		db.ring()
+		db.onChange()
 		cleared += len(users)
 		last = users[len(users)-1].UID
 	}
@@ -122,15 +122,15 @@ const updateEmail = `
 		UPDATE users u SET email = $3, email_key = $4, verified = verified AND u.email_key = $4
 		FROM before b WHERE u.uid = b.uid AND NOT b.taken
 		RETURNING u.*
-	), ` + tellOfChange + `
+	), ` + queueChangeMails + `
 	SELECT ` + userColumns + `, false AS taken FROM u
 	UNION ALL
 	SELECT ` + userColumns + `, true FROM before b JOIN users u USING (uid) WHERE b.taken`
 
-// tellOfChange queues, if $5 says so, what a change of addresses has mailed: a word
+// queueChangeMails queues, if $5 says so, what a change of addresses has mailed: a word
 // to the one before, as in a CTE before, and a link to the one after, as in u. Another
 // case is no other address, but it voids the links that were sent.
-const tellOfChange = `told AS (
+const queueChangeMails = `told AS (
 		INSERT INTO mails (purpose, email, email_key)
 		SELECT 'change', b.email, b.email_key FROM before b JOIN u USING (uid) WHERE $5 AND u.email_key <> b.email_key
 		UNION ALL
@@ -142,17 +142,17 @@ func (db *DB) SetEmail(ctx context.Context, proof core.Proof, change core.EmailC
 	return setEmail(ctx, db.writes, proof, change)
 }
 
-func setEmail(ctx context.Context, on asker, proof core.Proof, change core.EmailChange) (core.User, error) {
+func setEmail(ctx context.Context, q querier, proof core.Proof, change core.EmailChange) (core.User, error) {
 	rows, err := collect[struct {
 		core.User
 		Taken bool
-	}](ctx, on,
+	}](ctx, q,
 		statement{deleteAttempt, []any{proof.Attempt}},
 		statement{lockUserToDelete, []any{proof.ID}}, // which is what a change of the key locks
 		statement{lockEmail, []any{change.EmailKey}},
 		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Tell}},
 	)
-	row, err := only(rows, failure("change an e-mail address", inUse(err, errNameTaken)), core.ErrPasswordChanged)
+	row, err := one(rows, failure("change an e-mail address", uniqueFault(err, errNameTaken)), core.ErrPasswordChanged)
 	if err == nil && row.Taken {
 		err = errEmailTaken
 	}
@@ -161,7 +161,7 @@ func setEmail(ctx context.Context, on asker, proof core.Proof, change core.Email
 
 const insertAddress = `
 	INSERT INTO mails (purpose, uid, bound, email, email_key)
-	SELECT 'address', uid, ` + bound + `, $3, $4 FROM users u WHERE uid = $1 AND password_hash = $2
+	SELECT 'address', uid, ` + linkBinding + `, $3, $4 FROM users u WHERE uid = $1 AND password_hash = $2
 	RETURNING uid`
 
 // QueueEmail has a link sent that makes an address the user's. It looks at no other
@@ -171,7 +171,7 @@ func (db *DB) QueueEmail(ctx context.Context, proof core.Proof, email, emailKey 
 		statement{deleteAttempt, []any{proof.Attempt}},
 		statement{insertAddress, []any{proof.ID, proof.PasswordHash, email, emailKey}},
 	)
-	_, err = only(queued, failure("queue a change of address", err), core.ErrPasswordChanged)
+	_, err = one(queued, failure("queue a change of address", err), core.ErrPasswordChanged)
 	return err
 }
 
@@ -190,15 +190,15 @@ func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
 	return setPassword(ctx, db.writes, c)
 }
 
-func setPassword(ctx context.Context, on asker, c core.PasswordChange) error {
-	changed, err := collect[struct{ UID core.UserID }](ctx, on,
+func setPassword(ctx context.Context, q querier, c core.PasswordChange) error {
+	changed, err := collect[struct{ UID core.UserID }](ctx, q,
 		statement{deleteAttempt, []any{c.Attempt}},
 		// A log-in with the old password that is under way ends first, and its session
 		// is seen.
 		statement{lockUser, []any{c.User}},
 		statement{updatePassword, []any{c.User, c.Old, c.Fresh, c.Keep, c.Tell}},
 	)
-	_, err = only(changed, failure("change a password", err), core.ErrPasswordChanged)
+	_, err = one(changed, failure("change a password", err), core.ErrPasswordChanged)
 	return err
 }
 
@@ -210,7 +210,7 @@ const (
 
 	// Who keeps one of the private textures gets back what that cost. An administrator
 	// who deletes the user is locked with them.
-	lockUserAndKeepers = `
+	lockUserAndItemOwners = `
 	SELECT uid FROM users WHERE uid IN ($1, $2) OR uid IN (
 		SELECT c.uid FROM closet_items c JOIN textures t USING (tid) WHERE t.uploader = $1 AND NOT t.public AND c.refund > 0
 	)
@@ -227,7 +227,7 @@ const (
 	lockPlayersOfUser = `
 	WITH private AS (
 		SELECT tid FROM textures WHERE uploader = $1 AND NOT public
-	), ` + wearers + `
+	), ` + playersWearing + `
 	SELECT pid FROM players WHERE pid IN (
 		SELECT pid FROM wearers
 		UNION
@@ -236,9 +236,9 @@ const (
 	ORDER BY pid FOR UPDATE`
 )
 
-// wearers are the players who wear what is private. It is found by one index, and
+// playersWearing are the players who wear what is private. It is found by one index, and
 // then by the other: asked for both at once, PostgreSQL reads all players.
-const wearers = `wearers AS (
+const playersWearing = `wearers AS (
 		SELECT p.pid FROM players p JOIN private t ON p.tid_skin = t.tid
 		UNION
 		SELECT p.pid FROM players p JOIN private t ON p.tid_cape = t.tid
@@ -252,7 +252,7 @@ const deleteUser = `
 		SELECT uid FROM users WHERE uid = $1 AND password_hash = coalesce(nullif($2, ''), password_hash)
 	), private AS (
 		SELECT t.tid, t.hash FROM textures t JOIN doomed d ON t.uploader = d.uid WHERE NOT t.public
-	), ` + wearers + `, unliked AS (
+	), ` + playersWearing + `, unliked AS (
 		UPDATE textures t SET likes = likes - 1
 		FROM closet_items c JOIN doomed USING (uid)
 		WHERE t.tid = c.tid AND t.tid NOT IN (SELECT tid FROM private)
@@ -261,8 +261,8 @@ const deleteUser = `
 		RETURNING uid, tid, refund
 	), removed AS (
 		SELECT * FROM emptied WHERE uid <> $1
-	), due AS (` + refundedItems + `
-	)` + charged + `, own AS (
+	), due AS (` + itemRefunds + `
+	)` + applyScoreEntries + `, own AS (
 		DELETE FROM players p USING doomed d WHERE p.uid = d.uid
 		RETURNING p.pid, p.name_key, p.uuid
 	), undressed AS (
@@ -297,18 +297,18 @@ func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
 	if err := deleteUserOf(ctx, db.writes, proof); err != nil {
 		return err
 	}
-	db.ring()
+	db.onChange()
 	return nil
 }
 
-func deleteUserOf(ctx context.Context, on asker, proof core.Proof) error {
-	deleted, err := collect[struct{ UID core.UserID }](ctx, on,
+func deleteUserOf(ctx context.Context, q querier, proof core.Proof) error {
+	deleted, err := collect[struct{ UID core.UserID }](ctx, q,
 		statement{deleteAttempt, []any{proof.Attempt}},
-		statement{lockUserAndKeepers, []any{proof.ID, 0}},
+		statement{lockUserAndItemOwners, []any{proof.ID, 0}},
 		statement{lockTexturesOfUser, []any{proof.ID}},
 		statement{lockPlayersOfUser, []any{proof.ID}},
 		statement{deleteUser, []any{proof.ID, proof.PasswordHash}},
 	)
-	_, err = only(deleted, failure("delete a user", err), core.ErrPasswordChanged)
+	_, err = one(deleted, failure("delete a user", err), core.ErrPasswordChanged)
 	return err
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// watch returns a function that checks which keys were named since it was last
+// watchChanges returns a function that checks which keys were named since it was last
 // called.
-func watch(t *testing.T, db *postgres.DB) func(what string, want ...mapping.Key) {
+func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...mapping.Key) {
 	t.Helper()
 	at := must(db.NumberChanges(t.Context()))(t).Revision
 	return func(what string, want ...mapping.Key) {
@@ -33,8 +33,8 @@ func watch(t *testing.T, db *postgres.DB) func(what string, want ...mapping.Key)
 	}
 }
 
-// proofOf is that of a user whom addUser added.
-func proofOf(user core.User) core.Proof {
+// proofFor is that of a user whom addUser added.
+func proofFor(user core.User) core.Proof {
 	return core.Proof{Credentials: core.Credentials{User: user, PasswordHash: "x"}}
 }
 
@@ -54,22 +54,22 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 	ann := addUser(t, db, "ann")
 	a := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
-	rings := 0
-	db.OnChange(func() { rings++ })
-	names := watch(t, db)
+	calls := 0
+	db.OnChange(func() { calls++ })
+	wantKeys := watchChanges(t, db)
 
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
-	names("an avatar", mapping.UID(int64(ann.ID)))
-	if rings == 0 {
+	wantKeys("an avatar", mapping.UID(int64(ann.ID)))
+	if calls == 0 {
 		t.Error("nobody rang")
 	}
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
-	names("the same avatar")
+	wantKeys("the same avatar")
 	_, err := db.SetAvatar(t.Context(), ann.ID, cape.ID)
 	wantKind(t, err, fault.Invalid)
-	names("an avatar that is refused")
+	wantKeys("an avatar that is refused")
 	must(db.SetAvatar(t.Context(), ann.ID, 0))(t)
-	names("no avatar any more", mapping.UID(int64(ann.ID)))
+	wantKeys("no avatar any more", mapping.UID(int64(ann.ID)))
 	_, err = db.SetAvatar(t.Context(), ann.ID+100, 0)
 	wantKind(t, err, fault.Unauthenticated)
 }
@@ -78,29 +78,29 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 // does, and then finds no user.
 func TestAvatarAfterWaitingForADeletion(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
-	other := hold(t, address)
-	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 
 	set := make(chan error, 1)
 	go func() {
 		_, err := db.SetAvatar(t.Context(), ann.ID, tid)
 		set <- err
 	}()
-	other.awaitWaiting(t, 1)
-	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE NOWAIT", tid)
-	other.do(t, "DELETE FROM users WHERE uid = $1", ann.ID)
-	other.releaseOnceWaitedFor(t, 1)
+	other.waitBlocked(t, 1)
+	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE NOWAIT", tid)
+	other.exec(t, "DELETE FROM users WHERE uid = $1", ann.ID)
+	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-set, fault.Unauthenticated)
 }
 
 // Setting an avatar holds the texture until it commits: whoever deletes the
 // texture waits, and then names the user whose avatar it is.
-func TestAvatarHoldsItsTexture(t *testing.T) {
+func TestAvatarLocksItsTexture(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestAvatarHoldsItsTexture(t *testing.T) {
 	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Terms{}); err != nil {
 		t.Fatal(err)
 	}
-	names := watch(t, db)
+	wantKeys := watchChanges(t, db)
 	// No lock of a row comes between the look at the texture and the commit, so the
 	// update itself waits.
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), `
@@ -122,29 +122,29 @@ func TestAvatarHoldsItsTexture(t *testing.T) {
 		CREATE TRIGGER pause BEFORE UPDATE OF avatar ON users FOR EACH ROW EXECUTE FUNCTION pause()`); err != nil {
 		t.Fatal(err)
 	}
-	other := hold(t, address)
-	other.do(t, "SELECT pg_advisory_xact_lock('users'::regclass::bigint)")
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT pg_advisory_xact_lock('users'::regclass::bigint)")
 
 	set, deleted := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := db.SetAvatar(t.Context(), ann.ID, private.ID)
 		set <- err
 	}()
-	other.awaitWaiting(t, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(bob)) }()
-	other.releaseOnceWaitedFor(t, 2)
+	other.waitBlocked(t, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(bob)) }()
+	other.commitOnceBlocked(t, 2)
 	if err := <-set; err != nil {
 		t.Error(err)
 	}
 	if err := <-deleted; err != nil {
 		t.Error(err)
 	}
-	names("an avatar that is set, and deleted", append(
+	wantKeys("an avatar that is set, and deleted", append(
 		textureKeys(private), mapping.UID(int64(ann.ID)), mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID)))...)
 }
 
 // All that edges may know of a deleted user is named, and nothing else.
-func TestDeletedUsersAreNamed(t *testing.T) {
+func TestDeletedUserNamesItsKeys(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
@@ -176,26 +176,26 @@ func TestDeletedUsersAreNamed(t *testing.T) {
 	}
 	must(db.SetAvatar(t.Context(), ann.ID, private.ID))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private.ID))(t)
-	rings := 0
-	db.OnChange(func() { rings++ })
-	names := watch(t, db)
+	calls := 0
+	db.OnChange(func() { calls++ })
+	wantKeys := watchChanges(t, db)
 
-	stale := proofOf(ann)
-	stale.PasswordHash = "another"
-	wantKind(t, db.DeleteUser(t.Context(), stale), fault.Unauthenticated)
-	names("a deletion with an outdated password")
+	outdated := proofFor(ann)
+	outdated.PasswordHash = "another"
+	wantKind(t, db.DeleteUser(t.Context(), outdated), fault.Unauthenticated)
+	wantKeys("a deletion with an outdated password")
 
-	if err := db.DeleteUser(t.Context(), proofOf(ann)); err != nil {
+	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 		t.Fatal(err)
 	}
-	names("a deleted user", slices.Concat(
+	wantKeys("a deleted user", slices.Concat(
 		[]mapping.Key{mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID))}, // whose avatar is gone
 		playerKeys(own), playerKeys(skinned), playerKeys(caped), playerKeys(both), textureKeys(private), textureKeys(cape),
 	)...)
-	if rings != 1 {
-		t.Errorf("it rang %d times; want once", rings)
+	if calls != 1 {
+		t.Errorf("it rang %d times; want once", calls)
 	}
-	wantKind(t, db.DeleteUser(t.Context(), proofOf(ann)), fault.Unauthenticated)
+	wantKind(t, db.DeleteUser(t.Context(), proofFor(ann)), fault.Unauthenticated)
 
 	// What edges are told then is what is true.
 	answer := must(db.Mappings(t.Context(), []mapping.Key{
@@ -216,19 +216,19 @@ func TestDeletedUsersAreNamed(t *testing.T) {
 
 // Who deletes a user waits for those who are about to use the user's textures, and
 // then finds them.
-func TestDeleteAfterWaitingFindsWearers(t *testing.T) {
+func TestDeleteUserSeesConcurrentDressing(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	alex := addPlayer(t, db, bob.ID, "Alex")
 	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
-	other := hold(t, address)
-	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", private.ID)
-	other.do(t, "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", private.ID)
+	other.exec(t, "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID)
 
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
-	other.releaseOnceWaitedFor(t, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	other.commitOnceBlocked(t, 1)
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
 	}
@@ -239,26 +239,26 @@ func TestDeleteAfterWaitingFindsWearers(t *testing.T) {
 
 // Who deletes a user waits for those who undress, and then leaves alone whom they
 // undressed.
-func TestDeleteAfterWaitingFindsWhoIsUndressed(t *testing.T) {
+func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	alex := addPlayer(t, db, bob.ID, "Alex")
 	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID); err != nil {
 		t.Fatal(err)
 	}
-	names := watch(t, db)
-	other := hold(t, address)
-	other.do(t, "UPDATE players SET tid_skin = NULL WHERE pid = $1", alex.ID)
+	wantKeys := watchChanges(t, db)
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE players SET tid_skin = NULL WHERE pid = $1", alex.ID)
 
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
-	other.releaseOnceWaitedFor(t, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	other.commitOnceBlocked(t, 1)
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
 	}
-	names("the deleted user", append(textureKeys(private), mapping.UID(int64(ann.ID)))...)
+	wantKeys("the deleted user", append(textureKeys(private), mapping.UID(int64(ann.ID)))...)
 	if got := playersOf(t, db, bob.ID)[0]; got != alex {
 		t.Errorf("the player is %+v; want %+v, untouched", got, alex)
 	}
@@ -268,21 +268,21 @@ func TestDeleteAfterWaitingFindsWhoIsUndressed(t *testing.T) {
 // before any player, as everybody does.
 func TestDeleteLocksTexturesBeforePlayers(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
 	if err := db.RemoveClosetItem(t.Context(), ann.ID, public.ID); err != nil {
 		t.Fatal(err)
 	}
-	other := hold(t, address)
-	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", public.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", public.ID)
 
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
-	other.awaitWaiting(t, 1)
-	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", steve.ID)
-	other.releaseOnceWaitedFor(t, 1)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	other.waitBlocked(t, 1)
+	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", steve.ID)
+	other.commitOnceBlocked(t, 1)
 	if err := <-deleted; err != nil {
 		t.Error(err)
 	}
@@ -291,23 +291,23 @@ func TestDeleteLocksTexturesBeforePlayers(t *testing.T) {
 func TestSetPasswordEndsSessions(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
-	kept, ended := s.open(t), s.open(t)
+	current, ended := s.open(t), s.open(t)
 
-	stale := core.PasswordChange{User: s.user.ID, Old: "another", Fresh: "fresh", Keep: kept.Session}
-	wantKind(t, s.db.SetPassword(t.Context(), stale), fault.Unauthenticated)
-	if !s.works(t, kept) || !s.works(t, ended) {
+	outdated := core.PasswordChange{User: s.user.ID, Old: "another", Fresh: "fresh", Keep: current.Session}
+	wantKind(t, s.db.SetPassword(t.Context(), outdated), fault.Unauthenticated)
+	if !s.isValid(t, current) || !s.isValid(t, ended) {
 		t.Error("a change that is refused ends sessions")
 	}
-	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Old: "x", Fresh: "fresh", Keep: kept.Session}); err != nil {
+	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Old: "x", Fresh: "fresh", Keep: current.Session}); err != nil {
 		t.Fatal(err)
 	}
-	if !s.works(t, kept) || s.works(t, ended) {
-		t.Errorf("the caller's session lives: %t, the other: %t; want only the caller's", s.works(t, kept), s.works(t, ended))
+	if !s.isValid(t, current) || s.isValid(t, ended) {
+		t.Errorf("the caller's session lives: %t, the other: %t; want only the caller's", s.isValid(t, current), s.isValid(t, ended))
 	}
 	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Fresh: "reset"}); err != nil {
 		t.Fatal(err)
 	}
-	if s.works(t, kept) {
+	if s.isValid(t, current) {
 		t.Error("a session outlives a reset")
 	}
 	wantKind(t, s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID + 100, Fresh: "reset"}), fault.Unauthenticated)
@@ -316,26 +316,26 @@ func TestSetPasswordEndsSessions(t *testing.T) {
 // A session that is opened while the password changes is ended, or not opened.
 func TestNoSessionOutlivesAPasswordChange(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
-	other := hold(t, address)
-	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", s.user.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", s.user.ID)
 
 	token := s.token([16]byte{5})
 	opened, changed := make(chan error, 1), make(chan error, 1)
 	go func() { opened <- db.OpenSession(t.Context(), s.session(token, "x", 20)) }()
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	go func() {
 		changed <- db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Old: "x", Fresh: "fresh"})
 	}()
-	other.releaseOnceWaitedFor(t, 2)
+	other.commitOnceBlocked(t, 2)
 	if err := <-opened; err != nil {
 		t.Fatal(err) // it came first
 	}
 	if err := <-changed; err != nil {
 		t.Fatal(err)
 	}
-	if s.works(t, token) {
+	if s.isValid(t, token) {
 		t.Error("the session lives")
 	}
 }
@@ -344,11 +344,11 @@ func TestSetEmailNeedsThePassword(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann := addUser(t, db, "ann")
-	stale := proofOf(ann)
-	stale.PasswordHash = "another"
-	_, err := db.SetEmail(t.Context(), stale, core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"})
+	outdated := proofFor(ann)
+	outdated.PasswordHash = "another"
+	_, err := db.SetEmail(t.Context(), outdated, core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"})
 	wantKind(t, err, fault.Unauthenticated)
-	if got := must(db.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"}))(t); got.Email != "b@example.com" {
+	if got := must(db.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: "b@example.com", EmailKey: "b@example.com"}))(t); got.Email != "b@example.com" {
 		t.Errorf("the address is %s", got.Email)
 	}
 }
@@ -357,7 +357,7 @@ func TestSetEmailNeedsThePassword(t *testing.T) {
 // are cleared in batches, and no others.
 func TestClearLostAvatars(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	ann, ben := addUser(t, l.DB, "ann"), addUser(t, l.DB, "ben")
 	private := addTexture(t, l.DB, texture(ann.ID, skin.Steve, "private", false)).ID
 	public := addTexture(t, l.DB, texture(ann.ID, skin.Steve, "public", true)).ID

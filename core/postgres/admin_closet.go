@@ -16,32 +16,32 @@ const selectUserID = `SELECT uid FROM users WHERE uid = $1`
 func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQuery) (core.ClosetPage, error) {
 	return db.closetPage(ctx, user, func() (rows []closetRow, err error) {
 		var users []struct{ UID core.UserID }
-		err = db.reads.read(ctx, func() error {
+		err = db.reads.run(ctx, func() error {
 			var batch pgx.Batch
-			batch.Queue(selectUserID, user).Query(into(&users))
-			selectedCloset(user, query).queue(&batch).Query(into(&rows))
+			batch.Queue(selectUserID, user).Query(collectInto(&users))
+			closetStatement(user, query).queue(&batch).Query(collectInto(&rows))
 			return db.reads.SendBatch(ctx, &batch).Close()
 		})
-		_, err = only(users, failure("list a closet", err), noUser(user))
+		_, err = one(users, failure("list a closet", err), noUser(user))
 		return rows, err
 	})
 }
 
-// closetNote is what the audit log says of an act on a closet.
-type closetNote struct {
+// closetDetails is what the audit log says of an act on a closet.
+type closetDetails struct {
 	Email string         `json:"email"` // the closet's user's
 	TID   core.TextureID `json:"tid"`
 	Name  string         `json:"name,omitempty"` // the item's
 }
 
-// actOnCloset does an act on a closet whose user the actor may act on, or on the
+// runClosetAction does an act on a closet whose user the actor may act on, or on the
 // actor's own, and notes it.
-func (db *DB) actOnCloset(ctx context.Context, by core.Authority, user core.UserID, action string, said closetNote, do func(pgx.Tx) error) error {
-	return db.act(ctx, action, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockUsersAndUploader, []core.UserID{by.Actor, user}, said.TID); err != nil {
+func (db *DB) runClosetAction(ctx context.Context, admin core.Authority, user core.UserID, action string, details closetDetails, do func(pgx.Tx) error) error {
+	return db.adminTx(ctx, action, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockUsersAndUploader, []core.UserID{admin.Actor, user}, details.TID); err != nil {
 			return err
 		}
-		by, users, err := authorise(ctx, tx, by, user)
+		admin, users, err := authorise(ctx, tx, admin, user)
 		if err != nil {
 			return err
 		}
@@ -49,29 +49,29 @@ func (db *DB) actOnCloset(ctx context.Context, by core.Authority, user core.User
 		if !ok {
 			return noUser(user)
 		}
-		if err := by.OverThingsOf(owner); err != nil {
+		if err := admin.OverThingsOf(owner); err != nil {
 			return err
 		}
 		if err := do(tx); err != nil {
 			return err
 		}
-		said.Email = owner.Email
-		return note(ctx, tx, by, action, userSubject(user), said)
+		details.Email = owner.Email
+		return writeAudit(ctx, tx, admin, action, userSubject(user), details)
 	})
 }
 
 // AddClosetItemBy adds a texture to a user's closet.
 func (db *DB) AddClosetItemBy(
-	ctx context.Context, by core.Authority, user core.UserID, texture core.TextureID, name string, terms core.Terms,
+	ctx context.Context, admin core.Authority, user core.UserID, texture core.TextureID, name string, terms core.Terms,
 ) error {
-	return db.actOnCloset(ctx, by, user, "closet.add", closetNote{TID: texture, Name: name}, func(tx pgx.Tx) error {
+	return db.runClosetAction(ctx, admin, user, "closet.add", closetDetails{TID: texture, Name: name}, func(tx pgx.Tx) error {
 		return addClosetItem(ctx, tx, user, texture, name, terms)
 	})
 }
 
 // RemoveClosetItemBy removes an item from a user's closet.
-func (db *DB) RemoveClosetItemBy(ctx context.Context, by core.Authority, user core.UserID, texture core.TextureID) error {
-	return db.actOnCloset(ctx, by, user, "closet.remove", closetNote{TID: texture}, func(tx pgx.Tx) error {
+func (db *DB) RemoveClosetItemBy(ctx context.Context, admin core.Authority, user core.UserID, texture core.TextureID) error {
+	return db.runClosetAction(ctx, admin, user, "closet.remove", closetDetails{TID: texture}, func(tx pgx.Tx) error {
 		return removeClosetItem(ctx, tx, user, texture)
 	})
 }

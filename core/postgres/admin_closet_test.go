@@ -10,7 +10,7 @@ import (
 )
 
 // An administrator changes closets by the rules of their users.
-func TestClosetsOfOthers(t *testing.T) {
+func TestAdminChangesCloset(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	public, private := r.texture(t, "public", true), r.texture(t, "private", false)
@@ -25,7 +25,7 @@ func TestClosetsOfOthers(t *testing.T) {
 	wantKind(t, add(r.bob.ID, private.ID, core.Terms{}), fault.Forbidden)
 	wantKind(t, add(r.ann.ID, public.ID, core.Terms{}), fault.Duplicate)
 	wantKind(t, add(r.ann.ID, public.ID, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}), fault.Duplicate)
-	keeps(t, r.db, r.cid, public.ID)
+	addToCloset(t, r.db, r.cid, public.ID)
 	other := r.texture(t, "other", true)
 	wantKind(t, add(r.cid.ID, other.ID, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}), fault.Refused)
 	wantKind(t, remove(r.bob.ID, public.ID), fault.NotFound)
@@ -33,7 +33,7 @@ func TestClosetsOfOthers(t *testing.T) {
 	r.permit(t, r.cid, core.Administrator)
 	wantKind(t, add(r.cid.ID, other.ID, core.Terms{}), fault.Forbidden)
 	wantKind(t, remove(r.cid.ID, public.ID), fault.Forbidden)
-	r.wantActs(t)
+	r.wantAuditEntries(t)
 
 	if err := add(r.bob.ID, public.ID, core.Terms{}); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestClosetsOfOthers(t *testing.T) {
 	if err := add(r.boss.ID, public.ID, core.Terms{}); err != nil {
 		t.Fatal(err)
 	}
-	r.wantActs(t,
+	r.wantAuditEntries(t,
 		fmt.Sprintf(`closet.add user:%d {"tid": %d, "name": "N", "email": "bob@example.com"}`, r.bob.ID, public.ID),
 		fmt.Sprintf(`closet.remove user:%d {"tid": %d, "email": "bob@example.com"}`, r.bob.ID, public.ID),
 		fmt.Sprintf(`closet.add user:%d {"tid": %d, "name": "N", "email": "boss@example.com"}`, r.boss.ID, public.ID),
@@ -64,19 +64,19 @@ func TestClosetsOfOthers(t *testing.T) {
 
 // Who takes somebody else's private texture out of a closet undresses the user's
 // players, of which edges hear.
-func TestRemoveByUndresses(t *testing.T) {
+func TestAdminRemovalUndresses(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	private := r.texture(t, "private", false)
 	r.permit(t, r.bob, core.Administrator)
-	keeps(t, r.db, r.bob, private.ID)
-	wearer := wears(t, r.db, r.bob, "Wearer", private.ID)
+	addToCloset(t, r.db, r.bob, private.ID)
+	wearer := addWearingPlayer(t, r.db, r.bob, "Wearer", private.ID)
 	r.permit(t, r.bob, core.Normal)
-	names := watch(t, r.db)
+	wantKeys := watchChanges(t, r.db)
 	if err := r.db.RemoveClosetItemBy(t.Context(), r.by, r.bob.ID, private.ID); err != nil {
 		t.Fatal(err)
 	}
-	names("the removal", playerKeys(wearer)...)
+	wantKeys("the removal", playerKeys(wearer)...)
 	answer := must(r.db.Mappings(t.Context(), []mapping.Key{mapping.Name("wearer")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
 		t.Errorf("edges are told of %+v", got)

@@ -14,9 +14,9 @@ import (
 
 var _ core.PlayerAdminStore = (*DB)(nil)
 
-// playerNote is what the audit log says of an act on a player: what it was called
+// playerDetails is what the audit log says of an act on a player: what it was called
 // and whose it was before, and what changed.
-type playerNote struct {
+type playerDetails struct {
 	Name string      `json:"name"`
 	UID  core.UserID `json:"uid"`
 	From any         `json:"from,omitempty"`
@@ -30,19 +30,19 @@ type outfit struct {
 	Cape core.TextureID `json:"cape"`
 }
 
-// wornBy returns what a player wears.
-func wornBy(p core.Player) any { return outfit{Skin: p.Skin, Cape: p.Cape} }
+// outfitOf returns what a player wears.
+func outfitOf(p core.Player) any { return outfit{Skin: p.Skin, Cape: p.Cape} }
 
-// playerAct is an act on a player.
-type playerAct struct {
+// playerAction is an act on a player.
+type playerAction struct {
 	action string
-	// to is the user who gets the player; 0 when it stays with its owner.
-	to core.UserID
+	// newOwner is the user who gets the player; 0 when it stays with its owner.
+	newOwner core.UserID
 	// slots are textures to be put on.
 	slots core.Slots
-	// changed is what of a player changes; nil where that is nothing to tell.
-	changed func(core.Player) any
-	do      func(tx pgx.Tx, was core.Player) (core.Player, error)
+	// loggedValue is what of a player changes; nil where that is nothing to tell.
+	loggedValue func(core.Player) any
+	do      func(tx pgx.Tx, before core.Player) (core.Player, error)
 }
 
 const (
@@ -53,70 +53,70 @@ const (
 	lockOutfit = `SELECT tid FROM textures WHERE tid = ANY ($1) ORDER BY tid FOR SHARE`
 )
 
-// errOvertaken is the fault of an act on what was changed, time and again, between
+// errConcurrentChange is the fault of an act on what was changed, time and again, between
 // the look at it and the lock on it.
-var errOvertaken = &fault.Error{
+var errConcurrentChange = &fault.Error{
 	Kind: fault.Unavailable, Message: "Somebody else is changing this at the moment. Please try again.", RetryAfter: time.Second,
 }
 
-// actOnPlayer does an act on a player whose owner's things the actor may act on,
+// runPlayerAction does an act on a player whose owner's things the actor may act on,
 // and notes it. Users come before textures, and textures before players, in every
 // order of locks, but whose player it is and what it wears only the player tells:
 // so it is looked at first, and must be the same once it is locked.
-func (db *DB) actOnPlayer(ctx context.Context, by core.Authority, player core.PlayerID, a playerAct) (now core.Player, err error) {
-	err = db.act(ctx, a.action, func(tx pgx.Tx) error {
+func (db *DB) runPlayerAction(ctx context.Context, admin core.Authority, player core.PlayerID, a playerAction) (after core.Player, err error) {
+	err = db.adminTx(ctx, a.action, func(tx pgx.Tx) error {
 		players, err := collect[core.Player](ctx, tx, statement{selectPlayer, []any{player}})
-		seen, err := only(players, err, errNoPlayer)
+		seen, err := one(players, err, errNoPlayer)
 		if err != nil {
 			return err
 		}
-		if err := ownersAllow(ctx, tx, &by, seen.Owner, a.to); err != nil {
+		if err := authoriseOnOwners(ctx, tx, &admin, seen.Owner, a.newOwner); err != nil {
 			return err
 		}
 		players, err = collect[core.Player](ctx, tx,
 			statement{lockOutfit, []any{[]*core.TextureID{&seen.Skin, &seen.Cape, a.slots.Skin, a.slots.Cape}}},
 			statement{selectAndLockPlayer, []any{player}},
 		)
-		was, err := only(players, err, errNoPlayer)
+		before, err := one(players, err, errNoPlayer)
 		switch {
 		case err != nil:
 			return err
-		case was != seen:
-			return errOvertaken
+		case before != seen:
+			return errConcurrentChange
 		}
-		if now, err = a.do(tx, was); err != nil {
+		if after, err = a.do(tx, before); err != nil {
 			return err
 		}
-		said := playerNote{Name: was.Name, UID: was.Owner}
-		if a.changed != nil {
-			said.From, said.To = a.changed(was), a.changed(now)
+		details := playerDetails{Name: before.Name, UID: before.Owner}
+		if a.loggedValue != nil {
+			details.From, details.To = a.loggedValue(before), a.loggedValue(after)
 		}
-		return note(ctx, tx, by, a.action, fmt.Sprintf("player:%d", player), said)
+		return writeAudit(ctx, tx, admin, a.action, fmt.Sprintf("player:%d", player), details)
 	})
-	return now, err
+	return after, err
 }
 
-// ownersAllow returns a fault unless the actor may act on what a player's owner
+// authoriseOnOwners returns a fault unless the actor may act on what a player's owner
 // has, and, if the player is moved, on what the one has who gets it.
-func ownersAllow(ctx context.Context, tx pgx.Tx, by *core.Authority, owner, to core.UserID) error {
-	about := []core.UserID{owner}
+func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Authority, owner, to core.UserID) error {
+	ownerIDs := []core.UserID{owner}
 	if to != 0 {
-		about = append(about, to)
+		ownerIDs = append(ownerIDs, to)
 	}
-	now, users, err := authorise(ctx, tx, *by, about...)
+	after, users, err := authorise(ctx, tx, *admin, ownerIDs...)
 	if err != nil {
 		return err
 	}
-	*by = now
-	for _, uid := range about {
+	*admin = after
+	for _, uid := range ownerIDs {
 		user, ok := users[uid]
 		switch {
 		case !ok && uid == owner:
-			return errOvertaken // whoever deleted the owner deleted the player
+			return errConcurrentChange // whoever deleted the owner deleted the player
 		case !ok:
 			return noUser(uid)
 		}
-		if err := now.OverThingsOf(user); err != nil {
+		if err := after.OverThingsOf(user); err != nil {
 			return err
 		}
 	}
@@ -124,12 +124,12 @@ func ownersAllow(ctx context.Context, tx pgx.Tx, by *core.Authority, owner, to c
 }
 
 // RenamePlayerBy renames a player.
-func (db *DB) RenamePlayerBy(ctx context.Context, by core.Authority, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
-	return db.actOnPlayer(ctx, by, player, playerAct{
+func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
+	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.rename",
-		changed: func(p core.Player) any { return p.Name },
-		do: func(tx pgx.Tx, was core.Player) (core.Player, error) {
-			return rename(ctx, tx, was.Owner, player, name)
+		loggedValue: func(p core.Player) any { return p.Name },
+		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
+			return rename(ctx, tx, before.Owner, player, name)
 		},
 	})
 }
@@ -158,17 +158,17 @@ const movePlayer = withTarget + `verdict AS (
 	SELECT result.*, fits FROM result, verdict`
 
 // MovePlayerBy gives a player to another user.
-func (db *DB) MovePlayerBy(ctx context.Context, by core.Authority, player core.PlayerID, owner core.UserID, quotas core.Quotas) (core.Player, error) {
-	return db.actOnPlayer(ctx, by, player, playerAct{
+func (db *DB) MovePlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, owner core.UserID, quotas core.Quotas) (core.Player, error) {
+	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.move",
-		to:      owner,
-		changed: func(p core.Player) any { return outfit{p.Owner, p.Skin, p.Cape} },
-		do: func(tx pgx.Tx, was core.Player) (core.Player, error) {
+		newOwner:      owner,
+		loggedValue: func(p core.Player) any { return outfit{p.Owner, p.Skin, p.Cape} },
+		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
 			rows, err := collect[struct {
 				core.Player
 				Fits bool
-			}](ctx, tx, statement{movePlayer, []any{was.Owner, player, owner, quotas.Players}})
-			row, err := only(rows, err, errNoPlayer)
+			}](ctx, tx, statement{movePlayer, []any{before.Owner, player, owner, quotas.Players}})
+			row, err := one(rows, err, errNoPlayer)
 			if err == nil && !row.Fits {
 				err = fault.New(fault.Refused, "User %d has %d players already, and may have no more.", owner, quotas.Players)
 			}
@@ -178,34 +178,34 @@ func (db *DB) MovePlayerBy(ctx context.Context, by core.Authority, player core.P
 }
 
 // DressPlayerBy applies textures.
-func (db *DB) DressPlayerBy(ctx context.Context, by core.Authority, player core.PlayerID, slots core.Slots) (core.Player, error) {
-	return db.actOnPlayer(ctx, by, player, playerAct{
+func (db *DB) DressPlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, slots core.Slots) (core.Player, error) {
+	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.dress",
 		slots:   slots,
-		changed: wornBy,
-		do: func(tx pgx.Tx, was core.Player) (core.Player, error) {
-			return dress(ctx, tx, was.Owner, player, slots, "the owner's closet")
+		loggedValue: outfitOf,
+		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
+			return dress(ctx, tx, before.Owner, player, slots, "the owner's closet")
 		},
 	})
 }
 
 // UndressPlayerBy empties slots.
-func (db *DB) UndressPlayerBy(ctx context.Context, by core.Authority, player core.PlayerID, skin, cape bool) (core.Player, error) {
-	return db.actOnPlayer(ctx, by, player, playerAct{
+func (db *DB) UndressPlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, skin, cape bool) (core.Player, error) {
+	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.undress",
-		changed: wornBy,
-		do: func(tx pgx.Tx, was core.Player) (core.Player, error) {
-			return changePlayer(ctx, tx, "undress a player", undressPlayer, was.Owner, player, skin, cape)
+		loggedValue: outfitOf,
+		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
+			return changePlayer(ctx, tx, "undress a player", undressPlayer, before.Owner, player, skin, cape)
 		},
 	})
 }
 
 // DeletePlayerBy removes a player.
-func (db *DB) DeletePlayerBy(ctx context.Context, by core.Authority, player core.PlayerID) error {
-	_, err := db.actOnPlayer(ctx, by, player, playerAct{
+func (db *DB) DeletePlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID) error {
+	_, err := db.runPlayerAction(ctx, admin, player, playerAction{
 		action: "player.delete",
-		do: func(tx pgx.Tx, was core.Player) (core.Player, error) {
-			return changePlayer(ctx, tx, "delete a player", deletePlayer, was.Owner, player)
+		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
+			return changePlayer(ctx, tx, "delete a player", deletePlayer, before.Owner, player)
 		},
 	})
 	return err
@@ -225,11 +225,11 @@ func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Fou
 	if query.Name != "" {
 		f.add("strpos(name_key, $%d) > 0", fold.Key(query.Name))
 	}
-	found := core.Found[core.Player]{}
+	result := core.Found[core.Player]{}
 	total, more, ids, err := db.find(ctx, "pid", "players", f, query.Page, query.PerPage)
 	if err == nil {
-		found.Total, found.More = total, more
-		found.Items, err = collect[core.Player](ctx, db.reads, statement{selectFoundPlayers, []any{ids}})
+		result.Total, result.More = total, more
+		result.Items, err = collect[core.Player](ctx, db.reads, statement{selectFoundPlayers, []any{ids}})
 	}
-	return found, failure("find players", err)
+	return result, failure("find players", err)
 }

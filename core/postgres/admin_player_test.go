@@ -18,7 +18,7 @@ import (
 )
 
 // Edges hear of what administrators do to players as of what owners do.
-func TestActsOnPlayersAreNamed(t *testing.T) {
+func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	root := addAdministrator(t, db, "root", core.SuperAdministrator)
@@ -27,49 +27,49 @@ func TestActsOnPlayersAreNamed(t *testing.T) {
 	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", false))
 	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false))
-	rings := 0
-	db.OnChange(func() { rings++ })
-	names := watch(t, db)
+	calls := 0
+	db.OnChange(func() { calls++ })
+	wantKeys := watchChanges(t, db)
 	renamed := steve
 	renamed.Name = "Alex"
 
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
-	names("a rename", append(playerKeys(renamed), mapping.Name("Steve"))...)
+	wantKeys("a rename", append(playerKeys(renamed), mapping.Name("Steve"))...)
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
-	names("a rename to the same name")
+	wantKeys("a rename to the same name")
 	_, err := db.DressPlayerBy(t.Context(), root, steve.ID, core.Slots{Skin: &bobs.ID})
 	wantKind(t, err, fault.Forbidden)
-	names("an outfit that is refused")
+	wantKeys("an outfit that is refused")
 	must(db.DressPlayerBy(t.Context(), root, steve.ID, core.Slots{Skin: &public.ID, Cape: &cape.ID}))(t)
-	names("an outfit", playerKeys(renamed)...)
+	wantKeys("an outfit", playerKeys(renamed)...)
 
 	moved := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
-	names("a player who takes something off for a new owner", playerKeys(renamed)...)
+	wantKeys("a player who takes something off for a new owner", playerKeys(renamed)...)
 	if moved.Owner != bob.ID || moved.Skin != public.ID || moved.Cape != 0 || moved.UUID != steve.UUID {
 		t.Errorf("the moved player is %+v; want it bob's, with the public skin and no cape", moved)
 	}
 	back := must(db.MovePlayerBy(t.Context(), root, steve.ID, ann.ID, core.Quotas{}))(t)
-	names("a player who keeps everything on")
+	wantKeys("a player who keeps everything on")
 	if !back.LastModified.Equal(moved.LastModified) {
 		t.Errorf("a new owner alone changes last_modified from %s to %s", moved.LastModified, back.LastModified)
 	}
 
 	must(db.UndressPlayerBy(t.Context(), root, steve.ID, true, true))(t)
-	names("no outfit", playerKeys(renamed)...)
+	wantKeys("no outfit", playerKeys(renamed)...)
 	if err := db.DeletePlayerBy(t.Context(), root, steve.ID); err != nil {
 		t.Fatal(err)
 	}
-	names("a deletion", playerKeys(renamed)...)
-	if rings != 7 {
-		t.Errorf("it rang %d times; want it after each of 7 acts", rings)
+	wantKeys("a deletion", playerKeys(renamed)...)
+	if calls != 7 {
+		t.Errorf("it rang %d times; want it after each of 7 acts", calls)
 	}
 }
 
 // A new owner keeps on the player what they may wear: their own, and what lies in
 // their closet.
-func TestMovedPlayersWearWhatTheirOwnerMay(t *testing.T) {
+func TestMovedPlayerKeepsAllowedTextures(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	root := addAdministrator(t, db, "root", core.SuperAdministrator)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
@@ -89,7 +89,7 @@ func TestMovedPlayersWearWhatTheirOwnerMay(t *testing.T) {
 
 // An act on a player that changes while it waits begins again, and finds the
 // player as it is then.
-func TestActsOnPlayersBeginAgain(t *testing.T) {
+func TestPlayerActionsAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, meanwhile string
@@ -103,21 +103,21 @@ func TestActsOnPlayersBeginAgain(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, address := named(t)
+			db, address := openNamed(t)
 			ann := addUser(t, db, "ann")
 			addUser(t, db, "bob")
 			addAdministrator(t, db, "peer", core.Administrator)
 			admin := addAdministrator(t, db, "admin", core.Administrator)
 			steve := addPlayer(t, db, ann.ID, "Steve")
-			other := hold(t, address)
-			other.do(t, test.meanwhile)
+			other := beginLockTx(t, address)
+			other.exec(t, test.meanwhile)
 
 			renamed := make(chan error, 1)
 			go func() {
 				_, err := db.RenamePlayerBy(t.Context(), admin, steve.ID, player("Last"))
 				renamed <- err
 			}()
-			other.releaseOnceWaitedFor(t, 1)
+			other.commitOnceBlocked(t, 1)
 			err := <-renamed
 			var want []string
 			if test.entry == "" {
@@ -125,7 +125,7 @@ func TestActsOnPlayersBeginAgain(t *testing.T) {
 			} else if want = []string{"player.rename player:1 " + test.entry}; err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, logged(auditLog(t, db))); diff != "" {
+			if diff := cmp.Diff(want, summaries(auditLog(t, db))); diff != "" {
 				t.Errorf("the log (-want +got):\n%s", diff)
 			}
 		})
@@ -157,13 +157,13 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	}
 
 	ctx := t.Context()
-	acts := []func(owner core.UserID, by core.Authority, pid core.PlayerID, tid core.TextureID) error{
-		func(owner core.UserID, by core.Authority, pid core.PlayerID, _ core.TextureID) error {
-			_, err := db.MovePlayerBy(ctx, by, pid, owner, quotas)
+	actions := []func(owner core.UserID, admin core.Authority, pid core.PlayerID, tid core.TextureID) error{
+		func(owner core.UserID, admin core.Authority, pid core.PlayerID, _ core.TextureID) error {
+			_, err := db.MovePlayerBy(ctx, admin, pid, owner, quotas)
 			return err
 		},
-		func(_ core.UserID, by core.Authority, pid core.PlayerID, tid core.TextureID) error {
-			_, err := db.DressPlayerBy(ctx, by, pid, core.Slots{Skin: &tid})
+		func(_ core.UserID, admin core.Authority, pid core.PlayerID, tid core.TextureID) error {
+			_, err := db.DressPlayerBy(ctx, admin, pid, core.Slots{Skin: &tid})
 			return err
 		},
 		func(owner core.UserID, _ core.Authority, pid core.PlayerID, tid core.TextureID) error {
@@ -176,8 +176,8 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 		func(owner core.UserID, _ core.Authority, _ core.PlayerID, tid core.TextureID) error {
 			return db.RemoveClosetItem(ctx, owner, tid)
 		},
-		func(owner core.UserID, by core.Authority, _ core.PlayerID, _ core.TextureID) error {
-			_, err := db.SetPermissionBy(ctx, by, owner, core.Permission(-rand.IntN(2)))
+		func(owner core.UserID, admin core.Authority, _ core.PlayerID, _ core.TextureID) error {
+			_, err := db.SetPermissionBy(ctx, admin, owner, core.Permission(-rand.IntN(2)))
 			return err
 		},
 		func(owner core.UserID, _ core.Authority, _ core.PlayerID, _ core.TextureID) error {
@@ -189,8 +189,8 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	for range 6 {
 		group.Go(func() {
 			for range 60 {
-				act := acts[rand.IntN(len(acts))]
-				err := act(owners[rand.IntN(len(owners))], admins[rand.IntN(len(admins))], pids[rand.IntN(len(pids))], tids[rand.IntN(len(tids))])
+				action := actions[rand.IntN(len(actions))]
+				err := action(owners[rand.IntN(len(owners))], admins[rand.IntN(len(admins))], pids[rand.IntN(len(pids))], tids[rand.IntN(len(tids))])
 				if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable && !strings.Contains(err.Error(), "Somebody else")) {
 					t.Error(err)
 				}

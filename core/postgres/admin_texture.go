@@ -12,9 +12,9 @@ import (
 
 var _ core.TextureAdminStore = (*DB)(nil)
 
-// textureNote is what the audit log says of an act on a texture: what it was called
+// textureDetails is what the audit log says of an act on a texture: what it was called
 // and whose it was before, and what changed.
-type textureNote struct {
+type textureDetails struct {
 	Name     string         `json:"name"`
 	Uploader core.UserID    `json:"uploader"`
 	From     *textureTraits `json:"from,omitempty"`
@@ -32,49 +32,49 @@ type textureTraits struct {
 
 func traits(t core.Texture) *textureTraits { return &textureTraits{t.Name, t.Type, t.Public} }
 
-// overTexture makes sure that an actor may act on a texture, and returns the
+// authoriseOnTexture makes sure that an actor may act on a texture, and returns the
 // authority, and the texture. It locks the actor, and with them all users whose score the
 // act may change or, with avatars, whose avatar. The uploader, which no texture ever
 // changes, is among them. A texture without one is any administrator's to act on.
-func overTexture(ctx context.Context, tx pgx.Tx, by core.Authority, tid core.TextureID, avatars bool) (core.Authority, core.Texture, error) {
-	if err := lockScoresOf(ctx, tx, tid, avatars, by.Actor); err != nil {
+func authoriseOnTexture(ctx context.Context, tx pgx.Tx, admin core.Authority, tid core.TextureID, avatars bool) (core.Authority, core.Texture, error) {
+	if err := lockAffectedUsers(ctx, tx, tid, avatars, admin.Actor); err != nil {
 		return core.Authority{}, core.Texture{}, err
 	}
 	rows, err := collect[textureRow](ctx, tx, statement{selectTexture, []any{tid}})
-	texture, err := onlyTexture(tid, rows, err)
+	texture, err := oneTexture(tid, rows, err)
 	if err != nil {
 		return core.Authority{}, core.Texture{}, err
 	}
-	by, users, err := authorise(ctx, tx, by, texture.Uploader)
+	admin, users, err := authorise(ctx, tx, admin, texture.Uploader)
 	if err != nil {
 		return core.Authority{}, core.Texture{}, err
 	}
 	if uploader, ok := users[texture.Uploader]; ok {
-		err = by.OverThingsOf(uploader)
+		err = admin.OverThingsOf(uploader)
 	}
-	return by, texture, err
+	return admin, texture, err
 }
 
 // ChangeTextureBy changes a texture with all that follows.
 func (db *DB) ChangeTextureBy(
-	ctx context.Context, by core.Authority, tid core.TextureID, change core.TextureChange, scores core.Scores,
+	ctx context.Context, admin core.Authority, tid core.TextureID, change core.TextureChange, scores core.Scores,
 ) (changed core.Texture, err error) {
-	err = db.act(ctx, "change a texture", func(tx pgx.Tx) error {
-		by, texture, err := overTexture(ctx, tx, by, tid, change.Hides())
+	err = db.adminTx(ctx, "change a texture", func(tx pgx.Tx) error {
+		admin, texture, err := authoriseOnTexture(ctx, tx, admin, tid, change.Hides())
 		if err != nil {
 			return err
 		}
 		prices := core.Scores{}
-		if texture.Uploader == by.Actor {
+		if texture.Uploader == admin.Actor {
 			prices = scores
 		}
-		was, now, err := changeTexture(ctx, tx, tid, change, prices)
+		before, after, err := changeTexture(ctx, tx, tid, change, prices)
 		if err != nil {
 			return err
 		}
-		changed = now
-		return note(ctx, tx, by, "texture.change", textureSubject(tid), textureNote{
-			Name: was.Name, Uploader: was.Uploader, From: traits(was), To: traits(changed),
+		changed = after
+		return writeAudit(ctx, tx, admin, "texture.change", textureSubject(tid), textureDetails{
+			Name: before.Name, Uploader: before.Uploader, From: traits(before), To: traits(changed),
 		})
 	})
 	if collides(err) {
@@ -84,24 +84,24 @@ func (db *DB) ChangeTextureBy(
 }
 
 // DeleteTextureBy deletes a texture with all that follows.
-func (db *DB) DeleteTextureBy(ctx context.Context, by core.Authority, tid core.TextureID) error {
-	return db.act(ctx, "delete a texture", func(tx pgx.Tx) error {
-		by, was, err := overTexture(ctx, tx, by, tid, false)
+func (db *DB) DeleteTextureBy(ctx context.Context, admin core.Authority, tid core.TextureID) error {
+	return db.adminTx(ctx, "delete a texture", func(tx pgx.Tx) error {
+		admin, before, err := authoriseOnTexture(ctx, tx, admin, tid, false)
 		if err != nil {
 			return err
 		}
 		if _, err := deleteTexture(ctx, tx, tid); err != nil {
 			return err
 		}
-		settled, err := settleAbout(ctx, tx, tid, 0, core.ReportDeleted)
+		settled, err := settleReportsAbout(ctx, tx, tid, 0, core.ReportDeleted)
 		if err != nil {
 			return err
 		}
-		said := textureNote{Name: was.Name, Uploader: was.Uploader}
+		details := textureDetails{Name: before.Name, Uploader: before.Uploader}
 		for _, report := range settled {
-			said.Reports = append(said.Reports, report.ID)
+			details.Reports = append(details.Reports, report.ID)
 		}
-		return note(ctx, tx, by, "texture.delete", textureSubject(tid), said)
+		return writeAudit(ctx, tx, admin, "texture.delete", textureSubject(tid), details)
 	})
 }
 

@@ -26,20 +26,20 @@ func TestDeleteTextureBy(t *testing.T) {
 	f(doomed.ID, fault.Forbidden)
 	r.permit(t, r.ann, core.Normal)
 	f(doomed.ID+100, fault.NotFound)
-	names := watch(t, r.db)
+	wantKeys := watchChanges(t, r.db)
 	if err := r.db.DeleteTextureBy(t.Context(), r.by, doomed.ID); err != nil {
 		t.Fatal(err)
 	}
-	names("the deletion", textureKeys(doomed)...)
+	wantKeys("the deletion", textureKeys(doomed)...)
 	f(doomed.ID, fault.NotFound)
 	if got := r.list(t, ""); got[0].State != core.ReportDeleted || len(unread(t, r.db, r.bob.ID)) != 1 {
 		t.Errorf("the reports are %+v; want it settled, and the reporter told", got)
 	}
-	r.wantActs(t, fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, report, r.ann.ID))
+	r.wantAuditEntries(t, fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, report, r.ann.ID))
 
 	// Nobody's texture, and the actor's own.
 	orphan := addTexture(t, r.db, texture(r.cid.ID, skin.Steve, "orphan", true))
-	if err := r.db.DeleteUser(t.Context(), proofOf(r.cid)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), proofFor(r.cid)); err != nil {
 		t.Fatal(err)
 	}
 	own := addTexture(t, r.db, texture(r.boss.ID, skin.Steve, "own", true))
@@ -48,7 +48,7 @@ func TestDeleteTextureBy(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := len(r.acts(t)); n != 3 {
+	if n := len(r.auditEntries(t)); n != 3 {
 		t.Errorf("%d acts are noted; want 3", n)
 	}
 }
@@ -57,7 +57,7 @@ func TestChangeTextureBy(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	tid := r.texture(t, "x", true)
-	keeps(t, r.db, r.bob, tid.ID)
+	addToCloset(t, r.db, r.bob, tid.ID)
 	r.permit(t, r.ann, core.Administrator)
 	_, err := r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N")}, core.Scores{})
 	wantKind(t, err, fault.Forbidden)
@@ -73,52 +73,52 @@ func TestChangeTextureBy(t *testing.T) {
 	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != twin.ID {
 		t.Errorf("data %v; want tid %d", fault.Of(err).Data, twin.ID)
 	}
-	r.wantActs(t)
+	r.wantAuditEntries(t)
 
-	names := watch(t, r.db)
+	wantKeys := watchChanges(t, r.db)
 	got := must(r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Name: new("N"), Public: new(false)}, core.Scores{}))(t)
 	if got.Name != "N" || got.Public || got.Likes != 1 {
 		t.Errorf("changed, it is %+v; want it named N, and only in its uploader's closet", got)
 	}
-	names("what nobody wears")
-	r.wantActs(t, fmt.Sprintf(`texture.change texture:%d {"to": {"name": "N", "type": "steve", "public": false}, `+
+	wantKeys("what nobody wears")
+	r.wantAuditEntries(t, fmt.Sprintf(`texture.change texture:%d {"to": {"name": "N", "type": "steve", "public": false}, `+
 		`"from": {"name": "x", "type": "steve", "public": true}, "name": "x", "uploader": %d}`, tid.ID, r.ann.ID))
 }
 
 // An act locks all users it concerns in their order, whoever of them acts: who waits
 // for one holds none that come after.
-func TestActsOnTexturesLockUsersInOrder(t *testing.T) {
+func TestTextureActionsLockUsersInOrder(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
-	keeper, actor, uploader := addUser(t, db, "keeper"), addUser(t, db, "actor"), addUser(t, db, "uploader")
+	db, address := openNamed(t)
+	itemOwner, actor, uploader := addUser(t, db, "keeper"), addUser(t, db, "actor"), addUser(t, db, "uploader")
 	if err := db.SetPermission(t.Context(), actor.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
-	by := core.Authority{Actor: actor.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.1")}
+	admin := core.Authority{Actor: actor.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.1")}
 	act := func(word string, begin func(core.TextureID) error) {
 		t.Helper()
-		tid := must(db.AddTexture(t.Context(), texture(uploader.ID, skin.Steve, word, true), core.Terms{}, stored))(t).ID
-		item := db.AddClosetItem(t.Context(), keeper.ID, tid, "N", core.Terms{Refund: true})
+		tid := must(db.AddTexture(t.Context(), texture(uploader.ID, skin.Steve, word, true), core.Terms{}, putOK))(t).ID
+		item := db.AddClosetItem(t.Context(), itemOwner.ID, tid, "N", core.Terms{Refund: true})
 		if item == nil {
-			_, item = postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE closet_items SET refund = 1 WHERE uid = $1 AND tid = $2", keeper.ID, tid)
+			_, item = postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE closet_items SET refund = 1 WHERE uid = $1 AND tid = $2", itemOwner.ID, tid)
 		}
 		if item != nil {
 			t.Fatal(item)
 		}
-		h := hold(t, address)
-		h.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", keeper.ID)
+		h := beginLockTx(t, address)
+		h.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", itemOwner.ID)
 		done := make(chan error, 1)
 		go func() { done <- begin(tid) }()
-		h.awaitWaiting(t, 1)
-		h.do(t, "SELECT FROM users WHERE uid IN ($1, $2) FOR UPDATE NOWAIT", actor.ID, uploader.ID)
-		h.releaseOnceWaitedFor(t, 1)
+		h.waitBlocked(t, 1)
+		h.exec(t, "SELECT FROM users WHERE uid IN ($1, $2) FOR UPDATE NOWAIT", actor.ID, uploader.ID)
+		h.commitOnceBlocked(t, 1)
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", word, err)
 		}
 	}
-	act("deleted", func(tid core.TextureID) error { return db.DeleteTextureBy(t.Context(), by, tid) })
+	act("deleted", func(tid core.TextureID) error { return db.DeleteTextureBy(t.Context(), admin, tid) })
 	act("hidden", func(tid core.TextureID) error {
-		_, err := db.ChangeTextureBy(t.Context(), by, tid, core.TextureChange{Public: new(false)}, core.Scores{})
+		_, err := db.ChangeTextureBy(t.Context(), admin, tid, core.TextureChange{Public: new(false)}, core.Scores{})
 		return err
 	})
 	act("reported", func(tid core.TextureID) error {
@@ -127,19 +127,19 @@ func TestActsOnTexturesLockUsersInOrder(t *testing.T) {
 		}
 		reports, err := db.Reports(t.Context(), core.ReportQuery{State: core.ReportOpen, Page: 1, PerPage: 1})
 		if err == nil {
-			_, err = db.SettleReport(t.Context(), by, reports.Reports[0].ID, core.ReportDeleted)
+			_, err = db.SettleReport(t.Context(), admin, reports.Reports[0].ID, core.ReportDeleted)
 		}
 		return err
 	})
-	keepers := must(db.AddTexture(t.Context(), texture(keeper.ID, skin.Steve, "keeper's", true), core.Terms{}, stored))(t).ID
+	keepers := must(db.AddTexture(t.Context(), texture(itemOwner.ID, skin.Steve, "keeper's", true), core.Terms{}, putOK))(t).ID
 	act("liked", func(core.TextureID) error {
-		return db.AddClosetItemBy(t.Context(), by, actor.ID, keepers, "N", core.Terms{Reward: 1})
+		return db.AddClosetItemBy(t.Context(), admin, actor.ID, keepers, "N", core.Terms{Reward: 1})
 	})
 	act("deleted with the uploader", func(tid core.TextureID) error {
 		conn := postgrestest.Conn(t, address)
 		if _, err := conn.Exec(t.Context(), "UPDATE textures SET public = false WHERE tid = $1", tid); err != nil {
 			return err
 		}
-		return db.DeleteUserBy(t.Context(), by, uploader.ID)
+		return db.DeleteUserBy(t.Context(), admin, uploader.ID)
 	})
 }

@@ -15,9 +15,9 @@ var (
 	_ core.UserDirectoryStore = (*DB)(nil)
 )
 
-// userNote is what the audit log says of an act on a user: what they were called
+// userDetails is what the audit log says of an act on a user: what they were called
 // before, and what changed.
-type userNote struct {
+type userDetails struct {
 	Email    string `json:"email"`
 	Nickname string `json:"nickname"`
 	From     any    `json:"from,omitempty"`
@@ -26,61 +26,61 @@ type userNote struct {
 	Report core.ReportID `json:"report,omitempty"`
 }
 
-// userAct is an act on a user.
-type userAct struct {
+// userAction is an act on a user.
+type userAction struct {
 	action string
-	// changed is what of a user changes; nil where the log must not, or need not, say.
-	changed func(core.User) any
-	do      func(tx pgx.Tx, by core.Authority, was core.User) (core.User, error)
+	// loggedValue is what of a user changes; nil where the log must not, or need not, say.
+	loggedValue func(core.User) any
+	do      func(tx pgx.Tx, admin core.Authority, before core.User) (core.User, error)
 	// lock, if any, locks the actor, the user and others with them.
 	lock statement
 }
 
-// actOnUser does an act on a user who the actor may act on, and notes it.
-func (db *DB) actOnUser(ctx context.Context, by core.Authority, user core.UserID, a userAct) (now core.User, err error) {
-	err = db.act(ctx, a.action, func(tx pgx.Tx) error {
+// runUserAction does an act on a user who the actor may act on, and notes it.
+func (db *DB) runUserAction(ctx context.Context, admin core.Authority, user core.UserID, a userAction) (after core.User, err error) {
+	err = db.adminTx(ctx, a.action, func(tx pgx.Tx) error {
 		if a.lock.sql != "" {
 			if _, err := tx.Exec(ctx, a.lock.sql, a.lock.args...); err != nil {
 				return err
 			}
 		}
-		by, users, err := authorise(ctx, tx, by, user)
+		admin, users, err := authorise(ctx, tx, admin, user)
 		if err != nil {
 			return err
 		}
-		was, ok := users[user]
+		before, ok := users[user]
 		if !ok {
 			return noUser(user)
 		}
-		if err := by.Over(was); err != nil {
+		if err := admin.Over(before); err != nil {
 			return err
 		}
-		if now, err = a.do(tx, by, was); err != nil {
+		if after, err = a.do(tx, admin, before); err != nil {
 			return err
 		}
-		said := userNote{Email: was.Email, Nickname: was.Nickname}
-		if a.changed != nil {
-			said.From, said.To = a.changed(was), a.changed(now)
+		details := userDetails{Email: before.Email, Nickname: before.Nickname}
+		if a.loggedValue != nil {
+			details.From, details.To = a.loggedValue(before), a.loggedValue(after)
 		}
-		return note(ctx, tx, by, a.action, userSubject(user), said)
+		return writeAudit(ctx, tx, admin, a.action, userSubject(user), details)
 	})
-	return now, err
+	return after, err
 }
 
 // CreateUserBy adds a user, with a first player if one is named.
-func (db *DB) CreateUserBy(ctx context.Context, by core.Authority, user core.NewUser) (added core.User, err error) {
-	err = db.act(ctx, "user.add", func(tx pgx.Tx) error {
-		by, _, err := authorise(ctx, tx, by)
+func (db *DB) CreateUserBy(ctx context.Context, admin core.Authority, user core.NewUser) (added core.User, err error) {
+	err = db.adminTx(ctx, "user.add", func(tx pgx.Tx) error {
+		admin, _, err := authorise(ctx, tx, admin)
 		if err != nil {
 			return err
 		}
-		if err := by.Grants(user.Permission); err != nil {
+		if err := admin.Grants(user.Permission); err != nil {
 			return err
 		}
 		if added, err = addUser(ctx, tx, user); err != nil {
 			return err
 		}
-		return note(ctx, tx, by, "user.add", userSubject(added.ID), userNote{Email: added.Email, Nickname: added.Nickname, To: added.Permission})
+		return writeAudit(ctx, tx, admin, "user.add", userSubject(added.ID), userDetails{Email: added.Email, Nickname: added.Nickname, To: added.Permission})
 	})
 	return added, err
 }
@@ -89,10 +89,10 @@ func (db *DB) CreateUserBy(ctx context.Context, by core.Authority, user core.New
 func userSubject(user core.UserID) string { return fmt.Sprintf("user:%d", user) }
 
 // SetNicknameBy gives a user another nickname.
-func (db *DB) SetNicknameBy(ctx context.Context, by core.Authority, user core.UserID, nickname string) (core.User, error) {
-	return db.actOnUser(ctx, by, user, userAct{
+func (db *DB) SetNicknameBy(ctx context.Context, admin core.Authority, user core.UserID, nickname string) (core.User, error) {
+	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.nickname",
-		changed: func(u core.User) any { return u.Nickname },
+		loggedValue: func(u core.User) any { return u.Nickname },
 		do: func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
 			return setNickname(ctx, tx, user, nickname)
 		},
@@ -100,22 +100,22 @@ func (db *DB) SetNicknameBy(ctx context.Context, by core.Authority, user core.Us
 }
 
 // SetEmailBy gives a user another e-mail address.
-func (db *DB) SetEmailBy(ctx context.Context, by core.Authority, user core.UserID, change core.EmailChange) (core.User, error) {
-	return db.actOnUser(ctx, by, user, userAct{
+func (db *DB) SetEmailBy(ctx context.Context, admin core.Authority, user core.UserID, change core.EmailChange) (core.User, error) {
+	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.email",
-		changed: func(u core.User) any { return u.Email },
-		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
-			return setEmail(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}}, change)
+		loggedValue: func(u core.User) any { return u.Email },
+		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
+			return setEmail(ctx, tx, core.Proof{Credentials: core.Credentials{User: before}}, change)
 		},
 	})
 }
 
 // SetPasswordBy replaces the hash of a user's password.
-func (db *DB) SetPasswordBy(ctx context.Context, by core.Authority, change core.PasswordChange) (core.User, error) {
-	return db.actOnUser(ctx, by, change.User, userAct{
+func (db *DB) SetPasswordBy(ctx context.Context, admin core.Authority, change core.PasswordChange) (core.User, error) {
+	return db.runUserAction(ctx, admin, change.User, userAction{
 		action: "user.password",
-		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
-			return was, setPassword(ctx, tx, change)
+		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
+			return before, setPassword(ctx, tx, change)
 		},
 	})
 }
@@ -123,42 +123,42 @@ func (db *DB) SetPasswordBy(ctx context.Context, by core.Authority, change core.
 const updateVerified = `UPDATE users u SET verified = $2 WHERE uid = $1 RETURNING ` + userColumns
 
 // SetVerifiedBy says whether a user's e-mail address is verified.
-func (db *DB) SetVerifiedBy(ctx context.Context, by core.Authority, user core.UserID, verified bool) (core.User, error) {
-	return db.actOnUser(ctx, by, user, userAct{
+func (db *DB) SetVerifiedBy(ctx context.Context, admin core.Authority, user core.UserID, verified bool) (core.User, error) {
+	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.verified",
-		changed: func(u core.User) any { return u.Verified },
+		loggedValue: func(u core.User) any { return u.Verified },
 		do: func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
 			users, err := collect[core.User](ctx, tx, statement{updateVerified, []any{user, verified}})
-			return only(users, err, noUser(user))
+			return one(users, err, noUser(user))
 		},
 	})
 }
 
 // SetScoreBy sets a user's score.
-func (db *DB) SetScoreBy(ctx context.Context, by core.Authority, user core.UserID, score int64) (core.User, error) {
-	return db.actOnUser(ctx, by, user, userAct{
+func (db *DB) SetScoreBy(ctx context.Context, admin core.Authority, user core.UserID, score int64) (core.User, error) {
+	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.score",
-		changed: func(u core.User) any { return u.Score },
-		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
-			return setScore(ctx, tx, was, score)
+		loggedValue: func(u core.User) any { return u.Score },
+		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
+			return setScore(ctx, tx, before, score)
 		},
 	})
 }
 
 // setScore sets the score of a user who is locked.
-func setScore(ctx context.Context, tx pgx.Tx, was core.User, score int64) (core.User, error) {
-	err := charge(ctx, tx, was.ID, was.Score-score, "administrator", "")
-	was.Score = score
-	return was, err
+func setScore(ctx context.Context, tx pgx.Tx, before core.User, score int64) (core.User, error) {
+	err := charge(ctx, tx, before.ID, before.Score-score, "administrator", "")
+	before.Score = score
+	return before, err
 }
 
 // SetPermissionBy changes what a user may do.
-func (db *DB) SetPermissionBy(ctx context.Context, by core.Authority, user core.UserID, permission core.Permission) (core.User, error) {
-	return db.actOnUser(ctx, by, user, userAct{
+func (db *DB) SetPermissionBy(ctx context.Context, admin core.Authority, user core.UserID, permission core.Permission) (core.User, error) {
+	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.permission",
-		changed: func(u core.User) any { return u.Permission },
-		do: func(tx pgx.Tx, by core.Authority, _ core.User) (core.User, error) {
-			if err := by.Grants(permission); err != nil {
+		loggedValue: func(u core.User) any { return u.Permission },
+		do: func(tx pgx.Tx, admin core.Authority, _ core.User) (core.User, error) {
+			if err := admin.Grants(permission); err != nil {
 				return core.User{}, err
 			}
 			return setPermission(ctx, tx, user, permission)
@@ -167,12 +167,12 @@ func (db *DB) SetPermissionBy(ctx context.Context, by core.Authority, user core.
 }
 
 // DeleteUserBy deletes a user with all that is theirs alone.
-func (db *DB) DeleteUserBy(ctx context.Context, by core.Authority, user core.UserID) error {
-	_, err := db.actOnUser(ctx, by, user, userAct{
+func (db *DB) DeleteUserBy(ctx context.Context, admin core.Authority, user core.UserID) error {
+	_, err := db.runUserAction(ctx, admin, user, userAction{
 		action: "user.delete",
-		lock:   statement{lockUserAndKeepers, []any{user, by.Actor}},
-		do: func(tx pgx.Tx, _ core.Authority, was core.User) (core.User, error) {
-			return was, deleteUserOf(ctx, tx, core.Proof{Credentials: core.Credentials{User: was}})
+		lock:   statement{lockUserAndItemOwners, []any{user, admin.Actor}},
+		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
+			return before, deleteUserOf(ctx, tx, core.Proof{Credentials: core.Credentials{User: before}})
 		},
 	})
 	return err
@@ -196,11 +196,11 @@ func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[c
 		}
 		f.add("strpos(u.nickname_key, $%d) > 0", fold.Key(query.Nickname))
 	}
-	found := core.Found[core.User]{}
+	result := core.Found[core.User]{}
 	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)
 	if err == nil {
-		found.Total, found.More = total, more
-		found.Items, err = collect[core.User](ctx, db.reads, statement{selectUsers, []any{ids}})
+		result.Total, result.More = total, more
+		result.Items, err = collect[core.User](ctx, db.reads, statement{selectUsers, []any{ids}})
 	}
-	return found, failure("find users", err)
+	return result, failure("find users", err)
 }

@@ -15,42 +15,42 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// usersActs are all acts on users.
-var usersActs = map[string]func(context.Context, core.UserAdminStore, core.Authority, core.UserID) error{
-	"user.nickname": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetNicknameBy(ctx, by, user, "Zoë")
+// userActions are all acts on users.
+var userActions = map[string]func(context.Context, core.UserAdminStore, core.Authority, core.UserID) error{
+	"user.nickname": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+		_, err := db.SetNicknameBy(ctx, admin, user, "Zoë")
 		return err
 	},
-	"user.email": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetEmailBy(ctx, by, user, core.EmailChange{Email: "zoe@example.com", EmailKey: "zoe@example.com"})
+	"user.email": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+		_, err := db.SetEmailBy(ctx, admin, user, core.EmailChange{Email: "zoe@example.com", EmailKey: "zoe@example.com"})
 		return err
 	},
-	"user.password": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetPasswordBy(ctx, by, core.PasswordChange{User: user, Fresh: "fresh"})
+	"user.password": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+		_, err := db.SetPasswordBy(ctx, admin, core.PasswordChange{User: user, Fresh: "fresh"})
 		return err
 	},
-	"user.verified": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetVerifiedBy(ctx, by, user, true)
+	"user.verified": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+		_, err := db.SetVerifiedBy(ctx, admin, user, true)
 		return err
 	},
-	"user.score": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetScoreBy(ctx, by, user, 100)
+	"user.score": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+		_, err := db.SetScoreBy(ctx, admin, user, 100)
 		return err
 	},
-	"user.permission": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		_, err := db.SetPermissionBy(ctx, by, user, core.Banned)
+	"user.permission": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+		_, err := db.SetPermissionBy(ctx, admin, user, core.Banned)
 		return err
 	},
-	"user.delete": func(ctx context.Context, db core.UserAdminStore, by core.Authority, user core.UserID) error {
-		return db.(core.UserDirectoryStore).DeleteUserBy(ctx, by, user) //nolint:errcheck,forcetypeassert // it is both
+	"user.delete": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+		return db.(core.UserDirectoryStore).DeleteUserBy(ctx, admin, user) //nolint:errcheck,forcetypeassert // it is both
 	},
 }
 
 // An act that cannot be logged does not take place; one that loses against others
 // is tried again, and is logged once.
-func TestActsAndTheirEntriesAreOne(t *testing.T) {
+func TestActionAndAuditEntryAreAtomic(t *testing.T) {
 	t.Parallel()
-	for action, act := range usersActs {
+	for action, run := range userActions {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
 			address := postgrestest.URL(t)
@@ -78,24 +78,24 @@ func TestActsAndTheirEntriesAreOne(t *testing.T) {
 				CREATE TRIGGER lose BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION lose()`)
 
 			exec("SELECT setval('luck', -4)")
-			wantKind(t, act(t.Context(), db, ann, s.user.ID), fault.Unavailable)
+			wantKind(t, run(t.Context(), db, ann, s.user.ID), fault.Unavailable)
 			if diff := cmp.Diff(before, must(db.UserByEmail(t.Context(), "bob@example.com"))(t)); diff != "" {
 				t.Errorf("an act that is not logged changes the user (-before +after):\n%s", diff)
 			}
-			if !s.works(t, token) {
+			if !s.isValid(t, token) {
 				t.Error("an act that is not logged ends a session")
 			}
 			exec("SELECT setval('luck', -3)")
-			if err := act(t.Context(), db, ann, s.user.ID); err != nil {
+			if err := run(t.Context(), db, ann, s.user.ID); err != nil {
 				t.Fatalf("after three losses: %v", err)
 			}
 			if entries := auditLog(t, db); len(entries) != 1 || entries[0].Action != action {
-				t.Errorf("the log holds %q; want one entry, of %s", logged(entries), action)
+				t.Errorf("the log holds %q; want one entry, of %s", summaries(entries), action)
 			}
 			if action == "user.permission" {
 				return // which the banned are told of
 			}
-			if ends := action == "user.password" || action == "user.delete"; s.works(t, token) == ends {
+			if ends := action == "user.password" || action == "user.delete"; s.isValid(t, token) == ends {
 				t.Errorf("the session has ended: %t; want %t", !ends, ends)
 			}
 		})
@@ -103,7 +103,7 @@ func TestActsAndTheirEntriesAreOne(t *testing.T) {
 }
 
 // Edges hear of users whom administrators delete as of those who delete themselves.
-func TestUsersDeletedByAdministratorsAreNamed(t *testing.T) {
+func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
@@ -114,17 +114,17 @@ func TestUsersDeletedByAdministratorsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(db.DressPlayer(t.Context(), ann.Actor, anns.ID, core.Slots{Skin: &private.ID}))(t)
-	rings := 0
-	db.OnChange(func() { rings++ })
-	names := watch(t, db)
+	calls := 0
+	db.OnChange(func() { calls++ })
+	wantKeys := watchChanges(t, db)
 
 	wantKind(t, db.DeleteUserBy(t.Context(), ann, ann.Actor), fault.Forbidden)
-	names("a deletion that is refused")
+	wantKeys("a deletion that is refused")
 	if err := db.DeleteUserBy(t.Context(), ann, bob.ID); err != nil {
 		t.Fatal(err)
 	}
-	names("a deleted user", slices.Concat([]mapping.Key{mapping.UID(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
-	if rings != 1 {
-		t.Errorf("it rang %d times; want once", rings)
+	wantKeys("a deleted user", slices.Concat([]mapping.Key{mapping.UID(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
+	if calls != 1 {
+		t.Errorf("it rang %d times; want once", calls)
 	}
 }

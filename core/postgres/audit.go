@@ -12,25 +12,25 @@ import (
 
 var _ core.AuditStore = (*DB)(nil)
 
-// act does what an administrator does as one transaction, and rings after it. The
+// adminTx does what an administrator does as one transaction, and rings after it. The
 // work authorises it, and notes it.
-func (db *DB) act(ctx context.Context, attempt string, work func(pgx.Tx) error) error {
+func (db *DB) adminTx(ctx context.Context, operation string, work func(pgx.Tx) error) error {
 	if err := db.writes.transact(ctx, work); err != nil {
-		return failure(attempt, err)
+		return failure(operation, err)
 	}
-	db.ring()
+	db.onChange()
 	return nil
 }
 
-// lockParties comes before all other locks of an act, as users do everywhere. In
+// lockActorAndSubjects comes before all other locks of an act, as users do everywhere. In
 // one order, lest two who act on each other's things stop each other.
-const lockParties = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid FOR NO KEY UPDATE`
+const lockActorAndSubjects = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid FOR NO KEY UPDATE`
 
 // authorise locks an actor, and users whom an act is about, until the commit. It
 // returns the authority that the actor has now, and those users who exist. What
 // the actor may do to whom is left to the act.
-func authorise(ctx context.Context, tx pgx.Tx, by core.Authority, about ...core.UserID) (core.Authority, map[core.UserID]core.User, error) {
-	locked, err := collect[core.User](ctx, tx, statement{lockParties, []any{append([]core.UserID{by.Actor}, about...)}})
+func authorise(ctx context.Context, tx pgx.Tx, admin core.Authority, subjects ...core.UserID) (core.Authority, map[core.UserID]core.User, error) {
+	locked, err := collect[core.User](ctx, tx, statement{lockActorAndSubjects, []any{append([]core.UserID{admin.Actor}, subjects...)}})
 	if err != nil {
 		return core.Authority{}, nil, err
 	}
@@ -38,30 +38,30 @@ func authorise(ctx context.Context, tx pgx.Tx, by core.Authority, about ...core.
 	for _, user := range locked {
 		users[user.ID] = user
 	}
-	if by == core.Terminal {
-		return by, users, nil
+	if admin == core.Terminal {
+		return admin, users, nil
 	}
-	actor, ok := users[by.Actor]
+	actor, ok := users[admin.Actor]
 	if !ok {
 		return core.Authority{}, nil, core.ErrSignedOut
 	}
-	by, err = core.NewAuthority(actor, by.From)
-	return by, users, err
+	admin, err = core.NewAuthority(actor, admin.From)
+	return admin, users, err
 }
 
 const insertAudit = `
 	INSERT INTO audit_log (actor, actor_email, address, action, subject, details)
 	VALUES ($1, coalesce((SELECT email FROM users WHERE uid = $1), ''), $2, $3, $4, coalesce(nullif($5::jsonb, 'null'), '{}'))`
 
-// note writes what was done to the audit log, in the transaction that does it. The
+// writeAudit writes what was done to the audit log, in the transaction that does it. The
 // subject is named by its kind and its id, as user:12; the details are what makes
 // a JSON object, or nil, and hold no secret.
-func note(ctx context.Context, tx pgx.Tx, by core.Authority, action, subject string, details any) error {
+func writeAudit(ctx context.Context, tx pgx.Tx, admin core.Authority, action, subject string, details any) error {
 	encoded, err := json.Marshal(details)
 	if err != nil {
 		return fmt.Errorf("encode the details of %s: %w", action, err)
 	}
-	_, err = tx.Exec(ctx, insertAudit, by.Actor, by.From, action, subject, encoded)
+	_, err = tx.Exec(ctx, insertAudit, admin.Actor, admin.From, action, subject, encoded)
 	return err
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-var desk = netip.MustParseAddr("2001:db8::1")
+var adminAddr = netip.MustParseAddr("2001:db8::1")
 
 // addAdministrator adds a user with a permission, and returns their authority.
 func addAdministrator(t *testing.T, db *postgres.DB, name string, permission core.Permission) core.Authority {
@@ -29,7 +29,7 @@ func addAdministrator(t *testing.T, db *postgres.DB, name string, permission cor
 	if err := db.SetPermission(t.Context(), user.ID, permission); err != nil {
 		t.Fatal(err)
 	}
-	return core.Authority{Actor: user.ID, Permission: permission, From: desk}
+	return core.Authority{Actor: user.ID, Permission: permission, From: adminAddr}
 }
 
 // auditLog returns the whole audit log, the latest act first.
@@ -38,8 +38,8 @@ func auditLog(t *testing.T, db *postgres.DB) []core.AuditEntry {
 	return must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 1000}))(t)
 }
 
-// logged returns acts in few words, the latest first.
-func logged(entries []core.AuditEntry) []string {
+// summaries returns acts in few words, the latest first.
+func summaries(entries []core.AuditEntry) []string {
 	var acts []string
 	for _, e := range entries {
 		acts = append(acts, fmt.Sprintf("%s %s %s", e.Action, e.Subject, e.Details))
@@ -48,7 +48,7 @@ func logged(entries []core.AuditEntry) []string {
 }
 
 // An entry keeps who acted on whom when both are gone.
-func TestAuditLogOutlivesThoseItNames(t *testing.T) {
+func TestAuditLogOutlivesUsers(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
@@ -69,7 +69,7 @@ func TestAuditLogOutlivesThoseItNames(t *testing.T) {
 	}
 	want := core.AuditEntry{
 		ID: got.ID, ActedAt: got.ActedAt,
-		Actor: ann.Actor, ActorEmail: "ann@example.com", Address: desk, Action: "user.permission", Subject: fmt.Sprintf("user:%d", bob.ID),
+		Actor: ann.Actor, ActorEmail: "ann@example.com", Address: adminAddr, Action: "user.permission", Subject: fmt.Sprintf("user:%d", bob.ID),
 		Details: []byte(`{"to": -1, "from": 0, "email": "bob@example.com", "nickname": "bob"}`),
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
@@ -87,10 +87,10 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 	want := auditLog(t, db)
 
 	conn := postgrestest.Conn(t, address)
-	for _, sleeping := range []bool{false, true} {
-		if sleeping { // as ordinary triggers do for a superuser who wants it
+	for _, replica := range []bool{false, true} {
+		if replica { // as ordinary triggers do for a superuser who wants it
 			_, err := conn.Exec(t.Context(), "SET session_replication_role = replica")
-			if denied, ok := errors.AsType[*pgconn.PgError](err); ok && denied.Code == "42501" {
+			if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "42501" {
 				break
 			}
 			if err != nil {
@@ -106,12 +106,12 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 			"INSERT INTO audit_log OVERRIDING SYSTEM VALUE SELECT * FROM audit_log ON CONFLICT (id) DO UPDATE SET action = 'nothing'",
 		} {
 			_, err := conn.Exec(t.Context(), sql)
-			if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(refused.Message, "only be added to") {
-				t.Errorf("%s, with triggers asleep: %t: %v; want it refused", sql, sleeping, err)
+			if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pgErr.Message, "only be added to") {
+				t.Errorf("%s, with triggers asleep: %t: %v; want it refused", sql, replica, err)
 			}
 		}
 	}
-	if diff := cmp.Diff(logged(want), logged(auditLog(t, db))); diff != "" {
+	if diff := cmp.Diff(summaries(want), summaries(auditLog(t, db))); diff != "" {
 		t.Errorf("the log (-before +after):\n%s", diff)
 	}
 }
@@ -140,7 +140,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 		for _, i := range want {
 			wanted = append(wanted, all[i])
 		}
-		if diff := cmp.Diff(logged(wanted), logged(must(db.AuditLog(t.Context(), query))(t))); diff != "" {
+		if diff := cmp.Diff(summaries(wanted), summaries(must(db.AuditLog(t.Context(), query))(t))); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", query, diff)
 		}
 	}
@@ -179,12 +179,12 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, address := named(t)
+			db, address := openNamed(t)
 			bob := addUser(t, db, "bob") // who is locked before the actor
 			ann := addAdministrator(t, db, "ann", core.Administrator)
 			eve := addUser(t, db, "eve") // who is locked after the actor
-			other := hold(t, address)
-			other.do(t, test.meanwhile)
+			other := beginLockTx(t, address)
+			other.exec(t, test.meanwhile)
 
 			acted := make(chan error, 2)
 			subjects := []core.UserID{bob.ID}
@@ -197,31 +197,31 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 					acted <- err
 				}()
 			}
-			other.releaseOnceWaitedFor(t, len(subjects))
+			other.commitOnceBlocked(t, len(subjects))
 			for range subjects {
 				wantKind(t, <-acted, test.want)
 			}
 			if entries := auditLog(t, db); len(entries) > 0 {
-				t.Errorf("an act that failed is logged: %q", logged(entries))
+				t.Errorf("an act that failed is logged: %q", summaries(entries))
 			}
 		})
 	}
 }
 
 // Actor and subject stay locked until the act is committed.
-func TestActsHoldActorAndSubject(t *testing.T) {
+func TestAdminActionLocksActorAndSubject(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
-	other := hold(t, address)
-	other.do(t, "LOCK TABLE audit_log IN SHARE MODE") // the last thing that an act writes
+	other := beginLockTx(t, address)
+	other.exec(t, "LOCK TABLE audit_log IN SHARE MODE") // the last thing that an act writes
 
 	acted := make(chan error, 1)
 	go func() {
 		_, err := db.SetPermissionBy(t.Context(), ann, bob.ID, core.Banned)
 		acted <- err
 	}()
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	var free int
 	if err := postgrestest.Conn(t, address).QueryRow(t.Context(),
 		"SELECT count(*) FROM (SELECT FROM users FOR NO KEY UPDATE SKIP LOCKED) free",
@@ -231,7 +231,7 @@ func TestActsHoldActorAndSubject(t *testing.T) {
 	if free != 0 {
 		t.Errorf("%d of actor and subject can be changed before the act is committed", free)
 	}
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	if err := <-acted; err != nil {
 		t.Error(err)
 	}
@@ -239,14 +239,14 @@ func TestActsHoldActorAndSubject(t *testing.T) {
 
 // What many do to each other at once is what they might have done one after
 // another: every entry of the log was allowed by those before it.
-func TestRacesCannotBeatTheRule(t *testing.T) {
+func TestConcurrentPermissionChanges(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	permissions := map[string]core.Permission{} // by subject
-	var everybody []core.Authority
+	var actors []core.Authority
 	for i, permission := range []core.Permission{2, 1, 1, 1, 1, 0, 0, 0} {
 		a := addAdministrator(t, db, fmt.Sprintf("user%d", i), permission)
-		everybody = append(everybody, a)
+		actors = append(actors, a)
 		permissions[fmt.Sprintf("user:%d", a.Actor)] = permission
 	}
 
@@ -254,7 +254,7 @@ func TestRacesCannotBeatTheRule(t *testing.T) {
 	for range 6 {
 		group.Go(func() {
 			for range 60 {
-				actor, subject := everybody[rand.IntN(len(everybody))], everybody[rand.IntN(len(everybody))]
+				actor, subject := actors[rand.IntN(len(actors))], actors[rand.IntN(len(actors))]
 				actor.Permission = core.SuperAdministrator // as if nobody had looked before
 				_, err := db.SetPermissionBy(t.Context(), actor, subject.Actor, core.Permission(rand.IntN(3)-1))
 				if kind := fault.KindOf(err); err != nil && kind != fault.Forbidden && kind != fault.Banned {
@@ -275,12 +275,12 @@ func TestRacesCannotBeatTheRule(t *testing.T) {
 			t.Fatal(err)
 		}
 		actor := permissions[fmt.Sprintf("user:%d", e.Actor)]
-		if was := permissions[e.Subject]; was != changed.From || actor < 1 || was >= actor || changed.To >= actor {
-			t.Errorf("an actor of permission %d gave %d to somebody of %d; noted is %s", actor, changed.To, was, e.Details)
+		if before := permissions[e.Subject]; before != changed.From || actor < 1 || before >= actor || changed.To >= actor {
+			t.Errorf("an actor of permission %d gave %d to somebody of %d; noted is %s", actor, changed.To, before, e.Details)
 		}
 		permissions[e.Subject] = changed.To
 	}
-	for i, a := range everybody {
+	for i, a := range actors {
 		got := must(db.UserByEmail(t.Context(), fmt.Sprintf("user%d@example.com", i)))(t)
 		if want := permissions[fmt.Sprintf("user:%d", a.Actor)]; got.Permission != want {
 			t.Errorf("user %d has permission %d; the log says %d", a.Actor, got.Permission, want)

@@ -47,15 +47,15 @@ const numberChanges = `
 		FROM pending p, head h WHERE c.id = p.id
 		RETURNING c.id
 	), rung AS (
-		SELECT pg_notify('` + channel + `', '')
+		SELECT pg_notify('` + notifyChannel + `', '')
 	)
 	SELECT epoch, revision, trimmed, (SELECT count(*) FROM numbered) = $1 AS pending FROM head, rung`
 
-// numberedAtOnce bounds a numbering transaction.
-const numberedAtOnce = 5000
+// numberBatch bounds a numbering transaction.
+const numberBatch = 5000
 
-// channel is the bell between cores.
-const channel = "veneer_changes"
+// notifyChannel is the bell between cores.
+const notifyChannel = "veneer_changes"
 
 type feedRow struct {
 	Epoch             string
@@ -77,7 +77,7 @@ func (db *DB) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 		if row := rows[0]; !row.Pending {
 			return core.FeedHead{Position: mapping.Position{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed}, nil
 		}
-		statements = []statement{{lockFeed, nil}, {numberChanges, []any{numberedAtOnce}}}
+		statements = []statement{{lockFeed, nil}, {numberChanges, []any{numberBatch}}}
 	}
 }
 
@@ -101,8 +101,8 @@ func (db *DB) ChangesAfter(ctx context.Context, revision int64, limit int) ([]ma
 	return events, nil
 }
 
-// trimmedAtOnce bounds a trimming transaction: it holds the row of the feed.
-const trimmedAtOnce = 1000
+// trimBatch bounds a trimming transaction: it holds the row of the feed.
+const trimBatch = 1000
 
 const trimChanges = `
 	WITH old AS (
@@ -128,24 +128,24 @@ func (db *DB) RenewEpoch(ctx context.Context, seen mapping.Position) error {
 func (db *DB) TrimChanges(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for {
-		rows, err := collect[struct{ Count int }](ctx, db.writes, statement{trimChanges, []any{before, trimmedAtOnce}})
+		rows, err := collect[struct{ Count int }](ctx, db.writes, statement{trimChanges, []any{before, trimBatch}})
 		if err != nil {
 			return total, failure("trim changes", err)
 		}
 		total += rows[0].Count
-		if rows[0].Count < trimmedAtOnce {
+		if rows[0].Count < trimBatch {
 			return total, nil
 		}
 	}
 }
 
-// listenPause is the time between two attempts to listen.
-const listenPause = time.Second
+// listenRetryPause is the time between two attempts to listen.
+const listenRetryPause = time.Second
 
 // Listen calls ring whenever another core has numbered changes, until ctx ends.
 // What rings while the connection is down is lost; the feed's poll makes up for
 // it.
-func (db *DB) Listen(ctx context.Context, log *slog.Logger, ring func()) {
+func (db *DB) Listen(ctx context.Context, log *slog.Logger, wake func()) {
 	failing := false
 	for ctx.Err() == nil {
 		err := db.listenOnce(ctx, func() {
@@ -153,7 +153,7 @@ func (db *DB) Listen(ctx context.Context, log *slog.Logger, ring func()) {
 				failing = false
 				log.InfoContext(ctx, "listening for changes again")
 			}
-			ring()
+			wake()
 		})
 		if ctx.Err() == nil && !failing {
 			failing = true
@@ -161,43 +161,43 @@ func (db *DB) Listen(ctx context.Context, log *slog.Logger, ring func()) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(listenPause):
+		case <-time.After(listenRetryPause):
 		}
 	}
 }
 
 // listenOnce rings once it listens, and at every notification.
-func (db *DB) listenOnce(ctx context.Context, ring func()) error {
+func (db *DB) listenOnce(ctx context.Context, wake func()) error {
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+notifyChannel); err != nil {
 		return err
 	}
 	for {
-		ring()
-		if err := heard(ctx, conn); err != nil {
+		wake()
+		if err := waitForNotification(ctx, conn); err != nil {
 			return err
 		}
 	}
 }
 
-// listenCheck is how long nothing may be heard before the connection is tried:
+// listenPingInterval is how long nothing may be heard before the connection is tried:
 // one that was cut without a word looks just like silence.
-const listenCheck = 10 * time.Second
+const listenPingInterval = 10 * time.Second
 
-// heard waits until there was a notification. An error says that none can come.
-func heard(ctx context.Context, conn *pgx.Conn) error {
+// waitForNotification waits until there was a notification. An error says that none can come.
+func waitForNotification(ctx context.Context, conn *pgx.Conn) error {
 	for {
-		wait, cancel := context.WithTimeout(ctx, listenCheck)
+		wait, cancel := context.WithTimeout(ctx, listenPingInterval)
 		_, err := conn.WaitForNotification(wait)
 		cancel()
 		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) {
 			return err
 		}
-		ping, cancel := context.WithTimeout(ctx, listenCheck)
+		ping, cancel := context.WithTimeout(ctx, listenPingInterval)
 		err = conn.Ping(ping)
 		cancel()
 		if err != nil {

@@ -37,23 +37,23 @@ func keysAfter(t *testing.T, db *postgres.DB, revision int64) [][]mapping.Key {
 func TestWritesNameTheirKeys(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
-	rings := 0
-	db.OnChange(func() { rings++ })
+	calls := 0
+	db.OnChange(func() { calls++ })
 	var at int64
 	expect := func(what string, want ...mapping.Key) {
 		t.Helper()
 		head := must(db.NumberChanges(t.Context()))(t).Revision
-		wanted := [][]mapping.Key{}
+		wantChanges := [][]mapping.Key{}
 		if len(want) > 0 {
-			wanted = append(wanted, slices.Sorted(slices.Values(want)))
-			if rings == 0 {
+			wantChanges = append(wantChanges, slices.Sorted(slices.Values(want)))
+			if calls == 0 {
 				t.Errorf("%s: nobody rang", what)
 			}
 		}
-		if diff := cmp.Diff(wanted, keysAfter(t, db, at)); diff != "" {
+		if diff := cmp.Diff(wantChanges, keysAfter(t, db, at)); diff != "" {
 			t.Errorf("%s names (-want +got):\n%s", what, diff)
 		}
-		at, rings = head, 0
+		at, calls = head, 0
 	}
 
 	ann := addUser(t, db, "ann")
@@ -152,20 +152,20 @@ func TestNumberingInParallel(t *testing.T) {
 	if head := must(db.NumberChanges(t.Context()))(t); head.Revision != 101 {
 		t.Errorf("head %v after 101 changes", head)
 	}
-	seen := map[mapping.Key]int{}
+	counts := map[mapping.Key]int{}
 	for _, keys := range keysAfter(t, db, 0) {
 		for _, key := range keys {
-			seen[key]++
+			counts[key]++
 		}
 	}
-	if len(seen) != 301 { // a uid, and a pid, a name and a uuid for each player
-		t.Errorf("%d keys were named; want 301", len(seen))
+	if len(counts) != 301 { // a uid, and a pid, a name and a uuid for each player
+		t.Errorf("%d keys were named; want 301", len(counts))
 	}
 }
 
 // The server, database or timeline are other ones: the numbers handed out before
 // mean nothing any more.
-func TestHistoryRewrittenBeginsAnEpoch(t *testing.T) {
+func TestOtherHistoryBeginsAnEpoch(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
@@ -253,7 +253,7 @@ func TestMappings(t *testing.T) {
 		return &mapping.Texture{TID: int64(x.ID), Hash: x.Hash, Type: x.Type}
 	}
 	steveMapping := mapping.Mapping{Player: &mapping.Player{PID: int64(steve.ID), UUID: steve.UUID.String(), Name: "Steve", Skin: mapped(a), Cape: mapped(cape)}}
-	asked := []struct {
+	lookups := []struct {
 		key  mapping.Key
 		want mapping.Mapping
 	}{
@@ -276,8 +276,8 @@ func TestMappings(t *testing.T) {
 		{"nonsense", mapping.Mapping{}},
 		{mapping.Name("Steve"), steveMapping}, // asked twice
 	}
-	keys, want := make([]mapping.Key, len(asked)), make([]mapping.Mapping, len(asked))
-	for i, a := range asked {
+	keys, want := make([]mapping.Key, len(lookups)), make([]mapping.Mapping, len(lookups))
+	for i, a := range lookups {
 		keys[i], want[i] = a.key, a.want
 	}
 	head := must(db.NumberChanges(t.Context()))(t)

@@ -32,9 +32,9 @@ const (
 	clientLimitTimeout = 5 * time.Second
 )
 
-// clientLimitsOf returns the limits at a pool: a network has three quarters of the
+// newClientLimits returns the limits at a pool: a network has three quarters of the
 // connections, so that some are left to all others.
-func clientLimitsOf(pool *pgxpool.Pool, users int) clientLimits {
+func newClientLimits(pool *pgxpool.Pool, users int) clientLimits {
 	l := clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, 3*int(pool.Config().MaxConns)/4))}
 	if users > 0 {
 		l.users = limit.NewSemaphore[core.UserID](users)
@@ -49,9 +49,9 @@ type listLimits struct {
 	all *limit.Semaphore[struct{}]
 }
 
-// listLimitsOf returns the limits of lists that may hold so many connections: all of them, and
+// newListLimits returns the limits of lists that may hold so many connections: all of them, and
 // two thirds for one network.
-func listLimitsOf(connections int) listLimits {
+func newListLimits(connections int) listLimits {
 	return listLimits{
 		clientLimits{networks: limit.NewSemaphore[netip.Prefix](max(1, 2*connections/3))},
 		limit.NewSemaphore[struct{}](max(1, connections)),

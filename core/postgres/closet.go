@@ -51,11 +51,11 @@ type closetRow struct {
 func (db *DB) Closet(ctx context.Context, ticket core.Ticket, query core.ClosetQuery) (core.ClosetPage, error) {
 	user := ticket.Token.User
 	return db.closetPage(ctx, user, func() ([]closetRow, error) {
-		return readFor[closetRow](ctx, db, ticket, selectedCloset(user, query))
+		return readWithSession[closetRow](ctx, db, ticket, closetStatement(user, query))
 	})
 }
 
-func selectedCloset(user core.UserID, query core.ClosetQuery) statement {
+func closetStatement(user core.UserID, query core.ClosetQuery) statement {
 	return statement{selectCloset, []any{user, query.Capes, fold.Key(query.Name), query.PerPage, query.Page}}
 }
 
@@ -106,7 +106,7 @@ const (
 )
 
 const (
-	addedClosetItem = `
+	insertClosetItem = `
 	WITH verdict AS (
 		SELECT u.uid, t.type = 'cape' AS cape, CASE
 			WHEN t.tid IS NULL THEN 'missing'
@@ -123,12 +123,12 @@ const (
 		RETURNING uid, tid
 	)`
 
-	likedTexture = `, liked AS (
+	addLike = `, liked AS (
 		UPDATE textures t SET likes = likes + 1 FROM added a WHERE t.tid = a.tid
 	)`
 
 	// Only others are fans, and only one more of them than there ever were earns.
-	rewardedTexture = `, fans AS (
+	addRewardedLike = `, fans AS (
 		SELECT t.tid, t.uploader, t.rewarded_likes, t.likes + 1 - (SELECT count(*) FROM closet_items c WHERE c.uid = t.uploader AND c.tid = t.tid) AS number
 		FROM added a JOIN textures t USING (tid) WHERE $8::bigint > 0 AND t.uploader <> a.uid
 	), liked AS (
@@ -137,9 +137,9 @@ const (
 		SELECT 1 AS n, uid, -$5 AS amount, 'closet_item' AS reason, 'texture:' || tid AS subject FROM added
 		UNION ALL
 		SELECT 2, uploader, $8, 'like', 'texture:' || tid FROM fans WHERE number > rewarded_likes
-	)` + charged
+	)` + applyScoreEntries
 
-	selectVerdict = `
+	selectViolation = `
 	SELECT flaw FROM verdict`
 )
 
@@ -148,29 +148,29 @@ func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.
 	return addClosetItem(ctx, db.writes, user, texture, name, terms)
 }
 
-func addClosetItem(ctx context.Context, on asker, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
+func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
 	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund, fold.Key(name)}
-	lock, add := statement{lockUser, []any{user}}, statement{addedClosetItem + likedTexture + selectVerdict, args}
+	lock, add := statement{lockUser, []any{user}}, statement{insertClosetItem + addLike + selectViolation, args}
 	if terms.Reward > 0 {
 		lock = statement{lockUsersAndUploader, []any{[]core.UserID{user}, texture}}
 	}
 	if !terms.Free() {
-		add = statement{addedClosetItem + rewardedTexture + selectVerdict, append(args, terms.Reward)}
+		add = statement{insertClosetItem + addRewardedLike + selectViolation, append(args, terms.Reward)}
 	}
-	verdicts, err := collect[struct{ Flaw string }](ctx, on, lock, statement{lockTexture, []any{texture}}, add)
+	results, err := collect[struct{ Flaw string }](ctx, q, lock, statement{lockTexture, []any{texture}}, add)
 	switch {
 	case err != nil:
 		return failure("add a closet item", err)
-	case len(verdicts) == 0:
+	case len(results) == 0:
 		return core.ErrSignedOut
 	}
-	switch verdicts[0].Flaw {
+	switch results[0].Flaw {
 	case "missing":
 		return noTexture(texture)
 	case "private":
 		return fault.New(fault.Forbidden, "Texture %d is private, and somebody else's.", texture)
 	case "there":
-		return taken("tid", "This texture is in the closet already.")
+		return duplicateFault("tid", "This texture is in the closet already.")
 	case "full":
 		return closetFull(terms)
 	case "poor":
@@ -205,7 +205,7 @@ func (db *DB) RenameClosetItem(ctx context.Context, user core.UserID, texture co
 	}
 }
 
-const lockOwnWearers = `
+const lockOwnPlayersWearing = `
 	SELECT pid FROM players WHERE uid = $1 AND (tid_skin = $2 OR tid_cape = $2) ORDER BY pid FOR UPDATE`
 
 // clearLostAvatar runs before the item is deleted. It is a statement of its own since
@@ -232,8 +232,8 @@ const deleteClosetItem = `
 		RETURNING p.pid, p.name_key, p.uuid
 	), noted AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM undressed
-	), due AS (` + refundedItems + `
-	)` + charged + `
+	), due AS (` + itemRefunds + `
+	)` + applyScoreEntries + `
 	SELECT tid FROM removed`
 
 // RemoveClosetItem removes an item.
@@ -241,15 +241,15 @@ func (db *DB) RemoveClosetItem(ctx context.Context, user core.UserID, texture co
 	if err := removeClosetItem(ctx, db.writes, user, texture); err != nil {
 		return err
 	}
-	db.ring()
+	db.onChange()
 	return nil
 }
 
-func removeClosetItem(ctx context.Context, on asker, user core.UserID, texture core.TextureID) error {
-	removed, err := collect[struct{ TID core.TextureID }](ctx, on,
+func removeClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID) error {
+	removed, err := collect[struct{ TID core.TextureID }](ctx, q,
 		statement{lockUser, []any{user}},
 		statement{lockTexture, []any{texture}},
-		statement{lockOwnWearers, []any{user, texture}},
+		statement{lockOwnPlayersWearing, []any{user, texture}},
 		statement{clearLostAvatar, []any{user, texture}},
 		statement{deleteClosetItem, []any{user, texture}},
 	)

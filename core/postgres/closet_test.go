@@ -13,7 +13,7 @@ import (
 )
 
 // Edges hear of who is undressed, and of nothing else that happens to a closet.
-func TestClosetsNameWhoIsUndressed(t *testing.T) {
+func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -25,7 +25,7 @@ func TestClosetsNameWhoIsUndressed(t *testing.T) {
 	first, second, bare := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second"), addPlayer(t, db, ann.ID, "Bare")
 	bobs := addPlayer(t, db, bob.ID, "Bobs")
 	must(db.DressPlayer(t.Context(), bob.ID, bobs.ID, core.Slots{Skin: &private}))(t)
-	names := watch(t, db)
+	wantKeys := watchChanges(t, db)
 	do := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -36,31 +36,31 @@ func TestClosetsNameWhoIsUndressed(t *testing.T) {
 	do(db.AddClosetItem(t.Context(), ann.ID, public, "N", core.Terms{}))
 	do(db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}))
 	do(db.RenameClosetItem(t.Context(), ann.ID, private, "M"))
-	names("what happens in a closet")
+	wantKeys("what happens in a closet")
 
 	must(db.DressPlayer(t.Context(), ann.ID, first.ID, core.Slots{Skin: &private}))(t)
 	must(db.DressPlayer(t.Context(), ann.ID, second.ID, core.Slots{Skin: &private}))(t)
 	must(db.DressPlayer(t.Context(), ann.ID, bare.ID, core.Slots{Skin: &public}))(t)
-	names("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
+	wantKeys("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
 	must(db.SetAvatar(t.Context(), ann.ID, public))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private))(t)
-	names("avatars", mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID)))
+	wantKeys("avatars", mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID)))
 	do(db.RemoveClosetItem(t.Context(), ann.ID, public))
-	names("a removal of what is public")
+	wantKeys("a removal of what is public")
 	must(db.SetAvatar(t.Context(), ann.ID, private))(t)
-	names("another avatar", mapping.UID(int64(ann.ID)))
-	rings := 0
-	db.OnChange(func() { rings++ })
+	wantKeys("another avatar", mapping.UID(int64(ann.ID)))
+	calls := 0
+	db.OnChange(func() { calls++ })
 	do(db.RemoveClosetItem(t.Context(), ann.ID, private))
-	names("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second), []mapping.Key{mapping.UID(int64(ann.ID))})...)
-	if got, kept := must(db.UserByEmail(t.Context(), ann.Email))(t).Avatar, must(db.UserByEmail(t.Context(), bob.Email))(t).Avatar; got != 0 || kept != private {
-		t.Errorf("the avatars are %d, and the uploader's %d; want 0 and %d", got, kept, private)
+	wantKeys("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second), []mapping.Key{mapping.UID(int64(ann.ID))})...)
+	if got, uploaders := must(db.UserByEmail(t.Context(), ann.Email))(t).Avatar, must(db.UserByEmail(t.Context(), bob.Email))(t).Avatar; got != 0 || uploaders != private {
+		t.Errorf("the avatars are %d, and the uploader's %d; want 0 and %d", got, uploaders, private)
 	}
-	if rings == 0 {
+	if calls == 0 {
 		t.Error("nobody rang")
 	}
 	wantKind(t, db.RemoveClosetItem(t.Context(), ann.ID, private), fault.NotFound)
-	names("a removal of what is not there")
+	wantKeys("a removal of what is not there")
 
 	answer := must(db.Mappings(t.Context(), []mapping.Key{mapping.Name("first"), mapping.Name("bobs")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
@@ -72,9 +72,9 @@ func TestClosetsNameWhoIsUndressed(t *testing.T) {
 }
 
 // What is put on while the texture leaves the closet is taken off, or not put on.
-func TestRemoveWaitsForWhoDresses(t *testing.T) {
+func TestRemoveItemWaitsForDressing(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
 		t.Fatal(err)
@@ -84,17 +84,17 @@ func TestRemoveWaitsForWhoDresses(t *testing.T) {
 	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}); err != nil {
 		t.Fatal(err)
 	}
-	other := hold(t, address)
-	other.do(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
 
 	dressed, removed := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &private})
 		dressed <- err
 	}()
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	go func() { removed <- db.RemoveClosetItem(t.Context(), ann.ID, private) }()
-	other.releaseOnceWaitedFor(t, 2)
+	other.commitOnceBlocked(t, 2)
 	if err := <-dressed; err != nil {
 		t.Error(err)
 	}
@@ -110,7 +110,7 @@ func TestRemoveWaitsForWhoDresses(t *testing.T) {
 // does who locks several players, wherever they lie.
 func TestRemoveLocksPlayersInOrder(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
 		t.Fatal(err)
@@ -123,14 +123,14 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
 		must(db.DressPlayer(t.Context(), ann.ID, player, core.Slots{Skin: &private}))(t)
 	}
-	other := hold(t, address)
-	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
 
 	removed := make(chan error, 1)
 	go func() { removed <- db.RemoveClosetItem(t.Context(), ann.ID, private) }()
-	other.awaitWaiting(t, 1)
-	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", second.ID)
-	other.releaseOnceWaitedFor(t, 1)
+	other.waitBlocked(t, 1)
+	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", second.ID)
+	other.commitOnceBlocked(t, 1)
 	if err := <-removed; err != nil {
 		t.Error(err)
 	}
@@ -156,7 +156,7 @@ func TestClosetItemsAtOnce(t *testing.T) {
 		for _, tid := range tids {
 			go func() { outcomes <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", terms) }()
 		}
-		if got := tally(t, outcomes); got[nil] != 4 || got[refusal] != 6 {
+		if got := countKinds(t, outcomes); got[nil] != 4 || got[refusal] != 6 {
 			t.Errorf("10 adds with room for 4: %v; want 4 successes and 6 refusals", got)
 		}
 		var items, score int
@@ -180,14 +180,14 @@ func TestClosetItemsAtOnce(t *testing.T) {
 // What is made private while somebody waits to add it is not added.
 func TestAddToClosetAfterWaitingLooksAgain(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
-	other := hold(t, address)
-	other.do(t, "UPDATE textures SET public = false WHERE tid = $1", tid)
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE textures SET public = false WHERE tid = $1", tid)
 
 	added := make(chan error, 1)
 	go func() { added <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", core.Terms{}) }()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-added, fault.Forbidden)
 }

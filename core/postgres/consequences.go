@@ -21,15 +21,15 @@ import (
 // it on, and then they wait.
 const lockWholeTexture = `SELECT ` + textureColumns + ` FROM textures t WHERE tid = $1 FOR UPDATE`
 
-// lockWearers has players keep their names, too, until those are noted.
-const lockWearers = `
+// lockPlayersWearing has players keep their names, too, until those are noted.
+const lockPlayersWearing = `
 	SELECT count(*) FROM (
 		SELECT FROM players WHERE tid_skin = $1 OR tid_cape = $1 ORDER BY pid FOR UPDATE
 	) locked`
 
-// noteMany notes the keys of rows, those of some rows in one change: a change costs
+// insertChanges notes the keys of rows, those of some rows in one change: a change costs
 // far more than a key. No line of the stream of changes gets long by that.
-func noteMany(rows, keys string) string {
+func insertChanges(rows, keys string) string {
 	return `
 	INSERT INTO changes (keys)
 	SELECT array_agg(key)
@@ -37,15 +37,15 @@ func noteMany(rows, keys string) string {
 	GROUP BY part`
 }
 
-// undressWearers spares the players of one user, if any.
-var undressWearers = `
+// clearPlayers spares the players of one user, if any.
+var clearPlayers = `
 	WITH undressed AS (
 		UPDATE players SET tid_skin = nullif(tid_skin, $1), tid_cape = nullif(tid_cape, $1), last_modified = clock_timestamp()
 		WHERE (tid_skin = $1 OR tid_cape = $1) AND uid IS DISTINCT FROM $2::bigint
 		RETURNING pid, name_key, uuid
-	)` + noteMany("undressed", playerKeys)
+	)` + insertChanges("undressed", playerKeys)
 
-var noteWearers = noteMany("(SELECT pid, name_key, uuid FROM players WHERE tid_skin = $1 OR tid_cape = $1) wearing", playerKeys)
+var notifyPlayers = insertChanges("(SELECT pid, name_key, uuid FROM players WHERE tid_skin = $1 OR tid_cape = $1) wearing", playerKeys)
 
 // clearAvatars spares one user, if any. Everyone else loses the right to a texture that
 // becomes private: it leaves their closets, too.
@@ -53,13 +53,13 @@ var clearAvatars = `
 	WITH cleared AS (
 		UPDATE users SET avatar = 0 WHERE avatar = $1 AND avatar <> 0 AND uid IS DISTINCT FROM $2::bigint
 		RETURNING uid
-	)` + noteMany("cleared", "ARRAY['uid:' || uid]")
+	)` + insertChanges("cleared", "ARRAY['uid:' || uid]")
 
-// noteFaces notes the users whose avatar the texture is.
-var noteFaces = noteMany("(SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0) faces", "ARRAY['uid:' || uid]")
+// notifyAvatars notes the users whose avatar the texture is.
+var notifyAvatars = insertChanges("(SELECT uid FROM users WHERE avatar = $1 AND avatar <> 0) faces", "ARRAY['uid:' || uid]")
 
 const (
-	noteTexture = `
+	notifyTexture = `
 	INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM textures WHERE tid = $1`
 
 	// emptyClosets spares the closet of one user, if any.
@@ -71,27 +71,27 @@ const (
 // deleteTexture deletes a texture with all that follows and returns it as it was, or
 // a NotFound fault. A transaction that locks users does so before it calls this, and players
 // after it. Its caller rings after the commit.
-func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (was core.Texture, err error) {
-	if err := lockScoresOf(ctx, tx, tid, false); err != nil {
-		return was, err
+func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (before core.Texture, err error) {
+	if err := lockAffectedUsers(ctx, tx, tid, false); err != nil {
+		return before, err
 	}
-	if was, err = lockTextureIn(ctx, tx, tid); err != nil {
-		return was, err
+	if before, err = lockTextureIn(ctx, tx, tid); err != nil {
+		return before, err
 	}
 	if err := refundTexture(ctx, tx, tid); err != nil {
-		return was, err
+		return before, err
 	}
 	if err := refundClosets(ctx, tx, tid, nil); err != nil {
-		return was, err
+		return before, err
 	}
 	var batch pgx.Batch
-	batch.Queue(lockWearers, tid)
-	batch.Queue(undressWearers, tid, nil)
-	batch.Queue(noteFaces, tid)
-	batch.Queue(noteTexture, tid)
+	batch.Queue(lockPlayersWearing, tid)
+	batch.Queue(clearPlayers, tid, nil)
+	batch.Queue(notifyAvatars, tid)
+	batch.Queue(notifyTexture, tid)
 	batch.Queue(emptyClosets, tid, nil)
 	batch.Queue(deleteTextureRow, tid)
-	return was, tx.SendBatch(ctx, &batch).Close()
+	return before, tx.SendBatch(ctx, &batch).Close()
 }
 
 // lockTextureIn locks a texture until the transaction ends, and returns it as it is
@@ -99,7 +99,7 @@ func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (was core
 func lockTextureIn(ctx context.Context, tx pgx.Tx, tid core.TextureID) (core.Texture, error) {
 	rows, _ := tx.Query(ctx, lockWholeTexture, tid) // CollectRows reports the error
 	locked, err := pgx.CollectRows(rows, pgx.RowToStructByName[textureRow])
-	return onlyTexture(tid, locked, err)
+	return oneTexture(tid, locked, err)
 }
 
 // DeleteTexture deletes a texture with all that follows.
@@ -111,7 +111,7 @@ func (db *DB) DeleteTexture(ctx context.Context, tid core.TextureID) error {
 	if err != nil {
 		return failure("delete a texture", err)
 	}
-	db.ring()
+	db.onChange()
 	return nil
 }
 
@@ -130,7 +130,7 @@ func changeTexture(
 	ctx context.Context, tx pgx.Tx, tid core.TextureID, change core.TextureChange, scores core.Scores,
 ) (before, after core.Texture, err error) {
 	if change.Public != nil {
-		if err := lockScoresOf(ctx, tx, tid, change.Hides()); err != nil {
+		if err := lockAffectedUsers(ctx, tx, tid, change.Hides()); err != nil {
 			return before, after, err
 		}
 	}
@@ -139,7 +139,7 @@ func changeTexture(
 	}
 	hides := change.Hides() && before.Public
 	if change.Public != nil {
-		if err := moveCost(ctx, tx, tid, *change.Public, scores); err != nil {
+		if err := chargeVisibilityChange(ctx, tx, tid, *change.Public, scores); err != nil {
 			return before, after, err
 		}
 	}
@@ -160,21 +160,21 @@ func changeTexture(
 		batch.Queue(clearAvatars, tid, before.Uploader)
 	}
 	if hides || retypes {
-		batch.Queue(lockWearers, tid)
+		batch.Queue(lockPlayersWearing, tid)
 	}
 	if hides {
-		batch.Queue(undressWearers, tid, before.Uploader)
+		batch.Queue(clearPlayers, tid, before.Uploader)
 		batch.Queue(emptyClosets, tid, before.Uploader)
 	}
 	if retypes {
 		kind = new(change.Type.String())
-		batch.Queue(noteTexture, tid)
-		batch.Queue(noteWearers, tid)
-		batch.Queue(noteFaces, tid)
+		batch.Queue(notifyTexture, tid)
+		batch.Queue(notifyPlayers, tid)
+		batch.Queue(notifyAvatars, tid)
 	}
-	statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides, key}}.queue(&batch).Query(into(&changed))
+	statement{updateTexture, []any{tid, change.Name, kind, change.Public, hides, key}}.queue(&batch).Query(collectInto(&changed))
 	err = tx.SendBatch(ctx, &batch).Close()
-	after, err = onlyTexture(tid, changed, err)
+	after, err = oneTexture(tid, changed, err)
 	return before, after, err
 }
 
@@ -190,13 +190,13 @@ func (db *DB) ChangeTexture(ctx context.Context, tid core.TextureID, change core
 	if err != nil {
 		return core.Texture{}, failure("change a texture", err)
 	}
-	db.ring()
+	db.onChange()
 	return changed, nil
 }
 
 // collides reports whether a change has failed since there is such a texture.
 func collides(err error) bool {
-	constraint := violates(err)
+	constraint := violatedConstraint(err)
 	return constraint == "textures_public_pixels" || constraint == "textures_uploader_pixels"
 }
 
@@ -215,7 +215,7 @@ func (db *DB) collision(ctx context.Context, tid core.TextureID, change core.Tex
 		kind, field = new(change.Type.String()), "type"
 	}
 	others, err := collect[struct{ TID core.TextureID }](ctx, db.reads, statement{selectCollision, []any{tid, kind, change.Public}})
-	other, err := only(others, failure("look for the same pixels", err), errGone)
+	other, err := one(others, failure("look for the same pixels", err), errConflictGone)
 	if err != nil {
 		return err
 	}

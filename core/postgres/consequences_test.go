@@ -17,22 +17,22 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// keeps puts a texture into a user's closet.
-func keeps(t *testing.T, db *postgres.DB, user core.User, tid core.TextureID) {
+// addToCloset puts a texture into a user's closet.
+func addToCloset(t *testing.T, db *postgres.DB, user core.User, tid core.TextureID) {
 	t.Helper()
 	if err := db.AddClosetItem(t.Context(), user.ID, tid, "N", core.Terms{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// wears adds a player who wears a skin.
-func wears(t *testing.T, db *postgres.DB, owner core.User, name string, tid core.TextureID) core.Player {
+// addWearingPlayer adds a player who wears a skin.
+func addWearingPlayer(t *testing.T, db *postgres.DB, owner core.User, name string, tid core.TextureID) core.Player {
 	t.Helper()
 	return must(db.DressPlayer(t.Context(), owner.ID, addPlayer(t, db, owner.ID, name).ID, core.Slots{Skin: &tid}))(t)
 }
 
-// closetsOf returns whose closets hold a texture.
-func closetsOf(t *testing.T, address string, tid core.TextureID) []core.UserID {
+// closetOwners returns whose closets hold a texture.
+func closetOwners(t *testing.T, address string, tid core.TextureID) []core.UserID {
 	t.Helper()
 	var holders []core.UserID
 	if err := postgrestest.Conn(t, address).QueryRow(t.Context(),
@@ -49,28 +49,28 @@ func TestDeleteTexture(t *testing.T) {
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true))
 	twin := addTexture(t, db, texture(ann.ID, skin.Alex, "doomed", true)) // of the same file
-	keeps(t, db, bob, doomed.ID)
-	first, second := wears(t, db, ann, "First", doomed.ID), wears(t, db, bob, "Second", doomed.ID)
-	wears(t, db, bob, "Other", twin.ID)
+	addToCloset(t, db, bob, doomed.ID)
+	first, second := addWearingPlayer(t, db, ann, "First", doomed.ID), addWearingPlayer(t, db, bob, "Second", doomed.ID)
+	addWearingPlayer(t, db, bob, "Other", twin.ID)
 	must(db.SetAvatar(t.Context(), bob.ID, doomed.ID))(t)
-	names := watch(t, db)
-	rings := 0
-	db.OnChange(func() { rings++ })
+	wantKeys := watchChanges(t, db)
+	calls := 0
+	db.OnChange(func() { calls++ })
 
 	if err := db.DeleteTexture(t.Context(), doomed.ID); err != nil {
 		t.Fatal(err)
 	}
-	names("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(doomed), []mapping.Key{mapping.UID(int64(bob.ID))})...)
-	if rings == 0 {
+	wantKeys("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(doomed), []mapping.Key{mapping.UID(int64(bob.ID))})...)
+	if calls == 0 {
 		t.Error("nobody rang")
 	}
-	if got := closetsOf(t, address, doomed.ID); len(got) > 0 {
+	if got := closetOwners(t, address, doomed.ID); len(got) > 0 {
 		t.Errorf("the closets of %v hold it", got)
 	}
 	_, err := db.Texture(t.Context(), doomed.ID)
 	wantKind(t, err, fault.NotFound)
 	wantKind(t, db.DeleteTexture(t.Context(), doomed.ID), fault.NotFound)
-	names("a deletion of nothing")
+	wantKeys("a deletion of nothing")
 
 	answer := must(db.Mappings(t.Context(), []mapping.Key{
 		mapping.TID(int64(doomed.ID)), mapping.Name("first"), mapping.Name("second"), mapping.Name("other"), mapping.Hash(doomed.Hash), mapping.UID(int64(bob.ID)),
@@ -100,11 +100,11 @@ func TestHideTexture(t *testing.T) {
 	db := postgrestest.Connect(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	hidden := addTexture(t, db, texture(ann.ID, skin.Steve, "hidden", true))
-	keeps(t, db, bob, hidden.ID)
-	own, theirs := wears(t, db, ann, "Own", hidden.ID), wears(t, db, bob, "Theirs", hidden.ID)
+	addToCloset(t, db, bob, hidden.ID)
+	own, theirs := addWearingPlayer(t, db, ann, "Own", hidden.ID), addWearingPlayer(t, db, bob, "Theirs", hidden.ID)
 	must(db.SetAvatar(t.Context(), ann.ID, hidden.ID))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, hidden.ID))(t)
-	names := watch(t, db)
+	wantKeys := watchChanges(t, db)
 
 	got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
 	want := hidden
@@ -112,14 +112,14 @@ func TestHideTexture(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the texture (-want +got):\n%s", diff)
 	}
-	names("becoming private", append(playerKeys(theirs), mapping.UID(int64(bob.ID)))...)
+	wantKeys("becoming private", append(playerKeys(theirs), mapping.UID(int64(bob.ID)))...)
 	if got := must(db.SetAvatar(t.Context(), ann.ID, hidden.ID))(t); got.Avatar != hidden.ID {
 		t.Errorf("the uploader's avatar is %d; want %d", got.Avatar, hidden.ID)
 	}
 	if got := must(db.UserByEmail(t.Context(), bob.Email))(t); got.Avatar != 0 {
 		t.Errorf("somebody else's avatar is %d; want none", got.Avatar)
 	}
-	if got := closetsOf(t, address, hidden.ID); !slices.Equal(got, []core.UserID{ann.ID}) {
+	if got := closetOwners(t, address, hidden.ID); !slices.Equal(got, []core.UserID{ann.ID}) {
 		t.Errorf("the closets of %v hold it; want the uploader's", got)
 	}
 	if got := playersOf(t, db, bob.ID)[0]; got.Skin != 0 || !got.LastModified.After(theirs.LastModified) {
@@ -133,17 +133,17 @@ func TestHideTexture(t *testing.T) {
 	if err := db.SetPermission(t.Context(), bob.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
-	keeps(t, db, bob, hidden.ID)
+	addToCloset(t, db, bob, hidden.ID)
 	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false), Name: new("N")}, core.Scores{}))(t); got.Likes != 2 || got.Name != "N" {
 		t.Errorf("renamed, it is %+v; want 2 likes", got)
 	}
 	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t); got.Likes != 2 || !got.Public {
 		t.Errorf("public again, it is %+v; want 2 likes", got)
 	}
-	names("what nobody sees")
+	wantKeys("what nobody sees")
 
 	// The textures of the deleted are nobody's.
-	if err := db.DeleteUser(t.Context(), proofOf(ann)); err != nil {
+	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 		t.Fatal(err)
 	}
 	if got := must(db.ChangeTexture(t.Context(), hidden.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t); got.Likes != 0 || got.Uploader != 0 {
@@ -159,20 +159,20 @@ func TestRetypeTexture(t *testing.T) {
 	db := postgrestest.Open(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	changed := addTexture(t, db, texture(ann.ID, skin.Steve, "changed", true))
-	keeps(t, db, bob, changed.ID)
-	own, theirs := wears(t, db, ann, "Own", changed.ID), wears(t, db, bob, "Theirs", changed.ID)
+	addToCloset(t, db, bob, changed.ID)
+	own, theirs := addWearingPlayer(t, db, ann, "Own", changed.ID), addWearingPlayer(t, db, bob, "Theirs", changed.ID)
 	must(db.SetAvatar(t.Context(), bob.ID, changed.ID))(t)
-	names := watch(t, db)
+	wantKeys := watchChanges(t, db)
 	all := slices.Concat(playerKeys(own), playerKeys(theirs), textureKeys(changed), []mapping.Key{mapping.UID(int64(bob.ID))})
 
 	if got := must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{}))(t); got.Type != skin.Alex || got.Likes != 2 {
 		t.Errorf("the texture is %+v", got)
 	}
-	names("another type", all...)
+	wantKeys("another type", all...)
 	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex), Name: new("N")}, core.Scores{}))(t)
-	names("the same type")
+	wantKeys("the same type")
 	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Steve), Public: new(false)}, core.Scores{}))(t)
-	names("another type, and private", slices.Concat(all)...)
+	wantKeys("another type, and private", slices.Concat(all)...)
 }
 
 func TestChangeTextureCollides(t *testing.T) {
@@ -200,23 +200,23 @@ func TestChangeTextureCollides(t *testing.T) {
 
 // Who changes or deletes a texture waits for who is about to put it on, and for
 // nobody else's sake before that.
-func TestDeleteTextureWaitsForWhoDresses(t *testing.T) {
+func TestDeleteTextureWaitsForDressing(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	alex := addPlayer(t, db, bob.ID, "Alex")
 	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true))
-	other := hold(t, address)
-	other.do(t, "UPDATE players SET last_modified = now() WHERE pid = $1", alex.ID) // dressing will wait here
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", alex.ID) // dressing will wait here
 
 	dressed, deleted := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := db.DressPlayer(t.Context(), bob.ID, alex.ID, core.Slots{Skin: &doomed.ID})
 		dressed <- err
 	}()
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	go func() { deleted <- db.DeleteTexture(t.Context(), doomed.ID) }()
-	other.releaseOnceWaitedFor(t, 2)
+	other.commitOnceBlocked(t, 2)
 	if err := <-dressed; err != nil {
 		t.Error(err)
 	}
@@ -231,45 +231,45 @@ func TestDeleteTextureWaitsForWhoDresses(t *testing.T) {
 // A wearer who is renamed meanwhile is named by the latest name.
 func TestRetypeNamesTheLatestNames(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	changed := addTexture(t, db, texture(ann.ID, skin.Steve, "changed", true))
-	steve := wears(t, db, ann, "Steve", changed.ID)
-	names := watch(t, db)
-	other := hold(t, address)
-	other.do(t, "UPDATE players SET name = 'Between', name_key = 'between' WHERE pid = $1", steve.ID)
+	steve := addWearingPlayer(t, db, ann, "Steve", changed.ID)
+	wantKeys := watchChanges(t, db)
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE players SET name = 'Between', name_key = 'between' WHERE pid = $1", steve.ID)
 
 	retyped := make(chan error, 1)
 	go func() {
 		_, err := db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{})
 		retyped <- err
 	}()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	if err := <-retyped; err != nil {
 		t.Fatal(err)
 	}
 	steve.Name = "Between"
-	names("the change", append(playerKeys(steve), textureKeys(changed)...)...)
+	wantKeys("the change", append(playerKeys(steve), textureKeys(changed)...)...)
 }
 
 // Who deletes a texture locks its wearers by pid, wherever they lie.
 func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true)).ID
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
 		must(db.DressPlayer(t.Context(), ann.ID, player, core.Slots{Skin: &doomed}))(t)
 	}
-	other := hold(t, address)
-	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
 
 	deleted := make(chan error, 1)
 	go func() { deleted <- db.DeleteTexture(t.Context(), doomed) }()
-	other.awaitWaiting(t, 1)
-	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", second.ID)
-	other.releaseOnceWaitedFor(t, 1)
+	other.waitBlocked(t, 1)
+	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE NOWAIT", second.ID)
+	other.commitOnceBlocked(t, 1)
 	if err := <-deleted; err != nil {
 		t.Error(err)
 	}
@@ -305,7 +305,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 	if want := 4*many + 2; keys != want || len(changes) > 2*(many/20+1)+1 {
 		t.Errorf("%d changes name %d keys; want %d keys, 20 rows to a change", len(changes), keys, want)
 	}
-	if got := closetsOf(t, address, doomed.ID); len(got) > 0 {
+	if got := closetOwners(t, address, doomed.ID); len(got) > 0 {
 		t.Errorf("%d closets hold it", len(got))
 	}
 }

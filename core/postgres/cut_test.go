@@ -26,8 +26,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// relay listens until the test ends, and has each connection passed on to a server.
-func relay(t *testing.T, target string, pass func(client, server net.Conn)) (address string) {
+// startProxy listens until the test ends, and has each connection passed on to a server.
+func startProxy(t *testing.T, target string, handle func(client, server net.Conn)) (address string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,37 +45,37 @@ func relay(t *testing.T, target string, pass func(client, server net.Conn)) (add
 				_ = client.Close()
 				continue
 			}
-			pass(client, server)
+			handle(client, server)
 		}
 	}()
 	return listener.Addr().String()
 }
 
-// blackHole passes connections on to a server. Those that are open when the line is
+// blackholeProxy passes connections on to a server. Those that are open when the line is
 // cut stay open, as do those that are made until it is mended, and nothing passes
 // over them any more.
-type blackHole struct {
+type blackholeProxy struct {
 	address string
-	age     atomic.Int64 // connections of another age are dead, and so are all of an odd one
+	generation     atomic.Int64 // connections of another age are dead, and so are all of an odd one
 }
 
-func openBlackHole(t *testing.T, target string) *blackHole {
+func newBlackholeProxy(t *testing.T, target string) *blackholeProxy {
 	t.Helper()
-	b := &blackHole{}
-	b.address = relay(t, target, func(client, server net.Conn) {
-		age := b.age.Load()
-		go b.pass(server, client, age)
-		go b.pass(client, server, age)
+	p := &blackholeProxy{}
+	p.address = startProxy(t, target, func(client, server net.Conn) {
+		generation := p.generation.Load()
+		go p.forward(server, client, generation)
+		go p.forward(client, server, generation)
 	})
-	return b
+	return p
 }
 
-func (b *blackHole) pass(to, from net.Conn, age int64) {
+func (p *blackholeProxy) forward(to, from net.Conn, generation int64) {
 	defer func() { _, _ = to.Close(), from.Close() }()
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buffer)
-		if err == nil && age%2 == 0 && b.age.Load() == age {
+		if err == nil && generation%2 == 0 && p.generation.Load() == generation {
 			_, err = io.Writer(to).Write(buffer[:n])
 		}
 		if err != nil {
@@ -84,30 +84,30 @@ func (b *blackHole) pass(to, from net.Conn, age int64) {
 	}
 }
 
-func (b *blackHole) cut()  { b.age.Add(1) }
-func (b *blackHole) mend() { b.age.Add(1) }
+func (p *blackholeProxy) cut()  { p.generation.Add(1) }
+func (p *blackholeProxy) restore() { p.generation.Add(1) }
 
-// beyondBlackHole returns a database that is reached through a black hole.
-func beyondBlackHole(t *testing.T) (*postgres.DB, *blackHole) {
+// openBehindProxy returns a database that is reached through a black hole.
+func openBehindProxy(t *testing.T) (*postgres.DB, *blackholeProxy) {
 	t.Helper()
 	address, err := url.Parse(postgrestest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	hole := openBlackHole(t, address.Host)
-	address.Host = hole.address
-	return postgrestest.Connect(t, address.String()), hole
+	proxy := newBlackholeProxy(t, address.Host)
+	address.Host = proxy.address
+	return postgrestest.Connect(t, address.String()), proxy
 }
 
 // Connections that died without a word while nobody used them cost a moment, not all
 // the time that a look-up has.
 func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
-	db, hole := beyondBlackHole(t)
-	must(db.UseAll(t.Context()))(t)
+	db, proxy := openBehindProxy(t)
+	must(db.AcquireAll(t.Context()))(t)
 
-	hole.cut()
-	hole.mend()
+	proxy.cut()
+	proxy.restore()
 	<-time.After(1100 * time.Millisecond) // what was used in the last second is not tried first
 	if _, err := db.Mappings(t.Context(), []mapping.Key{"tid:1"}); err != nil {
 		t.Errorf("with connections that are dead: %v; want another connection", err)
@@ -117,7 +117,7 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 // A line that is cut without a word costs what is under way, and what is asked until
 // it is mended, but hardly anything after that: what the dead connections leave to be
 // done is in nobody's way. Those that were used a moment ago are not tried first.
-func TestAllWorksSoonAfterACut(t *testing.T) {
+func TestRecoversAfterNetworkCut(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	type asker struct {
@@ -126,7 +126,7 @@ func TestAllWorksSoonAfterACut(t *testing.T) {
 		kind  fault.Kind    // of what they end with then
 		ask   func(ctx context.Context, db *postgres.DB) error
 	}
-	askers := []asker{
+	clients := []asker{
 		{"look-ups", 10 * time.Second, fault.Unavailable, func(ctx context.Context, db *postgres.DB) error {
 			_, err := db.Mappings(ctx, []mapping.Key{"tid:1"})
 			return err
@@ -153,8 +153,8 @@ func TestAllWorksSoonAfterACut(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, hole := beyondBlackHole(t)
-			connections := must(db.UseAll(t.Context()))(t)
+			db, proxy := openBehindProxy(t)
+			connections := must(db.AcquireAll(t.Context()))(t)
 			ask := func(a asker) (took time.Duration, err error) {
 				ctx, cancel := context.WithTimeout(t.Context(), a.bound)
 				defer cancel()
@@ -163,52 +163,52 @@ func TestAllWorksSoonAfterACut(t *testing.T) {
 				return time.Since(began), err
 			}
 
-			hole.cut()
+			proxy.cut()
 			for range test.times {
-				var asked sync.WaitGroup
-				for _, a := range askers {
+				var done sync.WaitGroup
+				for _, a := range clients {
 					for range connections {
-						asked.Go(func() {
+						done.Go(func() {
 							if took, err := ask(a); err == nil || fault.KindOf(err) != a.kind || took > 3*time.Second {
 								t.Errorf("%s through a cut line: %v, after %v; want %v within two seconds", a.name, err, took, a.kind)
 							}
 						})
 					}
 				}
-				asked.Wait()
+				done.Wait()
 			}
 
-			hole.mend()
-			mended := time.Now()
-			var asked sync.WaitGroup
-			for _, a := range askers {
-				asked.Go(func() {
+			proxy.restore()
+			restored := time.Now()
+			var done sync.WaitGroup
+			for _, a := range clients {
+				done.Go(func() {
 					_, err := ask(a)
-					for err != nil && time.Since(mended) < time.Minute {
+					for err != nil && time.Since(restored) < time.Minute {
 						_, err = ask(a)
 					}
-					took := time.Since(mended)
+					took := time.Since(restored)
 					if t.Logf("%s work %v after the line was mended", a.name, took); err != nil || took > 4*time.Second {
 						t.Errorf("%s work %v after the line was mended, %v; want them to within two seconds or so", a.name, took, err)
 					}
 				})
 			}
-			asked.Wait()
+			done.Wait()
 		})
 	}
 }
 
 // A server that hangs up on everybody, as one does that is stopped, is asked again what
 // was only to be read.
-func TestReadsOutliveTheirConnections(t *testing.T) {
+func TestReadsSurviveConnectionLoss(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	user := addUser(t, db, "Ann").ID
-	connections := must(db.UseAll(t.Context()))(t)
+	connections := must(db.AcquireAll(t.Context()))(t)
 	endSessions(t, address, connections)
-	var asking sync.WaitGroup
+	var group sync.WaitGroup
 	for range connections {
-		asking.Go(func() {
+		group.Go(func() {
 			token := core.Token{User: user, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()}
 			if _, err := lookUp(t.Context(), db, token); !errors.Is(err, core.ErrSignedOut) {
 				t.Errorf("a session that nobody has: %v; want %v", err, core.ErrSignedOut)
@@ -221,11 +221,11 @@ func TestReadsOutliveTheirConnections(t *testing.T) {
 			}
 		})
 	}
-	asking.Wait()
+	group.Wait()
 }
 
 // endSessions has a server hang up on all connections of a database that named has made.
-func endSessions(t *testing.T, address string, least int) {
+func endSessions(t *testing.T, address string, atLeast int) {
 	t.Helper()
 	operator := postgrestest.Conn(t, address)
 	rows, _ := operator.Query(t.Context(), "SELECT CASE WHEN pg_terminate_backend(pid) THEN pid ELSE 0 END FROM pg_stat_activity WHERE application_name = current_schema") // CollectRows reports the error
@@ -233,8 +233,8 @@ func endSessions(t *testing.T, address string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ended) < least {
-		t.Fatalf("there are %d connections to hang up on; want %d", len(ended), least)
+	if len(ended) < atLeast {
+		t.Fatalf("there are %d connections to hang up on; want %d", len(ended), atLeast)
 	}
 	// It takes a moment, in which who was hung up on may make others.
 	for left := 1; left > 0; {
@@ -246,14 +246,14 @@ func endSessions(t *testing.T, address string, least int) {
 
 // What is written when a server hangs up on everybody is tried again, whether it had
 // not been sent by then or waited for a lock: it is done, and once.
-func TestWritesOutliveTheirConnections(t *testing.T) {
+func TestWritesSurviveConnectionLoss(t *testing.T) {
 	t.Parallel()
 	for _, waiting := range []bool{false, true} {
 		t.Run(fmt.Sprintf("waiting: %t", waiting), func(t *testing.T) {
 			t.Parallel()
-			db, address := named(t)
+			db, address := openNamed(t)
 			ann := addUser(t, db, "Ann")
-			by := addAdministrator(t, db, "Root", core.Administrator)
+			admin := addAdministrator(t, db, "Root", core.Administrator)
 			hat := addTexture(t, db, texture(ann.ID, skin.Steve, "hat", true))
 			writes := map[string]func() error{
 				"one batch": func() error {
@@ -266,20 +266,20 @@ func TestWritesOutliveTheirConnections(t *testing.T) {
 				},
 				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, fold.Key(ann.Email)) },
 				"an act": func() error {
-					_, err := db.SetNicknameBy(t.Context(), by, ann.ID, "Anna")
+					_, err := db.SetNicknameBy(t.Context(), admin, ann.ID, "Anna")
 					return err
 				},
 				"a transaction": func() error { return db.DeleteTexture(t.Context(), hat.ID) },
 				"an upload": func() error {
-					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "coat", true), core.Terms{}, stored)
+					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "coat", true), core.Terms{}, putOK)
 					return err
 				},
 			}
-			connections := must(db.UseAll(t.Context()))(t)
-			var other holder
+			connections := must(db.AcquireAll(t.Context()))(t)
+			var other lockTx
 			if waiting {
-				other = hold(t, address)
-				other.do(t, "LOCK TABLE users, players, textures, messages, mails IN SHARE MODE")
+				other = beginLockTx(t, address)
+				other.exec(t, "LOCK TABLE users, players, textures, messages, mails IN SHARE MODE")
 			} else {
 				endSessions(t, address, connections)
 			}
@@ -292,7 +292,7 @@ func TestWritesOutliveTheirConnections(t *testing.T) {
 				})
 			}
 			if waiting {
-				other.awaitWaiting(t, len(writes))
+				other.waitBlocked(t, len(writes))
 				endSessions(t, address, len(writes))
 				if err := other.Rollback(t.Context()); err != nil {
 					t.Fatal(err)
@@ -311,12 +311,12 @@ func TestWritesOutliveTheirConnections(t *testing.T) {
 	}
 }
 
-// openDeaf passes connections on to a server. Of one that has sent a marker the answer to
+// newResponseDropper passes connections on to a server. Of one that has sent a marker the answer to
 // that is kept, and then both sides are hung up on.
-func openDeaf(t *testing.T, target, marker string) (address string) {
+func newResponseDropper(t *testing.T, target, marker string) (address string) {
 	t.Helper()
-	return relay(t, target, func(client, server net.Conn) {
-		var deaf atomic.Bool
+	return startProxy(t, target, func(client, server net.Conn) {
+		var dropping atomic.Bool
 		closeBoth := func() { _, _ = client.Close(), server.Close() }
 		go func() {
 			defer closeBoth()
@@ -324,7 +324,7 @@ func openDeaf(t *testing.T, target, marker string) (address string) {
 			for {
 				n, err := client.Read(buffer)
 				if bytes.Contains(buffer[:n], []byte(marker)) {
-					deaf.Store(true)
+					dropping.Store(true)
 				}
 				if _, failed := server.Write(buffer[:n]); err != nil || failed != nil {
 					return
@@ -333,13 +333,13 @@ func openDeaf(t *testing.T, target, marker string) (address string) {
 		}()
 		go func() {
 			defer closeBoth()
-			var kept []byte
+			var dropped []byte
 			buffer := make([]byte, 1<<16)
 			for {
 				n, err := server.Read(buffer)
-				if deaf.Load() {
-					kept = append(kept, buffer[:n]...)
-					if err != nil || bytes.HasSuffix(kept, []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
+				if dropping.Load() {
+					dropped = append(dropped, buffer[:n]...)
+					if err != nil || bytes.HasSuffix(dropped, []byte("Z\x00\x00\x00\x05I")) { // it is ready for another one
 						return
 					}
 					continue
@@ -360,7 +360,7 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, marker, count string
-		write               func(db *postgres.DB, by core.Authority, whom core.UserID) error
+		write               func(db *postgres.DB, admin core.Authority, user core.UserID) error
 	}{
 		{"a statement", "To everybody", "messages", func(db *postgres.DB, _ core.Authority, _ core.UserID) error {
 			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.Everybody}, "To everybody", "Content")
@@ -369,29 +369,29 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 		{"a statement without rows", "lost@example.com", "mails", func(db *postgres.DB, _ core.Authority, _ core.UserID) error {
 			return db.QueueReset(t.Context(), "lost@example.com", fold.Key("lost@example.com"))
 		}},
-		{"a batch", "Lost", "players", func(db *postgres.DB, _ core.Authority, whom core.UserID) error {
-			_, err := db.CreatePlayer(t.Context(), whom, player("Lost"), core.Terms{})
+		{"a batch", "Lost", "players", func(db *postgres.DB, _ core.Authority, user core.UserID) error {
+			_, err := db.CreatePlayer(t.Context(), user, player("Lost"), core.Terms{})
 			return err
 		}},
-		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Authority, whom core.UserID) error {
-			_, err := db.AddTexture(t.Context(), texture(whom, skin.Steve, "coat", true), core.Terms{}, stored)
+		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Authority, user core.UserID) error {
+			_, err := db.AddTexture(t.Context(), texture(user, skin.Steve, "coat", true), core.Terms{}, putOK)
 			return err
 		}},
-		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, by core.Authority, whom core.UserID) error {
-			_, err := db.SetNicknameBy(t.Context(), by, whom, "Anna")
+		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, admin core.Authority, user core.UserID) error {
+			_, err := db.SetNicknameBy(t.Context(), admin, user, "Anna")
 			return err
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			db, address := named(t)
+			db, address := openNamed(t)
 			root, ann := addAdministrator(t, db, "Root", core.Administrator), addUser(t, db, "Ann").ID
-			beyond, err := url.Parse(address)
+			proxied, err := url.Parse(address)
 			if err != nil {
 				t.Fatal(err)
 			}
-			beyond.Host = openDeaf(t, beyond.Host, test.marker)
-			if err := test.write(postgrestest.Connect(t, beyond.String()), root, ann); fault.KindOf(err) != fault.Unavailable {
+			proxied.Host = newResponseDropper(t, proxied.Host, test.marker)
+			if err := test.write(postgrestest.Connect(t, proxied.String()), root, ann); fault.KindOf(err) != fault.Unavailable {
 				t.Errorf("a write whose answer is lost: %v; want that the database cannot be reached", err)
 			}
 			var got int
@@ -405,21 +405,21 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 // A statement whose asker has given up goes on at the server no longer than here.
 func TestStatementsAreCancelled(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
-	must(db.UseAll(t.Context()))(t)
-	other := hold(t, address)
-	other.do(t, "LOCK TABLE textures IN ACCESS EXCLUSIVE MODE")
+	db, address := openNamed(t)
+	must(db.AcquireAll(t.Context()))(t)
+	other := beginLockTx(t, address)
+	other.exec(t, "LOCK TABLE textures IN ACCESS EXCLUSIVE MODE")
 
 	ctx, cancel := context.WithCancel(t.Context())
-	asked := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
 		_, err := db.MostLiked(ctx, 1)
-		asked <- err
+		done <- err
 	}()
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	cancel()
-	if err := <-asked; !errors.Is(err, context.Canceled) {
+	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("a statement whose context was canceled: %v; want %v", err, context.Canceled)
 	}
-	other.awaitNoneWaiting(t)
+	other.waitNoneBlocked(t)
 }

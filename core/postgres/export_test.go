@@ -36,9 +36,9 @@ func (db *DB) Lifetimes() (all [][2]time.Duration) {
 	return all
 }
 
-// UseAll uses all connections that there may be at once, and returns how many
+// AcquireAll uses all connections that there may be at once, and returns how many
 // writes have: no pool has more.
-func (db *DB) UseAll(ctx context.Context) (int, error) {
+func (db *DB) AcquireAll(ctx context.Context) (int, error) {
 	for _, pool := range []*pgxpool.Pool{db.feed, db.lookups.Pool, db.reads.Pool, db.writes.Pool} {
 		for range pool.Config().MaxConns {
 			conn, err := pool.Acquire(ctx)
@@ -60,22 +60,22 @@ func (db *DB) SetPermission(ctx context.Context, user core.UserID, permission co
 // LimitListRows has lists look at so many rows, and of an uploader in the end at twice as
 // many, before they ask the index of names.
 func (db *DB) LimitListRows(rows int) {
-	db.rowLimits = rowLimits{all: rows, own: rows, ownInTheEnd: 2 * rows}
+	db.rowLimits = rowLimits{all: rows, uploader: rows, uploaderMax: 2 * rows}
 }
 
-// Attempt is a statement that may find a page, with what the planner may not use for it.
-type Attempt struct {
+// ListQuery is a statement that may find a page, with what the planner may not use for it.
+type ListQuery struct {
 	SQL  string
 	Args []any
-	Off  []string
+	Disabled  []string
 }
 
-// Attempts returns what is tried for a list.
-func (db *DB) Attempts(user core.User, query core.LibraryQuery) (all []Attempt) {
+// ListQueries returns what is tried for a list.
+func (db *DB) ListQueries(user core.User, query core.LibraryQuery) (all []ListQuery) {
 	l := db.newList(user, query)
-	for n, attempt := range []attempt{l.walk(l.firstRows()), l.search()} {
+	for n, q := range []listQuery{l.walk(l.firstRows()), l.search()} {
 		if n == 0 || l.key != "" {
-			all = append(all, Attempt{attempt.sql, attempt.args, append([]string{"jit", "enable_seqscan"}, attempt.off...)})
+			all = append(all, ListQuery{q.sql, q.args, append([]string{"jit", "enable_seqscan"}, q.disabled...)})
 		}
 	}
 	return all

@@ -12,101 +12,101 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// gatherer runs small queries for many askers. What is asked while earlier
+// batcher runs small queries for many askers. What is asked while earlier
 // questions are under way goes together in the next batch, over one connection:
 // the busier it is, the more share the cost of a round trip, which is most of what
 // a small query costs. Whoever asks when nothing is under way waits for nobody, and
 // every answer is read after its question was asked.
-type gatherer[T any] struct {
-	pool readers
+type batcher[T any] struct {
+	pool readPool
 
 	mu      sync.Mutex
-	waiting []*question[T]
+	pending []*batchQuery[T]
 	batches int // under way
 }
 
 // Bounds of what is under way. Two batches keep the database busy while an
 // answer travels; with more of them fewer questions share each.
 const (
-	gatherBatches   = 2
-	gatherQuestions = 64
-	gatherTimeout   = 3 * time.Second
+	maxBatches   = 2
+	maxBatchSize = 64
+	batchTimeout   = 3 * time.Second
 )
 
-type question[T any] struct {
+type batchQuery[T any] struct {
 	statement
 	span     trace.Span // of what it is a part
-	answered chan struct{}
+	done chan struct{}
 	rows     []T
 	err      error
 }
 
-// ask returns the rows of a query.
-func (g *gatherer[T]) ask(ctx context.Context, s statement) (rows []T, err error) {
-	err = read(ctx, func() (err error) {
-		rows, err = g.once(ctx, s)
+// query returns the rows of a query.
+func (b *batcher[T]) query(ctx context.Context, s statement) (rows []T, err error) {
+	err = retryRead(ctx, func() (err error) {
+		rows, err = b.enqueue(ctx, s)
 		return err
 	})
 	return rows, err
 }
 
-// once asks a question with others, and returns its rows.
-func (g *gatherer[T]) once(ctx context.Context, s statement) ([]T, error) {
-	q := &question[T]{statement: s, span: trace.SpanFromContext(ctx), answered: make(chan struct{})}
-	g.mu.Lock()
-	g.waiting = append(g.waiting, q)
-	if g.batches < gatherBatches {
-		g.batches++
-		go g.answer()
+// enqueue asks a question with others, and returns its rows.
+func (b *batcher[T]) enqueue(ctx context.Context, s statement) ([]T, error) {
+	q := &batchQuery[T]{statement: s, span: trace.SpanFromContext(ctx), done: make(chan struct{})}
+	b.mu.Lock()
+	b.pending = append(b.pending, q)
+	if b.batches < maxBatches {
+		b.batches++
+		go b.run()
 	}
-	g.mu.Unlock()
+	b.mu.Unlock()
 
 	select {
-	case <-q.answered:
+	case <-q.done:
 		return q.rows, q.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// answer sends batches until no question waits.
-func (g *gatherer[T]) answer() {
+// run sends batches until no question waits.
+func (b *batcher[T]) run() {
 	for {
-		g.mu.Lock()
-		n := min(len(g.waiting), gatherQuestions)
+		b.mu.Lock()
+		n := min(len(b.pending), maxBatchSize)
 		if n == 0 {
-			g.batches--
-			g.mu.Unlock()
+			b.batches--
+			b.mu.Unlock()
 			return
 		}
-		questions := g.waiting[:n:n]
-		g.waiting = g.waiting[n:]
-		g.mu.Unlock()
+		queries := b.pending[:n:n]
+		b.pending = b.pending[n:]
+		b.mu.Unlock()
 
-		err := g.send(questions)
-		for _, q := range questions {
+		err := b.send(queries)
+		for _, q := range queries {
 			q.err = err
-			close(q.answered)
+			close(q.done)
 		}
 	}
 }
 
 // send has a batch of questions answered: all, or with an error none. It ends by a
 // time of its own: none of those who ask can end it for the others.
-func (g *gatherer[T]) send(questions []*question[T]) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
+func (b *batcher[T]) send(queries []*batchQuery[T]) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	ctx, span := tracing.StartTogether(ctx, "gather", func(yield func(trace.Span) bool) {
-		for _, q := range questions {
+		for _, q := range queries {
 			if !yield(q.span) {
 				return
 			}
 		}
-	}, trace.WithAttributes(attribute.Int("questions", len(questions))))
+	}, trace.WithAttributes(attribute.Int("questions", len(queries))))
 	defer tracing.End(span, &err)
 	var batch pgx.Batch
-	for _, q := range questions {
-		q.queue(&batch).Query(into(&q.rows))
+	for _, q := range queries {
+		q.queue(&batch).Query(collectInto(&q.rows))
 	}
-	return g.pool.SendBatch(ctx, &batch).Close()
+	return b.pool.SendBatch(ctx, &batch).Close()
 }

@@ -25,11 +25,11 @@ func lookUp(ctx context.Context, db *postgres.DB, token core.Token) (core.UserID
 	return user.ID, err
 }
 
-func TestSessionsLookedUpAtOnce(t *testing.T) {
+func TestSessionLookupsAreBatched(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	db, address := named(t)
+	db, address := openNamed(t)
 	now := time.Now().UTC().Truncate(time.Second)
 	var tokens []core.Token
 	for _, name := range []string{"Ann", "Bob", "Cid"} {
@@ -43,48 +43,48 @@ func TestSessionsLookedUpAtOnce(t *testing.T) {
 		}
 		tokens = append(tokens, token)
 	}
-	stranger := core.Token{User: tokens[0].User, Session: tokens[1].Session, ID: tokens[1].ID, IssuedAt: now}
+	mismatched := core.Token{User: tokens[0].User, Session: tokens[1].Session, ID: tokens[1].ID, IssuedAt: now}
 
 	// While somebody holds the table, look-ups gather behind the first ones.
-	other := hold(t, address)
-	other.do(t, "LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
-	var asking sync.WaitGroup
+	other := beginLockTx(t, address)
+	other.exec(t, "LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
+	var group sync.WaitGroup
 	for i := range 100 {
-		asking.Go(func() {
+		group.Go(func() {
 			token := tokens[i%len(tokens)]
 			if user, err := lookUp(t.Context(), db, token); err != nil || user != token.User {
 				t.Errorf("user %d, %v; want %d", user, err, token.User)
 			}
 		})
-		asking.Go(func() {
-			if _, err := lookUp(t.Context(), db, stranger); !errors.Is(err, core.ErrSignedOut) {
+		group.Go(func() {
+			if _, err := lookUp(t.Context(), db, mismatched); !errors.Is(err, core.ErrSignedOut) {
 				t.Errorf("a session with somebody else's uid: %v; want %v", err, core.ErrSignedOut)
 			}
 		})
 	}
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	// Whoever gives up gets away at once, and the others still get their answers.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := lookUp(ctx, db, tokens[0]); !errors.Is(err, context.Canceled) {
 		t.Errorf("a look-up that was given up: %v", err)
 	}
-	other.releaseOnceWaitedFor(t, 1)
-	asking.Wait()
+	other.commitOnceBlocked(t, 1)
+	group.Wait()
 }
 
 func TestLookupsFailTogether(t *testing.T) {
 	t.Parallel()
 
 	db := postgrestest.Connect(t, "postgres://nobody@127.0.0.1:1/nothing") // port 1 of loopback refuses
-	var asking sync.WaitGroup
+	var group sync.WaitGroup
 	for range 50 {
-		asking.Go(func() {
+		group.Go(func() {
 			_, err := lookUp(t.Context(), db, core.Token{User: 1, Session: uuid.New(), ID: uuid.New(), IssuedAt: time.Now()})
 			if kind := fault.KindOf(err); kind != fault.Unavailable {
 				t.Errorf("%v, a %v fault; want that the database is away", err, kind)
 			}
 		})
 	}
-	asking.Wait()
+	group.Wait()
 }

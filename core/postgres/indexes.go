@@ -20,10 +20,10 @@ const libraryIndexes = 21
 //
 // It holds no lock of the migrator meanwhile: CREATE INDEX CONCURRENTLY waits for every
 // statement that runs, that of another core migrate among them, which waits for that lock.
-func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, told func(string)) error {
+func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, report func(string)) error {
 	all := m.Migrations
 	m.Migrations = all[:libraryIndexes-1]
-	err := migrateAll(ctx, conn, m, told)
+	err := migrateAll(ctx, conn, m, report)
 	m.Migrations = all
 	if _, ok := errors.AsType[migrate.BadVersionError](err); ok {
 		return nil // another core migrate has been faster
@@ -31,22 +31,22 @@ func (db *DB) prepareIndexes(ctx context.Context, conn *pgx.Conn, m *migrate.Mig
 	if err != nil {
 		return err
 	}
-	if err := waitForIndexes(ctx, conn); err != nil {
+	if err := lockIndexBuild(ctx, conn); err != nil {
 		return err
 	}
 	migration := all[libraryIndexes-1].UpSQL
-	known, err := db.HasTextures(ctx)
+	hasTextures, err := db.HasTextures(ctx)
 	if err != nil {
 		return err
 	}
-	if !known {
+	if !hasTextures {
 		return dropInvalidIndexes(ctx, conn, migration)
 	}
-	told("making search keys of textures, and then indexes; it takes some minutes for each million")
+	report("making search keys of textures, and then indexes; it takes some minutes for each million")
 	if _, err := db.fillKeys(ctx, textureKeys, 0, noLimit, noLimit); err != nil {
 		return err
 	}
-	return buildIndexes(ctx, conn, migration, told)
+	return buildIndexes(ctx, conn, migration, report)
 }
 
 // Of several processes one builds indexes at a time, and runs the migration: it has the lock
@@ -63,13 +63,13 @@ const selectInvalid = `SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to
 var createIndex = regexp.MustCompile(`CREATE INDEX IF NOT EXISTS (\w+)`)
 
 // buildIndexes builds the indexes of a migration, one after another, that are not there.
-func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, told func(string)) error {
+func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, report func(string)) error {
 	defer func() { _, _ = conn.Exec(context.WithoutCancel(ctx), "RESET ALL") }()
 	for statement := range strings.SplitSeq(migration, ";\n") {
 		index := createIndex.FindStringSubmatch(statement)
 		switch {
 		case index != nil:
-			told("building the index " + index[1])
+			report("building the index " + index[1])
 			if err := buildIndex(ctx, conn, index[1], statement); err != nil {
 				return fmt.Errorf("build the index %s: %w", index[1], err)
 			}
@@ -81,13 +81,13 @@ func buildIndexes(ctx context.Context, conn *pgx.Conn, migration string, told fu
 	}
 	// Lists trust the visibility map, which making the keys has cleared, and the planner knows
 	// nothing yet of expressions in new indexes.
-	told("vacuuming textures")
+	report("vacuuming textures")
 	_, err := conn.Exec(ctx, "VACUUM (ANALYZE) textures, texture_likes")
 	return err
 }
 
-// waitForIndexes waits until no other process builds indexes.
-func waitForIndexes(ctx context.Context, conn *pgx.Conn) error {
+// lockIndexBuild waits until no other process builds indexes.
+func lockIndexBuild(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		var locked bool
 		if err := conn.QueryRow(ctx, tryLockIndexes).Scan(&locked); err != nil || locked {

@@ -93,7 +93,7 @@ func (db *DB) fillItemKeys(ctx context.Context, user core.UserID) error {
 // fillKeys makes the keys of rows that a column lacks, from one user to another, unless the
 // name has changed meanwhile. A batch is a transaction: what is done stays done. It returns
 // errKeysMissing where rows are left after the most batches.
-func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.UserID, most int) (filled int, err error) {
+func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.UserID, maxBatches int) (filled int, err error) {
 	var tid core.TextureID // with uid, of the last row that was done
 	for batch := 0; ; batch++ {
 		rows, err := collect[struct {
@@ -104,7 +104,7 @@ func (db *DB) fillKeys(ctx context.Context, column keyColumn, uid, last core.Use
 		if err != nil || len(rows) == 0 {
 			return filled, failure("read names without a search key", err)
 		}
-		if batch == most {
+		if batch == maxBatches {
 			return filled, errKeysMissing
 		}
 		uids, tids := make([]core.UserID, len(rows)), make([]core.TextureID, len(rows))

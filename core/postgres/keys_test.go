@@ -82,16 +82,16 @@ func TestSearchesMakeFewKeys(t *testing.T) {
 		search func() (int, error)
 	}{
 		"users": {"nickname_key", func() (int, error) {
-			found, err := db.FindUsers(t.Context(), core.UserQuery{Nickname: "é 4001", Page: 1, PerPage: 10})
-			return found.Total, err
+			result, err := db.FindUsers(t.Context(), core.UserQuery{Nickname: "é 4001", Page: 1, PerPage: 10})
+			return result.Total, err
 		}},
 		"closet_items": {"item_key", func() (int, error) {
 			page, err := db.ClosetOf(t.Context(), 1, core.ClosetQuery{Name: "café 4001", Page: 1, PerPage: 10})
 			return page.Total, err
 		}},
 		"textures": {"name_key", func() (int, error) {
-			found, err := db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: "t 4001", Page: 1, PerPage: 10})
-			return found.Total, err
+			result, err := db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: "t 4001", Page: 1, PerPage: 10})
+			return result.Total, err
 		}},
 	} {
 		for _, left := range []int{most + 1, 1} {
@@ -103,8 +103,8 @@ func TestSearchesMakeFewKeys(t *testing.T) {
 				t.Errorf("%s: a search leaves %d keys to be made; want %d", table, missing, left)
 			}
 		}
-		if found := must(c.search())(t); found != 1 {
-			t.Errorf("%s: %d are found; want 1", table, found)
+		if result := must(c.search())(t); result != 1 {
+			t.Errorf("%s: %d are found; want 1", table, result)
 		}
 	}
 }
@@ -128,17 +128,17 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 
 	finds := func(nickname string, users int, item string, items int, name string, textures int) {
 		t.Helper()
-		found := must(db.FindUsers(t.Context(), core.UserQuery{Nickname: nickname, Page: 1, PerPage: 10}))(t)
-		if found.Total != users {
-			t.Errorf("%d users are called %s; want %d", found.Total, nickname, users)
+		result := must(db.FindUsers(t.Context(), core.UserQuery{Nickname: nickname, Page: 1, PerPage: 10}))(t)
+		if result.Total != users {
+			t.Errorf("%d users are called %s; want %d", result.Total, nickname, users)
 		}
 		page := must(db.ClosetOf(t.Context(), user.ID, core.ClosetQuery{Name: item, Page: 1, PerPage: 10}))(t)
 		if page.Total != items || len(page.Items) != items {
 			t.Errorf("%d items are called %s; want %d", page.Total, item, items)
 		}
-		listed := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: name, Page: 1, PerPage: 10}))(t)
-		if listed.Total != textures || len(listed.Items) != textures {
-			t.Errorf("%d textures are called %s; want %d", listed.Total, name, textures)
+		list := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Name: name, Page: 1, PerPage: 10}))(t)
+		if list.Total != textures || len(list.Items) != textures {
+			t.Errorf("%d textures are called %s; want %d", list.Total, name, textures)
 		}
 	}
 	finds("ZOË", 1, "SUNDAY", 1, "ROBE", 2)

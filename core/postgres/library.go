@@ -27,9 +27,9 @@ const (
 // rowLimits is how many rows are looked at before the index of names is considered: of all
 // textures, and of one uploader at first and in the end. What share of an uploader's names has a
 // word does not tell how many textures of the site have it.
-type rowLimits struct{ all, own, ownInTheEnd int }
+type rowLimits struct{ all, uploader, uploaderMax int }
 
-var defaultRowLimits = rowLimits{all: 10_000, own: 20_000, ownInTheEnd: 1_000_000}
+var defaultRowLimits = rowLimits{all: 10_000, uploader: 20_000, uploaderMax: 1_000_000}
 
 // list is a list of textures that is being read: its statements, in the order in which they
 // are tried, and what they have told.
@@ -40,16 +40,16 @@ type list struct {
 	key    string // what is looked for in names
 
 	from, to int // of the page, of all that is found
-	most     int // that are counted
+	maxCounted     int // that are counted
 
 	total        int
 	tids         []core.TextureID
-	counted, got bool
+	hasTotal, hasPage bool
 }
 
 func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
 	l := &list{user: user, query: query, limits: db.rowLimits, key: NameKey(query.Name), to: query.Page * query.PerPage}
-	l.from, l.most = l.to-query.PerPage, max(exactTotal, l.to)+1
+	l.from, l.maxCounted = l.to-query.PerPage, max(exactTotal, l.to)+1
 	return l
 }
 
@@ -73,55 +73,55 @@ func (db *DB) findTextures(ctx context.Context, l *list) (found core.Found[core.
 			return found, err
 		}
 	}
-	walked, err := db.attempt(ctx, l.walk(l.firstRows()))
+	result, err := db.runListQuery(ctx, l.walk(l.firstRows()))
 	if err != nil {
 		return found, err
 	}
-	l.take(walked, true)
+	l.add(result, true)
 	if !l.isDone() {
-		site := walked
+		siteResult := result
 		if l.query.Uploader != nil {
-			if site, err = db.attempt(ctx, l.sample()); err != nil {
+			if siteResult, err = db.runListQuery(ctx, l.sample()); err != nil {
 				return found, err
 			}
 		}
-		if rows := l.furtherRows(walked, site); rows > 0 {
-			if walked, err = db.attempt(ctx, l.walk(rows)); err != nil {
+		if rows := l.furtherRows(result, siteResult); rows > 0 {
+			if result, err = db.runListQuery(ctx, l.walk(rows)); err != nil {
 				return found, err
 			}
-			l.take(walked, true)
+			l.add(result, true)
 		}
 	}
 	if !l.isDone() {
-		searched, err := db.attempt(ctx, l.search())
+		result, err := db.runListQuery(ctx, l.search())
 		if err != nil {
 			return found, err
 		}
-		l.take(searched, false)
+		l.add(result, false)
 	}
-	found.Total, found.More = min(l.total, l.most-1), l.total >= l.most
+	found.Total, found.More = min(l.total, l.maxCounted-1), l.total >= l.maxCounted
 	if len(l.tids) > 0 {
 		found.Items, err = db.visibleTextures(ctx, l.user, l.tids)
 	}
 	return found, err
 }
 
-// attempt is a statement that may find a page.
-type attempt struct {
+// listQuery is a statement that may find a page.
+type listQuery struct {
 	statement
-	off []string // what the planner may not use
+	disabled []string // what the planner may not use
 }
 
-func (db *DB) attempt(ctx context.Context, a attempt) (attempted, error) {
-	rows, err := collect[attempted](ctx, db.library, planned(a.statement, a.off...)...)
+func (db *DB) runListQuery(ctx context.Context, a listQuery) (listResult, error) {
+	rows, err := collect[listResult](ctx, db.library, withPlannerOff(a.statement, a.disabled...)...)
 	if err != nil {
-		return attempted{}, err
+		return listResult{}, err
 	}
 	return rows[0], nil
 }
 
-// attempted is what an attempt has found.
-type attempted struct {
+// listResult is what an attempt has found.
+type listResult struct {
 	Looked   int              // textures, in the order of the list
 	Found    int              // of them
 	Cut      bool             // whether there may be more than it has looked at
@@ -129,23 +129,23 @@ type attempted struct {
 	Textures float64          // of the site, as PostgreSQL estimates; -1 if it does not
 }
 
-// take takes what an attempt has found. One that has been cut knows the first ones only if
+// add takes what an attempt has found. One that has been cut knows the first ones only if
 // it has looked at textures in the order of the list.
-func (l *list) take(a attempted, ordered bool) {
-	if !l.counted && (!a.Cut || a.Found >= l.most) {
-		l.total, l.counted = a.Found, true
+func (l *list) add(a listResult, ordered bool) {
+	if !l.hasTotal && (!a.Cut || a.Found >= l.maxCounted) {
+		l.total, l.hasTotal = a.Found, true
 	}
-	if !l.got && (!a.Cut || ordered && a.Found >= l.to) {
-		l.tids, l.got = a.TIDs, true
+	if !l.hasPage && (!a.Cut || ordered && a.Found >= l.to) {
+		l.tids, l.hasPage = a.TIDs, true
 	}
 }
 
 // isDone reports whether the page and the total are known.
-func (l *list) isDone() bool { return l.got && l.counted }
+func (l *list) isDone() bool { return l.hasPage && l.hasTotal }
 
-// planned returns a statement with what the planner may not use for it. That makes plans
+// withPlannerOff returns a statement with what the planner may not use for it. That makes plans
 // look so expensive that PostgreSQL would compile them.
-func planned(s statement, off ...string) []statement {
+func withPlannerOff(s statement, off ...string) []statement {
 	const set = `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config(name, 'off', true) FROM unnest($1::text[]) AS name`
 	return []statement{{set, []any{append([]string{"jit", "enable_seqscan"}, off...)}}, s}
 }
@@ -154,30 +154,30 @@ func planned(s statement, off ...string) []statement {
 func (l *list) firstRows() int {
 	switch {
 	case l.key == "":
-		return l.most // each is found
+		return l.maxCounted // each is found
 	case l.query.Uploader != nil:
-		return max(l.limits.own, l.most)
+		return max(l.limits.uploader, l.maxCounted)
 	default:
-		return max(l.limits.all, l.most)
+		return max(l.limits.all, l.maxCounted)
 	}
 }
 
 // furtherRows returns how many rows a second walk looks at, by what the first one and one of
 // all of the site's textures have found: as many as the total takes, as the page takes, or none,
 // whichever should cost the least together with the index of names.
-func (l *list) furtherRows(walked, site attempted) int {
-	matches := share(site) * site.Textures
+func (l *list) furtherRows(result, siteResult listResult) int {
+	matches := matchShare(siteResult) * siteResult.Textures
 	if matches <= 0 {
 		return 0
 	}
-	last := max(site.Textures, float64(walked.Looked)) + 1
+	last := max(siteResult.Textures, float64(result.Looked)) + 1
 	if l.query.Uploader != nil {
-		last = float64(l.limits.ownInTheEnd)
+		last = float64(l.limits.uploaderMax)
 	}
-	until := func(found int, margin float64) float64 { return min(margin*float64(found)/share(walked), last) }
-	toTotal, toPage := until(l.most, 1.2), until(l.to, 2) // a walk that ends too early was in vain
-	all, counted := rowsPerMatch*matches, rowsPerEntry*matches+rowsPerMatch*min(matches, float64(l.most))
-	if l.got {
+	until := func(found int, margin float64) float64 { return min(margin*float64(found)/matchShare(result), last) }
+	toTotal, toPage := until(l.maxCounted, 1.2), until(l.to, 2) // a walk that ends too early was in vain
+	all, counted := rowsPerMatch*matches, rowsPerEntry*matches+rowsPerMatch*min(matches, float64(l.maxCounted))
+	if l.hasPage {
 		toPage, all = 0, counted
 	}
 	switch min(toTotal, toPage+counted, all) {
@@ -190,12 +190,12 @@ func (l *list) furtherRows(walked, site attempted) int {
 	}
 }
 
-// share returns the share of textures that were found among those that were looked at.
-func share(a attempted) float64 { return float64(a.Found) / float64(max(a.Looked, 1)) }
+// matchShare returns the share of textures that were found among those that were looked at.
+func matchShare(a listResult) float64 { return float64(a.Found) / float64(max(a.Looked, 1)) }
 
-// part is some of the textures that a user may see, which an index has in order.
-type part struct {
-	own   bool // of one uploader
+// visibleSet is some of the textures that a user may see, which an index has in order.
+type visibleSet struct {
+	ofUploader   bool // of one uploader
 	where string
 }
 
@@ -209,24 +209,24 @@ func (l *list) types() []skin.Type {
 
 // visible returns the textures that the user may see and that are of the types and of the
 // uploader. An expression stands for the uploader of a texture, 0 if that user is deleted.
-func (l *list) visible(f *filter, uploader string) (parts []part) {
+func (l *list) visible(f *filter, uploader string) (parts []visibleSet) {
 	of := func(user core.UserID) string { return uploader + " = " + f.argument(user) + " AND " }
-	public, private := part{where: "public"}, part{} // no condition: none
+	public, private := visibleSet{where: "public"}, visibleSet{} // no condition: none
 	isAdministrator := l.user.Permission >= core.Administrator
 	if wanted := l.query.Uploader; wanted != nil {
-		public = part{true, of(*wanted) + "public"}
+		public = visibleSet{true, of(*wanted) + "public"}
 		if isAdministrator || l.user.ID != 0 && *wanted == l.user.ID {
-			private = part{true, of(*wanted) + "NOT public"}
+			private = visibleSet{true, of(*wanted) + "NOT public"}
 		}
 	} else if isAdministrator {
 		private.where = "NOT public"
 	} else if l.user.ID != 0 {
-		private = part{true, of(l.user.ID) + "NOT public"}
+		private = visibleSet{true, of(l.user.ID) + "NOT public"}
 	}
 	for _, kind := range l.types() {
-		for _, p := range []part{public, private} {
+		for _, p := range []visibleSet{public, private} {
 			if p.where != "" {
-				parts = append(parts, part{p.own, p.where + " AND type = '" + kind.String() + "'"})
+				parts = append(parts, visibleSet{p.ofUploader, p.where + " AND type = '" + kind.String() + "'"})
 			}
 		}
 	}
@@ -234,18 +234,18 @@ func (l *list) visible(f *filter, uploader string) (parts []part) {
 }
 
 // order is an order of lists, and what is read in it.
-type order struct{ table, uploader, columns, ownColumns, by string }
+type order struct{ table, uploader, columns, uploaderColumns, orderBy string }
 
 // The place of a texture, the newest first, is what the indexes have. That of an uploader's is
 // another expression, so that the planner takes no other index for them.
 var (
 	newest = order{
 		table: "textures", uploader: "coalesce(uploader, 0)",
-		columns: "-tid AS place, tid, name_key", ownColumns: "0 - tid AS place, tid, name_key", by: " ORDER BY place",
+		columns: "-tid AS place, tid, name_key", uploaderColumns: "0 - tid AS place, tid, name_key", orderBy: " ORDER BY place",
 	}
 	mostLiked = order{
 		table: "texture_likes", uploader: "uploader",
-		columns: "likes, -tid AS place, tid, name_key", ownColumns: "likes, 0 - tid AS place, tid, name_key", by: " ORDER BY likes DESC, place",
+		columns: "likes, -tid AS place, tid, name_key", uploaderColumns: "likes, 0 - tid AS place, tid, name_key", orderBy: " ORDER BY likes DESC, place",
 	}
 )
 
@@ -257,32 +257,32 @@ func (l *list) order() order {
 	return newest
 }
 
-// merged returns textures of parts in the order, no more than a limit. Each part has the
+// union returns textures of parts in the order, no more than a limit. Each part has the
 // limit, too, so that it is planned by itself.
-func (o order) merged(parts []part, limit string) string {
+func (o order) union(parts []visibleSet, limit string) string {
 	selects := make([]string, len(parts))
 	for i, p := range parts {
 		columns := o.columns
-		if p.own {
-			columns = o.ownColumns
+		if p.ofUploader {
+			columns = o.uploaderColumns
 		}
-		selects[i] = "(SELECT " + columns + " FROM " + o.table + " WHERE " + p.where + o.by + " LIMIT " + limit + ")"
+		selects[i] = "(SELECT " + columns + " FROM " + o.table + " WHERE " + p.where + o.orderBy + " LIMIT " + limit + ")"
 	}
-	return "(SELECT * FROM (" + strings.Join(selects, " UNION ALL ") + ") parts" + o.by + " LIMIT " + limit + ")"
+	return "(SELECT * FROM (" + strings.Join(selects, " UNION ALL ") + ") parts" + o.orderBy + " LIMIT " + limit + ")"
 }
 
 // siteTextures is how many textures there are, as PostgreSQL estimates.
 const siteTextures = `(SELECT reltuples::float8 FROM pg_class WHERE oid = 'textures'::regclass)`
 
 // sample looks at the first rows of the same list of all uploaders.
-func (l *list) sample() attempt {
+func (l *list) sample() listQuery {
 	all := *l
 	all.query.Uploader = nil
 	return all.walk(l.limits.all)
 }
 
 // walk looks at so many rows in the order of the list. There may be more if there are so many.
-func (l *list) walk(rows int) attempt {
+func (l *list) walk(rows int) listQuery {
 	var f filter
 	o, limit, wanted := l.order(), f.argument(rows), "true"
 	if l.key != "" {
@@ -291,21 +291,21 @@ func (l *list) walk(rows int) attempt {
 	sql := `
 	SELECT count(*) AS looked, count(*) FILTER (WHERE wanted) AS found, count(*) = ` + limit + ` AS cut,
 		coalesce((array_agg(tid) FILTER (WHERE wanted))[` + f.argument(l.from+1) + `:` + f.argument(l.to) + `], '{}') AS tids, ` + siteTextures + ` AS textures
-	FROM (SELECT tid, ` + wanted + ` AS wanted FROM ` + o.merged(l.visible(&f, o.uploader), limit) + ` looked) numbered`
-	return attempt{statement{sql, f.args}, []string{"enable_bitmapscan", "enable_sort", "enable_incremental_sort"}}
+	FROM (SELECT tid, ` + wanted + ` AS wanted FROM ` + o.union(l.visible(&f, o.uploader), limit) + ` looked) numbered`
+	return listQuery{statement{sql, f.args}, []string{"enable_bitmapscan", "enable_sort", "enable_incremental_sort"}}
 }
 
 // search asks the index of names of each type. Where the page is known already, it looks at no
 // more than are counted. Other conditions stand behind an OFFSET, so that no other index is used.
-func (l *list) search() attempt {
+func (l *list) search() listQuery {
 	var f filter
 	limit := math.MaxInt
-	if l.got {
-		limit = l.most
+	if l.hasPage {
+		limit = l.maxCounted
 	}
-	by := " ORDER BY tid DESC"
+	orderBy := " ORDER BY tid DESC"
 	if l.query.Liked {
-		by = " ORDER BY likes DESC, tid DESC"
+		orderBy = " ORDER BY likes DESC, tid DESC"
 	}
 	var visible, named []string
 	for _, p := range l.visible(&f, newest.uploader) {
@@ -323,9 +323,9 @@ func (l *list) search() attempt {
 		WHERE (` + strings.Join(visible, ") OR (") + `) LIMIT ` + f.argument(limit) + `
 	)
 	SELECT 0 AS looked, count(*) AS found, false AS cut, 0::float8 AS textures,
-		ARRAY(SELECT tid FROM found` + by + ` LIMIT ` + f.argument(l.query.PerPage) + ` OFFSET ` + f.argument(l.from) + `) AS tids
+		ARRAY(SELECT tid FROM found` + orderBy + ` LIMIT ` + f.argument(l.query.PerPage) + ` OFFSET ` + f.argument(l.from) + `) AS tids
 	FROM found`
-	return attempt{statement{sql, f.args}, []string{"enable_indexscan", "enable_indexonlyscan"}}
+	return listQuery{statement{sql, f.args}, []string{"enable_indexscan", "enable_indexonlyscan"}}
 }
 
 // selectTextures has the order of the TIDs. A texture may have gone, or become private, since
@@ -356,9 +356,9 @@ const deleteTextureChanges = `DELETE FROM texture_changes WHERE at < $1`
 // TrimTextureChanges forgets which textures changed before a time. Cores of the release
 // before read that; those of this one do not.
 func (db *DB) TrimTextureChanges(ctx context.Context) (int, error) {
-	tag, err := db.writes.Exec(ctx, deleteTextureChanges, time.Now().Add(-textureChangesKept))
+	tag, err := db.writes.Exec(ctx, deleteTextureChanges, time.Now().Add(-textureChangeRetention))
 	return int(tag.RowsAffected()), failure("trim changes of textures", err)
 }
 
-// textureChangesKept is how long cores of the release before count on.
-const textureChangesKept = time.Hour
+// textureChangeRetention is how long cores of the release before count on.
+const textureChangeRetention = time.Hour

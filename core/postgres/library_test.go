@@ -23,20 +23,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// listed returns the TIDs that a list should have, by a look at each texture.
-func listed(all []core.Texture, user core.User, query core.LibraryQuery) []core.TextureID {
-	found := slices.DeleteFunc(slices.Clone(all), func(x core.Texture) bool {
+// expectedList returns the TIDs that a list should have, by a look at each texture.
+func expectedList(all []core.Texture, user core.User, query core.LibraryQuery) []core.TextureID {
+	result := slices.DeleteFunc(slices.Clone(all), func(x core.Texture) bool {
 		visible := x.Public || user.ID != 0 && x.Uploader == user.ID || user.Permission >= core.Administrator
 		return !visible || query.Uploader != nil && *query.Uploader != x.Uploader ||
 			len(query.Types) > 0 && !slices.Contains(query.Types, x.Type) || !strings.Contains(fold.Key(x.Name), fold.Key(query.Name))
 	})
-	slices.SortFunc(found, func(a, b core.Texture) int {
+	slices.SortFunc(result, func(a, b core.Texture) int {
 		if query.Liked && a.Likes != b.Likes {
 			return cmp.Compare(b.Likes, a.Likes)
 		}
 		return cmp.Compare(b.ID, a.ID)
 	})
-	return tidsOf(found)
+	return tidsOf(result)
 }
 
 func tidsOf(textures []core.Texture) []core.TextureID {
@@ -99,20 +99,20 @@ func TestListsAgainstModel(t *testing.T) {
 			query.Uploader = &users[random.IntN(len(users))]
 		}
 		user := []core.User{{}, {ID: users[1]}, {ID: users[2], Permission: core.Administrator}}[random.IntN(3)]
-		want := listed(all, user, query)
+		want := expectedList(all, user, query)
 		query.Page = 1 + random.IntN(2+len(want)/query.PerPage)
 		rows := []int{1, 30, 1000, 100_000}[random.IntN(4)]
 		db.LimitListRows(rows)
 
 		what := fmt.Sprintf("list %d, %+v as %+v, after %d rows", n, query, user, rows)
-		found := must(db.FindTextures(t.Context(), user, query))(t)
+		result := must(db.FindTextures(t.Context(), user, query))(t)
 		from, to := min((query.Page-1)*query.PerPage, len(want)), min(query.Page*query.PerPage, len(want))
-		if diff := gocmp.Diff(want[from:to], tidsOf(found.Items)); diff != "" {
+		if diff := gocmp.Diff(want[from:to], tidsOf(result.Items)); diff != "" {
 			t.Fatalf("%s (-want +got):\n%s", what, diff)
 		}
 		counted := max(1000, query.Page*query.PerPage)
-		if found.Total != min(len(want), counted) || found.More != (len(want) > counted) {
-			t.Fatalf("%s: total %d, more: %t; want of %d", what, found.Total, found.More, len(want))
+		if result.Total != min(len(want), counted) || result.More != (len(want) > counted) {
+			t.Fatalf("%s: total %d, more: %t; want of %d", what, result.Total, result.More, len(want))
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestLikesAreCopied(t *testing.T) {
 	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
 	f("one that becomes private", 1)
 	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Public: new(true)}, core.Scores{}))(t)
-	do(t, db.DeleteUser(t.Context(), proofOf(ann)))
+	do(t, db.DeleteUser(t.Context(), proofFor(ann)))
 	f("the end of its uploader", 1)
 	do(t, db.DeleteTexture(t.Context(), x.ID))
 	f("a deletion", 0)
@@ -159,8 +159,8 @@ func TestFindTextures(t *testing.T) {
 	db := postgrestest.Open(t)
 	ann := addUser(t, db, "ann")
 	want := addTexture(t, db, texture(ann.ID, skin.Alex, "Ann's", true))
-	found := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
-	if diff := gocmp.Diff(core.Found[core.Texture]{Items: []core.Texture{want}, Total: 1}, found); diff != "" {
+	result := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
+	if diff := gocmp.Diff(core.Found[core.Texture]{Items: []core.Texture{want}, Total: 1}, result); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -168,20 +168,20 @@ func TestFindTextures(t *testing.T) {
 // Lists that take long leave connections to other reads, also where each is of another network.
 func TestListsLeaveConnections(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	x := addTexture(t, db, texture(addUser(t, db, "ann").ID, skin.Steve, "first", true))
-	held := hold(t, address)
-	held.do(t, "LOCK TABLE texture_likes")
+	tx := beginLockTx(t, address)
+	tx.exec(t, "LOCK TABLE texture_likes")
 	var lists sync.WaitGroup
 	for n := range 16 {
 		lists.Go(func() {
 			ctx := core.WithClient(t.Context(), core.Client{Network: netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, byte(n), 0}), 24)})
-			if found, err := db.FindTextures(ctx, core.User{}, core.LibraryQuery{Liked: true, Page: 1, PerPage: 10}); err != nil || found.Total != 1 {
-				t.Errorf("list %d: %d textures, %v", n, found.Total, err)
+			if result, err := db.FindTextures(ctx, core.User{}, core.LibraryQuery{Liked: true, Page: 1, PerPage: 10}); err != nil || result.Total != 1 {
+				t.Errorf("list %d: %d textures, %v", n, result.Total, err)
 			}
 		})
 	}
-	held.awaitWaiting(t, 2)
+	tx.waitBlocked(t, 2)
 	bounded, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for range 20 {
@@ -189,7 +189,7 @@ func TestListsLeaveConnections(t *testing.T) {
 			t.Fatalf("a read beside lists that wait: %v", err)
 		}
 	}
-	do(t, held.Commit(t.Context()))
+	do(t, tx.Commit(t.Context()))
 	lists.Wait()
 }
 
@@ -216,7 +216,7 @@ func TestListPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plan := func(mode string, attempt postgres.Attempt) string {
+	plan := func(mode string, attempt postgres.ListQuery) string {
 		t.Helper()
 		tx := must(conn.Begin(t.Context()))(t)
 		defer func() { _ = tx.Rollback(t.Context()) }()
@@ -226,7 +226,7 @@ func TestListPlans(t *testing.T) {
 				t.Fatalf("%v\n%s", err, sql)
 			}
 		}
-		for _, name := range attempt.Off {
+		for _, name := range attempt.Disabled {
 			exec("SET LOCAL " + name + " = off")
 		}
 		exec("SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL plan_cache_mode = " + mode)
@@ -247,7 +247,7 @@ func TestListPlans(t *testing.T) {
 					for _, name := range []string{"", "steve"} {
 						for _, page := range []int{1, 100} {
 							query := core.LibraryQuery{Types: types, Liked: liked, Uploader: uploader, Name: name, Page: page, PerPage: 100}
-							for n, attempt := range db.Attempts(user, query) {
+							for n, attempt := range db.ListQueries(user, query) {
 								want, others := listIndexes(query, user, n == 1)
 								for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 									got := plan(mode, attempt)
@@ -303,14 +303,14 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 		t.Fatal("an index is unique that cannot be; want it to be left invalid")
 	}
 
-	var told []string
-	if _, _, err := db.Migrate(t.Context(), func(text string) { told = append(told, text) }); err != nil {
+	var messages []string
+	if _, _, err := db.Migrate(t.Context(), func(text string) { messages = append(messages, text) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 10 || told[1] != "building the index textures_newest" {
-		t.Errorf("told is %q", told)
+	if len(messages) != 10 || messages[1] != "building the index textures_newest" {
+		t.Errorf("told is %q", messages)
 	}
-	hasAllIndexes(t, conn)
+	wantAllIndexes(t, conn)
 	if n := must(db.FillKeys(t.Context()))(t); n != 0 {
 		t.Errorf("%d keys were missing", n)
 	}
@@ -328,8 +328,8 @@ func TestMigrateBuildsIndexes(t *testing.T) {
 	}
 }
 
-// hasAllIndexes tests whether the tables of lists have the indexes that a new schema has.
-func hasAllIndexes(t *testing.T, conn *pgx.Conn) {
+// wantAllIndexes tests whether the tables of lists have the indexes that a new schema has.
+func wantAllIndexes(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	built := func(conn *pgx.Conn) (indexes []string) {
 		t.Helper()
@@ -382,7 +382,7 @@ func TestMigrationsBuildIndexesTogether(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			hasAllIndexes(t, conn)
+			wantAllIndexes(t, conn)
 		})
 	}
 }

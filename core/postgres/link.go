@@ -66,9 +66,9 @@ func (db *DB) QueueVerification(ctx context.Context, user core.UserID, perHour i
 	return nil
 }
 
-// linkOf finds a user's link of some purposes, by its token, that works at a moment.
-const linkOf = `
-	mail_tokens t JOIN users u ON u.uid = t.uid AND ` + bound + ` = t.bound
+// validLink finds a user's link of some purposes, by its token, that works at a moment.
+const validLink = `
+	mail_tokens t JOIN users u ON u.uid = t.uid AND ` + linkBinding + ` = t.bound
 	WHERE t.hash = $1 AND t.purpose = ANY ($2) AND t.expires_at > $3`
 
 // lockUserOfLink makes uses of a user's links come one after another. One of them
@@ -88,7 +88,7 @@ const (
 	WITH given AS (
 		SELECT u.uid, u.email, u.email_key, t.email AS fresh, t.email_key AS fresh_key,
 			EXISTS (SELECT FROM users o WHERE o.email_key = t.email_key AND o.uid <> u.uid) AS taken
-		FROM ` + linkOf + `
+		FROM ` + validLink + `
 	), before AS (
 		SELECT * FROM given WHERE NOT taken
 	), used AS (
@@ -104,7 +104,7 @@ const (
 	// password is forgiven.
 	resetPassword = `
 	WITH given AS (
-		SELECT u.uid, u.email, u.email_key FROM ` + linkOf + `
+		SELECT u.uid, u.email, u.email_key FROM ` + validLink + `
 	), used AS (
 		DELETE FROM mail_tokens t USING given g WHERE t.uid = g.uid
 	), told AS (` + insertChangeNotice + ` FROM given
@@ -130,19 +130,19 @@ func (db *DB) VerifyEmail(ctx context.Context, token core.LinkHash, now time.Tim
 		statement{lockEmailOfLink, []any{token[:]}},
 		statement{verifyEmail, []any{token[:], []core.Purpose{core.ForVerification, core.ForAddress}, now}},
 	)
-	link, err := only(links, failure("verify an address", inUse(err, errNameTaken)), core.ErrLink)
+	link, err := one(links, failure("verify an address", uniqueFault(err, errNameTaken)), core.ErrLink)
 	if err == nil && link.Taken {
 		err = errEmailTaken
 	}
 	return err
 }
 
-const selectReset = `SELECT u.uid FROM ` + linkOf
+const selectReset = `SELECT u.uid FROM ` + validLink
 
 // CheckReset says whether a token resets a password.
 func (db *DB) CheckReset(ctx context.Context, token core.LinkHash, now time.Time) error {
 	users, err := collect[struct{ UID core.UserID }](ctx, db.reads, statement{selectReset, []any{token[:], []core.Purpose{core.ForReset}, now}})
-	_, err = only(users, failure("look for a reset", err), core.ErrLink)
+	_, err = one(users, failure("look for a reset", err), core.ErrLink)
 	return err
 }
 
@@ -152,7 +152,7 @@ func (db *DB) ResetPassword(ctx context.Context, token core.LinkHash, hash strin
 		statement{lockUserOfLink, []any{token[:]}},
 		statement{resetPassword, []any{token[:], []core.Purpose{core.ForReset}, now, hash, from}},
 	)
-	_, err = only(users, failure("reset a password", err), core.ErrLink)
+	_, err = one(users, failure("reset a password", err), core.ErrLink)
 	return err
 }
 
@@ -168,10 +168,10 @@ const insertRegistration = `
 
 // QueueRegistration keeps a user until a link is opened that it has sent.
 func (db *DB) QueueRegistration(ctx context.Context, user core.NewUser) error {
-	kept, err := collect[struct{ RID int64 }](ctx, db.writes, statement{insertRegistration, []any{
+	rows, err := collect[struct{ RID int64 }](ctx, db.writes, statement{insertRegistration, []any{
 		user.Email, user.EmailKey, user.Nickname, user.Player.Name, user.Player.Key,
 	}})
-	_, err = only(kept, failure("keep a registration", err), errPlayerTaken)
+	_, err = one(rows, failure("keep a registration", err), errPlayerTaken)
 	return err
 }
 
@@ -197,11 +197,11 @@ func (db *DB) Registration(ctx context.Context, token core.LinkHash, now time.Ti
 }
 
 // registration returns the user that the last of some statements selects.
-func registration(ctx context.Context, on asker, statements ...statement) (core.NewUser, error) {
-	found, err := collect[struct {
+func registration(ctx context.Context, q querier, statements ...statement) (core.NewUser, error) {
+	rows, err := collect[struct {
 		Email, EmailKey, Nickname, Player, PlayerKey string
-	}](ctx, on, statements...)
-	r, err := only(found, failure("read a registration", err), core.ErrLink)
+	}](ctx, q, statements...)
+	r, err := one(rows, failure("read a registration", err), core.ErrLink)
 	return core.NewUser{Email: r.Email, EmailKey: r.EmailKey, Nickname: r.Nickname, Player: core.NewPlayer{Name: r.Player, Key: r.PlayerKey}}, err
 }
 
@@ -221,6 +221,6 @@ func (db *DB) ConfirmRegistration(ctx context.Context, token core.LinkHash, user
 	if err != nil {
 		return core.User{}, failure("add the user of a registration", err)
 	}
-	db.ring()
+	db.onChange()
 	return added, nil
 }

@@ -21,28 +21,28 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// links is a database in which mails are opened.
-type links struct {
+// linkTest is a database in which mails are opened.
+type linkTest struct {
 	*postgres.DB
 	conn *pgx.Conn
 	now  time.Time
-	made byte
+	tokens byte
 }
 
-func newLinks(t *testing.T) *links {
+func newLinkTest(t *testing.T) *linkTest {
 	t.Helper()
 	address := postgrestest.URL(t)
-	return &links{DB: postgrestest.Connect(t, address), conn: postgrestest.Conn(t, address), now: time.Now()}
+	return &linkTest{DB: postgrestest.Connect(t, address), conn: postgrestest.Conn(t, address), now: time.Now()}
 }
 
-func (l *links) exec(t *testing.T, sql string, args ...any) {
+func (l *linkTest) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	if _, err := l.conn.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (l *links) count(t *testing.T, sql string, args ...any) (n int) {
+func (l *linkTest) count(t *testing.T, sql string, args ...any) (n int) {
 	t.Helper()
 	if err := l.conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func (l *links) count(t *testing.T, sql string, args ...any) (n int) {
 }
 
 // mail queues a mail and opens it, and returns the token that it carries.
-func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkHash {
+func (l *linkTest) mail(t *testing.T, purpose core.Purpose, name string) core.LinkHash {
 	t.Helper()
 	email := name + "@example.com"
 	switch purpose {
@@ -60,7 +60,7 @@ func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkH
 			t.Fatal(err)
 		}
 	case core.ForAddress:
-		l.want(t, name)
+		l.requestAddress(t, name)
 	default:
 		l.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, $2)", purpose, email)
 	}
@@ -72,13 +72,13 @@ func (l *links) mail(t *testing.T, purpose core.Purpose, name string) core.LinkH
 }
 
 // claim returns the mails that are due.
-func (l *links) claim(t *testing.T) []core.QueuedMail {
+func (l *linkTest) claim(t *testing.T) []core.QueuedMail {
 	t.Helper()
 	return must(l.ClaimMails(t.Context(), []core.Purpose{core.ForVerification, core.ForAddress, core.ForReset, core.ForRegistration}, 10, time.Minute))(t)
 }
 
-// want has a user want the address New@example.com.
-func (l *links) want(t *testing.T, name string) {
+// requestAddress has a user want the address New@example.com.
+func (l *linkTest) requestAddress(t *testing.T, name string) {
 	t.Helper()
 	user := must(l.UserByEmail(t.Context(), name+"@example.com"))(t)
 	if err := l.QueueEmail(t.Context(), core.Proof{Credentials: user}, "New@example.com", "new@example.com"); err != nil {
@@ -86,10 +86,10 @@ func (l *links) want(t *testing.T, name string) {
 	}
 }
 
-func (l *links) open(t *testing.T, queued core.QueuedMail) core.LinkHash {
+func (l *linkTest) open(t *testing.T, queued core.QueuedMail) core.LinkHash {
 	t.Helper()
-	l.made++
-	token := core.LinkHash(sha256.Sum256([]byte{l.made}))
+	l.tokens++
+	token := core.LinkHash(sha256.Sum256([]byte{l.tokens}))
 	must(l.OpenMail(t.Context(), core.Opening{
 		Mail: queued, Account: sha256.Sum256([]byte(queued.EmailKey)), Token: token, Now: l.now, Expires: l.now.Add(time.Hour),
 	}))(t)
@@ -100,11 +100,11 @@ func (l *links) open(t *testing.T, queued core.QueuedMail) core.LinkHash {
 }
 
 // uses are all that a token could be used for.
-func (l *links) uses(t *testing.T, token core.LinkHash) map[core.Purpose]func() error {
+func (l *linkTest) uses(t *testing.T, token core.LinkHash) map[core.Purpose]func() error {
 	t.Helper()
 	return map[core.Purpose]func() error{
 		core.ForVerification: func() error { return l.VerifyEmail(t.Context(), token, l.now) },
-		core.ForReset:        func() error { return l.ResetPassword(t.Context(), token, "fresh", home, l.now) },
+		core.ForReset:        func() error { return l.ResetPassword(t.Context(), token, "fresh", homeNetwork, l.now) },
 		core.ForRegistration: func() error { return l.confirm(t, token, applicant("ben")) },
 	}
 }
@@ -116,7 +116,7 @@ func applicant(name string) core.NewUser {
 }
 
 // confirm confirms a registration.
-func (l *links) confirm(t *testing.T, token core.LinkHash, user core.NewUser) error {
+func (l *linkTest) confirm(t *testing.T, token core.LinkHash, user core.NewUser) error {
 	t.Helper()
 	added, err := l.ConfirmRegistration(t.Context(), token, user, l.now)
 	if err == nil && (added.Email != user.Email || added.Nickname != user.Nickname) {
@@ -128,7 +128,7 @@ func (l *links) confirm(t *testing.T, token core.LinkHash, user core.NewUser) er
 // A token does what it was sent for and nothing else, once, and only for a while.
 func TestLinksWorkOnceForTheirPurpose(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	addUser(t, l.DB, "ann")
 	for _, purpose := range []core.Purpose{core.ForVerification, core.ForReset, core.ForRegistration} {
 		name := "ann"
@@ -162,7 +162,7 @@ func TestLinksWorkOnceForTheirPurpose(t *testing.T) {
 func TestLinksAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	l := newLinks(t)
+	l := newLinkTest(t)
 	addUser(t, l.DB, "ann")
 	f := func(purpose core.Purpose, name string) {
 		t.Helper()
@@ -192,7 +192,7 @@ func TestLinksAtOnce(t *testing.T) {
 // use of one link all that are like it.
 func TestLinksAreVoided(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	ann := addUser(t, l.DB, "ann")
 	f := func(what string, change func() error) {
 		t.Helper()
@@ -205,23 +205,23 @@ func TestLinksAreVoided(t *testing.T) {
 		wantKind(t, l.VerifyEmail(t.Context(), verification, l.now), fault.NotFound)
 		wantKind(t, l.VerifyEmail(t.Context(), address, l.now), fault.NotFound)
 		wantKind(t, l.CheckReset(t.Context(), reset, l.now), fault.NotFound)
-		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", home, l.now), fault.NotFound)
+		wantKind(t, l.ResetPassword(t.Context(), reset, "stolen", homeNetwork, l.now), fault.NotFound)
 		if n := l.count(t, "SELECT count(*) FROM users WHERE password_hash = 'stolen'"); n != 0 {
 			t.Errorf("%s: the password is changed all the same", what)
 		}
 	}
 	f("another address", func() error {
-		_, err := l.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: "cat@example.com", EmailKey: "cat@example.com"})
+		_, err := l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: "cat@example.com", EmailKey: "cat@example.com"})
 		return err
 	})
 	f("another case", func() error {
-		_, err := l.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: "Ann@example.com", EmailKey: "ann@example.com"})
+		_, err := l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: "Ann@example.com", EmailKey: "ann@example.com"})
 		return err
 	})
 	f("another password", func() error { return l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, Fresh: "y"}) })
-	f("another reset", func() error { return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", home, l.now) })
+	f("another reset", func() error { return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", homeNetwork, l.now) })
 	f("the account is deleted", func() error {
-		if err := l.DeleteUser(t.Context(), proofOf(ann)); err != nil {
+		if err := l.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 			return err
 		}
 		ann = addUser(t, l.DB, "ann") // somebody else, by the same name
@@ -233,7 +233,7 @@ func TestLinksAreVoided(t *testing.T) {
 // it by then. What was asked for with another password makes no link.
 func TestLinkToAnotherAddress(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	ann := addUser(t, l.DB, "ann")
 	token := l.mail(t, core.ForAddress, "ann")
 	if err := l.VerifyEmail(t.Context(), token, l.now); err != nil {
@@ -258,26 +258,26 @@ func TestLinkToAnotherAddress(t *testing.T) {
 	}
 
 	l.exec(t, "UPDATE users SET email = 'old@example.com', email_key = 'old@example.com' WHERE uid = $1", ann.ID)
-	l.want(t, "ben")
+	l.requestAddress(t, "ben")
 	l.exec(t, "UPDATE users SET password_hash = 'y' WHERE uid = $1", ben.ID)
 	queued := l.claim(t)
 	_, err = l.OpenMail(t.Context(), core.Opening{Mail: queued[0], Account: sha256.Sum256([]byte("new@example.com")), Now: l.now, Expires: l.now.Add(time.Hour)})
 	wantKind(t, err, fault.NotFound)
-	wantKind(t, l.QueueEmail(t.Context(), proofOf(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
+	wantKind(t, l.QueueEmail(t.Context(), proofFor(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
 }
 
 // A reset ends all sessions of the user, and of nobody else.
 func TestResetEndsSessions(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	s := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ann"), now: time.Now().UTC().Truncate(time.Second)}
 	other := &sessionTest{db: l.DB, user: addUser(t, l.DB, "ben"), now: s.now}
 	first, second, theirs := s.open(t), s.open(t), other.open(t)
-	if err := l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "fresh", home, l.now); err != nil {
+	if err := l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "fresh", homeNetwork, l.now); err != nil {
 		t.Fatal(err)
 	}
-	if s.works(t, first) || s.works(t, second) || !other.works(t, theirs) {
-		t.Errorf("sessions of the user live: %t, %t; of another: %t", s.works(t, first), s.works(t, second), other.works(t, theirs))
+	if s.isValid(t, first) || s.isValid(t, second) || !other.isValid(t, theirs) {
+		t.Errorf("sessions of the user live: %t, %t; of another: %t", s.isValid(t, first), s.isValid(t, second), other.isValid(t, theirs))
 	}
 	ann := must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
 	if ann.PasswordHash != "fresh" || !ann.Verified {
@@ -289,7 +289,7 @@ func TestResetEndsSessions(t *testing.T) {
 // tells edges; others with the address are void.
 func TestConfirmRegistration(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	first, second := l.mail(t, core.ForRegistration, "Ann"), l.mail(t, core.ForRegistration, "Ann")
 	user := must(l.Registration(t.Context(), second, l.now))(t)
 	if want := (core.NewUser{Email: "Ann@example.com", EmailKey: "Ann@example.com", Nickname: "Ann", Player: player("Ann")}); user != want { // the test takes the address for a key
@@ -321,13 +321,13 @@ func TestConfirmRegistration(t *testing.T) {
 
 // What was free at the registration may be taken when it is confirmed. The link works
 // for something else.
-func TestConfirmRegistrationOfWhatIsTakenMeanwhile(t *testing.T) {
+func TestConfirmRegistrationConflicts(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	ann, ben := l.mail(t, core.ForRegistration, "ann"), l.mail(t, core.ForRegistration, "ben")
 	cat := addUser(t, l.DB, "cat")
 	addPlayer(t, l.DB, cat.ID, "Ann")
-	refused := func(err error, field string) {
+	wantDuplicate := func(err error, field string) {
 		t.Helper()
 		wantKind(t, err, fault.Duplicate)
 		if fault.Of(err).Fields[field] == nil {
@@ -335,7 +335,7 @@ func TestConfirmRegistrationOfWhatIsTakenMeanwhile(t *testing.T) {
 		}
 	}
 	user := applicant("ann")
-	refused(l.confirm(t, ann, user), "player_name")
+	wantDuplicate(l.confirm(t, ann, user), "player_name")
 	user.Player = core.NewPlayer{}
 	if err := l.confirm(t, ann, user); err != nil {
 		t.Fatal(err)
@@ -344,8 +344,8 @@ func TestConfirmRegistrationOfWhatIsTakenMeanwhile(t *testing.T) {
 		t.Errorf("the user has %d players; want none", n)
 	}
 	addUser(t, l.DB, "ben")
-	refused(l.confirm(t, ben, applicant("ben")), "email")
-	refused(l.QueueRegistration(t.Context(), core.NewUser{Email: "d@example.com", EmailKey: "d@example.com", Nickname: "D", Player: player("aNN")}), "player_name")
+	wantDuplicate(l.confirm(t, ben, applicant("ben")), "email")
+	wantDuplicate(l.QueueRegistration(t.Context(), core.NewUser{Email: "d@example.com", EmailKey: "d@example.com", Nickname: "D", Player: player("aNN")}), "player_name")
 }
 
 // Registrations that are pending at an upgrade lose the password that was kept, and all
@@ -359,7 +359,7 @@ func TestMigrationOfPendingRegistrations(t *testing.T) {
 	number, err := strconv.Atoi(filepath.Base(files[0])[:3])
 	do(t, err)
 	address := postgrestest.Empty(t)
-	l := &links{DB: postgrestest.Connect(t, address), now: time.Now()}
+	l := &linkTest{DB: postgrestest.Connect(t, address), now: time.Now()}
 	do(t, l.MigrateTo(t.Context(), int32(number-1)))
 	l.conn = postgrestest.Conn(t, address)
 	token := core.LinkHash{1}
@@ -403,7 +403,7 @@ func TestMigrationOfPendingRegistrations(t *testing.T) {
 func TestConfirmationsAtOnce(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	l := newLinks(t)
+	l := newLinkTest(t)
 	var tokens []core.LinkHash
 	for range 5 {
 		tokens = append(tokens, l.mail(t, core.ForRegistration, "ann"))
@@ -424,14 +424,14 @@ func TestConfirmationsAtOnce(t *testing.T) {
 
 // A change of the address tells the one before and asks the one after, in the
 // transaction of the change.
-func TestSetEmailTells(t *testing.T) {
+func TestSetEmailQueuesMails(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	ann := addUser(t, l.DB, "ann")
 	addUser(t, l.DB, "ben")
 	f := func(email string, tell bool, want int) {
 		t.Helper()
-		_, _ = l.SetEmail(t.Context(), proofOf(ann), core.EmailChange{Email: email, EmailKey: fold.Key(email), Tell: tell})
+		_, _ = l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: email, EmailKey: fold.Key(email), Tell: tell})
 		if n := l.count(t, "SELECT count(*) FROM mails"); n != want {
 			t.Errorf("after a change to %s there are %d mails; want %d", email, n, want)
 		}
@@ -451,7 +451,7 @@ func TestSetEmailTells(t *testing.T) {
 
 func TestQueueVerificationIsLimited(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	ann := addUser(t, l.DB, "ann")
 	ask := func() error { return l.QueueVerification(t.Context(), ann.ID, 3, l.now) }
 	for range 2 {
@@ -487,12 +487,12 @@ func TestQueueVerificationIsLimited(t *testing.T) {
 
 // What people ask for who are not signed in looks at no account, so that neither
 // the answer nor its time tells whether there is one.
-func TestWhatIsQueuedLooksAtNoAccount(t *testing.T) {
+func TestQueueingMailReadsNoAccount(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	addUser(t, db, "ann")
-	other := hold(t, address)
-	other.do(t, "LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+	other := beginLockTx(t, address)
+	other.exec(t, "LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
 	for _, name := range []string{"ann", "nobody"} {
 		email := name + "@example.com"
 		if err := db.QueueReset(t.Context(), email, email); err != nil {
@@ -509,9 +509,9 @@ func TestWhatIsQueuedLooksAtNoAccount(t *testing.T) {
 
 // Mails that tell of a changed password are claimed by none of the cores of the release
 // before, which do not look at the purpose, and by this one as all others.
-func TestFormerCoresLeavePasswordMails(t *testing.T) {
+func TestFormerReleaseSkipsPasswordMails(t *testing.T) {
 	t.Parallel()
-	l := newLinks(t)
+	l := newLinkTest(t)
 	ann := addUser(t, l.DB, "ann")
 	do(t, l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, Old: "x", Fresh: "y", Tell: true}))
 	do(t, l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "z", netip.MustParsePrefix("192.0.2.0/32"), l.now))

@@ -20,74 +20,74 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// holder is a transaction of somebody else's, which holds locks until it
+// lockTx is a transaction of somebody else's, which holds locks until it
 // commits.
-type holder struct {
+type lockTx struct {
 	pgx.Tx
 	address string
 }
 
-func hold(t *testing.T, address string) holder {
+func beginLockTx(t *testing.T, address string) lockTx {
 	t.Helper()
-	return holder{must(postgrestest.Conn(t, address).Begin(t.Context()))(t), address}
+	return lockTx{must(postgrestest.Conn(t, address).Begin(t.Context()))(t), address}
 }
 
-func (h holder) do(t *testing.T, sql string, args ...any) {
+func (tx lockTx) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
-	if _, err := h.Exec(t.Context(), sql, args...); err != nil {
+	if _, err := tx.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// releaseOnceWaitedFor commits as soon as so many others wait for its locks.
-func (h holder) releaseOnceWaitedFor(t *testing.T, others int) {
+// commitOnceBlocked commits as soon as so many others wait for its locks.
+func (tx lockTx) commitOnceBlocked(t *testing.T, n int) {
 	t.Helper()
-	h.awaitWaiting(t, others)
-	if err := h.Commit(t.Context()); err != nil {
+	tx.waitBlocked(t, n)
+	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// awaitWaiting waits until so many others wait for locks.
-func (h holder) awaitWaiting(t *testing.T, others int) {
+// waitBlocked waits until so many others wait for locks.
+func (tx lockTx) waitBlocked(t *testing.T, n int) {
 	t.Helper()
-	h.await(t, strconv.Itoa(others), func(waiting int) bool { return waiting >= others })
+	tx.waitUntil(t, strconv.Itoa(n), func(blocked int) bool { return blocked >= n })
 }
 
-// awaitNoneWaiting waits until nobody waits for locks any more.
-func (h holder) awaitNoneWaiting(t *testing.T) {
+// waitNoneBlocked waits until nobody waits for locks any more.
+func (tx lockTx) waitNoneBlocked(t *testing.T) {
 	t.Helper()
-	h.await(t, "none", func(waiting int) bool { return waiting == 0 })
+	tx.waitUntil(t, "none", func(blocked int) bool { return blocked == 0 })
 }
 
-func (h holder) await(t *testing.T, wanted string, enough func(waiting int) bool) {
+func (tx lockTx) waitUntil(t *testing.T, wanted string, enough func(blocked int) bool) {
 	t.Helper()
-	watch := postgrestest.Conn(t, h.address)
+	watch := postgrestest.Conn(t, tx.address)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(20 * time.Second)
 	for {
-		var waiting int
+		var blocked int
 		// A row's waiters queue behind each other: all of them wait for a lock.
 		if err := watch.QueryRow(t.Context(),
 			"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND cardinality(pg_blocking_pids(pid)) > 0 AND application_name = current_schema()",
-		).Scan(&waiting); err != nil {
+		).Scan(&blocked); err != nil {
 			t.Fatal(err)
 		}
-		if enough(waiting) {
+		if enough(blocked) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%d wait for the lock; want %s", waiting, wanted)
+			t.Fatalf("%d wait for the lock; want %s", blocked, wanted)
 		}
 	}
 }
 
-// named is a database whose connections carry its schema's name, so that a test
+// openNamed is a database whose connections carry its schema's name, so that a test
 // can tell who waits.
-func named(t *testing.T) (*postgres.DB, string) {
+func openNamed(t *testing.T) (*postgres.DB, string) {
 	t.Helper()
 	address := postgrestest.URL(t)
 	_, schema, _ := strings.Cut(address, "search_path=")
@@ -97,18 +97,18 @@ func named(t *testing.T) (*postgres.DB, string) {
 // A rename that waited for another one names the name that the other gave.
 func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	other := hold(t, address)
-	other.do(t, "UPDATE players SET name = 'Between', name_key = 'between' WHERE pid = $1", steve.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE players SET name = 'Between', name_key = 'between' WHERE pid = $1", steve.ID)
 
 	renamed := make(chan error, 1)
 	go func() {
 		_, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Last"))
 		renamed <- err
 	}()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	if err := <-renamed; err != nil {
 		t.Fatal(err)
 	}
@@ -123,45 +123,45 @@ func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 // not put on.
 func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	gift := addTexture(t, db, texture(bob.ID, skin.Steve, "gift", false)).ID
-	before := hold(t, address)
-	before.do(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, gift)
+	before := beginLockTx(t, address)
+	before.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, gift)
 	if err := before.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
-	other := hold(t, address)
-	other.do(t, "UPDATE textures SET likes = likes - 1 WHERE tid = $1", gift)
-	other.do(t, "DELETE FROM closet_items WHERE uid = $1", ann.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE textures SET likes = likes - 1 WHERE tid = $1", gift)
+	other.exec(t, "DELETE FROM closet_items WHERE uid = $1", ann.ID)
 	dressed := make(chan error, 1)
 	go func() {
 		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &gift})
 		dressed <- err
 	}()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-dressed, fault.Forbidden)
 }
 
 // Who waits to change one slot keeps what was put into the other meanwhile.
 func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	tid := addTexture(t, db, texture(ann.ID, skin.Steve, "skin", true)).ID
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", true)).ID
-	other := hold(t, address)
-	other.do(t, "UPDATE players SET tid_cape = $2 WHERE pid = $1", steve.ID, cape)
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE players SET tid_cape = $2 WHERE pid = $1", steve.ID, cape)
 
 	dressed := make(chan error, 1)
 	go func() {
 		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid})
 		dressed <- err
 	}()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	if err := <-dressed; err != nil {
 		t.Fatal(err)
 	}
@@ -172,21 +172,21 @@ func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 
 // Dressing holds the textures until it commits: whoever makes one private
 // waits, and then finds the wearer.
-func TestDressHoldsItsTextures(t *testing.T) {
+func TestDressLocksItsTextures(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
 
-	other := hold(t, address)
-	other.do(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
 	dressed := make(chan error, 1)
 	go func() {
 		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid})
 		dressed <- err
 	}()
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	var free int
 	if err := postgrestest.Conn(t, address).QueryRow(t.Context(),
 		"SELECT count(*) FROM (SELECT FROM textures WHERE tid = $1 FOR NO KEY UPDATE SKIP LOCKED) free", tid,
@@ -196,7 +196,7 @@ func TestDressHoldsItsTextures(t *testing.T) {
 	if free != 0 {
 		t.Error("the texture can be changed while somebody is about to put it on")
 	}
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	if err := <-dressed; err != nil {
 		t.Error(err)
 	}
@@ -205,11 +205,11 @@ func TestDressHoldsItsTextures(t *testing.T) {
 // Refreshes of one session go one after another, and so agree on the successor.
 func TestRefreshesWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
 	first := s.open(t)
-	other := hold(t, address)
-	other.do(t, "SELECT FROM sessions WHERE sid = $1 FOR UPDATE", first.Session)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM sessions WHERE sid = $1 FOR UPDATE", first.Session)
 
 	successors := make(chan core.Token, 4)
 	for range cap(successors) {
@@ -221,7 +221,7 @@ func TestRefreshesWaitForEachOther(t *testing.T) {
 			successors <- successor
 		}()
 	}
-	other.releaseOnceWaitedFor(t, cap(successors))
+	other.commitOnceBlocked(t, cap(successors))
 	one := <-successors
 	for range cap(successors) - 1 {
 		if another := <-successors; another != one {
@@ -233,17 +233,17 @@ func TestRefreshesWaitForEachOther(t *testing.T) {
 // An upload and the sweep of the same file exclude each other.
 func TestUploadWaitsForTheSweep(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	upload := texture(addUser(t, db, "ann").ID, skin.Steve, "swept", true)
-	sweep := hold(t, address)
-	sweep.do(t, "SELECT pg_advisory_xact_lock($1)", int64(binary.BigEndian.Uint64(upload.Hash[:])))
+	sweep := beginLockTx(t, address)
+	sweep.exec(t, "SELECT pg_advisory_xact_lock($1)", int64(binary.BigEndian.Uint64(upload.Hash[:])))
 
 	added := make(chan error, 1)
 	go func() {
-		_, err := db.AddTexture(t.Context(), upload, core.Terms{}, stored)
+		_, err := db.AddTexture(t.Context(), upload, core.Terms{}, putOK)
 		added <- err
 	}()
-	sweep.releaseOnceWaitedFor(t, 1)
+	sweep.commitOnceBlocked(t, 1)
 	if err := <-added; err != nil {
 		t.Error(err)
 	}
@@ -253,10 +253,10 @@ func TestUploadWaitsForTheSweep(t *testing.T) {
 // the feed goes on.
 func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
-	other := hold(t, address)
-	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 
 	outcomes := make(chan error, 20) // more than there are connections
 	for i := range cap(outcomes) {
@@ -265,7 +265,7 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 			outcomes <- err
 		}()
 	}
-	other.awaitWaiting(t, 8) // they have every connection for requests
+	other.waitBlocked(t, 8) // they have every connection for requests
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := db.Mappings(ctx, []mapping.Key{mapping.UID(int64(ann.ID))}); err != nil {
@@ -274,14 +274,14 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	if _, err := db.NumberChanges(ctx); err != nil {
 		t.Errorf("the feed stands still while requests wait: %v", err)
 	}
-	other.releaseOnceWaitedFor(t, 8)
-	if got := tally(t, outcomes); got[nil] != cap(outcomes) {
+	other.commitOnceBlocked(t, 8)
+	if got := countKinds(t, outcomes); got[nil] != cap(outcomes) {
 		t.Errorf("outcomes %v; want %d successes", got, cap(outcomes))
 	}
 }
 
 // Who loses against other transactions tries again, four times in all.
-func TestWhoLosesTriesAgain(t *testing.T) {
+func TestConflictsAreRetried(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
@@ -345,7 +345,7 @@ func TestWhoLosesTriesAgain(t *testing.T) {
 
 func TestBannedRefreshChangesNothing(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now().UTC().Truncate(time.Second)}
 	token := s.open(t)
 	conn := postgrestest.Conn(t, address)
@@ -370,34 +370,34 @@ func TestBannedRefreshChangesNothing(t *testing.T) {
 // Whose password changes while they log in is not logged in by the old one.
 func TestLoginWithAPasswordThatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	s := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
 	token := core.Token{User: s.user.ID, Session: s.token([16]byte{1}).ID, ID: s.token([16]byte{1}).ID, IssuedAt: s.now}
-	other := hold(t, address)
-	other.do(t, "UPDATE users SET password_hash = 'another'")
+	other := beginLockTx(t, address)
+	other.exec(t, "UPDATE users SET password_hash = 'another'")
 
 	opened := make(chan error, 1)
 	go func() { opened <- db.OpenSession(t.Context(), s.session(token, "x", 20)) }()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-opened, fault.Unauthenticated)
-	if s.works(t, token) {
+	if s.isValid(t, token) {
 		t.Error("the session lives")
 	}
 }
 
 // A log-in that comes too late ends nobody's session.
-func TestALoginThatFailsEndsNothing(t *testing.T) {
+func TestFailedLoginKeepsSessions(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
 	lives := s.open(t)
 	wantKind(t, s.db.OpenSession(t.Context(), s.session(s.token([16]byte{7}), "another hash", 1)), fault.Unauthenticated)
-	if !s.works(t, lives) {
+	if !s.isValid(t, lives) {
 		t.Error("the session that was there is ended")
 	}
 }
 
 // The newest session lives, even where another core's clock is ahead.
-func TestANewSessionNeverEndsItself(t *testing.T) {
+func TestNewSessionIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
 	ahead := s.session(s.token([16]byte{9}), "x", 1)
@@ -409,14 +409,14 @@ func TestANewSessionNeverEndsItself(t *testing.T) {
 	if err := s.db.OpenSession(t.Context(), s.session(behind, "x", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if !s.works(t, behind) || s.works(t, ahead.Token) {
-		t.Errorf("the new session lives: %v, the old one: %v; want only the new one", s.works(t, behind), s.works(t, ahead.Token))
+	if !s.isValid(t, behind) || s.isValid(t, ahead.Token) {
+		t.Errorf("the new session lives: %v, the old one: %v; want only the new one", s.isValid(t, behind), s.isValid(t, ahead.Token))
 	}
 }
 
 // A core of the release before writes addresses and names without the locks that this one
 // takes, after this one has looked for them and before it writes.
-func TestWritesBesideOnesWithoutLocks(t *testing.T) {
+func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 	t.Parallel()
 	const (
 		insertUser   = "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'x', 'x')"
@@ -427,62 +427,62 @@ func TestWritesBesideOnesWithoutLocks(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		writes, field string
-		work          func(l *links, ann core.User) func() error
+		work          func(l *linkTest, ann core.User) func() error
 	}{
-		"registration, address": {insertUser, "email", func(l *links, _ core.User) func() error {
+		"registration, address": {insertUser, "email", func(l *linkTest, _ core.User) func() error {
 			return func() error {
 				_, err := l.CreateUser(t.Context(), fresh("taken@example.com", "Other"))
 				return err
 			}
 		}},
-		"registration, player": {insertPlayer, "player_name", func(l *links, _ core.User) func() error {
+		"registration, player": {insertPlayer, "player_name", func(l *linkTest, _ core.User) func() error {
 			return func() error {
 				_, err := l.CreateUser(t.Context(), fresh("other@example.com", "Taken"))
 				return err
 			}
 		}},
-		"confirmed registration": {insertPlayer, "player_name", func(l *links, _ core.User) func() error {
+		"confirmed registration": {insertPlayer, "player_name", func(l *linkTest, _ core.User) func() error {
 			token := l.mail(t, core.ForRegistration, "taken")
 			return func() error { return l.confirm(t, token, applicant("taken")) }
 		}},
-		"new player": {insertPlayer, "name", func(l *links, ann core.User) func() error {
+		"new player": {insertPlayer, "name", func(l *linkTest, ann core.User) func() error {
 			return func() error {
 				_, err := l.CreatePlayer(t.Context(), ann.ID, player("Taken"), core.Terms{})
 				return err
 			}
 		}},
-		"renamed player": {insertPlayer, "name", func(l *links, ann core.User) func() error {
+		"renamed player": {insertPlayer, "name", func(l *linkTest, ann core.User) func() error {
 			steve := addPlayer(t, l.DB, ann.ID, "Steve")
 			return func() error {
 				_, err := l.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Taken"))
 				return err
 			}
 		}},
-		"changed address": {insertUser, "email", func(l *links, _ core.User) func() error {
+		"changed address": {insertUser, "email", func(l *linkTest, _ core.User) func() error {
 			user := must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
 			return func() error {
 				_, err := l.SetEmail(t.Context(), core.Proof{Credentials: user}, core.EmailChange{Email: "taken@example.com", EmailKey: "taken@example.com"})
 				return err
 			}
 		}},
-		"confirmed address": {strings.ReplaceAll(insertUser, "taken@", "new@"), "email", func(l *links, _ core.User) func() error {
+		"confirmed address": {strings.ReplaceAll(insertUser, "taken@", "new@"), "email", func(l *linkTest, _ core.User) func() error {
 			token := l.mail(t, core.ForAddress, "ann")
 			return func() error { return l.VerifyEmail(t.Context(), token, l.now) }
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, address := named(t)
-			l := &links{DB: db, conn: postgrestest.Conn(t, address), now: time.Now()}
+			db, address := openNamed(t)
+			l := &linkTest{DB: db, conn: postgrestest.Conn(t, address), now: time.Now()}
 			work := c.work(l, addUser(t, db, "ann"))
-			other := hold(t, address)
-			other.do(t, c.writes)
+			other := beginLockTx(t, address)
+			other.exec(t, c.writes)
 			done := make(chan error, 1)
 			go func() { done <- work() }()
-			other.releaseOnceWaitedFor(t, 1)
+			other.commitOnceBlocked(t, 1)
 			err := <-done
 			wantKind(t, err, fault.Duplicate)
-			if found, ok := errors.AsType[*fault.Error](err); !ok || found.Fields[c.field] == nil {
+			if faultErr, ok := errors.AsType[*fault.Error](err); !ok || faultErr.Fields[c.field] == nil {
 				t.Errorf("%v names not the field %s", err, c.field)
 			}
 		})

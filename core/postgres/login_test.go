@@ -44,13 +44,13 @@ func TestAttemptsAtOnce(t *testing.T) {
 				outcomes <- err
 			}()
 		}
-		if got := tally(t, outcomes); got[nil] != 7 || got[fault.TooMany] != 33 {
+		if got := countKinds(t, outcomes); got[nil] != 7 || got[fault.TooMany] != 33 {
 			t.Errorf("%+v: %v; want 7 attempts counted and 33 refused", limits, got)
 		}
 	}
 
-	f(core.LoginLimits{PerPair: 7}, func(int) (string, netip.Prefix) { return "ann@example.com", home })
-	f(core.LoginLimits{PerAddress: 7}, func(i int) (string, netip.Prefix) { return fmt.Sprintf("ann%d@example.com", i), home })
+	f(core.LoginLimits{PerPair: 7}, func(int) (string, netip.Prefix) { return "ann@example.com", homeNetwork })
+	f(core.LoginLimits{PerAddress: 7}, func(i int) (string, netip.Prefix) { return fmt.Sprintf("ann%d@example.com", i), homeNetwork })
 	f(core.LoginLimits{PerAccount: 7}, func(i int) (string, netip.Prefix) { return "ann@example.com", network(i) })
 }
 
@@ -62,7 +62,7 @@ func TestAttemptsUnderWay(t *testing.T) {
 	f := func(limits core.LoginLimits, settled time.Duration) {
 		t.Helper()
 		db := postgrestest.Open(t)
-		try := attempt("ann@example.com", home, limits)
+		try := attempt("ann@example.com", homeNetwork, limits)
 		waits := func(when string, want time.Duration) {
 			t.Helper()
 			_, err := db.BeginAttempt(t.Context(), try)
@@ -102,10 +102,10 @@ func TestAttemptsUnderWay(t *testing.T) {
 
 // Once an account is guessed at too often, strangers try one after another, also
 // when all of them have waited.
-func TestStrangersTryOneAfterAnother(t *testing.T) {
+func TestUnknownNetworksTryOneAtATime(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
-	try := attempt("ann@example.com", home, core.LoginLimits{PerAccount: 2})
+	try := attempt("ann@example.com", homeNetwork, core.LoginLimits{PerAccount: 2})
 	for range 2 {
 		begun := must(db.BeginAttempt(t.Context(), try))(t)
 		if err := db.SettleAttempt(t.Context(), begun.Attempt); err != nil {
@@ -116,16 +116,16 @@ func TestStrangersTryOneAfterAnother(t *testing.T) {
 	outcomes := make(chan error, 20)
 	for i := range cap(outcomes) {
 		go func() {
-			stranger := try
-			stranger.Network = network(i)
-			_, err := db.BeginAttempt(t.Context(), stranger)
+			other := try
+			other.Network = network(i)
+			_, err := db.BeginAttempt(t.Context(), other)
 			if err != nil && fault.Of(err).RetryAfter != time.Second {
 				t.Errorf("a stranger may try in %s; want 1s", fault.Of(err).RetryAfter)
 			}
 			outcomes <- err
 		}()
 	}
-	if got := tally(t, outcomes); got[nil] != 1 || got[fault.TooMany] != 19 {
+	if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.TooMany] != 19 {
 		t.Errorf("20 strangers at once: %v; want one attempt, and 19 refused", got)
 	}
 }
@@ -133,18 +133,18 @@ func TestStrangersTryOneAfterAnother(t *testing.T) {
 // An attempt that waited for others counts them.
 func TestAnAttemptAfterWaitingCountsTheOthers(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
-	late := attempt("ann@example.com", home, core.LoginLimits{PerPair: 1})
-	other := hold(t, address)
-	other.do(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.Account[:])))
-	other.do(t, "INSERT INTO login_failures (failed_at, account, address, settled) VALUES ($1, $2, $3, true)", late.Now, late.Account[:], late.Network)
+	db, address := openNamed(t)
+	late := attempt("ann@example.com", homeNetwork, core.LoginLimits{PerPair: 1})
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.Account[:])))
+	other.exec(t, "INSERT INTO login_failures (failed_at, account, address, settled) VALUES ($1, $2, $3, true)", late.Now, late.Account[:], late.Network)
 
 	begun := make(chan error, 1)
 	go func() {
 		_, err := db.BeginAttempt(t.Context(), late)
 		begun <- err
 	}()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	err := <-begun
 	wantKind(t, err, fault.TooMany)
 	if got := fault.Of(err).RetryAfter; got != 15*time.Minute {
@@ -165,11 +165,11 @@ func TestAttempts(t *testing.T) {
 		return n
 	}
 
-	known := must(db.BeginAttempt(t.Context(), attempt("ann@example.com", home, core.LoginLimits{})))(t)
+	known := must(db.BeginAttempt(t.Context(), attempt("ann@example.com", homeNetwork, core.LoginLimits{})))(t)
 	if known.ID != ann.ID || known.Email != ann.Email || known.PasswordHash != "x" || known.Attempt == 0 {
 		t.Errorf("the attempt on an account: %+v", known)
 	}
-	unknown := must(db.BeginAttempt(t.Context(), attempt("bob@example.com", home, core.LoginLimits{})))(t)
+	unknown := must(db.BeginAttempt(t.Context(), attempt("bob@example.com", homeNetwork, core.LoginLimits{})))(t)
 	if unknown.ID != 0 || unknown.PasswordHash != "" || unknown.Attempt == 0 || unknown.Attempt == known.Attempt {
 		t.Errorf("the attempt on no account: %+v", unknown)
 	}
@@ -184,7 +184,7 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("%d attempts count after one of two was forgiven", n)
 	}
 
-	late := attempt("bob@example.com", home, core.LoginLimits{})
+	late := attempt("bob@example.com", homeNetwork, core.LoginLimits{})
 	late.Now = late.Now.Add(time.Minute)
 	must(db.BeginAttempt(t.Context(), late))(t)
 	if n, err := db.TrimAttempts(t.Context(), late.Now); n != 1 || err != nil {
@@ -196,7 +196,7 @@ func TestAttempts(t *testing.T) {
 }
 
 // Addresses from which somebody signed in count for that user, and for a year.
-func TestAddressesThatAreKnown(t *testing.T) {
+func TestKnownAddresses(t *testing.T) {
 	t.Parallel()
 	s := newSessionTest(t)
 	bob := addUser(t, s.db, "bob")
@@ -212,14 +212,14 @@ func TestAddressesThatAreKnown(t *testing.T) {
 
 	f(s.user, network(1), true)
 	f(s.user, network(2), false)
-	f(s.user, home, true)
+	f(s.user, homeNetwork, true)
 	f(bob, network(1), true)
-	f(bob, home, false)
+	f(bob, homeNetwork, false)
 
 	s.now = s.now.Add(364 * 24 * time.Hour)
 	must(s.db.TrimSessions(t.Context(), s.window()))(t)
-	f(s.user, home, true)
+	f(s.user, homeNetwork, true)
 	s.now = s.now.Add(2 * 24 * time.Hour)
 	must(s.db.TrimSessions(t.Context(), s.window()))(t)
-	f(s.user, home, false)
+	f(s.user, homeNetwork, false)
 }

@@ -42,24 +42,24 @@ func (db *DB) ClaimMails(ctx context.Context, purposes []core.Purpose, limit int
 // bears the name of the index that is counted in.
 const lockAccountMail = `SELECT pg_advisory_xact_lock('mails_sent_account'::regclass::int, $1)`
 
-// bound is what links to a user of the table users, as u, are bound to.
-const bound = `sha256(convert_to(u.email || chr(10) || u.password_hash, 'UTF8'))`
+// linkBinding is what links to a user of the table users, as u, are bound to.
+const linkBinding = `sha256(convert_to(u.email || chr(10) || u.password_hash, 'UTF8'))`
 
-// openMail runs after lockAccountMail has waited, and so sees what was counted
+// prepareMail runs after lockAccountMail has waited, and so sees what was counted
 // before. Where there is an account it writes to the address as that has it, not as
 // somebody typed it. A mail that is tried again counts once.
-const openMail = `
+const prepareMail = `
 	WITH mail AS (
 		SELECT m.*, o.uid AS owner, o.email AS owned, o.uid <> coalesce(m.uid, 0) AND m.purpose IN ('registration', 'address') AS taken
 		FROM mails m LEFT JOIN users o USING (email_key) WHERE m.id = $1
 	), opened AS (
-		SELECT m.id, m.purpose, m.registration, m.email_key, u.uid, ` + bound + ` AS bound,
+		SELECT m.id, m.purpose, m.registration, m.email_key, u.uid, ` + linkBinding + ` AS bound,
 			CASE WHEN m.taken THEN 'owner' ELSE m.purpose END AS does,
 			CASE WHEN m.taken OR m.purpose = 'reset' THEN m.owned ELSE m.email END AS email
 		FROM mail m LEFT JOIN users u ON u.uid = coalesce(m.uid, m.owner)
 		WHERE CASE m.purpose
 				WHEN 'verification' THEN u.email = m.email AND NOT u.verified
-				WHEN 'address' THEN m.bound = ` + bound + `
+				WHEN 'address' THEN m.bound = ` + linkBinding + `
 				WHEN 'reset' THEN u.uid IS NOT NULL
 				ELSE true
 			END
@@ -78,11 +78,11 @@ const openMail = `
 
 // OpenMail finds out who is to have a mail, and remembers its token.
 func (db *DB) OpenMail(ctx context.Context, o core.Opening) (core.OpenedMail, error) {
-	opened, err := collect[core.OpenedMail](ctx, db.writes,
+	rows, err := collect[core.OpenedMail](ctx, db.writes,
 		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.Account[:]))}},
-		statement{openMail, []any{o.Mail.ID, o.Account[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
+		statement{prepareMail, []any{o.Mail.ID, o.Account[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
 	)
-	return only(opened, failure("open a mail", err), fault.New(fault.NotFound, "Nobody is to have this mail."))
+	return one(rows, failure("open a mail", err), fault.New(fault.NotFound, "Nobody is to have this mail."))
 }
 
 const deleteMail = `DELETE FROM mails WHERE id = $1`
@@ -106,7 +106,7 @@ const selectBacklog = `SELECT count(*) AS count, coalesce(now() - min(queued_at)
 // MailBacklog returns what waits in the outbox.
 func (db *DB) MailBacklog(ctx context.Context) (core.MailBacklog, error) {
 	rows, err := collect[core.MailBacklog](ctx, db.reads, statement{selectBacklog, nil})
-	return only(rows, failure("count mails", err), nil)
+	return one(rows, failure("count mails", err), nil)
 }
 
 const (
@@ -116,7 +116,7 @@ const (
 
 	// A registration has its mail from the beginning, and its token from before the
 	// mail goes.
-	deleteRegistrationsOver = `
+	deleteUnusedRegistrations = `
 	DELETE FROM registrations r
 	WHERE NOT EXISTS (SELECT FROM mails m WHERE m.registration = r.rid)
 		AND NOT EXISTS (SELECT FROM mail_tokens t WHERE t.registration = r.rid)`
@@ -131,6 +131,6 @@ func (db *DB) TrimMails(ctx context.Context, now time.Time) (int, error) {
 	if err != nil {
 		return 0, failure("trim tokens of mails", err)
 	}
-	registrations, err := db.writes.Exec(ctx, deleteRegistrationsOver)
+	registrations, err := db.writes.Exec(ctx, deleteUnusedRegistrations)
 	return int(tokens.RowsAffected() + registrations.RowsAffected()), failure("trim registrations", err)
 }

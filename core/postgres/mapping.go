@@ -60,8 +60,8 @@ type mappingRow struct {
 	Type, CapeType   *string
 }
 
-// wanted is keys by their kind.
-type wanted struct {
+// keysByKind is keys by their kind.
+type keysByKind struct {
 	names      []string
 	uuids      []string // canonical
 	uids, tids []int64
@@ -69,60 +69,60 @@ type wanted struct {
 }
 
 // add adds a key. One that nothing can have is left out.
-func (w *wanted) add(key mapping.Key) {
+func (k *keysByKind) add(key mapping.Key) {
 	kind, value, _ := strings.Cut(string(key), ":")
 	number, numberErr := strconv.ParseInt(value, 10, 64)
 	switch kind + ":" {
 	case mapping.NamePrefix:
 		// PostgreSQL's text holds neither; no player's name does.
 		if utf8.ValidString(value) && !strings.Contains(value, "\x00") {
-			w.names = append(w.names, value)
+			k.names = append(k.names, value)
 		}
 	case mapping.UUIDPrefix:
 		if id, err := uuid.Parse(value); err == nil {
-			w.uuids = append(w.uuids, id.String())
+			k.uuids = append(k.uuids, id.String())
 		}
 	case mapping.UIDPrefix:
 		if numberErr == nil {
-			w.uids = append(w.uids, number)
+			k.uids = append(k.uids, number)
 		}
 	case mapping.TIDPrefix:
 		if numberErr == nil {
-			w.tids = append(w.tids, number)
+			k.tids = append(k.tids, number)
 		}
 	case mapping.HashPrefix:
 		if hash, err := skin.ParseHash(value); err == nil {
-			w.hashes = append(w.hashes, hash[:])
+			k.hashes = append(k.hashes, hash[:])
 		}
 	}
 }
 
 // Mappings returns what keys lead to.
 func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.Answer, error) {
-	var w wanted
+	var k keysByKind
 	for _, key := range keys {
-		w.add(key)
+		k.add(key)
 	}
-	rows, err := lookUp[mappingRow](ctx, db, statement{selectMappings, []any{w.names, w.uuids, w.uids, w.tids, w.hashes}})
+	rows, err := lookUp[mappingRow](ctx, db, statement{selectMappings, []any{k.names, k.uuids, k.uids, k.tids, k.hashes}})
 	if err != nil {
 		return mapping.Answer{}, failure("read mappings", err)
 	}
 
-	answer := mapping.Answer{Mappings: make([]mapping.Mapping, len(keys))}
-	found := make(map[mapping.Key]mapping.Mapping, len(rows))
+	response := mapping.Answer{Mappings: make([]mapping.Mapping, len(keys))}
+	mappings := make(map[mapping.Key]mapping.Mapping, len(rows))
 	for _, row := range rows {
-		answer.Epoch, answer.Revision = row.Epoch, row.Revision
+		response.Epoch, response.Revision = row.Epoch, row.Revision
 		if row.Key == nil {
 			continue
 		}
-		if found[*row.Key], err = row.mapping(); err != nil {
+		if mappings[*row.Key], err = row.mapping(); err != nil {
 			return mapping.Answer{}, err
 		}
 	}
 	for i, key := range keys {
-		answer.Mappings[i] = found[key]
+		response.Mappings[i] = mappings[key]
 	}
-	return answer, nil
+	return response, nil
 }
 
 func (r mappingRow) mapping() (mapping.Mapping, error) {
@@ -159,14 +159,14 @@ func mappedTexture(tid *int64, hash []byte, kind *string) (*mapping.Texture, err
 // selectMostLiked reads the order's index, and then the rows that it leads to.
 var selectMostLiked = `
 	SELECT t.hash
-	FROM ` + mostLiked.merged((&list{}).visible(nil, ""), "$1") + ` liked
+	FROM ` + mostLiked.union((&list{}).visible(nil, ""), "$1") + ` liked
 	CROSS JOIN LATERAL (SELECT hash FROM textures WHERE textures.tid = liked.tid OFFSET 0) t
 	ORDER BY liked.likes DESC, liked.place`
 
 // MostLiked returns the files of the public textures that most closets hold. It takes
 // none of the connections for look-ups, which must not wait for it.
 func (db *DB) MostLiked(ctx context.Context, limit int) ([]skin.Hash, error) {
-	rows, err := collect[struct{ Hash []byte }](ctx, db.reads, planned(statement{selectMostLiked, []any{limit}}, "enable_bitmapscan")...)
+	rows, err := collect[struct{ Hash []byte }](ctx, db.reads, withPlannerOff(statement{selectMostLiked, []any{limit}}, "enable_bitmapscan")...)
 	if err != nil {
 		return nil, failure("read the most liked textures", err)
 	}

@@ -108,11 +108,11 @@ func TestMappingsModified(t *testing.T) {
 // transaction began before.
 func TestModifiedAfterWaiting(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	other := hold(t, address)
-	other.do(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", steve.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", steve.ID)
 
 	renamed := make(chan core.Player, 1)
 	go func() {
@@ -124,7 +124,7 @@ func TestModifiedAfterWaiting(t *testing.T) {
 		}
 		renamed <- player
 	}()
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	var before time.Time
 	if err := other.QueryRow(t.Context(), "UPDATE players SET last_modified = clock_timestamp() WHERE pid = $1 RETURNING last_modified", steve.ID).Scan(&before); err != nil {
 		t.Fatal(err)

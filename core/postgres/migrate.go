@@ -40,23 +40,23 @@ const (
 	migrationLockTimeout = 2 * time.Second
 	// migrationPause is how long those have before the migration is tried again.
 	migrationPause = 2 * time.Second
-	// migrationPatience bounds for how long it is tried.
-	migrationPatience = 10 * time.Minute
+	// migrationTimeout bounds for how long it is tried.
+	migrationTimeout = 10 * time.Minute
 )
 
 // Migrate brings the schema up to date, under a lock, and returns the versions before and
 // after. It tells what takes long: where other transactions hold a table that a migration
 // changes it tries again for ten minutes, and it builds indexes of large tables. An error of
 // its connection is as that of Check.
-func (db *DB) Migrate(ctx context.Context, told func(string)) (before, after int32, err error) {
+func (db *DB) Migrate(ctx context.Context, report func(string)) (before, after int32, err error) {
 	// The lock belongs to a session, so no transaction pooler may stand between.
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
 		setting := "DATABASE_URL"
-		if db.listensElsewhere {
+		if db.separateListenURL {
 			setting = "LISTEN_DATABASE_URL"
 		}
-		return 0, 0, explain(setting, err)
+		return 0, 0, describeConnError(setting, err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	m, err := migrator(ctx, conn)
@@ -70,28 +70,28 @@ func (db *DB) Migrate(ctx context.Context, told func(string)) (before, after int
 		return before, after, nil
 	}
 	if before < libraryIndexes {
-		err = db.prepareIndexes(ctx, conn, m, told)
+		err = db.prepareIndexes(ctx, conn, m, report)
 	}
 	if err == nil {
-		err = migrateAll(ctx, conn, m, told)
+		err = migrateAll(ctx, conn, m, report)
 	}
 	return before, after, failure("migrate the schema", err)
 }
 
 // migrateAll runs the migrations that were not run yet.
-func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, told func(string)) error {
+func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, report func(string)) error {
 	// It is called in the migration's transaction. Should this fail, so does the migration.
 	m.OnStart = func(int32, string, string, string) {
 		_, _ = conn.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", migrationLockTimeout.Milliseconds()))
 	}
-	until := time.Now().Add(migrationPatience)
+	deadline := time.Now().Add(migrationTimeout)
 	for {
 		err := m.Migrate(ctx)
-		refused, ok := errors.AsType[migrate.MigrationPgError](err)
-		if !ok || refused.Code != "55P03" || time.Now().After(until) { // lock_not_available
+		migrationErr, ok := errors.AsType[migrate.MigrationPgError](err)
+		if !ok || migrationErr.Code != "55P03" || time.Now().After(deadline) { // lock_not_available
 			return err
 		}
-		told(refused.MigrationName + " waits until other transactions end; trying again")
+		report(migrationErr.MigrationName + " waits until other transactions end; trying again")
 		select {
 		case <-time.After(migrationPause):
 		case <-ctx.Done():
@@ -100,8 +100,8 @@ func migrateAll(ctx context.Context, conn *pgx.Conn, m *migrate.Migrator, told f
 	}
 }
 
-// needed is the version of the schema that this program needs.
-var needed = func() int32 {
+// requiredVersion is the version of the schema that this program needs.
+var requiredVersion = func() int32 {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		panic("BUG: the pattern of migrations is malformed")

@@ -34,7 +34,7 @@ const selectSchema = `
 	) lines (line)`
 
 // Each migration can be taken back, which leaves the schema as it was before.
-func TestMigrationsAreTakenBack(t *testing.T) {
+func TestMigrationsAreReversible(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	files, err := filepath.Glob("migrations/*.sql")
@@ -72,14 +72,14 @@ func TestMigrationsAreTakenBack(t *testing.T) {
 
 // A migration gives up its wait for a table after a while, so that later statements
 // can use the table, and is tried again.
-func TestMigrationsLetOthersGoOn(t *testing.T) {
+func TestMigrationLockTimeout(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	address := postgrestest.Empty(t)
 	db := postgrestest.Connect(t, address)
 	do(t, db.MigrateTo(t.Context(), 14))
-	holder := must(postgrestest.Conn(t, address).Begin(t.Context()))(t)
-	if _, err := holder.Exec(t.Context(), "SELECT FROM users"); err != nil {
+	tx := must(postgrestest.Conn(t, address).Begin(t.Context()))(t)
+	if _, err := tx.Exec(t.Context(), "SELECT FROM users"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -98,7 +98,7 @@ func TestMigrationsLetOthersGoOn(t *testing.T) {
 			t.Fatalf("the migration ended beside a transaction that holds its table: %v", err)
 		}
 	}
-	do(t, holder.Commit(t.Context()))
+	do(t, tx.Commit(t.Context()))
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestNameKey(t *testing.T) {
 
 // Keys are stored, and those of all releases must be alike. They follow Unicode's tables of
 // Go; where these change, a migration has to make the keys anew.
-func TestNameKeysStay(t *testing.T) {
+func TestNameKeysAreStable(t *testing.T) {
 	t.Parallel()
 	digest := sha256.New()
 	for r := rune(0); r <= unicode.MaxRune; r++ {

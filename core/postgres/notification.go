@@ -13,22 +13,22 @@ import (
 
 var _ core.NotificationStore = (*DB)(nil)
 
-// addressed tells of a broadcast b whether it is for a user u.
-const addressed = `u.uid <= b.newest AND (b.audience = 'all' OR u.permission = 0)`
+// inAudience tells of a broadcast b whether it is for a user u.
+const inAudience = `u.uid <= b.newest AND (b.audience = 'all' OR u.permission = 0)`
 
 const selectUnread = `
 	WITH unread AS (
 		SELECT id, mid FROM notifications WHERE uid = $1 AND read_at IS NULL
 		UNION ALL
 		SELECT b.id, b.mid FROM broadcasts b JOIN users u ON u.uid = $1
-		WHERE ` + addressed + ` AND NOT EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid)
+		WHERE ` + inAudience + ` AND NOT EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid)
 	)
 	SELECT unread.id, m.title FROM unread JOIN messages m USING (mid)
 	ORDER BY mid DESC`
 
 // Unread lists unread notifications.
 func (db *DB) Unread(ctx context.Context, ticket core.Ticket) ([]core.UnreadNotification, error) {
-	return readFor[core.UnreadNotification](ctx, db, ticket, statement{selectUnread, []any{ticket.Token.User}})
+	return readWithSession[core.UnreadNotification](ctx, db, ticket, statement{selectUnread, []any{ticket.Token.User}})
 }
 
 // readNotification finds what a user has read even when it is no longer addressed
@@ -39,7 +39,7 @@ const readNotification = `
 		SELECT mid FROM notifications WHERE id = $2 AND uid = $1
 	), shared AS (
 		SELECT u.uid, b.mid FROM broadcasts b JOIN users u ON u.uid = $1
-		WHERE b.id = $2 AND (` + addressed + ` OR EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid))
+		WHERE b.id = $2 AND (` + inAudience + ` OR EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = $1 AND r.mid = b.mid))
 		FOR KEY SHARE OF u, b
 	), marked AS (
 		UPDATE notifications SET read_at = now() WHERE id = $2 AND uid = $1 AND read_at IS NULL
@@ -51,8 +51,8 @@ const readNotification = `
 
 // ReadNotification returns a notification and marks it read.
 func (db *DB) ReadNotification(ctx context.Context, user core.UserID, id uuid.UUID) (core.Notification, error) {
-	found, err := collect[core.Notification](ctx, db.writes, statement{readNotification, []any{user, id}})
-	return only(found, failure("read a notification", err), fault.New(fault.NotFound, "There is no such notification."))
+	rows, err := collect[core.Notification](ctx, db.writes, statement{readNotification, []any{user, id}})
+	return one(rows, failure("read a notification", err), fault.New(fault.NotFound, "There is no such notification."))
 }
 
 // insertNotifications keeps those whom it tells from being deleted meanwhile, and
@@ -88,25 +88,25 @@ func (db *DB) Notify(ctx context.Context, to core.Recipients, title, content str
 
 // notify gives users an unread notification. It returns how many, and, unless they
 // are an audience, who.
-func notify(ctx context.Context, on asker, to core.Recipients, title, content string) (count int, users []core.UserID, err error) {
+func notify(ctx context.Context, q querier, to core.Recipients, title, content string) (count int, users []core.UserID, err error) {
 	if to.Audience != "" {
-		counts, err := collect[struct{ Users int }](ctx, on, statement{insertBroadcast, []any{title, content, to.Audience}})
+		counts, err := collect[struct{ Users int }](ctx, q, statement{insertBroadcast, []any{title, content, to.Audience}})
 		if err != nil {
 			return 0, nil, err
 		}
 		return counts[0].Users, nil, nil
 	}
-	told, err := collect[struct{ UID core.UserID }](ctx, on, statement{insertNotifications, []any{title, content, to.Users, to.EmailKey}})
-	for _, user := range told {
+	rows, err := collect[struct{ UID core.UserID }](ctx, q, statement{insertNotifications, []any{title, content, to.Users, to.EmailKey}})
+	for _, user := range rows {
 		users = append(users, user.UID)
 	}
 	return len(users), users, err
 }
 
 // Announce gives users an unread notification as an act of an administrator.
-func (db *DB) Announce(ctx context.Context, by core.Authority, to core.Recipients, title, content string) (count int, err error) {
-	err = db.act(ctx, "announce", func(tx pgx.Tx) error {
-		by, _, err := authorise(ctx, tx, by)
+func (db *DB) Announce(ctx context.Context, admin core.Authority, to core.Recipients, title, content string) (count int, err error) {
+	err = db.adminTx(ctx, "announce", func(tx pgx.Tx) error {
+		admin, _, err := authorise(ctx, tx, admin)
 		if err != nil {
 			return err
 		}
@@ -121,14 +121,14 @@ func (db *DB) Announce(ctx context.Context, by core.Authority, to core.Recipient
 		case to.Audience == "":
 			return fault.New(fault.NotFound, "There is no such user.")
 		}
-		return note(ctx, tx, by, "notification.send", subject, map[string]any{"title": title, "users": count})
+		return writeAudit(ctx, tx, admin, "notification.send", subject, map[string]any{"title": title, "users": count})
 	})
 	return count, err
 }
 
 const selectNotified = `
 	SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)
-		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + addressed + `) AS notified`
+		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + inAudience + `) AS notified`
 
 // Notified reports whether a user has any notification.
 func (db *DB) Notified(ctx context.Context, user core.UserID) (bool, error) {

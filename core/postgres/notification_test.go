@@ -14,9 +14,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-var everybody, normal = core.Recipients{Audience: core.Everybody}, core.Recipients{Audience: core.NormalUsers}
+var allUsers, normalUsers = core.Recipients{Audience: core.Everybody}, core.Recipients{Audience: core.NormalUsers}
 
-func these(users ...core.UserID) core.Recipients { return core.Recipients{Users: users} }
+func onlyUsers(users ...core.UserID) core.Recipients { return core.Recipients{Users: users} }
 
 func TestNotify(t *testing.T) {
 	t.Parallel()
@@ -35,21 +35,21 @@ func TestNotify(t *testing.T) {
 		}
 	}
 
-	if n := must(db.Notify(t.Context(), these(ann.ID, ann.ID, ann.ID+100), "Title", ""))(t); n != 1 {
+	if n := must(db.Notify(t.Context(), onlyUsers(ann.ID, ann.ID, ann.ID+100), "Title", ""))(t); n != 1 {
 		t.Errorf("%d users were told; want 1", n)
 	}
 	expect(1, 1)
-	if n := must(db.Notify(t.Context(), these(ann.ID+100), "Title", ""))(t); n != 0 {
+	if n := must(db.Notify(t.Context(), onlyUsers(ann.ID+100), "Title", ""))(t); n != 0 {
 		t.Errorf("%d users were told; want none", n)
 	}
 	expect(1, 1) // what is said to nobody is not kept
-	if n := must(db.Notify(t.Context(), everybody, "Title", ""))(t); n != 2 {
+	if n := must(db.Notify(t.Context(), allUsers, "Title", ""))(t); n != 2 {
 		t.Errorf("%d users were told; want 2", n)
 	}
 	expect(2, 1) // what all are told is one row
 
 	// What nobody else was told goes with a user.
-	if err := db.DeleteUser(t.Context(), proofOf(ann)); err != nil {
+	if err := db.DeleteUser(t.Context(), proofFor(ann)); err != nil {
 		t.Fatal(err)
 	}
 	expect(1, 0)
@@ -82,7 +82,7 @@ func unread(t *testing.T, db *postgres.DB, user core.UserID) []core.UnreadNotifi
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
-	if n := must(db.Notify(t.Context(), normal, "Nobody", ""))(t); n != 0 {
+	if n := must(db.Notify(t.Context(), normalUsers, "Nobody", ""))(t); n != 0 {
 		t.Errorf("%d users were told; want none", n)
 	}
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
@@ -100,11 +100,11 @@ func TestBroadcast(t *testing.T) {
 	}
 	permit(bob, core.Administrator)
 
-	if n := must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t); n != 2 {
+	if n := must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t); n != 2 {
 		t.Errorf("%d users were told; want 2", n)
 	}
-	must(db.Notify(t.Context(), these(ann.ID, bob.ID), "Two", ""))(t)
-	if n := must(db.Notify(t.Context(), normal, "Normal", "Hear!"))(t); n != 1 {
+	must(db.Notify(t.Context(), onlyUsers(ann.ID, bob.ID), "Two", ""))(t)
+	if n := must(db.Notify(t.Context(), normalUsers, "Normal", "Hear!"))(t); n != 1 {
 		t.Errorf("%d users were told; want the one who is normal", n)
 	}
 	late := addUser(t, db, "late")
@@ -137,7 +137,7 @@ func TestBroadcast(t *testing.T) {
 
 	// A user leaves nothing behind.
 	must(db.ReadNotification(t.Context(), bob.ID, all))(t)
-	if err := db.DeleteUser(t.Context(), proofOf(bob)); err != nil {
+	if err := db.DeleteUser(t.Context(), proofFor(bob)); err != nil {
 		t.Fatal(err)
 	}
 	f(ann, "Two", "All")
@@ -146,19 +146,19 @@ func TestBroadcast(t *testing.T) {
 // Who reads a broadcast while they are deleted reads nothing.
 func TestReadABroadcastWhileDeleted(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
-	must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t)
+	must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t)
 	id := unread(t, db, ann.ID)[0].ID
-	other := hold(t, address)
-	other.do(t, "DELETE FROM users WHERE uid = $1", ann.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "DELETE FROM users WHERE uid = $1", ann.ID)
 
 	read := make(chan error, 1)
 	go func() {
 		_, err := db.ReadNotification(t.Context(), ann.ID, id)
 		read <- err
 	}()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-read, fault.NotFound)
 }
 
@@ -168,7 +168,7 @@ func TestReadABroadcastInParallel(t *testing.T) {
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann := addUser(t, db, "ann")
-	must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t)
+	must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t)
 	id := unread(t, db, ann.ID)[0].ID
 	outcomes := make(chan error, 20)
 	for range cap(outcomes) {
@@ -177,7 +177,7 @@ func TestReadABroadcastInParallel(t *testing.T) {
 			outcomes <- err
 		}()
 	}
-	if got := tally(t, outcomes); got[nil] != cap(outcomes) {
+	if got := countKinds(t, outcomes); got[nil] != cap(outcomes) {
 		t.Errorf("outcomes %v; want %d successes", got, cap(outcomes))
 	}
 	var reads int
@@ -193,7 +193,7 @@ func TestReadABroadcastInParallel(t *testing.T) {
 // them; each of them is told.
 func TestBroadcastToMany(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	conn := postgrestest.Conn(t, address)
 	const users = 100_000
 	if _, err := conn.Exec(t.Context(), `
@@ -201,9 +201,9 @@ func TestBroadcastToMany(t *testing.T) {
 		SELECT n || '@example.com', n || '@example.com', 'N', 'x' FROM generate_series(1, $1::int) n`, users); err != nil {
 		t.Fatal(err)
 	}
-	other := hold(t, address)
-	other.do(t, "SELECT FROM users ORDER BY uid LIMIT 1 FOR UPDATE") // for which nobody waits
-	if n := must(db.Notify(t.Context(), everybody, "All", "Hear!"))(t); n != users {
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM users ORDER BY uid LIMIT 1 FOR UPDATE") // for which nobody waits
+	if n := must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t); n != users {
 		t.Errorf("%d users were told; want %d", n, users)
 	}
 	var rows int
@@ -228,7 +228,7 @@ func TestTrimNotifications(t *testing.T) {
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann := addUser(t, db, "ann")
 	for range 2 {
-		must(db.Notify(t.Context(), everybody, "Old", ""))(t)
+		must(db.Notify(t.Context(), allUsers, "Old", ""))(t)
 	}
 	year := 365 * 24 * time.Hour
 	now := time.Now()
@@ -240,7 +240,7 @@ func TestTrimNotifications(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "UPDATE messages SET sent_at = $1", now.Add(-year-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	must(db.Notify(t.Context(), these(ann.ID), "New", ""))(t)
+	must(db.Notify(t.Context(), onlyUsers(ann.ID), "New", ""))(t)
 	if n := must(core.NewNotifications(db, 0, time.Now).Trim(t.Context()))(t); n != 0 {
 		t.Errorf("%d messages were trimmed although they are kept for ever", n)
 	}
@@ -268,30 +268,30 @@ func TestAnnounce(t *testing.T) {
 			t.Errorf("%d users are told; want %d", got, want)
 		}
 	}
-	f(everybody, 4)
-	f(normal, 3)
-	f(these(bob.ID), 1)
+	f(allUsers, 4)
+	f(normalUsers, 3)
+	f(onlyUsers(bob.ID), 1)
 	f(core.Recipients{EmailKey: "cid@example.com"}, 1)
 	for user, want := range map[core.UserID]int{boss.Actor: 1, ann.ID: 2, bob.ID: 3, cid.ID: 3} {
 		if got := len(unread(t, db, user)); got != want {
 			t.Errorf("user %d has %d notifications; want %d", user, got, want)
 		}
 	}
-	for _, nobody := range []core.Recipients{these(cid.ID + 100), these(0), {EmailKey: "dan@example.com"}} {
-		_, err := db.Announce(t.Context(), boss, nobody, "Title", "Content")
+	for _, missing := range []core.Recipients{onlyUsers(cid.ID + 100), onlyUsers(0), {EmailKey: "dan@example.com"}} {
+		_, err := db.Announce(t.Context(), boss, missing, "Title", "Content")
 		wantKind(t, err, fault.NotFound)
 	}
 	if err := db.SetPermission(t.Context(), boss.Actor, core.Normal); err != nil {
 		t.Fatal(err)
 	}
-	_, err := db.Announce(t.Context(), boss, everybody, "Title", "Content")
+	_, err := db.Announce(t.Context(), boss, allUsers, "Title", "Content")
 	wantKind(t, err, fault.Forbidden)
 	if diff := cmp.Diff([]string{
 		fmt.Sprintf(`notification.send user:%d {"title": "Title", "users": 1}`, cid.ID),
 		fmt.Sprintf(`notification.send user:%d {"title": "Title", "users": 1}`, bob.ID),
 		`notification.send users:normal {"title": "Title", "users": 3}`,
 		`notification.send users:all {"title": "Title", "users": 4}`,
-	}, logged(auditLog(t, db))); diff != "" {
+	}, summaries(auditLog(t, db))); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 }

@@ -19,11 +19,11 @@ const selectPlayers = `SELECT ` + playerColumns + ` FROM players WHERE uid = $1 
 
 // Players lists the players of a ticket's user by pid.
 func (db *DB) Players(ctx context.Context, ticket core.Ticket) ([]core.Player, error) {
-	return readFor[core.Player](ctx, db, ticket, statement{selectPlayers, []any{ticket.Token.User}})
+	return readWithSession[core.Player](ctx, db, ticket, statement{selectPlayers, []any{ticket.Token.User}})
 }
 
 const (
-	addedPlayer = `
+	insertPlayer = `
 	WITH room AS (
 		SELECT uid FROM users
 		WHERE uid = $1 AND score >= $5 AND ($4 = 0 OR (SELECT count(*) FROM players WHERE uid = $1) < $4)
@@ -36,12 +36,12 @@ const (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM added
 	)`
 
-	boughtPlayer = addedPlayer + `, due AS (
+	insertPaidPlayer = insertPlayer + `, due AS (
 		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM added
-	)` + charged
+	)` + applyScoreEntries
 
 	// Where there is room, but the name is taken, this is the player of that name.
-	selectAddedPlayer = `
+	selectInsertedPlayer = `
 	SELECT ` + playerColumns + `, false AS taken FROM added
 	UNION ALL
 	SELECT ` + playerColumns + `, true FROM players WHERE name_key = $3 AND EXISTS (SELECT FROM room)`
@@ -49,32 +49,32 @@ const (
 
 // CreatePlayer adds a player.
 func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, terms core.Terms) (core.Player, error) {
-	most := terms.Quotas.Players
-	sql := boughtPlayer + selectAddedPlayer
+	maxPlayers := terms.Quotas.Players
+	sql := insertPaidPlayer + selectInsertedPlayer
 	if terms.Free() {
-		sql = addedPlayer + selectAddedPlayer
+		sql = insertPlayer + selectInsertedPlayer
 	}
-	scores, players, err := grant[struct {
+	scores, players, err := withUserLock[struct {
 		core.Player
 		Taken bool
-	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, most, terms.Cost, terms.Refund}})
+	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, maxPlayers, terms.Cost, terms.Refund}})
 	switch {
 	case err != nil:
-		return core.Player{}, failure("add a player", inUse(err, errNameTaken))
+		return core.Player{}, failure("add a player", uniqueFault(err, errNameTaken))
 	case len(scores) == 0:
 		return core.Player{}, core.ErrSignedOut
 	case len(players) == 0 && scores[0] < terms.Cost:
 		return core.Player{}, core.ErrScore(terms.Cost)
 	case len(players) == 0:
-		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", most)
+		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", maxPlayers)
 	case players[0].Taken:
 		return core.Player{}, errNameTaken
 	}
-	db.ring()
+	db.onChange()
 	return players[0].Player, nil
 }
 
-var errNameTaken = taken("name", "A player of this name exists already.")
+var errNameTaken = duplicateFault("name", "A player of this name exists already.")
 
 // Writes lock first, in a statement of their own: the one that follows looks
 // afresh, and so sees what those did for whom it waited. A single statement would
@@ -100,23 +100,23 @@ const (
 // changePlayer runs a statement that was built from withTarget and
 // selectChanged, and says whether the player was the owner's to change. The
 // owner and the player are its first two arguments.
-func (db *DB) changePlayer(ctx context.Context, attempt, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
-	changed, err := changePlayer(ctx, db.writes, attempt, sql, owner, player, args...)
+func (db *DB) changePlayer(ctx context.Context, operation, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
+	changed, err := changePlayer(ctx, db.writes, operation, sql, owner, player, args...)
 	if err == nil {
-		db.ring()
+		db.onChange()
 	}
 	return changed, err
 }
 
-func changePlayer(ctx context.Context, on asker, attempt, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
-	players, err := collect[core.Player](ctx, on,
+func changePlayer(ctx context.Context, q querier, operation, sql string, owner core.UserID, player core.PlayerID, args ...any) (core.Player, error) {
+	players, err := collect[core.Player](ctx, q,
 		statement{lockPlayer, []any{player}},
 		statement{sql, append([]any{owner, player}, args...)},
 	)
 	if err != nil {
-		return core.Player{}, failure(attempt, err)
+		return core.Player{}, failure(operation, err)
 	}
-	if err := owned(players, owner); err != nil {
+	if err := checkOwner(players, owner); err != nil {
 		return core.Player{}, err
 	}
 	return players[0], nil
@@ -124,7 +124,7 @@ func changePlayer(ctx context.Context, on asker, attempt, sql string, owner core
 
 var errNoPlayer = fault.New(fault.NotFound, "There is no such player.")
 
-func owned(players []core.Player, owner core.UserID) error {
+func checkOwner(players []core.Player, owner core.UserID) error {
 	switch {
 	case len(players) == 0:
 		return errNoPlayer
@@ -142,7 +142,7 @@ const deletePlayer = withTarget + `changed AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	), due AS (
 		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed
-	)` + charged + selectChanged
+	)` + applyScoreEntries + selectChanged
 
 // DeletePlayer removes a player. The owner, who may get score back, is locked first.
 func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.PlayerID) error {
@@ -154,10 +154,10 @@ func (db *DB) DeletePlayer(ctx context.Context, owner core.UserID, player core.P
 	if err != nil {
 		return failure("delete a player", err)
 	}
-	if err := owned(players, owner); err != nil {
+	if err := checkOwner(players, owner); err != nil {
 		return err
 	}
-	db.ring()
+	db.onChange()
 	return nil
 }
 
@@ -175,21 +175,21 @@ const renamePlayer = withTarget + `changed AS (
 func (db *DB) RenamePlayer(ctx context.Context, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
 	renamed, err := rename(ctx, db.writes, owner, player, name)
 	if err == nil {
-		db.ring()
+		db.onChange()
 	}
 	return renamed, err
 }
 
-func rename(ctx context.Context, on asker, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
-	players, err := collect[core.Player](ctx, on,
+func rename(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
+	players, err := collect[core.Player](ctx, q,
 		statement{lockPlayer, []any{player}},
 		statement{lockName, []any{name.Key}},
 		statement{renamePlayer, []any{owner, player, name.Name, name.Key}},
 	)
 	if err != nil {
-		return core.Player{}, failure("rename a player", inUse(err, errNameTaken))
+		return core.Player{}, failure("rename a player", uniqueFault(err, errNameTaken))
 	}
-	if err := owned(players, owner); err != nil {
+	if err := checkOwner(players, owner); err != nil {
 		return core.Player{}, err
 	}
 	if players[0].Name != name.Name {
@@ -259,17 +259,17 @@ const dressPlayer = withTarget + `given AS (
 func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.Slots) (core.Player, error) {
 	dressed, err := dress(ctx, db.writes, owner, player, slots, "your closet")
 	if err == nil {
-		db.ring()
+		db.onChange()
 	}
 	return dressed, err
 }
 
 // dress names the owner's closet as whoever dresses the player knows it.
-func dress(ctx context.Context, on asker, owner core.UserID, player core.PlayerID, slots core.Slots, closet string) (core.Player, error) {
+func dress(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.Slots, closet string) (core.Player, error) {
 	rows, err := collect[struct {
 		core.Player
 		SkinFlaw, CapeFlaw string
-	}](ctx, on,
+	}](ctx, q,
 		statement{lockTextures, []any{slots.Skin, slots.Cape}},
 		statement{lockPlayer, []any{player}},
 		statement{dressPlayer, []any{owner, player, slots.Skin, slots.Cape}},
@@ -281,21 +281,21 @@ func dress(ctx context.Context, on asker, owner core.UserID, player core.PlayerI
 	for _, row := range rows {
 		players = append(players, row.Player)
 	}
-	if err := owned(players, owner); err != nil {
+	if err := checkOwner(players, owner); err != nil {
 		return core.Player{}, err
 	}
-	if err := flaw("skin", rows[0].SkinFlaw, slots.Skin, "a skin, of type steve or alex", closet); err != nil {
+	if err := violationError("skin", rows[0].SkinFlaw, slots.Skin, "a skin, of type steve or alex", closet); err != nil {
 		return core.Player{}, err
 	}
-	if err := flaw("cape", rows[0].CapeFlaw, slots.Cape, "a cape", closet); err != nil {
+	if err := violationError("cape", rows[0].CapeFlaw, slots.Cape, "a cape", closet); err != nil {
 		return core.Player{}, err
 	}
 	return players[0], nil
 }
 
-// flaw returns the fault of a texture that cannot be put into a slot.
-func flaw(slot, flaw string, tid *core.TextureID, wanted, closet string) error {
-	switch flaw {
+// violation returns the fault of a texture that cannot be put into a slot.
+func violationError(slot, violation string, tid *core.TextureID, wanted, closet string) error {
+	switch violation {
 	case "missing":
 		return noTexture(*tid)
 	case "unfit":

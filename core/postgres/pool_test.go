@@ -41,8 +41,8 @@ func TestPoolsAreExposed(t *testing.T) {
 	ticket := session.ticket(session.open(t))
 	f("after a write", `connections{pool="writes",state="used"} 0`, `connections{pool="writes",state="idle"} 1`, `waits_total{pool="writes"} 1`)
 
-	other := hold(t, address)
-	other.do(t, "LOCK TABLE players IN ACCESS EXCLUSIVE MODE")
+	other := beginLockTx(t, address)
+	other.exec(t, "LOCK TABLE players IN ACCESS EXCLUSIVE MODE")
 	done := make(chan error, 2)
 	for range 2 {
 		go func() {
@@ -50,7 +50,7 @@ func TestPoolsAreExposed(t *testing.T) {
 			done <- err
 		}()
 	}
-	other.awaitWaiting(t, 2)
+	other.waitBlocked(t, 2)
 	impatient, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := db.Players(impatient, ticket); err == nil {
@@ -58,7 +58,7 @@ func TestPoolsAreExposed(t *testing.T) {
 	}
 	f("while all wait", `connections{pool="reads",state="used"} 2`, `connections{pool="reads",state="idle"} 0`, `waits_total{pool="reads"} 2`,
 		`gave_up_total{pool="reads"} 1`)
-	other.releaseOnceWaitedFor(t, 2)
+	other.commitOnceBlocked(t, 2)
 	for range 2 {
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -87,8 +87,8 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
 	ticket := session.ticket(session.open(t))
 
-	other := hold(t, address)
-	other.do(t, "LOCK TABLE users IN EXCLUSIVE MODE") // as a commit would that waits for a standby, this lets others read
+	other := beginLockTx(t, address)
+	other.exec(t, "LOCK TABLE users IN EXCLUSIVE MODE") // as a commit would that waits for a standby, this lets others read
 	done := make(chan error, 2*writes)
 	for range 2 * writes { // twice as many as there are connections for them
 		go func() {
@@ -96,7 +96,7 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 			done <- err
 		}()
 	}
-	other.awaitWaiting(t, writes)
+	other.waitBlocked(t, writes)
 	hurried, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if _, err := db.Players(hurried, ticket); err != nil {
@@ -108,7 +108,7 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	if err := db.Check(hurried); err != nil {
 		t.Errorf("a look at the schema while all writes wait: %v", err)
 	}
-	other.releaseOnceWaitedFor(t, writes)
+	other.commitOnceBlocked(t, writes)
 	for range 2 * writes {
 		if err := <-done; err != nil {
 			t.Error(err)

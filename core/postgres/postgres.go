@@ -46,28 +46,28 @@ type Config struct {
 // many writes wait for each other's locks, or for a standby that is gone, people can
 // read, and edges get their answers and hear of changes.
 type DB struct {
-	writes         writers
-	reads, lookups readers
-	library        readers // of lists of textures; reads, unless they come from a standby
+	writes         writePool
+	reads, lookups readPool
+	library        readPool // of lists of textures; reads, unless they come from a standby
 	feed           *pgxpool.Pool
 
-	sessions  *gatherer[core.User]
+	sessionBatcher  *batcher[core.User]
 	lists     listLimits
 	rowLimits rowLimits
 
 	listen           *pgx.ConnConfig
-	listensElsewhere bool // than at the URL of all else
-	ring             func()
+	separateListenURL bool // than at the URL of all else
+	onChange             func()
 }
 
 // readers are connections over which is only read, and writers all others that requests
 // have.
 type (
-	readers struct {
+	readPool struct {
 		*pgxpool.Pool
 		clientLimits
 	}
-	writers struct {
+	writePool struct {
 		*pgxpool.Pool
 		clientLimits
 	}
@@ -78,26 +78,26 @@ type (
 const (
 	// connectTimeout bounds making a connection.
 	connectTimeout = 2 * time.Second
-	// patience bounds trying a connection before it is used again, and closing one
+	// connCheckTimeout bounds trying a connection before it is used again, and closing one
 	// that failed: it has a place in its pool meanwhile that others wait for.
-	patience = time.Second
-	// briefPatience is that of pools of which answers are wanted at once: some dead
+	connCheckTimeout = time.Second
+	// shortConnCheckTimeout is that of pools of which answers are wanted at once: some dead
 	// connections may have to be tried and closed before a new one is made.
-	briefPatience = 300 * time.Millisecond
-	// lifetime is how long connections are used at most, if the URL does not say; those that
+	shortConnCheckTimeout = 300 * time.Millisecond
+	// connLifetime is how long connections are used at most, if the URL does not say; those that
 	// were made together do not end together. What leads to the primary may not take back
 	// those that it has made to a former one, as a haproxy does not that was reloaded.
-	lifetime       = 30 * time.Second
-	lifetimeJitter = 5 * time.Second
+	connLifetime       = 30 * time.Second
+	connLifetimeJitter = 5 * time.Second
 	// lookupTimeout bounds a look-up: an edge waits for two seconds.
 	lookupTimeout = 1500 * time.Millisecond
-	// readLossPatience and writeLossPatience are how long what has lost its connection is
+	// readRetryWindow and writeRetryWindow are how long what has lost its connection is
 	// tried again, with pauses: reads since they began, as balancers ask another core after
 	// three seconds and give up in the end, with nothing to say why; and writes since they
 	// lost it. When a database hands over to another one, that takes some two seconds.
-	readLossPatience  = 2500 * time.Millisecond
-	writeLossPatience = 5 * time.Second
-	lossPause         = 100 * time.Millisecond
+	readRetryWindow  = 2500 * time.Millisecond
+	writeRetryWindow = 5 * time.Second
+	retryPause         = 100 * time.Millisecond
 )
 
 // Open returns a database. It does not wait for a connection, so that a program
@@ -117,36 +117,36 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		}
 		listen.ConnectTimeout = pooled.ConnConfig.ConnectTimeout
 	}
-	db := &DB{listen: listen, listensElsewhere: config.ListenURL != "", ring: func() {}, rowLimits: defaultRowLimits}
+	db := &DB{listen: listen, separateListenURL: config.ListenURL != "", onChange: func() {}, rowLimits: defaultRowLimits}
 	forReads := max(2, config.Connections/2)
 	for _, p := range []struct {
 		pool        **pgxpool.Pool
 		connections int32
-		patience    time.Duration
+		checkTimeout    time.Duration
 	}{
-		{&db.writes.Pool, config.Connections, patience},
-		{&db.reads.Pool, forReads, patience},
-		{&db.lookups.Pool, max(2, config.Connections/4), briefPatience},
-		{&db.feed, 2, briefPatience}, // a round, and a stream that catches up
+		{&db.writes.Pool, config.Connections, connCheckTimeout},
+		{&db.reads.Pool, forReads, connCheckTimeout},
+		{&db.lookups.Pool, max(2, config.Connections/4), shortConnCheckTimeout},
+		{&db.feed, 2, shortConnCheckTimeout}, // a round, and a stream that catches up
 	} {
-		if *p.pool, err = newPool(ctx, pooled, p.connections, p.patience); err != nil {
+		if *p.pool, err = newPool(ctx, pooled, p.connections, p.checkTimeout); err != nil {
 			return nil, err
 		}
 	}
-	db.writes.clientLimits = clientLimitsOf(db.writes.Pool, userWrites)
-	db.reads.clientLimits, db.lookups.clientLimits = clientLimitsOf(db.reads.Pool, 0), clientLimitsOf(db.lookups.Pool, 0)
-	db.library, db.lists = db.reads, listLimitsOf(int(forReads)/2)
+	db.writes.clientLimits = newClientLimits(db.writes.Pool, userWrites)
+	db.reads.clientLimits, db.lookups.clientLimits = newClientLimits(db.reads.Pool, 0), newClientLimits(db.lookups.Pool, 0)
+	db.library, db.lists = db.reads, newListLimits(int(forReads)/2)
 	if config.LibraryURL != "" {
 		library, err := config.pool("LIBRARY_DATABASE_URL", config.LibraryURL)
 		if err != nil {
 			return nil, err
 		}
-		if db.library.Pool, err = newPool(ctx, library, forReads, patience); err != nil {
+		if db.library.Pool, err = newPool(ctx, library, forReads, connCheckTimeout); err != nil {
 			return nil, err
 		}
-		db.library.clientLimits, db.lists = clientLimitsOf(db.library.Pool, 0), listLimitsOf(int(forReads)-1) // one is for CheckLibrary
+		db.library.clientLimits, db.lists = newClientLimits(db.library.Pool, 0), newListLimits(int(forReads)-1) // one is for CheckLibrary
 	}
-	db.sessions = &gatherer[core.User]{pool: db.reads}
+	db.sessionBatcher = &batcher[core.User]{pool: db.reads}
 	return db, nil
 }
 
@@ -156,7 +156,7 @@ func newPool(ctx context.Context, config *pgxpool.Config, connections int32, tim
 	sized := config.Copy()
 	sized.MaxConns = connections
 	sized.PingTimeout = cmp.Or(config.PingTimeout, timeout)
-	boundClosing(sized, timeout)
+	setCloseTimeout(sized, timeout)
 	pool, err := pgxpool.NewWithConfig(ctx, sized)
 	if err != nil {
 		return nil, fmt.Errorf("make a connection pool: %w", err)
@@ -172,7 +172,7 @@ func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 	}
 	pooled.ConnConfig.ConnectTimeout = connectTimeout
 	if !strings.Contains(url, "pool_max_conn_lifetime=") {
-		pooled.MaxConnLifetime, pooled.MaxConnLifetimeJitter = lifetime-lifetimeJitter, lifetimeJitter
+		pooled.MaxConnLifetime, pooled.MaxConnLifetimeJitter = connLifetime-connLifetimeJitter, connLifetimeJitter
 	}
 	if c.Tracer != nil {
 		pooled.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(c.Tracer), otelpgx.WithDisableConnectionDetailsInAttributes())
@@ -180,13 +180,13 @@ func (c Config) pool(setting, url string) (*pgxpool.Config, error) {
 	return pooled, nil
 }
 
-// boundClosing has connections that failed leave their pool by a timeout. When the
+// setCloseTimeout has connections that failed leave their pool by a timeout. When the
 // context of a statement ends, pgx closes its connection in the background: it asks
 // the server over another one to cancel the statement, and waits for the server to
 // hang up. For that it takes up to 15 seconds, in which the connection keeps its
 // place in the pool; and all of them if it was cut off without a word, though the
 // server may be back and others want to ask it.
-func boundClosing(config *pgxpool.Config, timeout time.Duration) {
+func setCloseTimeout(config *pgxpool.Config, timeout time.Duration) {
 	config.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
 		var connected atomic.Bool
 		config.AfterConnect = func(context.Context, *pgconn.PgConn) error {
@@ -226,7 +226,7 @@ func (db *DB) Close() {
 
 // OnChange has ring called after every commit that wrote changes. It must not
 // block, and is set before the database is used.
-func (db *DB) OnChange(ring func()) { db.ring = ring }
+func (db *DB) OnChange(f func()) { db.onChange = f }
 
 const selectVersion = `SELECT version FROM ` + versionTable
 
@@ -238,17 +238,17 @@ func (db *DB) Check(ctx context.Context) error {
 }
 
 // checkSchema does so for the database that a setting leads to.
-func checkSchema(ctx context.Context, on readers, setting string) error {
+func checkSchema(ctx context.Context, q readPool, setting string) error {
 	var version int32
-	err := on.QueryRow(ctx, selectVersion).Scan(&version)
+	err := q.QueryRow(ctx, selectVersion).Scan(&version)
 	var missing *pgconn.PgError
 	switch {
 	case errors.As(err, &missing) && missing.Code == "42P01": // undefined_table
 		return errors.New(setting + " leads to a database without a schema; run core migrate")
 	case err != nil:
-		return explain(setting, err)
-	case version < needed:
-		return fmt.Errorf("%s leads to a database whose schema has version %d, but %d is needed; run core migrate", setting, version, needed)
+		return describeConnError(setting, err)
+	case version < requiredVersion:
+		return fmt.Errorf("%s leads to a database whose schema has version %d, but %d is needed; run core migrate", setting, version, requiredVersion)
 	default:
 		return nil
 	}
@@ -257,12 +257,12 @@ func checkSchema(ctx context.Context, on readers, setting string) error {
 // CheckListen says whether the connection for LISTEN can be made, if it has a URL of its
 // own. The error is as that of Check.
 func (db *DB) CheckListen(ctx context.Context) error {
-	if !db.listensElsewhere {
+	if !db.separateListenURL {
 		return nil
 	}
 	conn, err := pgx.ConnectConfig(ctx, db.listen.Copy())
 	if err != nil {
-		return explain("LISTEN_DATABASE_URL", err)
+		return describeConnError("LISTEN_DATABASE_URL", err)
 	}
 	return conn.Close(ctx)
 }
@@ -276,14 +276,14 @@ func (db *DB) CheckLibrary(ctx context.Context) error {
 	return checkSchema(ctx, db.library, "LIBRARY_DATABASE_URL")
 }
 
-// explain has an error begin with the name of the setting that the connection is made by,
+// describeConnError has an error begin with the name of the setting that the connection is made by,
 // and say what to do.
-func explain(setting string, err error) error {
-	refused, ok := errors.AsType[*pgconn.PgError](err)
+func describeConnError(setting string, err error) error {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case ok && refused.Code[:2] == "28":
+	case ok && pgErr.Code[:2] == "28":
 		return settings.WrongError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
-	case ok && refused.Code == "3D000":
+	case ok && pgErr.Code == "3D000":
 		return settings.WrongError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
 	case strings.Contains(err.Error(), "server refused TLS connection"): // pgx 5.12 has no value for it
 		return settings.WrongError{Cause: fmt.Errorf("%s has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", setting, err)}
@@ -295,25 +295,25 @@ func explain(setting string, err error) error {
 // failure turns an error of pgx into one for the caller: an Unavailable fault
 // where the database cannot be reached or cannot write at the moment, else the
 // error with what was being attempted. A nil error stays nil.
-func failure(attempt string, err error) error {
+func failure(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%s: %w", attempt, err)
+	err = fmt.Errorf("%s: %w", operation, err)
 	if _, ok := errors.AsType[*fault.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if isOutage(err) {
 		return fault.Down("database", err)
 	}
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
-		case refused.Code[:2] == "53", // insufficient resources: too many connections, disk full
-			refused.Code[:2] == "28", // a wrong password
-			refused.Code == "3D000",  // no such database
-			refused.Code == "25006",  // a standby: fail-over is under way
-			refused.Code == "40P01",  // deadlock, after retries
-			refused.Code == "40001":  // serialisation, after retries
+		case pgErr.Code[:2] == "53", // insufficient resources: too many connections, disk full
+			pgErr.Code[:2] == "28", // a wrong password
+			pgErr.Code == "3D000",  // no such database
+			pgErr.Code == "25006",  // a standby: fail-over is under way
+			pgErr.Code == "40P01",  // deadlock, after retries
+			pgErr.Code == "40001":  // serialisation, after retries
 			return fault.Down("database", err)
 		}
 	}
@@ -323,9 +323,9 @@ func failure(attempt string, err error) error {
 // isOutage reports whether there was trouble with the connection itself, or with the
 // server as a whole.
 func isOutage(err error) bool {
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return refused.Code[:2] == "08" || refused.Code[:3] == "57P" || // connection exception; shutting down, starting up
-			refused.Code == "53300" // too many connections, as all are made anew
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pgErr.Code[:2] == "08" || pgErr.Code[:3] == "57P" || // connection exception; shutting down, starting up
+			pgErr.Code == "53300" // too many connections, as all are made anew
 	}
 	var network net.Error
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
@@ -334,20 +334,20 @@ func isOutage(err error) bool {
 		errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, puddle.ErrClosedPool) || pgconn.SafeToRetry(err)
 }
 
-// violates returns the name of the constraint that a statement violated; none if
+// violatedConstraint returns the name of the constraint that a statement violated; none if
 // it failed for another reason, or not at all.
-func violates(err error) (constraint string) {
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code[:2] == "23" {
-		return refused.ConstraintName
+func violatedConstraint(err error) (constraint string) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code[:2] == "23" {
+		return pgErr.ConstraintName
 	}
 	return ""
 }
 
-// inUse returns the fault of a unique key that a write violated, else err as it is. The
+// uniqueFault returns the fault of a unique key that a write violated, else err as it is. The
 // writes look for the key before, under lockEmail or lockName. A core of the release before
 // locks neither, so that it may write the key in between. name is the fault of a player's.
-func inUse(err, name error) error {
-	switch violates(err) {
+func uniqueFault(err, name error) error {
+	switch violatedConstraint(err) {
 	case "users_email_key":
 		return errEmailTaken
 	case "players_name_key":
@@ -364,56 +364,56 @@ const (
 	lockName  = `SELECT pg_advisory_xact_lock('players_name_key'::regclass::int, hashtext($1))`
 )
 
-// retries is how often a transaction is tried that lost against another one.
-const retries = 4
+// maxTries is how often a transaction is tried that lost against another one.
+const maxTries = 4
 
-// retry calls work again while the database made it the victim of a deadlock, or
+// retryConflicts calls work again while the database made it the victim of a deadlock, or
 // somebody else was ahead of it.
-func retry(work func() error) error {
+func retryConflicts(work func() error) error {
 	var err error
-	for range retries {
+	for range maxTries {
 		err = work()
-		refused, ok := errors.AsType[*pgconn.PgError](err)
-		if lost := ok && (refused.Code == "40P01" || refused.Code == "40001"); !lost && !errors.Is(err, errOvertaken) {
+		pgErr, ok := errors.AsType[*pgconn.PgError](err)
+		if lost := ok && (pgErr.Code == "40P01" || pgErr.Code == "40001"); !lost && !errors.Is(err, errConcurrentChange) {
 			return err
 		}
 	}
 	return err
 }
 
-// read calls work that only reads, within the limits of the client, and again when its connection
+// run calls work that only reads, within the limits of the client, and again when its connection
 // was lost.
-func (r readers) read(ctx context.Context, work func() error) error {
-	return r.do(ctx, func() error { return read(ctx, work) })
+func (r readPool) run(ctx context.Context, work func() error) error {
+	return r.do(ctx, func() error { return retryRead(ctx, work) })
 }
 
-// write calls work that is one transaction, within the limits of the client, as the function
+// run calls work that is one transaction, within the limits of the client, as the function
 // write does.
-func (w writers) write(ctx context.Context, work func() error) error {
-	return w.do(ctx, func() error { return write(ctx, work) })
+func (w writePool) run(ctx context.Context, work func() error) error {
+	return w.do(ctx, func() error { return retryWrite(ctx, work) })
 }
 
-// read calls work that only reads, and again when its connection was lost.
-func read(ctx context.Context, work func() error) error {
-	return again(ctx, time.Now().Add(readLossPatience), isOutage, work)
+// retryRead calls work that only reads, and again when its connection was lost.
+func retryRead(ctx context.Context, work func() error) error {
+	return retryUntil(ctx, time.Now().Add(readRetryWindow), isOutage, work)
 }
 
-// write calls work that is one transaction, and again when its connection was lost and
+// retryWrite calls work that is one transaction, and again when its connection was lost and
 // it has certainly changed nothing.
-func write(ctx context.Context, work func() error) error {
-	if err := retry(work); !isUndone(err) {
+func retryWrite(ctx context.Context, work func() error) error {
+	if err := retryConflicts(work); !notCommitted(err) {
 		return err
 	}
-	return again(ctx, time.Now().Add(writeLossPatience), isUndone, work)
+	return retryUntil(ctx, time.Now().Add(writeRetryWindow), notCommitted, work)
 }
 
-// isUndone reports whether what has failed was either never sent, or ended by the server
+// notCommitted reports whether what has failed was either never sent, or ended by the server
 // before its commit. A session that is ended (57P01), as all are when a server is
 // stopped, says so in the midst of a statement, and when it is asked for the next one.
 // But it only hangs up once there is a commit on its disk, so that nobody knows of that
 // (SyncRepWaitForLSN in PostgreSQL's syncrep.c).
-func isUndone(err error) bool {
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "57P01" {
+func notCommitted(err error) bool {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "57P01" {
 		return true
 	}
 	_, unconnected := errors.AsType[*pgconn.ConnectError](err)
@@ -428,16 +428,16 @@ type uncommittedError struct{ error }
 
 func (e uncommittedError) Unwrap() error { return e.error }
 
-// again calls work, and again until a time when it fails in a way that may be tried
+// retryUntil calls work, and again until a time when it fails in a way that may be tried
 // again.
-func again(ctx context.Context, until time.Time, may func(error) bool, work func() error) error {
+func retryUntil(ctx context.Context, deadline time.Time, retryable func(error) bool, work func() error) error {
 	for {
-		err := retry(work)
-		if err == nil || ctx.Err() != nil || !may(err) || errors.Is(err, puddle.ErrClosedPool) || time.Now().After(until) {
+		err := retryConflicts(work)
+		if err == nil || ctx.Err() != nil || !retryable(err) || errors.Is(err, puddle.ErrClosedPool) || time.Now().After(deadline) {
 			return err
 		}
 		select {
-		case <-time.After(lossPause):
+		case <-time.After(retryPause):
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
@@ -452,16 +452,16 @@ type statement struct {
 
 func (s statement) queue(batch *pgx.Batch) *pgx.QueuedQuery { return batch.Queue(s.sql, s.args...) }
 
-// into collects the rows of a query.
-func into[T any](rows *[]T) func(pgx.Rows) error {
+// collectInto collects the rows of a query.
+func collectInto[T any](rows *[]T) func(pgx.Rows) error {
 	return func(result pgx.Rows) (err error) {
 		*rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
 		return err
 	}
 }
 
-// asker is what statements are sent to: a pool, or a transaction under way.
-type asker interface {
+// querier is what statements are sent to: a pool, or a transaction under way.
+type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
@@ -469,39 +469,39 @@ type asker interface {
 // collect runs statements as one transaction in one round trip, and returns the
 // rows of the last one. Where a transaction is under way they are a part of it, and
 // whoever began it tries all of it again.
-func collect[T any](ctx context.Context, on asker, statements ...statement) ([]T, error) {
+func collect[T any](ctx context.Context, q querier, statements ...statement) ([]T, error) {
 	var rows []T
-	once := func() (err error) {
+	run := func() (err error) {
 		if len(statements) == 1 { // a pipeline for one would take longer
-			result, _ := on.Query(ctx, statements[0].sql, statements[0].args...) // CollectRows reports the error
+			result, _ := q.Query(ctx, statements[0].sql, statements[0].args...) // CollectRows reports the error
 			rows, err = pgx.CollectRows(result, pgx.RowToStructByName[T])
 			return err
 		}
 		var batch pgx.Batch
 		for i, s := range statements {
 			if queued := s.queue(&batch); i == len(statements)-1 {
-				queued.Query(into(&rows))
+				queued.Query(collectInto(&rows))
 			}
 		}
-		return on.SendBatch(ctx, &batch).Close()
+		return q.SendBatch(ctx, &batch).Close()
 	}
 	var err error
-	switch on := on.(type) {
+	switch q := q.(type) {
 	case pgx.Tx:
-		err = once()
-	case readers:
-		err = on.read(ctx, once)
-	case writers:
-		err = on.write(ctx, once)
+		err = run()
+	case readPool:
+		err = q.run(ctx, run)
+	case writePool:
+		err = q.run(ctx, run)
 	default:
-		err = retry(once)
+		err = retryConflicts(run)
 	}
 	return rows, err
 }
 
 // Exec runs a statement that is a transaction of its own.
-func (w writers) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
-	err = w.write(ctx, func() (err error) {
+func (w writePool) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	err = w.run(ctx, func() (err error) {
 		tag, err = w.Pool.Exec(ctx, sql, args...)
 		return err
 	})
@@ -509,8 +509,8 @@ func (w writers) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.
 }
 
 // transact does work as a transaction.
-func (w writers) transact(ctx context.Context, work func(pgx.Tx) error) error {
-	return w.write(ctx, func() error {
+func (w writePool) transact(ctx context.Context, work func(pgx.Tx) error) error {
+	return w.run(ctx, func() error {
 		committing := false
 		err := pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 			err := work(tx)
@@ -540,10 +540,10 @@ func lookUp[T any](ctx context.Context, db *DB, s statement) ([]T, error) {
 // counted one after another.
 const lockUser = `SELECT score FROM users WHERE uid = $1 FOR NO KEY UPDATE`
 
-// grant runs statements of which the last gives a locked user something, and returns its
+// withUserLock runs statements of which the last gives a locked user something, and returns its
 // rows with the user's score before it; with none if there is no such user.
-func grant[T any](ctx context.Context, db *DB, user core.UserID, statements ...statement) (scores []int64, rows []T, err error) {
-	err = db.writes.write(ctx, func() error {
+func withUserLock[T any](ctx context.Context, db *DB, user core.UserID, statements ...statement) (scores []int64, rows []T, err error) {
+	err = db.writes.run(ctx, func() error {
 		var batch pgx.Batch
 		batch.Queue(lockUser, user).Query(func(result pgx.Rows) (err error) {
 			scores, err = pgx.CollectRows(result, pgx.RowTo[int64])
@@ -551,7 +551,7 @@ func grant[T any](ctx context.Context, db *DB, user core.UserID, statements ...s
 		})
 		for i, s := range statements {
 			if queued := s.queue(&batch); i == len(statements)-1 {
-				queued.Query(into(&rows))
+				queued.Query(collectInto(&rows))
 			}
 		}
 		return db.writes.SendBatch(ctx, &batch).Close()

@@ -64,11 +64,11 @@ func texture(uploader core.UserID, kind skin.Type, word string, public bool) cor
 	}
 }
 
-func stored(context.Context) error { return nil }
+func putOK(context.Context) error { return nil }
 
 func addTexture(t *testing.T, db *postgres.DB, texture core.NewTexture) core.Texture {
 	t.Helper()
-	return must(db.AddTexture(t.Context(), texture, core.Terms{}, stored))(t)
+	return must(db.AddTexture(t.Context(), texture, core.Terms{}, putOK))(t)
 }
 
 func TestMigrate(t *testing.T) {
@@ -215,7 +215,7 @@ func TestCreatePlayerInParallel(t *testing.T) {
 			outcomes <- err
 		}()
 	}
-	got := tally(t, outcomes)
+	got := countKinds(t, outcomes)
 	if got[nil] != 1 || got[fault.Duplicate] != 49 {
 		t.Errorf("50 adds of one name: %v; want 1 success and 49 duplicates", got)
 	}
@@ -226,14 +226,14 @@ func TestCreatePlayerInParallel(t *testing.T) {
 			outcomes <- err
 		}()
 	}
-	got = tally(t, outcomes)
+	got = countKinds(t, outcomes)
 	if got[nil] != 9 || got[fault.Refused] != 41 {
 		t.Errorf("50 adds with room for 9: %v; want 9 successes and 41 refusals", got)
 	}
 }
 
-// tally counts outcomes by the kind of their fault, nil for success.
-func tally(t *testing.T, outcomes chan error) map[any]int {
+// countKinds counts outcomes by the kind of their fault, nil for success.
+func countKinds(t *testing.T, outcomes chan error) map[any]int {
 	t.Helper()
 	counts := map[any]int{}
 	for range cap(outcomes) {
@@ -261,18 +261,18 @@ func TestDressPlayer(t *testing.T) {
 	own := addTexture(t, db, texture(ann.ID, skin.Steve, "own", false)).ID
 	none := core.TextureID(1 << 40)
 
-	refused := func(owner core.UserID, who core.PlayerID, want fault.Kind, slots core.Slots) {
+	wantRejected := func(owner core.UserID, who core.PlayerID, want fault.Kind, slots core.Slots) {
 		t.Helper()
 		_, err := db.DressPlayer(t.Context(), owner, who, slots)
 		wantKind(t, err, want)
 	}
-	refused(bob.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &public})
-	refused(ann.ID, steve.ID+100, fault.NotFound, core.Slots{Skin: &public})
-	refused(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &none})
-	refused(ann.ID, steve.ID, fault.Invalid, core.Slots{Skin: &cape})
-	refused(ann.ID, steve.ID, fault.Invalid, core.Slots{Cape: &public})
-	refused(ann.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &bobs})
-	refused(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &public, Cape: &none}) // both or neither
+	wantRejected(bob.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &public})
+	wantRejected(ann.ID, steve.ID+100, fault.NotFound, core.Slots{Skin: &public})
+	wantRejected(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &none})
+	wantRejected(ann.ID, steve.ID, fault.Invalid, core.Slots{Skin: &cape})
+	wantRejected(ann.ID, steve.ID, fault.Invalid, core.Slots{Cape: &public})
+	wantRejected(ann.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &bobs})
+	wantRejected(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &public, Cape: &none}) // both or neither
 	if got := playersOf(t, db, ann.ID)[0]; got != steve {
 		t.Fatalf("after refusals: %+v; want %+v", got, steve)
 	}
@@ -356,8 +356,8 @@ func TestAddTexture(t *testing.T) {
 	duplicate(texture(ann.ID, skin.Steve, "b", true), hidden.ID)
 	addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)) // what bob cannot see is no duplicate
 
-	trouble := errors.New("no room")
-	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), core.Terms{}, func(context.Context) error { return trouble }); !errors.Is(err, trouble) {
+	putErr := errors.New("no room")
+	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), core.Terms{}, func(context.Context) error { return putErr }); !errors.Is(err, putErr) {
 		t.Errorf("put fails: %v; want its error", err)
 	}
 	addTexture(t, db, texture(ann.ID, skin.Steve, "c", true)) // nothing was recorded before
@@ -383,7 +383,7 @@ func TestAddTextureInParallel(t *testing.T) {
 			outcomes <- err
 		}()
 	}
-	if got := tally(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 1 {
+	if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 1 {
 		t.Errorf("two uploads at once: %v; want one success, one duplicate", got)
 	}
 }
@@ -418,12 +418,12 @@ func (s *sessionTest) ticket(token core.Token) core.Ticket {
 // session is one to be opened by who showed the password with that hash.
 func (s *sessionTest) session(token core.Token, hash string, perUser int) core.NewSession {
 	return core.NewSession{
-		Token: token, Proof: core.Proof{Credentials: core.Credentials{PasswordHash: hash}}, Network: home, PerUser: perUser, Window: s.window(),
+		Token: token, Proof: core.Proof{Credentials: core.Credentials{PasswordHash: hash}}, Network: homeNetwork, PerUser: perUser, Window: s.window(),
 	}
 }
 
-// home is where test users sign in.
-var home = netip.MustParsePrefix("192.0.2.1/32")
+// homeNetwork is where test users sign in.
+var homeNetwork = netip.MustParsePrefix("192.0.2.1/32")
 
 // playersOf lists a user's players, through a session of theirs.
 func playersOf(t *testing.T, db *postgres.DB, user core.UserID) []core.Player {
@@ -441,7 +441,7 @@ func (s *sessionTest) open(t *testing.T) core.Token {
 	return token
 }
 
-func (s *sessionTest) works(t *testing.T, token core.Token) bool {
+func (s *sessionTest) isValid(t *testing.T, token core.Token) bool {
 	t.Helper()
 	user, err := s.db.SessionUser(t.Context(), s.ticket(token))
 	if err != nil && fault.KindOf(err) != fault.Unauthenticated {
@@ -478,19 +478,19 @@ func TestRefreshGivesTheSameSuccessorWithinTheGrace(t *testing.T) {
 		t.Errorf("refreshing the second token again: %v, %v; want its successor %v", again, ok, third)
 	}
 	for i, token := range []core.Token{first, second, third} {
-		if !s.works(t, token) {
+		if !s.isValid(t, token) {
 			t.Errorf("token %d does not work within the grace", i+1)
 		}
 	}
 
 	s.now = s.now.Add(15 * time.Second) // 35 s after the first was replaced, 15 s after the second
-	if s.works(t, first) || !s.works(t, second) || !s.works(t, third) {
-		t.Errorf("35 s later work: first %v, second %v, third %v; want all but the first", s.works(t, first), s.works(t, second), s.works(t, third))
+	if s.isValid(t, first) || !s.isValid(t, second) || !s.isValid(t, third) {
+		t.Errorf("35 s later work: first %v, second %v, third %v; want all but the first", s.isValid(t, first), s.isValid(t, second), s.isValid(t, third))
 	}
 	if _, ok := s.refresh(t, first); ok {
 		t.Error("a token that was replaced long ago is refreshed")
 	}
-	if s.works(t, second) || s.works(t, third) {
+	if s.isValid(t, second) || s.isValid(t, third) {
 		t.Error("presenting a token that was replaced long ago does not end the session")
 	}
 }
@@ -505,12 +505,12 @@ func TestRefreshForgetsTokens(t *testing.T) {
 	for i := range 5 {
 		s.now = s.now.Add(31 * time.Second)
 		token, _ = s.refresh(t, token)
-		var kept int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM session_tokens").Scan(&kept); err != nil {
+		var tokens int
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM session_tokens").Scan(&tokens); err != nil {
 			t.Fatal(err)
 		}
-		if kept != 2 {
-			t.Errorf("after %d refreshes %d tokens are kept; want the current one and the one it replaced", i+1, kept)
+		if tokens != 2 {
+			t.Errorf("after %d refreshes %d tokens are kept; want the current one and the one it replaced", i+1, tokens)
 		}
 	}
 }
@@ -537,8 +537,8 @@ func TestRefreshesAtOnce(t *testing.T) {
 			t.Errorf("successors %v and %v; want one", one, other)
 		}
 	}
-	if one == first || !s.works(t, one) {
-		t.Errorf("successor %v of %v works: %v", one, first, s.works(t, one))
+	if one == first || !s.isValid(t, one) {
+		t.Errorf("successor %v of %v works: %v", one, first, s.isValid(t, one))
 	}
 }
 
@@ -550,13 +550,13 @@ func TestSessionsEnd(t *testing.T) {
 	if err := s.db.EndSession(t.Context(), ended.Session); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := s.refresh(t, ended); ok || s.works(t, ended) {
+	if _, ok := s.refresh(t, ended); ok || s.isValid(t, ended) {
 		t.Error("a session that was ended lives")
 	}
 
 	idle := s.open(t)
 	s.now = s.now.Add(14*24*time.Hour + time.Second)
-	if _, ok := s.refresh(t, idle); ok || s.works(t, idle) {
+	if _, ok := s.refresh(t, idle); ok || s.isValid(t, idle) {
 		t.Error("a session lives 14 days after its last refresh")
 	}
 
@@ -569,16 +569,16 @@ func TestSessionsEnd(t *testing.T) {
 		}
 	}
 	s.now = s.now.Add(2 * time.Minute)
-	if _, ok := s.refresh(t, longest); ok || s.works(t, longest) {
+	if _, ok := s.refresh(t, longest); ok || s.isValid(t, longest) {
 		t.Error("a session lives 90 days after its log-in")
 	}
 	if n, err := s.db.TrimSessions(t.Context(), s.window()); err != nil || n != 1 {
 		t.Errorf("trimmed %d sessions, %v; want the one whose row is left", n, err)
 	}
 
-	stranger := s.open(t)
-	stranger.User++
-	if _, ok := s.refresh(t, stranger); ok || s.works(t, stranger) {
+	wrongUser := s.open(t)
+	wrongUser.User++
+	if _, ok := s.refresh(t, wrongUser); ok || s.isValid(t, wrongUser) {
 		t.Error("a session works for another user than its own")
 	}
 }
@@ -593,7 +593,7 @@ func TestOldestSessionsEnd(t *testing.T) {
 		tokens = append(tokens, s.open(t))
 	}
 	for i, token := range tokens {
-		if got, want := s.works(t, token), i >= 2; got != want {
+		if got, want := s.isValid(t, token), i >= 2; got != want {
 			t.Errorf("session %d of 22 lives: %v; want %v", i+1, got, want)
 		}
 	}

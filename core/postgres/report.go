@@ -14,7 +14,7 @@ var _ core.ReportStore = (*DB)(nil)
 
 // Who reports a texture locks those whom the report will name, and then the
 // texture, so that it comes either before a deletion, or after.
-const lockNamed = `
+const lockReportedUsers = `
 	SELECT uid FROM users WHERE uid = $1 OR uid = (SELECT uploader FROM textures WHERE tid = $2)
 	ORDER BY uid FOR KEY SHARE`
 
@@ -37,23 +37,23 @@ const insertReport = `
 
 // AddReport adds a report.
 func (db *DB) AddReport(ctx context.Context, reporter core.UserID, texture core.TextureID, reason string) error {
-	verdicts, err := collect[struct {
+	results, err := collect[struct {
 		Flaw  string
 		Added bool
 	}](ctx, db.writes,
-		statement{lockNamed, []any{reporter, texture}},
+		statement{lockReportedUsers, []any{reporter, texture}},
 		statement{lockTextures, []any{texture, nil}},
 		statement{insertReport, []any{reporter, texture, reason}},
 	)
-	verdict, err := only(verdicts, failure("report a texture", err), core.ErrSignedOut)
+	result, err := one(results, failure("report a texture", err), core.ErrSignedOut)
 	if err != nil {
 		return err
 	}
-	if err := flaw("tid", verdict.Flaw, &texture, "", "your closet"); err != nil {
+	if err := violationError("tid", result.Flaw, &texture, "", "your closet"); err != nil {
 		return err
 	}
-	if !verdict.Added {
-		return taken("tid", "You have reported this texture already.")
+	if !result.Added {
+		return duplicateFault("tid", "You have reported this texture already.")
 	}
 	return nil
 }
@@ -73,10 +73,10 @@ func (db *DB) Reports(ctx context.Context, query core.ReportQuery) (core.ReportP
 		` OFFSET ` + f.argument((query.Page-1)*query.PerPage)
 	var counts []struct{ Total int }
 	var page core.ReportPage
-	err := db.reads.read(ctx, func() error {
+	err := db.reads.run(ctx, func() error {
 		var batch pgx.Batch
-		count.queue(&batch).Query(into(&counts))
-		statement{list, f.args}.queue(&batch).Query(into(&page.Reports))
+		count.queue(&batch).Query(collectInto(&counts))
+		statement{list, f.args}.queue(&batch).Query(collectInto(&page.Reports))
 		return db.reads.SendBatch(ctx, &batch).Close()
 	})
 	if err != nil {
@@ -109,41 +109,41 @@ const settleReports = `
 	SELECT ` + reportColumns + ` FROM settled ORDER BY rid = $1 DESC, rid`
 
 // SettleReport settles a report, with all that follows.
-func (db *DB) SettleReport(ctx context.Context, by core.Authority, id core.ReportID, state core.ReportState) (core.Report, error) {
+func (db *DB) SettleReport(ctx context.Context, admin core.Authority, id core.ReportID, state core.ReportState) (core.Report, error) {
 	var settled []core.Report
-	err := db.act(ctx, "settle a report", func(tx pgx.Tx) error {
+	err := db.adminTx(ctx, "settle a report", func(tx pgx.Tx) error {
 		reports, err := collect[core.Report](ctx, tx, statement{selectReport, []any{id}})
-		report, err := only(reports, err, fault.New(fault.NotFound, "There is no report %d.", id))
+		report, err := one(reports, err, fault.New(fault.NotFound, "There is no report %d.", id))
 		if err != nil {
 			return err
 		}
 		if state == core.ReportDeleted {
-			if err := lockScoresOf(ctx, tx, report.Texture, false, by.Actor, report.Uploader); err != nil {
+			if err := lockAffectedUsers(ctx, tx, report.Texture, false, admin.Actor, report.Uploader); err != nil {
 				return err
 			}
 		}
-		by, users, err := authorise(ctx, tx, by, report.Uploader)
+		admin, users, err := authorise(ctx, tx, admin, report.Uploader)
 		switch {
 		case err != nil:
 			return err
 		case report.State != core.ReportOpen:
 			return errSettled
 		}
-		if err := execute(ctx, tx, by, report, users[report.Uploader], state); err != nil {
+		if err := applySettlement(ctx, tx, admin, report, users[report.Uploader], state); err != nil {
 			return err
 		}
-		settled, err = settleAbout(ctx, tx, report.Texture, id, state)
+		settled, err = settleReportsAbout(ctx, tx, report.Texture, id, state)
 		switch {
 		case err != nil:
 			return err
 		case len(settled) == 0 || settled[0].ID != id: // by somebody else, a moment ago
 			return errSettled
 		}
-		said := reportNote{State: state, TID: report.Texture, Uploader: report.Uploader}
+		details := reportDetails{State: state, TID: report.Texture, Uploader: report.Uploader}
 		for _, other := range settled[1:] {
-			said.Others = append(said.Others, other.ID)
+			details.Others = append(details.Others, other.ID)
 		}
-		return note(ctx, tx, by, "report.settle", fmt.Sprintf("report:%d", id), said)
+		return writeAudit(ctx, tx, admin, "report.settle", fmt.Sprintf("report:%d", id), details)
 	})
 	if err != nil {
 		return core.Report{}, err
@@ -153,58 +153,58 @@ func (db *DB) SettleReport(ctx context.Context, by core.Authority, id core.Repor
 
 var errSettled = fault.New(fault.Duplicate, "This report is settled already.")
 
-// reportNote is what the audit log says of a report that is settled.
-type reportNote struct {
+// reportDetails is what the audit log says of a report that is settled.
+type reportDetails struct {
 	State    core.ReportState `json:"state"`
 	TID      core.TextureID   `json:"tid"`
 	Uploader core.UserID      `json:"uploader"`
 	Others   []core.ReportID  `json:"others,omitempty"` // settled by the same deletion
 }
 
-// execute does to a texture, or to its uploader, what a report that is settled says,
+// applySettlement does to a texture, or to its uploader, what a report that is settled says,
 // and notes it. Either may be gone: a texture that is has the fate that it was to have.
-func execute(ctx context.Context, tx pgx.Tx, by core.Authority, report core.Report, uploader core.User, state core.ReportState) error {
+func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Authority, report core.Report, uploader core.User, state core.ReportState) error {
 	switch state {
 	case core.ReportDeleted:
 		if uploader.ID != 0 {
-			if err := by.OverThingsOf(uploader); err != nil {
+			if err := admin.OverThingsOf(uploader); err != nil {
 				return err
 			}
 		}
-		was, err := deleteTexture(ctx, tx, report.Texture)
+		before, err := deleteTexture(ctx, tx, report.Texture)
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
 			return nil
 		case err != nil:
 			return err
 		}
-		said := textureNote{Name: was.Name, Uploader: was.Uploader, Reports: []core.ReportID{report.ID}}
-		return note(ctx, tx, by, "texture.delete", textureSubject(was.ID), said)
+		details := textureDetails{Name: before.Name, Uploader: before.Uploader, Reports: []core.ReportID{report.ID}}
+		return writeAudit(ctx, tx, admin, "texture.delete", textureSubject(before.ID), details)
 	case core.ReportBanned:
 		if uploader.ID == 0 {
 			return fault.New(fault.NotFound, "The uploader's account is deleted.")
 		}
-		if err := by.Over(uploader); err != nil {
+		if err := admin.Over(uploader); err != nil {
 			return err
 		}
-		now, err := setPermission(ctx, tx, uploader.ID, core.Banned)
+		after, err := setPermission(ctx, tx, uploader.ID, core.Banned)
 		if err != nil {
 			return err
 		}
-		said := userNote{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: now.Permission, Report: report.ID}
-		return note(ctx, tx, by, "user.permission", userSubject(uploader.ID), said)
+		details := userDetails{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: after.Permission, Report: report.ID}
+		return writeAudit(ctx, tx, admin, "user.permission", userSubject(uploader.ID), details)
 	default: // rejected
 		// Nobody clears themself but super administrators, for whom nobody else could.
-		if uploader.ID == 0 || by.Permission >= core.SuperAdministrator {
+		if uploader.ID == 0 || admin.Permission >= core.SuperAdministrator {
 			return nil
 		}
-		return by.Over(uploader)
+		return admin.Over(uploader)
 	}
 }
 
-// settleAbout settles an open report about a texture, and tells who made it; with a
+// settleReportsAbout settles an open report about a texture, and tells who made it; with a
 // deletion all that are open. It returns them, the one with the id first.
-func settleAbout(ctx context.Context, tx pgx.Tx, tid core.TextureID, id core.ReportID, state core.ReportState) ([]core.Report, error) {
+func settleReportsAbout(ctx context.Context, tx pgx.Tx, tid core.TextureID, id core.ReportID, state core.ReportState) ([]core.Report, error) {
 	title, content := core.Report{Texture: tid, State: state}.Answer()
 	return collect[core.Report](ctx, tx, statement{settleReports, []any{id, tid, state, title, content}})
 }

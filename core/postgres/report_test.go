@@ -30,7 +30,7 @@ type reportTest struct {
 
 func newReportTest(t *testing.T) *reportTest {
 	t.Helper()
-	db, address := named(t)
+	db, address := openNamed(t)
 	r := &reportTest{db: db, address: address, boss: addUser(t, db, "boss"), ann: addUser(t, db, "ann"), bob: addUser(t, db, "bob"), cid: addUser(t, db, "cid")}
 	r.permit(t, r.boss, core.Administrator)
 	r.by = core.Authority{Actor: r.boss.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.7")}
@@ -68,34 +68,34 @@ func (r *reportTest) settle(t *testing.T, report core.ReportID, state core.Repor
 	return must(r.db.SettleReport(t.Context(), r.by, report, state))(t)
 }
 
-// refuses checks that a report cannot be settled, and that nothing has come of it.
-func (r *reportTest) refuses(t *testing.T, report core.ReportID, state core.ReportState, want fault.Kind) {
+// wantRejected checks that a report cannot be settled, and that nothing has come of it.
+func (r *reportTest) wantRejected(t *testing.T, report core.ReportID, state core.ReportState, want fault.Kind) {
 	t.Helper()
-	before := r.acts(t)
+	before := r.auditEntries(t)
 	_, err := r.db.SettleReport(t.Context(), r.by, report, state)
 	wantKind(t, err, want)
-	if diff := cmp.Diff(before, r.acts(t)); diff != "" {
+	if diff := cmp.Diff(before, r.auditEntries(t)); diff != "" {
 		t.Errorf("what is refused is in the audit log (-before +after):\n%s", diff)
 	}
 }
 
-// acts returns what is in the audit log.
-func (r *reportTest) acts(t *testing.T) []string {
+// auditEntries returns what is in the audit log.
+func (r *reportTest) auditEntries(t *testing.T) []string {
 	t.Helper()
-	var acts []string
+	var entries []string
 	if err := postgrestest.Conn(t, r.address).QueryRow(t.Context(),
-		"SELECT coalesce(array_agg(actor || ' ' || action || ' ' || subject || ' ' || details::text ORDER BY id), '{}') FROM audit_log").Scan(&acts); err != nil {
+		"SELECT coalesce(array_agg(actor || ' ' || action || ' ' || subject || ' ' || details::text ORDER BY id), '{}') FROM audit_log").Scan(&entries); err != nil {
 		t.Fatal(err)
 	}
-	return acts
+	return entries
 }
 
-func (r *reportTest) wantActs(t *testing.T, want ...string) {
+func (r *reportTest) wantAuditEntries(t *testing.T, want ...string) {
 	t.Helper()
 	for i := range want {
 		want[i] = fmt.Sprintf("%d %s", r.boss.ID, want[i])
 	}
-	if diff := cmp.Diff(want, r.acts(t), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, r.auditEntries(t), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 }
@@ -126,7 +126,7 @@ func TestAddReport(t *testing.T) {
 	r.report(t, r.ann, private)
 	r.report(t, r.boss, private)
 	r.permit(t, r.bob, core.Administrator)
-	keeps(t, r.db, r.bob, private.ID)
+	addToCloset(t, r.db, r.bob, private.ID)
 	r.permit(t, r.bob, core.Normal)
 	r.report(t, r.bob, private)
 
@@ -145,7 +145,7 @@ func TestAddReportInParallel(t *testing.T) {
 	for range cap(outcomes) {
 		go func() { outcomes <- r.db.AddReport(t.Context(), r.bob.ID, tid, "because") }()
 	}
-	if got := tally(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 19 {
+	if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 19 {
 		t.Errorf("outcomes %v; want one success and duplicates", got)
 	}
 }
@@ -188,25 +188,25 @@ func TestRejectAReport(t *testing.T) {
 	if got := r.settle(t, bobs, core.ReportRejected); got.ID != bobs || got.State != core.ReportRejected || got.SettledAt == nil {
 		t.Errorf("settled, it is %+v", got)
 	}
-	r.wantActs(t, fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "rejected", "uploader": %d}`, bobs, tid.ID, r.ann.ID))
+	r.wantAuditEntries(t, fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "rejected", "uploader": %d}`, bobs, tid.ID, r.ann.ID))
 	must(r.db.Texture(t.Context(), tid.ID))(t)
 	if got := r.list(t, core.ReportOpen); len(got) != 1 || got[0].ID != cids {
 		t.Errorf("open are %+v; want the other report", got)
 	}
 	for _, user := range []core.User{r.ann, r.bob, r.cid} {
-		if told := len(unread(t, r.db, user.ID)); (told == 1) != (user == r.bob) {
-			t.Errorf("%s is told %d times; want the reporter once, and nobody else", user.Nickname, told)
+		if notified := len(unread(t, r.db, user.ID)); (notified == 1) != (user == r.bob) {
+			t.Errorf("%s is told %d times; want the reporter once, and nobody else", user.Nickname, notified)
 		}
 	}
 
 	for _, state := range []core.ReportState{core.ReportRejected, core.ReportDeleted, core.ReportBanned} {
-		r.refuses(t, bobs, state, fault.Duplicate)
+		r.wantRejected(t, bobs, state, fault.Duplicate)
 	}
-	r.refuses(t, cids+100, core.ReportRejected, fault.NotFound)
+	r.wantRejected(t, cids+100, core.ReportRejected, fault.NotFound)
 	r.permit(t, r.boss, core.Normal)
-	r.refuses(t, cids, core.ReportRejected, fault.Forbidden)
+	r.wantRejected(t, cids, core.ReportRejected, fault.Forbidden)
 	r.permit(t, r.boss, core.Banned)
-	r.refuses(t, cids, core.ReportRejected, fault.Banned)
+	r.wantRejected(t, cids, core.ReportRejected, fault.Banned)
 }
 
 // A deletion takes the texture off everybody, settles all that was reported about
@@ -215,17 +215,17 @@ func TestSettleByDeletion(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	doomed, other := r.texture(t, "doomed", true), r.texture(t, "other", true)
-	wearer := wears(t, r.db, r.cid, "Wearer", doomed.ID)
+	wearer := addWearingPlayer(t, r.db, r.cid, "Wearer", doomed.ID)
 	bobs, cids, others := r.report(t, r.bob, doomed), r.report(t, r.cid, doomed), r.report(t, r.bob, other)
-	names := watch(t, r.db)
-	rings := 0
-	r.db.OnChange(func() { rings++ })
+	wantKeys := watchChanges(t, r.db)
+	calls := 0
+	r.db.OnChange(func() { calls++ })
 
 	if got := r.settle(t, cids, core.ReportDeleted); got.ID != cids || got.State != core.ReportDeleted {
 		t.Errorf("settled, it is %+v", got)
 	}
-	names("the settlement", slices.Concat(textureKeys(doomed), playerKeys(wearer))...)
-	if rings == 0 {
+	wantKeys("the settlement", slices.Concat(textureKeys(doomed), playerKeys(wearer))...)
+	if calls == 0 {
 		t.Error("nobody rang")
 	}
 	_, err := r.db.Texture(t.Context(), doomed.ID)
@@ -238,10 +238,10 @@ func TestSettleByDeletion(t *testing.T) {
 			t.Errorf("%s is told %q; want to be told once", user.Nickname, got)
 		}
 	}
-	r.wantActs(t,
+	r.wantAuditEntries(t,
 		fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, cids, r.ann.ID),
 		fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "deleted", "others": [%d], "uploader": %d}`, cids, doomed.ID, bobs, r.ann.ID))
-	r.refuses(t, bobs, core.ReportDeleted, fault.Duplicate)
+	r.wantRejected(t, bobs, core.ReportDeleted, fault.Duplicate)
 }
 
 func TestSettleByBan(t *testing.T) {
@@ -252,13 +252,13 @@ func TestSettleByBan(t *testing.T) {
 
 	// The uploader's permission must be lower than the actor's.
 	r.permit(t, r.ann, core.Administrator)
-	r.refuses(t, first, core.ReportBanned, fault.Forbidden)
-	r.refuses(t, first, core.ReportDeleted, fault.Forbidden)
+	r.wantRejected(t, first, core.ReportBanned, fault.Forbidden)
+	r.wantRejected(t, first, core.ReportDeleted, fault.Forbidden)
 	r.permit(t, r.ann, core.Normal)
-	names := watch(t, r.db)
+	wantKeys := watchChanges(t, r.db)
 	r.settle(t, first, core.ReportBanned)
-	names("a ban")
-	r.wantActs(t,
+	wantKeys("a ban")
+	r.wantAuditEntries(t,
 		fmt.Sprintf(`user.permission user:%d {"to": -1, "from": 0, "email": "ann@example.com", "report": %d, "nickname": "ann"}`, r.ann.ID, first),
 		fmt.Sprintf(`report.settle report:%d {"tid": %d, "state": "banned", "uploader": %d}`, first, tid.ID, r.ann.ID))
 	banned := must(r.db.UserByEmail(t.Context(), "ann@example.com"))(t)
@@ -272,26 +272,26 @@ func TestSettleByBan(t *testing.T) {
 
 	// Who is banned already stays banned; whose account is gone cannot be.
 	r.settle(t, second, core.ReportBanned)
-	if err := r.db.DeleteUser(t.Context(), proofOf(r.ann)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), proofFor(r.ann)); err != nil {
 		t.Fatal(err)
 	}
-	r.refuses(t, third, core.ReportBanned, fault.NotFound)
+	r.wantRejected(t, third, core.ReportBanned, fault.NotFound)
 	r.settle(t, third, core.ReportDeleted)
 }
 
 // Nobody bans themself by a report about a texture of their own, but who uploaded a
 // texture may delete it that way.
-func TestSettleAboutOneself(t *testing.T) {
+func TestSettleReportOnOwnTexture(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	own := addTexture(t, r.db, texture(r.boss.ID, skin.Steve, "own", true))
 	report := r.report(t, r.bob, own)
-	r.refuses(t, report, core.ReportBanned, fault.Forbidden)
+	r.wantRejected(t, report, core.ReportBanned, fault.Forbidden)
 	r.settle(t, report, core.ReportDeleted)
 }
 
 // A report outlives all whom it is about.
-func TestReportsOutlive(t *testing.T) {
+func TestReportsOutliveUsersAndTextures(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	private, public := r.texture(t, "private", true), r.texture(t, "public", true)
@@ -306,7 +306,7 @@ func TestReportsOutlive(t *testing.T) {
 	}
 
 	// The reporter goes.
-	if err := r.db.DeleteUser(t.Context(), proofOf(r.cid)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), proofFor(r.cid)); err != nil {
 		t.Fatal(err)
 	}
 	f(cids, private.ID, r.ann.ID, 0)
@@ -317,15 +317,15 @@ func TestReportsOutlive(t *testing.T) {
 	f(boss, public.ID, r.ann.ID, r.boss.ID)
 	r.settle(t, boss, core.ReportBanned)
 	// The uploader goes, and with them what is private.
-	if err := r.db.DeleteUser(t.Context(), proofOf(r.ann)); err != nil {
+	if err := r.db.DeleteUser(t.Context(), proofFor(r.ann)); err != nil {
 		t.Fatal(err)
 	}
 	f(bobs, private.ID, 0, r.bob.ID)
 
 	// What is gone counts as deleted, and nobody is told who is not there.
-	names := watch(t, r.db)
+	wantKeys := watchChanges(t, r.db)
 	r.settle(t, cids, core.ReportDeleted)
-	names("the deletion of nothing")
+	wantKeys("the deletion of nothing")
 	if got := r.list(t, core.ReportOpen); len(got) != 0 {
 		t.Errorf("open are %+v", got)
 	}
@@ -342,7 +342,7 @@ func TestSettleInParallel(t *testing.T) {
 	states := []core.ReportState{core.ReportRejected, core.ReportDeleted, core.ReportBanned}
 	settlements := func() int {
 		t.Helper()
-		return strings.Count(strings.Join(r.acts(t), "\n"), "report.settle")
+		return strings.Count(strings.Join(r.auditEntries(t), "\n"), "report.settle")
 	}
 	for round := range 4 {
 		report := r.report(t, r.bob, r.texture(t, fmt.Sprint(round), true))
@@ -354,7 +354,7 @@ func TestSettleInParallel(t *testing.T) {
 				outcomes <- err
 			}()
 		}
-		if got := tally(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 11 {
+		if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.Duplicate] != 11 {
 			t.Errorf("outcomes %v; want one success and duplicates", got)
 		}
 		if n := settlements() - before; n != 1 {
@@ -372,12 +372,12 @@ func TestReportAfterWaitingForADeletion(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	tid := r.texture(t, "public", true).ID
-	other := hold(t, r.address)
-	other.do(t, "DELETE FROM closet_items WHERE tid = $1", tid)
-	other.do(t, "DELETE FROM textures WHERE tid = $1", tid)
+	other := beginLockTx(t, r.address)
+	other.exec(t, "DELETE FROM closet_items WHERE tid = $1", tid)
+	other.exec(t, "DELETE FROM textures WHERE tid = $1", tid)
 	reported := make(chan error, 1)
 	go func() { reported <- r.db.AddReport(t.Context(), r.bob.ID, tid, "because") }()
-	other.releaseOnceWaitedFor(t, 1)
+	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-reported, fault.NotFound)
 }
 
@@ -387,15 +387,15 @@ func TestReportLocksUsersFirst(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	tid := r.texture(t, "public", true).ID
-	other := hold(t, r.address)
-	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", r.ann.ID)
+	other := beginLockTx(t, r.address)
+	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", r.ann.ID)
 	reported := make(chan error, 1)
 	go func() { reported <- r.db.AddReport(t.Context(), r.bob.ID, tid, "because") }()
-	other.awaitWaiting(t, 1)
-	other.do(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE NOWAIT", tid)
-	other.do(t, "UPDATE textures SET uploader = NULL WHERE tid = $1", tid)
-	other.do(t, "DELETE FROM users WHERE uid = $1", r.ann.ID)
-	other.releaseOnceWaitedFor(t, 1)
+	other.waitBlocked(t, 1)
+	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR UPDATE NOWAIT", tid)
+	other.exec(t, "UPDATE textures SET uploader = NULL WHERE tid = $1", tid)
+	other.exec(t, "DELETE FROM users WHERE uid = $1", r.ann.ID)
+	other.commitOnceBlocked(t, 1)
 	if err := <-reported; err != nil {
 		t.Fatal(err)
 	}
@@ -409,10 +409,10 @@ func TestSettleWhileTheReporterIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	report := r.report(t, r.bob, r.texture(t, "public", true))
-	other := hold(t, r.address)
-	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", r.bob.ID)
+	other := beginLockTx(t, r.address)
+	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", r.bob.ID)
 	r.settle(t, report, core.ReportDeleted)
-	other.do(t, "DELETE FROM users WHERE uid = $1", r.bob.ID)
+	other.exec(t, "DELETE FROM users WHERE uid = $1", r.bob.ID)
 	if err := other.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

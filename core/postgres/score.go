@@ -11,7 +11,7 @@ import (
 
 var _ core.ScoreStore = (*DB)(nil)
 
-// charged is the one place where scores change. It books what a CTE named due
+// applyScoreEntries is the one place where scores change. It books what a CTE named due
 // holds, negative amounts for charges, and nothing for those of 0 or NULL: of one
 // user in the order of n. The users must be locked, by uid where they are several,
 // before the statement begins, which also sees to it that a charge is covered; the
@@ -19,7 +19,7 @@ var _ core.ScoreStore = (*DB)(nil)
 //
 // A statement in which nobody's score changes does without it: even if there is
 // nothing due it takes longer to begin.
-const charged = `, charged AS (
+const applyScoreEntries = `, charged AS (
 		UPDATE users u SET score = u.score + d.total
 		FROM (SELECT uid, sum(amount)::bigint AS total FROM due WHERE amount <> 0 GROUP BY uid) d WHERE u.uid = d.uid
 		RETURNING u.uid, u.score - d.total AS before
@@ -33,7 +33,7 @@ const chargeUser = `
 	WITH due AS (
 		SELECT 1 AS n, uid, -$2::bigint AS amount, $3::text AS reason, $4::text AS subject
 		FROM users WHERE uid = $1 AND score >= $2
-	)` + charged + `
+	)` + applyScoreEntries + `
 	SELECT uid FROM charged`
 
 // charge takes an amount from a user's score, or adds to it if the amount is
@@ -48,8 +48,8 @@ func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reas
 	var scores []struct{ Score int64 }
 	var paid []struct{ UID core.UserID }
 	var batch pgx.Batch
-	batch.Queue(lockUser, user).Query(into(&scores))
-	batch.Queue(chargeUser, user, amount, reason, subject).Query(into(&paid))
+	batch.Queue(lockUser, user).Query(collectInto(&scores))
+	batch.Queue(chargeUser, user, amount, reason, subject).Query(collectInto(&paid))
 	switch err := tx.SendBatch(ctx, &batch).Close(); {
 	case err != nil:
 		return err
@@ -64,7 +64,7 @@ func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reas
 
 // Many may keep a texture, so these statements take and return no list of users.
 const (
-	lockScores = `
+	lockTextureUsers = `
 	SELECT count(*) FROM (
 		SELECT FROM users WHERE uid IN (
 			SELECT uploader FROM textures WHERE tid = $1
@@ -76,51 +76,51 @@ const (
 		ORDER BY uid FOR NO KEY UPDATE
 	) locked`
 
-	refundPaid = `
+	refundPrice = `
 	WITH due AS (
 		SELECT 1 AS n, uploader AS uid, paid AS amount, 'texture_refund' AS reason, 'texture:' || tid AS subject
 		FROM textures WHERE tid = $1 AND refundable
-	)` + charged + `
+	)` + applyScoreEntries + `
 	SELECT count(*) FROM charged`
 
 	refundItems = `
 	WITH removed AS (
 		SELECT uid, tid, refund FROM closet_items WHERE tid = $1 AND uid IS DISTINCT FROM $2::bigint
-	), due AS (` + refundedItems + `
-	)` + charged + `
+	), due AS (` + itemRefunds + `
+	)` + applyScoreEntries + `
 	SELECT count(*) FROM charged`
 
-	// refundedItems is what is due for closet items that a CTE named removed holds.
-	refundedItems = `
+	// itemRefunds is what is due for closet items that a CTE named removed holds.
+	itemRefunds = `
 		SELECT 1 AS n, uid, refund AS amount, 'closet_item_refund' AS reason, 'texture:' || tid AS subject FROM removed`
 )
 
-// lockScoresOf locks those whose score changes when a texture goes, or its
+// lockAffectedUsers locks those whose score changes when a texture goes, or its
 // visibility does, and other users of the transaction with them: users are locked by
 // uid, all at once. With avatars it locks the users whose avatar the texture is, too. It
 // comes before the texture is locked. Where another transaction keeps the texture in
 // between, the two may wait for each other, and one tries again.
-func lockScoresOf(ctx context.Context, tx pgx.Tx, texture core.TextureID, avatars bool, others ...core.UserID) error {
-	_, err := tx.Exec(ctx, lockScores, texture, others, avatars)
+func lockAffectedUsers(ctx context.Context, tx pgx.Tx, texture core.TextureID, avatars bool, others ...core.UserID) error {
+	_, err := tx.Exec(ctx, lockTextureUsers, texture, others, avatars)
 	return err
 }
 
-// refundTexture gives back what a texture cost. It comes after lockScoresOf, once
+// refundTexture gives back what a texture cost. It comes after lockAffectedUsers, once
 // the texture is locked, and before it is deleted.
 func refundTexture(ctx context.Context, tx pgx.Tx, texture core.TextureID) error {
-	_, err := tx.Exec(ctx, refundPaid, texture)
+	_, err := tx.Exec(ctx, refundPrice, texture)
 	return err
 }
 
 // refundClosets gives back what the closet items of a texture cost, but for that of
-// one user, if any, who keeps theirs. It comes after lockScoresOf, once the texture
+// one user, if any, who keeps theirs. It comes after lockAffectedUsers, once the texture
 // is locked, and before the items are deleted.
-func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, keeper *core.UserID) error {
-	_, err := tx.Exec(ctx, refundItems, texture, keeper)
+func refundClosets(ctx context.Context, tx pgx.Tx, texture core.TextureID, except *core.UserID) error {
+	_, err := tx.Exec(ctx, refundItems, texture, except)
 	return err
 }
 
-const movePaid = `
+const updatePaid = `
 	WITH priced AS (
 		SELECT tid, uploader AS uid, coalesce(paid, 0) AS paid, refundable, (bytes + 1023) / 1024 * $3::bigint AS before, (bytes + 1023) / 1024 * $4::bigint AS after
 		FROM textures WHERE tid = $1 AND public <> $2
@@ -134,19 +134,19 @@ const movePaid = `
 		UPDATE textures t SET paid = nullif(coalesce(t.paid, 0) + c.cost, 0) FROM covered c WHERE t.tid = c.tid
 	), due AS (
 		SELECT 1 AS n, uid, -cost AS amount, 'visibility' AS reason, 'texture:' || tid AS subject FROM covered
-	)` + charged + `
+	)` + applyScoreEntries + `
 	SELECT cost, EXISTS (SELECT FROM covered) AS covered FROM moved WHERE uid > 0`
 
-// moveCost charges the uploader of a texture that becomes public, or private, or gives
+// chargeVisibilityChange charges the uploader of a texture that becomes public, or private, or gives
 // back, for what was paid to be the price of today. It never moves more than the
 // difference between the two prices of today: what was cheap once stays so. And it
 // gives nothing back of what the deletion would not give back either. What
 // administrators do to others' textures costs nobody anything: they do without it, and
-// the uploader who takes it back neither pays nor gains. It comes after lockScoresOf,
+// the uploader who takes it back neither pays nor gains. It comes after lockAffectedUsers,
 // once the texture is locked, and before the texture changes. It returns ErrScore, and
 // has changed nothing, when the uploader's score does not cover the cost.
-func moveCost(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
-	rows, _ := tx.Query(ctx, movePaid, texture, public, scores.TextureRate(!public), scores.TextureRate(public)) // CollectRows reports the error
+func chargeVisibilityChange(ctx context.Context, tx pgx.Tx, texture core.TextureID, public bool, scores core.Scores) error {
+	rows, _ := tx.Query(ctx, updatePaid, texture, public, scores.TextureRate(!public), scores.TextureRate(public)) // CollectRows reports the error
 	moves, err := pgx.CollectRows(rows, pgx.RowToStructByName[struct {
 		Cost    int64
 		Covered bool
@@ -170,7 +170,7 @@ const selectScoreChanges = `
 
 // ScoreChanges lists changes of a score.
 func (db *DB) ScoreChanges(ctx context.Context, ticket core.Ticket, query core.ScoreQuery) (core.ScorePage, error) {
-	rows, err := readFor[struct {
+	rows, err := readWithSession[struct {
 		Total           int
 		At              *time.Time
 		Amount, Balance int64
@@ -199,7 +199,7 @@ const (
 	rewardSign = `
 	WITH due AS (
 		SELECT 1 AS n, uid, $3::bigint AS amount, 'sign' AS reason, '' AS subject FROM users WHERE ` + unsigned + `
-	)` + charged + `
+	)` + applyScoreEntries + `
 	SELECT FROM charged`
 
 	updateSigned = `
@@ -223,7 +223,7 @@ func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward 
 		SignedOn time.Time
 		Fresh    bool
 	}](ctx, db.writes, append(statements, statement{updateSigned, []any{user, now, now}})...)
-	row, err := only(rows, failure("sign in for the day", err), core.ErrSignedOut)
+	row, err := one(rows, failure("sign in for the day", err), core.ErrSignedOut)
 	if err != nil {
 		return core.SignIn{}, err
 	}
@@ -234,8 +234,8 @@ func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward 
 	return core.SignIn{Gained: reward, Score: row.Score, Next: next}, nil
 }
 
-// trimmedScoreChanges bounds a trimming transaction.
-const trimmedScoreChanges = 1000
+// scoreTrimBatch bounds a trimming transaction.
+const scoreTrimBatch = 1000
 
 // trimScoreChanges makes the last of a user's old changes stand for all up to it:
 // their sum is the balance after it. Where that is 0, nothing need stand for them.
@@ -257,12 +257,12 @@ const trimScoreChanges = `
 func (db *DB) TrimScoreChanges(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for {
-		rows, err := collect[struct{ Old, Gone int }](ctx, db.writes, statement{trimScoreChanges, []any{before, trimmedScoreChanges}})
+		rows, err := collect[struct{ Old, Gone int }](ctx, db.writes, statement{trimScoreChanges, []any{before, scoreTrimBatch}})
 		if err != nil {
 			return total, failure("trim changes of scores", err)
 		}
 		total += rows[0].Gone
-		if rows[0].Old < trimmedScoreChanges {
+		if rows[0].Old < scoreTrimBatch {
 			return total, nil
 		}
 	}

@@ -23,7 +23,7 @@ import (
 
 // event is something that may change scores, at the prices of the moment.
 type event struct {
-	what    string
+	kind    string
 	word    string // a name that nobody has
 	user    core.UserID
 	texture core.TextureID
@@ -35,8 +35,8 @@ type event struct {
 	public  bool
 }
 
-// cast is who and what takes part in a history.
-type cast struct {
+// entities is who and what takes part in a history.
+type entities struct {
 	mu       sync.Mutex
 	words    int
 	users    []core.UserID
@@ -54,19 +54,19 @@ func pick[T any](random *rand.Rand, some []T) (one T) {
 	return one
 }
 
-// happenings are what may happen, the more often it is named.
-var happenings = strings.Split("register register upload upload upload like like like like like like like like unlike unlike unlike unlike unlike "+
+// eventKinds are what may happen, the more often it is named.
+var eventKinds = strings.Split("register register upload upload upload like like like like like like like like unlike unlike unlike unlike unlike "+
 	"add-player add-player delete-player sign charge charge move move delete-texture delete-user trim "+
 	"move-by move-by score-by like-by unlike-by move-player-by delete-player-by delete-texture-by delete-user-by", " ")
 
-// happening returns a random event.
-func (c *cast) happening(random *rand.Rand) event {
+// randomEvent returns a random event.
+func (c *entities) randomEvent(random *rand.Rand) event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.words++
 	amount := func(most int64) int64 { return max(0, random.Int64N(2*most)-most+1) } // often 0
 	return event{
-		what: happenings[random.IntN(len(happenings))],
+		kind: eventKinds[random.IntN(len(eventKinds))],
 		word: fmt.Sprintf("w%d", c.words),
 		user: pick(random, c.users), texture: pick(random, c.textures), player: pick(random, c.players),
 		terms:  core.Terms{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
@@ -75,18 +75,18 @@ func (c *cast) happening(random *rand.Rand) event {
 	}
 }
 
-// kibs is the size of all textures here.
-const kibs = 3
+// textureKiB is the size of all textures here.
+const textureKiB = 3
 
-// stage is where a history happens.
-type stage struct {
+// scoreHarness is where a history happens.
+type scoreHarness struct {
 	*postgres.DB
 	pool  *pgxpool.Pool
-	cast  *cast
-	chief core.Authority // of an administrator who has nothing
+	entities  *entities
+	admin core.Authority // of an administrator who has nothing
 }
 
-func newStage(t *testing.T) (stage, ledger) {
+func newScoreHarness(t *testing.T) (scoreHarness, ledger) {
 	t.Helper()
 	address := postgrestest.URL(t)
 	pool, err := pgxpool.New(t.Context(), address)
@@ -95,14 +95,14 @@ func newStage(t *testing.T) (stage, ledger) {
 	}
 	t.Cleanup(pool.Close)
 	db := postgrestest.Connect(t, address)
-	return stage{db, pool, new(cast), addAdministrator(t, db, "chief", core.SuperAdministrator)}, ledger{postgrestest.Conn(t, address)}
+	return scoreHarness{db, pool, new(entities), addAdministrator(t, db, "chief", core.SuperAdministrator)}, ledger{postgrestest.Conn(t, address)}
 }
 
-// perform makes an event happen, and returns the number of what it brought into
+// apply makes an event happen, and returns the number of what it brought into
 // the world.
-func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
-	c := s.cast
-	switch e.what {
+func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) {
+	c := s.entities
+	switch e.kind {
 	case "register":
 		user, err := s.CreateUser(ctx, core.NewUser{Email: e.word, EmailKey: e.word, Nickname: e.word, PasswordHash: "x", Score: e.terms.Cost})
 		if err == nil {
@@ -113,8 +113,8 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 		return int64(user.ID), err
 	case "upload":
 		fresh := texture(e.user, skin.Steve, e.word, e.public)
-		fresh.Bytes = kibs << 10
-		added, err := s.AddTexture(ctx, fresh, e.terms, stored)
+		fresh.Bytes = textureKiB << 10
+		added, err := s.AddTexture(ctx, fresh, e.terms, putOK)
 		if err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -144,28 +144,28 @@ func (s stage) perform(ctx context.Context, e event) (id int64, err error) {
 		_, err := s.ChangeTexture(ctx, e.texture, core.TextureChange{Public: &e.public}, e.scores)
 		return 0, err
 	case "move-by":
-		_, err := s.ChangeTextureBy(ctx, s.chief, e.texture, core.TextureChange{Public: &e.public}, e.scores)
+		_, err := s.ChangeTextureBy(ctx, s.admin, e.texture, core.TextureChange{Public: &e.public}, e.scores)
 		return 0, err
 	case "like-by":
-		return 0, s.AddClosetItemBy(ctx, s.chief, e.user, e.texture, "N", e.terms)
+		return 0, s.AddClosetItemBy(ctx, s.admin, e.user, e.texture, "N", e.terms)
 	case "unlike-by":
-		return 0, s.RemoveClosetItemBy(ctx, s.chief, e.user, e.texture)
+		return 0, s.RemoveClosetItemBy(ctx, s.admin, e.user, e.texture)
 	case "move-player-by":
-		_, err := s.MovePlayerBy(ctx, s.chief, e.player, e.user, core.Quotas{})
+		_, err := s.MovePlayerBy(ctx, s.admin, e.player, e.user, core.Quotas{})
 		return 0, err
 	case "delete-player-by":
-		return 0, s.DeletePlayerBy(ctx, s.chief, e.player)
+		return 0, s.DeletePlayerBy(ctx, s.admin, e.player)
 	case "score-by":
-		_, err := s.SetScoreBy(ctx, s.chief, e.user, e.terms.Cost)
+		_, err := s.SetScoreBy(ctx, s.admin, e.user, e.terms.Cost)
 		return 0, err
 	case "delete-texture":
 		return 0, s.DeleteTexture(ctx, e.texture)
 	case "delete-texture-by":
-		return 0, s.DeleteTextureBy(ctx, s.chief, e.texture)
+		return 0, s.DeleteTextureBy(ctx, s.admin, e.texture)
 	case "delete-user-by":
-		return 0, s.DeleteUserBy(ctx, s.chief, e.user)
+		return 0, s.DeleteUserBy(ctx, s.admin, e.user)
 	case "delete-user":
-		return 0, s.DeleteUser(ctx, proofOf(core.User{ID: e.user}))
+		return 0, s.DeleteUser(ctx, proofFor(core.User{ID: e.user}))
 	default: // trim
 		_, err := s.TrimScoreChanges(ctx, time.Now().Add(time.Hour))
 		return 0, err
@@ -214,10 +214,10 @@ func (m model) earn(user core.UserID, amount int64) {
 	}
 }
 
-// foresee returns the kind of fault that an event should meet with, nil for none,
+// predict returns the kind of fault that an event should meet with, nil for none,
 // and otherwise what should come of it.
-func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
-	switch e.what {
+func (m model) predict(e event) (refusal any, effect func(id int64)) {
+	switch e.kind {
 	case "register":
 		return nil, func(id int64) { m.users[core.UserID(id)] = &modelUser{score: e.terms.Cost} }
 	case "unlike":
@@ -238,12 +238,12 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 	}
 	user := m.users[e.user]
 	switch {
-	case e.what == "charge" && e.amount == 0:
+	case e.kind == "charge" && e.amount == 0:
 		return nil, func(int64) {}
 	case user == nil:
 		return fault.Unauthenticated, nil
 	}
-	switch e.what {
+	switch e.kind {
 	case "delete-user":
 		return nil, func(int64) { m.deleteUser(e.user) }
 	case "charge":
@@ -262,7 +262,7 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 	if user.score < e.terms.Cost {
 		return fault.ScoreTooLow, nil
 	}
-	if e.what == "upload" {
+	if e.kind == "upload" {
 		return nil, func(id int64) { m.upload(e, core.TextureID(id)) }
 	}
 	return nil, func(id int64) {
@@ -271,14 +271,14 @@ func (m model) foresee(e event) (refusal any, consequence func(id int64)) {
 	}
 }
 
-func (m model) byAdministrator(e event) (refusal any, consequence func(id int64)) {
+func (m model) byAdministrator(e event) (refusal any, effect func(id int64)) {
 	user, p := m.users[e.user], m.players[e.player]
-	ofPlayer := strings.Contains(e.what, "player")
+	ofPlayer := strings.Contains(e.kind, "player")
 	switch {
-	case ofPlayer && p.owner == 0, user == nil && e.what != "delete-player-by":
+	case ofPlayer && p.owner == 0, user == nil && e.kind != "delete-player-by":
 		return fault.NotFound, nil
 	}
-	switch e.what {
+	switch e.kind {
 	case "like-by":
 		return m.like(e)
 	case "unlike-by":
@@ -316,16 +316,16 @@ func (m model) upload(e event, id core.TextureID) {
 	}
 }
 
-func (m model) like(e event) (refusal any, consequence func(id int64)) {
+func (m model) like(e event) (refusal any, effect func(id int64)) {
 	user, x := m.users[e.user], m.textures[e.texture]
 	if x == nil {
 		return fault.NotFound, nil
 	}
-	_, kept := x.closets[e.user]
+	_, inCloset := x.closets[e.user]
 	switch {
 	case !x.public && x.uploader != e.user:
 		return fault.Forbidden, nil
-	case kept:
+	case inCloset:
 		return fault.Duplicate, nil
 	case user.score < e.terms.Cost:
 		return fault.ScoreTooLow, nil
@@ -333,24 +333,24 @@ func (m model) like(e event) (refusal any, consequence func(id int64)) {
 	return nil, func(int64) {
 		user.score -= e.terms.Cost
 		x.closets[e.user] = refund(e.terms)
-		fans := len(x.closets)
+		likes := len(x.closets)
 		if _, own := x.closets[x.uploader]; own {
-			fans--
+			likes--
 		}
-		if e.terms.Reward > 0 && x.uploader != 0 && x.uploader != e.user && fans > x.rewarded {
-			x.rewarded = fans
+		if e.terms.Reward > 0 && x.uploader != 0 && x.uploader != e.user && likes > x.rewarded {
+			x.rewarded = likes
 			m.earn(x.uploader, e.terms.Reward)
 		}
 	}
 }
 
-func (m model) unlike(e event) (refusal any, consequence func(id int64)) {
+func (m model) unlike(e event) (refusal any, effect func(id int64)) {
 	x := m.textures[e.texture]
 	if x == nil {
 		return fault.NotFound, nil
 	}
-	back, kept := x.closets[e.user]
-	if !kept {
+	back, inCloset := x.closets[e.user]
+	if !inCloset {
 		return fault.NotFound, nil
 	}
 	return nil, func(int64) {
@@ -359,7 +359,7 @@ func (m model) unlike(e event) (refusal any, consequence func(id int64)) {
 	}
 }
 
-func (m model) deletePlayer(e event) (refusal any, consequence func(id int64)) {
+func (m model) deletePlayer(e event) (refusal any, effect func(id int64)) {
 	switch p, ok := m.players[e.player]; {
 	case !ok:
 		return fault.NotFound, nil
@@ -373,7 +373,7 @@ func (m model) deletePlayer(e event) (refusal any, consequence func(id int64)) {
 	}
 }
 
-func (m model) move(e event) (refusal any, consequence func(id int64)) {
+func (m model) move(e event) (refusal any, effect func(id int64)) {
 	x := m.textures[e.texture]
 	switch {
 	case x == nil:
@@ -381,7 +381,7 @@ func (m model) move(e event) (refusal any, consequence func(id int64)) {
 	case x.public == e.public:
 		return nil, func(int64) {}
 	}
-	after, before := kibs*e.scores.TextureRate(e.public), kibs*e.scores.TextureRate(!e.public)
+	after, before := textureKiB*e.scores.TextureRate(e.public), textureKiB*e.scores.TextureRate(!e.public)
 	var cost int64
 	switch {
 	case after > before:
@@ -408,7 +408,7 @@ func (m model) move(e event) (refusal any, consequence func(id int64)) {
 	}
 }
 
-func (m model) deleteTexture(tid core.TextureID) (refusal any, consequence func(id int64)) {
+func (m model) deleteTexture(tid core.TextureID) (refusal any, effect func(id int64)) {
 	x := m.textures[tid]
 	if x == nil {
 		return fault.NotFound, nil
@@ -470,19 +470,19 @@ func (l ledger) scores(t *testing.T) map[core.UserID]int64 {
 
 // Whatever happens, one thing after another, scores are what they should be, and the
 // sum of their changes.
-func TestScoresInHistories(t *testing.T) {
+func TestScoresAgainstModel(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			s, l := newStage(t)
+			s, l := newScoreHarness(t)
 			random := rand.New(rand.NewPCG(seed, 0))
-			m := model{map[core.UserID]*modelUser{s.chief.Actor: {}}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
+			m := model{map[core.UserID]*modelUser{s.admin.Actor: {}}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
 			for i := range 400 {
-				e := s.cast.happening(random)
-				want, consequence := m.foresee(e)
-				id, err := s.perform(t.Context(), e)
+				e := s.entities.randomEvent(random)
+				want, effect := m.predict(e)
+				id, err := s.apply(t.Context(), e)
 				var got any
 				if err != nil {
 					got = fault.KindOf(err)
@@ -491,12 +491,12 @@ func TestScoresInHistories(t *testing.T) {
 					t.Fatalf("event %d, %+v: %v; want the fault %v", i, e, err, want)
 				}
 				if want == nil {
-					consequence(id)
+					effect(id)
 				}
 				if diff := cmp.Diff(m.scores(), l.scores(t)); diff != "" {
 					t.Fatalf("event %d, %+v: scores (-want +got):\n%s", i, e, diff)
 				}
-				l.adds(t, fmt.Sprintf("event %d, %+v", i, e))
+				l.checkSums(t, fmt.Sprintf("event %d, %+v", i, e))
 			}
 		})
 	}
@@ -504,12 +504,12 @@ func TestScoresInHistories(t *testing.T) {
 
 // Whatever happens at once, every score is the sum of its changes at any moment, and
 // nobody fails for the others.
-func TestScoresInHistoriesAtOnce(t *testing.T) {
+func TestScoreSumsUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	s, l := newStage(t)
+	s, l := newScoreHarness(t)
 	for range 4 {
-		if _, err := s.perform(t.Context(), event{what: "register", word: fmt.Sprint(len(s.cast.users)), terms: core.Terms{Cost: 100}}); err != nil {
+		if _, err := s.apply(t.Context(), event{kind: "register", word: fmt.Sprint(len(s.entities.users)), terms: core.Terms{Cost: 100}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -518,8 +518,8 @@ func TestScoresInHistoriesAtOnce(t *testing.T) {
 		actors.Go(func() {
 			random := rand.New(rand.NewPCG(seed, 1))
 			for range 150 {
-				e := s.cast.happening(random)
-				_, err := s.perform(t.Context(), e)
+				e := s.entities.randomEvent(random)
+				_, err := s.apply(t.Context(), e)
 				if kind := fault.KindOf(err); err != nil && (kind == fault.Internal || kind == fault.Unavailable) {
 					t.Errorf("%+v: %v", e, err)
 				}
@@ -532,10 +532,10 @@ func TestScoresInHistoriesAtOnce(t *testing.T) {
 		close(ended)
 	}()
 	for {
-		l.adds(t, "at some moment")
+		l.checkSums(t, "at some moment")
 		select {
 		case <-ended:
-			l.adds(t, "in the end")
+			l.checkSums(t, "in the end")
 			return
 		default:
 		}

@@ -25,26 +25,26 @@ import (
 // ledger reads what a test wants to know of scores.
 type ledger struct{ *pgx.Conn }
 
-// of returns what changed a user's score, the oldest first, as in "-5 95 player".
-func (l ledger) of(t *testing.T, user core.UserID) []string {
+// changes returns what changed a user's score, the oldest first, as in "-5 95 player".
+func (l ledger) changes(t *testing.T, user core.UserID) []string {
 	t.Helper()
 	rows, _ := l.Query(t.Context(), // CollectRows reports the error
 		"SELECT amount || ' ' || balance || ' ' || reason FROM score_changes WHERE uid = $1 ORDER BY id", user)
 	return must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 }
 
-// is checks what changed a user's score, and that nothing else is wrong.
-func (l ledger) is(t *testing.T, user core.UserID, want ...string) {
+// wantChanges checks what changed a user's score, and that nothing else is wrong.
+func (l ledger) wantChanges(t *testing.T, user core.UserID, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, l.of(t, user), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, l.changes(t, user), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("what changed the score of user %d (-want +got):\n%s", user, diff)
 	}
-	l.adds(t, "")
+	l.checkSums(t, "")
 }
 
-// adds checks that every score is the sum of its changes, and was after each of
+// checkSums checks that every score is the sum of its changes, and was after each of
 // them what the row says.
-func (l ledger) adds(t *testing.T, after string) {
+func (l ledger) checkSums(t *testing.T, after string) {
 	t.Helper()
 	var sums, balances int
 	if err := l.QueryRow(t.Context(), `
@@ -66,7 +66,7 @@ func inTx(ctx context.Context, beginner interface {
 ) error {
 	for {
 		err := pgx.BeginFunc(ctx, beginner, do)
-		if refused, ok := errors.AsType[*pgconn.PgError](err); !ok || refused.Code != "40P01" {
+		if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || pgErr.Code != "40P01" {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (s scoreTest) user(t *testing.T, name string, score int64) core.UserID {
 
 func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, terms core.Terms) core.TextureID {
 	t.Helper()
-	return must(s.AddTexture(t.Context(), texture(user, skin.Steve, word, public), terms, stored))(t).ID
+	return must(s.AddTexture(t.Context(), texture(user, skin.Steve, word, public), terms, putOK))(t).ID
 }
 
 func (s scoreTest) charge(t *testing.T, user core.UserID, amount int64) error {
@@ -131,9 +131,9 @@ func TestMigrationOpensTheLedger(t *testing.T) {
 	}
 	for range 2 { // there, back, and there again
 		do(t, db.MigrateTo(t.Context(), int32(number)))
-		conn.is(t, 1)
-		conn.is(t, 2, "70 70 opening")
-		conn.is(t, 3, "1 1 opening")
+		conn.wantChanges(t, 1)
+		conn.wantChanges(t, 2, "70 70 opening")
+		conn.wantChanges(t, 3, "1 1 opening")
 		do(t, db.MigrateTo(t.Context(), int32(number-1)))
 	}
 }
@@ -151,7 +151,7 @@ func TestCharge(t *testing.T) {
 	do(t, s.charge(t, ann, 9))
 	wantKind(t, s.charge(t, ann, 1), fault.ScoreTooLow)
 	wantKind(t, s.charge(t, ann+100, 1), fault.Unauthenticated)
-	s.is(t, ann, "10 10 registration", "-4 6 administrator", "3 9 administrator", "-9 0 administrator")
+	s.wantChanges(t, ann, "10 10 registration", "-4 6 administrator", "3 9 administrator", "-9 0 administrator")
 }
 
 // Of many charges at once no more succeed than the score pays for.
@@ -171,15 +171,15 @@ func TestChargesAtOnce(t *testing.T) {
 			})
 		}()
 	}
-	if got := tally(t, outcomes); got[nil] != 4 || got[fault.ScoreTooLow] != 6 {
+	if got := countKinds(t, outcomes); got[nil] != 4 || got[fault.ScoreTooLow] != 6 {
 		t.Errorf("10 charges with a score for 4: %v; want 4 successes and 6 refusals", got)
 	}
-	s.adds(t, "charges at once")
+	s.checkSums(t, "charges at once")
 }
 
 // What costs is paid for, what was paid under a promise comes back, and where there
 // is no price nothing is recorded.
-func TestPaidThings(t *testing.T) {
+func TestCostsAndRefunds(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	bob := s.user(t, "bob", 0)
@@ -189,10 +189,10 @@ func TestPaidThings(t *testing.T) {
 		user := s.user(t, bought, 100)
 		do(t, add(user, core.Terms{})())
 		do(t, add(user, core.Terms{Refund: true})())
-		s.is(t, user, "100 100 registration")
+		s.wantChanges(t, user, "100 100 registration")
 		do(t, add(user, core.Terms{Cost: 5})())
 		do(t, add(user, core.Terms{Cost: 5, Refund: true})())
-		s.is(t, user, "100 100 registration", "-5 95 "+bought, "-5 90 "+bought, "5 95 "+back)
+		s.wantChanges(t, user, "100 100 registration", "-5 95 "+bought, "-5 90 "+bought, "5 95 "+back)
 	}
 
 	f("player", "player_refund", func(user core.UserID, terms core.Terms) func() error {
@@ -209,7 +209,7 @@ func TestPaidThings(t *testing.T) {
 			return s.DeleteTexture(t.Context(), added)
 		}
 	})
-	s.is(t, bob)
+	s.wantChanges(t, bob)
 }
 
 // So does who kept a private texture, as administrators may, whose uploader is deleted.
@@ -220,23 +220,23 @@ func TestRefundOfItemsOfDeletedUser(t *testing.T) {
 	do(t, s.SetPermission(t.Context(), ann, core.Administrator))
 	tid := s.upload(t, bob, "a", false, core.Terms{Cost: 4, Refund: true})
 	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
-	do(t, s.DeleteUser(t.Context(), proofOf(core.User{ID: bob})))
-	s.is(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
+	do(t, s.DeleteUser(t.Context(), proofFor(core.User{ID: bob})))
+	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 }
 
 // What an administrator makes of a score is in the ledger, too.
 func TestAdministratorSetsScore(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
-	chief, ann := s.user(t, "chief", 0), s.user(t, "ann", 10)
-	do(t, s.SetPermission(t.Context(), chief, core.SuperAdministrator))
-	by := core.Authority{Actor: chief, From: netip.MustParseAddr("192.0.2.1")}
+	admin, ann := s.user(t, "chief", 0), s.user(t, "ann", 10)
+	do(t, s.SetPermission(t.Context(), admin, core.SuperAdministrator))
+	by := core.Authority{Actor: admin, From: netip.MustParseAddr("192.0.2.1")}
 	for _, score := range []int64{25, 3, 3, 0} {
 		if user := must(s.SetScoreBy(t.Context(), by, ann, score))(t); user.Score != score {
 			t.Errorf("the score is %d; want %d", user.Score, score)
 		}
 	}
-	s.is(t, ann, "10 10 registration", "15 25 administrator", "-22 3 administrator", "-3 0 administrator")
+	s.wantChanges(t, ann, "10 10 registration", "15 25 administrator", "-22 3 administrator", "-3 0 administrator")
 }
 
 // Whose item goes since its texture does gets back what it cost.
@@ -248,10 +248,10 @@ func TestRefundOfLostItems(t *testing.T) {
 	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
 	do(t, s.AddClosetItem(t.Context(), zoe, tid, "N", core.Terms{Cost: 3}))
 	must(s.ChangeTexture(t.Context(), tid, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
-	s.is(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
+	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 	do(t, s.DeleteTexture(t.Context(), tid))
-	s.is(t, bob, "10 10 registration", "-4 6 upload", "4 10 texture_refund")
-	s.is(t, zoe, "10 10 registration", "-3 7 closet_item")
+	s.wantChanges(t, bob, "10 10 registration", "-4 6 upload", "4 10 texture_refund")
+	s.wantChanges(t, zoe, "10 10 registration", "-3 7 closet_item")
 }
 
 // A cost is charged before the reward for the same thing comes, and is not paid
@@ -264,16 +264,16 @@ func TestUploadRewards(t *testing.T) {
 	s.upload(t, ann, "a", true, terms)
 	s.upload(t, ann, "b", false, terms)
 	history := []string{"6 6 registration", "-4 2 upload", "3 5 upload_reward", "-4 1 upload", "3 4 upload_reward"}
-	s.is(t, ann, history...)
-	_, err := s.AddTexture(t.Context(), texture(ann, skin.Steve, "c", true), core.Terms{Cost: 5, Reward: 5}, stored)
+	s.wantChanges(t, ann, history...)
+	_, err := s.AddTexture(t.Context(), texture(ann, skin.Steve, "c", true), core.Terms{Cost: 5, Reward: 5}, putOK)
 	wantKind(t, err, fault.ScoreTooLow)
-	_, err = s.AddTexture(t.Context(), texture(ann, skin.Steve, "b", true), terms, stored)
+	_, err = s.AddTexture(t.Context(), texture(ann, skin.Steve, "b", true), terms, putOK)
 	wantKind(t, err, fault.Duplicate)
-	s.is(t, ann, history...)
+	s.wantChanges(t, ann, history...)
 }
 
 // Nobody earns by doing again what was undone.
-func TestNobodyEarnsTwice(t *testing.T) {
+func TestRewardIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	ann, bob, zoe := s.user(t, "ann", 0), s.user(t, "bob", 0), s.user(t, "zoe", 0)
@@ -290,33 +290,33 @@ func TestNobodyEarnsTwice(t *testing.T) {
 	first := s.upload(t, ann, "a", true, reward)
 	second := s.upload(t, ann, "b", true, reward)
 	earned := []string{"3 3 upload_reward", "3 6 upload_reward"}
-	s.is(t, ann, earned...)
+	s.wantChanges(t, ann, earned...)
 	do(t, s.DeleteTexture(t.Context(), second))
 	s.upload(t, ann, "c", true, reward)
-	s.is(t, ann, earned...)
+	s.wantChanges(t, ann, earned...)
 	s.upload(t, ann, "d", true, reward)
 	earned = append(earned, "3 9 upload_reward")
-	s.is(t, ann, earned...)
+	s.wantChanges(t, ann, earned...)
 
 	unlike(ann, first) // one's own likes count for nothing, there or not
 	like(bob, first)
 	earned = append(earned, "3 12 like")
-	s.is(t, ann, earned...)
+	s.wantChanges(t, ann, earned...)
 	unlike(bob, first)
 	like(bob, first)
 	unlike(bob, first)
 	like(zoe, first)
 	like(ann, first)
-	s.is(t, ann, earned...)
+	s.wantChanges(t, ann, earned...)
 	like(bob, first)
 	earned = append(earned, "3 15 like")
-	s.is(t, ann, earned...)
-	s.is(t, bob)
-	s.is(t, zoe)
+	s.wantChanges(t, ann, earned...)
+	s.wantChanges(t, bob)
+	s.wantChanges(t, zoe)
 }
 
 // A like pays the uploader while the fan pays for the item.
-func TestLikeOfAPayingFan(t *testing.T) {
+func TestLikeWithCostAndReward(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	ann, bob := s.user(t, "ann", 0), s.user(t, "bob", 8)
@@ -325,15 +325,15 @@ func TestLikeOfAPayingFan(t *testing.T) {
 	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms))
 	wantKind(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms), fault.Duplicate)
 	wantKind(t, s.AddClosetItem(t.Context(), bob, s.upload(t, ann, "b", true, core.Terms{}), "N", terms), fault.ScoreTooLow)
-	s.is(t, ann, "3 3 like")
-	s.is(t, bob, "8 8 registration", "-5 3 closet_item")
+	s.wantChanges(t, ann, "3 3 like")
+	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item")
 
 	// Whose uploader is gone is liked for nothing.
 	tid = s.upload(t, ann, "c", true, core.Terms{})
 	user := core.User{ID: ann}
-	do(t, s.DeleteUser(t.Context(), proofOf(user)))
+	do(t, s.DeleteUser(t.Context(), proofFor(user)))
 	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", core.Terms{Cost: 1, Reward: 3}))
-	s.is(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
+	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
 }
 
 // What a texture has cost follows its visibility towards the prices of the day, by no
@@ -352,7 +352,7 @@ func TestMoveCost(t *testing.T) {
 		t.Helper()
 		do(t, move(tid, public, price, private))
 		history = append(history, change...)
-		s.is(t, ann, history...)
+		s.wantChanges(t, ann, history...)
 	}
 	f(true, 2, 5) // it is public
 	f(false, 2, 5, "-3 15 visibility")
@@ -367,11 +367,11 @@ func TestMoveCost(t *testing.T) {
 	f(false, 4, 9) // more was paid than it costs
 
 	// What an administrator does costs nothing, nor does taking it back.
-	chief := s.user(t, "chief", 0)
-	do(t, s.SetPermission(t.Context(), chief, core.SuperAdministrator))
+	admin := s.user(t, "chief", 0)
+	do(t, s.SetPermission(t.Context(), admin, core.SuperAdministrator))
 	by := func(public bool) {
 		t.Helper()
-		_, err := s.ChangeTextureBy(t.Context(), core.Authority{Actor: chief, From: desk}, tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: 50})
+		_, err := s.ChangeTextureBy(t.Context(), core.Authority{Actor: admin, From: adminAddr}, tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: 50})
 		do(t, err)
 	}
 	by(true)
@@ -382,11 +382,11 @@ func TestMoveCost(t *testing.T) {
 	by(false)
 	f(true, 4, 9)
 	do(t, s.DeleteTexture(t.Context(), tid))
-	s.is(t, ann, append(history, "4 20 texture_refund")...)
+	s.wantChanges(t, ann, append(history, "4 20 texture_refund")...)
 
 	// Whose uploader is gone costs nobody anything.
 	tid = s.upload(t, ann, "b", true, core.Terms{Cost: 1})
-	do(t, s.DeleteUser(t.Context(), proofOf(core.User{ID: ann})))
+	do(t, s.DeleteUser(t.Context(), proofFor(core.User{ID: ann})))
 	do(t, move(tid, false, 0, 9))
 }
 
@@ -407,9 +407,9 @@ func TestTrimScoreChanges(t *testing.T) {
 		if got := must(s.TrimScoreChanges(t.Context(), time.Now().Add(-age)))(t); got != gone {
 			t.Errorf("%d changes went; want %d", got, gone)
 		}
-		s.is(t, ann, anns...)
-		s.is(t, bob, bobs...)
-		s.is(t, zoe, zoes...)
+		s.wantChanges(t, ann, anns...)
+		s.wantChanges(t, bob, bobs...)
+		s.wantChanges(t, zoe, zoes...)
 	}
 	all := func(changes ...string) []string { return changes }
 
@@ -424,18 +424,18 @@ func TestTrimScoreChanges(t *testing.T) {
 // waits for the other.
 func TestLikesLockUsersInOrder(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	anns, bobs := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true)).ID, addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)).ID
 	f := func(fan core.UserID, tid core.TextureID) {
 		t.Helper()
-		other := hold(t, address)
-		other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+		other := beginLockTx(t, address)
+		other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 		liked := make(chan error, 1)
 		go func() { liked <- db.AddClosetItem(t.Context(), fan, tid, "N", core.Terms{Reward: 1}) }()
-		other.awaitWaiting(t, 1)
-		other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE NOWAIT", bob.ID)
-		other.releaseOnceWaitedFor(t, 1)
+		other.waitBlocked(t, 1)
+		other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE NOWAIT", bob.ID)
+		other.commitOnceBlocked(t, 1)
 		do(t, <-liked)
 	}
 	f(ann.ID, bobs)
@@ -443,17 +443,17 @@ func TestLikesLockUsersInOrder(t *testing.T) {
 }
 
 // Where likes are not rewarded, nobody who likes a texture waits for its uploader.
-func TestLikesLockNoUploaderForNothing(t *testing.T) {
+func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	tid := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true)).ID
-	other := hold(t, address)
-	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	do(t, db.AddClosetItem(ctx, bob.ID, tid, "N", core.Terms{}))
-	other.releaseOnceWaitedFor(t, 0)
+	other.commitOnceBlocked(t, 0)
 }
 
 // Of many sign-ins for a day at once, one is rewarded.
@@ -471,11 +471,11 @@ func TestSignsAtOnce(t *testing.T) {
 				outcomes <- err
 			}()
 		}
-		if got := tally(t, outcomes); got[nil] != 1 || got[fault.Refused] != 9 {
+		if got := countKinds(t, outcomes); got[nil] != 1 || got[fault.Refused] != 9 {
 			t.Errorf("10 sign-ins on day %d: %v; want 1 success and 9 refusals", day, got)
 		}
 	}
-	s.is(t, ann, "5 5 sign", "5 10 sign")
+	s.wantChanges(t, ann, "5 5 sign", "5 10 sign")
 	_, err := s.Sign(t.Context(), ann+100, now, 5)
 	wantKind(t, err, fault.Unauthenticated)
 }

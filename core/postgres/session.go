@@ -18,7 +18,7 @@ var _ core.SessionStore = (*DB)(nil)
 // a change of the password comes either before, and is noticed, or after.
 const updateSignIn = `UPDATE users SET last_sign_at = $3 WHERE uid = $1 AND password_hash = $2`
 
-const deleteSessionsBeyond = `
+const deleteExcessSessions = `
 	DELETE FROM sessions s USING users u
 	WHERE s.uid = $1 AND u.uid = $1 AND u.password_hash = $2 AND s.sid NOT IN (
 		SELECT sid FROM sessions
@@ -47,9 +47,9 @@ const upsertAddress = `
 // many.
 func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 	user, hash := s.Token.User, s.Proof.PasswordHash
-	opened, err := collect[struct{ SID uuid.UUID }](ctx, db.writes,
+	rows, err := collect[struct{ SID uuid.UUID }](ctx, db.writes,
 		statement{updateSignIn, []any{user, hash, s.Window.Now}},
-		statement{deleteSessionsBeyond, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
+		statement{deleteExcessSessions, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
 		statement{deleteAttempt, []any{s.Proof.Attempt}},
 		statement{upsertAddress, []any{user, hash, s.Network, s.Window.Now}},
 		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt, s.Window.Now}},
@@ -57,7 +57,7 @@ func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 	if err != nil {
 		return failure("open a session", err)
 	}
-	if len(opened) == 0 {
+	if len(rows) == 0 {
 		return core.ErrPasswordChanged // the password is another by now, or the user is deleted
 	}
 	return nil
@@ -71,8 +71,8 @@ const selectSessionUser = `
 	WHERE s.sid = $1 AND t.jti = $2 AND s.uid = $3
 		AND s.refreshed_at > $4 AND s.created_at > $5 AND (t.replaced_at IS NULL OR t.replaced_at > $6)`
 
-// lookup finds the user of a ticket's session.
-func lookup(ticket core.Ticket) statement {
+// sessionLookup finds the user of a ticket's session.
+func sessionLookup(ticket core.Ticket) statement {
 	token, window := ticket.Token, ticket.Window
 	// As arrays: to pgx a uuid.UUID is first of all a driver.Valuer, so it would write
 	// and read a text of each, and that for every request.
@@ -92,9 +92,9 @@ var (
 	lookupsFailed = sessionLookups.WithLabelValues("failed")
 )
 
-// admitted returns the user whom a look-up has found, unless they are to be
+// checkSessionUser returns the user whom a look-up has found, unless they are to be
 // refused.
-func admitted(users []core.User, err error) (core.User, error) {
+func checkSessionUser(users []core.User, err error) (core.User, error) {
 	switch {
 	case err != nil:
 		lookupsFailed.Inc()
@@ -113,21 +113,21 @@ func admitted(users []core.User, err error) (core.User, error) {
 
 // SessionUser returns the user whose session a ticket belongs to.
 func (db *DB) SessionUser(ctx context.Context, ticket core.Ticket) (core.User, error) {
-	return admitted(db.sessions.ask(ctx, lookup(ticket)))
+	return checkSessionUser(db.sessionBatcher.query(ctx, sessionLookup(ticket)))
 }
 
-// readFor runs a query for the user of a ticket, in the round trip that looks up
+// readWithSession runs a query for the user of a ticket, in the round trip that looks up
 // the ticket's session.
-func readFor[T any](ctx context.Context, db *DB, ticket core.Ticket, query statement) ([]T, error) {
+func readWithSession[T any](ctx context.Context, db *DB, ticket core.Ticket, query statement) ([]T, error) {
 	var users []core.User
 	var rows []T
-	err := db.reads.read(ctx, func() error {
+	err := db.reads.run(ctx, func() error {
 		var batch pgx.Batch
-		lookup(ticket).queue(&batch).Query(into(&users))
-		query.queue(&batch).Query(into(&rows))
+		sessionLookup(ticket).queue(&batch).Query(collectInto(&users))
+		query.queue(&batch).Query(collectInto(&rows))
 		return db.reads.SendBatch(ctx, &batch).Close()
 	})
-	if _, err := admitted(users, err); err != nil {
+	if _, err := checkSessionUser(users, err); err != nil {
 		return nil, err
 	}
 	return rows, nil
@@ -202,18 +202,18 @@ func (db *DB) EndSession(ctx context.Context, session uuid.UUID) error {
 	return failure("end a session", err)
 }
 
-const deleteSessionsOver = `DELETE FROM sessions WHERE refreshed_at <= $1 OR created_at <= $2`
+const deleteExpiredSessions = `DELETE FROM sessions WHERE refreshed_at <= $1 OR created_at <= $2`
 
-// deleteAddressesUnused lets the addresses go from which nobody has signed in for
+// deleteUnusedAddresses lets the addresses go from which nobody has signed in for
 // a year.
-const deleteAddressesUnused = `DELETE FROM login_addresses WHERE signed_in < $1::timestamptz - interval '1 year'`
+const deleteUnusedAddresses = `DELETE FROM login_addresses WHERE signed_in < $1::timestamptz - interval '1 year'`
 
 // TrimSessions deletes sessions that are over and returns how many. Addresses from
 // which their users signed in long ago go too.
 func (db *DB) TrimSessions(ctx context.Context, window core.SessionWindow) (int, error) {
-	if _, err := db.writes.Exec(ctx, deleteAddressesUnused, window.Now); err != nil {
+	if _, err := db.writes.Exec(ctx, deleteUnusedAddresses, window.Now); err != nil {
 		return 0, failure("trim addresses of log-ins", err)
 	}
-	tag, err := db.writes.Exec(ctx, deleteSessionsOver, window.RefreshedAfter, window.CreatedAfter)
+	tag, err := db.writes.Exec(ctx, deleteExpiredSessions, window.RefreshedAfter, window.CreatedAfter)
 	return int(tag.RowsAffected()), failure("trim sessions", err)
 }

@@ -18,8 +18,8 @@ var _ core.SweepStore = (*DB)(nil)
 const (
 	// sweepTimeout bounds a query of a sweep.
 	sweepTimeout = 30 * time.Second
-	// hashesAtOnce is how many hashes are read at a time.
-	hashesAtOnce = 10_000
+	// hashBatch is how many hashes are read at a time.
+	hashBatch = 10_000
 )
 
 const selectNewestTextures = `SELECT hash FROM textures ORDER BY tid DESC LIMIT $1`
@@ -55,7 +55,7 @@ func (db *DB) TextureHashes(ctx context.Context) iter.Seq2[skin.Hash, error] {
 					return
 				}
 			}
-			if len(page) < hashesAtOnce {
+			if len(page) < hashBatch {
 				return
 			}
 			after = page[len(page)-1][:]
@@ -66,7 +66,7 @@ func (db *DB) TextureHashes(ctx context.Context) iter.Seq2[skin.Hash, error] {
 func (db *DB) hashesAfter(ctx context.Context, after []byte) ([]skin.Hash, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	return db.hashes(ctx, selectTextureHashes, after, hashesAtOnce)
+	return db.hashes(ctx, selectTextureHashes, after, hashBatch)
 }
 
 func (db *DB) hashes(ctx context.Context, sql string, args ...any) ([]skin.Hash, error) {
@@ -88,20 +88,20 @@ func (db *DB) hashes(ctx context.Context, sql string, args ...any) ([]skin.Hash,
 // is committed by then, whatever the database's default is.
 const beginSweep = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 
-// keepLocks lifts the limits after which the server would end the transaction,
+// disableTxTimeouts lifts the limits after which the server would end the transaction,
 // and with it the locks, while a slow store still removes files. Not every server
 // has both.
-const keepLocks = `
+const disableTxTimeouts = `
 	SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
 	WHERE current_setting(name, true) IS NOT NULL`
 
-// tryHashes and selectNamed are two statements, as the second must not see less
+// tryLockHashes and selectTexturesByHash are two statements, as the second must not see less
 // than what was committed when the first had the locks.
-const tryHashes = `
+const tryLockHashes = `
 	SELECT w.hash FROM unnest($1::bytea[], $2::bigint[]) AS w (hash, lock)
 	WHERE pg_try_advisory_xact_lock(w.lock)`
 
-const selectNamed = `SELECT hash, tid FROM textures WHERE hash = ANY ($1::bytea[]) ORDER BY hash, tid`
+const selectTexturesByHash = `SELECT hash, tid FROM textures WHERE hash = ANY ($1::bytea[]) ORDER BY hash, tid`
 
 // LockHashes calls do while it holds the locks on hashes. Nothing is written, so
 // that how the transaction ends matters only to the locks.
@@ -110,7 +110,7 @@ func (db *DB) LockHashes(ctx context.Context, hashes []skin.Hash, do func(map[sk
 	for i, hash := range hashes {
 		digests[i], locks[i] = hash[:], hashLock(hash)
 	}
-	return db.hold(ctx, func(conn *pgxpool.Conn) error {
+	return db.withConn(ctx, func(conn *pgxpool.Conn) error {
 		textures, err := lockHashes(ctx, conn, digests, locks)
 		if err != nil {
 			return failure("lock the hashes of textures", err)
@@ -130,15 +130,15 @@ func lockHashes(ctx context.Context, conn *pgxpool.Conn, digests [][]byte, locks
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	var locked []struct{ Hash []byte }
-	var named []struct {
+	var rows []struct {
 		Hash []byte
 		TID  core.TextureID
 	}
 	var batch pgx.Batch
 	batch.Queue(beginSweep)
-	batch.Queue(keepLocks)
-	batch.Queue(tryHashes, digests, locks).Query(into(&locked))
-	batch.Queue(selectNamed, digests).Query(into(&named))
+	batch.Queue(disableTxTimeouts)
+	batch.Queue(tryLockHashes, digests, locks).Query(collectInto(&locked))
+	batch.Queue(selectTexturesByHash, digests).Query(collectInto(&rows))
 	if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func lockHashes(ctx context.Context, conn *pgxpool.Conn, digests [][]byte, locks
 	for _, row := range locked {
 		textures[skin.Hash(row.Hash)] = nil
 	}
-	for _, row := range named {
+	for _, row := range rows {
 		hash := skin.Hash(row.Hash)
 		if tids, ok := textures[hash]; ok {
 			textures[hash] = append(tids, row.TID)

@@ -68,7 +68,7 @@ func TestTextureHashes(t *testing.T) {
 
 func TestLockHashes(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	conn := postgrestest.Conn(t, address)
 	fresh := func(word string) core.NewTexture { return texture(ann.ID, skin.Steve, ann.Email+address+word, true) }

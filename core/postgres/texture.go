@@ -31,8 +31,8 @@ const selectDuplicate = `
 	WHERE pixels = $1 AND type = $2 AND (public OR uploader = $3)
 	ORDER BY tid LIMIT 1`
 
-// selectRoom says why a user cannot have one texture more: nothing, if they can.
-const selectRoom = `
+// selectQuota says why a user cannot have one texture more: nothing, if they can.
+const selectQuota = `
 	SELECT u.uid, CASE
 		WHEN u.score < $3 THEN 'poor'
 		WHEN $4 > 0 AND t.number >= $4 OR $5 > 0 AND t.bytes + $2 > $5 THEN 'full'
@@ -45,8 +45,8 @@ const selectRoom = `
 // insertTexture adds nothing when another upload of the same pixels has won: it
 // waits for that one to commit, and the duplicate is there to be seen then.
 const (
-	addedTexture = `
-	WITH room AS (` + selectRoom + `
+	insertTexture = `
+	WITH room AS (` + selectQuota + `
 	), added AS (
 		INSERT INTO textures (name, name_key, type, hash, pixels, bytes, uploader, public, likes, paid, refundable)
 		SELECT $7, $13, $8, $9, $10, $2, uid, $11, 1, nullif($3::bigint, 0), $12 FROM room WHERE flaw = ''
@@ -58,14 +58,14 @@ const (
 		INSERT INTO changes (keys) SELECT ARRAY['tid:' || tid, 'hash:' || encode(hash, 'hex')] FROM added
 	)`
 
-	boughtTexture = addedTexture + `, due AS (
+	insertPaidTexture = insertTexture + `, due AS (
 		SELECT 1 AS n, uploader AS uid, -$3 AS amount, 'upload' AS reason, 'texture:' || tid AS subject FROM added
 		UNION ALL
 		SELECT 2, uploader, $15::bigint, 'upload_reward', 'texture:' || tid FROM added JOIN users u ON u.uid = uploader
 		WHERE u.rewarded_textures <= (SELECT count(*) FROM textures WHERE uploader = $1)
-	)` + charged
+	)` + applyScoreEntries
 
-	selectAddedTexture = `
+	selectInsertedTexture = `
 	SELECT r.flaw, a.tid, a.upload_at FROM room r LEFT JOIN added a ON true`
 
 	updateRewardedTextures = `
@@ -77,13 +77,13 @@ const (
 // one before put and one after, and the transaction begins and ends in them.
 func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms core.Terms, put func(context.Context) error) (core.Texture, error) {
 	duplicate := statement{selectDuplicate, []any{texture.Pixels[:], texture.Type.String(), texture.Uploader}}
-	room := []any{texture.Uploader, texture.Bytes, terms.Cost, terms.Quotas.Textures, terms.Quotas.TextureBytes, terms.Quotas.ClosetItems}
+	quotaArgs := []any{texture.Uploader, texture.Bytes, terms.Cost, terms.Quotas.Textures, terms.Quotas.TextureBytes, terms.Quotas.ClosetItems}
 	added := core.Texture{
 		Name: texture.Name, Type: texture.Type, Hash: texture.Hash, Bytes: texture.Bytes, Uploader: texture.Uploader, Public: texture.Public, Likes: 1,
 	}
 
 	record := func(conn *pgxpool.Conn) error {
-		var known []struct{ TID core.TextureID }
+		var duplicates []struct{ TID core.TextureID }
 		var before []struct {
 			UID  core.UserID
 			Flaw string
@@ -91,18 +91,18 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		var batch pgx.Batch
 		batch.Queue("BEGIN")
 		batch.Queue(lockHash, hashLock(texture.Hash))
-		duplicate.queue(&batch).Query(into(&known))
-		statement{selectRoom, room}.queue(&batch).Query(into(&before))
+		duplicate.queue(&batch).Query(collectInto(&duplicates))
+		statement{selectQuota, quotaArgs}.queue(&batch).Query(collectInto(&before))
 		if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
 			return fmt.Errorf("look for the same pixels: %w", err)
 		}
 		switch {
-		case len(known) > 0:
-			return core.Exists(known[0].TID)
+		case len(duplicates) > 0:
+			return core.Exists(duplicates[0].TID)
 		case len(before) == 0:
 			return core.ErrSignedOut
 		case before[0].Flaw != "":
-			return noRoom(before[0].Flaw, terms)
+			return quotaError(before[0].Flaw, terms)
 		}
 		if err := put(ctx); err != nil {
 			return err
@@ -113,19 +113,19 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 			TID      *core.TextureID
 			UploadAt *time.Time
 		}
-		var won []struct{ TID core.TextureID }
+		var winners []struct{ TID core.TextureID }
 		batch = pgx.Batch{}
 		batch.Queue(lockUser, texture.Uploader)
-		args := slices.Concat(room, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund, NameKey(texture.Name), fold.Key(texture.Name)})
+		args := slices.Concat(quotaArgs, []any{texture.Name, texture.Type.String(), texture.Hash[:], texture.Pixels[:], texture.Public, terms.Refund, NameKey(texture.Name), fold.Key(texture.Name)})
 		if terms.Free() {
-			batch.Queue(addedTexture+selectAddedTexture, args...).Query(into(&after))
+			batch.Queue(insertTexture+selectInsertedTexture, args...).Query(collectInto(&after))
 		} else {
-			batch.Queue(boughtTexture+selectAddedTexture, append(args, terms.Reward)...).Query(into(&after))
+			batch.Queue(insertPaidTexture+selectInsertedTexture, append(args, terms.Reward)...).Query(collectInto(&after))
 		}
 		if terms.Reward > 0 {
 			batch.Queue(updateRewardedTextures, texture.Uploader)
 		}
-		duplicate.queue(&batch).Query(into(&won))
+		duplicate.queue(&batch).Query(collectInto(&winners))
 		committed := false
 		batch.Queue("COMMIT").Exec(func(pgconn.CommandTag) error {
 			committed = true
@@ -138,31 +138,31 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		case len(after) == 0:
 			return core.ErrSignedOut
 		case after[0].Flaw != "":
-			return noRoom(after[0].Flaw, terms)
-		case after[0].TID == nil && len(won) > 0:
-			return core.Exists(won[0].TID)
+			return quotaError(after[0].Flaw, terms)
+		case after[0].TID == nil && len(winners) > 0:
+			return core.Exists(winners[0].TID)
 		case after[0].TID == nil:
-			return errGone
+			return errConflictGone
 		}
 		added.ID, added.UploadAt = *after[0].TID, *after[0].UploadAt
 		return nil
 	}
-	if err := db.writes.write(ctx, func() error { return db.hold(ctx, record) }); err != nil {
+	if err := db.writes.run(ctx, func() error { return db.withConn(ctx, record) }); err != nil {
 		return core.Texture{}, failure("add a texture", err)
 	}
-	db.ring()
+	db.onChange()
 	return added, nil
 }
 
-// errGone is the fault of an upload that lost against another whose texture is
+// errConflictGone is the fault of an upload that lost against another whose texture is
 // gone by now.
-var errGone = &fault.Error{
+var errConflictGone = &fault.Error{
 	Kind: fault.Unavailable, Message: "Somebody uploaded the same texture at this moment, and deleted it. Please try again.", RetryAfter: time.Second,
 }
 
-// hold does work with one connection, and rolls back the transaction in which the
+// withConn does work with one connection, and rolls back the transaction in which the
 // work leaves it.
-func (db *DB) hold(ctx context.Context, work func(*pgxpool.Conn) error) error {
+func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) error {
 	conn, err := db.writes.Acquire(ctx)
 	if err != nil {
 		return err
@@ -177,9 +177,9 @@ func (db *DB) hold(ctx context.Context, work func(*pgxpool.Conn) error) error {
 	return err
 }
 
-// noRoom returns the fault of a user who cannot have one texture more.
-func noRoom(flaw string, terms core.Terms) error {
-	switch flaw {
+// quotaError returns the fault of a user who cannot have one texture more.
+func quotaError(violation string, terms core.Terms) error {
+	switch violation {
 	case "poor":
 		return core.ErrScore(terms.Cost)
 	case "closet":
@@ -215,9 +215,9 @@ func (r textureRow) texture() (core.Texture, error) {
 	}, nil
 }
 
-// onlyTexture returns the texture of the one row there is, or a NotFound fault.
-func onlyTexture(tid core.TextureID, rows []textureRow, err error) (core.Texture, error) {
-	row, err := only(rows, err, noTexture(tid))
+// oneTexture returns the texture of the one row there is, or a NotFound fault.
+func oneTexture(tid core.TextureID, rows []textureRow, err error) (core.Texture, error) {
+	row, err := one(rows, err, noTexture(tid))
 	if err != nil {
 		return core.Texture{}, err
 	}
@@ -229,7 +229,7 @@ const selectTexture = `SELECT ` + textureColumns + ` FROM textures t WHERE tid =
 // Texture returns a texture.
 func (db *DB) Texture(ctx context.Context, tid core.TextureID) (core.Texture, error) {
 	rows, err := collect[textureRow](ctx, db.reads, statement{selectTexture, []any{tid}})
-	return onlyTexture(tid, rows, failure("read a texture", err))
+	return oneTexture(tid, rows, failure("read a texture", err))
 }
 
 const selectAnyTexture = `SELECT EXISTS (SELECT FROM textures) AS found`

@@ -16,9 +16,9 @@ import (
 
 // However an upload ends, its connection is free for the next one, without a
 // transaction or a lock.
-func TestAddTextureGivesItsConnectionBack(t *testing.T) {
+func TestAddTextureReleasesConnection(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	conn := postgrestest.Conn(t, address)
 	idle := func() []int {
@@ -32,7 +32,7 @@ func TestAddTextureGivesItsConnectionBack(t *testing.T) {
 	if len(before) == 0 {
 		t.Fatal("there is no connection")
 	}
-	refused := func(what string, ctx context.Context, fresh core.NewTexture, terms core.Terms, put func(context.Context) error, want error) {
+	wantRejected := func(what string, ctx context.Context, fresh core.NewTexture, terms core.Terms, put func(context.Context) error, want error) {
 		t.Helper()
 		_, err := db.AddTexture(ctx, fresh, terms, put)
 		if err == nil || !errors.Is(err, want) && fault.KindOf(err) != fault.KindOf(want) {
@@ -44,17 +44,17 @@ func TestAddTextureGivesItsConnectionBack(t *testing.T) {
 	}
 
 	fresh := texture(ann.ID, skin.Steve, "b", true)
-	trouble := errors.New("no room")
-	ctx, leave := context.WithCancel(t.Context())
+	putErr := errors.New("no room")
+	ctx, cancel := context.WithCancel(t.Context())
 	kind := func(kind fault.Kind) error { return fault.New(kind, "") }
-	refused("a duplicate", t.Context(), texture(bob.ID, skin.Steve, "a", true), core.Terms{}, stored, kind(fault.Duplicate))
-	refused("one texture too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{Textures: 1}}, stored, kind(fault.Refused))
-	refused("a byte too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{TextureBytes: 199}}, stored, kind(fault.Refused))
-	refused("a full closet", t.Context(), fresh, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}, stored, kind(fault.Refused))
-	refused("a poor uploader", t.Context(), fresh, core.Terms{Cost: 1}, stored, kind(fault.ScoreTooLow))
-	refused("nobody", t.Context(), texture(ann.ID+100, skin.Steve, "b", true), core.Terms{}, stored, kind(fault.Unauthenticated))
-	refused("a file that cannot be stored", t.Context(), fresh, core.Terms{}, func(context.Context) error { return trouble }, trouble)
-	refused("a deadline during the upload", ctx, fresh, core.Terms{}, func(ctx context.Context) error { leave(); return ctx.Err() }, context.Canceled)
+	wantRejected("a duplicate", t.Context(), texture(bob.ID, skin.Steve, "a", true), core.Terms{}, putOK, kind(fault.Duplicate))
+	wantRejected("one texture too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{Textures: 1}}, putOK, kind(fault.Refused))
+	wantRejected("a byte too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{TextureBytes: 199}}, putOK, kind(fault.Refused))
+	wantRejected("a full closet", t.Context(), fresh, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}, putOK, kind(fault.Refused))
+	wantRejected("a poor uploader", t.Context(), fresh, core.Terms{Cost: 1}, putOK, kind(fault.ScoreTooLow))
+	wantRejected("nobody", t.Context(), texture(ann.ID+100, skin.Steve, "b", true), core.Terms{}, putOK, kind(fault.Unauthenticated))
+	wantRejected("a file that cannot be stored", t.Context(), fresh, core.Terms{}, func(context.Context) error { return putErr }, putErr)
+	wantRejected("a deadline during the upload", ctx, fresh, core.Terms{}, func(ctx context.Context) error { cancel(); return ctx.Err() }, context.Canceled)
 
 	// The lock on the file's hash is free, and nothing was recorded.
 	var free bool
@@ -68,9 +68,9 @@ func TestAddTextureGivesItsConnectionBack(t *testing.T) {
 }
 
 // An upload that lost to another is told so although the user is deleted next.
-func TestAddTextureLosesBeforeItsUserIsDeleted(t *testing.T) {
+func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	t.Parallel()
-	db, address := named(t)
+	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	upload := texture(ann.ID, skin.Steve, "a", false)
 	waiting, proceed := make(chan struct{}), make(chan struct{})
@@ -88,13 +88,13 @@ func TestAddTextureLosesBeforeItsUserIsDeleted(t *testing.T) {
 
 	// The one who lost and the one who deletes wait for the same user, one after the
 	// other.
-	other := hold(t, address)
-	other.do(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
+	other := beginLockTx(t, address)
+	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 	close(proceed)
-	other.awaitWaiting(t, 1)
+	other.waitBlocked(t, 1)
 	deleted := make(chan error, 1)
-	go func() { deleted <- db.DeleteUser(t.Context(), proofOf(ann)) }()
-	other.releaseOnceWaitedFor(t, 2)
+	go func() { deleted <- db.DeleteUser(t.Context(), proofFor(ann)) }()
+	other.commitOnceBlocked(t, 2)
 	err := <-lost
 	wantKind(t, err, fault.Duplicate)
 	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != won.ID {

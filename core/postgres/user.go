@@ -44,7 +44,7 @@ const insertUser = `
 
 // addUser adds a user. The address comes before the player's name in every order of
 // locks.
-func addUser(ctx context.Context, on asker, user core.NewUser) (core.User, error) {
+func addUser(ctx context.Context, q querier, user core.NewUser) (core.User, error) {
 	statements := []statement{{lockEmail, []any{user.EmailKey}}}
 	if user.Player.Key != "" {
 		statements = append(statements, statement{lockName, []any{user.Player.Key}})
@@ -52,11 +52,11 @@ func addUser(ctx context.Context, on asker, user core.NewUser) (core.User, error
 	rows, err := collect[struct {
 		core.User
 		Taken string
-	}](ctx, on, append(statements, statement{insertUser, []any{
+	}](ctx, q, append(statements, statement{insertUser, []any{
 		user.Email, user.EmailKey, user.Nickname, user.PasswordHash, user.Permission, user.Verified, user.Player.Name, user.Player.Key, user.Score, user.Verify,
 		fold.Key(user.Nickname),
 	}})...)
-	row, err := only(rows, failure("add a user", inUse(err, errPlayerTaken)), errGone)
+	row, err := one(rows, failure("add a user", uniqueFault(err, errPlayerTaken)), errConflictGone)
 	switch {
 	case err != nil:
 		return core.User{}, err
@@ -75,17 +75,17 @@ func (db *DB) CreateUser(ctx context.Context, user core.NewUser) (core.User, err
 	if err != nil {
 		return core.User{}, err
 	}
-	db.ring()
+	db.onChange()
 	return added, nil
 }
 
 var (
-	errEmailTaken  = taken("email", "There is an account with this e-mail address already.")
-	errPlayerTaken = taken("player_name", "A player of this name exists already.")
+	errEmailTaken  = duplicateFault("email", "There is an account with this e-mail address already.")
+	errPlayerTaken = duplicateFault("player_name", "A player of this name exists already.")
 )
 
-// taken returns the Duplicate fault of a field whose value is in use.
-func taken(field, sentence string) error {
+// duplicateFault returns the Duplicate fault of a field whose value is in use.
+func duplicateFault(field, sentence string) error {
 	return &fault.Error{Kind: fault.Duplicate, Message: sentence, Fields: map[string][]string{field: {sentence}}}
 }
 
@@ -116,13 +116,13 @@ const updatePermission = `
 	RETURNING ` + userColumns
 
 // setPermission changes what a user may do.
-func setPermission(ctx context.Context, on asker, user core.UserID, permission core.Permission) (core.User, error) {
-	users, err := collect[core.User](ctx, on,
+func setPermission(ctx context.Context, q querier, user core.UserID, permission core.Permission) (core.User, error) {
+	users, err := collect[core.User](ctx, q,
 		// A log-in that is under way ends first, and its session is seen.
 		statement{lockUser, []any{user}},
 		statement{updatePermission, []any{user, permission}},
 	)
-	return only(users, failure("change a permission", err), noUser(user))
+	return one(users, failure("change a permission", err), noUser(user))
 }
 
 func noUser(user core.UserID) error { return fault.New(fault.NotFound, "There is no user %d.", user) }
