@@ -317,7 +317,7 @@ func TestMailsWaitForTheServer(t *testing.T) {
 
 // failing has the server answer the end of mails to an address.
 func (o office) failing(address, reply string) {
-	o.Reply(func(command string) string {
+	o.SetReply(func(command string) string {
 		if strings.HasPrefix(command, "RCPT") && strings.Contains(command, address) {
 			return reply
 		}
@@ -356,7 +356,7 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	o.drain(t, outbox)
 	due("29 min", "60 min")
 
-	o.Reply(nil)
+	o.SetReply(nil)
 	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
 	came := o.drain(t, outbox)
 	if len(came) != 1 || came[0].Header.Get("Message-Id") != "<"+id.String()+"@skins.example.org>" {
@@ -486,7 +486,7 @@ func TestOutboxRuns(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	outbox, ended := o.core(t), make(chan struct{})
-	o.Reply(func(command string) string {
+	o.SetReply(func(command string) string {
 		if command == "DATA" {
 			stop()
 		}

@@ -284,8 +284,8 @@ func (m *Resolver) probe() {
 	})
 }
 
-// Position returns the position up to which changes have been taken in.
-func (m *Resolver) Position() mapping.Position {
+// Cursor returns the position up to which changes have been taken in.
+func (m *Resolver) Cursor() mapping.Position {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.position
@@ -466,7 +466,7 @@ func (m *Resolver) Expose(registry prometheus.Registerer) {
 		// As long as there was no beat, it is how long one has been waited for.
 		return (m.now() - max(0, time.Duration(m.validAsOf.Load()))).Seconds()
 	})
-	gauge("revision", "Revision of the latest change that was applied.", func() float64 { return float64(m.Position().Revision) })
+	gauge("revision", "Revision of the latest change that was applied.", func() float64 { return float64(m.Cursor().Revision) })
 	register.NewCounterFunc(lookupCounterOpts("kept"), func() (hits float64) {
 		for i := range m.shards {
 			hits += float64(m.shards[i].hits.Load())

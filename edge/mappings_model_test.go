@@ -126,7 +126,7 @@ func (w *modelCore) step(keys []mapping.Key) {
 func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 	t.Helper()
 	for ctx.Err() == nil {
-		from := m.Position()
+		from := m.Cursor()
 		w.mu.Lock()
 		away := w.unreachable
 		if from.Epoch != w.position.Epoch || from.Revision < w.oldest || from.Revision > w.position.Revision {
@@ -138,7 +138,7 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 			w.sleep(100 * time.Millisecond)
 			continue
 		}
-		forgot := from != m.Position()
+		forgot := from != m.Cursor()
 		if err := m.Apply(start, time.Now()); err != nil {
 			t.Errorf("Apply(%+v): %v", start, err)
 		}
@@ -291,7 +291,7 @@ func runModel(t *testing.T, seed uint64) {
 	if remembered == 0 || sources[LookupHit] == 0 || sources[LookupMiss] == 0 {
 		t.Errorf("%d mappings are remembered, look-ups by source: %v; the test tests nothing", remembered, sources)
 	}
-	if got, want := m.Position(), w.position; got != want {
+	if got, want := m.Cursor(), w.position; got != want {
 		t.Errorf("Position() = %+v; want %+v", got, want)
 	}
 }

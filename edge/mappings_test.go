@@ -177,7 +177,7 @@ func TestOtherHistoryFlushesCache(t *testing.T) {
 				flying := s.nextLookup("tid:1")
 				s.apply(mapping.Event{Position: test.start, Start: true})
 				s.apply(mapping.Event{Position: test.start})
-				if got := s.resolver.Position(); got != test.start {
+				if got := s.resolver.Cursor(); got != test.start {
 					s.Errorf("Position() = %+v; want %+v", got, test.start)
 				}
 				s.wantMiss(key)
@@ -532,7 +532,7 @@ func TestApplyRejectsEventsOutOfOrder(t *testing.T) {
 				if err := s.resolver.Apply(test.event, time.Now()); err == nil {
 					s.Errorf("Apply(%+v): nil", test.event)
 				}
-				if got := s.resolver.Position(); got != at(10) {
+				if got := s.resolver.Cursor(); got != at(10) {
 					s.Errorf("Position() = %+v; want %+v", got, at(10))
 				}
 			})

@@ -24,11 +24,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// takeTimeout is how long a reader may take nothing of its stream.
-const takeTimeout = 5 * time.Second
+// streamWriteTimeout is how long a reader may take nothing of its stream.
+const streamWriteTimeout = 5 * time.Second
 
-// maxQuestion bounds a question's body: its keys are short.
-const maxQuestion = 256 << 10
+// maxBodyBytes bounds a question's body: its keys are short.
+const maxBodyBytes = 256 << 10
 
 // Server answers edges.
 type Server struct {
@@ -36,21 +36,21 @@ type Server struct {
 	feed     *core.Feed
 	purges   *core.Purges // nil where nobody waits for edges
 	secrets  [][sha256.Size]byte
-	door     serve.Door
-	stop     context.Context //nolint:containedctx // ends the endless answers
+	http     serve.Door
+	ctx     context.Context //nolint:containedctx // ends the endless answers
 }
 
 // New returns a door for edges that know one of the secrets. Its streams end
 // with ctx. Edges are asked to acknowledge changes if purges are not nil.
-func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.Purges, secrets []string) (*Server, error) {
+func New(ctx context.Context, options serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.Purges, secrets []string) (*Server, error) {
 	// Edges choose what is traced.
-	door.Listener, door.Tracer, door.Mark = "edges", door.Tracer.Follower(), serve.Reserve
-	s := &Server{mappings: mappings, feed: feed, purges: purges, door: door, stop: ctx}
-	ring, err := mapping.Secrets(secrets)
+	options.Listener, options.Tracer, options.Mark = "edges", options.Tracer.Follower(), serve.Reserve
+	s := &Server{mappings: mappings, feed: feed, purges: purges, http: options, ctx: ctx}
+	valid, err := mapping.Secrets(secrets)
 	if err != nil {
 		return nil, fmt.Errorf("EDGE_SECRETS: %w", err)
 	}
-	for _, secret := range ring {
+	for _, secret := range valid {
 		s.secrets = append(s.secrets, sha256.Sum256([]byte(secret)))
 	}
 	return s, nil
@@ -58,16 +58,16 @@ func New(ctx context.Context, door serve.Door, mappings *core.Mappings, feed *co
 
 // HTTP returns the server behind the edges' listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	lookups, changes := s.door.Route("POST "+mapping.LookupPath).TakeBody(maxQuestion, 0), s.door.Route("GET "+mapping.ChangesPath)
-	acknowledgements := s.door.Route("POST "+mapping.AcknowledgePath).TakeBody(maxQuestion, 0)
+	lookups, changes := s.http.Route("POST "+mapping.LookupPath).TakeBody(maxBodyBytes, 0), s.http.Route("GET "+mapping.ChangesPath)
+	acknowledgements := s.http.Route("POST "+mapping.AcknowledgePath).TakeBody(maxBodyBytes, 0)
 
-	liked := s.door.Route("GET " + mapping.LikedPath)
-	server := s.door.Server(s.door.Guard(func(rc *fasthttp.RequestCtx) error {
+	liked := s.http.Route("GET " + mapping.LikedPath)
+	server := s.http.Server(s.http.Guard(func(rc *fasthttp.RequestCtx) error {
 		serve.Reserve(rc)
-		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.door.Limits.WorkTimeout + takeTimeout)); err != nil {
+		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.http.Limits.WorkTimeout + streamWriteTimeout)); err != nil {
 			return err
 		}
-		if !s.knows(rc) {
+		if !s.authenticated(rc) {
 			return fault.New(fault.Unauthenticated, "This listener is for edges that know its secret.")
 		}
 		switch string(rc.Path()) {
@@ -83,7 +83,7 @@ func (s *Server) HTTP() *fasthttp.Server {
 
 		case mapping.LikedPath:
 			liked.Claim(rc)
-			ctx, cancel := s.door.Bound(rc)
+			ctx, cancel := s.http.Bound(rc)
 			defer cancel()
 			return s.liked(ctx, rc)
 		default:
@@ -94,16 +94,16 @@ func (s *Server) HTTP() *fasthttp.Server {
 	return server
 }
 
-// knows reports whether a request carries one of the secrets. It compares
+// authenticated reports whether a request carries one of the secrets. It compares
 // digests with all of them, so that the time tells nothing.
-func (s *Server) knows(rc *fasthttp.RequestCtx) bool {
+func (s *Server) authenticated(rc *fasthttp.RequestCtx) bool {
 	secret, _ := strings.CutPrefix(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), "Bearer ")
 	digest := sha256.Sum256([]byte(secret))
-	known := 0
+	matches := 0
 	for _, s := range s.secrets {
-		known |= subtle.ConstantTimeCompare(digest[:], s[:])
+		matches |= subtle.ConstantTimeCompare(digest[:], s[:])
 	}
-	return known == 1
+	return matches == 1
 }
 
 // lookup handles POST mapping.LookupPath.
@@ -114,16 +114,16 @@ func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
 	if err := serve.ReadBody(rc); err != nil {
 		return err
 	}
-	ctx, cancel := s.door.Bound(rc)
+	ctx, cancel := s.http.Bound(rc)
 	defer cancel()
-	var question mapping.Question
-	if err := json.Unmarshal(rc.PostBody(), &question); err != nil {
+	var lookup mapping.Question
+	if err := json.Unmarshal(rc.PostBody(), &lookup); err != nil {
 		return fault.New(fault.Malformed, "The body is no question.")
 	}
-	if len(question.Requests) > 1 { // one is that of the header
-		serve.Note(rc, slog.Any("request_ids", question.Requests))
+	if len(lookup.Requests) > 1 { // one is that of the header
+		serve.Note(rc, slog.Any("request_ids", lookup.Requests))
 	}
-	answer, err := s.mappings.Answer(ctx, question)
+	answer, err := s.mappings.Answer(ctx, lookup)
 	if err != nil {
 		return err
 	}
@@ -147,16 +147,16 @@ func (s *Server) acknowledge(rc *fasthttp.RequestCtx) error {
 	if err := serve.ReadBody(rc); err != nil {
 		return err
 	}
-	var heard mapping.Acknowledgement
-	if err := json.Unmarshal(rc.PostBody(), &heard); err != nil {
+	var ack mapping.Acknowledgement
+	if err := json.Unmarshal(rc.PostBody(), &ack); err != nil {
 		return fault.New(fault.Malformed, "The body is no acknowledgement.")
 	}
-	stream, err := uuid.Parse(heard.Stream)
+	stream, err := uuid.Parse(ack.Stream)
 	if err != nil {
 		return fault.Field("stream", "The stream must be named as its start named it.")
 	}
 	if s.purges != nil {
-		s.purges.Acknowledge(stream, heard.Position)
+		s.purges.Acknowledge(stream, ack.Position)
 	}
 	return serve.JSON(rc, fasthttp.StatusOK, struct{}{})
 }
@@ -172,27 +172,27 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 		return fault.Field("revision", "The revision must be an integer.")
 	}
 	from := mapping.Position{Epoch: string(rc.QueryArgs().Peek("epoch")), Revision: int64(max(0, revision))}
-	former, err := uuid.ParseBytes(rc.QueryArgs().Peek("former"))
+	previous, err := uuid.ParseBytes(rc.QueryArgs().Peek("former"))
 	if err != nil {
-		former = uuid.Nil // whatever is no name of ours is nobody's former stream
+		previous = uuid.Nil // whatever is no name of ours is nobody's former stream
 	}
-	arrived, conn, peer := rc.Time(), rc.Conn(), rc.RemoteAddr().String()
+	receivedAt, conn, peer := rc.Time(), rc.Conn(), rc.RemoteAddr().String()
 	rc.SetConnectionClose() // the stream's deadlines are not for what would come after it
 
 	rc.SetContentType("application/x-ndjson")
 	rc.SetBodyStreamWriter(func(w *bufio.Writer) {
 		// The server recovers what panics before it has the answer. This comes after.
 		defer func() {
-			if caught := recover(); caught != nil {
-				s.door.Log.Error("stream panicked", "peer", peer, "error", fmt.Sprintf("panic: %v\n%s", caught, debug.Stack()))
+			if panicked := recover(); panicked != nil {
+				s.http.Log.Error("stream panicked", "peer", peer, "error", fmt.Sprintf("panic: %v\n%s", panicked, debug.Stack()))
 			}
 		}()
-		s.door.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
+		s.http.Log.Info("edge connected", "peer", peer, "epoch", from.Epoch, "revision", from.Revision)
 		lines := json.NewEncoder(w)
-		err := s.follow(from, former, arrived, func(events ...mapping.Event) error {
+		err := s.follow(from, previous, receivedAt, func(events ...mapping.Event) error {
 			// A reader that takes nothing must not keep the stream, nor our shutdown,
 			// waiting. The deadline is for all that is sent from now on.
-			if err := conn.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
+			if err := conn.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
 				return err
 			}
 			for _, event := range events {
@@ -202,7 +202,7 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 			}
 			return w.Flush()
 		})
-		s.door.Log.Info("edge disconnected", slog.String("peer", peer), slog.Any("reason", err))
+		s.http.Log.Info("edge disconnected", slog.String("peer", peer), slog.Any("reason", err))
 	})
 	return nil
 }
@@ -210,16 +210,16 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 // follow sends a stream to its end, under a name if its edge is to acknowledge
 // it. Purges know of the stream before the edge hears anything that it could
 // believe its memories by.
-func (s *Server) follow(from mapping.Position, former uuid.UUID, arrived time.Time, send func(...mapping.Event) error) error {
+func (s *Server) follow(from mapping.Position, previous uuid.UUID, receivedAt time.Time, send func(...mapping.Event) error) error {
 	if s.purges == nil {
-		return s.feed.Follow(s.stop, from, arrived, send)
+		return s.feed.Follow(s.ctx, from, receivedAt, send)
 	}
-	stream, err := s.purges.Join(s.stop, former)
+	stream, err := s.purges.Join(s.ctx, previous)
 	if err != nil {
 		return err
 	}
 	defer s.purges.Leave(stream)
-	return s.feed.Follow(s.stop, from, arrived, func(events ...mapping.Event) error {
+	return s.feed.Follow(s.ctx, from, receivedAt, func(events ...mapping.Event) error {
 		for i := range events {
 			if events[i].Start {
 				events[i].Stream = stream.String()

@@ -32,25 +32,25 @@ import (
 
 const (
 	secret  = "the-first-secret-of-the-ring"
-	another = "another-secret-of-the-ring"
+	secondSecret = "another-secret-of-the-ring"
 )
 
-// door is the edges' listener of a core on a real socket.
-type door struct {
+// testServer is the edges' listener of a core on a real socket.
+type testServer struct {
 	db      *postgres.DB
 	conn    *pgx.Conn // to the same database
 	address string
 	stop    context.CancelFunc // ends the streams
 }
 
-// open opens a door of a core without a hook.
-func open(t *testing.T) door {
+// startServer opens a door of a core without a hook.
+func startServer(t *testing.T) testServer {
 	t.Helper()
-	return openFor(t, nil)
+	return startServerWithHook(t, nil)
 }
 
-// openFor opens a door of a core that purges by a hook, unless that is nil.
-func openFor(t *testing.T, hook core.PurgeHook) door {
+// startServerWithHook opens a door of a core that purges by a hook, unless that is nil.
+func startServerWithHook(t *testing.T, hook core.PurgeHook) testServer {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	database := postgrestest.URL(t)
@@ -75,7 +75,7 @@ func openFor(t *testing.T, hook core.PurgeHook) door {
 	}
 
 	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
-	server, err := edges.New(ctx, serve.Door{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, another})
+	server, err := edges.New(ctx, serve.Door{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, secondSecret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func openFor(t *testing.T, hook core.PurgeHook) door {
 	})
 	address := listen(t, server.HTTP())
 	t.Cleanup(stop) // first of all: streams never end by themselves
-	return door{db: db, conn: postgrestest.Conn(t, database), address: address, stop: stop}
+	return testServer{db: db, conn: postgrestest.Conn(t, database), address: address, stop: stop}
 }
 
 // listen serves on a real socket until the test ends, and returns its URL.
@@ -109,7 +109,7 @@ func listen(t *testing.T, server *fasthttp.Server) string {
 }
 
 // do sends a request and returns the answer's status and body.
-func (d door) do(t *testing.T, method, path, secret, body string) (int, io.Reader) {
+func (d testServer) do(t *testing.T, method, path, secret, body string) (int, io.Reader) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, d.address+path, strings.NewReader(body))
 	if err != nil {
@@ -133,9 +133,9 @@ func (d door) do(t *testing.T, method, path, secret, body string) (int, io.Reade
 	return response.StatusCode, response.Body
 }
 
-func TestOnlyForThoseWhoKnowASecret(t *testing.T) {
+func TestSecretIsRequired(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startServer(t)
 
 	f := func(method, path, secret, body string, want int) {
 		t.Helper()
@@ -144,12 +144,12 @@ func TestOnlyForThoseWhoKnowASecret(t *testing.T) {
 		}
 	}
 
-	question := `{"keys":[]}`
-	f("POST", mapping.LookupPath, secret, question, 200)
-	f("POST", mapping.LookupPath, another, question, 200)
-	f("POST", mapping.LookupPath, "", question, 401)
-	f("POST", mapping.LookupPath, secret+"!", question, 401)
-	f("POST", mapping.LookupPath, secret[:len(secret)-1], question, 401)
+	lookup := `{"keys":[]}`
+	f("POST", mapping.LookupPath, secret, lookup, 200)
+	f("POST", mapping.LookupPath, secondSecret, lookup, 200)
+	f("POST", mapping.LookupPath, "", lookup, 401)
+	f("POST", mapping.LookupPath, secret+"!", lookup, 401)
+	f("POST", mapping.LookupPath, secret[:len(secret)-1], lookup, 401)
 	f("GET", mapping.ChangesPath, "wrong", "", 401)
 	f("GET", "/", "wrong", "", 401)
 	f("GET", "/", secret, "", 404)
@@ -187,10 +187,10 @@ func TestShortSecretsAreRefused(t *testing.T) {
 // An edge hears of a change on its stream and finds it in the answers.
 func TestLookupAndChanges(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startServer(t)
 	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
-	if start := hear(t, lines, isStart); start.Stream != "" {
+	if start := nextEvent(t, lines, isStart); start.Stream != "" {
 		t.Errorf("the stream is named %q, but nobody waits for acknowledgements", start.Stream)
 	}
 
@@ -200,7 +200,7 @@ func TestLookupAndChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := hear(t, lines, isChange)
+	change := nextEvent(t, lines, isChange)
 
 	_, answered := d.do(t, "POST", mapping.LookupPath, secret, `{"keys":["name:ann","`+string(mapping.UID(int64(user.ID)))+`"]}`)
 	body, err := io.ReadAll(answered)
@@ -227,8 +227,8 @@ func isStart(e mapping.Event) bool { return e.Start }
 
 func isChange(e mapping.Event) bool { return len(e.Keys) > 0 }
 
-// hear returns the next event of a stream that is wanted.
-func hear(t *testing.T, lines *bufio.Scanner, wanted func(mapping.Event) bool) mapping.Event {
+// nextEvent returns the next event of a stream that is wanted.
+func nextEvent(t *testing.T, lines *bufio.Scanner, wanted func(mapping.Event) bool) mapping.Event {
 	t.Helper()
 	for lines.Scan() {
 		var e mapping.Event
@@ -243,10 +243,10 @@ func hear(t *testing.T, lines *bufio.Scanner, wanted func(mapping.Event) bool) m
 	return mapping.Event{}
 }
 
-// purged is a hook that hands purges on.
-type purged chan core.Purge
+// recordedPurges is a hook that hands purges on.
+type recordedPurges chan core.Purge
 
-func (p purged) Purge(_ context.Context, purge core.Purge) error {
+func (p recordedPurges) Purge(_ context.Context, purge core.Purge) error {
 	p <- purge
 	return nil
 }
@@ -255,11 +255,11 @@ func (p purged) Purge(_ context.Context, purge core.Purge) error {
 // before it has.
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
-	purges := make(purged, 10)
-	d := openFor(t, purges)
+	purges := make(recordedPurges, 10)
+	d := startServerWithHook(t, purges)
 	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
-	start := hear(t, lines, isStart)
+	start := nextEvent(t, lines, isStart)
 	acknowledge := func(at mapping.Position) {
 		t.Helper()
 		body, err := json.Marshal(mapping.Acknowledgement{Position: at, Stream: start.Stream})
@@ -278,9 +278,9 @@ func TestAcknowledge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := hear(t, lines, isChange)
+	change := nextEvent(t, lines, isChange)
 	for range 2 { // by then a core that waits for nobody has purged
-		hear(t, lines, mapping.Event.IsBeat)
+		nextEvent(t, lines, mapping.Event.IsBeat)
 	}
 	if len(purges) > 0 && time.Since(began) < 2*time.Second { // it waits no longer for anybody
 		t.Fatalf("%v is purged, but the edge has not acknowledged it", <-purges)
@@ -294,16 +294,16 @@ func TestAcknowledge(t *testing.T) {
 
 // An edge that comes back says which stream it had, and nobody waits for that one
 // any more, though it may still be open. Nonsense is nobody's stream.
-func TestFormerStream(t *testing.T) {
+func TestPreviousStream(t *testing.T) {
 	t.Parallel()
-	d := openFor(t, make(purged, 10))
+	d := startServerWithHook(t, make(recordedPurges, 10))
 	begin := func(query string) (name string) {
 		t.Helper()
 		status, stream := d.do(t, "GET", mapping.ChangesPath+query, secret, "")
 		if status != 200 {
 			t.Fatalf("a stream with %q is answered with %d", query, status)
 		}
-		return hear(t, bufio.NewScanner(stream), isStart).Stream
+		return nextEvent(t, bufio.NewScanner(stream), isStart).Stream
 	}
 	first := begin("")
 	second := begin("?former=" + first)
@@ -326,10 +326,10 @@ func TestFormerStream(t *testing.T) {
 
 // What a beat says of time counts from the request, however long the stream takes
 // to begin.
-func TestBeatsCountFromTheRequest(t *testing.T) {
+func TestHeartbeatsCountFromRequest(t *testing.T) {
 	t.Parallel()
 	const held = 300 * time.Millisecond
-	d := openFor(t, make(purged, 10))
+	d := startServerWithHook(t, make(recordedPurges, 10))
 	tx, err := d.conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -353,14 +353,14 @@ func TestBeatsCountFromTheRequest(t *testing.T) {
 		}
 	})
 	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
-	if beat := hear(t, bufio.NewScanner(stream), mapping.Event.IsBeat); beat.AsOf < held {
-		t.Errorf("the first beat is of %s after the request; want %s or more", beat.AsOf, held)
+	if heartbeat := nextEvent(t, bufio.NewScanner(stream), mapping.Event.IsBeat); heartbeat.AsOf < held {
+		t.Errorf("the first beat is of %s after the request; want %s or more", heartbeat.AsOf, held)
 	}
 }
 
 func TestLiked(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startServer(t)
 	user, err := d.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "secret hash"})
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +389,7 @@ func TestLiked(t *testing.T) {
 }
 
 // What panics in the middle of an answer ends that answer only.
-func TestAStreamThatPanicsEndsItselfOnly(t *testing.T) {
+func TestPanicEndsOnlyItsStream(t *testing.T) {
 	t.Parallel()
 	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
 	// Without a feed there is nothing to follow.
@@ -397,7 +397,7 @@ func TestAStreamThatPanicsEndsItselfOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := door{address: listen(t, server.HTTP())}
+	d := testServer{address: listen(t, server.HTTP())}
 	for range 2 {
 		status, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
 		if rest, err := io.ReadAll(stream); status != 200 || err != nil || len(rest) > 0 {
@@ -407,11 +407,11 @@ func TestAStreamThatPanicsEndsItselfOnly(t *testing.T) {
 }
 
 // A reader that hangs up ends its stream.
-func TestStreamEndsWithItsReader(t *testing.T) {
+func TestDisconnectEndsStream(t *testing.T) {
 	t.Parallel()
-	d := open(t)
+	d := startServer(t)
 	for range 3 {
-		ctx, hangUp := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		request, err := http.NewRequestWithContext(ctx, "GET", d.address+mapping.ChangesPath, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +424,7 @@ func TestStreamEndsWithItsReader(t *testing.T) {
 		if _, err := response.Body.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		hangUp()
+		cancel()
 		_ = response.Body.Close()
 	}
 	// The server's shutdown, in the clean-up, waits for every stream.

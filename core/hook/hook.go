@@ -53,18 +53,18 @@ type Config struct {
 // minSecret is as long as the digest that it is mixed into.
 const minSecret = sha256.Size
 
-// maxAnswer is how much of an answer is read, so that its connection can be used
+// maxResponseBytes is how much of an answer is read, so that its connection can be used
 // again. Nothing in it matters.
-const maxAnswer = 64 << 10
+const maxResponseBytes = 64 << 10
 
-// Hook is where purges are posted.
-type Hook struct {
+// Webhook is where purges are posted.
+type Webhook struct {
 	url    string
 	secret []byte
 	client *http.Client
 }
 
-var _ core.PurgeHook = (*Hook)(nil)
+var _ core.PurgeHook = (*Webhook)(nil)
 
 // Check returns an error that names a setting which makes no sense. That there is no URL
 // makes sense where nothing is purged.
@@ -83,7 +83,7 @@ func (c Config) Check() error {
 }
 
 // New returns the hook at a URL. It reaches nothing yet.
-func New(config Config) (*Hook, error) {
+func New(config Config) (*Webhook, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func New(config Config) (*Hook, error) {
 	if !ok {
 		return nil, errors.New("URL must be set")
 	}
-	return &Hook{
+	return &Webhook{
 		url:    target.String(),
 		secret: []byte(config.Secret),
 		client: &http.Client{
@@ -108,7 +108,7 @@ func New(config Config) (*Hook, error) {
 }
 
 // Purge posts a purge. The context bounds how long that may take.
-func (h *Hook) Purge(ctx context.Context, purge core.Purge) error {
+func (h *Webhook) Purge(ctx context.Context, purge core.Purge) error {
 	body, err := json.Marshal(struct {
 		Epoch    string   `json:"epoch"`
 		Revision int64    `json:"revision"`
@@ -136,7 +136,7 @@ func (h *Hook) Purge(ctx context.Context, purge core.Purge) error {
 		return fmt.Errorf("post to the hook: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
+	_, _ = io.CopyN(io.Discard, response.Body, maxResponseBytes)
 	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("the hook answers %d", response.StatusCode)
 	}
@@ -144,7 +144,7 @@ func (h *Hook) Purge(ctx context.Context, purge core.Purge) error {
 }
 
 // sign returns the value of the signature's header.
-func (h *Hook) sign(timestamp string, body []byte) string {
+func (h *Webhook) sign(timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, h.secret)
 	mac.Write([]byte(timestamp + "."))
 	mac.Write(body)

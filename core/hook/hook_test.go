@@ -29,9 +29,9 @@ type post struct {
 	body         string
 }
 
-// receiver starts a receiver that answers with a status and returns the hook to
+// startReceiver starts a receiver that answers with a status and returns the hook to
 // it, and what it gets.
-func receiver(t *testing.T, answer http.HandlerFunc) (*hook.Hook, <-chan post) {
+func startReceiver(t *testing.T, answer http.HandlerFunc) (*hook.Webhook, <-chan post) {
 	t.Helper()
 	posts := make(chan post, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,11 +54,11 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-var at = mapping.Position{Epoch: "e", Revision: 7}
+var position = mapping.Position{Epoch: "e", Revision: 7}
 
 func TestPost(t *testing.T) {
 	t.Parallel()
-	h, posts := receiver(t, status(http.StatusAccepted))
+	h, posts := startReceiver(t, status(http.StatusAccepted))
 
 	f := func(purge core.Purge, want string) {
 		t.Helper()
@@ -83,8 +83,8 @@ func TestPost(t *testing.T) {
 		}
 	}
 
-	f(core.Purge{Position: at, Tags: []string{"player-5", "name-steve"}}, `{"epoch":"e","revision":7,"tags":["player-5","name-steve"]}`)
-	f(core.Purge{Position: at, All: true}, `{"epoch":"e","revision":7,"all":true}`)
+	f(core.Purge{Position: position, Tags: []string{"player-5", "name-steve"}}, `{"epoch":"e","revision":7,"tags":["player-5","name-steve"]}`)
+	f(core.Purge{Position: position, All: true}, `{"epoch":"e","revision":7,"all":true}`)
 }
 
 // Whatever is no success is a failure, and no error tells the URL, which may
@@ -107,10 +107,10 @@ func TestFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			h, posts := receiver(t, test.answer)
+			h, posts := startReceiver(t, test.answer)
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			err := h.Purge(ctx, core.Purge{Position: at, All: true})
+			err := h.Purge(ctx, core.Purge{Position: position, All: true})
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%v; want an error with %q and without the token", err, test.want)
 			}
@@ -121,7 +121,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsWrongSettings(t *testing.T) {
 	t.Parallel()
 	good := hook.Config{URL: "https://hooks.example.org/purge", Secret: secret, Timeout: time.Second}
 	if _, err := hook.New(good); err != nil {

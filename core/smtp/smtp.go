@@ -41,26 +41,26 @@ var ports = map[string]int{"starttls": 587, "tls": 465, "none": 25}
 // over TLS.
 var auths = []mail.SMTPAuthType{mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthPlain, mail.SMTPAuthLogin, mail.SMTPAuthCramMD5}
 
-// Postman takes e-mails to a mail server.
-type Postman struct {
+// Client takes e-mails to a mail server.
+type Client struct {
 	host, address string
 	from          *netmail.Address
 	domain        string // of from: how we call ourselves
 	tls           *tls.Config
-	implicit      bool // TLS from the first byte
+	implicitTLS      bool // TLS from the first byte
 	timeout       time.Duration
 	options       []mail.Option
 }
 
-var _ core.Postman = (*Postman)(nil)
+var _ core.Postman = (*Client)(nil)
 
 // Check returns an error that names a setting which makes no sense. That there is no host
 // makes sense where no e-mail is sent.
 func (c Config) Check() error {
-	_, known := ports[c.TLS]
+	_, ok := ports[c.TLS]
 	_, err := netmail.ParseAddress(c.From)
 	switch {
-	case !known:
+	case !ok:
 		return fmt.Errorf("TLS is %q, but must be starttls, tls or none", c.TLS)
 	case strings.ContainsAny(c.Host, " :/\r\n\t") && net.ParseIP(c.Host) == nil:
 		return fmt.Errorf("HOST is %q, but must be a name or an address, without a port", c.Host)
@@ -78,7 +78,7 @@ func (c Config) Check() error {
 }
 
 // New returns a client of a mail server, which must have a host. It does not connect yet.
-func New(config Config) (*Postman, error) {
+func New(config Config) (*Client, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
@@ -86,43 +86,43 @@ func New(config Config) (*Postman, error) {
 	if err != nil || config.Host == "" {
 		return nil, errors.New("HOST and FROM must be set")
 	}
-	verified, err := certificate.Client(config.CA)
+	tlsConfig, err := certificate.Client(config.CA)
 	if err != nil {
 		return nil, fmt.Errorf("CA %w", err)
 	}
-	verified.ServerName = config.Host
+	tlsConfig.ServerName = config.Host
 	port := config.Port
 	if port == 0 {
 		port = ports[config.TLS]
 	}
-	p := &Postman{
+	c := &Client{
 		host: config.Host, address: net.JoinHostPort(config.Host, strconv.Itoa(port)), from: from,
 		domain: from.Address[strings.LastIndexByte(from.Address, '@')+1:],
-		tls:    verified, implicit: config.TLS == "tls", timeout: config.Timeout,
+		tls:    tlsConfig, implicitTLS: config.TLS == "tls", timeout: config.Timeout,
 	}
 	policy := mail.NoTLS
 	if config.TLS == "starttls" {
 		policy = mail.TLSMandatory
 	}
-	p.options = []mail.Option{mail.WithTLSPolicy(policy), mail.WithTLSConfig(p.tls), mail.WithTimeout(p.timeout), mail.WithHELO(p.domain), mail.WithoutNoop(), mail.WithoutRset()}
+	c.options = []mail.Option{mail.WithTLSPolicy(policy), mail.WithTLSConfig(c.tls), mail.WithTimeout(c.timeout), mail.WithHELO(c.domain), mail.WithoutNoop(), mail.WithoutRset()}
 	if config.User != "" {
-		p.options = append(p.options, mail.WithOpportunisticSMTPAuth(auths...), mail.WithUsername(config.User), mail.WithPassword(config.Password))
+		c.options = append(c.options, mail.WithOpportunisticSMTPAuth(auths...), mail.WithUsername(config.User), mail.WithPassword(config.Password))
 	}
-	return p, nil
+	return c, nil
 }
 
 // Deliver takes a letter to the mail server, on a connection of its own. The
 // context bounds how long that may take.
-func (p *Postman) Deliver(ctx context.Context, letter core.Letter) error {
-	message, err := p.message(letter)
+func (c *Client) Deliver(ctx context.Context, email core.Letter) error {
+	message, err := c.message(email)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	client, err := mail.NewClient(p.host, append(slices.Clip(p.options),
-		mail.WithDialContextFunc(func(dialling context.Context, network, _ string) (net.Conn, error) {
-			conn, err := p.dial(dialling, network)
+	client, err := mail.NewClient(c.host, append(slices.Clip(c.options),
+		mail.WithDialContextFunc(func(dialCtx context.Context, network, _ string) (net.Conn, error) {
+			conn, err := c.dial(dialCtx, network)
 			if err == nil {
 				// Once it is connected the library looks at no context, and it leaves the
 				// connection open when something fails.
@@ -135,63 +135,63 @@ func (p *Postman) Deliver(ctx context.Context, letter core.Letter) error {
 	}
 	session, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		return away(err)
+		return unavailable(err)
 	}
 	err = client.SendWithSMTPClient(session, message)
 	if message.IsDelivered() {
 		_, _ = session.Text.Cmd("QUIT") // for politeness; nobody waits for an answer
 		return nil
 	}
-	return undelivered(err)
+	return deliveryError(err)
 }
 
 // dial connects to the server.
-func (p *Postman) dial(ctx context.Context, network string) (net.Conn, error) {
+func (c *Client) dial(ctx context.Context, network string) (net.Conn, error) {
 	var dialer net.Dialer
-	if p.implicit {
-		secure := tls.Dialer{NetDialer: &dialer, Config: p.tls}
-		return secure.DialContext(ctx, network, p.address)
+	if c.implicitTLS {
+		secure := tls.Dialer{NetDialer: &dialer, Config: c.tls}
+		return secure.DialContext(ctx, network, c.address)
 	}
-	return dialer.DialContext(ctx, network, p.address)
+	return dialer.DialContext(ctx, network, c.address)
 }
 
 // message writes a letter as it is sent.
-func (p *Postman) message(letter core.Letter) (*mail.Msg, error) {
-	to, err := netmail.ParseAddress(letter.To)
-	if err != nil || to.Name != "" || strings.ContainsAny(letter.To+letter.Subject, "\r\n") {
+func (c *Client) message(email core.Letter) (*mail.Msg, error) {
+	to, err := netmail.ParseAddress(email.To)
+	if err != nil || to.Name != "" || strings.ContainsAny(email.To+email.Subject, "\r\n") {
 		return nil, fault.New(fault.Refused, "The letter's address or subject is none.")
 	}
 	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
-	m.FromMailAddress(p.from)
+	m.FromMailAddress(c.from)
 	m.ToMailAddress(to)
-	m.Subject(letter.Subject)
+	m.Subject(email.Subject)
 	m.SetDate()
-	m.SetMessageIDWithValue(letter.ID.String() + "@" + p.domain)
+	m.SetMessageIDWithValue(email.ID.String() + "@" + c.domain)
 	// Nobody's out-of-office note is to answer (RFC 3834).
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
 	m.SetGenHeader(mail.HeaderXAutoResponseSuppress, "All")
-	m.SetBodyString(mail.TypeTextPlain, letter.Text)
+	m.SetBodyString(mail.TypeTextPlain, email.Text)
 	return m, nil
 }
 
-// away returns the fault of a server that takes nothing from us. What it said may
+// unavailable returns the fault of a server that takes nothing from us. What it said may
 // hold an address, so only its number is told.
-func away(err error) error {
-	if said, ok := errors.AsType[*textproto.Error](err); ok {
-		err = fmt.Errorf("it answers %d before any e-mail", said.Code)
+func unavailable(err error) error {
+	if protocolErr, ok := errors.AsType[*textproto.Error](err); ok {
+		err = fmt.Errorf("it answers %d before any e-mail", protocolErr.Code)
 	}
 	return fault.Down("mail server", err)
 }
 
-// undelivered returns why a letter was not taken. A server that finds fault with
+// deliveryError returns why a letter was not taken. A server that finds fault with
 // the sender finds it with all letters, and the operator can mend it.
-func undelivered(err error) error {
-	failed, ok := errors.AsType[*mail.SendError](err)
+func deliveryError(err error) error {
+	sendErr, ok := errors.AsType[*mail.SendError](err)
 	if !ok {
 		return fault.Down("mail server", errors.New("it broke off"))
 	}
-	reason, code := failed.Reason, failed.ErrorCode()
-	cause := fmt.Errorf("%s: it answers %d %s", reason, code, failed.EnhancedStatusCode())
+	reason, code := sendErr.Reason, sendErr.ErrorCode()
+	cause := fmt.Errorf("%s: it answers %d %s", reason, code, sendErr.EnhancedStatusCode())
 	switch {
 	case code == 0:
 		return fault.Down("mail server", fmt.Errorf("%s: it broke off", reason))

@@ -17,8 +17,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// letter is what the tests send.
-var letter = core.Letter{
+// email is what the tests send.
+var email = core.Letter{
 	ID: uuid.MustParse("1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"), To: "Zoe+Skins@example.com", Subject: "Skins & More – Grüße: a subject that is too long for one line of a header",
 	Text: "A line.\n.\n.hidden\n\nhttps://skins.example.org/reset#token=" + strings.Repeat("0123456789", 10) + "\nGrüße\n",
 }
@@ -28,13 +28,13 @@ func config(s *smtptest.Server, tls string) smtp.Config {
 	return smtp.Config{Host: s.Host, Port: s.Port, TLS: tls, CA: s.CA, From: "Skïns <noreply@skins.example.org>", Timeout: 10 * time.Second}
 }
 
-func postman(t *testing.T, c smtp.Config) *smtp.Postman {
+func newClient(t *testing.T, c smtp.Config) *smtp.Client {
 	t.Helper()
-	p, err := smtp.New(c)
+	client, err := smtp.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return client
 }
 
 // wantKind checks the kind of an error, which must tell nothing of the letter.
@@ -59,12 +59,12 @@ func TestDeliver(t *testing.T) {
 		s := smtptest.Start(t, options)
 		c := config(s, mode)
 		c.User, c.Password = options.User, options.Password
-		if err := postman(t, c).Deliver(t.Context(), letter); err != nil {
+		if err := newClient(t, c).Deliver(t.Context(), email); err != nil {
 			t.Errorf("%s: %v", name, err)
 			return
 		}
 		got := s.Await(t, 1)[0]
-		if got.From != "noreply@skins.example.org" || got.To != letter.To || got.Text != letter.Text {
+		if got.From != "noreply@skins.example.org" || got.To != email.To || got.Text != email.Text {
 			t.Errorf("%s: from %s to %s: %q", name, got.From, got.To, got.Text)
 		}
 		if want := mode != "none"; got.Secure != want {
@@ -73,14 +73,14 @@ func TestDeliver(t *testing.T) {
 		if from, err := got.Header.AddressList("From"); err != nil || from[0].Name != "Skïns" {
 			t.Errorf("%s: it is from %v, %v", name, from, err)
 		}
-		if subject := got.Subject(t); subject != letter.Subject {
+		if subject := got.Subject(t); subject != email.Subject {
 			t.Errorf("%s: the subject is %q", name, subject)
 		}
 		if _, err := got.Header.Date(); err != nil {
 			t.Errorf("%s: the date: %v", name, err)
 		}
 		want := map[string]string{
-			"To": "<" + letter.To + ">", "Message-Id": "<1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c@skins.example.org>", "Auto-Submitted": "auto-generated",
+			"To": "<" + email.To + ">", "Message-Id": "<1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c@skins.example.org>", "Auto-Submitted": "auto-generated",
 			"X-Auto-Response-Suppress": "All", "Mime-Version": "1.0", "Content-Type": "text/plain; charset=UTF-8", "Content-Transfer-Encoding": "quoted-printable",
 		}
 		headers := map[string]string{}
@@ -99,14 +99,14 @@ func TestDeliver(t *testing.T) {
 
 	f("in the clear", "none", smtptest.Options{})
 	f("STARTTLS", "starttls", smtptest.Options{StartTLS: true})
-	f("TLS", "tls", smtptest.Options{Implicit: true})
+	f("TLS", "tls", smtptest.Options{ImplicitTLS: true})
 	f("STARTTLS and a log-in", "starttls", smtptest.Options{StartTLS: true, User: "operator@example.net", Password: "hunter2"})
-	f("TLS and a log-in", "tls", smtptest.Options{Implicit: true, User: "operator", Password: "hunter2", Auth: "LOGIN"})
+	f("TLS and a log-in", "tls", smtptest.Options{ImplicitTLS: true, User: "operator", Password: "hunter2", Auth: "LOGIN"})
 }
 
 // A server that demands TLS gets no mail without, and one that has none, or cannot
 // prove who it is, gets neither a mail nor a password.
-func TestNothingGoesInTheClear(t *testing.T) {
+func TestNothingIsSentInTheClear(t *testing.T) {
 	t.Parallel()
 
 	f := func(name, mode string, options smtptest.Options, trusted bool) {
@@ -119,7 +119,7 @@ func TestNothingGoesInTheClear(t *testing.T) {
 		if mode != "none" {
 			c.User, c.Password = "operator", "hunter2"
 		}
-		wantKind(t, name, postman(t, c).Deliver(t.Context(), letter), fault.Unavailable)
+		wantKind(t, name, newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
 		if n := len(s.Mails()); n != 0 {
 			t.Errorf("%s: %d mails have arrived", name, n)
 		}
@@ -133,23 +133,23 @@ func TestNothingGoesInTheClear(t *testing.T) {
 	f("the server demands TLS", "none", smtptest.Options{StartTLS: true}, true)
 	f("the server has no TLS", "starttls", smtptest.Options{User: "operator", Password: "hunter2"}, true)
 	f("an unknown certificate", "starttls", smtptest.Options{StartTLS: true}, false)
-	f("an unknown certificate from the first byte", "tls", smtptest.Options{Implicit: true}, false)
+	f("an unknown certificate from the first byte", "tls", smtptest.Options{ImplicitTLS: true}, false)
 }
 
-func TestRefusals(t *testing.T) {
+func TestServerErrors(t *testing.T) {
 	t.Parallel()
 
 	s := smtptest.Start(t, smtptest.Options{})
-	p := postman(t, config(s, "none"))
+	client := newClient(t, config(s, "none"))
 	f := func(command, reply string, want fault.Kind) {
 		t.Helper()
-		s.Reply(func(said string) string {
-			if said == command || command != "" && strings.HasPrefix(said, command) {
+		s.SetReply(func(received string) string {
+			if received == command || command != "" && strings.HasPrefix(received, command) {
 				return reply
 			}
 			return ""
 		})
-		wantKind(t, command+" "+reply, p.Deliver(t.Context(), letter), want)
+		wantKind(t, command+" "+reply, client.Deliver(t.Context(), email), want)
 	}
 
 	f("", "554 5.7.1 Zoe+Skins@example.com is not welcome", fault.Unavailable)
@@ -171,23 +171,23 @@ func TestRefusals(t *testing.T) {
 
 	// What fails once it is taken is no failure.
 	for _, command := range []string{"QUIT", "RSET"} {
-		s.Reply(func(said string) string {
-			if said == command {
+		s.SetReply(func(received string) string {
+			if received == command {
 				return "451 no"
 			}
 			return ""
 		})
-		if err := p.Deliver(t.Context(), letter); err != nil {
+		if err := client.Deliver(t.Context(), email); err != nil {
 			t.Errorf("%s fails: %v", command, err)
 		}
 	}
 
-	guarded := smtptest.Start(t, smtptest.Options{StartTLS: true, User: "operator", Password: "another"})
-	c := config(guarded, "starttls")
+	withAuth := smtptest.Start(t, smtptest.Options{StartTLS: true, User: "operator", Password: "another"})
+	c := config(withAuth, "starttls")
 	c.User, c.Password = "operator", "hunter2"
-	wantKind(t, "a wrong password", postman(t, c).Deliver(t.Context(), letter), fault.Unavailable)
+	wantKind(t, "a wrong password", newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
 	c.User, c.Password = "", ""
-	wantKind(t, "no password", postman(t, c).Deliver(t.Context(), letter), fault.Unavailable)
+	wantKind(t, "no password", newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
 }
 
 // Whoever hangs, wherever, is left after a while, and a server that is gone is
@@ -199,19 +199,19 @@ func TestSlowAndAbsentServers(t *testing.T) {
 	c := config(s, "none")
 	c.Timeout = 200 * time.Millisecond
 	for _, command := range []string{"", "EHLO", "MAIL", "RCPT", "DATA", "."} {
-		s.Reply(func(said string) string {
-			if said == command || command != "" && strings.HasPrefix(said, command) {
+		s.SetReply(func(received string) string {
+			if received == command || command != "" && strings.HasPrefix(received, command) {
 				return smtptest.Hang
 			}
 			return ""
 		})
-		wantKind(t, "hangs at "+command, postman(t, c).Deliver(t.Context(), letter), fault.Unavailable)
+		wantKind(t, "hangs at "+command, newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
 	}
 
 	c.Timeout = time.Hour
 	hanging := make(chan struct{})
-	s.Reply(func(said string) string {
-		if strings.HasPrefix(said, "RCPT") {
+	s.SetReply(func(received string) string {
+		if strings.HasPrefix(received, "RCPT") {
 			close(hanging)
 			return smtptest.Hang
 		}
@@ -222,18 +222,18 @@ func TestSlowAndAbsentServers(t *testing.T) {
 		<-hanging
 		cancel()
 	}()
-	wantKind(t, "we are in a hurry", postman(t, c).Deliver(ctx, letter), fault.Unavailable)
+	wantKind(t, "we are in a hurry", newClient(t, c).Deliver(ctx, email), fault.Unavailable)
 
-	secret := smtptest.Start(t, smtptest.Options{Implicit: true})
+	secret := smtptest.Start(t, smtptest.Options{ImplicitTLS: true})
 	slow := config(secret, "none") // both wait for the other to speak first
 	slow.Timeout = 200 * time.Millisecond
-	wantKind(t, "TLS is not expected", postman(t, slow).Deliver(t.Context(), letter), fault.Unavailable)
+	wantKind(t, "TLS is not expected", newClient(t, slow).Deliver(t.Context(), email), fault.Unavailable)
 
 	s.Stop()
-	wantKind(t, "gone", postman(t, c).Deliver(t.Context(), letter), fault.Unavailable)
-	s.Reply(nil)
+	wantKind(t, "gone", newClient(t, c).Deliver(t.Context(), email), fault.Unavailable)
+	s.SetReply(nil)
 	s.Restart(t)
-	if err := postman(t, c).Deliver(t.Context(), letter); err != nil {
+	if err := newClient(t, c).Deliver(t.Context(), email); err != nil {
 		t.Errorf("back again: %v", err)
 	}
 }
@@ -243,20 +243,20 @@ func TestHeadersCannotBeInjected(t *testing.T) {
 	t.Parallel()
 
 	s := smtptest.Start(t, smtptest.Options{})
-	p := postman(t, config(s, "none"))
+	client := newClient(t, config(s, "none"))
 	for _, address := range []string{
 		"a@example.com\r\nBcc: b@example.com", "a@example.com\nBcc: b@example.com", "a@example.com>\r\nRCPT TO:<b@example.com", "a@example.com, b@example.com",
 		"A <a@example.com>", "", "a@example.com\r", "<a@example.com> SIZE=1",
 	} {
-		doctored := letter
-		doctored.To = address
-		if err := p.Deliver(t.Context(), doctored); fault.KindOf(err) != fault.Refused {
+		injected := email
+		injected.To = address
+		if err := client.Deliver(t.Context(), injected); fault.KindOf(err) != fault.Refused {
 			t.Errorf("to %q: %v; want a refusal", address, err)
 		}
 	}
-	doctored := letter
-	doctored.Subject = "A\r\nBcc: b@example.com"
-	if err := p.Deliver(t.Context(), doctored); fault.KindOf(err) != fault.Refused {
+	injected := email
+	injected.Subject = "A\r\nBcc: b@example.com"
+	if err := client.Deliver(t.Context(), injected); fault.KindOf(err) != fault.Refused {
 		t.Errorf("an odd subject: %v; want a refusal", err)
 	}
 	if commands := s.Commands(); len(commands) > 0 {

@@ -94,7 +94,7 @@ func TestFastPath(t *testing.T) {
 
 	// What would be refused without a try is refused on the fast path, but for the few
 	// that are logged.
-	w.core.SetAway(true)
+	w.core.SetUnavailable(true)
 	const request = "GET /avatar/player/Herobrine HTTP/1.1\r\nHost: x\r\n\r\n"
 	var want reply
 	eventually(t, "core is known to be away", func() bool {

@@ -184,7 +184,7 @@ func TestCoreAway(t *testing.T) {
 	file := "/textures/" + w.robot.Hash.String()
 	before := w.get(t, path)
 	w.get(t, file)
-	w.core.SetAway(true)
+	w.core.SetUnavailable(true)
 	var got reply
 	eventually(t, "the edge has doubts", func() bool {
 		got = w.get(t, path)
@@ -214,6 +214,6 @@ func TestCoreAway(t *testing.T) {
 			t.Errorf("%s: Cache-Status %s", path, got.header.Get("Cache-Status"))
 		}
 	}
-	w.core.SetAway(false)
+	w.core.SetUnavailable(false)
 	eventually(t, "the edge is in touch again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })
 }

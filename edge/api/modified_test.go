@@ -159,7 +159,7 @@ func TestNoLastModified(t *testing.T) {
 	for _, path := range w.dated() {
 		w.get(t, path)
 	}
-	w.core.SetAway(true)
+	w.core.SetUnavailable(true)
 	for _, path := range w.dated() {
 		eventually(t, "core is found to be away", func() bool {
 			return strings.Contains(w.get(t, path).header.Get("Cache-Status"), "stale")

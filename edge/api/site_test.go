@@ -117,7 +117,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	must(tb, err)
 	must(tb, store.Prepare(tb.Context()))
 	s.store, s.backend.files = store, origin.NewFiles(store)
-	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, Unknown: with.unknown, Timeout: 2 * time.Second}, log)
+	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, UnknownKeysPerSecond: with.unknown, Timeout: 2 * time.Second}, log)
 	must(tb, err)
 	s.mappings, err = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
 	must(tb, err)
@@ -125,7 +125,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	must(tb, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	var background sync.WaitGroup
-	background.Go(func() { core.Answer(ctx) })
+	background.Go(func() { core.Run(ctx) })
 	background.Go(func() { core.Follow(ctx, s.mappings) })
 	limits := serve.Limits{ // which a busy machine keeps, too
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
@@ -200,9 +200,9 @@ func (s *testServer) put(tb testing.TB, tid int64, sheet skin.Sheet, kind skin.T
 // set changes what keys lead to and waits until the edge has heard of it.
 func (s *testServer) set(tb testing.TB, changes map[mapping.Key]mapping.Mapping) {
 	tb.Helper()
-	before := s.mappings.Position().Revision
+	before := s.mappings.Cursor().Revision
 	s.core.Set(changes)
-	eventually(tb, "the edge hears of the change", func() bool { return s.mappings.Position().Revision > before })
+	eventually(tb, "the edge hears of the change", func() bool { return s.mappings.Cursor().Revision > before })
 }
 
 // remove takes a texture's file out of the store.

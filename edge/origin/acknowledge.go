@@ -16,47 +16,47 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// acknowledgePause is the time between two acknowledgements: under a storm of
+// acknowledgeInterval is the time between two acknowledgements: under a storm of
 // changes one speaks for many.
-const acknowledgePause = 20 * time.Millisecond
+const acknowledgeInterval = 20 * time.Millisecond
 
 var (
 	acknowledgements       = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_acknowledgements_total", Help: "Acknowledgements of changes sent to core."})
 	acknowledgementsFailed = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_acknowledgements_failed_total", Help: "Acknowledgements of changes that failed."})
 )
 
-// mostMet is how many keys of an event are met at most. Whoever has just been made is no
+// maxKnownKeysPerEvent is how many keys of an event are met at most. Whoever has just been made is no
 // stranger, but the end of a texture that a million wear would have all others forgotten.
-const mostMet = 1000
+const maxKnownKeysPerEvent = 1000
 
 // acknowledger passes the events of one stream to a follower. If core has named
 // the stream, it tells core how far the follower has come.
 type acknowledger struct {
 	core     *Core
 	follower Follower
-	bell     chan struct{} // rung after every event; nil if core does not want to know
+	wake     chan struct{} // rung after every event; nil if core does not want to know
 	running  sync.WaitGroup
 }
 
 // apply has the follower take in an event.
 func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time.Time) error {
 	if event.Stream != "" {
-		a.core.former = event.Stream
+		a.core.previousStream = event.Stream
 	}
-	if len(event.Keys) <= mostMet {
+	if len(event.Keys) <= maxKnownKeysPerEvent {
 		for _, key := range event.Keys {
-			a.core.met.add(key)
+			a.core.knownKeys.add(key)
 		}
 	}
 	if err := a.follower.Apply(event, asOf); err != nil {
 		return err
 	}
-	if event.Stream != "" && a.bell == nil {
-		a.bell = make(chan struct{}, 1)
+	if event.Stream != "" && a.wake == nil {
+		a.wake = make(chan struct{}, 1)
 		a.running.Go(func() { a.run(ctx, event.Stream) })
 	}
 	select {
-	case a.bell <- struct{}{}:
+	case a.wake <- struct{}{}:
 	default: // it rings already, or there is none
 	}
 	return nil
@@ -66,26 +66,26 @@ func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time
 // come further, until ctx ends. What fails is tried again at the next ring: a beat
 // rings soon.
 func (a *acknowledger) run(ctx context.Context, stream string) {
-	pause := time.NewTicker(acknowledgePause)
+	pause := time.NewTicker(acknowledgeInterval)
 	defer pause.Stop()
-	var told mapping.Position
+	var acknowledged mapping.Position
 	for failing := false; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.bell:
+		case <-a.wake:
 		}
-		applied := a.follower.Position()
-		if applied == told {
+		cursor := a.follower.Cursor()
+		if cursor == acknowledged {
 			continue
 		}
-		err := a.core.acknowledge(ctx, mapping.Acknowledgement{Position: applied, Stream: stream})
+		err := a.core.sendAcknowledgement(ctx, mapping.Acknowledgement{Position: cursor, Stream: stream})
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
 			acknowledgements.Inc()
-			told = applied
+			acknowledged = cursor
 		default:
 			acknowledgementsFailed.Inc()
 			if !failing {
@@ -101,11 +101,11 @@ func (a *acknowledger) run(ctx context.Context, stream string) {
 	}
 }
 
-// acknowledge sends an acknowledgement.
-func (c *Core) acknowledge(ctx context.Context, applied mapping.Acknowledgement) error {
+// sendAcknowledgement sends an acknowledgement.
+func (c *Core) sendAcknowledgement(ctx context.Context, cursor mapping.Acknowledgement) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	body, err := json.Marshal(applied)
+	body, err := json.Marshal(cursor)
 	if err != nil {
 		return fmt.Errorf("write acknowledgement: %w", err)
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// slow is a follower that takes changes in only when it is let.
-type slow struct {
-	reader
-	begun, let chan struct{}
+// slowFollower is a follower that takes changes in only when it is let.
+type slowFollower struct {
+	recorder
+	started, release chan struct{}
 }
 
-func (s *slow) Apply(event mapping.Event, asOf time.Time) error {
+func (s *slowFollower) Apply(event mapping.Event, asOf time.Time) error {
 	if len(event.Keys) > 0 {
-		s.begun <- struct{}{}
-		<-s.let
+		s.started <- struct{}{}
+		<-s.release
 	}
-	return s.reader.Apply(event, asOf)
+	return s.recorder.Apply(event, asOf)
 }
 
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	server.Stream = "a-stream"
-	core, follower := connect(t, origin.Config{URL: server.URL}, nil), &slow{begun: make(chan struct{}), let: make(chan struct{})}
+	core, follower := newCore(t, origin.Config{URL: server.URL}, nil), &slowFollower{started: make(chan struct{}), release: make(chan struct{})}
 	background(t, func(ctx context.Context) { core.Follow(ctx, follower) })
 	applied := func(revision int64) func() bool {
 		return func() bool { return server.Applied() == mapping.Position{Epoch: "first", Revision: revision} }
@@ -36,20 +36,20 @@ func TestAcknowledge(t *testing.T) {
 
 	eventually(t, "the start is acknowledged", applied(100))
 	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
-	<-follower.begun
+	<-follower.started
 	if !applied(100)() {
 		t.Errorf("%+v is acknowledged before it is applied", server.Applied())
 	}
-	follower.let <- struct{}{}
+	follower.release <- struct{}{}
 	eventually(t, "the change is acknowledged", applied(101))
 
 	// Core refuses for a while: the next beat brings it.
-	server.SetDeaf(true)
+	server.SetAcknowledgementsRejected(true)
 	server.Set(map[mapping.Key]mapping.Mapping{"name:b": texture(1)})
-	<-follower.begun
-	follower.let <- struct{}{}
+	<-follower.started
+	follower.release <- struct{}{}
 	taken := server.Acknowledgements.Load()
-	server.SetDeaf(false)
+	server.SetAcknowledgementsRejected(false)
 	eventually(t, "the change is acknowledged once core listens", applied(102))
 	if got := server.Acknowledgements.Load(); got != taken+1 {
 		t.Errorf("%d acknowledgements for one change", got-taken)
@@ -61,11 +61,11 @@ func TestAcknowledge(t *testing.T) {
 }
 
 // One acknowledgement speaks for many changes.
-func TestAcknowledgementsOfAStorm(t *testing.T) {
+func TestAcknowledgementsAreCoalesced(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	server.Stream = "a-stream"
-	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 	eventually(t, "the start is acknowledged", func() bool { return server.Applied().Revision == 100 })
 	for range 2000 {
@@ -81,10 +81,10 @@ func TestAcknowledgementsOfAStorm(t *testing.T) {
 func TestNoAcknowledgementsUnlessAsked(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1)})
-	eventually(t, "beats are heard", r.has(func() bool { return r.beats > 3 }))
+	eventually(t, "beats are heard", r.holds(func() bool { return r.heartbeats > 3 }))
 	if got := server.Acknowledgements.Load(); got != 0 {
 		t.Errorf("%d acknowledgements were sent", got)
 	}

@@ -15,10 +15,10 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(line), true)
 		f.Add([]byte(line), false)
 	}
-	asked := time.Date(2031, 2, 3, 12, 0, 0, 0, time.UTC)
-	now := asked.Add(time.Second)
+	sentAt := time.Date(2031, 2, 3, 12, 0, 0, 0, time.UTC)
+	now := sentAt.Add(time.Second)
 	f.Fuzz(func(t *testing.T, line []byte, first bool) {
-		event, asOf, err := decode(line, first, asked, now)
+		event, asOf, err := decodeEvent(line, first, sentAt, now)
 		if err != nil {
 			return
 		}

@@ -18,19 +18,19 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// pipes listens for connections within a process.
-type pipes struct {
-	dialled chan net.Conn
+// pipeListener listens for connections within a process.
+type pipeListener struct {
+	dialed chan net.Conn
 	closed  chan struct{}
 	once    sync.Once
 }
 
-func newPipes() *pipes { return &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})} }
+func newPipeListener() *pipeListener { return &pipeListener{dialed: make(chan net.Conn), closed: make(chan struct{})} }
 
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (p *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()
 	select {
-	case p.dialled <- far:
+	case p.dialed <- far:
 		return near, nil
 	case <-p.closed:
 		return nil, net.ErrClosed
@@ -39,25 +39,25 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
-	case conn := <-p.dialled:
+	case conn := <-p.dialed:
 		return conn, nil
 	case <-p.closed:
 		return nil, net.ErrClosed
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
 // A stream is opened anew every ten minutes, and names the last one that had a
 // name: after a break as well, and after streams of cores that name none.
-func TestStreamsAreRenewed(t *testing.T) {
+func TestStreamIsReopened(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		type stream struct {
@@ -81,29 +81,29 @@ func TestStreamsAreRenewed(t *testing.T) {
 			}
 			lines := json.NewEncoder(w)
 			_ = lines.Encode(start)
-			for beat := time.NewTicker(200 * time.Millisecond); ; {
+			for tick := time.NewTicker(200 * time.Millisecond); ; {
 				if n == 3 && time.Since(opened) > time.Minute {
 					return // it breaks
 				}
 				_ = lines.Encode(mapping.Event{Position: position, AsOf: time.Since(opened)})
 				_ = http.NewResponseController(w).Flush()
 				select {
-				case <-beat.C:
+				case <-tick.C:
 				case <-r.Context().Done():
 					return
 				}
 			}
 		})
-		listener := newPipes()
+		listener := newPipeListener()
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(listener) }()
 		defer func() { _ = server.Close() }()
 
-		core := connect(t, origin.Config{URL: "http://core"}, nil)
+		core := newCore(t, origin.Config{URL: "http://core"}, nil)
 		core.DialBy(listener.dial)
 		ctx, stop := context.WithCancel(t.Context())
 		var following sync.WaitGroup
-		following.Go(func() { core.Follow(ctx, &reader{}) })
+		following.Go(func() { core.Follow(ctx, &recorder{}) })
 		<-time.After(25 * time.Minute)
 		stop()
 		following.Wait()
@@ -119,22 +119,22 @@ func TestStreamsAreRenewed(t *testing.T) {
 	})
 }
 
-// asker is a follower that asks at each event whether a look-up would be refused.
-type asker struct {
-	reader
+// probingFollower is a follower that asks at each event whether a look-up would be refused.
+type probingFollower struct {
+	recorder
 
 	core    *origin.Core
-	refused chan error
+	rejections chan error
 }
 
-func (a *asker) Apply(event mapping.Event, asOf time.Time) error {
-	a.refused <- a.core.WouldReject(mapping.UID(1), netip.Prefix{})
-	return a.reader.Apply(event, asOf)
+func (a *probingFollower) Apply(event mapping.Event, asOf time.Time) error {
+	a.rejections <- a.core.WouldReject(mapping.UID(1), netip.Prefix{})
+	return a.recorder.Apply(event, asOf)
 }
 
 // A stream shows that core is back, so that nobody is refused from its first line on, of
 // which all mappings may be forgotten.
-func TestStreamEndsRefusals(t *testing.T) {
+func TestStreamClosesBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()
@@ -144,12 +144,12 @@ func TestStreamEndsRefusals(t *testing.T) {
 			<-r.Context().Done()
 		})
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-		listener := newPipes()
+		listener := newPipeListener()
 		server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 		go func() { _ = server.Serve(listener) }()
 		defer func() { _ = server.Close() }()
 
-		follower := &asker{core: connect(t, origin.Config{URL: "http://core"}, nil), refused: make(chan error, 1)}
+		follower := &probingFollower{core: newCore(t, origin.Config{URL: "http://core"}, nil), rejections: make(chan error, 1)}
 		follower.core.DialBy(listener.dial)
 		for tries := 0; follower.core.WouldReject(mapping.UID(1), netip.Prefix{}) == nil; tries++ {
 			if tries == 10 {
@@ -164,7 +164,7 @@ func TestStreamEndsRefusals(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var following sync.WaitGroup
 		following.Go(func() { follower.core.Follow(ctx, follower) })
-		if err := <-follower.refused; err != nil {
+		if err := <-follower.rejections; err != nil {
 			t.Errorf("at the stream's first line a look-up is refused: %v", err)
 		}
 		stop()

@@ -9,18 +9,18 @@ import (
 )
 
 // Lookup asks what a key leads to and waits for the answer.
-func (c *Core) Lookup(ctx context.Context, key mapping.Key) (leads mapping.Mapping, position mapping.Position, err error) {
-	answered := make(chan struct{})
-	refusal := c.StartLookup(ctx, key, func(m mapping.Mapping, p mapping.Position, e error) {
-		leads, position, err = m, p, e
-		close(answered)
+func (c *Core) Lookup(ctx context.Context, key mapping.Key) (result mapping.Mapping, position mapping.Position, err error) {
+	done := make(chan struct{})
+	rejected := c.StartLookup(ctx, key, func(m mapping.Mapping, p mapping.Position, e error) {
+		result, position, err = m, p, e
+		close(done)
 	})
-	if refusal != nil {
-		return mapping.Mapping{}, mapping.Position{}, refusal
+	if rejected != nil {
+		return mapping.Mapping{}, mapping.Position{}, rejected
 	}
 	select {
-	case <-answered:
-		return leads, position, err
+	case <-done:
+		return result, position, err
 	case <-ctx.Done():
 		return mapping.Mapping{}, mapping.Position{}, ctx.Err()
 	}

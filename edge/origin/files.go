@@ -23,11 +23,11 @@ var (
 )
 
 const (
-	// secondThought is how long a store may think about it that says that a file is missing.
-	secondThought = 500 * time.Millisecond
-	// doubts is of how many files at once that is doubted: whoever waits takes a place of
+	// recheckDelay is how long a store may think about it that says that a file is missing.
+	recheckDelay = 500 * time.Millisecond
+	// maxRechecks is of how many files at once that is doubted: whoever waits takes a place of
 	// those who fetch, and where many are missing it is no accident.
-	doubts = 4
+	maxRechecks = 4
 )
 
 // Store keeps texture files by hash; objects.Store does.
@@ -44,11 +44,11 @@ var (
 // Files fetches texture files.
 type Files struct {
 	store  Store
-	doubts chan struct{} // a token is a second question, or the wait for it
+	rechecks chan struct{} // a token is a second question, or the wait for it
 }
 
 // NewFiles returns the files in a store.
-func NewFiles(store Store) Files { return Files{store, make(chan struct{}, doubts)} }
+func NewFiles(store Store) Files { return Files{store, make(chan struct{}, maxRechecks)} }
 
 // File returns the texture file with a hash: a NotFound fault if it is missing for
 // certain, which the store must say twice unless it says so of many, and an Unavailable
@@ -58,9 +58,9 @@ func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	file, err := f.store.Get(ctx, hash)
 	if errors.Is(err, objects.ErrNotFound) {
 		select {
-		case f.doubts <- struct{}{}:
-			file, err = f.again(ctx, hash)
-			<-f.doubts
+		case f.rechecks <- struct{}{}:
+			file, err = f.recheck(ctx, hash)
+			<-f.rechecks
 		default:
 		}
 	}
@@ -75,15 +75,15 @@ func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	return file, nil
 }
 
-// again asks a second time for what is missing, a moment later. Core knows of the file, so
+// recheck asks a second time for what is missing, a moment later. Core knows of the file, so
 // it is there but for an accident, and a store may call missing what it cannot find just
 // now: MinIO does where too few of its nodes agree on a file, as may be while they are
 // restarted.
-func (f Files) again(ctx context.Context, hash skin.Hash) ([]byte, error) {
+func (f Files) recheck(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err() // said once, that is not certain
-	case <-time.After(secondThought):
+	case <-time.After(recheckDelay):
 		return f.store.Get(ctx, hash)
 	}
 }

@@ -19,23 +19,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-// reader is a follower that writes down what it hears.
-type reader struct {
+// recorder is a follower that writes down what it hears.
+type recorder struct {
 	mu       sync.Mutex
 	position mapping.Position
 	starts   []mapping.Position
 	keys     []mapping.Key
-	beats    int
-	moments  []time.Time // as of which the beats were true
+	heartbeats    int
+	asOf  []time.Time // as of which the beats were true
 }
 
-func (r *reader) Position() mapping.Position {
+func (r *recorder) Cursor() mapping.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.position
 }
 
-func (r *reader) Apply(event mapping.Event, asOf time.Time) error {
+func (r *recorder) Apply(event mapping.Event, asOf time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.position = event.Position
@@ -43,15 +43,15 @@ func (r *reader) Apply(event mapping.Event, asOf time.Time) error {
 	case event.Start:
 		r.starts = append(r.starts, event.Position)
 	case event.IsBeat():
-		r.beats++
-		r.moments = append(r.moments, asOf)
+		r.heartbeats++
+		r.asOf = append(r.asOf, asOf)
 	default:
 		r.keys = append(r.keys, event.Keys...)
 	}
 	return nil
 }
 
-func (r *reader) has(ok func() bool) func() bool {
+func (r *recorder) holds(ok func() bool) func() bool {
 	return func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -62,27 +62,27 @@ func (r *reader) has(ok func() bool) func() bool {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
-	eventually(t, "a beat is heard", r.has(func() bool { return r.beats > 0 }))
+	eventually(t, "a beat is heard", r.holds(func() bool { return r.heartbeats > 0 }))
 	server.Set(map[mapping.Key]mapping.Mapping{"name:a": texture(1), "name:b": {}})
-	eventually(t, "the change is heard", r.has(func() bool { return len(r.keys) == 2 }))
+	eventually(t, "the change is heard", r.holds(func() bool { return len(r.keys) == 2 }))
 
 	// Away for a while: the stream goes on from where it was.
-	server.SetAway(true)
+	server.SetUnavailable(true)
 	server.Set(map[mapping.Key]mapping.Mapping{"name:c": texture(1)})
-	server.SetAway(false)
-	eventually(t, "the missed change is heard", r.has(func() bool { return len(r.keys) == 3 }))
+	server.SetUnavailable(false)
+	eventually(t, "the missed change is heard", r.holds(func() bool { return len(r.keys) == 3 }))
 
 	// A history that is lost: the stream begins anew.
-	server.SetAway(true)
+	server.SetUnavailable(true)
 	server.Set(map[mapping.Key]mapping.Mapping{"name:d": texture(1)})
 	server.Trim()
-	server.SetAway(false)
-	eventually(t, "the trimmed stream begins", r.has(func() bool { return len(r.starts) == 3 }))
+	server.SetUnavailable(false)
+	eventually(t, "the trimmed stream begins", r.holds(func() bool { return len(r.starts) == 3 }))
 	server.Restore("second")
-	eventually(t, "the restored stream begins", r.has(func() bool { return len(r.starts) == 4 }))
+	eventually(t, "the restored stream begins", r.holds(func() bool { return len(r.starts) == 4 }))
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,13 +95,13 @@ func TestFollow(t *testing.T) {
 	if diff := cmp.Diff([]mapping.Key{"name:a", "name:b", "name:c"}, r.keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
-	if got := server.MostStreams.Load(); got != 1 {
+	if got := server.MaxStreams.Load(); got != 1 {
 		t.Errorf("%d streams were open at once; want 1", got)
 	}
 }
 
 // What broke the stream may have broken the connections of look-ups too.
-func TestLostStreamTakesIdleConnectionsAlong(t *testing.T) {
+func TestLostStreamClosesIdleConnections(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan struct{}, 2), make(chan struct{})
 	var mu sync.Mutex
@@ -123,7 +123,7 @@ func TestLostStreamTakesIdleConnectionsAlong(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	core, r := open(t, origin.Config{URL: server.URL}, nil), &reader{}
+	core, r := startCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 	ask := func() {
 		if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
@@ -144,29 +144,29 @@ func TestLostStreamTakesIdleConnectionsAlong(t *testing.T) {
 	}
 }
 
-func TestSilentStreamIsLeft(t *testing.T) {
+func TestSilentStreamIsReopened(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
-	eventually(t, "a beat is heard", r.has(func() bool { return r.beats > 0 }))
-	server.SetMute(true)
+	eventually(t, "a beat is heard", r.holds(func() bool { return r.heartbeats > 0 }))
+	server.SetSilent(true)
 	eventually(t, "another stream is opened", func() bool { return server.Streams.Load() > 1 })
-	server.SetMute(false)
+	server.SetSilent(false)
 	r.mu.Lock()
-	heard := r.beats
+	heartbeats := r.heartbeats
 	r.mu.Unlock()
-	eventually(t, "a beat is heard again", r.has(func() bool { return r.beats > heard }))
+	eventually(t, "a beat is heard again", r.holds(func() bool { return r.heartbeats > heartbeats }))
 }
 
 // The moment of a beat is never later than core meant it, whatever its way here
 // was like, and never in the future. A beat from far in the future vouches for
 // nothing, and ends the stream.
-func TestMomentsOfBeats(t *testing.T) {
+func TestHeartbeatTimes(t *testing.T) {
 	t.Parallel()
 	const late = 300 * time.Millisecond
 	var streams atomic.Int64
-	told := make(chan time.Time)
+	sent := make(chan time.Time)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams.Add(1)
 		opened := time.Now()
@@ -174,7 +174,7 @@ func TestMomentsOfBeats(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, Start: true})
 		send := func(moment time.Time) {
 			select {
-			case told <- moment:
+			case sent <- moment:
 			case <-r.Context().Done():
 			}
 			_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, AsOf: moment.Sub(opened)})
@@ -188,29 +188,29 @@ func TestMomentsOfBeats(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	asked := time.Now()
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 
-	moment := <-told
-	eventually(t, "the beat is heard", r.has(func() bool { return r.beats == 1 }))
-	if got := r.moments[0]; got.Before(asked) || got.After(moment) {
+	moment := <-sent
+	eventually(t, "the beat is heard", r.holds(func() bool { return r.heartbeats == 1 }))
+	if got := r.asOf[0]; got.Before(asked) || got.After(moment) {
 		t.Errorf("the beat of %v is taken for one of %v; want it between %v and that", moment, got, asked)
 	}
-	<-told
-	eventually(t, "the next beat is heard", r.has(func() bool { return r.beats == 2 }))
-	if got := r.moments[1]; got.After(time.Now()) {
+	<-sent
+	eventually(t, "the next beat is heard", r.holds(func() bool { return r.heartbeats == 2 }))
+	if got := r.asOf[1]; got.After(time.Now()) {
 		t.Errorf("the beat of a clock that runs fast is taken for one of %v", got)
 	}
-	<-told
+	<-sent
 	eventually(t, "another stream is opened", func() bool { return streams.Load() == 2 })
-	if !r.has(func() bool { return r.beats == 2 })() {
+	if !r.holds(func() bool { return r.heartbeats == 2 })() {
 		t.Error("a beat of a minute from now is believed")
 	}
 }
 
 // A stream whose beats are always a second old is as good as none.
-func TestLateStreamIsLeft(t *testing.T) {
+func TestLateStreamIsReopened(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,23 +218,23 @@ func TestLateStreamIsLeft(t *testing.T) {
 		position := mapping.Position{Epoch: "e", Revision: 1}
 		_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, Start: true})
 		// Time passes, but the beats say what was true in the beginning.
-		for beat := time.NewTicker(20 * time.Millisecond); ; {
+		for tick := time.NewTicker(20 * time.Millisecond); ; {
 			_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, AsOf: 1})
 			_ = http.NewResponseController(w).Flush()
 			select {
-			case <-beat.C:
+			case <-tick.C:
 			case <-r.Context().Done():
 				return
 			}
 		}
 	}))
 	t.Cleanup(server.Close)
-	core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+	core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 	background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 	eventually(t, "another stream is opened", func() bool { return asked.Load() > 1 })
 }
 
-func TestBadStreamIsLeft(t *testing.T) {
+func TestBadStreamIsReopened(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, lines string }{
 		{"no JSON", "<html>\n"},
@@ -250,11 +250,11 @@ func TestBadStreamIsLeft(t *testing.T) {
 				_, _ = fmt.Fprint(w, test.lines)
 			}))
 			t.Cleanup(server.Close)
-			core, r := connect(t, origin.Config{URL: server.URL}, nil), &reader{}
+			core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 			background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 			eventually(t, "it is tried again", func() bool { return asked.Load() > 2 })
-			if r.Position() != (mapping.Position{}) {
-				t.Errorf("such a stream moved the position to %+v", r.Position())
+			if r.Cursor() != (mapping.Position{}) {
+				t.Errorf("such a stream moved the position to %+v", r.Cursor())
 			}
 		})
 	}

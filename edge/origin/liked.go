@@ -18,8 +18,8 @@ const (
 	// likedTimeout is how long core may take to say what is liked: it looks at all
 	// textures.
 	likedTimeout = 30 * time.Second
-	// maxLiked is the most bytes of that answer that are read.
-	maxLiked = 80 * mapping.MaxLiked
+	// maxLikedBytes is the most bytes of that answer that are read.
+	maxLikedBytes = 80 * mapping.MaxLiked
 )
 
 // Liked returns the files of the textures that most closets hold, at most so many. It
@@ -41,7 +41,7 @@ func (c *Core) Liked(ctx context.Context, limit int) ([]skin.Hash, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	var liked mapping.Liked
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxLiked)).Decode(&liked); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxLikedBytes)).Decode(&liked); err != nil {
 		return nil, fault.Down("core", fmt.Errorf("read what is liked: %w", err))
 	}
 	return liked.Hashes, nil

@@ -17,7 +17,7 @@ import (
 func TestLiked(t *testing.T) {
 	t.Parallel()
 	fake := origintest.Start(t)
-	core := connect(t, origin.Config{URL: fake.URL}, nil)
+	core := newCore(t, origin.Config{URL: fake.URL}, nil)
 	if _, err := core.Liked(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "core is older") {
 		t.Errorf("a core that does not know: %v; want to hear that it is old", err)
 	}
@@ -31,7 +31,7 @@ func TestLiked(t *testing.T) {
 	}
 }
 
-func TestLikedOfACoreInTrouble(t *testing.T) {
+func TestLikedFails(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"down":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
@@ -42,7 +42,7 @@ func TestLikedOfACoreInTrouble(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(answer)
 			t.Cleanup(server.Close)
-			core := connect(t, origin.Config{URL: server.URL}, nil)
+			core := newCore(t, origin.Config{URL: server.URL}, nil)
 			if _, err := core.Liked(t.Context(), 2); fault.KindOf(err) != fault.Unavailable {
 				t.Errorf("%v; want it unavailable", err)
 			}

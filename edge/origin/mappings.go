@@ -23,31 +23,31 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing"
 )
 
-// maxAnswer is the most bytes of an answer that are read: many times what
+// maxResponseBytes is the most bytes of an answer that are read: many times what
 // mapping.MaxKeys mappings take.
-const maxAnswer = 4 << 20
+const maxResponseBytes = 4 << 20
 
 var _ edge.Core = (*Core)(nil)
 
-// question is a look-up that waits for its turn.
-type question struct {
+// pendingLookup is a look-up that waits for its turn.
+type pendingLookup struct {
 	key    mapping.Key
 	charge charge // as a stranger's
-	asked  time.Time
-	answer func(mapping.Mapping, mapping.Position, error)
+	enqueuedAt  time.Time
+	done func(mapping.Mapping, mapping.Position, error)
 
-	request string     // the id of the one it is asked for; empty if nobody gave it
+	requestID string     // the id of the one it is asked for; empty if nobody gave it
 	span    trace.Span // of what it is a part
 }
 
-// patience bounds how long a question waits for its turn.
-const patience = 5 * time.Second
+// queueTimeout bounds how long a question waits for its turn.
+const queueTimeout = 5 * time.Second
 
 // fail tells whoever asked that there is no answer. That their key leads nowhere is not
 // said by that.
-func (c *Core) fail(q question, err error) {
-	q.charge.giveBack()
-	q.answer(mapping.Mapping{}, mapping.Position{}, err)
+func (c *Core) fail(q pendingLookup, err error) {
+	q.charge.refund()
+	q.done(mapping.Mapping{}, mapping.Position{}, err)
 }
 
 // WouldReject returns what Ask would refuse a key with at this moment, and nil if it may ask.
@@ -55,9 +55,9 @@ func (c *Core) WouldReject(key mapping.Key, network netip.Prefix) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}
-	if c.unknown.refuses(network, time.Now()) && !c.met.has(key) {
-		strangersRefused.Inc()
-		return busy()
+	if c.unknownLimit.wouldReject(network, time.Now()) && !c.knownKeys.has(key) {
+		unknownRejected.Inc()
+		return tooManyLookups()
 	}
 	return nil
 }
@@ -66,27 +66,27 @@ func (c *Core) WouldReject(key mapping.Key, network netip.Prefix) error {
 // Unavailable fault when core does not answer in time. It returns such a fault, and
 // never calls answer, when core is known to be away, and, with edge.ErrShed in its
 // chain, when too many others ask. Answer must be running.
-func (c *Core) StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (c *Core) StartLookup(ctx context.Context, key mapping.Key, done func(mapping.Mapping, mapping.Position, error)) error {
 	if err := c.breaker.Refusal(); err != nil {
 		return err
 	}
-	q := question{key: key, asked: time.Now(), answer: answer, request: tracing.Request(ctx), span: trace.SpanFromContext(ctx)}
-	queue := c.acquaintances
-	if !c.met.has(key) {
+	q := pendingLookup{key: key, enqueuedAt: time.Now(), done: done, requestID: tracing.Request(ctx), span: trace.SpanFromContext(ctx)}
+	queue := c.knownQueue
+	if !c.knownKeys.has(key) {
 		var allowed bool
-		if q.charge, allowed = c.unknown.take(edge.NetworkOf(ctx), q.asked); !allowed {
-			strangersRefused.Inc()
-			return busy()
+		if q.charge, allowed = c.unknownLimit.take(edge.NetworkOf(ctx), q.enqueuedAt); !allowed {
+			unknownRejected.Inc()
+			return tooManyLookups()
 		}
-		queue = c.strangers
+		queue = c.unknownQueue
 	}
 	select {
 	case queue <- q:
 		return nil
 	default:
-		q.charge.giveBack() // core is not asked after all
+		q.charge.refund() // core is not asked after all
 		queueFull.Inc()
-		return busy()
+		return tooManyLookups()
 	}
 }
 
@@ -94,12 +94,12 @@ func (c *Core) StartLookup(ctx context.Context, key mapping.Key, answer func(map
 // Unavailable fault if it does not answer.
 func (c *Core) Probe(done func(error)) {
 	go func() {
-		_, err := c.insist(context.Background(), mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
+		_, err := c.lookupWithRetry(context.Background(), mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
 		done(err)
 	}()
 }
 
-func busy() error {
+func tooManyLookups() error {
 	return &fault.Error{
 		Kind:       fault.Unavailable,
 		Message:    "Too many names are being looked up at the moment. Please try again.",
@@ -108,49 +108,49 @@ func busy() error {
 	}
 }
 
-// Answer sends the look-ups to core, many at a time, until ctx ends. What is asked
+// Run sends the look-ups to core, many at a time, until ctx ends. What is asked
 // for later is never answered.
-func (c *Core) Answer(ctx context.Context) {
+func (c *Core) Run(ctx context.Context) {
 	var workers sync.WaitGroup
-	for range inFlight - strangersInFlight {
-		workers.Go(func() { c.work(ctx, c.acquaintances, 0) })
+	for range maxInFlight - unknownInFlight {
+		workers.Go(func() { c.runWorker(ctx, c.knownQueue, 0) })
 	}
-	for range strangersInFlight {
-		workers.Go(func() { c.work(ctx, c.strangers, strangersRest) })
+	for range unknownInFlight {
+		workers.Go(func() { c.runWorker(ctx, c.unknownQueue, unknownPause) })
 	}
 	workers.Wait()
-	for _, queue := range []chan question{c.acquaintances, c.strangers} {
-		for _, q := range join(nil, queue, cap(queue)) {
+	for _, queue := range []chan pendingLookup{c.knownQueue, c.unknownQueue} {
+		for _, q := range fillBatch(nil, queue, cap(queue)) {
 			c.fail(q, fault.Down(dependency, ctx.Err()))
 		}
 	}
 }
 
-// work sends what waits in a queue, and rests after each batch.
-func (c *Core) work(ctx context.Context, queue <-chan question, rest time.Duration) {
-	batch := make([]question, 0, mapping.MaxKeys)
+// runWorker sends what waits in a queue, and rests after each batch.
+func (c *Core) runWorker(ctx context.Context, queue <-chan pendingLookup, pause time.Duration) {
+	batch := make([]pendingLookup, 0, mapping.MaxKeys)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case first := <-queue:
-			batch = join(append(batch[:0], first), queue, mapping.MaxKeys)
-			c.ask(ctx, c.inTime(batch))
+			batch = fillBatch(append(batch[:0], first), queue, mapping.MaxKeys)
+			c.sendBatch(ctx, c.dropExpired(batch))
 		}
-		if rest > 0 {
+		if pause > 0 {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(rest):
+			case <-time.After(pause):
 			}
 		}
 	}
 }
 
-// join adds to a batch what waits already, up to so many in all. It waits for nothing:
+// fillBatch adds to a batch what waits already, up to so many in all. It waits for nothing:
 // under load the requests in flight give the batches time to grow.
-func join(batch []question, queue <-chan question, most int) []question {
-	for len(batch) < most {
+func fillBatch(batch []pendingLookup, queue <-chan pendingLookup, limit int) []pendingLookup {
+	for len(batch) < limit {
 		select {
 		case next := <-queue:
 			batch = append(batch, next)
@@ -161,21 +161,21 @@ func join(batch []question, queue <-chan question, most int) []question {
 	return batch
 }
 
-// inTime returns those of a batch that have not waited for too long, and tells the
+// dropExpired returns those of a batch that have not waited for too long, and tells the
 // others.
-func (c *Core) inTime(batch []question) []question {
-	oldest := time.Now().Add(-patience)
-	return slices.DeleteFunc(batch, func(q question) bool {
-		isLate := q.asked.Before(oldest)
-		if isLate {
+func (c *Core) dropExpired(batch []pendingLookup) []pendingLookup {
+	deadline := time.Now().Add(-queueTimeout)
+	return slices.DeleteFunc(batch, func(q pendingLookup) bool {
+		expired := q.enqueuedAt.Before(deadline)
+		if expired {
 			c.fail(q, fault.Down(dependency, context.DeadlineExceeded))
 		}
-		return isLate
+		return expired
 	})
 }
 
-// ask sends one batch and hands everybody their answer.
-func (c *Core) ask(ctx context.Context, batch []question) {
+// sendBatch sends one batch and hands everybody their answer.
+func (c *Core) sendBatch(ctx context.Context, batch []pendingLookup) {
 	if len(batch) == 0 {
 		return
 	}
@@ -186,58 +186,58 @@ func (c *Core) ask(ctx context.Context, batch []question) {
 			}
 		}
 	}, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("keys", len(batch))))
-	asked := mapping.Question{Keys: make([]mapping.Key, len(batch))}
+	lookup := mapping.Question{Keys: make([]mapping.Key, len(batch))}
 	for i, q := range batch {
-		asked.Keys[i] = q.key
-		if q.request != "" {
-			asked.Requests = append(asked.Requests, q.request)
+		lookup.Keys[i] = q.key
+		if q.requestID != "" {
+			lookup.Requests = append(lookup.Requests, q.requestID)
 		}
 	}
-	keysAsked.Add(float64(len(batch)))
-	all, err := c.insist(ctx, asked)
+	keysLookedUp.Add(float64(len(batch)))
+	result, err := c.lookupWithRetry(ctx, lookup)
 	tracing.End(span, &err)
 	for i, q := range batch {
 		if err != nil {
 			c.fail(q, err)
 			continue
 		}
-		if all.Mappings[i] != (mapping.Mapping{}) {
-			c.met.add(q.key)
-			q.charge.giveBack()
+		if result.Mappings[i] != (mapping.Mapping{}) {
+			c.knownKeys.add(q.key)
+			q.charge.refund()
 		}
-		q.answer(all.Mappings[i], all.Position, nil)
+		q.done(result.Mappings[i], result.Position, nil)
 	}
 }
 
-// insist asks core, and if it fails before its time is over, once more: any
+// lookupWithRetry asks core, and if it fails before its time is over, once more: any
 // connection can break, and another core may stand behind the same address.
-func (c *Core) insist(ctx context.Context, asked mapping.Question) (all mapping.Answer, err error) {
+func (c *Core) lookupWithRetry(ctx context.Context, lookup mapping.Question) (result mapping.Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	try := func() error {
+	attempt := func() error {
 		return c.breaker.Call(func() (err error) {
-			coreAsked.Inc()
-			if all, err = c.lookup(ctx, asked); err != nil {
-				coreFailed.Inc()
+			lookupRequests.Inc()
+			if result, err = c.lookupOnce(ctx, lookup); err != nil {
+				lookupRequestsFailed.Inc()
 			}
 			return err
 		})
 	}
-	if err = try(); err == nil || c.breaker.Refusal() != nil {
-		return all, err
+	if err = attempt(); err == nil || c.breaker.Refusal() != nil {
+		return result, err
 	}
 	select {
 	case <-ctx.Done():
-		return all, err
+		return result, err
 	// Jitter keeps edges apart that lost the same core at the same moment.
 	case <-time.After(retryPause/2 + rand.N(retryPause)): //nolint:gosec // not a secret
-		err = try()
-		return all, err
+		err = attempt()
+		return result, err
 	}
 }
 
-func (c *Core) lookup(ctx context.Context, asked mapping.Question) (mapping.Answer, error) {
-	body, err := json.Marshal(asked)
+func (c *Core) lookupOnce(ctx context.Context, lookup mapping.Question) (mapping.Answer, error) {
+	body, err := json.Marshal(lookup)
 	if err != nil {
 		return mapping.Answer{}, fmt.Errorf("encode look-up: %w", err)
 	}
@@ -246,8 +246,8 @@ func (c *Core) lookup(ctx context.Context, asked mapping.Question) (mapping.Answ
 		return mapping.Answer{}, fmt.Errorf("make look-up: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if len(asked.Requests) > 0 {
-		request.Header.Set("X-Request-ID", asked.Requests[0])
+	if len(lookup.Requests) > 0 {
+		request.Header.Set("X-Request-ID", lookup.Requests[0])
 	}
 	tracing.Send(ctx, propagation.HeaderCarrier(request.Header))
 	response, err := c.send(request)
@@ -257,16 +257,16 @@ func (c *Core) lookup(ctx context.Context, asked mapping.Question) (mapping.Answ
 	defer func() { _ = response.Body.Close() }()
 
 	// Read to its end, or the connection could not be used again.
-	answered, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
 	if err != nil {
 		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("read mappings: %w", err))
 	}
-	var all mapping.Answer
-	if err := json.Unmarshal(answered, &all); err != nil {
+	var result mapping.Answer
+	if err := json.Unmarshal(data, &result); err != nil {
 		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("read mappings: %w", err))
 	}
-	if len(all.Mappings) != len(asked.Keys) || all.Epoch == "" {
-		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(asked.Keys), len(all.Mappings), all.Epoch))
+	if len(result.Mappings) != len(lookup.Keys) || result.Epoch == "" {
+		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(lookup.Keys), len(result.Mappings), result.Epoch))
 	}
-	return all, nil
+	return result, nil
 }

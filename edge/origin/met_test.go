@@ -7,20 +7,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-func TestMet(t *testing.T) {
+func TestBloomFilter(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	m := newMet()
-	regular := mapping.UID(-1)
+	m := newBloomFilter()
+	repeated := mapping.UID(-1)
 	// So many that the first ones are forgotten.
-	const keys = 4 * metEach
+	const keys = 4 * bloomGenerationKeys
 	for i := range int64(keys) {
-		if i%(metEach/2) == 0 {
-			m.add(regular)
+		if i%(bloomGenerationKeys/2) == 0 {
+			m.add(repeated)
 		}
 		m.add(mapping.TID(i))
 	}
-	if !m.has(regular) {
+	if !m.has(repeated) {
 		t.Error("who comes again and again is forgotten")
 	}
 	count := func(of func(int64) mapping.Key, from, to int64) (known int) {
@@ -31,15 +31,15 @@ func TestMet(t *testing.T) {
 		}
 		return known
 	}
-	if n := count(mapping.TID, keys-metEach, keys); n != metEach {
-		t.Errorf("of the last %d only %d are remembered", metEach, n)
+	if n := count(mapping.TID, keys-bloomGenerationKeys, keys); n != bloomGenerationKeys {
+		t.Errorf("of the last %d only %d are remembered", bloomGenerationKeys, n)
 	}
 	// One in four hundred, and less before the present generation is full; the seed is another
 	// each time.
-	const strangers = 100_000
-	for whom, n := range map[string]int{"strangers": count(mapping.UID, 0, strangers), "those of long ago": count(mapping.TID, 0, strangers)} {
-		if n > strangers/350 {
-			t.Errorf("of %d %s %d are taken for acquaintances", strangers, whom, n)
+	const samples = 100_000
+	for kind, n := range map[string]int{"strangers": count(mapping.UID, 0, samples), "those of long ago": count(mapping.TID, 0, samples)} {
+		if n > samples/350 {
+			t.Errorf("of %d %s %d are taken for acquaintances", samples, kind, n)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type Config struct {
 	Secrets []string      `env:"SECRETS,required,notEmpty" random:"true" example:"one-of-CORE_EDGE_SECRETS" help:"secrets shared with core, separated by commas; the first is sent"`
 	CA      string        `env:"CA" example:"/etc/ssl/certs/ca-certificates.crt" help:"path of a PEM file with the authorities that core's certificate may come from; empty: the system's"`
 	Queue   int           `env:"QUEUE" envDefault:"8192" help:"most look-ups that wait to be sent to core; more are answered with 503"`
-	Unknown int           `env:"UNKNOWN_RATE" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; one client network has no more of it than a tenth while others need it; 0 limits none"`
+	UnknownKeysPerSecond int           `env:"UNKNOWN_RATE" envDefault:"1000" help:"most look-ups a second of names and numbers that turn out to lead nowhere; beyond that, but for bursts of ten times as many, unknown ones are answered with 503; one client network has no more of it than a tenth while others need it; 0 limits none"`
 	Timeout time.Duration `env:"TIMEOUT" envDefault:"2s" help:"longest time that core may take to answer"`
 }
 
@@ -40,29 +40,29 @@ type Config struct {
 const dependency = "core"
 
 const (
-	// inFlight is the most look-ups that core is sent at once. Each takes along all
+	// maxInFlight is the most look-ups that core is sent at once. Each takes along all
 	// that are waiting, so that more would help nobody.
-	inFlight = 8
-	// strangersInFlight is how many of them are for keys that led nowhere so far, and
-	// strangersRest the pause after each. Anybody can make such keys up, as many as
+	maxInFlight = 8
+	// unknownInFlight is how many of them are for keys that led nowhere so far, and
+	// unknownPause the pause after each. Anybody can make such keys up, as many as
 	// they like; the pause makes batches of them, which are cheaper for core. An edge
 	// that has just started knows none of its keys, so those that lead somewhere do not
 	// count in the end.
-	strangersInFlight = 2
-	strangersRest     = 10 * time.Millisecond
+	unknownInFlight = 2
+	unknownPause     = 10 * time.Millisecond
 	// retryPause is about how long a failed look-up waits before it is sent again.
 	retryPause = 20 * time.Millisecond
 )
 
 var (
-	coreAsked   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_total", Help: "Requests for look-ups sent to core."})
-	coreFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_failed_total", Help: "Requests for look-ups that failed."})
-	coreRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_refused_secret_total", Help: "Requests whose secret core refused."})
-	keysAsked   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_keys_total", Help: "Keys that core was asked for."})
+	lookupRequests   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_total", Help: "Requests for look-ups sent to core."})
+	lookupRequestsFailed  = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_requests_failed_total", Help: "Requests for look-ups that failed."})
+	secretsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_refused_secret_total", Help: "Requests whose secret core refused."})
+	keysLookedUp   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_keys_total", Help: "Keys that core was asked for."})
 	queueFull   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_queue_full_total", Help: "Look-ups refused, since too many waited."})
-	streams     = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_streams_total", Help: "Streams of changes opened."})
+	streamsOpened     = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_streams_total", Help: "Streams of changes opened."})
 
-	strangersRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_unknown_refused_total", Help: "Look-ups of unknown keys refused, since their client network made too many."})
+	unknownRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_edge_core_unknown_refused_total", Help: "Look-ups of unknown keys refused, since their client network made too many."})
 )
 
 // Core is the core that an edge belongs to.
@@ -76,16 +76,16 @@ type Core struct {
 
 	// Whoever asks for keys that are known to lead somewhere, but have changed, does
 	// not wait behind those who make keys up.
-	acquaintances, strangers chan question
-	met                      *met
-	unknown                  *unknown // bounds strangers; nil: nothing does
+	knownQueue, unknownQueue chan pendingLookup
+	knownKeys                      *bloomFilter
+	unknownLimit                  *unknownLimiter // bounds strangers; nil: nothing does
 
-	// former is the name that core gave the last stream that had one. It belongs to
+	// previousStream is the name that core gave the last stream that had one. It belongs to
 	// Follow.
-	former string
-	// refused is set while core does not accept our secret, so that this is
+	previousStream string
+	// secretRejected is set while core does not accept our secret, so that this is
 	// logged once and not for every request.
-	refused atomic.Bool
+	secretRejected atomic.Bool
 }
 
 // NewCore returns core as configured. It reaches nothing yet.
@@ -102,12 +102,12 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		return nil, errors.New("SECRETS holds no secret")
 	case config.Queue < 1:
 		return nil, fmt.Errorf("QUEUE is %d, but must be at least 1", config.Queue)
-	case config.Unknown < 0 || config.Unknown > mostUnknown:
-		return nil, fmt.Errorf("UNKNOWN_RATE is %d, but must be 0 to %d", config.Unknown, mostUnknown)
+	case config.UnknownKeysPerSecond < 0 || config.UnknownKeysPerSecond > maxUnknownPerSecond:
+		return nil, fmt.Errorf("UNKNOWN_RATE is %d, but must be 0 to %d", config.UnknownKeysPerSecond, maxUnknownPerSecond)
 	case config.Timeout <= 0:
 		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
 	}
-	verified, err := certificate.Client(config.CA)
+	tlsConfig, err := certificate.Client(config.CA)
 	if err != nil {
 		return nil, fmt.Errorf("CA %w", err)
 	}
@@ -118,11 +118,11 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		client: &http.Client{
 			Transport: &http.Transport{
 				DialContext:         (&net.Dialer{Timeout: config.Timeout, KeepAlive: 15 * time.Second}).DialContext,
-				TLSClientConfig:     verified,
+				TLSClientConfig:     tlsConfig,
 				TLSHandshakeTimeout: config.Timeout,
 				// The look-ups, the acknowledgements, a probe, the stream, and one that is being closed.
-				MaxConnsPerHost:     inFlight + 4,
-				MaxIdleConnsPerHost: inFlight + 2,
+				MaxConnsPerHost:     maxInFlight + 4,
+				MaxIdleConnsPerHost: maxInFlight + 2,
 				IdleConnTimeout:     30 * time.Second,
 			},
 			// Our secret goes to nobody that core may name.
@@ -130,10 +130,10 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 		},
 		log:           log,
 		breaker:       breaker.New(dependency),
-		acquaintances: make(chan question, config.Queue),
-		strangers:     make(chan question, config.Queue),
-		met:           newMet(),
-		unknown:       newUnknown(config.Unknown),
+		knownQueue: make(chan pendingLookup, config.Queue),
+		unknownQueue:     make(chan pendingLookup, config.Queue),
+		knownKeys:           newBloomFilter(),
+		unknownLimit:       newUnknownLimiter(config.UnknownKeysPerSecond),
 	}, nil
 }
 
@@ -143,7 +143,7 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 func (c *Core) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	_, err := c.lookup(ctx, mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
+	_, err := c.lookupOnce(ctx, mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
 	err = fault.CauseOf(err)
 	status, answered := errors.AsType[statusError](err)
 	wrong := func(format string, args ...any) error { return settings.WrongError{Cause: fmt.Errorf(format, args...)} }
@@ -159,7 +159,7 @@ func (c *Core) Check(ctx context.Context) error {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return wrong("SECRETS begins with a secret that core at %q refuses: it must be among CORE_EDGE_SECRETS there", c.base)
 	default:
-		listener, known := c.mistaken(ctx)
+		listener, known := c.identifyListener(ctx)
 		if !known {
 			listener += " (it answers " + status.Error() + ")"
 		}
@@ -168,9 +168,9 @@ func (c *Core) Check(ctx context.Context) error {
 	}
 }
 
-// mistaken says what listens where core's listener for edges should, and whether it is one
+// identifyListener says what listens where core's listener for edges should, and whether it is one
 // of Veneer's.
-func (c *Core) mistaken(ctx context.Context) (listener string, known bool) {
+func (c *Core) identifyListener(ctx context.Context) (listener string, known bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/livez", http.NoBody)
 	if err != nil {
 		return "no address", false
@@ -180,13 +180,13 @@ func (c *Core) mistaken(ctx context.Context) (listener string, known bool) {
 		return "another server", false
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10))
 	switch {
-	case response.StatusCode == http.StatusOK && bytes.Contains(answer, []byte(`"live":true`)):
+	case response.StatusCode == http.StatusOK && bytes.Contains(body, []byte(`"live":true`)):
 		return "a listener for operators", true
 	case response.StatusCode == http.StatusNotFound && response.Header.Get("Cache-Status") != "":
 		return "an edge's public listener", true
-	case response.StatusCode == http.StatusNotFound && bytes.HasPrefix(answer, []byte(`{"code":3,`)):
+	case response.StatusCode == http.StatusNotFound && bytes.HasPrefix(body, []byte(`{"code":3,`)):
 		return "core's public listener", true
 	default:
 		return "another server", false
@@ -203,11 +203,11 @@ func (c *Core) send(request *http.Request) (*http.Response, error) {
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
-		c.refused.Store(false)
+		c.secretRejected.Store(false)
 		return response, nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		coreRefused.Inc()
-		if c.refused.CompareAndSwap(false, true) {
+		secretsRejected.Inc()
+		if c.secretRejected.CompareAndSwap(false, true) {
 			c.log.ErrorContext(request.Context(), "core refuses our secret", "status", response.StatusCode, "url", c.base)
 		}
 	}

@@ -35,16 +35,16 @@ import (
 
 var _ origin.Follower = (*edge.Resolver)(nil)
 
-// open connects to a core and answers look-ups until the test ends.
-func open(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
+// startCore connects to a core and answers look-ups until the test ends.
+func startCore(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
 	t.Helper()
-	core := connect(t, config, log)
-	background(t, core.Answer)
+	core := newCore(t, config, log)
+	background(t, core.Run)
 	return core
 }
 
-// connect connects to a core, but answers nothing.
-func connect(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
+// newCore connects to a core, but answers nothing.
+func newCore(t *testing.T, config origin.Config, log *slog.Logger) *origin.Core {
 	t.Helper()
 	if config.Secrets == nil {
 		config.Secrets = []string{origintest.Secret, "an-older-secret-of-the-ring"}
@@ -100,7 +100,7 @@ func TestLookup(t *testing.T) {
 	player := mapping.Mapping{Player: &mapping.Player{PID: 1, UUID: "u", Name: "Steve", Skin: worn}}
 	user := mapping.Mapping{User: &mapping.User{UID: 2, Avatar: 3, Texture: worn}}
 	server.Set(map[mapping.Key]mapping.Mapping{"name:steve": player, "uid:2": user, "tid:3": texture(3)})
-	core := open(t, origin.Config{URL: server.URL + "/"}, nil)
+	core := startCore(t, origin.Config{URL: server.URL + "/"}, nil)
 
 	f := func(key mapping.Key, want mapping.Mapping) {
 		t.Helper()
@@ -121,8 +121,8 @@ func TestLookup(t *testing.T) {
 	f("name:nobody", mapping.Mapping{})
 }
 
-// meet has core asked once for textures up to a number, which are there.
-func meet(t *testing.T, core *origin.Core, server *origintest.Core, textures int64) {
+// lookUpTextures has core asked once for textures up to a number, which are there.
+func lookUpTextures(t *testing.T, core *origin.Core, server *origintest.Core, textures int64) {
 	t.Helper()
 	changes := map[mapping.Key]mapping.Mapping{}
 	for i := range textures {
@@ -142,18 +142,18 @@ func meet(t *testing.T, core *origin.Core, server *origintest.Core, textures int
 	server.Keys.Store(0)
 }
 
-func TestLookupsTravelTogether(t *testing.T) {
+func TestLookupsAreBatched(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	const keys, atOnce = 2000, 6
-	core := open(t, origin.Config{URL: server.URL}, nil)
-	meet(t, core, server, keys)
-	let, entered := make(chan struct{}), make(chan struct{}, 100)
+	core := startCore(t, origin.Config{URL: server.URL}, nil)
+	lookUpTextures(t, core, server, keys)
+	release, entered := make(chan struct{}), make(chan struct{}, 100)
 	var inFlight, most atomic.Int64
-	server.SetHold(func([]mapping.Key) {
+	server.SetOnLookup(func([]mapping.Key) {
 		most.Store(max(most.Load(), inFlight.Add(1)))
 		entered <- struct{}{}
-		<-let
+		<-release
 		inFlight.Add(-1)
 	})
 
@@ -173,7 +173,7 @@ func TestLookupsTravelTogether(t *testing.T) {
 		all.Go(func() { started.Add(1); ask(i + atOnce) })
 	}
 	eventually(t, "all are waiting", func() bool { return started.Load() == keys-atOnce })
-	close(let)
+	close(release)
 	all.Wait()
 	if got := server.Keys.Load(); got != keys {
 		t.Errorf("core was asked for %d keys; want %d", got, keys)
@@ -186,9 +186,9 @@ func TestLookupsTravelTogether(t *testing.T) {
 	}
 }
 
-func TestFullQueueRefusesAtOnce(t *testing.T) {
+func TestFullQueueRejects(t *testing.T) {
 	t.Parallel()
-	core := connect(t, origin.Config{URL: "http://127.0.0.1:1", Queue: 2}, nil)
+	core := newCore(t, origin.Config{URL: "http://127.0.0.1:1", Queue: 2}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -233,7 +233,7 @@ func TestLookupFails(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(test.answer)
 			defer server.Close()
-			core := open(t, origin.Config{URL: server.URL, Timeout: 100 * time.Millisecond}, nil)
+			core := startCore(t, origin.Config{URL: server.URL, Timeout: 100 * time.Millisecond}, nil)
 			_, _, err := core.Lookup(t.Context(), "tid:1")
 			if f := fault.Of(err); f.Kind != fault.Unavailable || f.RetryAfter == 0 {
 				t.Errorf("Lookup() = %v; want it unavailable, with a time to try again", err)
@@ -247,25 +247,25 @@ func TestLookupFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = listener.Close()
-		core := open(t, origin.Config{URL: "http://" + listener.Addr().String()}, nil)
+		core := startCore(t, origin.Config{URL: "http://" + listener.Addr().String()}, nil)
 		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("Lookup() = %v; want it unavailable", err)
 		}
 	})
 }
 
-// fickle answers about nothing, but breaks the connection instead while asked to.
-type fickle struct {
-	asked, breaks atomic.Int64
+// flakyCore answers about nothing, but breaks the connection instead while asked to.
+type flakyCore struct {
+	requests, failures atomic.Int64
 	url           string
 }
 
-func startFickle(t *testing.T) *fickle {
+func startFlakyCore(t *testing.T) *flakyCore {
 	t.Helper()
-	f := &fickle{}
+	f := &flakyCore{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		f.asked.Add(1)
-		if f.breaks.Add(-1) >= 0 {
+		f.requests.Add(1)
+		if f.failures.Add(-1) >= 0 {
 			if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
 				_ = connection.Close()
 			}
@@ -278,24 +278,24 @@ func startFickle(t *testing.T) *fickle {
 	return f
 }
 
-func TestBrokenConnectionIsNotNoticed(t *testing.T) {
+func TestBrokenConnectionIsRetried(t *testing.T) {
 	t.Parallel()
-	server := startFickle(t)
-	server.breaks.Store(1)
-	core := open(t, origin.Config{URL: server.url}, nil)
+	server := startFlakyCore(t)
+	server.failures.Store(1)
+	core := startCore(t, origin.Config{URL: server.url}, nil)
 	if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
 		t.Errorf("Lookup() = %v; want that it is sent again", err)
 	}
-	if n := server.asked.Load(); n != 2 {
+	if n := server.requests.Load(); n != 2 {
 		t.Errorf("core was asked %d times; want 2", n)
 	}
 }
 
-func TestBrokenCoreIsLeftAlone(t *testing.T) {
+func TestBreakerOpens(t *testing.T) {
 	t.Parallel()
-	server := startFickle(t)
-	server.breaks.Store(1 << 30)
-	core := open(t, origin.Config{URL: server.url}, nil)
+	server := startFlakyCore(t)
+	server.failures.Store(1 << 30)
+	core := startCore(t, origin.Config{URL: server.url}, nil)
 	ask := func() error {
 		_, _, err := core.Lookup(t.Context(), "tid:1")
 		return err
@@ -306,14 +306,14 @@ func TestBrokenCoreIsLeftAlone(t *testing.T) {
 			t.Fatalf("Lookup() = %v; want that core cannot be reached", err)
 		}
 	}
-	if n := server.asked.Load(); n < 5 || n > lookups/2 {
+	if n := server.requests.Load(); n < 5 || n > lookups/2 {
 		t.Errorf("core was asked %d times for %d look-ups; want 5, and then a few", n, lookups)
 	}
-	server.breaks.Store(0)
+	server.failures.Store(0)
 	eventually(t, "core is asked again", func() bool { return ask() == nil })
 }
 
-func TestQuestionsDoNotWaitForEver(t *testing.T) {
+func TestQueuedLookupsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		core, err := origin.NewCore(origin.Config{URL: "http://127.0.0.1:1", Secrets: []string{origintest.Secret}, Queue: 10, Timeout: time.Second}, slog.New(slog.DiscardHandler))
@@ -338,7 +338,7 @@ func TestQuestionsDoNotWaitForEver(t *testing.T) {
 		ask("tid:1")
 		<-time.After(6 * time.Second) // too long, while nobody sends it
 		stopped := make(chan struct{})
-		go func() { core.Answer(ctx); close(stopped) }()
+		go func() { core.Run(ctx); close(stopped) }()
 		if err := <-answers; !errors.Is(err, context.DeadlineExceeded) || fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("a question that has waited for six seconds: %v", err)
 		}
@@ -350,7 +350,7 @@ func TestQuestionsDoNotWaitForEver(t *testing.T) {
 		}
 		<-stopped
 		ask("tid:3")
-		core.Answer(ctx)
+		core.Run(ctx)
 		if err := <-answers; !errors.Is(err, context.Canceled) || fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("a question that nobody has sent when the end comes: %v", err)
 		}
@@ -361,7 +361,7 @@ func TestRefusedSecretIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	var log loggingtest.Buffer
-	core := open(t, origin.Config{URL: server.URL, Secrets: []string{"wrong-but-long-enough", origintest.Secret}}, slog.New(slog.NewTextHandler(&log, nil)))
+	core := startCore(t, origin.Config{URL: server.URL, Secrets: []string{"wrong-but-long-enough", origintest.Secret}}, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 {
 		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("Lookup() = %v; want it unavailable", err)
@@ -389,15 +389,15 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(path, authority, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open(t, origin.Config{URL: server.URL, CA: path}, nil).Lookup(t.Context(), "tid:1"); err != nil {
+	if _, _, err := startCore(t, origin.Config{URL: server.URL, CA: path}, nil).Lookup(t.Context(), "tid:1"); err != nil {
 		t.Errorf("Lookup() from a core that our authority vouches for: %v", err)
 	}
-	if _, _, err := open(t, origin.Config{URL: server.URL}, nil).Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
+	if _, _, err := startCore(t, origin.Config{URL: server.URL}, nil).Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Lookup() from a core that nobody vouches for: %v", err)
 	}
 }
 
-func TestNewCoreRefuses(t *testing.T) {
+func TestNewCoreRejectsWrongSettings(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, wrong func(*origin.Config)) {
 		t.Helper()
@@ -416,7 +416,7 @@ func TestNewCoreRefuses(t *testing.T) {
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{" "} })
 	f("SECRETS", func(c *origin.Config) { c.Secrets = []string{"a-line-feed-inside\nof-it"} })
 	f("QUEUE", func(c *origin.Config) { c.Queue = 0 })
-	f("UNKNOWN_RATE", func(c *origin.Config) { c.Unknown = -1 })
+	f("UNKNOWN_RATE", func(c *origin.Config) { c.UnknownKeysPerSecond = -1 })
 	f("TIMEOUT", func(c *origin.Config) { c.Timeout = 0 })
 	f("CA", func(c *origin.Config) { c.CA = "/nowhere" })
 	f("CA", func(c *origin.Config) { c.CA = "/dev/null" })
@@ -465,26 +465,26 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// watched is a store that counts how often it is asked, after the first time of which
+// countingStore is a store that counts how often it is asked, after the first time of which
 // something happens.
-type watched struct {
+type countingStore struct {
 	origin.Store
-	asked int
-	first error // what it said then
-	then  func()
+	calls int
+	firstErr error // what it said then
+	afterFirst  func()
 }
 
-func (w *watched) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
+func (w *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error) {
 	file, err := w.Store.Get(ctx, hash)
-	if w.asked++; w.asked == 1 {
-		w.first = err
-		w.then()
+	if w.calls++; w.calls == 1 {
+		w.firstErr = err
+		w.afterFirst()
 	}
 	return file, err
 }
 
 // A store that calls a file missing is believed when it says so twice.
-func TestFileThatIsCalledMissing(t *testing.T) {
+func TestMissingFileIsRechecked(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, objectstest.Bucket(t).Config)
 	if err := store.Prepare(t.Context()); err != nil {
@@ -501,47 +501,47 @@ func TestFileThatIsCalledMissing(t *testing.T) {
 		{"for good", func() {}, 2, fault.NotFound},
 		{"to somebody who leaves", leave, 1, fault.Unavailable},
 	} {
-		w := &watched{Store: store, then: test.then}
-		if _, err := origin.NewFiles(w).File(ctx, skin.HashOf(file)); fault.KindOf(err) != test.want || w.asked != test.asked {
-			t.Errorf("%s: %v after %d questions; want it %v after %d", test.name, err, w.asked, test.want, test.asked)
+		w := &countingStore{Store: store, afterFirst: test.then}
+		if _, err := origin.NewFiles(w).File(ctx, skin.HashOf(file)); fault.KindOf(err) != test.want || w.calls != test.asked {
+			t.Errorf("%s: %v after %d questions; want it %v after %d", test.name, err, w.calls, test.want, test.asked)
 		}
 	}
 
-	w := &watched{Store: store, then: func() {
+	w := &countingStore{Store: store, afterFirst: func() {
 		if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 			t.Error(err)
 		}
 	}}
 	got, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file))
-	if err != nil || !errors.Is(w.first, objects.ErrNotFound) {
-		t.Fatalf("File() of a file that comes late: %v, after %v", err, w.first)
+	if err != nil || !errors.Is(w.firstErr, objects.ErrNotFound) {
+		t.Fatalf("File() of a file that comes late: %v, after %v", err, w.firstErr)
 	}
 	if diff := cmp.Diff(file, got); diff != "" {
 		t.Errorf("File() (-want +got):\n%s", diff)
 	}
-	if w.asked != 2 {
-		t.Errorf("it was asked for %d times; want 2", w.asked)
+	if w.calls != 2 {
+		t.Errorf("it was asked for %d times; want 2", w.calls)
 	}
 	// What is there is asked for once.
-	if _, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file)); err != nil || w.asked != 3 {
-		t.Errorf("File() of what is there: %v after %d further questions; want 1", err, w.asked-2)
+	if _, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file)); err != nil || w.calls != 3 {
+		t.Errorf("File() of what is there: %v after %d further questions; want 1", err, w.calls-2)
 	}
 }
 
-// missing is a store that has nothing.
-type missing struct{ asked atomic.Int64 }
+// emptyStore is a store that has nothing.
+type emptyStore struct{ calls atomic.Int64 }
 
-func (m *missing) Get(context.Context, skin.Hash) ([]byte, error) {
-	m.asked.Add(1)
+func (m *emptyStore) Get(context.Context, skin.Hash) ([]byte, error) {
+	m.calls.Add(1)
 	return nil, objects.ErrNotFound
 }
 
 // Where many files are missing, most are believed to be at once, so that those who fetch
 // others have room.
-func TestFilesThatAreMissing(t *testing.T) {
+func TestRechecksAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := new(missing)
+		store := new(emptyStore)
 		files := origin.NewFiles(store)
 		began := time.Now()
 		var atOnce atomic.Int64
@@ -558,7 +558,7 @@ func TestFilesThatAreMissing(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if believed, asked := atOnce.Load(), store.asked.Load(); believed != 6 || asked != 14 {
+		if believed, asked := atOnce.Load(), store.calls.Load(); believed != 6 || asked != 14 {
 			t.Errorf("%d of %d are missing at once, after %d questions; want 6 and 14", believed, several, asked)
 		}
 	})

@@ -17,27 +17,27 @@ import (
 )
 
 // Keys that have led nowhere so far do not hold those up that have led somewhere.
-func TestStrangersDoNotHoldAcquaintancesUp(t *testing.T) {
+func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core := open(t, origin.Config{URL: server.URL}, nil)
-	meet(t, core, server, 1)
-	let, entered := make(chan struct{}), make(chan struct{}, 100)
-	server.SetHold(func(keys []mapping.Key) {
+	core := startCore(t, origin.Config{URL: server.URL}, nil)
+	lookUpTextures(t, core, server, 1)
+	release, entered := make(chan struct{}), make(chan struct{}, 100)
+	server.SetOnLookup(func(keys []mapping.Key) {
 		if keys[0] != mapping.TID(0) {
 			entered <- struct{}{}
-			<-let
+			<-release
 		}
 	})
-	defer close(let)
+	defer close(release)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	var strangers sync.WaitGroup
-	defer strangers.Wait()
+	var unknownLookups sync.WaitGroup
+	defer unknownLookups.Wait()
 	defer cancel()
 	ask := func(from, to int) {
 		for i := from; i < to; i++ {
-			strangers.Go(func() { _, _, _ = core.Lookup(ctx, mapping.Name(fmt.Sprintf("stranger%d", i))) })
+			unknownLookups.Go(func() { _, _, _ = core.Lookup(ctx, mapping.Name(fmt.Sprintf("stranger%d", i))) })
 		}
 	}
 	ask(0, 1)
@@ -55,18 +55,18 @@ func TestStrangersDoNotHoldAcquaintancesUp(t *testing.T) {
 	}
 }
 
-func TestStrangersAreBounded(t *testing.T) {
+func TestUnknownKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	const rate = 10
-	core := open(t, origin.Config{URL: server.URL, Unknown: rate}, nil)
-	stranger := func(i int) error {
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: rate}, nil)
+	lookUpUnknown := func(i int) error {
 		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", i)))
 		return err
 	}
 	began, asked := time.Now(), 0
 	for i := range 500 {
-		switch err := stranger(i); {
+		switch err := lookUpUnknown(i); {
 		case err == nil:
 			asked++
 		case fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0 || !errors.Is(err, edge.ErrShed):
@@ -85,25 +85,25 @@ func TestStrangersAreBounded(t *testing.T) {
 }
 
 // A network that makes names up takes from no other network what it needs.
-func TestStrangersOfOneNetworkAreBounded(t *testing.T) {
+func TestUnknownKeysAreLimitedByNetwork(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	const rate = 10
-	core := open(t, origin.Config{URL: server.URL, Unknown: rate}, nil)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: rate}, nil)
 	asked := 0
 	from := func(network string) error {
 		asked++
 		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), mapping.Name(fmt.Sprintf("stranger%d", asked)))
 		return err
 	}
-	const hostile = "203.0.113.0/24"
-	for from(hostile) == nil {
+	const flooding = "203.0.113.0/24"
+	for from(flooding) == nil {
 	}
 	for i := range 9 {
 		network := fmt.Sprintf("198.51.%d.0/24", i)
 		for range rate {
 			for range 10 {
-				_ = from(hostile) // it goes on all the time
+				_ = from(flooding) // it goes on all the time
 			}
 			if err := from(network); err != nil {
 				t.Fatalf("Lookup for the network %s while another one makes names up: %v", network, err)
@@ -113,11 +113,11 @@ func TestStrangersOfOneNetworkAreBounded(t *testing.T) {
 }
 
 // Whoever has led somewhere is asked for as often as needed.
-func TestAcquaintancesAreNotCounted(t *testing.T) {
+func TestKnownKeysAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
-	meet(t, core, server, 1)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
+	lookUpTextures(t, core, server, 1)
 	for range 100 {
 		if _, _, err := core.Lookup(t.Context(), mapping.TID(0)); err != nil {
 			t.Fatal(err)
@@ -126,10 +126,10 @@ func TestAcquaintancesAreNotCounted(t *testing.T) {
 }
 
 // An edge that has just started asks about everybody who exists.
-func TestNewcomersAreNotCounted(t *testing.T) {
+func TestExistingKeysAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
 	for i := range int64(30) {
 		server.Set(map[mapping.Key]mapping.Mapping{mapping.TID(i): texture(i)})
 		if _, _, err := core.Lookup(t.Context(), mapping.TID(i)); err != nil {
@@ -139,20 +139,20 @@ func TestNewcomersAreNotCounted(t *testing.T) {
 }
 
 // Whoever core has named itself is no stranger, though nobody has asked about them yet.
-func TestThoseOfChangesAreNotCounted(t *testing.T) {
+func TestKeysOfChangesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core := open(t, origin.Config{URL: server.URL, Unknown: 1}, nil)
-	heard := new(reader)
-	background(t, func(ctx context.Context) { core.Follow(ctx, heard) })
-	eventually(t, "the stream is live", heard.has(func() bool { return heard.beats > 0 }))
-	exhaust(t, core)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
+	follower := new(recorder)
+	background(t, func(ctx context.Context) { core.Follow(ctx, follower) })
+	eventually(t, "the stream is live", follower.holds(func() bool { return follower.heartbeats > 0 }))
+	exhaustUnknownLimit(t, core)
 	newest := map[mapping.Key]mapping.Mapping{}
 	for i := range int64(30) {
 		newest[mapping.TID(i)] = texture(i)
 	}
 	server.Set(newest)
-	eventually(t, "the change is heard", heard.has(func() bool { return len(heard.keys) == len(newest) }))
+	eventually(t, "the change is heard", follower.holds(func() bool { return len(follower.keys) == len(newest) }))
 	for key := range newest {
 		if _, _, err := core.Lookup(t.Context(), key); err != nil {
 			t.Fatalf("Lookup of %s, which has just been made: %v", key, err)
@@ -160,9 +160,9 @@ func TestThoseOfChangesAreNotCounted(t *testing.T) {
 	}
 }
 
-// exhaust asks about strangers until that is refused, and returns how many were asked
+// exhaustUnknownLimit asks about strangers until that is refused, and returns how many were asked
 // about.
-func exhaust(t *testing.T, core *origin.Core) (asked int) {
+func exhaustUnknownLimit(t *testing.T, core *origin.Core) (asked int) {
 	t.Helper()
 	for {
 		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", asked)))
@@ -181,22 +181,22 @@ func TestFailuresAreNotCounted(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
 	const perSecond, burst = 1, 10
-	core := open(t, origin.Config{URL: server.URL, Unknown: perSecond, Timeout: 300 * time.Millisecond}, nil)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: perSecond, Timeout: 300 * time.Millisecond}, nil)
 	began := time.Now()
-	let := make(chan struct{})
-	server.SetHold(func([]mapping.Key) { <-let })
+	release := make(chan struct{})
+	server.SetOnLookup(func([]mapping.Key) { <-release })
 	var all sync.WaitGroup
 	for i := range burst {
 		all.Go(func() { _, _, _ = core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("late%d", i))) })
 	}
 	all.Wait()
-	close(let)
-	server.SetHold(nil)
+	close(release)
+	server.SetOnLookup(nil)
 	eventually(t, "core is known to be back", func() bool {
 		_, _, err := core.Lookup(t.Context(), mapping.Name("first"))
 		return err == nil
 	})
-	if asked := 1 + exhaust(t, core); asked < burst {
+	if asked := 1 + exhaustUnknownLimit(t, core); asked < burst {
 		t.Errorf("after %d failures and %s core was asked about %d strangers; want %d", burst, time.Since(began), asked, burst)
 	}
 }
@@ -205,8 +205,8 @@ func TestFailuresAreNotCounted(t *testing.T) {
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	server := origintest.Start(t)
-	core := open(t, origin.Config{URL: server.URL, Unknown: 1, Timeout: 100 * time.Millisecond}, nil)
-	exhaust(t, core)
+	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1, Timeout: 100 * time.Millisecond}, nil)
+	exhaustUnknownLimit(t, core)
 	probe := func() error {
 		outcome := make(chan error, 1)
 		core.Probe(func(err error) { outcome <- err })
@@ -215,12 +215,12 @@ func TestProbe(t *testing.T) {
 	if err := probe(); err != nil {
 		t.Errorf("Probe of a core that answers: %v", err)
 	}
-	let := make(chan struct{})
-	defer close(let)
-	server.SetHold(func([]mapping.Key) { <-let })
+	release := make(chan struct{})
+	defer close(release)
+	server.SetOnLookup(func([]mapping.Key) { <-release })
 	if err := probe(); fault.KindOf(err) != fault.Unavailable || errors.Is(err, edge.ErrShed) {
 		t.Errorf("Probe of a core that hangs: %v; want it unavailable", err)
 	}
-	server.SetHold(nil)
+	server.SetOnLookup(nil)
 	eventually(t, "core is known to be back", func() bool { return probe() == nil })
 }

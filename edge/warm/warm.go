@@ -21,8 +21,8 @@ import (
 // CommonViews are what visitors ask for most, in the form that ParseViews reads.
 const CommonViews = "/textures/{hash},/avatar/hash/{hash},/avatar/hash/{hash}?png,/avatar/hash/{hash}?3d,/preview/hash/{hash}"
 
-// place stands in a view where the hash belongs.
-const place = "{hash}"
+// placeholder stands in a view where the hash belongs.
+const placeholder = "{hash}"
 
 // ParseViews reads paths of pictures, which are separated by commas and have {hash} in
 // the place of a texture's hash.
@@ -30,8 +30,8 @@ func ParseViews(text string) ([]string, error) {
 	views := strings.Split(text, ",")
 	for i, view := range views {
 		view = strings.TrimSpace(view)
-		if !strings.HasPrefix(view, "/") || strings.Count(view, place) != 1 {
-			return nil, fmt.Errorf("%q is no path with %s in it", view, place)
+		if !strings.HasPrefix(view, "/") || strings.Count(view, placeholder) != 1 {
+			return nil, fmt.Errorf("%q is no path with %s in it", view, placeholder)
 		}
 		views[i] = view
 	}
@@ -48,60 +48,60 @@ func Base(text string) (string, error) {
 	return strings.TrimRight(base.String(), "/"), nil
 }
 
-// Order is what is to be in an edge's memory.
-type Order struct {
+// Job is what is to be in an edge's memory.
+type Job struct {
 	Hashes []skin.Hash
 	Views  []string // of every texture, as ParseViews returns them
 	// Parallel is how many pictures are asked for at once: few, as each may take a slot
 	// that a visitor would have.
 	Parallel int
-	// Patience bounds the time for which one picture is asked for again that the edge
+	// RetryFor bounds the time for which one picture is asked for again that the edge
 	// cannot make at the moment.
-	Patience time.Duration
+	RetryFor time.Duration
 }
 
 // Report says what became of the pictures of an order.
 type Report struct {
-	Made   int // drawn or fetched, or core was asked about the texture
-	There  int // in memory already
-	None   int // of textures that have no such picture, as capes have no face
+	Loaded   int // drawn or fetched, or core was asked about the texture
+	Cached  int // in memory already
+	NotFound   int // of textures that have no such picture, as capes have no face
 	Failed int // all others
-	First  error
+	FirstError  error
 }
 
 const (
-	// answerTimeout bounds one request. The edge's own bounds are shorter.
-	answerTimeout = 30 * time.Second
-	// hopeless is how many textures must fail in a row, each after all patience, for
+	// requestTimeout bounds one request. The edge's own bounds are shorter.
+	requestTimeout = 30 * time.Second
+	// maxFailedTextures is how many textures must fail in a row, each after all patience, for
 	// the rest not to be asked for.
-	hopeless = 4
+	maxFailedTextures = 4
 
-	shortestPause = 250 * time.Millisecond
-	longestPause  = 8 * time.Second
+	minBackoff = 250 * time.Millisecond
+	maxBackoff  = 8 * time.Second
 )
 
-// Edge carries out an order at the edge with a base URL, as Base returns it.
-func Edge(ctx context.Context, base string, order Order) Report {
-	transport := &http.Transport{MaxConnsPerHost: order.Parallel, MaxIdleConnsPerHost: order.Parallel}
+// Run carries out an order at the edge with a base URL, as Base returns it.
+func Run(ctx context.Context, base string, job Job) Report {
+	transport := &http.Transport{MaxConnsPerHost: job.Parallel, MaxIdleConnsPerHost: job.Parallel}
 	defer transport.CloseIdleConnections()
-	return carryOut(ctx, base, order, transport)
+	return run(ctx, base, job, transport)
 }
 
-func carryOut(ctx context.Context, base string, order Order, way http.RoundTripper) Report {
+func run(ctx context.Context, base string, job Job, transport http.RoundTripper) Report {
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	v := &visitor{base: base, order: order, client: &http.Client{Transport: way, Timeout: answerTimeout}, giveUp: giveUp}
+	c := &client{base: base, job: job, http: &http.Client{Transport: transport, Timeout: requestTimeout}, giveUp: giveUp}
 
 	hashes := make(chan skin.Hash)
 	var workers sync.WaitGroup
-	for range order.Parallel {
+	for range job.Parallel {
 		workers.Go(func() {
 			for hash := range hashes {
-				v.visit(ctx, hash)
+				c.warmTexture(ctx, hash)
 			}
 		})
 	}
-	for _, hash := range order.Hashes {
+	for _, hash := range job.Hashes {
 		if ctx.Err() != nil {
 			break
 		}
@@ -113,23 +113,23 @@ func carryOut(ctx context.Context, base string, order Order, way http.RoundTripp
 	close(hashes)
 	workers.Wait()
 
-	r := v.report
-	if all := len(order.Hashes) * len(order.Views); r.None == all && all > 0 {
-		r.None, r.First = 0, fmt.Errorf("there are no such pictures of %s", order.Hashes[0])
+	r := c.report
+	if all := len(job.Hashes) * len(job.Views); r.NotFound == all && all > 0 {
+		r.NotFound, r.FirstError = 0, fmt.Errorf("there are no such pictures of %s", job.Hashes[0])
 	}
 	// What was not even asked for is not there either.
-	r.Failed = len(order.Hashes)*len(order.Views) - r.Made - r.There - r.None
-	if r.Failed > 0 && r.First == nil {
-		r.First = context.Cause(ctx)
+	r.Failed = len(job.Hashes)*len(job.Views) - r.Loaded - r.Cached - r.NotFound
+	if r.Failed > 0 && r.FirstError == nil {
+		r.FirstError = context.Cause(ctx)
 	}
 	return r
 }
 
-// visitor is who asks an edge.
-type visitor struct {
+// client is who asks an edge.
+type client struct {
 	base   string
-	order  Order
-	client *http.Client
+	job  Job
+	http *http.Client
 	giveUp context.CancelFunc
 
 	mu       sync.Mutex
@@ -137,44 +137,44 @@ type visitor struct {
 	failures int // textures in a row for which the edge had no time
 }
 
-// visit asks for all views of a texture, one after another: the first of them fetches
+// warmTexture asks for all views of a texture, one after another: the first of them fetches
 // what is needed for all.
-func (v *visitor) visit(ctx context.Context, hash skin.Hash) {
+func (c *client) warmTexture(ctx context.Context, hash skin.Hash) {
 	var r Report
-	for _, view := range v.order.Views {
-		if err := v.insist(ctx, strings.Replace(view, place, hash.String(), 1), &r); err != nil {
-			r.First = err
+	for _, view := range c.job.Views {
+		if err := c.getWithRetry(ctx, strings.Replace(view, placeholder, hash.String(), 1), &r); err != nil {
+			r.FirstError = err
 			break
 		}
 	}
 
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.report.Made += r.Made
-	v.report.There += r.There
-	v.report.None += r.None
-	if v.report.First == nil && ctx.Err() == nil {
-		v.report.First = r.First
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Loaded += r.Loaded
+	c.report.Cached += r.Cached
+	c.report.NotFound += r.NotFound
+	if c.report.FirstError == nil && ctx.Err() == nil {
+		c.report.FirstError = r.FirstError
 	}
-	if _, busy := errors.AsType[*busyError](r.First); !busy {
-		v.failures = 0
-	} else if v.failures++; v.failures == hopeless {
-		v.giveUp()
+	if _, busy := errors.AsType[*busyError](r.FirstError); !busy {
+		c.failures = 0
+	} else if c.failures++; c.failures == maxFailedTextures {
+		c.giveUp()
 	}
 }
 
-// insist asks for a picture until the edge has time for it, or patience ends.
-func (v *visitor) insist(ctx context.Context, path string, r *Report) error {
-	until := time.Now().Add(v.order.Patience)
-	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
-		err := v.ask(ctx, path, r)
+// getWithRetry asks for a picture until the edge has time for it, or patience ends.
+func (c *client) getWithRetry(ctx context.Context, path string, r *Report) error {
+	deadline := time.Now().Add(c.job.RetryFor)
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		err := c.get(ctx, path, r)
 		busy, isBusy := errors.AsType[*busyError](err)
 		if !isBusy {
 			return err
 		}
 		// Jitter keeps those apart who were turned away together.
-		wait := busy.retryAfter + pause/2 + rand.N(pause/2) //nolint:gosec // not a secret
-		if time.Now().Add(wait).After(until) {
+		wait := busy.retryAfter + backoff/2 + rand.N(backoff/2) //nolint:gosec // not a secret
+		if time.Now().Add(wait).After(deadline) {
 			return err
 		}
 		select {
@@ -193,14 +193,14 @@ type busyError struct {
 
 func (e *busyError) Error() string { return e.reason.Error() }
 
-// ask asks for a picture once, and notes what came of it.
-func (v *visitor) ask(ctx context.Context, path string, r *Report) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.base+path, http.NoBody)
+// get asks for a picture once, and notes what came of it.
+func (c *client) get(ctx context.Context, path string, r *Report) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, http.NoBody)
 	if err != nil {
 		return err
 	}
 	request.Header.Set("User-Agent", "veneer-edge-warm")
-	response, err := v.client.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return &busyError{reason: err}
 	}
@@ -212,18 +212,18 @@ func (v *visitor) ask(ctx context.Context, path string, r *Report) error {
 
 	switch status := response.StatusCode; status {
 	case http.StatusOK:
-		hit, ok := fromMemory(response.Header)
+		hit, ok := cacheHit(response.Header)
 		switch {
 		case !ok:
 			return fmt.Errorf("%s: whoever answers is no edge", path)
 		case hit:
-			r.There++
+			r.Cached++
 		default:
-			r.Made++
+			r.Loaded++
 		}
 		return nil
 	case http.StatusUnprocessableEntity:
-		r.None++
+		r.NotFound++
 		return nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
@@ -236,18 +236,18 @@ func (v *visitor) ask(ctx context.Context, path string, r *Report) error {
 	}
 }
 
-// fromMemory reports whether an edge had the answer in memory, as Cache-Status (RFC
+// cacheHit reports whether an edge had the answer in memory, as Cache-Status (RFC
 // 9211) says. There can be several caches on the way, each with its own words; it is
 // not ok if none is an edge.
-func fromMemory(header http.Header) (hit, ok bool) {
+func cacheHit(header http.Header) (hit, ok bool) {
 	for cache := range strings.SplitSeq(strings.Join(header.Values("Cache-Status"), ","), ",") {
-		name, words, _ := strings.Cut(cache, ";")
+		name, params, _ := strings.Cut(cache, ";")
 		if strings.TrimSpace(name) != "veneer" {
 			continue
 		}
 		ok = true
-		for word := range strings.SplitSeq(words, ";") {
-			hit = hit || strings.TrimSpace(word) == "hit"
+		for param := range strings.SplitSeq(params, ";") {
+			hit = hit || strings.TrimSpace(param) == "hit"
 		}
 	}
 	return hit, ok

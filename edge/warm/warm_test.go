@@ -65,30 +65,30 @@ func TestBase(t *testing.T) {
 	f("http://%", "")
 }
 
-// way is a way to an edge on which time is the bubble's. It notes when what was asked.
-type way struct {
-	answer func(path string, nth int) *http.Response // nil: the connection breaks
+// fakeEdge is a way to an edge on which time is the bubble's. It notes when what was asked.
+type fakeEdge struct {
+	respond func(path string, nth int) *http.Response // nil: the connection breaks
 
 	mu             sync.Mutex
-	asked          map[string][]time.Time
-	now, mostAsked int
+	requests          map[string][]time.Time
+	inFlight, maxInFlight int
 }
 
-func (w *way) RoundTrip(request *http.Request) (*http.Response, error) {
+func (w *fakeEdge) RoundTrip(request *http.Request) (*http.Response, error) {
 	path := request.URL.RequestURI()
 	w.mu.Lock()
-	if w.asked == nil {
-		w.asked = map[string][]time.Time{}
+	if w.requests == nil {
+		w.requests = map[string][]time.Time{}
 	}
-	nth := len(w.asked[path])
-	w.asked[path] = append(w.asked[path], time.Now())
-	w.now++
-	w.mostAsked = max(w.mostAsked, w.now)
+	nth := len(w.requests[path])
+	w.requests[path] = append(w.requests[path], time.Now())
+	w.inFlight++
+	w.maxInFlight = max(w.maxInFlight, w.inFlight)
 	w.mu.Unlock()
-	defer func() { w.mu.Lock(); w.now--; w.mu.Unlock() }()
+	defer func() { w.mu.Lock(); w.inFlight--; w.mu.Unlock() }()
 
 	<-time.After(time.Millisecond)
-	if response := w.answer(path, nth); response != nil {
+	if response := w.respond(path, nth); response != nil {
 		return response, nil
 	}
 	return nil, errors.New("connection refused")
@@ -102,31 +102,31 @@ func response(status int, headers ...string) *http.Response {
 	return r
 }
 
-func made() *http.Response  { return response(200, "Cache-Status", "veneer; fwd=miss; stored") }
-func there() *http.Response { return response(200, "Cache-Status", "veneer; hit") }
+func miss() *http.Response  { return response(200, "Cache-Status", "veneer; fwd=miss; stored") }
+func hit() *http.Response { return response(200, "Cache-Status", "veneer; hit") }
 func shed() *http.Response  { return response(503, "Retry-After", "2") }
 
-func order(textures, parallel int, views ...string) Order {
-	o := Order{Views: views, Parallel: parallel, Patience: 30 * time.Second}
+func newJob(textures, parallel int, views ...string) Job {
+	o := Job{Views: views, Parallel: parallel, RetryFor: 30 * time.Second}
 	for i := range textures {
 		o.Hashes = append(o.Hashes, skin.Hash{byte(i), byte(i >> 8)})
 	}
 	return o
 }
 
-// play carries out an order in a bubble, and checks the report but for its error, which
+// checkRun carries out an order in a bubble, and checks the report but for its error, which
 // must hold a text.
-func play(t *testing.T, w *way, o Order, want Report, failure string) {
+func checkRun(t *testing.T, w *fakeEdge, o Job, want Report, failure string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		got := carryOut(t.Context(), "http://edge", o, w)
+		got := run(t.Context(), "http://edge", o, w)
 		switch {
-		case failure == "" && got.First != nil:
-			t.Errorf("the first failure: %v; want none", got.First)
-		case failure != "" && (got.First == nil || !strings.Contains(got.First.Error(), failure)):
-			t.Errorf("the first failure: %v; want one with %q", got.First, failure)
+		case failure == "" && got.FirstError != nil:
+			t.Errorf("the first failure: %v; want none", got.FirstError)
+		case failure != "" && (got.FirstError == nil || !strings.Contains(got.FirstError.Error(), failure)):
+			t.Errorf("the first failure: %v; want one with %q", got.FirstError, failure)
 		}
-		got.First = nil
+		got.FirstError = nil
 		if got != want {
 			t.Errorf("the report is %+v; want %+v", got, want)
 		}
@@ -137,57 +137,57 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	f := func(status int, want Report, failure string, cacheStatus ...string) {
 		t.Helper()
-		play(t, &way{answer: func(path string, _ int) *http.Response {
+		checkRun(t, &fakeEdge{respond: func(path string, _ int) *http.Response {
 			if strings.HasPrefix(path, "/known/") {
-				return made()
+				return miss()
 			}
 			r := response(status)
 			r.Header["Cache-Status"] = cacheStatus
 			return r
-		}}, order(1, 1, "/known/{hash}", "/{hash}"), want, failure)
+		}}, newJob(1, 1, "/known/{hash}", "/{hash}"), want, failure)
 	}
 
-	f(200, Report{Made: 1, There: 1}, "", "veneer; hit")
-	f(200, Report{Made: 1, There: 1}, "", "veneer;hit", "cdn; fwd=miss")
-	f(200, Report{Made: 2}, "", "other; hit, veneer; fwd=miss; collapsed; detail=stale")
-	f(200, Report{Made: 2}, "", "veneer; fwd=miss; stored, cdn; hit")
-	f(200, Report{Made: 1, Failed: 1}, "no edge")
-	f(200, Report{Made: 1, Failed: 1}, "no edge", "other; hit")
-	f(422, Report{Made: 1, None: 1}, "", "veneer; fwd=miss")
-	f(404, Report{Made: 1, Failed: 1}, "/"+(skin.Hash{}).String()+": Not Found")
-	f(500, Report{Made: 1, Failed: 1}, "Internal Server Error")
+	f(200, Report{Loaded: 1, Cached: 1}, "", "veneer; hit")
+	f(200, Report{Loaded: 1, Cached: 1}, "", "veneer;hit", "cdn; fwd=miss")
+	f(200, Report{Loaded: 2}, "", "other; hit, veneer; fwd=miss; collapsed; detail=stale")
+	f(200, Report{Loaded: 2}, "", "veneer; fwd=miss; stored, cdn; hit")
+	f(200, Report{Loaded: 1, Failed: 1}, "no edge")
+	f(200, Report{Loaded: 1, Failed: 1}, "no edge", "other; hit")
+	f(422, Report{Loaded: 1, NotFound: 1}, "", "veneer; fwd=miss")
+	f(404, Report{Loaded: 1, Failed: 1}, "/"+(skin.Hash{}).String()+": Not Found")
+	f(500, Report{Loaded: 1, Failed: 1}, "Internal Server Error")
 }
 
 // Among what is liked most are capes, which have no face.
-func TestNoneOfOneTexture(t *testing.T) {
+func TestViewNotFoundForOneTexture(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	play(t, &way{answer: func(string, int) *http.Response {
+	checkRun(t, &fakeEdge{respond: func(string, int) *http.Response {
 		if asked++; asked == 1 {
 			return response(422)
 		}
-		return made()
-	}}, order(2, 1, "/a/{hash}"), Report{Made: 1, None: 1}, "")
+		return miss()
+	}}, newJob(2, 1, "/a/{hash}"), Report{Loaded: 1, NotFound: 1}, "")
 }
 
 // That there is no picture at all was not what was meant.
-func TestNoneOfTheViews(t *testing.T) {
+func TestNoViewFound(t *testing.T) {
 	t.Parallel()
-	play(t, &way{answer: func(string, int) *http.Response { return response(422) }},
-		order(1, 1, "/a/{hash}", "/b/{hash}"), Report{Failed: 2}, "no such pictures of "+(skin.Hash{}).String())
+	checkRun(t, &fakeEdge{respond: func(string, int) *http.Response { return response(422) }},
+		newJob(1, 1, "/a/{hash}", "/b/{hash}"), Report{Failed: 2}, "no such pictures of "+(skin.Hash{}).String())
 }
 
-func TestNoMoreAtOnceThanAllowed(t *testing.T) {
+func TestParallelism(t *testing.T) {
 	t.Parallel()
-	w := &way{answer: func(string, int) *http.Response { return made() }}
-	play(t, w, order(50, 3, "/a/{hash}", "/b/{hash}"), Report{Made: 100}, "")
-	if w.mostAsked != 3 || len(w.asked) != 100 {
-		t.Errorf("%d pictures were asked for, at most %d at once; want 100 and 3", len(w.asked), w.mostAsked)
+	w := &fakeEdge{respond: func(string, int) *http.Response { return miss() }}
+	checkRun(t, w, newJob(50, 3, "/a/{hash}", "/b/{hash}"), Report{Loaded: 100}, "")
+	if w.maxInFlight != 3 || len(w.requests) != 100 {
+		t.Errorf("%d pictures were asked for, at most %d at once; want 100 and 3", len(w.requests), w.maxInFlight)
 	}
 }
 
 // An edge that has no time is asked again: never before it says, and ever less often.
-func TestAsksAgain(t *testing.T) {
+func TestRetries(t *testing.T) {
 	t.Parallel()
 	for name, busy := range map[string]func() *http.Response{
 		"shed":           shed,
@@ -199,14 +199,14 @@ func TestAsksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const times = 4
-			w := &way{answer: func(_ string, nth int) *http.Response {
+			w := &fakeEdge{respond: func(_ string, nth int) *http.Response {
 				if nth < times {
 					return busy()
 				}
-				return there()
+				return hit()
 			}}
-			play(t, w, order(1, 1, "/{hash}"), Report{There: 1}, "")
-			asked := w.asked["/"+(skin.Hash{}).String()]
+			checkRun(t, w, newJob(1, 1, "/{hash}"), Report{Cached: 1}, "")
+			asked := w.requests["/"+(skin.Hash{}).String()]
 			if len(asked) != times+1 {
 				t.Fatalf("it was asked %d times; want %d", len(asked), times+1)
 			}
@@ -214,7 +214,7 @@ func TestAsksAgain(t *testing.T) {
 			if name != "away" {
 				least = 2 * time.Second
 			}
-			for i, pause := 0, shortestPause; i < times; i, pause = i+1, 2*pause {
+			for i, pause := 0, minBackoff; i < times; i, pause = i+1, 2*pause {
 				if waited := asked[i+1].Sub(asked[i]); waited < least+pause/2 || waited > least+pause+2*time.Millisecond {
 					t.Errorf("attempt %d came %s after the last; want %s and %s to %s", i+1, waited, least, pause/2, pause)
 				}
@@ -224,17 +224,17 @@ func TestAsksAgain(t *testing.T) {
 }
 
 // Patience with one picture ends, and the others are still asked for.
-func TestOnePictureThatNeverComes(t *testing.T) {
+func TestRetriesEnd(t *testing.T) {
 	t.Parallel()
 	lost := "/" + (skin.Hash{3}).String()
-	w := &way{answer: func(path string, _ int) *http.Response {
+	w := &fakeEdge{respond: func(path string, _ int) *http.Response {
 		if path == lost {
 			return shed()
 		}
-		return made()
+		return miss()
 	}}
-	play(t, w, order(20, 2, "/{hash}"), Report{Made: 19, Failed: 1}, lost+": Service Unavailable")
-	asked := w.asked[lost]
+	checkRun(t, w, newJob(20, 2, "/{hash}"), Report{Loaded: 19, Failed: 1}, lost+": Service Unavailable")
+	asked := w.requests[lost]
 	if tried := asked[len(asked)-1].Sub(asked[0]); tried > 30*time.Second || tried < 15*time.Second {
 		t.Errorf("it was tried for %s; want up to 30s", tried)
 	}
@@ -243,21 +243,21 @@ func TestOnePictureThatNeverComes(t *testing.T) {
 // An edge that makes nothing at all is left alone.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
-	w := &way{answer: func(string, int) *http.Response { return shed() }}
-	play(t, w, order(1000, 2, "/a/{hash}", "/b/{hash}"), Report{Failed: 2000}, "Service Unavailable")
-	if len(w.asked) < hopeless || len(w.asked) > hopeless+2 {
-		t.Errorf("%d pictures were asked for; want %d", len(w.asked), hopeless)
+	w := &fakeEdge{respond: func(string, int) *http.Response { return shed() }}
+	checkRun(t, w, newJob(1000, 2, "/a/{hash}", "/b/{hash}"), Report{Failed: 2000}, "Service Unavailable")
+	if len(w.requests) < maxFailedTextures || len(w.requests) > maxFailedTextures+2 {
+		t.Errorf("%d pictures were asked for; want %d", len(w.requests), maxFailedTextures)
 	}
 }
 
-func TestStopsWhenTold(t *testing.T) {
+func TestCancel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		w := &way{answer: func(_ string, _ int) *http.Response { stop(); return shed() }}
+		w := &fakeEdge{respond: func(_ string, _ int) *http.Response { stop(); return shed() }}
 		began := time.Now()
-		got := carryOut(ctx, "http://edge", order(10, 2, "/{hash}"), w)
-		if got.Failed != 10 || !errors.Is(got.First, context.Canceled) || time.Since(began) > time.Second {
+		got := run(ctx, "http://edge", newJob(10, 2, "/{hash}"), w)
+		if got.Failed != 10 || !errors.Is(got.FirstError, context.Canceled) || time.Since(began) > time.Second {
 			t.Errorf("the report is %+v after %s; want everything cancelled at once", got, time.Since(began))
 		}
 	})

@@ -26,7 +26,7 @@ type config struct {
 	TLSCert     string        `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
 	TLSKey      string        `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
 	EdgesListen serve.Address `env:"EDGES_LISTEN" envDefault:"127.0.0.1:9090" help:"address of the listener for edges"`
-	Operators
+	OpsListener
 
 	postgres.Config
 	Objects objects.Config `envPrefix:"OBJECTS_"`
@@ -41,7 +41,7 @@ type config struct {
 	Scores   core.Scores        `envPrefix:"SCORE_"`
 	API      api.Config
 
-	NotificationsKept time.Duration `env:"NOTIFICATIONS_KEPT" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
+	NotificationRetention time.Duration `env:"NOTIFICATIONS_KEPT" envDefault:"8760h" help:"how long notifications are kept; 0s for ever"`
 
 	EdgeSecrets  []string `env:"EDGE_SECRETS,required,notEmpty" random:"true" example:"$(head -c 24 /dev/urandom | base64)" help:"secrets that edges may show, comma-separated"`
 	EdgesTLSCert string   `env:"EDGES_TLS_CERT" example:"/etc/veneer/tls/edges.pem" needs:"EDGES_TLS_KEY" help:"file with the certificate chain of the edges' listener, in PEM, read again when it changes; empty for plain HTTP"`
@@ -62,8 +62,8 @@ type config struct {
 
 // check returns an error that names a setting which makes no sense by itself.
 func (c config) check() error {
-	if c.NotificationsKept < 0 {
-		return fmt.Errorf("%sNOTIFICATIONS_KEPT is %s, but must not be negative", prefix, c.NotificationsKept)
+	if c.NotificationRetention < 0 {
+		return fmt.Errorf("%sNOTIFICATIONS_KEPT is %s, but must not be negative", prefix, c.NotificationRetention)
 	}
 	if c.Connections >= 2 && c.Textures.AtOnce >= int(c.Connections) {
 		return fmt.Errorf("%sTEXTURE_AT_ONCE is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one; for example %[1]sTEXTURE_AT_ONCE=%[5]d",
@@ -106,11 +106,11 @@ func (c config) check() error {
 // playerNames returns the rule of players' names.
 func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
 	if _, err := syntax.Parse(c.NamePattern, syntax.Perl); err != nil {
-		why := err.Error()
+		reason := err.Error()
 		if wrong, ok := errors.AsType[*syntax.Error](err); ok {
-			why = wrong.Code.String()
+			reason = wrong.Code.String()
 		}
-		return nil, fmt.Errorf("%sPLAYER_NAME_PATTERN is %q, but must be a regular expression (RE2): it has %s", prefix, c.NamePattern, why)
+		return nil, fmt.Errorf("%sPLAYER_NAME_PATTERN is %q, but must be a regular expression (RE2): it has %s", prefix, c.NamePattern, reason)
 	}
 	if c.NameMin > c.NameMax {
 		return nil, fmt.Errorf("%sPLAYER_NAME_MIN is %d, but must be no more than %sPLAYER_NAME_MAX, %d", prefix, c.NameMin, prefix, c.NameMax)
@@ -125,8 +125,8 @@ func playerNames(c core.PlayerLimits) (*core.PlayerNames, error) {
 // sendsMail reports whether the site sends e-mail.
 func (c config) sendsMail() bool { return c.SMTP.Host != "" }
 
-// Operators is where operators ask.
-type Operators struct {
+// OpsListener is where operators ask.
+type OpsListener struct {
 	OpsListen serve.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9080" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
 	OpsPprof  bool          `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
 }

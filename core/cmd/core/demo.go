@@ -22,37 +22,37 @@ const (
 	demoPassword = "demo-password"
 )
 
-// forDemo lifts what could keep the demo data out: they cost nothing, and their
+// withoutLimits lifts what could keep the demo data out: they cost nothing, and their
 // names and sizes are always allowed.
-func (c config) forDemo() config {
+func (c config) withoutLimits() config {
 	c.Quotas, c.Scores = core.Quotas{}, core.Scores{}
 	c.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
 	c.Textures.Limits = skin.DefaultLimits()
 	return c
 }
 
-// putDemoIn puts the demo data in, if that is wanted. The database must be there for it.
-func putDemoIn(ctx context.Context, c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger) error {
+// addDemo puts the demo data in, if that is wanted. The database must be there for it.
+func addDemo(ctx context.Context, c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger) error {
 	if !c.Demo {
 		return nil
 	}
 	if err := db.Check(ctx); err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	parts, err := domain(c.forDemo(), db, files, passwords, logins)
+	parts, err := newServices(c.withoutLimits(), db, files, passwords, logins)
 	if err != nil {
 		return err
 	}
-	if err := demo(ctx, parts, core.NewMappings(db), log); err != nil {
+	if err := addDemoData(ctx, parts, core.NewMappings(db), log); err != nil {
 		return fmt.Errorf("put the demo data in: %w", err)
 	}
 	return nil
 }
 
-// demo puts a user with players, textures and notifications in. It does what is
+// addDemoData puts a user with players, textures and notifications in. It does what is
 // still to be done, so that a start that was cut short is made good by the next
 // one; its last step tells that all is there.
-func demo(ctx context.Context, parts api.Parts, mappings *core.Mappings, log *slog.Logger) error {
+func addDemoData(ctx context.Context, parts api.Parts, mappings *core.Mappings, log *slog.Logger) error {
 	caller, err := demoUser(ctx, parts)
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID,
 		return 0, fmt.Errorf("demo texture %s: %w", painting.Name, err)
 	}
 	texture, err := textures.Upload(ctx, user, core.Upload{File: file, Name: painting.Name, Type: painting.Type.String(), Public: true})
-	if known, ok := fault.Of(err).Data.(map[string]core.TextureID); err != nil && ok {
-		return known["tid"], nil
+	if existing, ok := fault.Of(err).Data.(map[string]core.TextureID); err != nil && ok {
+		return existing["tid"], nil
 	}
 	return texture.ID, err
 }

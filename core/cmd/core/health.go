@@ -14,7 +14,7 @@ func healthCommand(_ context.Context, i command.Invocation) error {
 	if _, err := i.Operand(command.Flags("core health"), ""); err != nil {
 		return err
 	}
-	config, err := settings.Read[Operators](prefix, i.Environ)
+	config, err := settings.Read[OpsListener](prefix, i.Environ)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,6 @@ func program() command.Program {
 		command.Command{Name: "texture add", Operand: "FILE", Help: "add a texture to a user's closet", Settings: settings.Help[textureAddConfig], Run: textureAddCommand},
 		command.Command{Name: "notify", Operand: "TITLE", Help: "send a notification, whose Markdown is read from standard input", Settings: settings.Help[postgres.Config], Run: notifyCommand},
 		command.Command{Name: "sweep", Help: "remove texture files that no texture names, and tell which textures have no file", Settings: settings.Help[sweepConfig], Run: sweepCommand},
-		command.Command{Name: "health", Help: "ask the running core whether it is ready", Settings: settings.Help[Operators], Run: healthCommand},
+		command.Command{Name: "health", Help: "ask the running core whether it is ready", Settings: settings.Help[OpsListener], Run: healthCommand},
 	)
 }

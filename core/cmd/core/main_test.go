@@ -40,9 +40,9 @@ func environment(t *testing.T, database string) []string {
 	}
 }
 
-// but returns the environment with one setting changed: taken out, if there is
+// withSetting returns the environment with one setting changed: taken out, if there is
 // no value.
-func but(environ []string, name, value string) []string {
+func withSetting(environ []string, name, value string) []string {
 	var changed []string
 	for _, setting := range environ {
 		if !strings.HasPrefix(setting, name+"=") {
@@ -85,8 +85,8 @@ func fails(t *testing.T, want string, environ []string, stdin string, args ...st
 	}
 }
 
-// row reads the one row that a query selects.
-func row(t *testing.T, conn *pgx.Conn, sql string, into ...any) {
+// queryRow reads the one row that a query selects.
+func queryRow(t *testing.T, conn *pgx.Conn, sql string, into ...any) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), sql).Scan(into...); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestVersion(t *testing.T) {
 	}
 	environ := environment(t, postgrestest.URL(t))
 	succeed(t, environ, "", "migrate")
-	s := startServing(t, environ)
+	s := startServe(t, environ)
 	expect(t, "http://"+s.operators+"/metrics", 200,
 		fmt.Sprintf("veneer_build_info{go_version=%q,revision=%q,version=%q} 1\n", goVersion, revision, version))
 	s.end(t)
@@ -168,7 +168,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	environ := environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain")
 	f := func(name, value string, args ...string) {
 		t.Helper()
-		fails(t, name, but(environ, name, value), "", args...)
+		fails(t, name, withSetting(environ, name, value), "", args...)
 	}
 
 	fails(t, "CORE_PURGE_SECRET", append(environ, "CORE_PURGE_URL=https://hooks.example.org/purge"), "", "serve")
@@ -179,9 +179,9 @@ func TestSettingsAreNamed(t *testing.T) {
 		"CORE_MAIL_SITE": "A\nB", "CORE_MAIL_URL": "skins.example.org", "CORE_MAIL_VERIFICATION_TTL": "1s", "CORE_MAIL_RESET_TTL": "1s", "CORE_MAIL_PER_HOUR": "-1",
 		"CORE_MAIL_RETRY_FOR": "0s",
 	} {
-		fails(t, name, but(mail, name, value), "", "serve")
+		fails(t, name, withSetting(mail, name, value), "", "serve")
 	}
-	fails(t, "CORE_MAIL_URL", but(mail, "CORE_MAIL_URL", ""), "", "serve")
+	fails(t, "CORE_MAIL_URL", withSetting(mail, "CORE_MAIL_URL", ""), "", "serve")
 	f("CORE_REGISTRATION", "confirm", "serve")
 	f("CORE_LIMIT_RESETS", "-1", "serve")
 
@@ -239,7 +239,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	for _, args := range [][]string{{"serve"}, {"migrate"}, {"health"}} {
 		f("CORE_TOKEN_KEY", "x", args...)
 	}
-	if _, err := invoke(t, but(environ, "CORE_DATABASE_URL", "postgres://plain:hunter2@127.0.0.1:port/plain"), "", "serve"); err == nil ||
+	if _, err := invoke(t, withSetting(environ, "CORE_DATABASE_URL", "postgres://plain:hunter2@127.0.0.1:port/plain"), "", "serve"); err == nil ||
 		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error tells the password: %v", err)
 	}
@@ -261,7 +261,7 @@ func TestMigrate(t *testing.T) {
 
 	// Search keys that a core of the release before has not written.
 	var uid int
-	row(t, postgrestest.Conn(t, database), `INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('a@b.c', 'a@b.c', 'Ann', 'x') RETURNING uid`, &uid)
+	queryRow(t, postgrestest.Conn(t, database), `INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('a@b.c', 'a@b.c', 'Ann', 'x') RETURNING uid`, &uid)
 	if third := succeed(t, environ, "", "migrate"); !strings.Contains(third, "search keys: made 1 that were missing\n") {
 		t.Errorf("the third run says %q", third)
 	}
@@ -272,7 +272,7 @@ func TestMigrate(t *testing.T) {
 
 // An empty place is taken for the texture store only while there are no textures,
 // or when told so: it may be a disk that is not mounted.
-func TestMigrateDoesNotTakeAnEmptyPlaceForTheStore(t *testing.T) {
+func TestMigrateRejectsEmptyStore(t *testing.T) {
 	t.Parallel()
 
 	environ := environment(t, postgrestest.Empty(t))
@@ -281,12 +281,12 @@ func TestMigrateDoesNotTakeAnEmptyPlaceForTheStore(t *testing.T) {
 	succeed(t, environ, "", "texture", "add", "-uploader", "ann@example.com", paintedFile(t, "Explorer.png", paint.Explorer()))
 	succeed(t, environ, "", "migrate")
 
-	elsewhere := but(environ, "CORE_OBJECTS_URL", "file://"+t.TempDir())
+	elsewhere := withSetting(environ, "CORE_OBJECTS_URL", "file://"+t.TempDir())
 	out, err := invoke(t, elsewhere, "", "migrate")
 	if err == nil || !strings.Contains(err.Error(), "CORE_OBJECTS_URL") {
 		t.Errorf("migrate with an empty store: %v, %q; want an error that names the setting", err, out)
 	}
-	missing := but(environ, "CORE_OBJECTS_URL", "file:///nowhere/textures")
+	missing := withSetting(environ, "CORE_OBJECTS_URL", "file:///nowhere/textures")
 	if _, err := invoke(t, missing, "", "migrate"); err == nil || !strings.HasPrefix(err.Error(), "CORE_OBJECTS_URL is not the store of the textures that the database has; ") ||
 		!strings.Contains(err.Error(), "the directory does not exist") || strings.Contains(err.Error(), "try again") {
 		t.Errorf("migrate with a store that does not exist: %v", err)
@@ -309,7 +309,7 @@ func TestUserAdd(t *testing.T) {
 	var email, nickname, hash, player string
 	var permission int
 	var verified bool
-	row(t, conn, "SELECT email, nickname, permission, verified, password_hash, players.name FROM users JOIN players USING (uid)",
+	queryRow(t, conn, "SELECT email, nickname, permission, verified, password_hash, players.name FROM users JOIN players USING (uid)",
 		&email, &nickname, &permission, &verified, &hash, &player)
 	if email != "Steve@Example.com" || nickname != "Steve" || permission != 2 || !verified || player != "Steve" {
 		t.Errorf("the user is %s, %s, permission %d, verified %t, with the player %s", email, nickname, permission, verified, player)
@@ -318,7 +318,7 @@ func TestUserAdd(t *testing.T) {
 		t.Errorf("the password is another: %t, %v", right, err)
 	}
 
-	wantActs(t, conn, `user.add user:1 {"to": 2, "email": "Steve@Example.com", "nickname": "Steve"}`)
+	wantAuditLog(t, conn, `user.add user:1 {"to": 2, "email": "Steve@Example.com", "nickname": "Steve"}`)
 
 	fails(t, "e-mail", environ, "correct horse\n", "user", "add", "steve@example.com")
 	fails(t, "password", environ, "short\n", "user", "add", "alex@example.com")
@@ -335,23 +335,23 @@ func TestUserAdd(t *testing.T) {
 	// The password may be the whole input, and the flags may say more.
 	succeed(t, environ, "correct horse", "user", "add", "-nickname", "Alex the Great", "-verified=false", "alex@example.com")
 	var users int
-	row(t, conn, "SELECT count(*) FROM users", &users)
-	row(t, conn, "SELECT nickname, permission, verified FROM users WHERE email = 'alex@example.com'", &nickname, &permission, &verified)
+	queryRow(t, conn, "SELECT count(*) FROM users", &users)
+	queryRow(t, conn, "SELECT nickname, permission, verified FROM users WHERE email = 'alex@example.com'", &nickname, &permission, &verified)
 	if users != 2 || nickname != "Alex the Great" || permission != 0 || verified {
 		t.Errorf("there are %d users; the second is %s, permission %d, verified %t", users, nickname, permission, verified)
 	}
 }
 
-// wantActs checks what was last done at the terminal, as the audit log tells it.
-func wantActs(t *testing.T, conn *pgx.Conn, want ...string) {
+// wantAuditLog checks what was last done at the terminal, as the audit log tells it.
+func wantAuditLog(t *testing.T, conn *pgx.Conn, want ...string) {
 	t.Helper()
-	var acts []string
-	row(t, conn, `
+	var entries []string
+	queryRow(t, conn, `
 		SELECT array_agg(concat_ws(' ', action, subject, details) ORDER BY id) FROM (
 			SELECT * FROM audit_log WHERE actor = 0 AND actor_email = '' AND address IS NULL ORDER BY id DESC LIMIT `+strconv.Itoa(len(want))+`
-		) last`, &acts)
-	if !slices.Equal(acts, want) {
-		t.Errorf("the audit log ends with %q; want %q", acts, want)
+		) last`, &entries)
+	if !slices.Equal(entries, want) {
+		t.Errorf("the audit log ends with %q; want %q", entries, want)
 	}
 }
 
@@ -369,7 +369,7 @@ func TestUserPasswd(t *testing.T) {
 	}
 	hash := func() (hash string) {
 		t.Helper()
-		row(t, conn, "SELECT password_hash FROM users WHERE uid = 1", &hash)
+		queryRow(t, conn, "SELECT password_hash FROM users WHERE uid = 1", &hash)
 		return hash
 	}
 
@@ -378,9 +378,9 @@ func TestUserPasswd(t *testing.T) {
 	fails(t, "password", environ, "", "user", "passwd", "steve@example.com")
 	fails(t, "no user", environ, "another horse\n", "user", "passwd", "zombie@example.com")
 	fails(t, "EMAIL", environ, "another horse\n", "user", "passwd")
-	fails(t, "CORE_DATABASE_URL", but(environ, "CORE_DATABASE_URL", ""), "another horse\n", "user", "passwd", "steve@example.com")
+	fails(t, "CORE_DATABASE_URL", withSetting(environ, "CORE_DATABASE_URL", ""), "another horse\n", "user", "passwd", "steve@example.com")
 	var sessions int
-	row(t, conn, "SELECT count(*) FROM sessions", &sessions)
+	queryRow(t, conn, "SELECT count(*) FROM sessions", &sessions)
 	if hash() != before || sessions != 4 {
 		t.Errorf("after refusals there are %d sessions, and the password is the same: %t", sessions, hash() == before)
 	}
@@ -392,9 +392,9 @@ func TestUserPasswd(t *testing.T) {
 	if right, _, err := core.NewPasswords().Verify(t.Context(), hash(), " another horse "); !right || err != nil {
 		t.Errorf("the password is another: %t, %v", right, err)
 	}
-	wantActs(t, conn, `user.password user:1 {"email": "steve@example.com", "nickname": "steve"}`)
+	wantAuditLog(t, conn, `user.password user:1 {"email": "steve@example.com", "nickname": "steve"}`)
 	var own int
-	row(t, conn, "SELECT count(*), count(*) FILTER (WHERE uid = 1) FROM sessions", &sessions, &own)
+	queryRow(t, conn, "SELECT count(*), count(*) FILTER (WHERE uid = 1) FROM sessions", &sessions, &own)
 	if sessions != 2 || own != 0 {
 		t.Errorf("there are %d sessions, %d of the user; want the 2 of the other", sessions, own)
 	}
@@ -403,7 +403,7 @@ func TestUserPasswd(t *testing.T) {
 	mails := func(want int) {
 		t.Helper()
 		var got int
-		row(t, conn, "SELECT count(*) FROM mails WHERE (purpose, email) = ('password', 'steve@example.com')", &got)
+		queryRow(t, conn, "SELECT count(*) FROM mails WHERE (purpose, email) = ('password', 'steve@example.com')", &got)
 		if got != want {
 			t.Errorf("there are %d mails; want %d", got, want)
 		}
@@ -424,7 +424,7 @@ func TestUserPermission(t *testing.T) {
 	permissions := func(steve, alex int) {
 		t.Helper()
 		var gotSteve, gotAlex int
-		row(t, conn, "SELECT min(permission) FILTER (WHERE uid = 1), min(permission) FILTER (WHERE uid = 2) FROM users", &gotSteve, &gotAlex)
+		queryRow(t, conn, "SELECT min(permission) FILTER (WHERE uid = 1), min(permission) FILTER (WHERE uid = 2) FROM users", &gotSteve, &gotAlex)
 		if gotSteve != steve || gotAlex != alex {
 			t.Errorf("the permissions are %d and %d; want %d and %d", gotSteve, gotAlex, steve, alex)
 		}
@@ -437,7 +437,7 @@ func TestUserPermission(t *testing.T) {
 		}
 		permissions(permission, 0)
 	}
-	wantActs(t, conn, `user.permission user:1 {"to": 0, "from": 1, "email": "steve@example.com", "nickname": "steve"}`,
+	wantAuditLog(t, conn, `user.permission user:1 {"to": 0, "from": 1, "email": "steve@example.com", "nickname": "steve"}`,
 		`user.permission user:1 {"to": 1, "from": 0, "email": "steve@example.com", "nickname": "steve"}`)
 	fails(t, "-set is 3", environ, "", "user", "permission", "-set", "3", "steve@example.com")
 	fails(t, "-set is -2", environ, "", "user", "permission", "-set", "-2", "steve@example.com")
@@ -463,7 +463,7 @@ func TestNotify(t *testing.T) {
 	var title, content string
 	var receivers []int
 	const latest = "SELECT title, content, array_agg(uid ORDER BY uid) FROM notifications JOIN messages USING (mid) GROUP BY mid, title, content ORDER BY mid DESC LIMIT 1"
-	row(t, conn, latest, &title, &content, &receivers)
+	queryRow(t, conn, latest, &title, &content, &receivers)
 	if title != "For you" || content != "A **word**\nand more\n" || !slices.Equal(receivers, []int{1}) {
 		t.Errorf("%q, %q is for the users %v", title, content, receivers)
 	}
@@ -471,11 +471,11 @@ func TestNotify(t *testing.T) {
 		t.Errorf("it says %q", out)
 	}
 	var audience string
-	row(t, conn, "SELECT title, content, audience FROM broadcasts JOIN messages USING (mid)", &title, &content, &audience)
+	queryRow(t, conn, "SELECT title, content, audience FROM broadcasts JOIN messages USING (mid)", &title, &content, &audience)
 	if title != "For all" || content != "Hear!" || audience != "all" {
 		t.Errorf("%q, %q is for %s", title, content, audience)
 	}
-	wantActs(t, conn, `notification.send user:1 {"title": "For you", "users": 1}`, `notification.send users:all {"title": "For all", "users": 2}`)
+	wantAuditLog(t, conn, `notification.send user:1 {"title": "For you", "users": 1}`, `notification.send users:all {"title": "For all", "users": 2}`)
 
 	fails(t, "-all", environ, "Text", "notify", "Title")
 	fails(t, "-all", environ, "Text", "notify", "-all", "-user", "steve@example.com", "Title")
@@ -489,7 +489,7 @@ func TestNotify(t *testing.T) {
 	fails(t, "content", environ, strings.Repeat("x", 20_001), "notify", "-all", "Title")
 	fails(t, "content", environ, strings.Repeat("x", 2<<20), "notify", "-all", "Title")
 	var messages int
-	row(t, conn, "SELECT count(*) FROM messages", &messages)
+	queryRow(t, conn, "SELECT count(*) FROM messages", &messages)
 	if messages != 2 {
 		t.Errorf("there are %d messages; want 2", messages)
 	}
@@ -509,7 +509,7 @@ func TestTextureAdd(t *testing.T) {
 	var title, kind, item, hash string
 	var public bool
 	const added = "SELECT name, type, public, encode(hash, 'hex'), item_name FROM textures JOIN closet_items USING (tid) ORDER BY tid DESC LIMIT 1"
-	row(t, conn, added, &title, &kind, &public, &hash, &item)
+	queryRow(t, conn, added, &title, &kind, &public, &hash, &item)
 	if title != "Slim Ranger" || kind != "alex" || !public || item != "Slim Ranger" {
 		t.Errorf("the texture is %s, type %s, public %t, in the closet as %s", title, kind, public, item)
 	}
@@ -524,7 +524,7 @@ func TestTextureAdd(t *testing.T) {
 
 	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", "-name", "Dawn", "-type", "cape", "-private",
 		paintedFile(t, "cape.png", paint.Sunrise()))
-	row(t, conn, added, &title, &kind, &public, &hash, &item)
+	queryRow(t, conn, added, &title, &kind, &public, &hash, &item)
 	if title != "Dawn" || kind != "cape" || public {
 		t.Errorf("the texture is %s, type %s, public %t", title, kind, public)
 	}

@@ -69,11 +69,11 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 		fmt.Fprintf(i.Stdout, "avatars: cleared %d whose user may no longer use the texture\n", cleared)
 	}
 
-	known, err := db.HasTextures(ctx)
+	hasTextures, err := db.HasTextures(ctx)
 	if err != nil {
 		return err
 	}
-	if known && !*adopt {
+	if hasTextures && !*adopt {
 		switch err := files.Check(ctx); {
 		case errors.Is(err, objects.ErrUnprepared):
 			return fmt.Errorf("%sOBJECTS_URL is not the store of the textures that the database has; name that one, or run core migrate -adopt-store if their files were moved there (%w)", prefix, fault.CauseOf(err))

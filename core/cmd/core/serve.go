@@ -68,34 +68,34 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 
 	passwords := core.NewPasswords()
 	logins := core.NewLogins(db, passwords, config.Logins, time.Now)
-	parts, err := domain(config, db, files, passwords, logins)
+	parts, err := newServices(config, db, files, passwords, logins)
 	if err != nil {
 		return err
 	}
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Ring)
 
-	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
-	public, err := api.New(door, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
+	options := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
+	public, err := api.New(options, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	purges, err := purgesOf(config, db, feed, log)
+	purges, err := newCDNPurger(config, db, feed, log)
 	if err != nil {
 		return err
 	}
-	outbox, err := outboxOf(config, db, log)
+	outbox, err := newOutbox(config, db, log)
 	if err != nil {
 		return err
 	}
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	mappings := core.NewMappings(db)
-	forEdges, err := edges.New(streams, door, mappings, feed, purges, config.EdgeSecrets)
+	edgeAPI, err := edges.New(streams, options, mappings, feed, purges, config.EdgeSecrets)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
-	publicProof, edgesProof, err := certificates(config, log)
+	publicTLS, edgesTLS, err := loadCertificates(config, log)
 	if err != nil {
 		return err
 	}
@@ -105,41 +105,41 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		purges.Expose(registry)
 	}
 	outbox.Expose(registry)
-	publicProof.Expose(registry, "public")
-	edgesProof.Expose(registry, "edges")
-	needs := dependencies(db, files)
-	health := serve.NewHealth(needs[:len(needs)-1]...) // core answers without LISTEN
-	listeners, err := serve.Open(ctx, log, needs,
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicProof.TLS(), Peers: door.Peers()},
-		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: forEdges.HTTP(), TLS: edgesProof.TLS()},
-		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, registry, config.OpsPprof)},
+	publicTLS.Expose(registry, "public")
+	edgesTLS.Expose(registry, "edges")
+	checks := dependencies(db, files)
+	health := serve.NewHealth(checks[:len(checks)-1]...) // core answers without LISTEN
+	listeners, err := serve.Open(ctx, log, checks,
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.TLS(), Peers: options.Peers()},
+		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: edgeAPI.HTTP(), TLS: edgesTLS.TLS()},
+		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(options, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
 		return err
 	}
 	defer listeners.Close()
-	if err := putDemoIn(ctx, config, db, files, passwords, logins, log); err != nil {
+	if err := addDemo(ctx, config, db, files, passwords, logins, log); err != nil {
 		return err
 	}
 
 	var background sync.WaitGroup
-	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	backgroundCtx, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer background.Wait()
-	defer stopWork()
-	background.Go(func() { feed.Run(work) })
-	background.Go(func() { db.Listen(work, log, feed.Ring) })
-	background.Go(func() { trim(work, log, "sessions", parts.Sessions.Trim) })
-	background.Go(func() { trim(work, log, "changes", feed.Trim) })
+	defer stopBackground()
+	background.Go(func() { feed.Run(backgroundCtx) })
+	background.Go(func() { db.Listen(backgroundCtx, log, feed.Ring) })
+	background.Go(func() { trimPeriodically(backgroundCtx, log, "sessions", parts.Sessions.Trim) })
+	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes", feed.Trim) })
 	if purges != nil {
-		background.Go(func() { purges.Run(work) })
-		background.Go(func() { trim(work, log, "streams to edges", purges.Trim) })
+		background.Go(func() { purges.Run(backgroundCtx) })
+		background.Go(func() { trimPeriodically(backgroundCtx, log, "streams to edges", purges.Trim) })
 	}
-	background.Go(func() { outbox.Run(work) })
-	background.Go(func() { trim(work, log, "what e-mails stand for", outbox.Trim) })
-	background.Go(func() { trim(work, log, "login failures", logins.Trim) })
-	background.Go(func() { trim(work, log, "notifications", parts.Notifications.Trim) })
-	background.Go(func() { trim(work, log, "changes of scores", parts.Ledger.Trim) })
-	background.Go(func() { trim(work, log, "changes of textures", db.TrimTextureChanges) })
+	background.Go(func() { outbox.Run(backgroundCtx) })
+	background.Go(func() { trimPeriodically(backgroundCtx, log, "what e-mails stand for", outbox.Trim) })
+	background.Go(func() { trimPeriodically(backgroundCtx, log, "login failures", logins.Trim) })
+	background.Go(func() { trimPeriodically(backgroundCtx, log, "notifications", parts.Notifications.Trim) })
+	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes of scores", parts.Ledger.Trim) })
+	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes of textures", db.TrimTextureChanges) })
 
 	return listeners.Run(ctx, log, health, config.Drain, endStreams)
 }
@@ -151,7 +151,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 // prepares the texture store next. A store that is not prepared though the schema is there
 // is another one.
 func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
-	named := func(part string, probe func(context.Context) error) func(context.Context) error {
+	withSetting := func(part string, probe func(context.Context) error) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if err := probe(ctx); err != nil {
 				return settings.Explain[config](prefix, fmt.Errorf("%s%s%w", prefix, part, err))
@@ -167,28 +167,28 @@ func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
 		return err
 	}
 	checks := []serve.Check{
-		{Name: "postgres", Probe: named("", db.Check)},
-		{Name: "objects", Probe: named("OBJECTS_", store), Optional: true},
+		{Name: "postgres", Probe: withSetting("", db.Check)},
+		{Name: "objects", Probe: withSetting("OBJECTS_", store), Optional: true},
 	}
 	if db.HasLibrary() {
-		checks = append(checks, serve.Check{Name: "postgres for lists", Probe: named("", db.CheckLibrary), Optional: true})
+		checks = append(checks, serve.Check{Name: "postgres for lists", Probe: withSetting("", db.CheckLibrary), Optional: true})
 	}
-	return append(checks, serve.Check{Name: "postgres for LISTEN", Probe: named("", db.CheckListen)})
+	return append(checks, serve.Check{Name: "postgres for LISTEN", Probe: withSetting("", db.CheckListen)})
 }
 
-// certificates returns how the two listeners prove who they are, nil for one that does not.
-func certificates(config config, log *slog.Logger) (public, forEdges *certificate.Proof, err error) {
+// loadCertificates returns how the two listeners prove who they are, nil for one that does not.
+func loadCertificates(config config, log *slog.Logger) (public, edgeAPI *certificate.Proof, err error) {
 	if public, err = certificate.Server(config.TLSCert, config.TLSKey, log); err != nil {
 		return nil, nil, fmt.Errorf("%sTLS_%w", prefix, err)
 	}
-	if forEdges, err = certificate.Server(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
+	if edgeAPI, err = certificate.Server(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
 		return nil, nil, fmt.Errorf("%sEDGES_TLS_%w", prefix, err)
 	}
-	return public, forEdges, nil
+	return public, edgeAPI, nil
 }
 
-// domain builds what the public door opens to.
-func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins) (api.Parts, error) {
+// newServices builds what the public door opens to.
+func newServices(c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins) (api.Parts, error) {
 	names, err := playerNames(c.Players)
 	if err != nil {
 		return api.Parts{}, err
@@ -207,7 +207,7 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 		Closets:       core.NewClosets(db, c.Quotas, c.Scores),
 		Textures:      core.NewTextures(db, files, c.Textures, c.Quotas, c.Scores),
 		Library:       core.NewLibrary(db),
-		Notifications: core.NewNotifications(db, c.NotificationsKept, time.Now),
+		Notifications: core.NewNotifications(db, c.NotificationRetention, time.Now),
 		Ledger:        core.NewLedger(db, c.Scores, time.Now),
 		Reports:       core.NewReports(db),
 		Audit:         core.NewAudit(db),
@@ -215,28 +215,28 @@ func domain(c config, db *postgres.DB, files *objects.Store, passwords *core.Pas
 	}, nil
 }
 
-// purgesOf returns the purges of a feed, nil without a hook.
-func purgesOf(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.Purges, error) {
+// newCDNPurger returns the purges of a feed, nil without a hook.
+func newCDNPurger(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.Purges, error) {
 	if c.Purge.URL == "" {
 		return nil, nil //nolint:nilnil // stands for a site without content delivery networks
 	}
-	posts, err := hook.New(c.Purge)
+	webhook, err := hook.New(c.Purge)
 	if err != nil {
 		return nil, fmt.Errorf("%sPURGE_%w", prefix, err)
 	}
-	return core.NewPurges(db, posts, feed, c.Purge.Timeout, log), nil
+	return core.NewPurges(db, webhook, feed, c.Purge.Timeout, log), nil
 }
 
-// outboxOf returns what sends e-mail, nil without a mail server.
-func outboxOf(c config, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
+// newOutbox returns what sends e-mail, nil without a mail server.
+func newOutbox(c config, db *postgres.DB, log *slog.Logger) (*core.Outbox, error) {
 	if !c.sendsMail() {
 		return nil, nil //nolint:nilnil // stands for a site that sends no e-mail
 	}
-	postman, err := smtp.New(c.SMTP)
+	mailer, err := smtp.New(c.SMTP)
 	if err != nil {
 		return nil, fmt.Errorf("%sSMTP_%w", prefix, err)
 	}
-	return core.NewOutbox(db, postman, c.Mail, c.SMTP.Timeout, log, time.Now), nil
+	return core.NewOutbox(db, mailer, c.Mail, c.SMTP.Timeout, log, time.Now), nil
 }
 
 // Times of trimming.
@@ -245,13 +245,13 @@ const (
 	trimTimeout  = 5 * time.Minute
 )
 
-// trim deletes now and then what is over. It does no harm, it only takes room.
-func trim(ctx context.Context, log *slog.Logger, what string, trim func(context.Context) (int, error)) {
+// trimPeriodically deletes now and then what is over. It does no harm, it only takes room.
+func trimPeriodically(ctx context.Context, log *slog.Logger, what string, trim func(context.Context) (int, error)) {
 	ticker := time.NewTicker(trimInterval)
 	defer ticker.Stop()
 	for {
-		bounded, cancel := context.WithTimeout(ctx, trimTimeout)
-		switch n, err := trim(bounded); {
+		trimCtx, cancel := context.WithTimeout(ctx, trimTimeout)
+		switch n, err := trim(trimCtx); {
 		case ctx.Err() != nil:
 		case err != nil:
 			log.WarnContext(ctx, "old rows cannot be trimmed", "of", what, "error", err)

@@ -25,8 +25,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve/servetest"
 )
 
-// served is a run of core serve.
-type served struct {
+// serveProcess is a run of core serve.
+type serveProcess struct {
 	public, edges, operators string // addresses, as the log tells
 	stop                     context.CancelFunc
 	ended                    <-chan struct{}
@@ -36,13 +36,13 @@ type served struct {
 	err error
 }
 
-// startServing runs core serve until the test, or stop, ends it.
-func startServing(t *testing.T, environ []string) *served {
+// startServe runs core serve until the test, or stop, ends it.
+func startServe(t *testing.T, environ []string) *serveProcess {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	lines, out := io.Pipe()
 	ended := make(chan struct{})
-	s := &served{stop: cancel, ended: ended}
+	s := &serveProcess{stop: cancel, ended: ended}
 	t.Cleanup(func() { s.end(t) })
 	go func() {
 		s.err = program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: out})
@@ -76,7 +76,7 @@ func startServing(t *testing.T, environ []string) *served {
 }
 
 // end stops the program, which must drain and end without an error.
-func (s *served) end(t *testing.T) {
+func (s *serveProcess) end(t *testing.T) {
 	t.Helper()
 	s.stop()
 	<-s.ended
@@ -86,13 +86,13 @@ func (s *served) end(t *testing.T) {
 }
 
 // logged reports whether a text stands in the log of a program that has ended.
-func (s *served) logged(text string) bool {
+func (s *serveProcess) logged(text string) bool {
 	return strings.Contains(strings.Join(s.log, "\n"), text)
 }
 
-// sent is the header of a request with a JSON body, and of the bearer of a token unless that
+// jsonHeader is the header of a request with a JSON body, and of the bearer of a token unless that
 // is empty.
-func sent(token string) http.Header {
+func jsonHeader(token string) http.Header {
 	header := http.Header{"Content-Type": {"application/json"}}
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
@@ -116,9 +116,9 @@ func TestServe(t *testing.T) {
 	if err := os.WriteFile(file, []byte(keys()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	environ := but(but(environment(t, database), "CORE_TOKEN_KEYS", ""), "CORE_TOKEN_KEYS_FILE", file)
+	environ := withSetting(withSetting(environment(t, database), "CORE_TOKEN_KEYS", ""), "CORE_TOKEN_KEYS_FILE", file)
 	succeed(t, environ, "", "migrate")
-	s := startServing(t, environ)
+	s := startServe(t, environ)
 
 	expect(t, "http://"+s.operators+"/livez", 200, "true")
 	expect(t, "http://"+s.operators+"/readyz", 200, `"checks":{"objects":"ok","postgres":"ok"}`)
@@ -140,11 +140,11 @@ func TestServe(t *testing.T) {
 	expect(t, "http://"+s.public+"/edges/v1/mappings", 404, `"code":3`)
 	expect(t, "http://"+s.operators+"/api/user", 404, `"code":3`)
 
-	healthy := but(environ, "CORE_OPS_LISTEN", s.operators)
+	healthy := withSetting(environ, "CORE_OPS_LISTEN", s.operators)
 	if out := succeed(t, healthy, "", "health"); out != "ready\n" {
 		t.Errorf("core health says %q", out)
 	}
-	fails(t, "CORE_LISTEN is "+s.public+", which is taken by another program", but(environ, "CORE_LISTEN", s.public), "", "serve") // the port is taken
+	fails(t, "CORE_LISTEN is "+s.public+", which is taken by another program", withSetting(environ, "CORE_LISTEN", s.public), "", "serve") // the port is taken
 
 	s.end(t)
 	for _, want := range []string{`"msg":"draining"`, `"msg":"stopped"`} {
@@ -176,10 +176,10 @@ func TestServeMails(t *testing.T) {
 		"CORE_SMTP_USER=operator", "CORE_SMTP_PASSWORD_FILE="+file, "CORE_SMTP_FROM=Skins <noreply@skins.example.org>", "CORE_MAIL_URL=https://skins.example.org", "CORE_REGISTRATION=confirm")
 	succeed(t, environ, "", "migrate")
 	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
-	s := startServing(t, environ)
+	s := startServe(t, environ)
 	post := func(path, body string, status int) {
 		t.Helper()
-		if got := servetest.Call(t, nil, "POST", "http://"+s.public+path, sent(""), body); got.Status != status {
+		if got := servetest.Call(t, nil, "POST", "http://"+s.public+path, jsonHeader(""), body); got.Status != status {
 			t.Errorf("%s is answered with %d %s; want %d", path, got.Status, got.Body, status)
 		}
 	}
@@ -221,7 +221,7 @@ func TestServeEndsStreams(t *testing.T) {
 
 	environ := environment(t, postgrestest.URL(t))
 	succeed(t, environ, "", "migrate")
-	s := startServing(t, environ)
+	s := startServe(t, environ)
 	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.edges+"/edges/v1/changes", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -247,10 +247,10 @@ func TestServeIsNotReadyWithoutItsSchema(t *testing.T) {
 	t.Parallel()
 
 	environ := environment(t, postgrestest.Empty(t))
-	s := startServing(t, environ)
+	s := startServe(t, environ)
 	expect(t, "http://"+s.operators+"/livez", 200, "true")
 	expect(t, "http://"+s.operators+"/readyz", 503, "core migrate")
-	fails(t, "core migrate", but(environ, "CORE_OPS_LISTEN", s.operators), "", "health")
+	fails(t, "core migrate", withSetting(environ, "CORE_OPS_LISTEN", s.operators), "", "health")
 	succeed(t, environ, "", "migrate")
 	expect(t, "http://"+s.operators+"/readyz", 200, `"postgres":"ok"`)
 }
@@ -263,12 +263,12 @@ func TestServeDemo(t *testing.T) {
 	environ := append(environment(t, database), "CORE_DEMO=1")
 	succeed(t, environ, "", "migrate")
 
-	first := startServing(t, environ)
+	first := startServe(t, environ)
 	checkDemo(t, first, conn)
 	before := demoCounts(t, conn)
 	first.end(t)
 
-	second := startServing(t, environ)
+	second := startServe(t, environ)
 	checkDemo(t, second, conn)
 	if diff := cmp.Diff(before, demoCounts(t, conn)); diff != "" {
 		t.Errorf("the second start changes what is there (-first +second):\n%s", diff)
@@ -276,15 +276,15 @@ func TestServeDemo(t *testing.T) {
 }
 
 // checkDemo checks what a visitor finds.
-func checkDemo(t *testing.T, s *served, conn *pgx.Conn) {
+func checkDemo(t *testing.T, s *serveProcess, conn *pgx.Conn) {
 	t.Helper()
-	login := servetest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", sent(""), `{"email":"demo@example.com","password":"demo-password"}`)
+	login := servetest.Call(t, nil, "POST", "http://"+s.public+"/api/auth/login", jsonHeader(""), `{"email":"demo@example.com","password":"demo-password"}`)
 	var bearer struct{ Token string }
 	if err := json.Unmarshal([]byte(login.Body), &bearer); err != nil || login.Status != 200 {
 		t.Fatalf("the log-in is answered with %d %s, %v", login.Status, login.Body, err)
 	}
 	get := func(path string) string {
-		return servetest.Call(t, nil, "GET", "http://"+s.public+path, sent(bearer.Token), "").Body
+		return servetest.Call(t, nil, "GET", "http://"+s.public+path, jsonHeader(bearer.Token), "").Body
 	}
 	if body := get("/api/user"); !strings.Contains(body, `"verified":true`) {
 		t.Errorf("the demo user is %s", body)
@@ -316,8 +316,8 @@ func checkDemo(t *testing.T, s *served, conn *pgx.Conn) {
 	}
 
 	var unread, skins int
-	row(t, conn, "SELECT count(*) FROM notifications JOIN users USING (uid) WHERE read_at IS NULL AND email = 'demo@example.com'", &unread)
-	row(t, conn, "SELECT count(*) FROM closet_items JOIN textures USING (tid) JOIN users USING (uid) WHERE type <> 'cape' AND email = 'demo@example.com'", &skins)
+	queryRow(t, conn, "SELECT count(*) FROM notifications JOIN users USING (uid) WHERE read_at IS NULL AND email = 'demo@example.com'", &unread)
+	queryRow(t, conn, "SELECT count(*) FROM closet_items JOIN textures USING (tid) JOIN users USING (uid) WHERE type <> 'cape' AND email = 'demo@example.com'", &skins)
 	if unread != 2 || skins <= 6 {
 		t.Errorf("there are %d unread notifications and %d skins in the closet; want 2, and more than one page of 6", unread, skins)
 	}
@@ -329,7 +329,7 @@ func demoCounts(t *testing.T, conn *pgx.Conn) map[string]int {
 	counts := map[string]int{}
 	for _, table := range []string{"users", "players", "textures", "closet_items", "messages", "notifications", "changes"} {
 		var n int
-		row(t, conn, "SELECT count(*) FROM "+table, &n)
+		queryRow(t, conn, "SELECT count(*) FROM "+table, &n)
 		counts[table] = n
 	}
 	return counts
@@ -343,7 +343,7 @@ func TestServeEdgesOverTLS(t *testing.T) {
 	environ := environment(t, postgrestest.URL(t))
 	fails(t, "CORE_EDGES_TLS_KEY", append(environ, "CORE_EDGES_TLS_CERT="+cert), "", "serve")
 	succeed(t, environ, "", "migrate")
-	s := startServing(t, append(environ, "CORE_EDGES_TLS_CERT="+cert, "CORE_EDGES_TLS_KEY="+key))
+	s := startServe(t, append(environ, "CORE_EDGES_TLS_CERT="+cert, "CORE_EDGES_TLS_KEY="+key))
 
 	verified, err := certificate.Client(authority.File)
 	if err != nil {
@@ -351,11 +351,11 @@ func TestServeEdgesOverTLS(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
 	defer client.CloseIdleConnections()
-	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", sent(edgeSecret), `{"keys":["name:nobody"]}`); got.Status != 200 ||
+	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader(edgeSecret), `{"keys":["name:nobody"]}`); got.Status != 200 ||
 		!strings.Contains(got.Body, `"mappings":[{}]`) {
 		t.Errorf("the question is answered with %d %s", got.Status, got.Body)
 	}
-	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", sent("another secret of 16"), `{}`); got.Status != 401 {
+	if got := servetest.Call(t, client, "POST", "https://"+s.edges+"/edges/v1/mappings", jsonHeader("another secret of 16"), `{}`); got.Status != 401 {
 		t.Errorf("a wrong secret is answered with %d; want 401", got.Status)
 	}
 }

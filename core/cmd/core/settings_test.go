@@ -138,14 +138,14 @@ func TestWrongSettings(t *testing.T) {
 		changed := environ
 		for _, change := range changes {
 			name, value, _ := strings.Cut(change, "=")
-			changed = but(changed, name, value)
+			changed = withSetting(changed, name, value)
 		}
-		return refused(t, changed)
+		return serveError(t, changed)
 	})
 }
 
 // A command that makes a secret is refused in place of its output.
-func TestSecretsAreNoCommands(t *testing.T) {
+func TestShellCommandsAreNoSecrets(t *testing.T) {
 	t.Parallel()
 
 	environ := append(environment(t, "postgres://plain:hunter2@127.0.0.1:1/plain"), withPurge...)
@@ -154,18 +154,18 @@ func TestSecretsAreNoCommands(t *testing.T) {
 			continue
 		}
 		want := s.Name + " is a shell command and not its output; for example " + s.Name + "=" + s.Example
-		if said := refused(t, but(environ, s.Name, s.Example)); said != want {
-			t.Errorf("it says %q; want %q", said, want)
+		if message := serveError(t, withSetting(environ, s.Name, s.Example)); message != want {
+			t.Errorf("it says %q; want %q", message, want)
 		}
 	}
 }
 
-// refused runs core serve, which must end before it says anything else, and returns why.
-func refused(t *testing.T, environ []string) string {
+// serveError runs core serve, which must end before it says anything else, and returns why.
+func serveError(t *testing.T, environ []string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writer(func(line []byte) {
+	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
 		t.Errorf("it starts, and says %s", line)
 		cancel()
 	})})
@@ -175,10 +175,10 @@ func refused(t *testing.T, environ []string) string {
 	return err.Error()
 }
 
-// writer is called with what is written.
-type writer func([]byte)
+// writerFunc is called with what is written.
+type writerFunc func([]byte)
 
-func (w writer) Write(written []byte) (int, error) {
+func (w writerFunc) Write(written []byte) (int, error) {
 	w(written)
 	return len(written), nil
 }

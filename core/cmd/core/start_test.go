@@ -15,13 +15,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
 
-// stops runs core serve, which must end before it listens with one line that begins with a
+// wantServeFails runs core serve, which must end before it listens with one line that begins with a
 // text and has all others in it.
-func stops(t *testing.T, environ []string, begin string, more ...string) {
+func wantServeFails(t *testing.T, environ []string, begin string, more ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writer(func(line []byte) {
+	err := program().Run(ctx, command.Invocation{Args: []string{"serve"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: writerFunc(func(line []byte) {
 		if strings.Contains(string(line), `"msg":"listening"`) {
 			t.Errorf("it says %s", line)
 			cancel()
@@ -37,10 +37,10 @@ func stops(t *testing.T, environ []string, begin string, more ...string) {
 	}
 }
 
-// waits runs core serve, which must tell of a dependency before it listens, and live.
-func waits(t *testing.T, environ []string, dependency string, wants ...string) *served {
+// wantServeWaits runs core serve, which must tell of a dependency before it listens, and live.
+func wantServeWaits(t *testing.T, environ []string, dependency string, wants ...string) *serveProcess {
 	t.Helper()
-	s := startServing(t, environ)
+	s := startServe(t, environ)
 	expect(t, "http://"+s.operators+"/livez", 200, "true")
 	s.end(t)
 	for _, line := range s.log {
@@ -61,8 +61,8 @@ func waits(t *testing.T, environ []string, dependency string, wants ...string) *
 	return s
 }
 
-// changed returns a URL with another part.
-func changed(t *testing.T, address string, change func(*url.URL)) string {
+// changeURL returns a URL with another part.
+func changeURL(t *testing.T, address string, change func(*url.URL)) string {
 	t.Helper()
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -78,34 +78,34 @@ func TestServeWithoutItsDatabase(t *testing.T) {
 	database := postgrestest.URL(t)
 	environ := environment(t, database)
 	succeed(t, environ, "", "migrate")
-	password := changed(t, database, func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") })
-	user := changed(t, database, func(u *url.URL) { u.User = url.UserPassword("veneer_nobody", "hunter2") })
-	name := changed(t, database, func(u *url.URL) { u.Path = "/veneer_nowhere" })
-	secure := changed(t, database, func(u *url.URL) {
+	password := changeURL(t, database, func(u *url.URL) { u.User = url.UserPassword(u.User.Username(), "hunter2") })
+	user := changeURL(t, database, func(u *url.URL) { u.User = url.UserPassword("veneer_nobody", "hunter2") })
+	name := changeURL(t, database, func(u *url.URL) { u.Path = "/veneer_nowhere" })
+	secure := changeURL(t, database, func(u *url.URL) {
 		query := u.Query()
 		query.Set("sslmode", "require")
 		u.RawQuery = query.Encode()
 	})
-	gone := changed(t, database, func(u *url.URL) { u.Host = "127.0.0.1:1" })
+	gone := changeURL(t, database, func(u *url.URL) { u.Host = "127.0.0.1:1" })
 
 	const example = "; for example CORE_DATABASE_URL=postgres://"
-	stops(t, but(environ, "CORE_DATABASE_URL", password), "CORE_DATABASE_URL has a user or a password that the server refuses: ", example)
-	stops(t, but(environ, "CORE_DATABASE_URL", user), "CORE_DATABASE_URL has a user or a password that the server refuses: ", "veneer_nobody", example)
-	stops(t, but(environ, "CORE_DATABASE_URL", name), "CORE_DATABASE_URL names a database that does not exist; create it, or name another: ", "veneer_nowhere", example)
-	stops(t, but(environ, "CORE_LISTEN_DATABASE_URL", password), "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ",
+	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", password), "CORE_DATABASE_URL has a user or a password that the server refuses: ", example)
+	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", user), "CORE_DATABASE_URL has a user or a password that the server refuses: ", "veneer_nobody", example)
+	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", name), "CORE_DATABASE_URL names a database that does not exist; create it, or name another: ", "veneer_nowhere", example)
+	wantServeFails(t, withSetting(environ, "CORE_LISTEN_DATABASE_URL", password), "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ",
 		"; for example CORE_LISTEN_DATABASE_URL=postgres://")
-	stops(t, but(environ, "CORE_LIBRARY_DATABASE_URL", password), "CORE_LIBRARY_DATABASE_URL has a user or a password that the server refuses: ",
+	wantServeFails(t, withSetting(environ, "CORE_LIBRARY_DATABASE_URL", password), "CORE_LIBRARY_DATABASE_URL has a user or a password that the server refuses: ",
 		"; for example CORE_LIBRARY_DATABASE_URL=postgres://")
-	stops(t, but(environ, "CORE_DATABASE_URL", secure), "CORE_DATABASE_URL has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: ", example)
-	waits(t, but(environ, "CORE_DATABASE_URL", gone), "postgres", "CORE_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "connection refused", example)
-	waits(t, but(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LISTEN_DATABASE_URL=postgres://")
-	waits(t, but(environ, "CORE_LIBRARY_DATABASE_URL", gone), "postgres for lists", "CORE_LIBRARY_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LIBRARY_DATABASE_URL=postgres://")
+	wantServeFails(t, withSetting(environ, "CORE_DATABASE_URL", secure), "CORE_DATABASE_URL has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: ", example)
+	wantServeWaits(t, withSetting(environ, "CORE_DATABASE_URL", gone), "postgres", "CORE_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "connection refused", example)
+	wantServeWaits(t, withSetting(environ, "CORE_LISTEN_DATABASE_URL", gone), "postgres for LISTEN", "CORE_LISTEN_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LISTEN_DATABASE_URL=postgres://")
+	wantServeWaits(t, withSetting(environ, "CORE_LIBRARY_DATABASE_URL", gone), "postgres for lists", "CORE_LIBRARY_DATABASE_URL leads to a server that does not answer; start PostgreSQL, or correct the URL (", "; for example CORE_LIBRARY_DATABASE_URL=postgres://")
 
 	// The other commands say so too.
-	fails(t, "CORE_DATABASE_URL has a user or a password that the server refuses: ", but(environ, "CORE_DATABASE_URL", password), "", "migrate")
-	fails(t, "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ", but(environ, "CORE_LISTEN_DATABASE_URL", password), "", "migrate")
-	fails(t, "CORE_DATABASE_URL names a database that does not exist", but(environ, "CORE_DATABASE_URL", name), "correct horse", "user", "add", "ann@example.com")
-	fails(t, "CORE_DATABASE_URL leads to a server that does not answer", but(environ, "CORE_DATABASE_URL", gone), "", "notify", "-all", "Title")
+	fails(t, "CORE_DATABASE_URL has a user or a password that the server refuses: ", withSetting(environ, "CORE_DATABASE_URL", password), "", "migrate")
+	fails(t, "CORE_LISTEN_DATABASE_URL has a user or a password that the server refuses: ", withSetting(environ, "CORE_LISTEN_DATABASE_URL", password), "", "migrate")
+	fails(t, "CORE_DATABASE_URL names a database that does not exist", withSetting(environ, "CORE_DATABASE_URL", name), "correct horse", "user", "add", "ann@example.com")
+	fails(t, "CORE_DATABASE_URL leads to a server that does not answer", withSetting(environ, "CORE_DATABASE_URL", gone), "", "notify", "-all", "Title")
 }
 
 // Without a schema core waits, as it starts beside the program that makes it. That prepares
@@ -114,18 +114,18 @@ func TestServeBeforeMigrate(t *testing.T) {
 	t.Parallel()
 
 	environ := environment(t, postgrestest.Empty(t))
-	s := waits(t, environ, "postgres", "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
+	s := wantServeWaits(t, environ, "postgres", "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
 	if !s.logged(`"dependency":"objects","error":"CORE_OBJECTS_URL is \"file://`) || !s.logged("no texture store was prepared; run core migrate") {
 		t.Errorf("the log does not tell of the texture store:\n%s", strings.Join(s.log, "\n"))
 	}
 	fails(t, "CORE_DATABASE_URL leads to a database without a schema; run core migrate", environ, "correct horse", "user", "add", "ann@example.com")
-	stops(t, append(environ, "CORE_DEMO=1"), "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
+	wantServeFails(t, append(environ, "CORE_DEMO=1"), "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
 }
 
-// inPlace returns settings with which core keeps its files in a place.
-func inPlace(environ []string, c objects.Config) []string {
+// withStore returns settings with which core keeps its files in a place.
+func withStore(environ []string, c objects.Config) []string {
 	for name, value := range map[string]string{"URL": c.URL, "ENDPOINT": c.Endpoint, "ACCESS_KEY": c.AccessKey, "SECRET_KEY": c.SecretKey, "REGION": c.Region} {
-		environ = but(environ, "CORE_OBJECTS_"+name, value)
+		environ = withSetting(environ, "CORE_OBJECTS_"+name, value)
 	}
 	return environ
 }
@@ -134,9 +134,9 @@ func TestServeWithoutItsStore(t *testing.T) {
 	t.Parallel()
 
 	environ := environment(t, postgrestest.URL(t))
-	stops(t, environ, `CORE_OBJECTS_URL is "file://`, "no texture store was prepared; run core migrate", "not mounted", "; for example CORE_OBJECTS_URL=file:///var/lib/veneer/textures")
-	stops(t, but(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `)
-	if _, err := invoke(t, but(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), "", "migrate"); err == nil ||
+	wantServeFails(t, environ, `CORE_OBJECTS_URL is "file://`, "no texture store was prepared; run core migrate", "not mounted", "; for example CORE_OBJECTS_URL=file:///var/lib/veneer/textures")
+	wantServeFails(t, withSetting(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `)
+	if _, err := invoke(t, withSetting(environ, "CORE_OBJECTS_URL", "file:///dev/null/textures"), "", "migrate"); err == nil ||
 		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_URL is "file:///dev/null/textures", a directory that this user cannot use: `) {
 		t.Errorf("core migrate: %v", err)
 	}
@@ -145,33 +145,33 @@ func TestServeWithoutItsStore(t *testing.T) {
 	with := func(change func(*objects.Config)) []string {
 		c := place.Config
 		change(&c)
-		return inPlace(environ, c)
+		return withStore(environ, c)
 	}
 	same := func(*objects.Config) {}
-	stops(t, with(same), `CORE_OBJECTS_URL is "s3://`, "there is no such bucket; run core migrate", "; for example CORE_OBJECTS_URL=s3://veneer")
+	wantServeFails(t, with(same), `CORE_OBJECTS_URL is "s3://`, "there is no such bucket; run core migrate", "; for example CORE_OBJECTS_URL=s3://veneer")
 	succeed(t, with(same), "", "migrate")
-	startServing(t, with(same)).end(t)
-	stops(t, with(func(c *objects.Config) { c.URL += "/else" }), `CORE_OBJECTS_URL is "s3://`, "no texture store was prepared; run core migrate")
+	startServe(t, with(same)).end(t)
+	wantServeFails(t, with(func(c *objects.Config) { c.URL += "/else" }), `CORE_OBJECTS_URL is "s3://`, "no texture store was prepared; run core migrate")
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	stops(t, with(func(c *objects.Config) { c.Endpoint = other.URL }), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `, "; for example CORE_OBJECTS_ENDPOINT=http")
+	wantServeFails(t, with(func(c *objects.Config) { c.Endpoint = other.URL }), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `, "; for example CORE_OBJECTS_ENDPOINT=http")
 	if _, err := invoke(t, with(func(c *objects.Config) { c.Endpoint = other.URL }), "", "migrate"); err == nil ||
 		!strings.HasPrefix(err.Error(), `CORE_OBJECTS_ENDPOINT is "`+other.URL+`", where no S3 store answers: `) {
 		t.Errorf("core migrate: %v", err)
 	}
-	stops(t, with(func(c *objects.Config) { c.AccessKey = "nobody" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
-	stops(t, with(func(c *objects.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
+	wantServeFails(t, with(func(c *objects.Config) { c.AccessKey = "nobody" }), "CORE_OBJECTS_ACCESS_KEY is none that the store at", "; for example CORE_OBJECTS_ACCESS_KEY=veneer")
+	wantServeFails(t, with(func(c *objects.Config) { c.SecretKey = "hunter2hunter2" }), "CORE_OBJECTS_SECRET_KEY is not the one of the access key", "; for example CORE_OBJECTS_SECRET_KEY=")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, "<Error><Code>AuthorizationHeaderMalformed</Code><Message>expecting 'eu-west-1'</Message><Region>eu-west-1</Region></Error>")
 	}))
 	t.Cleanup(elsewhere.Close)
-	stops(t, with(func(c *objects.Config) { c.Endpoint = elsewhere.URL }), "CORE_OBJECTS_REGION is not that of the store", "eu-west-1", "; for example CORE_OBJECTS_REGION=us-east-1")
+	wantServeFails(t, with(func(c *objects.Config) { c.Endpoint = elsewhere.URL }), "CORE_OBJECTS_REGION is not that of the store", "eu-west-1", "; for example CORE_OBJECTS_REGION=us-east-1")
 
-	waits(t, with(func(c *objects.Config) { c.Endpoint = "http://127.0.0.1:1" }), "objects", `CORE_OBJECTS_ENDPOINT is \"http://127.0.0.1:1\", where the store does not answer; start it, or correct the address: `, "; for example CORE_OBJECTS_ENDPOINT=http://")
+	wantServeWaits(t, with(func(c *objects.Config) { c.Endpoint = "http://127.0.0.1:1" }), "objects", `CORE_OBJECTS_ENDPOINT is \"http://127.0.0.1:1\", where the store does not answer; start it, or correct the address: `, "; for example CORE_OBJECTS_ENDPOINT=http://")
 	starting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	t.Cleanup(starting.Close)
-	waits(t, with(func(c *objects.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer; ")
+	wantServeWaits(t, with(func(c *objects.Config) { c.Endpoint = starting.URL }), "objects", "where the store does not answer; ")
 }
 
 // Two listeners at one address are told apart from another program there.
@@ -180,10 +180,10 @@ func TestServeTwiceAtOneAddress(t *testing.T) {
 
 	environ := environment(t, postgrestest.URL(t))
 	succeed(t, environ, "", "migrate")
-	s := startServing(t, environ)
+	s := startServe(t, environ)
 	address := s.edges
 	s.end(t)
-	if said := refused(t, but(but(environ, "CORE_EDGES_LISTEN", address), "CORE_OPS_LISTEN", address)); said != "CORE_OPS_LISTEN is "+address+", which is taken by CORE_EDGES_LISTEN="+address+": each needs an address of its own; for example CORE_OPS_LISTEN=127.0.0.1:9080" {
-		t.Errorf("it says %q", said)
+	if message := serveError(t, withSetting(withSetting(environ, "CORE_EDGES_LISTEN", address), "CORE_OPS_LISTEN", address)); message != "CORE_OPS_LISTEN is "+address+", which is taken by CORE_EDGES_LISTEN="+address+": each needs an address of its own; for example CORE_OPS_LISTEN=127.0.0.1:9080" {
+		t.Errorf("it says %q", message)
 	}
 }

@@ -71,19 +71,19 @@ func sweepCommand(ctx context.Context, i command.Invocation) error {
 		case line := <-missing:
 			fmt.Fprintln(i.Stdout, line)
 		case <-ticker.C:
-			tellSweep(i.Stdout, "so far", sweep.Report(), time.Since(began))
+			printSweepReport(i.Stdout, "so far", sweep.Report(), time.Since(began))
 		case err := <-ended:
-			tellSweep(i.Stdout, "in all", sweep.Report(), time.Since(began))
+			printSweepReport(i.Stdout, "in all", sweep.Report(), time.Since(began))
 			return err
 		}
 	}
 }
 
-// tellSweep writes a line on what a sweep has come across.
-func tellSweep(out io.Writer, when string, r core.SweepReport, took time.Duration) {
+// printSweepReport writes a line on what a sweep has come across.
+func printSweepReport(out io.Writer, when string, r core.SweepReport, elapsed time.Duration) {
 	const mebi = 1 << 20
 	fmt.Fprintf(out, "%s: %d files seen, %d named by no texture (%.1f MiB), %d removed, %d too young, %d in use, %d leftovers of uploads, %.1f MiB freed, "+
 		"%d textures without a file; %s, %.0f files a second\n",
 		when, r.Seen, r.Orphans, float64(r.OrphanBytes)/mebi, r.Removed, r.Young, r.Busy, r.Leftovers, float64(r.Freed)/mebi,
-		r.Missing, took.Round(time.Millisecond), float64(r.Seen)/took.Seconds())
+		r.Missing, elapsed.Round(time.Millisecond), float64(r.Seen)/elapsed.Seconds())
 }

@@ -28,8 +28,8 @@ func TestSweep(t *testing.T) {
 	fails(t, "-age", environ, "", "sweep", "-age", "-1s")
 	fails(t, "-progress", environ, "", "sweep", "-progress", "0s")
 	fails(t, "takes no argument", environ, "", "sweep", "all")
-	fails(t, "CORE_OBJECTS_URL", but(environ, "CORE_OBJECTS_URL", ""), "", "sweep")
-	fails(t, "CORE_DATABASE_URL", but(environ, "CORE_DATABASE_URL", ""), "", "sweep")
+	fails(t, "CORE_OBJECTS_URL", withSetting(environ, "CORE_OBJECTS_URL", ""), "", "sweep")
+	fails(t, "CORE_DATABASE_URL", withSetting(environ, "CORE_DATABASE_URL", ""), "", "sweep")
 
 	succeed(t, environ, "", "migrate")
 	succeed(t, environ, "correct horse", "user", "add", "steve@example.com")
@@ -37,7 +37,7 @@ func TestSweep(t *testing.T) {
 	copy(sheet.Pix, uuid.NewString()) // tests share the locks on hashes
 	succeed(t, environ, "", "texture", "add", "-uploader", "steve@example.com", paintedFile(t, "Skin.png", sheet))
 	var hash string
-	row(t, conn, "SELECT encode(hash, 'hex') FROM textures", &hash)
+	queryRow(t, conn, "SELECT encode(hash, 'hex') FROM textures", &hash)
 	texture := filepath.Join(root, hash[:2], hash+".png")
 
 	// Files of some age.

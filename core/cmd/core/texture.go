@@ -70,7 +70,7 @@ func textureAddCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	tellEdges(ctx, db)
+	numberChanges(ctx, db)
 	fmt.Fprintf(i.Stdout, "texture %d added: %s, type %s, hash %s\n", texture.ID, texture.Name, texture.Type, texture.Hash)
 	return nil
 }

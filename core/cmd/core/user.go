@@ -63,7 +63,7 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	tellEdges(ctx, db)
+	numberChanges(ctx, db)
 	fmt.Fprintf(i.Stdout, "user %d added: %s\n", user.ID, user.Email)
 	return nil
 }
@@ -116,9 +116,9 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 	if err != nil {
 		return err
 	}
-	given := false
-	flags.Visit(func(*flag.Flag) { given = true })
-	if !given {
+	isSet := false
+	flags.Visit(func(*flag.Flag) { isSet = true })
+	if !isSet {
 		return errors.New("-set must be given")
 	}
 	if *permission < int(core.Banned) || *permission > int(core.SuperAdministrator) {
@@ -173,6 +173,6 @@ func openReady(ctx context.Context, config postgres.Config) (*postgres.DB, error
 	return nil, fmt.Errorf("%s%w", prefix, err)
 }
 
-// tellEdges has the running cores stream what was changed at once. Without it
+// numberChanges has the running cores stream what was changed at once. Without it
 // their next poll would find it, so a failure is none of the user's concern.
-func tellEdges(ctx context.Context, db *postgres.DB) { _, _ = db.NumberChanges(ctx) }
+func numberChanges(ctx context.Context, db *postgres.DB) { _, _ = db.NumberChanges(ctx) }

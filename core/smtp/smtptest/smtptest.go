@@ -43,7 +43,7 @@ type Server struct {
 
 // Options are what a server offers and demands.
 type Options struct {
-	Implicit bool // TLS from the first byte
+	ImplicitTLS bool // TLS from the first byte
 	StartTLS bool // offers it, and takes no mail without
 	User     string
 	Password string // if there is a user, mail is taken only from them
@@ -120,10 +120,10 @@ func (s *Server) Restart(tb testing.TB) {
 	s.listen(tb, net.JoinHostPort(s.Host, fmt.Sprint(s.Port)))
 }
 
-// Reply has the server answer a command as a function says: with nothing, as
+// SetReply has the server answer a command as a function says: with nothing, as
 // usual; with Hang, not at all; else with those lines. A command is its whole line,
 // and "." for the end of a mail, and "" for a connection.
-func (s *Server) Reply(reply func(command string) string) {
+func (s *Server) SetReply(reply func(command string) string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reply = reply
@@ -182,11 +182,11 @@ func (s *Server) serve(conn net.Conn) {
 		s.mu.Unlock()
 	}()
 	c := &session{Server: s, conn: conn, signedIn: s.options.User == ""}
-	if s.options.Implicit {
+	if s.options.ImplicitTLS {
 		c.conn, c.secure = tls.Server(conn, s.tls), true
 	}
 	c.text = textproto.NewConn(c.conn)
-	if !c.say("", "220 mail.test ready") {
+	if !c.sendReply("", "220 mail.test ready") {
 		return
 	}
 	for {
@@ -197,18 +197,18 @@ func (s *Server) serve(conn net.Conn) {
 		s.mu.Lock()
 		s.commands = append(s.commands, line)
 		s.mu.Unlock()
-		if !c.obey(line) {
+		if !c.execute(line) {
 			return
 		}
 	}
 }
 
-// say answers a command, as usual unless told otherwise, and reports whether the
+// sendReply answers a command, as usual unless told otherwise, and reports whether the
 // connection goes on as usual.
-func (c *session) say(command, usual string) bool { return c.answer(c.told(command), usual) }
+func (c *session) sendReply(command, usual string) bool { return c.respond(c.scriptedReply(command), usual) }
 
-// told returns what the server was told to answer to a command.
-func (c *session) told(command string) string {
+// scriptedReply returns what the server was told to answer to a command.
+func (c *session) scriptedReply(command string) string {
 	c.mu.Lock()
 	reply := c.reply
 	c.mu.Unlock()
@@ -218,27 +218,27 @@ func (c *session) told(command string) string {
 	return reply(command)
 }
 
-func (c *session) answer(told, usual string) bool {
-	switch told {
+func (c *session) respond(scripted, usual string) bool {
+	switch scripted {
 	case "":
 		return c.text.PrintfLine("%s", usual) == nil
 	case Hang:
 		_, _ = io.Copy(io.Discard, c.conn) // until the client has enough
 		return false
 	default:
-		_ = c.text.PrintfLine("%s", told)
+		_ = c.text.PrintfLine("%s", scripted)
 		return false
 	}
 }
 
-// obey does what a command asks for, and reports whether the connection goes on.
-func (c *session) obey(line string) bool {
+// execute does what a command asks for, and reports whether the connection goes on.
+func (c *session) execute(line string) bool {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb = strings.ToUpper(verb); {
 	case verb == "EHLO":
 		return c.ehlo(line)
 	case verb == "STARTTLS":
-		if !c.say(line, "220 go ahead") {
+		if !c.sendReply(line, "220 go ahead") {
 			return true
 		}
 		c.conn, c.secure = tls.Server(c.conn, c.tls), true
@@ -247,22 +247,22 @@ func (c *session) obey(line string) bool {
 	case verb == "AUTH":
 		return c.authenticate(line, rest)
 	case verb == "NOOP" || verb == "RSET":
-		c.say(line, "250 ok")
+		c.sendReply(line, "250 ok")
 		return true
 	case verb == "QUIT":
-		c.say(line, "221 bye")
+		c.sendReply(line, "221 bye")
 		return false
 	case c.options.StartTLS && !c.secure:
 		return c.text.PrintfLine("530 5.7.0 Must issue a STARTTLS command first") == nil
 	case !c.signedIn:
 		return c.text.PrintfLine("530 5.7.0 Authentication required") == nil
 	case verb == "MAIL":
-		if c.say(line, "250 ok") {
+		if c.sendReply(line, "250 ok") {
 			c.from = envelope(rest)
 		}
 		return true
 	case verb == "RCPT":
-		if c.say(line, "250 ok") {
+		if c.sendReply(line, "250 ok") {
 			c.to = envelope(rest)
 		}
 		return true
@@ -279,20 +279,20 @@ func (c *session) ehlo(line string) bool {
 		lines = append(lines, "250-STARTTLS")
 	}
 	if c.options.User != "" {
-		ways := c.options.Auth
-		if ways == "" {
-			ways = "PLAIN"
+		mechanisms := c.options.Auth
+		if mechanisms == "" {
+			mechanisms = "PLAIN"
 		}
-		lines = append(lines, "250-AUTH "+ways)
+		lines = append(lines, "250-AUTH "+mechanisms)
 	}
-	c.say(line, strings.Join(append(lines, "250 PIPELINING"), "\r\n"))
+	c.sendReply(line, strings.Join(append(lines, "250 PIPELINING"), "\r\n"))
 	return true
 }
 
 func (c *session) authenticate(line, rest string) bool {
-	way, initial, _ := strings.Cut(rest, " ")
+	mechanism, initial, _ := strings.Cut(rest, " ")
 	given := ""
-	switch way {
+	switch mechanism {
 	case "PLAIN":
 		decoded, _ := base64.StdEncoding.DecodeString(initial)
 		given = string(decoded)
@@ -308,16 +308,16 @@ func (c *session) authenticate(line, rest string) bool {
 		}
 	}
 	if given != "\x00"+c.options.User+"\x00"+c.options.Password {
-		c.say(line, "535 5.7.8 no such user as "+c.options.User)
+		c.sendReply(line, "535 5.7.8 no such user as "+c.options.User)
 		return true
 	}
-	c.signedIn = c.say(line, "235 2.7.0 welcome")
+	c.signedIn = c.sendReply(line, "235 2.7.0 welcome")
 	return true
 }
 
 // data takes a mail.
 func (c *session) data(line string) bool {
-	if !c.say(line, "354 go ahead") {
+	if !c.sendReply(line, "354 go ahead") {
 		return true
 	}
 	raw, err := io.ReadAll(c.text.DotReader())
@@ -329,15 +329,15 @@ func (c *session) data(line string) bool {
 		return c.text.PrintfLine("554 5.6.0 %s", err) == nil
 	}
 	m.From, m.To, m.Secure = c.from, c.to, c.secure
-	told := c.told(".")
-	if told == "" { // it is there before anybody hears that it is
+	scripted := c.scriptedReply(".")
+	if scripted == "" { // it is there before anybody hears that it is
 		c.mu.Lock()
 		c.mails = append(c.mails, m)
 		close(c.arrived)
 		c.arrived = make(chan struct{})
 		c.mu.Unlock()
 	}
-	c.answer(told, "250 2.0.0 queued")
+	c.respond(scripted, "250 2.0.0 queued")
 	return true
 }
 

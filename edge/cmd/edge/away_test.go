@@ -30,24 +30,24 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// fate is what becomes of requests to a dependency.
-type fate struct {
+// failure is what becomes of requests to a dependency.
+type failure struct {
 	name string
-	do   http.HandlerFunc
+	respond   http.HandlerFunc
 }
 
-// fates are ways to be away. A dependency that is killed or cut off leaves no
+// failures are ways to be away. A dependency that is killed or cut off leaves no
 // answer at all; the others answer what is worth nothing.
-var fates = []fate{
+var failures = []failure{
 	{"refuses connections", nil},
 	{"never answers", func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // or the server would not see the caller leave
 		<-r.Context().Done()
 	}},
-	{"cuts connections", func(w http.ResponseWriter, _ *http.Request) { hangUp(w, "") }},
+	{"cuts connections", func(w http.ResponseWriter, _ *http.Request) { hijackAndClose(w, "") }},
 	{"answers 500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
 	{"answers half", func(w http.ResponseWriter, _ *http.Request) {
-		hangUp(w, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"epoch\":\"first\",\"revision\":101,\"mapp")
+		hijackAndClose(w, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"epoch\":\"first\",\"revision\":101,\"mapp")
 	}},
 	{"answers garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>It works!</html>") }},
 	{"answers slowly", func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ var fates = []fate{
 	}},
 }
 
-func hangUp(w http.ResponseWriter, last string) {
+func hijackAndClose(w http.ResponseWriter, last string) {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
 		_, _ = io.WriteString(connection, last)
@@ -67,24 +67,24 @@ func hangUp(w http.ResponseWriter, last string) {
 	}
 }
 
-// gate stands before a dependency at an address of its own and decides the fate of
+// faultProxy stands before a dependency at an address of its own and decides the fate of
 // requests to it.
-type gate struct {
+type faultProxy struct {
 	tb      testing.TB
 	address string
 	server  *httptest.Server
-	pass    http.Handler
-	fate    atomic.Pointer[fate] // nil: requests pass
+	proxy    http.Handler
+	failure    atomic.Pointer[failure] // nil: requests pass
 }
 
-// before returns a gate before a dependency.
-func before(tb testing.TB, upstream string) *gate {
+// newFaultProxy returns a gate before a dependency.
+func newFaultProxy(tb testing.TB, upstream string) *faultProxy {
 	tb.Helper()
 	target, err := url.Parse(upstream)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g := &gate{tb: tb, pass: &httputil.ReverseProxy{
+	g := &faultProxy{tb: tb, proxy: &httputil.ReverseProxy{
 		FlushInterval: -1, // streams pass as they come
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -92,13 +92,13 @@ func before(tb testing.TB, upstream string) *gate {
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}}
-	g.open("127.0.0.1:0")
+	g.listen("127.0.0.1:0")
 	g.address = g.server.Listener.Addr().String()
-	tb.Cleanup(func() { g.shut() })
+	tb.Cleanup(func() { g.close() })
 	return g
 }
 
-func (g *gate) open(address string) {
+func (g *faultProxy) listen(address string) {
 	g.tb.Helper()
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -108,46 +108,46 @@ func (g *gate) open(address string) {
 	g.server.Start()
 }
 
-func (g *gate) shut() {
+func (g *faultProxy) close() {
 	g.server.CloseClientConnections()
 	g.server.Close()
 }
 
-// suffer lets a fate befall all requests, those under way too.
-func (g *gate) suffer(f fate) {
-	g.fate.Store(&f)
-	if f.do == nil {
-		g.shut()
+// inject lets a fate befall all requests, those under way too.
+func (g *faultProxy) inject(f failure) {
+	g.failure.Store(&f)
+	if f.respond == nil {
+		g.close()
 	} else {
 		g.server.CloseClientConnections()
 	}
 }
 
-// heal lets requests pass again.
-func (g *gate) heal() {
-	if f := g.fate.Swap(nil); f.do == nil {
-		g.open(g.address)
+// restore lets requests pass again.
+func (g *faultProxy) restore() {
+	if f := g.failure.Swap(nil); f.respond == nil {
+		g.listen(g.address)
 	} else {
 		g.server.CloseClientConnections()
 	}
 }
 
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f := g.fate.Load(); f != nil && f.do != nil {
-		f.do(w, r)
+func (g *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f := g.failure.Load(); f != nil && f.respond != nil {
+		f.respond(w, r)
 		return
 	}
-	g.pass.ServeHTTP(w, r)
+	g.proxy.ServeHTTP(w, r)
 }
 
-// running is an edge that runs.
-type running struct {
+// edgeProcess is an edge that runs.
+type edgeProcess struct {
 	*testing.T
 	public, operators string
 }
 
 // run starts the program until the test ends, and waits until it is ready.
-func run(t *testing.T, settings ...string) running {
+func run(t *testing.T, settings ...string) edgeProcess {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := exec.CommandContext(ctx, edgeWith(t, "").Path, "serve")
@@ -175,7 +175,7 @@ func run(t *testing.T, settings ...string) running {
 		<-ended
 		_ = command.Wait()
 	})
-	r := running{T: t}
+	r := edgeProcess{T: t}
 	for _, address := range []*string{&r.public, &r.operators} {
 		select {
 		case *address = <-addresses:
@@ -188,7 +188,7 @@ func run(t *testing.T, settings ...string) running {
 }
 
 // eventually waits until something holds.
-func (r running) eventually(what string, holds func() bool) {
+func (r edgeProcess) eventually(what string, holds func() bool) {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -199,13 +199,13 @@ func (r running) eventually(what string, holds func() bool) {
 	}
 }
 
-func (r running) get(address, path string) servetest.Response {
+func (r edgeProcess) get(address, path string) servetest.Response {
 	r.Helper()
 	return servetest.Get(r.T, "http://"+address+path)
 }
 
 // picture gets a picture, which must be there.
-func (r running) picture(path string) servetest.Response {
+func (r edgeProcess) picture(path string) servetest.Response {
 	r.Helper()
 	a := r.get(r.public, path)
 	if a.Status != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), "image/") {
@@ -215,7 +215,7 @@ func (r running) picture(path string) servetest.Response {
 }
 
 // same demands that a picture is still the same, and returns what it came with.
-func (r running) same(path string, want servetest.Response) servetest.Response {
+func (r edgeProcess) same(path string, want servetest.Response) servetest.Response {
 	r.Helper()
 	a := r.picture(path)
 	if a.Body != want.Body || a.Header.Get("ETag") != want.Header.Get("ETag") {
@@ -226,7 +226,7 @@ func (r running) same(path string, want servetest.Response) servetest.Response {
 
 // unavailable demands that what is asked for is not to be had at the moment: no
 // picture of somebody else, and nothing that anybody may remember.
-func (r running) unavailable(paths ...string) {
+func (r edgeProcess) unavailable(paths ...string) {
 	r.Helper()
 	for _, path := range paths {
 		a := r.get(r.public, path)
@@ -241,15 +241,15 @@ func (r running) unavailable(paths ...string) {
 }
 
 // metric reports whether the program's metrics hold a line.
-func (r running) metric(line string) bool {
+func (r edgeProcess) metric(line string) bool {
 	r.Helper()
 	return strings.Contains(r.get(r.operators, "/metrics").Body, line+"\n")
 }
 
-// opened returns how many times breakers before a dependency have opened. The edges of all
+// breakerOpened returns how many times breakers before a dependency have opened. The edges of all
 // tests are one process and share their metrics, so that whether a breaker is open now may
 // have been said by another one.
-func (r running) opened(dependency string) float64 {
+func (r edgeProcess) breakerOpened(dependency string) float64 {
 	r.Helper()
 	return metricstest.Value(r.T, r.get(r.operators, "/metrics").Body, "veneer_breaker_opened_total{dependency=\""+dependency+"\"}")
 }
@@ -270,17 +270,17 @@ func put(t *testing.T, store *objects.Store, sheet skin.Sheet) skin.Hash {
 	return hash
 }
 
-// TestCoreAway has core be away in every way, and come back.
-func TestCoreAway(t *testing.T) {
+// TestCoreUnavailable has core be away in every way, and come back.
+func TestCoreUnavailable(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	odd := []fate{
+	malformed := []failure{
 		{"answers about other keys", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"epoch":"first","revision":101,"mappings":[{},{},{}]}`)
 		}},
 		{"answers of no time", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"mappings":[{}]}`) }},
 	}
-	for _, f := range append(odd, fates...) {
+	for _, f := range append(malformed, failures...) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			core, place := origintest.Start(t), objectstest.Directory(t)
@@ -293,17 +293,17 @@ func TestCoreAway(t *testing.T) {
 				"name:known": player(1, worn), "name:unknown": player(2, worn),
 				"uid:1": {User: &mapping.User{UID: 1, Avatar: 1, Texture: player(1, worn).Player.Skin}},
 			})
-			gate := before(t, core.URL)
-			r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_CORE_TIMEOUT=300ms")
-			known, absent := r.picture("/avatar/player/known"), r.get(r.public, "/avatar/player/nobody")
+			proxy := newFaultProxy(t, core.URL)
+			r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_CORE_TIMEOUT=300ms")
+			cached, absent := r.picture("/avatar/player/known"), r.get(r.public, "/avatar/player/nobody")
 			if absent.Status != http.StatusNotFound {
 				t.Fatalf("a player who does not exist: %d", absent.Status)
 			}
 
-			opened := r.opened("core")
-			gate.suffer(f)
+			opened := r.breakerOpened("core")
+			proxy.inject(f)
 			stale := func() bool {
-				return strings.Contains(r.same("/avatar/player/known", known).Header.Get("Cache-Status"), "stale")
+				return strings.Contains(r.same("/avatar/player/known", cached).Header.Get("Cache-Status"), "stale")
 			}
 			r.eventually("the memory is called stale", stale)
 			for range 20 {
@@ -315,25 +315,25 @@ func TestCoreAway(t *testing.T) {
 			if a := r.get(r.public, "/avatar/player/nobody"); a.Status != http.StatusNotFound {
 				t.Errorf("a player who did not exist: %d; want 404", a.Status)
 			}
-			if r.opened("core") == opened {
+			if r.breakerOpened("core") == opened {
 				t.Error("the metrics do not tell that core is left alone")
 			}
 			// Nothing depends on core from the texture on.
 			r.picture("/avatar/player/known?size=64&png")
 
 			core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, after)})
-			gate.heal()
+			proxy.restore()
 			r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown").Status == http.StatusOK })
 			r.eventually("the change is seen", func() bool {
 				a := r.picture("/avatar/player/known")
-				return a.Body != known.Body && !strings.Contains(a.Header.Get("Cache-Status"), "stale")
+				return a.Body != cached.Body && !strings.Contains(a.Header.Get("Cache-Status"), "stale")
 			})
 		})
 	}
 }
 
-// TestMemoriesEnd lets core be away for longer than memories may be given.
-func TestMemoriesEnd(t *testing.T) {
+// TestStaleMappingsExpire lets core be away for longer than memories may be given.
+func TestStaleMappingsExpire(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	core, place := origintest.Start(t), objectstest.Directory(t)
@@ -342,22 +342,22 @@ func TestMemoriesEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, put(t, store, paint.Robot()))})
-	gate := before(t, core.URL)
-	r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
-	known := r.picture("/avatar/player/known")
-	gate.suffer(fates[0])
+	proxy := newFaultProxy(t, core.URL)
+	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_MAX_STALE=1200ms")
+	cached := r.picture("/avatar/player/known")
+	proxy.inject(failures[0])
 	r.eventually("the memory is too old", func() bool { return r.get(r.public, "/avatar/player/known").Status != http.StatusOK })
 	r.unavailable("/avatar/player/known")
-	gate.heal()
+	proxy.restore()
 	r.eventually("core is asked again", func() bool { return r.get(r.public, "/avatar/player/known").Status == http.StatusOK })
-	r.same("/avatar/player/known", known)
+	r.same("/avatar/player/known", cached)
 }
 
-// TestStoreAway has the object store be away in every way, and come back.
-func TestStoreAway(t *testing.T) {
+// TestStoreUnavailable has the object store be away in every way, and come back.
+func TestStoreUnavailable(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	for _, f := range fates {
+	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			core, place := origintest.Start(t), objectstest.Bucket(t)
@@ -365,33 +365,33 @@ func TestStoreAway(t *testing.T) {
 			if err := store.Prepare(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			leads := map[mapping.Key]mapping.Mapping{"name:known": player(1, put(t, store, paint.Robot()))}
+			mappings := map[mapping.Key]mapping.Mapping{"name:known": player(1, put(t, store, paint.Robot()))}
 			for i := range int64(10) { // a file that could not be fetched is left alone for a moment
-				leads[mapping.Name(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
+				mappings[mapping.Name(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
 			}
-			core.Set(leads)
-			gate := before(t, place.Config.Endpoint)
+			core.Set(mappings)
+			proxy := newFaultProxy(t, place.Config.Endpoint)
 			r := run(t, "EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS="+origintest.Secret,
-				"EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_OBJECTS_ENDPOINT=http://"+gate.address,
+				"EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_OBJECTS_ENDPOINT=http://"+proxy.address,
 				"EDGE_OBJECTS_ACCESS_KEY="+place.Config.AccessKey, "EDGE_OBJECTS_SECRET_KEY="+place.Config.SecretKey, "EDGE_OBJECTS_TIMEOUT=300ms")
-			known := r.picture("/avatar/player/known")
+			cached := r.picture("/avatar/player/known")
 
-			opened := r.opened("texture store")
-			gate.suffer(f)
+			opened := r.breakerOpened("texture store")
+			proxy.inject(f)
 			for i := range 10 {
-				r.same("/avatar/player/known", known)
+				r.same("/avatar/player/known", cached)
 				// Drawn anew, from the sheet in memory.
 				r.picture(fmt.Sprintf("/avatar/player/known?size=%d&3d", 16+8*i))
-				unknown := fmt.Sprintf("/avatar/player/unknown_%d", i%10)
-				r.unavailable(unknown, fmt.Sprintf("%s?size=%d", unknown, 16+8*i))
+				uncached := fmt.Sprintf("/avatar/player/unknown_%d", i%10)
+				r.unavailable(uncached, fmt.Sprintf("%s?size=%d", uncached, 16+8*i))
 			}
-			if r.opened("texture store") == opened {
+			if r.breakerOpened("texture store") == opened {
 				t.Error("the metrics do not tell that the store is left alone")
 			}
 			if !r.metric("veneer_edge_missing_objects_total 0") {
 				t.Error("a file is called missing though nobody could say so")
 			}
-			gate.heal()
+			proxy.restore()
 			r.eventually("the store is asked again", func() bool { return r.get(r.public, "/avatar/player/unknown_0").Status == http.StatusOK })
 		})
 	}
@@ -399,7 +399,7 @@ func TestStoreAway(t *testing.T) {
 
 // A change that comes while core's answer of before it is on its way is in what
 // visitors get: the content delivery network may have been purged by then.
-func TestAnswerHeldUpWhileItChanges(t *testing.T) {
+func TestChangeDuringLookup(t *testing.T) {
 	t.Parallel()
 	const path = "/avatar/player/known"
 	core, place := origintest.Start(t), objectstest.Directory(t)
@@ -410,22 +410,22 @@ func TestAnswerHeldUpWhileItChanges(t *testing.T) {
 	}
 	worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
 	core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, worn), "name:twin": player(2, worn)})
-	gate := before(t, core.URL)
-	r := run(t, "EDGE_CORE_URL=http://"+gate.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_S_MAXAGE=24h")
+	proxy := newFaultProxy(t, core.URL)
+	r := run(t, "EDGE_CORE_URL=http://"+proxy.address, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL="+place.Config.URL, "EDGE_S_MAXAGE=24h")
 	r.picture("/avatar/player/twin") // the old picture is in memory
 	reached, release := make(chan struct{}, 8), make(chan struct{})
-	f := fate{"late", func(w http.ResponseWriter, req *http.Request) {
+	f := failure{"late", func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != mapping.LookupPath {
-			gate.pass.ServeHTTP(w, req)
+			proxy.proxy.ServeHTTP(w, req)
 			return
 		}
 		rec := httptest.NewRecorder()
-		gate.pass.ServeHTTP(rec, req)
+		proxy.proxy.ServeHTTP(rec, req)
 		reached <- struct{}{}
 		<-release
 		_, _ = w.Write(rec.Body.Bytes())
 	}}
-	gate.fate.Store(&f)
+	proxy.failure.Store(&f)
 	got := make(chan *http.Response, 1)
 	go func() {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.public+path, http.NoBody)
@@ -447,7 +447,7 @@ func TestAnswerHeldUpWhileItChanges(t *testing.T) {
 	r.eventually("acknowledged", func() bool { return core.Applied().Revision >= 102 })
 	close(release)
 	old := <-got
-	gate.fate.Store(nil)
+	proxy.failure.Store(nil)
 	fresh := r.picture(path)
 	if old != nil && old.Header.Get("ETag") != fresh.Header.Get("ETag") {
 		t.Errorf("after the acknowledgement the old picture is answered with %q", old.Header.Get("Cache-Control"))

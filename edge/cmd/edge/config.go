@@ -16,8 +16,8 @@ const prefix = "EDGE_"
 
 // config is all settings. Subcommands read the parts they need.
 type config struct {
-	Visitors
-	Operators
+	PublicListener
+	OpsListener
 
 	Core     origin.Config  `envPrefix:"CORE_"`
 	Objects  objects.Config `envPrefix:"OBJECTS_"`
@@ -34,15 +34,15 @@ type config struct {
 	Traces  tracing.Config `envPrefix:"TRACES_"`
 }
 
-// Visitors is where everybody asks.
-type Visitors struct {
+// PublicListener is where everybody asks.
+type PublicListener struct {
 	Listen  serve.Address `env:"LISTEN" envDefault:"127.0.0.1:8081" help:"address of the public listener"`
 	TLSCert string        `env:"TLS_CERT" example:"/etc/veneer/tls/fullchain.pem" needs:"TLS_KEY" help:"file with the certificate chain of the public listener, in PEM, read again when it changes; empty for plain HTTP"`
 	TLSKey  string        `env:"TLS_KEY" example:"/etc/veneer/tls/key.pem" needs:"TLS_CERT" help:"file with that certificate's key, in PEM"`
 }
 
-// Operators is where operators ask.
-type Operators struct {
+// OpsListener is where operators ask.
+type OpsListener struct {
 	OpsListen serve.Address `env:"OPS_LISTEN" envDefault:"127.0.0.1:9081" help:"address of the operators' listener: /livez, /readyz, /metrics, /debug/pprof"`
 	OpsPprof  bool          `env:"OPS_PPROF" envDefault:"false" help:"answer /debug/pprof to others than loopback too"`
 }

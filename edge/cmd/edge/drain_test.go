@@ -101,12 +101,12 @@ func (b *backend) get(path string) error {
 
 // An edge that is restarted under load, behind a balancer which asks for readiness
 // and gives no request a second try, fails not a single one.
-func TestRestartsUnderLoadFailNothing(t *testing.T) {
+func TestRestartUnderLoad(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
 	core := origintest.Start(t)
-	directory, _ := prepared(t)
+	directory, _ := preparedStore(t)
 	backends := [2]*backend{}
 	for i := range backends {
 		b := &backend{public: "127.0.0.1:0", operators: "127.0.0.1:0", settings: []string{
@@ -118,7 +118,7 @@ func TestRestartsUnderLoadFailNothing(t *testing.T) {
 	}
 
 	stop := make(chan struct{})
-	var balancer, visitors sync.WaitGroup
+	var balancer, clients sync.WaitGroup
 	for _, b := range backends {
 		balancer.Go(func() {
 			tick := time.NewTicker(10 * time.Millisecond)
@@ -146,26 +146,26 @@ func TestRestartsUnderLoadFailNothing(t *testing.T) {
 	bothReady := func() bool { return backends[0].ready.Load() && backends[1].ready.Load() }
 	await("to become ready", bothReady)
 
-	for visitor := range 8 {
-		visitors.Go(func() {
+	for client := range 8 {
+		clients.Go(func() {
 			tick := time.NewTicker(5 * time.Millisecond) // enough to be under way at any moment
 			defer tick.Stop()
-			for n := visitor; ; n++ {
+			for n := client; ; n++ {
 				select {
 				case <-stop:
 					return
 				case <-tick.C:
 				}
-				turn := slices.Clone(backends[:])
+				order := slices.Clone(backends[:])
 				if n%2 == 1 {
-					slices.Reverse(turn)
+					slices.Reverse(order)
 				}
-				at := slices.IndexFunc(turn, func(b *backend) bool { return b.ready.Load() })
+				at := slices.IndexFunc(order, func(b *backend) bool { return b.ready.Load() })
 				if at < 0 {
 					t.Error("no edge is ready")
 					return
 				}
-				if err := turn[at].get("/avatar/user/1"); err != nil {
+				if err := order[at].get("/avatar/user/1"); err != nil {
 					t.Errorf("a request fails: %v", err)
 					return
 				}
@@ -174,7 +174,7 @@ func TestRestartsUnderLoadFailNothing(t *testing.T) {
 	}
 	defer func() { // the edges end before what is cleaned up
 		close(stop)
-		visitors.Wait()
+		clients.Wait()
 		balancer.Wait()
 	}()
 	for range 3 {

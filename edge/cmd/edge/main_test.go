@@ -46,8 +46,8 @@ func edgeWith(t *testing.T, args string, settings ...string) *exec.Cmd {
 	return command
 }
 
-// enough are settings with which the program starts.
-func enough(more ...string) []string {
+// minimalSettings are settings with which the program starts.
+func minimalSettings(more ...string) []string {
 	return append([]string{
 		"EDGE_CORE_URL=http://127.0.0.1:1", "EDGE_CORE_SECRETS=a-secret-of-the-edges", "EDGE_OBJECTS_URL=file:///nowhere",
 		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0",
@@ -58,7 +58,7 @@ func TestRefusesToStart(t *testing.T) {
 	t.Parallel()
 	without := func(name string) []string {
 		var rest []string
-		for _, setting := range enough() {
+		for _, setting := range minimalSettings() {
 			if !strings.HasPrefix(setting, name+"=") {
 				rest = append(rest, setting)
 			}
@@ -77,8 +77,8 @@ func TestRefusesToStart(t *testing.T) {
 		{"serve", without("EDGE_CORE_URL"), "edge: EDGE_CORE_URL must be set"},
 		{"serve", without("EDGE_CORE_SECRETS"), "edge: EDGE_CORE_SECRETS must be set"},
 		{"serve", without("EDGE_OBJECTS_URL"), "edge: EDGE_OBJECTS_URL must be set"},
-		{"serve", enough("EDGE_COLOUR=red"), "edge: EDGE_COLOUR is no setting"},
-		{"health", enough("EDGE_OPS_LISTEN=127.0.0.1:1"), "edge: ask 127.0.0.1:1"},
+		{"serve", minimalSettings("EDGE_COLOUR=red"), "edge: EDGE_COLOUR is no setting"},
+		{"health", minimalSettings("EDGE_OPS_LISTEN=127.0.0.1:1"), "edge: ask 127.0.0.1:1"},
 	} {
 		t.Run(test.args+" "+test.want, func(t *testing.T) {
 			t.Parallel()
@@ -113,13 +113,13 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help does not tell of %q", want)
 		}
 	}
-	if said, err := edgeWith(t, "version").Output(); err != nil || !strings.HasPrefix(string(said), "edge devel, revision ") {
-		t.Errorf("the version is %q, %v", said, err)
+	if text, err := edgeWith(t, "version").Output(); err != nil || !strings.HasPrefix(string(text), "edge devel, revision ") {
+		t.Errorf("the version is %q, %v", text, err)
 	}
 	for _, c := range program().Commands {
-		said, err := edgeWith(t, "help "+c.Name).Output()
-		if err != nil || !strings.HasPrefix(string(said), "edge "+c.Name) || !strings.Contains(string(said), "\nSettings:\n  EDGE_") {
-			t.Errorf("the help of %s is %s, %v", c.Name, said, err)
+		text, err := edgeWith(t, "help "+c.Name).Output()
+		if err != nil || !strings.HasPrefix(string(text), "edge "+c.Name) || !strings.Contains(string(text), "\nSettings:\n  EDGE_") {
+			t.Errorf("the help of %s is %s, %v", c.Name, text, err)
 		}
 	}
 	for line := range strings.Lines(string(output)) {
@@ -129,8 +129,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// prepared returns a directory that is prepared for texture files, and its store.
-func prepared(t *testing.T) (directory string, store *objects.Store) {
+// preparedStore returns a directory that is prepared for texture files, and its store.
+func preparedStore(t *testing.T) (directory string, store *objects.Store) {
 	t.Helper()
 	directory = t.TempDir()
 	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second})
@@ -163,7 +163,7 @@ func TestServe(t *testing.T) {
 func inspect(t *testing.T, encoder string) (picture string) {
 	t.Helper()
 	core := origintest.Start(t)
-	directory, store := prepared(t)
+	directory, store := preparedStore(t)
 	file := origintest.File(t, paint.Robot(), skin.Steve)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func inspect(t *testing.T, encoder string) (picture string) {
 		t.Fatal(err)
 	}
 
-	core.SetAway(true)
+	core.SetUnavailable(true)
 	command := edgeWith(t, "serve",
 		"EDGE_CORE_URL="+core.URL, "EDGE_CORE_SECRETS_FILE="+secret, "EDGE_OBJECTS_URL=file://"+directory,
 		"EDGE_LISTEN=127.0.0.1:0", "EDGE_OPS_LISTEN=127.0.0.1:0", "EDGE_RENDER_SLOTS=3", "EDGE_ENCODER="+encoder)
@@ -201,14 +201,14 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	}()
 	public, operators := <-addresses, <-addresses
 
-	health := func() error { return edgeWith(t, "health", enough("EDGE_OPS_LISTEN="+operators)...).Run() }
+	health := func() error { return edgeWith(t, "health", minimalSettings("EDGE_OPS_LISTEN="+operators)...).Run() }
 	if err := health(); err == nil {
 		t.Error("it is healthy though it has never been in touch with core")
 	}
 	if live := servetest.Get(t, "http://"+operators+"/livez"); live.Status != http.StatusOK {
 		t.Errorf("/livez: %d", live.Status)
 	}
-	core.SetAway(false)
+	core.SetUnavailable(false)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); health() != nil; <-tick.C {
@@ -221,40 +221,40 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	if avatar.Status != http.StatusOK || !strings.HasPrefix(picture, "\x89PNG") {
 		t.Fatalf("a picture: %d, %d bytes", avatar.Status, len(picture))
 	}
-	known := servetest.Get(t, "http://"+operators+"/metrics").Body
-	metricstest.Check(t, known)
+	metrics := servetest.Get(t, "http://"+operators+"/metrics").Body
+	metricstest.Check(t, metrics)
 	for _, want := range []string{
 		"veneer_edge_stream_live 1", "veneer_edge_mappings 1", "veneer_edge_picture_cache_added_total 1", "veneer_edge_missing_objects_total 0",
 		`veneer_edge_lookups_total{source="asked"} 1`, "veneer_edge_renders_running 0",
 		`veneer_requests_total{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}",status="2xx"} 1`,
 		`veneer_request_seconds_count{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
 	} {
-		if !strings.Contains(known, want+"\n") {
+		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("the metrics lack %q", want)
 		}
 	}
-	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{encoder="` + encoder + `",revision="[0-9a-f]+"\} 1$`); !info.MatchString(known) {
+	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{encoder="` + encoder + `",revision="[0-9a-f]+"\} 1$`); !info.MatchString(metrics) {
 		t.Error("the metrics do not tell of the renderer")
 	}
-	if files := metricstest.Value(t, known, "process_open_fds"); files <= 0 {
+	if files := metricstest.Value(t, metrics, "process_open_fds"); files <= 0 {
 		t.Errorf("it has %v files open", files)
 	}
-	if peak := metricstest.Value(t, known, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
+	if peak := metricstest.Value(t, metrics, "veneer_edge_libvips_peak_bytes"); (peak > 0) != (encoder == "libvips") {
 		t.Errorf("libvips has had %v bytes with the encoder %s", peak, encoder)
 	}
 	inStages := 0.0
 	for _, stage := range []string{"fetch", "decode", "queue", "draw", "encode"} {
 		of := fmt.Sprintf(`{stage=%q,view="flat"}`, stage)
-		if n := metricstest.Value(t, known, "veneer_edge_render_seconds_count"+of); n != 1 {
+		if n := metricstest.Value(t, metrics, "veneer_edge_render_seconds_count"+of); n != 1 {
 			t.Errorf("the stage %s is counted %v times; want 1", stage, n)
 		}
-		inStages += metricstest.Value(t, known, "veneer_edge_render_seconds_sum"+of)
+		inStages += metricstest.Value(t, metrics, "veneer_edge_render_seconds_sum"+of)
 	}
-	in := metricstest.Value(t, known, `veneer_request_seconds_sum{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}"}`)
+	in := metricstest.Value(t, metrics, `veneer_request_seconds_sum{format="png",listener="public",outcome="rendered",route="/avatar/player/{name}"}`)
 	if inStages <= 0 || inStages > in {
 		t.Errorf("the stages took %v s of a request of %v s", inStages, in)
 	}
-	makesRoom(t, "http://"+public, "http://"+operators, 3)
+	checkGOMAXPROCS(t, "http://"+public, "http://"+operators, 3)
 
 	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -268,9 +268,9 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	return picture
 }
 
-// makesRoom looks at an edge with so many slots: Go runs as many goroutines more at a
+// checkGOMAXPROCS looks at an edge with so many slots: Go runs as many goroutines more at a
 // time while pictures are drawn, and no more than usual some time after that.
-func makesRoom(t *testing.T, public, operators string, slots int) {
+func checkGOMAXPROCS(t *testing.T, public, operators string, workers int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -278,8 +278,8 @@ func makesRoom(t *testing.T, public, operators string, slots int) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
 			draw()
-			known := servetest.Get(t, operators+"/metrics").Body
-			got := metricstest.Value(t, known, "go_sched_gomaxprocs_threads")
+			metrics := servetest.Get(t, operators+"/metrics").Body
+			got := metricstest.Value(t, metrics, "go_sched_gomaxprocs_threads")
 			if got == float64(want) {
 				return
 			}
@@ -289,7 +289,7 @@ func makesRoom(t *testing.T, public, operators string, slots int) {
 		}
 	}
 	usual, size := runtime.GOMAXPROCS(0), 0
-	await(usual+slots, func() {
+	await(usual+workers, func() {
 		size += 8 // another picture
 		servetest.Get(t, fmt.Sprintf("%s/avatar/player/steve?size=%d&3d", public, size))
 	})
@@ -298,13 +298,13 @@ func makesRoom(t *testing.T, public, operators string, slots int) {
 
 func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
-	directory, _ := prepared(t)
+	directory, _ := preparedStore(t)
 	for _, test := range []struct{ setting, want string }{
 		{"EDGE_RENDER_SLOTS=1", `"limit_bytes":197656576`},
 		{"EDGE_RENDER_SLOTS=3", `"limit_bytes":302514176`}, // 2·50 MiB more
 		{"GOMEMLIMIT=600MiB", `"limit_bytes":629145600`},
 	} {
-		command := edgeWith(t, "serve", enough("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)
+		command := edgeWith(t, "serve", minimalSettings("EDGE_CACHE_BYTES=1048576", "EDGE_SHEET_BYTES=1048576", "EDGE_MAPPING_BYTES=33554432", "EDGE_NEGATIVE_BYTES=8388608", "EDGE_OBJECTS_URL=file://"+directory, test.setting)...)
 		stdout, err := command.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -312,16 +312,16 @@ func TestMemoryIsLimited(t *testing.T) {
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		told := ""
-		for lines := bufio.NewScanner(stdout); told == "" && lines.Scan(); {
+		logged := ""
+		for lines := bufio.NewScanner(stdout); logged == "" && lines.Scan(); {
 			if strings.Contains(lines.Text(), `"msg":"memory"`) {
-				told = lines.Text()
+				logged = lines.Text()
 			}
 		}
 		_ = command.Process.Kill()
 		_ = command.Wait() // says that it was killed
-		if !strings.Contains(told, test.want) {
-			t.Errorf("with %s it said %s; want %s", test.setting, told, test.want)
+		if !strings.Contains(logged, test.want) {
+			t.Errorf("with %s it said %s; want %s", test.setting, logged, test.want)
 		}
 	}
 }

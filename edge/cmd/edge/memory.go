@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// aside is what the program takes beside its caches and connections: up to 64 MiB of
+	// baseBytes is what the program takes beside its caches and connections: up to 64 MiB of
 	// plans, of which usual sizes need few, a picture being drawn, and the runtime itself.
 	// Pages of the program's file, about 30 MiB, do not count here.
-	aside = 72 << 20
-	// slotBytes is what another picture takes that is drawn at the same time, if both are
+	baseBytes = 72 << 20
+	// workerBytes is what another picture takes that is drawn at the same time, if both are
 	// as large as they can be.
-	slotBytes = 50 << 20
+	workerBytes = 50 << 20
 	// connectionBytes is what a connection takes at most while a request arrives, in clear and
 	// by TLS, by TestMemoryOfAConnection in shared/serve.
 	connectionBytes    = 80 << 10
 	tlsConnectionBytes = 116 << 10
-	// connectionsEach is by how many more or fewer connections the limit is set anew,
+	// connectionStep is by how many more or fewer connections the limit is set anew,
 	// which stops the program for a moment.
-	connectionsEach = 256
+	connectionStep = 256
 )
 
 // limitMemory has the garbage collector keep the program near the bytes that its
@@ -35,25 +35,25 @@ const (
 // collector would never rest.
 //
 // A limit that whoever started the program has set with GOMEMLIMIT stays.
-func limitMemory(ctx context.Context, log *slog.Logger, caches int64, slots, bodies int, overTLS bool) {
-	isOurs := debug.SetMemoryLimit(-1) == math.MaxInt64
-	limit := caches + caches/4 + aside + int64(slots-1)*slotBytes + int64(bodies)
-	if isOurs {
+func limitMemory(ctx context.Context, log *slog.Logger, caches int64, workers, bodies int, overTLS bool) {
+	unset := debug.SetMemoryLimit(-1) == math.MaxInt64
+	limit := caches + caches/4 + baseBytes + int64(workers-1)*workerBytes + int64(bodies)
+	if unset {
 		debug.SetMemoryLimit(limit)
 	}
 	log.InfoContext(ctx, "memory", "caches_bytes", caches, "limit_bytes", debug.SetMemoryLimit(-1))
-	if isOurs {
-		each := int64(connectionBytes)
+	if unset {
+		perConnection := int64(connectionBytes)
 		if overTLS {
-			each = tlsConnectionBytes
+			perConnection = tlsConnectionBytes
 		}
-		go followConnections(ctx, limit, each)
+		go adjustForConnections(ctx, limit, perConnection)
 	}
 }
 
-// followConnections adds the connections that are open, of so many bytes each, to a limit, until
+// adjustForConnections adds the connections that are open, of so many bytes each, to a limit, until
 // ctx ends.
-func followConnections(ctx context.Context, limit, each int64) {
+func adjustForConnections(ctx context.Context, limit, perConnection int64) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for counted := int64(0); ; {
@@ -62,8 +62,8 @@ func followConnections(ctx context.Context, limit, each int64) {
 			return
 		case <-tick.C:
 		}
-		if open := serve.Connections() / connectionsEach * connectionsEach; open != counted {
-			debug.SetMemoryLimit(limit + open*each)
+		if open := serve.Connections() / connectionStep * connectionStep; open != counted {
+			debug.SetMemoryLimit(limit + open*perConnection)
 			counted = open
 		}
 	}

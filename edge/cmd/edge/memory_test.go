@@ -14,7 +14,7 @@ import (
 func TestConnectionsAddToMemory(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
-	directory, _ := prepared(t)
+	directory, _ := preparedStore(t)
 	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+directory)
 	limit := func() float64 {
 		return metricstest.Value(t, r.get(r.operators, "/metrics").Body, "go_gc_gomemlimit_bytes")

@@ -70,12 +70,12 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
-	proof, err := certificate.Server(config.TLSCert, config.TLSKey, log)
+	publicTLS, err := certificate.Server(config.TLSCert, config.TLSKey, log)
 	if err != nil {
 		return fmt.Errorf("%sTLS_%w", prefix, err)
 	}
-	door := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
-	public, err := api.New(door, pictures, config.API)
+	options := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
+	public, err := api.New(options, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
@@ -83,35 +83,35 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	mappings.Expose(registry)
 	pictures.Expose(registry)
 	renderer.Expose(registry)
-	proof.Expose(registry, "public")
+	publicTLS.Expose(registry, "public")
 	var fastPath *serve.FastPath
 	if config.FastPath {
 		fastPath = public.FastPath()
 	}
 	health := serve.NewHealth(
 		serve.Check{Name: "core", Probe: mappings.Check},
-		serve.Check{Name: "objects", Probe: named("OBJECTS_", files.Ready), Optional: true},
+		serve.Check{Name: "objects", Probe: withSetting("OBJECTS_", files.Ready), Optional: true},
 	)
 	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: proof.TLS(), Peers: door.Peers(), FastPath: fastPath},
-		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(door, health, registry, config.OpsPprof)},
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.TLS(), Peers: options.Peers(), FastPath: fastPath},
+		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(options, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
 		return err
 	}
 	defer listeners.Close()
-	slots := config.Pictures.Workers()
-	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, slots, config.Limits.BodiesBytes, config.TLSCert != "")
-	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", slots)
+	workers := config.Pictures.Workers()
+	limitMemory(ctx, log, config.Pictures.CacheBytes+config.Pictures.SheetBytes+config.Mappings.Bytes+config.Mappings.NegativeBytes, workers, config.Limits.BodiesBytes, config.TLSCert != "")
+	log.InfoContext(ctx, "renderer started", "revision", renderer.Revision(), "encoder", config.Encoder.String(), "webp", renderer.CanWebP(), "slots", workers)
 
 	// Core is needed until the last request is answered, which is after ctx ends.
 	var background sync.WaitGroup
 	defer background.Wait()
-	touch, hangUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer hangUp()
-	background.Go(func() { pictures.RunProcsBoost(touch) })
-	background.Go(func() { core.Answer(touch) })
-	background.Go(func() { core.Follow(touch, mappings) })
+	backgroundCtx, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	background.Go(func() { pictures.RunProcsBoost(backgroundCtx) })
+	background.Go(func() { core.Run(backgroundCtx) })
+	background.Go(func() { core.Follow(backgroundCtx, mappings) })
 	return listeners.Run(ctx, log, health, config.Drain, nil)
 }
 
@@ -129,15 +129,15 @@ func dependencies(core *origin.Core, files *objects.Store, public *api.Server) [
 		return err
 	}
 	return []serve.Check{
-		{Name: "core", Probe: named("CORE_", core.Check)},
-		{Name: "objects", Probe: named("OBJECTS_", store)},
-		{Name: "api", Probe: named("", public.CheckUpstream)},
+		{Name: "core", Probe: withSetting("CORE_", core.Check)},
+		{Name: "objects", Probe: withSetting("OBJECTS_", store)},
+		{Name: "api", Probe: withSetting("", public.CheckUpstream)},
 	}
 }
 
-// named returns a probe whose errors begin with the name of a setting as operators write
+// withSetting returns a probe whose errors begin with the name of a setting as operators write
 // it, and have an example of a right value.
-func named(part string, probe func(context.Context) error) func(context.Context) error {
+func withSetting(part string, probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := probe(ctx); err != nil {
 			return settings.Explain[config](prefix, fmt.Errorf("%s%s%w", prefix, part, err))

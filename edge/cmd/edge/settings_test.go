@@ -90,26 +90,26 @@ func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 	settingstest.Run[config](t, prefix, wrongSettings, noWrongSettings, func(t *testing.T, changes []string) string {
 		t.Helper()
-		out, said := ends(t, enough(changes...)...)
+		out, stderrLine := runFailing(t, minimalSettings(changes...)...)
 		if out != "" {
 			t.Errorf("it starts, and says %s", out)
 		}
-		return said
+		return stderrLine
 	})
 }
 
 // A command that makes a secret is refused in place of its output.
-func TestSecretIsNoCommand(t *testing.T) {
+func TestShellCommandIsNoSecret(t *testing.T) {
 	t.Parallel()
 	const want = "EDGE_CORE_SECRETS is a shell command and not its output; for example "
-	if _, said := ends(t, enough("EDGE_CORE_SECRETS=$(cat edge-secret-of-core)")...); !strings.HasPrefix(said, want) {
-		t.Errorf("it says %q; want what begins with %q", said, want)
+	if _, stderrLine := runFailing(t, minimalSettings("EDGE_CORE_SECRETS=$(cat edge-secret-of-core)")...); !strings.HasPrefix(stderrLine, want) {
+		t.Errorf("it says %q; want what begins with %q", stderrLine, want)
 	}
 }
 
-// ends runs an edge that must end by itself with one line on stderr, and returns what it
+// runFailing runs an edge that must end by itself with one line on stderr, and returns what it
 // has said before and that line.
-func ends(t *testing.T, environ ...string) (out, said string) {
+func runFailing(t *testing.T, environ ...string) (out, stderrLine string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	command := edgeWith(t, "serve", environ...)
@@ -132,10 +132,10 @@ func TestExamplesAreRight(t *testing.T) {
 }
 
 // What only another setting can mend stops an edge before it listens.
-func TestStopsAtItsStart(t *testing.T) {
+func TestWrongSettingStopsStart(t *testing.T) {
 	t.Parallel()
 	core := origintest.Start(t)
-	directory, _ := prepared(t)
+	directory, _ := preparedStore(t)
 	place := objectstest.Bucket(t)
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
@@ -163,9 +163,9 @@ func TestStopsAtItsStart(t *testing.T) {
 	} {
 		t.Run(test.begin, func(t *testing.T) {
 			t.Parallel()
-			out, said := ends(t, enough(append(right, test.changes...)...)...)
-			if !strings.HasPrefix(said, test.begin) || !strings.Contains(said, test.more) || strings.Contains(said, "hunter2") {
-				t.Errorf("it says %s; want what begins with %q and has %q", said, test.begin, test.more)
+			out, stderrLine := runFailing(t, minimalSettings(append(right, test.changes...)...)...)
+			if !strings.HasPrefix(stderrLine, test.begin) || !strings.Contains(stderrLine, test.more) || strings.Contains(stderrLine, "hunter2") {
+				t.Errorf("it says %s; want what begins with %q and has %q", stderrLine, test.begin, test.more)
 			}
 			if strings.Contains(out, `"msg":"listening"`) {
 				t.Errorf("it listens: %s", out)
@@ -175,7 +175,7 @@ func TestStopsAtItsStart(t *testing.T) {
 }
 
 // What another machine may still bring is logged before an edge listens, and it listens.
-func TestWaitsForWhatMayCome(t *testing.T) {
+func TestStartsWithoutDependencies(t *testing.T) {
 	t.Parallel()
 	core := origintest.Start(t)
 	place := objectstest.Bucket(t)
@@ -194,7 +194,7 @@ func TestWaitsForWhatMayCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dependency, _, _ := strings.Cut(name, " ")
-			command := edgeWith(t, "serve", enough(append(right, test.change)...)...)
+			command := edgeWith(t, "serve", minimalSettings(append(right, test.change)...)...)
 			stdout, err := command.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -202,17 +202,17 @@ func TestWaitsForWhatMayCome(t *testing.T) {
 			if err := command.Start(); err != nil {
 				t.Fatal(err)
 			}
-			told, listens := "", false
+			logged, listens := "", false
 			for lines := bufio.NewScanner(stdout); !listens && lines.Scan(); {
 				listens = strings.Contains(lines.Text(), `"msg":"listening"`)
 				if strings.Contains(lines.Text(), `"msg":"dependency is not available","dependency":"`+dependency+`"`) {
-					told = lines.Text()
+					logged = lines.Text()
 				}
 			}
 			_ = command.Process.Kill()
 			_ = command.Wait() // says that it was killed
-			if !listens || !strings.Contains(told, test.want) || !strings.Contains(told, test.example) {
-				t.Errorf("it listens: %t, and says %s; want %q and %q", listens, told, test.want, test.example)
+			if !listens || !strings.Contains(logged, test.want) || !strings.Contains(logged, test.example) {
+				t.Errorf("it listens: %t, and says %s; want %q and %q", listens, logged, test.want, test.example)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ import (
 // warmConfig is what the command reads: where the edge listens that it warms if none is
 // named, and core if it is to be asked.
 type warmConfig struct {
-	Visitors
+	PublicListener
 	likedConfig
 }
 
@@ -40,24 +40,24 @@ func warmCommand(ctx context.Context, i command.Invocation) error {
 	liked := flags.Int("liked", 0, fmt.Sprintf("warm so many of the textures that most closets hold, at most %d, and no HASH; asks the core that EDGE_CORE_URL names", mapping.MaxLiked))
 	views := flags.String("views", warm.CommonViews, "`paths` to ask for, separated by commas, {hash} being a texture's; those that are asked for without further wishes:\n"+
 		"the file, which games load, the flat avatar in both formats, the isometric one, and the preview")
-	order := warm.Order{}
-	flags.IntVar(&order.Parallel, "parallel", 2, "pictures to ask each edge for at once; few, as each may take a slot that a visitor would have")
-	flags.DurationVar(&order.Patience, "patience", 30*time.Second, "longest time to ask again, less and less often, for a picture that an edge has no time for")
+	job := warm.Job{}
+	flags.IntVar(&job.Parallel, "parallel", 2, "pictures to ask each edge for at once; few, as each may take a slot that a visitor would have")
+	flags.DurationVar(&job.RetryFor, "patience", 30*time.Second, "longest time to ask again, less and less often, for a picture that an edge has no time for")
 	operands, err := i.Operands(flags, "[HASH ... | -]")
 	if err != nil {
 		return err
 	}
-	if order.Views, err = warm.ParseViews(*views); err != nil {
+	if job.Views, err = warm.ParseViews(*views); err != nil {
 		return fmt.Errorf("-views: %w", err)
 	}
 	switch {
-	case order.Parallel < 1:
-		return fmt.Errorf("-parallel is %d, but must be at least 1", order.Parallel)
-	case order.Patience < 0:
-		return fmt.Errorf("-patience is %s, but must not be negative", order.Patience)
+	case job.Parallel < 1:
+		return fmt.Errorf("-parallel is %d, but must be at least 1", job.Parallel)
+	case job.RetryFor < 0:
+		return fmt.Errorf("-patience is %s, but must not be negative", job.RetryFor)
 	}
 	if edges == nil {
-		config, err := settings.Read[Visitors](prefix, i.Environ)
+		config, err := settings.Read[PublicListener](prefix, i.Environ)
 		if err != nil {
 			return err
 		}
@@ -66,10 +66,10 @@ func warmCommand(ctx context.Context, i command.Invocation) error {
 		}
 		edges = []string{"http://" + string(config.Listen)}
 	}
-	if order.Hashes, err = texturesToWarm(ctx, i, *liked, operands); err != nil {
+	if job.Hashes, err = texturesToWarm(ctx, i, *liked, operands); err != nil {
 		return err
 	}
-	return warmAll(ctx, i.Stdout, edges, order)
+	return warmAll(ctx, i.Stdout, edges, job)
 }
 
 // texturesToWarm returns the textures that an operator names, each once.
@@ -149,25 +149,25 @@ func distinct(hashes []skin.Hash) []skin.Hash {
 }
 
 // warmAll warms all edges at once, and says what became of each.
-func warmAll(ctx context.Context, out io.Writer, edges []string, order warm.Order) error {
-	reports, took := make([]warm.Report, len(edges)), make([]time.Duration, len(edges))
-	var visits sync.WaitGroup
+func warmAll(ctx context.Context, out io.Writer, edges []string, job warm.Job) error {
+	reports, elapsed := make([]warm.Report, len(edges)), make([]time.Duration, len(edges))
+	var runs sync.WaitGroup
 	for at, base := range edges {
-		visits.Go(func() {
+		runs.Go(func() {
 			began := time.Now()
-			reports[at] = warm.Edge(ctx, base, order)
-			took[at] = time.Since(began)
+			reports[at] = warm.Run(ctx, base, job)
+			elapsed[at] = time.Since(began)
 		})
 	}
-	visits.Wait()
+	runs.Wait()
 
 	var failures []string
-	asked := len(order.Hashes) * len(order.Views)
+	asked := len(job.Hashes) * len(job.Views)
 	for at, r := range reports {
 		fmt.Fprintf(out, "%s: of %d pictures of %d textures, %d were made, %d were there, %d do not exist for their type and %d failed, in %s\n",
-			edges[at], asked, len(order.Hashes), r.Made, r.There, r.None, r.Failed, took[at].Round(time.Millisecond))
+			edges[at], asked, len(job.Hashes), r.Loaded, r.Cached, r.NotFound, r.Failed, elapsed[at].Round(time.Millisecond))
 		if r.Failed > 0 {
-			failures = append(failures, fmt.Sprintf("%d of %d pictures could not be made at %s: %v", r.Failed, asked, edges[at], r.First))
+			failures = append(failures, fmt.Sprintf("%d of %d pictures could not be made at %s: %v", r.Failed, asked, edges[at], r.FirstError))
 		}
 	}
 	if failures != nil {

@@ -25,45 +25,45 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// exhibition is a core with textures, which edges may be opened for.
-type exhibition struct {
+// warmFixture is a core with textures, which edges may be opened for.
+type warmFixture struct {
 	core      *origintest.Core
 	directory string
 	skins     []skin.Hash
 	cape      skin.Hash
 }
 
-// prepare puts some skins and a cape in. The first skin is worn by Steve.
-func prepare(t *testing.T, skins int) exhibition {
+// newWarmFixture puts some skins and a cape in. The first skin is worn by Steve.
+func newWarmFixture(t *testing.T, skins int) warmFixture {
 	t.Helper()
-	e := exhibition{core: origintest.Start(t)}
+	e := warmFixture{core: origintest.Start(t)}
 	var store *objects.Store
-	e.directory, store = prepared(t)
-	known := map[mapping.Key]mapping.Mapping{}
+	e.directory, store = preparedStore(t)
+	mappings := map[mapping.Key]mapping.Mapping{}
 	put := func(sheet skin.Sheet, kind skin.Type) *mapping.Texture {
 		t.Helper()
 		file := origintest.File(t, sheet, kind)
 		if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 			t.Fatal(err)
 		}
-		texture := &mapping.Texture{TID: int64(len(known) + 1), Hash: skin.HashOf(file), Type: kind}
-		known[mapping.Hash(texture.Hash)] = mapping.Mapping{Texture: texture}
+		texture := &mapping.Texture{TID: int64(len(mappings) + 1), Hash: skin.HashOf(file), Type: kind}
+		mappings[mapping.Hash(texture.Hash)] = mapping.Mapping{Texture: texture}
 		return texture
 	}
 	for n := range skins {
 		texture := put(paint.Noise(uint64(n), 64, 64), skin.Steve)
 		e.skins = append(e.skins, texture.Hash)
 		if n == 0 {
-			known[mapping.Name("Steve")] = mapping.Mapping{Player: &mapping.Player{PID: 1, Name: "Steve", Skin: texture}}
+			mappings[mapping.Name("Steve")] = mapping.Mapping{Player: &mapping.Player{PID: 1, Name: "Steve", Skin: texture}}
 		}
 	}
 	e.cape = put(paint.Sunrise(), skin.Cape).Hash
-	e.core.Set(known)
+	e.core.Set(mappings)
 	return e
 }
 
-// open starts an edge, which ends with the test, and returns its addresses.
-func (e exhibition) open(t *testing.T) (public, operators string) {
+// startEdge starts an edge, which ends with the test, and returns its addresses.
+func (e warmFixture) startEdge(t *testing.T) (public, operators string) {
 	t.Helper()
 	command := edgeWith(t, "serve",
 		"EDGE_CORE_URL="+e.core.URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+e.directory,
@@ -97,14 +97,14 @@ func (e exhibition) open(t *testing.T) (public, operators string) {
 	return <-addresses, <-addresses
 }
 
-// result is what the command printed, and how it ended.
-type result struct {
+// warmResult is what the command printed, and how it ended.
+type warmResult struct {
 	out, err string
 	ok       bool
 }
 
 // run runs edge warm without any settings but these.
-func runWarm(t *testing.T, stdin string, settings []string, args ...string) result {
+func runWarm(t *testing.T, stdin string, settings []string, args ...string) warmResult {
 	t.Helper()
 	var out, errs bytes.Buffer
 	command := edgeWith(t, "warm", settings...)
@@ -114,30 +114,30 @@ func runWarm(t *testing.T, stdin string, settings []string, args ...string) resu
 	if _, exited := err.(*exec.ExitError); err != nil && !exited { //nolint:errorlint // Run returns it as it is
 		t.Fatal(err)
 	}
-	return result{out: regexp.MustCompile(`, in [0-9.]+m?s\n`).ReplaceAllString(out.String(), "\n"), err: errs.String(), ok: err == nil}
+	return warmResult{out: regexp.MustCompile(`, in [0-9.]+m?s\n`).ReplaceAllString(out.String(), "\n"), err: errs.String(), ok: err == nil}
 }
 
-// line is what the command says of an edge.
-func line(base string, textures, made, there, none, failed int) string {
+// reportLine is what the command says of an edge.
+func reportLine(base string, textures, made, there, none, failed int) string {
 	return fmt.Sprintf("%s: of %d pictures of %d textures, %d were made, %d were there, %d do not exist for their type and %d failed\n",
 		base, made+there+none+failed, textures, made, there, none, failed)
 }
 
 func TestWarm(t *testing.T) {
 	t.Parallel()
-	e := prepare(t, 3)
-	public, operators := e.open(t)
+	e := newWarmFixture(t, 3)
+	public, operators := e.startEdge(t)
 	at := []string{"EDGE_LISTEN=" + public}
 	base := "http://" + public
 
-	want := func(got result, out string) {
+	want := func(got warmResult, out string) {
 		t.Helper()
 		if got.out != out || got.err != "" || !got.ok {
 			t.Errorf("it printed %q and %q; want %q", got.out, got.err, out)
 		}
 	}
 	first, others := e.skins[0].String(), e.skins[1].String()+"\n\n "+e.skins[2].String()+"\r\n"
-	want(runWarm(t, "", at, first, first), line(base, 1, 5, 0, 0, 0))
+	want(runWarm(t, "", at, first, first), reportLine(base, 1, 5, 0, 0, 0))
 	// The name is asked about, but nothing is fetched or drawn.
 	before := servetest.Get(t, "http://"+operators+"/metrics").Body
 	for _, path := range []string{"/avatar/player/steve", "/avatar/player/steve?png", "/avatar/player/steve?3d", "/skin/steve.png"} {
@@ -152,18 +152,18 @@ func TestWarm(t *testing.T) {
 		}
 	}
 
-	want(runWarm(t, "", at, first), line(base, 1, 0, 5, 0, 0))
-	want(runWarm(t, others, at, "-"), line(base, 2, 10, 0, 0, 0))
-	want(runWarm(t, "", at, e.cape.String()), line(base, 1, 2, 0, 3, 0))
-	want(runWarm(t, "", at, "-views", "/avatar/hash/{hash}?size=64,/avatar/hash/{hash}", first), line(base, 1, 1, 1, 0, 0))
-	want(runWarm(t, "", at, "-"), line(base, 0, 0, 0, 0, 0))
+	want(runWarm(t, "", at, first), reportLine(base, 1, 0, 5, 0, 0))
+	want(runWarm(t, others, at, "-"), reportLine(base, 2, 10, 0, 0, 0))
+	want(runWarm(t, "", at, e.cape.String()), reportLine(base, 1, 2, 0, 3, 0))
+	want(runWarm(t, "", at, "-views", "/avatar/hash/{hash}?size=64,/avatar/hash/{hash}", first), reportLine(base, 1, 1, 1, 0, 0))
+	want(runWarm(t, "", at, "-"), reportLine(base, 0, 0, 0, 0, 0))
 }
 
 func TestWarmSeveralEdges(t *testing.T) {
 	t.Parallel()
-	e := prepare(t, 20)
-	one, _ := e.open(t)
-	other, _ := e.open(t)
+	e := newWarmFixture(t, 20)
+	one, _ := e.startEdge(t)
+	other, _ := e.startEdge(t)
 	e.core.SetLiked(append(e.skins, e.skins[7]))
 	core := []string{"EDGE_CORE_URL=" + e.core.URL, "EDGE_CORE_SECRETS=" + origintest.Secret}
 	for _, test := range []struct{ liked, textures int }{{5, 5}, {21, 20}} {
@@ -172,7 +172,7 @@ func TestWarmSeveralEdges(t *testing.T) {
 		if test.textures == 20 {
 			there = 5
 		}
-		out := line("http://"+one, test.textures, test.textures-there, there, 0, 0) + line("http://"+other, test.textures, test.textures-there, there, 0, 0)
+		out := reportLine("http://"+one, test.textures, test.textures-there, there, 0, 0) + reportLine("http://"+other, test.textures, test.textures-there, there, 0, 0)
 		if got.out != out || got.err != "" || !got.ok {
 			t.Errorf("it printed %q and %q; want %q", got.out, got.err, out)
 		}
@@ -180,13 +180,13 @@ func TestWarmSeveralEdges(t *testing.T) {
 }
 
 // What was not made is told in one line, and what was is there all the same.
-func TestWarmInPart(t *testing.T) {
+func TestWarmPartly(t *testing.T) {
 	t.Parallel()
-	e := prepare(t, 2)
-	public, _ := e.open(t)
+	e := newWarmFixture(t, 2)
+	public, _ := e.startEdge(t)
 	gone := skin.Hash{1}.String()
 	got := runWarm(t, "", nil, "-to", "http://"+public, "-to", "http://127.0.0.1:1", "-patience", "0s", "-parallel", "1", e.skins[0].String(), gone, e.skins[1].String())
-	if want := line("http://"+public, 3, 10, 0, 0, 5) + line("http://127.0.0.1:1", 3, 0, 0, 0, 15); got.out != want || got.ok {
+	if want := reportLine("http://"+public, 3, 10, 0, 0, 5) + reportLine("http://127.0.0.1:1", 3, 0, 0, 0, 15); got.out != want || got.ok {
 		t.Errorf("it printed %q; want %q, and failure", got.out, want)
 	}
 	for _, want := range []string{

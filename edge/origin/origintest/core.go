@@ -24,27 +24,27 @@ const Secret = "the-secret-of-a-test"
 type Core struct {
 	URL string
 	// Lookups, Keys and Streams count the look-ups, the keys in them, and the
-	// streams that have begun. MostStreams is the most that were open at once.
-	Lookups, Keys, Streams, MostStreams atomic.Int64
+	// streams that have begun. MaxStreams is the most that were open at once.
+	Lookups, Keys, Streams, MaxStreams atomic.Int64
 	// Stream, unless empty, names every stream, and so asks for acknowledgements.
 	Stream string
 	// Acknowledgements counts those that were taken.
 	Acknowledgements atomic.Int64
 
 	mu       sync.Mutex
-	hold     func(keys []mapping.Key)
+	onLookup     func(keys []mapping.Key)
 	position mapping.Position
 	oldest   int64 // the first revision from which the history is known
 	mappings map[mapping.Key]mapping.Mapping
 	changes  []mapping.Event
 	liked    []skin.Hash
-	turned   chan struct{} // closed whenever something happened that streams must know
-	away     bool
-	mute     bool
-	deaf     bool
+	changed   chan struct{} // closed whenever something happened that streams must know
+	unavailable     bool
+	silent     bool
+	rejectsAcknowledgements     bool
 	cuts     int // how often all streams were cut
-	open     int64
-	applied  mapping.Position // as was acknowledged last
+	openStreams     int64
+	acknowledged  mapping.Position // as was acknowledged last
 }
 
 // Start starts a core that ends with the test.
@@ -54,7 +54,7 @@ func Start(tb testing.TB) *Core {
 		position: mapping.Position{Epoch: "first", Revision: 100},
 		oldest:   100,
 		mappings: map[mapping.Key]mapping.Mapping{},
-		turned:   make(chan struct{}),
+		changed:   make(chan struct{}),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+mapping.LookupPath, c.lookup)
@@ -70,7 +70,7 @@ func Start(tb testing.TB) *Core {
 		mux.ServeHTTP(w, r)
 	}))
 	tb.Cleanup(func() {
-		c.SetAway(true)
+		c.SetUnavailable(true)
 		server.Close()
 	})
 	c.URL = server.URL
@@ -79,11 +79,11 @@ func Start(tb testing.TB) *Core {
 
 // Set commits a change of what keys lead to, in one revision.
 func (c *Core) Set(changes map[mapping.Key]mapping.Mapping) {
-	c.turn(func() {
+	c.update(func() {
 		c.position.Revision++
 		event := mapping.Event{Position: c.position}
-		for key, leads := range changes {
-			c.mappings[key] = leads
+		for key, value := range changes {
+			c.mappings[key] = value
 			event.Keys = append(event.Keys, key)
 		}
 		slices.Sort(event.Keys)
@@ -93,40 +93,40 @@ func (c *Core) Set(changes map[mapping.Key]mapping.Mapping) {
 
 // Trim loses the history, as core does with what is a day old.
 func (c *Core) Trim() {
-	c.turn(func() { c.changes, c.oldest = nil, c.position.Revision })
+	c.update(func() { c.changes, c.oldest = nil, c.position.Revision })
 }
 
 // Restore begins a new epoch, as core does after a restore.
 func (c *Core) Restore(epoch string) {
-	c.turn(func() {
+	c.update(func() {
 		c.position = mapping.Position{Epoch: epoch, Revision: 1}
 		c.changes, c.oldest = nil, 1
 	})
 }
 
-// SetAway makes core refuse everything and ends its streams, or brings it back.
-func (c *Core) SetAway(away bool) {
-	c.turn(func() {
-		c.away = away
+// SetUnavailable makes core refuse everything and ends its streams, or brings it back.
+func (c *Core) SetUnavailable(unavailable bool) {
+	c.update(func() {
+		c.unavailable = unavailable
 		c.cuts++
 	})
 }
 
-// SetMute makes core say nothing more on its streams, though they stay open.
-func (c *Core) SetMute(mute bool) { c.turn(func() { c.mute = mute }) }
+// SetSilent makes core say nothing more on its streams, though they stay open.
+func (c *Core) SetSilent(silent bool) { c.update(func() { c.silent = silent }) }
 
-// SetHold has something called with every question before it is answered.
-func (c *Core) SetHold(hold func(keys []mapping.Key)) { c.turn(func() { c.hold = hold }) }
+// SetOnLookup has something called with every question before it is answered.
+func (c *Core) SetOnLookup(onLookup func(keys []mapping.Key)) { c.update(func() { c.onLookup = onLookup }) }
 
 // SetLiked sets what is liked most. Before that, core does not know the question.
-func (c *Core) SetLiked(hashes []skin.Hash) { c.turn(func() { c.liked = hashes }) }
+func (c *Core) SetLiked(hashes []skin.Hash) { c.update(func() { c.liked = hashes }) }
 
-func (c *Core) turn(do func()) {
+func (c *Core) update(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do()
-	close(c.turned)
-	c.turned = make(chan struct{})
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
@@ -138,18 +138,18 @@ func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
 	c.Lookups.Add(1)
 	c.Keys.Add(int64(len(question.Keys)))
 	c.mu.Lock()
-	hold := c.hold
+	onLookup := c.onLookup
 	c.mu.Unlock()
-	if hold != nil {
-		hold(question.Keys)
+	if onLookup != nil {
+		onLookup(question.Keys)
 	}
 	c.mu.Lock()
-	away, answer := c.away, mapping.Answer{Position: c.position}
+	unavailable, answer := c.unavailable, mapping.Answer{Position: c.position}
 	for _, key := range question.Keys {
 		answer.Mappings = append(answer.Mappings, c.mappings[key])
 	}
 	c.mu.Unlock()
-	if away {
+	if unavailable {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -176,19 +176,19 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	opened := time.Now()
 	from := mapping.Position{Epoch: r.URL.Query().Get("epoch")}
 	from.Revision, _ = strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
-	from, cuts, ok := c.join(from)
+	from, cuts, ok := c.beginStream(from)
 	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	defer c.leave()
+	defer c.endStream()
 
 	lines := json.NewEncoder(w)
 	_ = lines.Encode(mapping.Event{Position: from, Start: true, Stream: c.Stream})
-	beat := time.NewTicker(100 * time.Millisecond)
-	defer beat.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
 	for {
-		events, turned, ok := c.after(from, cuts, opened)
+		events, changed, ok := c.eventsAfter(from, cuts, opened)
 		if !ok {
 			return
 		}
@@ -200,8 +200,8 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		select {
-		case <-turned:
-		case <-beat.C:
+		case <-changed:
+		case <-tick.C:
 		case <-r.Context().Done():
 			return
 		}
@@ -209,15 +209,15 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Core) acknowledge(w http.ResponseWriter, r *http.Request) {
-	var heard mapping.Acknowledgement
+	var received mapping.Acknowledgement
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := json.NewDecoder(r.Body).Decode(&heard); err != nil || heard.Stream != c.Stream || c.deaf {
+	if err := json.NewDecoder(r.Body).Decode(&received); err != nil || received.Stream != c.Stream || c.rejectsAcknowledgements {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	c.Acknowledgements.Add(1)
-	c.applied = heard.Position
+	c.acknowledged = received.Position
 	_, _ = w.Write([]byte("{}"))
 }
 
@@ -225,49 +225,49 @@ func (c *Core) acknowledge(w http.ResponseWriter, r *http.Request) {
 func (c *Core) Applied() mapping.Position {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.applied
+	return c.acknowledged
 }
 
-// SetDeaf makes core refuse acknowledgements, or take them again.
-func (c *Core) SetDeaf(deaf bool) { c.turn(func() { c.deaf = deaf }) }
+// SetAcknowledgementsRejected makes core refuse acknowledgements, or take them again.
+func (c *Core) SetAcknowledgementsRejected(rejected bool) { c.update(func() { c.rejectsAcknowledgements = rejected }) }
 
-// join lets a stream begin: where it asks to, or at the head if the history from
+// beginStream lets a stream begin: where it asks to, or at the head if the history from
 // there is not known.
-func (c *Core) join(from mapping.Position) (start mapping.Position, cuts int, ok bool) {
+func (c *Core) beginStream(from mapping.Position) (start mapping.Position, cuts int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away {
+	if c.unavailable {
 		return from, 0, false
 	}
-	c.open++
-	c.MostStreams.Store(max(c.MostStreams.Load(), c.open))
+	c.openStreams++
+	c.MaxStreams.Store(max(c.MaxStreams.Load(), c.openStreams))
 	if from.Epoch != c.position.Epoch || from.Revision < c.oldest || from.Revision > c.position.Revision {
 		from = c.position
 	}
 	return from, c.cuts, true
 }
 
-func (c *Core) leave() {
+func (c *Core) endStream() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open--
+	c.openStreams--
 }
 
-// after returns the changes after a position with a beat at their end, and what
+// eventsAfter returns the changes after a position with a beat at their end, and what
 // is closed when there are more; not ok if the stream is over.
-func (c *Core) after(from mapping.Position, cuts int, opened time.Time) (events []mapping.Event, turned <-chan struct{}, ok bool) {
+func (c *Core) eventsAfter(from mapping.Position, cuts int, opened time.Time) (events []mapping.Event, changed <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cuts != cuts || c.position.Epoch != from.Epoch {
 		return nil, nil, false
 	}
-	if c.mute {
-		return nil, c.turned, true
+	if c.silent {
+		return nil, c.changed, true
 	}
 	for _, change := range c.changes {
 		if change.Revision > from.Revision {
 			events = append(events, change)
 		}
 	}
-	return append(events, mapping.Event{Position: c.position, AsOf: time.Since(opened)}), c.turned, true
+	return append(events, mapping.Event{Position: c.position, AsOf: time.Since(opened)}), c.changed, true
 }
