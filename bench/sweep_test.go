@@ -47,9 +47,9 @@ func sweepPlace(b *testing.B, place objectstest.Place) {
 	execute(b, conn, "VACUUM ANALYZE textures")
 	sweep := func() (core.SweepReport, float64) {
 		b.Helper()
-		sweep := core.NewSweep(db, files, core.SweepTerms{
+		sweep := core.NewSweep(db, files, core.SweepOptions{
 			Before:  time.Now().Add(time.Hour),
-			Missing: func(tid core.TextureID, _ skin.Hash) { b.Errorf("texture %d has no file", tid) },
+			OnMissing: func(tid core.TextureID, _ skin.Hash) { b.Errorf("texture %d has no file", tid) },
 		})
 		began := time.Now()
 		if err := sweep.Run(b.Context()); err != nil {
@@ -60,13 +60,13 @@ func sweepPlace(b *testing.B, place objectstest.Place) {
 
 	b.ResetTimer()
 	all, took := sweep()
-	if all.Seen != n || all.Orphans != 0 {
+	if all.Files != n || all.Orphans != 0 {
 		b.Errorf("of %d files with textures: %+v", n, all)
 	}
-	b.ReportMetric(float64(all.Seen)/took, "files/s")
+	b.ReportMetric(float64(all.Files)/took, "files/s")
 	execute(b, conn, "DELETE FROM textures WHERE tid % 10 = 0")
 	rest, took := sweep()
-	if rest.Seen != n || rest.Removed != n/10 {
+	if rest.Files != n || rest.Removed != n/10 {
 		b.Errorf("of %d files, a tenth of them orphans: %+v", n, rest)
 	}
 	b.ReportMetric(float64(rest.Removed)/took, "removals/s")

@@ -15,21 +15,21 @@ import (
 type PasswordChange struct {
 	User UserID
 	// Old, unless it is empty, is the hash that must still be there.
-	Old, Fresh string
-	// Attempt is the one that the old password was shown in; 0 for none.
-	Attempt int64
-	// Keep is the session that goes on; all others of the user end.
-	Keep uuid.UUID
-	// Tell has the user told by e-mail.
-	Tell bool
+	OldHash, NewHash string
+	// AttemptID is the one that the old password was shown in; 0 for none.
+	AttemptID int64
+	// KeepSession is the session that goes on; all others of the user end.
+	KeepSession uuid.UUID
+	// Notify has the user told by e-mail.
+	Notify bool
 }
 
 // EmailChange is an e-mail address that takes the place of another.
 type EmailChange struct {
 	Email, EmailKey string
-	// Tell has the address before told of it, and the fresh one asked to be verified; of
+	// Notify has the address before told of it, and the fresh one asked to be verified; of
 	// a change of case nothing is told.
-	Tell bool
+	Notify bool
 }
 
 // AccountStore changes what users change of their own accounts. Methods that take
@@ -48,11 +48,11 @@ type AccountStore interface {
 	// SetEmail gives a user another e-mail address, which is not verified then, unless
 	// it differs only in case. It returns a Duplicate fault that names the
 	// field email when it is taken.
-	SetEmail(ctx context.Context, proof Proof, change EmailChange) (User, error)
+	SetEmail(ctx context.Context, credentials VerifiedCredentials, change EmailChange) (User, error)
 
 	// QueueEmail has a link sent to an address that makes it the user's. It does the
 	// same whether or not somebody else has it.
-	QueueEmail(ctx context.Context, proof Proof, email, emailKey string) error
+	QueueEmail(ctx context.Context, credentials VerifiedCredentials, email, emailKey string) error
 
 	// SetPassword replaces a password's hash and ends sessions.
 	SetPassword(ctx context.Context, change PasswordChange) error
@@ -60,7 +60,7 @@ type AccountStore interface {
 	// DeleteUser deletes a user with their sessions, players, closet, notifications
 	// and private textures, which everybody takes off. Public textures stay, without
 	// an uploader.
-	DeleteUser(ctx context.Context, proof Proof) error
+	DeleteUser(ctx context.Context, credentials VerifiedCredentials) error
 }
 
 // accountStore is all that is needed to change accounts.
@@ -87,7 +87,7 @@ func NewAccounts(store accountStore, logins *Logins, passwords *Passwords, mail 
 
 // Rename gives the caller another nickname.
 func (a *Accounts) Rename(ctx context.Context, caller Caller, nickname string) (User, error) {
-	nickname, err := name("nickname", nickname)
+	nickname, err := validateName("nickname", nickname)
 	if err != nil {
 		return User{}, err
 	}
@@ -106,50 +106,50 @@ func (a *Accounts) SetAvatar(ctx context.Context, caller Caller, texture Texture
 // about the field password if that is wrong. A site that sends e-mail tells the
 // address before, and asks for the fresh one to be verified.
 func (a *Accounts) ChangeEmail(ctx context.Context, caller Caller, address, password string, from netip.Prefix) (User, error) {
-	address, err := email(address)
+	address, err := validateEmail(address)
 	if err != nil {
 		return User{}, err
 	}
 	var user User
-	err = a.withPassword(ctx, caller, "password", password, from, func(proof Proof) (err error) {
-		user, err = a.store.SetEmail(ctx, proof, EmailChange{Email: address, EmailKey: fold.Key(address), Tell: a.mail})
+	err = a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) (err error) {
+		user, err = a.store.SetEmail(ctx, credentials, EmailChange{Email: address, EmailKey: fold.Key(address), Notify: a.mail})
 		return err
 	})
 	return user, err
 }
 
-// AskEmail has a link sent to an address that makes it the caller's. Whether somebody
+// RequestEmailChange has a link sent to an address that makes it the caller's. Whether somebody
 // else has it does not show; they are told by e-mail. It returns an Invalid fault
 // about the field password if that is wrong.
-func (a *Accounts) AskEmail(ctx context.Context, caller Caller, address, password string, from netip.Prefix) error {
-	address, err := email(address)
+func (a *Accounts) RequestEmailChange(ctx context.Context, caller Caller, address, password string, from netip.Prefix) error {
+	address, err := validateEmail(address)
 	if err != nil {
 		return err
 	}
-	return a.withPassword(ctx, caller, "password", password, from, func(proof Proof) error {
-		return a.store.QueueEmail(ctx, proof, address, fold.Key(address))
+	return a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) error {
+		return a.store.QueueEmail(ctx, credentials, address, fold.Key(address))
 	})
 }
 
 // ChangePassword gives the caller another password and ends their other sessions.
 // It returns an Invalid fault about the field current_password if that is wrong.
-func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, fresh string, from netip.Prefix) error {
-	if err := checkPassword("new_password", fresh); err != nil {
+func (a *Accounts) ChangePassword(ctx context.Context, caller Caller, current, newPassword string, from netip.Prefix) error {
+	if err := checkPassword("new_password", newPassword); err != nil {
 		return err
 	}
-	return a.withPassword(ctx, caller, "current_password", current, from, func(proof Proof) error {
-		hash, err := a.passwords.Hash(ctx, fresh)
+	return a.withPassword(ctx, caller, "current_password", current, from, func(credentials VerifiedCredentials) error {
+		hash, err := a.passwords.Hash(ctx, newPassword)
 		if err != nil {
 			return err
 		}
 		return a.store.SetPassword(ctx, PasswordChange{
-			User: proof.ID, Old: proof.PasswordHash, Fresh: hash, Attempt: proof.Attempt, Keep: caller.Session, Tell: a.mail,
+			User: credentials.ID, OldHash: credentials.PasswordHash, NewHash: hash, AttemptID: credentials.AttemptID, KeepSession: caller.Session, Notify: a.mail,
 		})
 	})
 }
 
-// hash returns the hash of a password that is fit to be one.
-func (a *Accounts) hash(ctx context.Context, password string) (string, error) {
+// hashPassword returns the hash of a password that is fit to be one.
+func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
 	if err := checkPassword("password", password); err != nil {
 		return "", err
 	}
@@ -163,19 +163,19 @@ func (a *Accounts) Delete(ctx context.Context, caller Caller, password string, f
 	if caller.Permission == SuperAdministrator {
 		return fault.New(fault.Forbidden, "A super administrator cannot delete their own account.")
 	}
-	return a.withPassword(ctx, caller, "password", password, from, func(proof Proof) error {
-		return a.store.DeleteUser(ctx, proof)
+	return a.withPassword(ctx, caller, "password", password, from, func(credentials VerifiedCredentials) error {
+		return a.store.DeleteUser(ctx, credentials)
 	})
 }
 
 // withPassword does work for a caller who shows their password in a field. It is
 // guessing like any other, so it counts with the failed log-ins.
-func (a *Accounts) withPassword(ctx context.Context, caller Caller, field, password string, from netip.Prefix, work func(Proof) error) error {
-	err := a.logins.with(ctx, caller.Email, password, from, func(proof Proof) error {
-		if proof.ID != caller.ID {
+func (a *Accounts) withPassword(ctx context.Context, caller Caller, field, password string, from netip.Prefix, work func(VerifiedCredentials) error) error {
+	err := a.logins.withCredentials(ctx, caller.Email, password, from, func(credentials VerifiedCredentials) error {
+		if credentials.ID != caller.ID {
 			return errCredentials // the address is somebody else's by now
 		}
-		return work(proof)
+		return work(credentials)
 	})
 	if errors.Is(err, errCredentials) || errors.Is(err, ErrPasswordChanged) {
 		return fault.Field(field, "The password is wrong.")

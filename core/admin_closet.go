@@ -13,10 +13,10 @@ type ClosetAdminStore interface {
 
 	// AddClosetItemBy adds a texture, by the rules of AddClosetItem: what holds is
 	// what the user may keep, not the actor.
-	AddClosetItemBy(ctx context.Context, by Authority, user UserID, texture TextureID, name string, terms Terms) error
+	AddClosetItemBy(ctx context.Context, by Actor, user UserID, texture TextureID, name string, pricing Pricing) error
 
 	// RemoveClosetItemBy removes an item, as RemoveClosetItem does.
-	RemoveClosetItemBy(ctx context.Context, by Authority, user UserID, texture TextureID) error
+	RemoveClosetItemBy(ctx context.Context, by Actor, user UserID, texture TextureID) error
 }
 
 // Of returns a page of a user's closet, for an administrator. A page past the end is
@@ -31,19 +31,19 @@ func (c *Closets) Of(ctx context.Context, user UserID, query ClosetQuery) (Close
 // AddBy has an administrator put a texture into a user's closet under a name, which
 // costs and earns nobody anything but in a closet of the administrator's own. What the
 // user may not keep they cannot be given.
-func (c *Closets) AddBy(ctx context.Context, by Authority, user UserID, texture TextureID, itemName string) error {
+func (c *Closets) AddBy(ctx context.Context, by Actor, user UserID, texture TextureID, itemName string) error {
 	itemName, err := checkItem(texture, itemName)
 	if err != nil {
 		return err
 	}
-	terms := c.terms
-	if user != by.Actor {
-		terms = Terms{Quotas: c.terms.Quotas}
+	pricing := c.pricing
+	if user != by.ID {
+		pricing = Pricing{Quotas: c.pricing.Quotas}
 	}
-	return c.store.AddClosetItemBy(ctx, by, user, texture, itemName, terms)
+	return c.store.AddClosetItemBy(ctx, by, user, texture, itemName, pricing)
 }
 
 // RemoveBy has an administrator take a texture out of a user's closet.
-func (c *Closets) RemoveBy(ctx context.Context, by Authority, user UserID, texture TextureID) error {
+func (c *Closets) RemoveBy(ctx context.Context, by Actor, user UserID, texture TextureID) error {
 	return c.store.RemoveClosetItemBy(ctx, by, user, texture)
 }

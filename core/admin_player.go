@@ -12,24 +12,24 @@ import (
 // the change they write one entry of the audit log, and with a failure none.
 type PlayerAdminStore interface {
 	// FindPlayers lists players, the latest first.
-	FindPlayers(ctx context.Context, query PlayerQuery) (Found[Player], error)
+	FindPlayers(ctx context.Context, query PlayerQuery) (Page[Player], error)
 
 	// RenamePlayerBy renames a player as RenamePlayer does.
-	RenamePlayerBy(ctx context.Context, by Authority, player PlayerID, name NewPlayer) (Player, error)
+	RenamePlayerBy(ctx context.Context, by Actor, player PlayerID, name NewPlayer) (Player, error)
 
 	// MovePlayerBy gives a player to another user, who must exist (NotFound), whose
 	// things the authority must be over (Forbidden), and who must have room within the
 	// quotas (Refused). The player takes off what the new owner may not wear.
-	MovePlayerBy(ctx context.Context, by Authority, player PlayerID, owner UserID, quotas Quotas) (Player, error)
+	MovePlayerBy(ctx context.Context, by Actor, player PlayerID, owner UserID, quotas Quotas) (Player, error)
 
-	// DressPlayerBy applies textures as DressPlayer does: what the owner may wear.
-	DressPlayerBy(ctx context.Context, by Authority, player PlayerID, slots Slots) (Player, error)
+	// SetPlayerTexturesBy applies textures as SetPlayerTextures does: what the owner may wear.
+	SetPlayerTexturesBy(ctx context.Context, by Actor, player PlayerID, slots TextureSlots) (Player, error)
 
-	// UndressPlayerBy empties slots.
-	UndressPlayerBy(ctx context.Context, by Authority, player PlayerID, skin, cape bool) (Player, error)
+	// ClearPlayerTexturesBy empties slots.
+	ClearPlayerTexturesBy(ctx context.Context, by Actor, player PlayerID, skin, cape bool) (Player, error)
 
 	// DeletePlayerBy removes a player.
-	DeletePlayerBy(ctx context.Context, by Authority, player PlayerID) error
+	DeletePlayerBy(ctx context.Context, by Actor, player PlayerID) error
 }
 
 // PlayerQuery says which players an administrator looks for. What is zero or empty
@@ -43,51 +43,51 @@ type PlayerQuery struct {
 
 // Find returns a page of the players that a query finds. A page past the end is
 // empty.
-func (p *Players) Find(ctx context.Context, query PlayerQuery) (Found[Player], error) {
+func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[Player], error) {
 	var wrong fieldFaults
-	wrong.addPage(query.Page, query.PerPage, MaxFoundPage)
+	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
 	wrong.addPart("name", &query.Name, maxName)
 	if err := wrong.fault(); err != nil {
-		return Found[Player]{}, err
+		return Page[Player]{}, err
 	}
 	return p.store.FindPlayers(ctx, query)
 }
 
 // RenameBy has an administrator give a player another name.
-func (p *Players) RenameBy(ctx context.Context, by Authority, player PlayerID, name string) (Player, error) {
-	fresh, err := p.names.check("name", name)
+func (p *Players) RenameBy(ctx context.Context, by Actor, player PlayerID, name string) (Player, error) {
+	newName, err := p.names.check("name", name)
 	if err != nil {
 		return Player{}, err
 	}
-	return p.store.RenamePlayerBy(ctx, by, player, fresh)
+	return p.store.RenamePlayerBy(ctx, by, player, newName)
 }
 
 // MoveBy has an administrator give a player to another user.
-func (p *Players) MoveBy(ctx context.Context, by Authority, player PlayerID, owner UserID) (Player, error) {
+func (p *Players) MoveBy(ctx context.Context, by Actor, player PlayerID, owner UserID) (Player, error) {
 	if owner < 1 {
 		return Player{}, fault.Field("uid", "A uid is at least 1.")
 	}
-	return p.store.MovePlayerBy(ctx, by, player, owner, p.terms.Quotas)
+	return p.store.MovePlayerBy(ctx, by, player, owner, p.pricing.Quotas)
 }
 
-// DressBy has an administrator apply textures to a player: all that are given, or
+// SetTexturesBy has an administrator apply textures to a player: all that are given, or
 // none.
-func (p *Players) DressBy(ctx context.Context, by Authority, player PlayerID, slots Slots) (Player, error) {
+func (p *Players) SetTexturesBy(ctx context.Context, by Actor, player PlayerID, slots TextureSlots) (Player, error) {
 	if err := slots.check(); err != nil {
 		return Player{}, err
 	}
-	return p.store.DressPlayerBy(ctx, by, player, slots)
+	return p.store.SetPlayerTexturesBy(ctx, by, player, slots)
 }
 
-// UndressBy has an administrator empty slots of a player.
-func (p *Players) UndressBy(ctx context.Context, by Authority, player PlayerID, skin, cape bool) (Player, error) {
+// ClearTexturesBy has an administrator empty slots of a player.
+func (p *Players) ClearTexturesBy(ctx context.Context, by Actor, player PlayerID, skin, cape bool) (Player, error) {
 	if !skin && !cape {
 		return Player{}, errNoSlot
 	}
-	return p.store.UndressPlayerBy(ctx, by, player, skin, cape)
+	return p.store.ClearPlayerTexturesBy(ctx, by, player, skin, cape)
 }
 
 // DeleteBy has an administrator remove a player.
-func (p *Players) DeleteBy(ctx context.Context, by Authority, player PlayerID) error {
+func (p *Players) DeleteBy(ctx context.Context, by Actor, player PlayerID) error {
 	return p.store.DeletePlayerBy(ctx, by, player)
 }

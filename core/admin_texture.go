@@ -9,15 +9,15 @@ import "context"
 type TextureAdminStore interface {
 	// ChangeTextureBy changes a texture, as ChangeTexture does. It moves no cost but
 	// for what is the actor's own.
-	ChangeTextureBy(ctx context.Context, by Authority, texture TextureID, change TextureChange, scores Scores) (Texture, error)
+	ChangeTextureBy(ctx context.Context, by Actor, texture TextureID, change TextureChange, scores Scores) (Texture, error)
 
 	// DeleteTextureBy deletes a texture, as DeleteTexture does. Open reports about it
 	// are settled, and who made them is notified.
-	DeleteTextureBy(ctx context.Context, by Authority, texture TextureID) error
+	DeleteTextureBy(ctx context.Context, by Actor, texture TextureID) error
 }
 
 // ChangeBy has an administrator change a texture, with all that follows.
-func (t *Textures) ChangeBy(ctx context.Context, by Authority, tid TextureID, change TextureChange) (Texture, error) {
+func (t *Textures) ChangeBy(ctx context.Context, by Actor, tid TextureID, change TextureChange) (Texture, error) {
 	if err := change.check(); err != nil {
 		return Texture{}, err
 	}
@@ -26,19 +26,19 @@ func (t *Textures) ChangeBy(ctx context.Context, by Authority, tid TextureID, ch
 		if err != nil {
 			return Texture{}, err
 		}
-		if err := t.mayBe(ctx, texture, *change.Type); err != nil {
+		if err := t.checkTypeChange(ctx, texture, *change.Type); err != nil {
 			return Texture{}, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
 	return t.store.ChangeTextureBy(ctx, by, tid, change, t.scores)
 }
 
 // DeleteBy has an administrator delete a texture, with all that follows. What was
 // reported about it is settled by that.
-func (t *Textures) DeleteBy(ctx context.Context, by Authority, tid TextureID) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
+func (t *Textures) DeleteBy(ctx context.Context, by Actor, tid TextureID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
 	return t.store.DeleteTextureBy(ctx, by, tid)
 }

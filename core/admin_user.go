@@ -13,33 +13,33 @@ import (
 // log, and with a failure none.
 type UserAdminStore interface {
 	// SetNicknameBy gives a user another nickname.
-	SetNicknameBy(ctx context.Context, by Authority, user UserID, nickname string) (User, error)
+	SetNicknameBy(ctx context.Context, by Actor, user UserID, nickname string) (User, error)
 
 	// SetEmailBy gives a user another e-mail address, as SetEmail does.
-	SetEmailBy(ctx context.Context, by Authority, user UserID, change EmailChange) (User, error)
+	SetEmailBy(ctx context.Context, by Actor, user UserID, change EmailChange) (User, error)
 
 	// SetPasswordBy replaces the hash of a user's password, as SetPassword does.
-	SetPasswordBy(ctx context.Context, by Authority, change PasswordChange) (User, error)
+	SetPasswordBy(ctx context.Context, by Actor, change PasswordChange) (User, error)
 
 	// SetVerifiedBy says whether a user's e-mail address is verified.
-	SetVerifiedBy(ctx context.Context, by Authority, user UserID, verified bool) (User, error)
+	SetVerifiedBy(ctx context.Context, by Actor, user UserID, verified bool) (User, error)
 
 	// SetScoreBy sets a user's score.
-	SetScoreBy(ctx context.Context, by Authority, user UserID, score int64) (User, error)
+	SetScoreBy(ctx context.Context, by Actor, user UserID, score int64) (User, error)
 
 	// SetPermissionBy changes what a user may do, to what the authority grants. When it
 	// lifts a ban it ends the user's sessions.
-	SetPermissionBy(ctx context.Context, by Authority, user UserID, permission Permission) (User, error)
+	SetPermissionBy(ctx context.Context, by Actor, user UserID, permission Permission) (User, error)
 }
 
 // UserDirectoryStore finds users for administrators, and removes them.
 type UserDirectoryStore interface {
 	// FindUsers lists users, those who registered last first.
-	FindUsers(ctx context.Context, query UserQuery) (Found[User], error)
+	FindUsers(ctx context.Context, query UserQuery) (Page[User], error)
 
 	// DeleteUserBy deletes a user as DeleteUser does, and else is as the methods of
 	// UserAdminStore are.
-	DeleteUserBy(ctx context.Context, by Authority, user UserID) error
+	DeleteUserBy(ctx context.Context, by Actor, user UserID) error
 }
 
 // UserQuery says which users an administrator looks for. What is zero or empty
@@ -53,20 +53,20 @@ type UserQuery struct {
 
 // Find returns a page of the users that a query finds. A page past the end is
 // empty.
-func (a *Accounts) Find(ctx context.Context, query UserQuery) (Found[User], error) {
+func (a *Accounts) Find(ctx context.Context, query UserQuery) (Page[User], error) {
 	var wrong fieldFaults
-	wrong.addPage(query.Page, query.PerPage, MaxFoundPage)
+	wrong.addPage(query.Page, query.PerPage, MaxSearchPage)
 	wrong.addPart("email", &query.Email, maxEmail)
 	wrong.addPart("nickname", &query.Nickname, maxName)
 	if err := wrong.fault(); err != nil {
-		return Found[User]{}, err
+		return Page[User]{}, err
 	}
 	return a.store.FindUsers(ctx, query)
 }
 
 // RenameBy has an administrator give a user another nickname.
-func (a *Accounts) RenameBy(ctx context.Context, by Authority, user UserID, nickname string) (User, error) {
-	nickname, err := name("nickname", nickname)
+func (a *Accounts) RenameBy(ctx context.Context, by Actor, user UserID, nickname string) (User, error) {
+	nickname, err := validateName("nickname", nickname)
 	if err != nil {
 		return User{}, err
 	}
@@ -75,27 +75,27 @@ func (a *Accounts) RenameBy(ctx context.Context, by Authority, user UserID, nick
 
 // ChangeEmailBy has an administrator give a user another e-mail address. A site that
 // sends e-mail tells of it as of a change of the user's own.
-func (a *Accounts) ChangeEmailBy(ctx context.Context, by Authority, user UserID, address string) (User, error) {
-	address, err := email(address)
+func (a *Accounts) ChangeEmailBy(ctx context.Context, by Actor, user UserID, address string) (User, error) {
+	address, err := validateEmail(address)
 	if err != nil {
 		return User{}, err
 	}
-	return a.store.SetEmailBy(ctx, by, user, EmailChange{Email: address, EmailKey: fold.Key(address), Tell: a.mail})
+	return a.store.SetEmailBy(ctx, by, user, EmailChange{Email: address, EmailKey: fold.Key(address), Notify: a.mail})
 }
 
 // ResetPasswordBy has an administrator give a user another password, and ends all
 // their sessions. A site that sends e-mail tells of it as of a change of the user's own.
-func (a *Accounts) ResetPasswordBy(ctx context.Context, by Authority, user UserID, fresh string) (User, error) {
-	hash, err := a.hash(ctx, fresh)
+func (a *Accounts) ResetPasswordBy(ctx context.Context, by Actor, user UserID, newPassword string) (User, error) {
+	hash, err := a.hashPassword(ctx, newPassword)
 	if err != nil {
 		return User{}, err
 	}
-	return a.store.SetPasswordBy(ctx, by, PasswordChange{User: user, Fresh: hash, Tell: a.mail})
+	return a.store.SetPasswordBy(ctx, by, PasswordChange{User: user, NewHash: hash, Notify: a.mail})
 }
 
 // SetVerifiedBy has an administrator say whether a user's e-mail address is
 // verified.
-func (a *Accounts) SetVerifiedBy(ctx context.Context, by Authority, user UserID, verified bool) (User, error) {
+func (a *Accounts) SetVerifiedBy(ctx context.Context, by Actor, user UserID, verified bool) (User, error) {
 	return a.store.SetVerifiedBy(ctx, by, user, verified)
 }
 
@@ -103,7 +103,7 @@ func (a *Accounts) SetVerifiedBy(ctx context.Context, by Authority, user UserID,
 const maxScore = 1_000_000_000_000
 
 // SetScoreBy has an administrator set a user's score.
-func (a *Accounts) SetScoreBy(ctx context.Context, by Authority, user UserID, score int64) (User, error) {
+func (a *Accounts) SetScoreBy(ctx context.Context, by Actor, user UserID, score int64) (User, error) {
 	if score < 0 || score > maxScore {
 		return User{}, fault.Field("score", "The score is %d, but must be 0 to %d.", score, maxScore)
 	}
@@ -114,14 +114,14 @@ func (a *Accounts) SetScoreBy(ctx context.Context, by Authority, user UserID, sc
 // an administrator. A banned user is refused from the next request on, and told why;
 // with the ban end the sessions that they had. Only Terminal makes super
 // administrators.
-func (a *Accounts) SetPermissionBy(ctx context.Context, by Authority, user UserID, permission int64) (User, error) {
-	if permission < int64(Banned) || permission > int64(Administrator) && by != Terminal {
+func (a *Accounts) SetPermissionBy(ctx context.Context, by Actor, user UserID, permission int64) (User, error) {
+	if permission < int64(Banned) || permission > int64(Administrator) && by != CLIActor {
 		return User{}, fault.Field("permission", "The permission is %d, but must be -1, 0 or 1.", permission)
 	}
 	return a.store.SetPermissionBy(ctx, by, user, Permission(permission))
 }
 
 // DeleteBy has an administrator delete a user.
-func (a *Accounts) DeleteBy(ctx context.Context, by Authority, user UserID) error {
+func (a *Accounts) DeleteBy(ctx context.Context, by Actor, user UserID) error {
 	return a.store.DeleteUserBy(ctx, by, user)
 }

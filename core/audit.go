@@ -44,15 +44,15 @@ type Audit struct {
 // NewAudit returns the log kept in a store.
 func NewAudit(store AuditStore) *Audit { return &Audit{store: store} }
 
-// maxAuditWord is the most characters of an action or a subject that is looked
+// maxAuditFilter is the most characters of an action or a subject that is looked
 // for, more than any has.
-const maxAuditWord = 100
+const maxAuditFilter = 100
 
 // List returns acts, the latest first, and whether there are earlier ones.
 func (a *Audit) List(ctx context.Context, query AuditQuery) (entries []AuditEntry, more bool, err error) {
 	var wrong fieldFaults
-	wrong.addPart("action", &query.Action, maxAuditWord)
-	wrong.addPart("subject", &query.Subject, maxAuditWord)
+	wrong.addPart("action", &query.Action, maxAuditFilter)
+	wrong.addPart("subject", &query.Subject, maxAuditFilter)
 	if query.Actor != nil && *query.Actor < 0 {
 		wrong.add(fault.Field("actor", "The actor must be at least 1, or 0 for the program core itself."))
 	}

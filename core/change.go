@@ -55,15 +55,15 @@ type ChangeStore interface {
 type Feed struct {
 	store ChangeStore
 	log   *slog.Logger
-	bell  chan struct{}
+	wake  chan struct{}
 
 	mu     sync.Mutex
 	head   FeedHead
 	asOf   time.Time       // all that was committed by then is numbered up to head
 	recent []mapping.Event // the last changes up to head, in order
-	begun  int             // rounds
-	ended  int             // the number of the last round that ended well
-	round  chan struct{}   // closed, and replaced, when a round has ended well
+	pollsStarted  int             // rounds
+	lastPoll  int             // the number of the last round that ended well
+	polled  chan struct{}   // closed, and replaced, when a round has ended well
 }
 
 // Sizes and times of the feed.
@@ -71,35 +71,35 @@ const (
 	// pollInterval is the longest time between two rounds, and so between two
 	// beats.
 	pollInterval = 200 * time.Millisecond
-	// keepRecent is how many changes are kept in memory for streams that lag.
-	keepRecent = 4096
-	// pageOfChanges is how many changes are read from the store at a time.
-	pageOfChanges = 1024
-	// roundTimeout bounds a round: one that hangs must not stop the next. What a
+	// maxRecent is how many changes are kept in memory for streams that lag.
+	maxRecent = 4096
+	// changesPerPage is how many changes are read from the store at a time.
+	changesPerPage = 1024
+	// pollTimeout bounds a round: one that hangs must not stop the next. What a
 	// round of more than a second finds is too old for edges to rely on.
-	roundTimeout = 2 * time.Second
-	// silence is how long a stream waits for a round. Its reader has given it up by
+	pollTimeout = 2 * time.Second
+	// pollWait is how long a stream waits for a round. Its reader has given it up by
 	// then, and only by writing to it would that be noticed.
-	silence = 3 * time.Second
-	// KeepChanges is how long numbered changes are kept for edges that were away.
-	KeepChanges = 24 * time.Hour
+	pollWait = 3 * time.Second
+	// ChangeRetention is how long numbered changes are kept for edges that were away.
+	ChangeRetention = 24 * time.Hour
 )
 
 var (
-	errSilent   = errors.New("there was nothing to be said for too long")
+	errNoPoll   = errors.New("there was nothing to be said for too long")
 	errGap      = errors.New("a change is missing")
-	errWentBack = errors.New("the feed went back to an earlier revision")
+	errRevisionRegressed = errors.New("the feed went back to an earlier revision")
 )
 
-// closed is a channel that never blocks a receiver.
-var closed = func() <-chan struct{} {
+// closedChan is a channel that never blocks a receiver.
+var closedChan = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
 var (
-	feedRounds   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_rounds_total", Help: "Looks of the feed for new changes."})
+	feedPolls   = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_rounds_total", Help: "Looks of the feed for new changes."})
 	feedFailures = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_core_feed_failures_total", Help: "Looks of the feed for new changes that failed."})
 	feedStreams  = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_streams", Help: "Streams of changes to edges that are open."})
 	feedRevision = promauto.NewGauge(prometheus.GaugeOpts{Name: "veneer_core_feed_revision", Help: "Revision of the latest change that the feed has read."})
@@ -107,13 +107,13 @@ var (
 
 // NewFeed returns a feed that has not begun: Run does.
 func NewFeed(store ChangeStore, log *slog.Logger) *Feed {
-	return &Feed{store: store, log: log, bell: make(chan struct{}, 1), round: make(chan struct{})}
+	return &Feed{store: store, log: log, wake: make(chan struct{}, 1), polled: make(chan struct{})}
 }
 
-// Ring tells the feed that there may be something to number. It never blocks.
-func (f *Feed) Ring() {
+// Notify tells the feed that there may be something to number. It never blocks.
+func (f *Feed) Notify() {
 	select {
-	case f.bell <- struct{}{}:
+	case f.wake <- struct{}{}:
 	default: // it rings already
 	}
 }
@@ -125,7 +125,7 @@ func (f *Feed) Run(ctx context.Context) {
 
 	failing := false
 	for {
-		err := f.oneRound(ctx)
+		err := f.pollOnce(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -139,7 +139,7 @@ func (f *Feed) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-f.bell:
+		case <-f.wake:
 		case <-poll.C:
 		}
 	}
@@ -147,35 +147,35 @@ func (f *Feed) Run(ctx context.Context) {
 
 // Trim deletes the changes that are no longer kept and returns how many.
 func (f *Feed) Trim(ctx context.Context) (int, error) {
-	return f.store.TrimChanges(ctx, time.Now().Add(-KeepChanges))
+	return f.store.TrimChanges(ctx, time.Now().Add(-ChangeRetention))
 }
 
-// oneRound numbers what is to be numbered, reads what is new, and tells the
+// pollOnce numbers what is to be numbered, reads what is new, and tells the
 // streams.
-func (f *Feed) oneRound(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+func (f *Feed) pollOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	feedRounds.Inc()
+	feedPolls.Inc()
 	f.mu.Lock()
-	f.begun++
-	number, known := f.begun, f.head
+	f.pollsStarted++
+	number, previous := f.pollsStarted, f.head
 	f.mu.Unlock()
 	began := time.Now()
 
 	head, err := f.store.NumberChanges(ctx)
-	if err == nil && head.Epoch == known.Epoch && head.Revision < known.Revision {
-		err = f.wentBack(ctx, known.Position)
+	if err == nil && head.Epoch == previous.Epoch && head.Revision < previous.Revision {
+		err = f.restartEpoch(ctx, previous.Position)
 	}
 	if err != nil {
 		feedFailures.Inc()
 		return err
 	}
-	var fresh []mapping.Event
+	var events []mapping.Event
 	// At the beginning, in a new epoch, and after a long absence there is nothing
 	// to go on from: streams that lag read from the store or start anew.
-	if known.Epoch == head.Epoch && head.Trimmed <= known.Revision && head.Revision-known.Revision <= keepRecent {
-		for at := known.Revision; at < head.Revision; {
-			page, err := f.store.ChangesAfter(ctx, at, pageOfChanges)
+	if previous.Epoch == head.Epoch && head.Trimmed <= previous.Revision && head.Revision-previous.Revision <= maxRecent {
+		for at := previous.Revision; at < head.Revision; {
+			page, err := f.store.ChangesAfter(ctx, at, changesPerPage)
 			if err != nil {
 				feedFailures.Inc()
 				return err
@@ -183,39 +183,39 @@ func (f *Feed) oneRound(ctx context.Context) error {
 			if len(page) == 0 {
 				break
 			}
-			fresh = append(fresh, page...)
+			events = append(events, page...)
 			at = page[len(page)-1].Revision
 		}
 		// More may have been numbered since the head was read.
-		if n := len(fresh); n > 0 {
-			head.Revision = fresh[n-1].Revision
+		if n := len(events); n > 0 {
+			head.Revision = events[n-1].Revision
 		}
-	} else if known.Epoch != "" && known.Epoch != head.Epoch {
+	} else if previous.Epoch != "" && previous.Epoch != head.Epoch {
 		f.log.WarnContext(ctx, "a new epoch begins, edges forget all mappings", "epoch", head.Epoch, "revision", head.Revision)
 	}
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if head.Position != f.head.Position && (len(fresh) == 0 || fresh[0].Revision != f.head.Revision+1) {
+	if head.Position != f.head.Position && (len(events) == 0 || events[0].Revision != f.head.Revision+1) {
 		f.recent = nil // what follows does not follow on it
 	}
-	f.recent = append(f.recent, fresh...)
-	f.recent = slices.Delete(f.recent, 0, max(0, len(f.recent)-keepRecent))
-	f.head, f.asOf, f.ended = head, began, number
+	f.recent = append(f.recent, events...)
+	f.recent = slices.Delete(f.recent, 0, max(0, len(f.recent)-maxRecent))
+	f.head, f.asOf, f.lastPoll = head, began, number
 	feedRevision.Set(float64(head.Revision))
-	close(f.round)
-	f.round = make(chan struct{})
+	close(f.polled)
+	f.polled = make(chan struct{})
 	return nil
 }
 
-// wentBack begins a new epoch, since changes up to a position are known that the
+// restartEpoch begins a new epoch, since changes up to a position are known that the
 // store no longer has: it was restored in place. The next round reads it.
-func (f *Feed) wentBack(ctx context.Context, seen mapping.Position) error {
+func (f *Feed) restartEpoch(ctx context.Context, seen mapping.Position) error {
 	if err := f.store.RenewEpoch(ctx, seen); err != nil {
 		return err
 	}
-	f.Ring()
-	return errWentBack
+	f.Notify()
+	return errRevisionRegressed
 }
 
 // Head returns how far the feed has come: its zero value before the first
@@ -226,8 +226,8 @@ func (f *Feed) Head() FeedHead {
 	return f.head
 }
 
-// lately is what a stream goes on from.
-type lately struct {
+// feedTail is what a stream goes on from.
+type feedTail struct {
 	head     FeedHead
 	asOf     time.Time       // all that was committed by then is numbered up to head
 	changes  []mapping.Event // after a revision, as far as they are in memory
@@ -235,14 +235,14 @@ type lately struct {
 	next     <-chan struct{} // closed at the end of the next round
 }
 
-// after returns what happened after a revision.
-func (f *Feed) after(revision int64) lately {
+// tailAfter returns what happened after a revision.
+func (f *Feed) tailAfter(revision int64) feedTail {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(f.recent, revision+1, func(e mapping.Event, r int64) int { return int(e.Revision - r) })
 	changes := slices.Clone(f.recent[i:])
 	complete := revision == f.head.Revision || (len(changes) > 0 && changes[0].Revision == revision+1)
-	return lately{head: f.head, asOf: f.asOf, changes: changes, complete: complete, next: f.round}
+	return feedTail{head: f.head, asOf: f.asOf, changes: changes, complete: complete, next: f.polled}
 }
 
 // Follow sends what an edge at a position must hear, in order: where its stream
@@ -253,19 +253,19 @@ func (f *Feed) Follow(ctx context.Context, from mapping.Position, arrived time.T
 	feedStreams.Inc()
 	defer feedStreams.Dec()
 
-	if err := f.freshRound(ctx); err != nil {
+	if err := f.waitNextPoll(ctx); err != nil {
 		return err
 	}
 	if head := f.Head(); head.Epoch == from.Epoch && head.Revision < from.Revision {
-		ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 		defer cancel()
-		return f.wentBack(ctx, from) // the edge comes again
+		return f.restartEpoch(ctx, from) // the edge comes again
 	}
-	s := stream{feed: f, arrived: arrived, at: from, send: send}
+	s := stream{feed: f, arrived: arrived, position: from, send: send}
 	for {
 		next, err := s.advance(ctx)
 		if err == nil {
-			err = await(ctx, next, time.After(silence))
+			err = awaitPoll(ctx, next, time.After(pollWait))
 		}
 		if err != nil {
 			return err
@@ -273,34 +273,34 @@ func (f *Feed) Follow(ctx context.Context, from mapping.Position, arrived time.T
 	}
 }
 
-// await waits for the end of a round.
-func await(ctx context.Context, round <-chan struct{}, tooLate <-chan time.Time) error {
+// awaitPoll waits for the end of a round.
+func awaitPoll(ctx context.Context, poll <-chan struct{}, timeout <-chan time.Time) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-tooLate:
-		return errSilent
-	case <-round:
+	case <-timeout:
+		return errNoPoll
+	case <-poll:
 		return nil
 	}
 }
 
-// freshRound waits for the end of a round that began after the call. Another
+// waitNextPoll waits for the end of a round that began after the call. Another
 // core may have numbered more than this one has read, and an edge that comes
 // from there must not be told that its position does not exist.
-func (f *Feed) freshRound(ctx context.Context) error {
+func (f *Feed) waitNextPoll(ctx context.Context) error {
 	f.mu.Lock()
-	begun := f.begun
+	started := f.pollsStarted
 	f.mu.Unlock()
-	f.Ring()
-	for tooLate := time.After(silence); ; {
+	f.Notify()
+	for timeout := time.After(pollWait); ; {
 		f.mu.Lock()
-		ended, next := f.ended, f.round
+		ended, next := f.lastPoll, f.polled
 		f.mu.Unlock()
-		if ended > begun {
+		if ended > started {
 			return nil
 		}
-		if err := await(ctx, next, tooLate); err != nil {
+		if err := awaitPoll(ctx, next, timeout); err != nil {
 			return err
 		}
 	}
@@ -310,46 +310,46 @@ func (f *Feed) freshRound(ctx context.Context) error {
 type stream struct {
 	feed    *Feed
 	arrived time.Time        // when its request did
-	at      mapping.Position // of what was sent last
+	position      mapping.Position // of what was sent last
 	started bool
 	send    func(...mapping.Event) error
 }
 
 // advance sends what is new, and returns what is closed when there may be more.
 func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) {
-	l := s.feed.after(s.at.Revision)
-	if !l.head.covers(s.at) {
-		s.at, l.changes, l.complete, s.started = l.head.Position, nil, true, false
+	tail := s.feed.tailAfter(s.position.Revision)
+	if !tail.head.covers(s.position) {
+		s.position, tail.changes, tail.complete, s.started = tail.head.Position, nil, true, false
 	}
 	if !s.started {
-		if err := s.send(mapping.Event{Position: s.at, Start: true}); err != nil {
+		if err := s.send(mapping.Event{Position: s.position, Start: true}); err != nil {
 			return nil, err
 		}
 		s.started = true
 	}
-	if l.complete {
-		s.place(l.changes)
-		return l.next, s.send(append(l.changes, mapping.Event{Position: s.at, AsOf: l.asOf.Sub(s.arrived)})...)
+	if tail.complete {
+		s.moveTo(tail.changes)
+		return tail.next, s.send(append(tail.changes, mapping.Event{Position: s.position, AsOf: tail.asOf.Sub(s.arrived)})...)
 	}
-	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	changes, err := s.feed.store.ChangesAfter(ctx, s.at.Revision, pageOfChanges)
+	changes, err := s.feed.store.ChangesAfter(ctx, s.position.Revision, changesPerPage)
 	if err != nil {
 		return nil, err
 	}
 	// What was numbered since the head was read comes with the next round.
-	changes = slices.DeleteFunc(changes, func(e mapping.Event) bool { return e.Revision > l.head.Revision })
-	if len(changes) == 0 || changes[0].Revision != s.at.Revision+1 {
+	changes = slices.DeleteFunc(changes, func(e mapping.Event) bool { return e.Revision > tail.head.Revision })
+	if len(changes) == 0 || changes[0].Revision != s.position.Revision+1 {
 		return nil, errGap // trimmed at this moment; the edge comes again and starts anew
 	}
-	s.place(changes)
-	return closed, s.send(changes...) // straight on to the next page
+	s.moveTo(changes)
+	return closedChan, s.send(changes...) // straight on to the next page
 }
 
-// place gives changes the stream's epoch, and moves the stream behind them.
-func (s *stream) place(changes []mapping.Event) {
+// moveTo gives changes the stream's epoch, and moves the stream behind them.
+func (s *stream) moveTo(changes []mapping.Event) {
 	for i := range changes {
-		changes[i].Epoch = s.at.Epoch
-		s.at.Revision = changes[i].Revision
+		changes[i].Epoch = s.position.Epoch
+		s.position.Revision = changes[i].Revision
 	}
 }

@@ -18,30 +18,30 @@ import (
 	"github.com/veneer-skins/veneer/shared/mapping"
 )
 
-var quiet = slog.New(slog.DiscardHandler)
+var discardLog = slog.New(slog.DiscardHandler)
 
-// node is one core's share of the feed: its connections, its numbering and its
+// testCore is one core's share of the feed: its connections, its numbering and its
 // ear for the other cores.
-type node struct {
+type testCore struct {
 	*core.Feed
 	db *postgres.DB
 }
 
-func startNode(t *testing.T, address string) node {
+func startNode(t *testing.T, address string) testCore {
 	t.Helper()
 	db := postgrestest.Connect(t, address)
-	n := node{Feed: core.NewFeed(db, quiet), db: db}
-	db.OnChange(n.Ring)
+	n := testCore{Feed: core.NewFeed(db, discardLog), db: db}
+	db.OnChange(n.Notify)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{}, 2)
 	go func() { n.Run(ctx); done <- struct{}{} }()
-	go func() { db.Listen(ctx, quiet, n.Ring); done <- struct{}{} }()
+	go func() { db.Listen(ctx, discardLog, n.Notify); done <- struct{}{} }()
 	t.Cleanup(func() { stop(); <-done; <-done })
 	return n
 }
 
 // follow returns what an edge at a position hears.
-func (n node) follow(t *testing.T, from mapping.Position) <-chan mapping.Event {
+func (n testCore) follow(t *testing.T, from mapping.Position) <-chan mapping.Event {
 	t.Helper()
 	events := make(chan mapping.Event, 100)
 	ctx, stop := context.WithCancel(t.Context())
@@ -64,12 +64,12 @@ func (n node) follow(t *testing.T, from mapping.Position) <-chan mapping.Event {
 	return events
 }
 
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 // next returns the next event that wanted accepts.
 func next(t *testing.T, events <-chan mapping.Event, wanted func(mapping.Event) bool) mapping.Event {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		select {
 		case e, open := <-events:
@@ -88,7 +88,7 @@ func next(t *testing.T, events <-chan mapping.Event, wanted func(mapping.Event) 
 func isStart(e mapping.Event) bool  { return e.Start }
 func isChange(e mapping.Event) bool { return len(e.Keys) > 0 }
 
-func names(key mapping.Key) func(mapping.Event) bool {
+func hasKey(key mapping.Key) func(mapping.Event) bool {
 	return func(e mapping.Event) bool { return slices.Contains(e.Keys, key) }
 }
 
@@ -143,11 +143,11 @@ func TestFollowCatchesUp(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "INSERT INTO changes (keys) SELECT ARRAY['uid:' || n] FROM generate_series(0, 2999) n"); err != nil {
 		t.Fatal(err)
 	}
-	first.Ring()
+	first.Notify()
 
 	// The second node begins when all is numbered, and so has nothing in memory.
 	next(t, first.follow(t, mapping.Position{}), func(e mapping.Event) bool { return e.Revision == from.Revision+3000 })
-	for name, n := range map[string]node{"from memory": first, "from the database": startNode(t, address)} {
+	for name, n := range map[string]testCore{"from memory": first, "from the database": startNode(t, address)} {
 		events := n.follow(t, from)
 		if start := next(t, events, isStart); start.Position != from {
 			t.Fatalf("%s: starts at %+v; want %+v", name, start, from)
@@ -170,14 +170,14 @@ func TestFollowCatchesUp(t *testing.T) {
 
 // A change that another core numbers reaches this core's edges through the bell,
 // or through the poll when the bell is not heard.
-func TestFollowHearsOtherCores(t *testing.T) {
+func TestFollowReceivesChangesOfOtherCores(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	near, far := startNode(t, address), startNode(t, address)
 	events := near.follow(t, mapping.Position{})
 	next(t, events, isStart)
 	user := addUser(t, far.db, "far")
-	next(t, events, names(mapping.UID(int64(user.ID))))
+	next(t, events, hasKey(mapping.UID(int64(user.ID))))
 }
 
 // A core that dies between its commit and its numbering leaves unnumbered rows.
@@ -191,7 +191,7 @@ func TestCoreDiesBeforeNumbering(t *testing.T) {
 
 	dead := postgrestest.Connect(t, address) // commits, but has no feed that could ring
 	user := addUser(t, dead, "last words")
-	next(t, events, names(mapping.UID(int64(user.ID))))
+	next(t, events, hasKey(mapping.UID(int64(user.ID))))
 }
 
 // A transaction that wrote before another one, and commits after it was
@@ -212,18 +212,18 @@ func TestLateCommitIsStreamed(t *testing.T) {
 	}
 	user := addUser(t, n.db, "late")
 	seen := next(t, events, isChange)
-	if !names(mapping.UID(int64(user.ID)))(seen) {
+	if !hasKey(mapping.UID(int64(user.ID)))(seen) {
 		t.Fatalf("first comes %+v; want the change that was committed", seen)
 	}
 	if err := early.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e := next(t, events, isChange); !names("name:early")(e) || e.Revision != seen.Revision+1 {
+	if e := next(t, events, isChange); !hasKey("name:early")(e) || e.Revision != seen.Revision+1 {
 		t.Errorf("then comes %+v; want name:early right after %+v", e, seen)
 	}
 }
 
-func TestStreamsThatMustBeginAnew(t *testing.T) {
+func TestStreamRestarts(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	n := startNode(t, address)
@@ -332,9 +332,9 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 // database is away.
 func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
-	store := &faulty{ChangeStore: postgrestest.Open(t)}
-	store.cut.Store(true)
-	n := core.NewFeed(store, quiet)
+	store := &failingStore{ChangeStore: postgrestest.Open(t)}
+	store.failing.Store(true)
+	n := core.NewFeed(store, discardLog)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { n.Run(ctx); close(done) }()
@@ -352,35 +352,35 @@ func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 			if err == nil || ctx.Err() != nil {
 				t.Errorf("a stream ends with %v", err)
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatal("a stream that has nothing to say does not end")
 		}
 	}
 }
 
-// faulty is a database that can be cut off.
-type faulty struct {
+// failingStore is a database that can be cut off.
+type failingStore struct {
 	core.ChangeStore
-	cut atomic.Bool
+	failing atomic.Bool
 }
 
-func (f *faulty) NumberChanges(ctx context.Context) (core.FeedHead, error) {
-	if f.cut.Load() {
+func (f *failingStore) NumberChanges(ctx context.Context) (core.FeedHead, error) {
+	if f.failing.Load() {
 		return core.FeedHead{}, errors.New("cut off")
 	}
 	return f.ChangeStore.NumberChanges(ctx)
 }
 
-// stalling is a database whose answers can be held back.
-type stalling struct {
+// blockingChangeStore is a database whose answers can be held back.
+type blockingChangeStore struct {
 	core.ChangeStore
-	hold chan chan struct{} // of one: the next round sends on it, and waits until it is closed
+	block chan chan struct{} // of one: the next round sends on it, and waits until it is closed
 }
 
-func (s *stalling) NumberChanges(ctx context.Context) (core.FeedHead, error) {
+func (s *blockingChangeStore) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 	head, err := s.ChangeStore.NumberChanges(ctx)
 	select {
-	case held := <-s.hold:
+	case held := <-s.block:
 		select {
 		case held <- struct{}{}:
 			<-held
@@ -393,10 +393,10 @@ func (s *stalling) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 
 // A beat is true as of when its round began, however long that took: a change
 // committed since may be missing.
-func TestBeatsTellTheirMoment(t *testing.T) {
+func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	t.Parallel()
-	store := &stalling{ChangeStore: postgrestest.Open(t), hold: make(chan chan struct{}, 1)}
-	n := node{Feed: core.NewFeed(store, quiet)}
+	store := &blockingChangeStore{ChangeStore: postgrestest.Open(t), block: make(chan chan struct{}, 1)}
+	n := testCore{Feed: core.NewFeed(store, discardLog)}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { n.Run(ctx); close(done) }()
@@ -410,7 +410,7 @@ func TestBeatsTellTheirMoment(t *testing.T) {
 	}
 
 	held := make(chan struct{})
-	store.hold <- held
+	store.block <- held
 	<-held // the round has read the database by then
 	read := time.Since(before)
 	<-time.After(200 * time.Millisecond)
@@ -421,7 +421,7 @@ func TestBeatsTellTheirMoment(t *testing.T) {
 			drained = true
 		}
 	}
-	store.hold <- make(chan struct{}) // or the next round might be the first to be heard of
+	store.block <- make(chan struct{}) // or the next round might be the first to be heard of
 	close(held)
 	if beat := next(t, events, mapping.Event.IsBeat); beat.AsOf >= read {
 		t.Errorf("a beat is as of %v after the request, though its round had read the database by %v", beat.AsOf, read)
@@ -430,10 +430,10 @@ func TestBeatsTellTheirMoment(t *testing.T) {
 
 // A core that cannot reach its database does not know whether its streams are
 // complete, so it must not say so.
-func TestNoBeatsWithoutTheDatabase(t *testing.T) {
+func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
-	store := &faulty{ChangeStore: postgrestest.Open(t)}
-	n := node{Feed: core.NewFeed(store, quiet)}
+	store := &failingStore{ChangeStore: postgrestest.Open(t)}
+	n := testCore{Feed: core.NewFeed(store, discardLog)}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { n.Run(ctx); close(done) }()
@@ -441,7 +441,7 @@ func TestNoBeatsWithoutTheDatabase(t *testing.T) {
 	events := n.follow(t, mapping.Position{})
 	next(t, events, mapping.Event.IsBeat)
 
-	store.cut.Store(true)
+	store.failing.Store(true)
 	// A round that was under way may still beat; after a second none does.
 	silence := time.After(time.Second)
 	for quiet := false; !quiet; {
@@ -457,6 +457,6 @@ func TestNoBeatsWithoutTheDatabase(t *testing.T) {
 	case <-time.After(500 * time.Millisecond):
 	}
 
-	store.cut.Store(false)
+	store.failing.Store(false)
 	next(t, n.follow(t, mapping.Position{}), mapping.Event.IsBeat)
 }

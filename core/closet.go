@@ -30,13 +30,13 @@ type ClosetPage struct {
 // hold it.
 type ClosetStore interface {
 	// Closet lists items of the closet of a ticket's user, the newest first.
-	Closet(ctx context.Context, ticket Ticket, query ClosetQuery) (ClosetPage, error)
+	Closet(ctx context.Context, token VerifiedToken, query ClosetQuery) (ClosetPage, error)
 
 	// AddClosetItem adds a texture. It must exist (NotFound) and be public, the
 	// user's own, or the user an administrator (Forbidden). It returns a Duplicate
 	// fault when it is there already, a Refused one when the closet is full, and a
 	// ScoreTooLow one when the user cannot pay.
-	AddClosetItem(ctx context.Context, user UserID, texture TextureID, name string, terms Terms) error
+	AddClosetItem(ctx context.Context, user UserID, texture TextureID, name string, pricing Pricing) error
 
 	// RenameClosetItem gives an item another name; without such an item it returns a
 	// NotFound fault.
@@ -57,12 +57,12 @@ type closetStore interface {
 // Closets are the textures that users keep.
 type Closets struct {
 	store closetStore
-	terms Terms
+	pricing Pricing
 }
 
 // NewClosets returns the closets kept in a store.
 func NewClosets(store closetStore, quotas Quotas, scores Scores) *Closets {
-	return &Closets{store: store, terms: Terms{
+	return &Closets{store: store, pricing: Pricing{
 		Quotas: quotas, Cost: scores.ClosetItem, Refund: scores.RefundClosetItem, Reward: scores.LikeReward,
 	}}
 }
@@ -78,11 +78,11 @@ func (q *ClosetQuery) check() error {
 
 // List returns a page of the closet of a ticket's user. A page past the end is
 // empty.
-func (c *Closets) List(ctx context.Context, ticket Ticket, query ClosetQuery) (ClosetPage, error) {
+func (c *Closets) List(ctx context.Context, token VerifiedToken, query ClosetQuery) (ClosetPage, error) {
 	if err := query.check(); err != nil {
 		return ClosetPage{}, err
 	}
-	return c.store.Closet(ctx, ticket, query)
+	return c.store.Closet(ctx, token, query)
 }
 
 // Add puts a texture into the caller's closet under a name.
@@ -91,13 +91,13 @@ func (c *Closets) Add(ctx context.Context, caller Caller, texture TextureID, ite
 	if err != nil {
 		return err
 	}
-	return c.store.AddClosetItem(ctx, caller.ID, texture, itemName, c.terms)
+	return c.store.AddClosetItem(ctx, caller.ID, texture, itemName, c.pricing)
 }
 
 // checkItem checks an item to be, and returns its name trimmed.
 func checkItem(texture TextureID, itemName string) (string, error) {
 	var wrong fieldFaults
-	itemName, err := name("name", itemName)
+	itemName, err := validateName("name", itemName)
 	wrong.add(err)
 	if texture < 1 {
 		wrong.add(fault.Field("tid", "A TID is at least 1."))
@@ -107,7 +107,7 @@ func checkItem(texture TextureID, itemName string) (string, error) {
 
 // Rename gives an item of the caller's closet another name.
 func (c *Closets) Rename(ctx context.Context, caller Caller, texture TextureID, itemName string) error {
-	itemName, err := name("name", itemName)
+	itemName, err := validateName("name", itemName)
 	if err != nil {
 		return err
 	}

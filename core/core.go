@@ -56,19 +56,19 @@ type Clock func() time.Time
 // item's name.
 const maxName = 64
 
-// line checks a text of one line: it is trimmed, has 1 to 64 characters, and no control
+// validateLine checks a text of one line: it is trimmed, has 1 to 64 characters, and no control
 // characters.
-func line(field, text string) (string, error) {
+func validateLine(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if n := utf8.RuneCountInString(text); !plain(text) || n == 0 || n > maxName {
+	if n := utf8.RuneCountInString(text); !isPrintable(text) || n == 0 || n > maxName {
 		return "", fault.Field(field, "A %s has 1 to %d characters, without line breaks and other control characters.", field, maxName)
 	}
 	return text, nil
 }
 
-// name checks a text that people gave to something: a line that is legible.
-func name(field, text string) (string, error) {
-	text, err := line(field, text)
+// validateName checks a text that people gave to something: a line that is legible.
+func validateName(field, text string) (string, error) {
+	text, err := validateLine(field, text)
 	if err == nil && !legible(text) {
 		err = fault.Field(field, "A %s has a visible character, and no invisible ones and controls of direction.", field)
 	}
@@ -78,23 +78,23 @@ func name(field, text string) (string, error) {
 	return text, nil
 }
 
-// prose checks a text of several lines, which has 1 to so many characters, and
+// validateText checks a text of several lines, which has 1 to so many characters, and
 // returns it with line feeds alone between them: forms of browsers send more.
-func prose(field, text string, most int) (string, error) {
+func validateText(field, text string, maxChars int) (string, error) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	switch n := utf8.RuneCountInString(text); {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
 		return "", fault.Field(field, "The %s must be text without control characters but line feeds and tabs.", field)
 	case strings.TrimSpace(text) == "":
 		return "", fault.Field(field, "The %s must not be empty.", field)
-	case n > most:
-		return "", fault.Field(field, "The %s has %d characters, but may have no more than %d.", field, n, most)
+	case n > maxChars:
+		return "", fault.Field(field, "The %s has %d characters, but may have no more than %d.", field, n, maxChars)
 	default:
 		return text, nil
 	}
 }
 
-// plain reports whether a text is valid UTF-8 without control characters.
-func plain(text string) bool {
+// isPrintable reports whether a text is valid UTF-8 without control characters.
+func isPrintable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

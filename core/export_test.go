@@ -2,11 +2,11 @@ package core
 
 import "context"
 
-// Round does what Run does time and again.
-func (p *Purges) Round(ctx context.Context) error { return p.round(ctx) }
+// RunOnce does what Run does time and again.
+func (p *CDNPurger) RunOnce(ctx context.Context) error { return p.runOnce(ctx) }
 
 // Drain does what Run does time and again.
 func (o *Outbox) Drain(ctx context.Context) (int, error) { return o.drain(ctx) }
 
-// Round sends some mails.
-func (o *Outbox) Round(ctx context.Context) (int, error) { return o.round(ctx) }
+// SendBatch sends some mails.
+func (o *Outbox) SendBatch(ctx context.Context) (int, error) { return o.sendBatch(ctx) }

@@ -12,30 +12,30 @@ import (
 // never changes; whether it is valid is asked each time.
 type tokenCache struct {
 	mu     sync.RWMutex
-	tokens *sieve.Cache[string, knownToken]
+	tokens *sieve.Cache[string, cachedToken]
 }
 
-type knownToken struct {
+type cachedToken struct {
 	Token
-	from, until time.Time // when it is valid
+	validFrom, validUntil time.Time // when it is valid
 }
 
-// maxKnown is the most tokens, each of about half a kilobyte.
-const maxKnown = 1 << 15
+// maxCachedTokens is the most tokens, each of about half a kilobyte.
+const maxCachedTokens = 1 << 15
 
-// find returns what a token identifies if it is known, and valid at a moment.
-func (c *tokenCache) find(compact string, now time.Time) (Token, bool) {
+// get returns what a token identifies if it is known, and valid at a moment.
+func (c *tokenCache) get(compact string, now time.Time) (Token, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	known := c.tokens.Get(compact)
-	if known == nil || now.Before(known.from) || !now.Before(known.until) {
+	cached := c.tokens.Get(compact)
+	if cached == nil || now.Before(cached.validFrom) || !now.Before(cached.validUntil) {
 		return Token{}, false
 	}
-	return known.Token, true
+	return cached.Token, true
 }
 
 // add adds a token that was verified.
-func (c *tokenCache) add(compact string, token knownToken) {
+func (c *tokenCache) add(compact string, token cachedToken) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tokens.Put(compact, token, 1)

@@ -11,7 +11,7 @@ import (
 )
 
 // A token is known by its bytes, but whether it is valid is asked each time.
-func TestKnownTokensAreStillChecked(t *testing.T) {
+func TestCachedTokensAreStillChecked(t *testing.T) {
 	t.Parallel()
 
 	now := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
@@ -21,10 +21,10 @@ func TestKnownTokensAreStillChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := func(compact string, at time.Duration, evenExpired, want bool) {
+	f := func(compact string, at time.Duration, allowExpired, want bool) {
 		t.Helper()
 		now = issued.IssuedAt.Add(at)
-		got, err := tokens.Verify(compact, evenExpired)
+		got, err := tokens.Verify(compact, allowExpired)
 		if (err == nil) != want {
 			t.Errorf("%s after it was issued: %v; want it to work: %t", at, err, want)
 		}
@@ -46,21 +46,21 @@ func TestKnownTokensAreStillChecked(t *testing.T) {
 }
 
 // A token in use stays known, however many others come.
-func TestTokenInUseStaysKnown(t *testing.T) {
+func TestTokenInUseStaysCached(t *testing.T) {
 	t.Parallel()
 
 	now := time.Now()
-	valid := knownToken{Token: Token{User: 7}, from: now, until: now.Add(time.Hour)}
-	k := tokenCache{tokens: sieve.New[string, knownToken](maxKnown)}
+	valid := cachedToken{Token: Token{User: 7}, validFrom: now, validUntil: now.Add(time.Hour)}
+	k := tokenCache{tokens: sieve.New[string, cachedToken](maxCachedTokens)}
 	k.add("used", valid)
 	k.add("unused", valid)
-	for range 2 * maxKnown {
+	for range 2 * maxCachedTokens {
 		k.add(uuid.NewString(), valid)
-		if _, ok := k.find("used", now); !ok {
+		if _, ok := k.get("used", now); !ok {
 			t.Fatal("a token that is used is forgotten")
 		}
 	}
-	if _, ok := k.find("unused", now); ok || k.tokens.Len() != maxKnown {
+	if _, ok := k.get("unused", now); ok || k.tokens.Len() != maxCachedTokens {
 		t.Errorf("%d tokens are known, one that is not used among them: %t", k.tokens.Len(), ok)
 	}
 }

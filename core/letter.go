@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Letter is an e-mail as it goes out, in plain text. Nothing in it was written by
+// Message is an e-mail as it goes out, in plain text. Nothing in it was written by
 // whoever had it sent: strangers must not speak through it.
-type Letter struct {
+type Message struct {
 	// ID names the mail, and is the same at every attempt to send it.
 	ID      uuid.UUID
 	To      string
@@ -17,8 +17,8 @@ type Letter struct {
 	Text    string
 }
 
-// letter writes a mail. Where it carries a token, that works until a time.
-func (c MailConfig) letter(id uuid.UUID, mail OpenedMail, token string, expires time.Time) Letter {
+// message writes a mail. Where it carries a token, that works until a time.
+func (c MailConfig) message(id uuid.UUID, mail PreparedMail, token string, expires time.Time) Message {
 	link := func(page string) string { return strings.TrimSuffix(c.URL, "/") + page + "#token=" + token }
 	until := "The link works once, until " + expires.UTC().Format("2006-01-02 15:04") + " UTC."
 	var subject string
@@ -72,5 +72,5 @@ func (c MailConfig) letter(id uuid.UUID, mail OpenedMail, token string, expires 
 				"Then tell those who run " + c.Site + ": administrators can change passwords, too.",
 		}
 	}
-	return Letter{ID: id, To: mail.Email, Subject: c.Site + ": " + subject, Text: strings.Join(paragraphs, "\n\n") + "\n\n" + c.Site + "\n" + c.URL + "\n"}
+	return Message{ID: id, To: mail.Email, Subject: c.Site + ": " + subject, Text: strings.Join(paragraphs, "\n\n") + "\n\n" + c.Site + "\n" + c.URL + "\n"}
 }

@@ -17,7 +17,7 @@ type LibraryQuery struct {
 	Types    []skin.Type // any of these; none for all
 	Name     string      // part of the name; empty for all
 	Uploader *UserID     // 0 for those whose uploader is deleted; nil for all
-	Liked    bool        // what most closets hold comes first, else what is newest
+	ByLikes    bool        // what most closets hold comes first, else what is newest
 	Page     int         // from 1
 	PerPage  int
 }
@@ -26,7 +26,7 @@ type LibraryQuery struct {
 type LibraryStore interface {
 	// FindTextures returns a page of the textures that a user may see, whose zero value
 	// stands for a request without a token. Total is exact up to 1,000 at least.
-	FindTextures(ctx context.Context, user User, query LibraryQuery) (Found[Texture], error)
+	FindTextures(ctx context.Context, user User, query LibraryQuery) (Page[Texture], error)
 }
 
 // Library lists textures.
@@ -37,16 +37,16 @@ func NewLibrary(store LibraryStore) *Library { return &Library{store} }
 
 // List returns a page of the textures that a user, whose zero value is somebody not
 // signed in, may see. A page past the end is empty.
-func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Found[Texture], error) {
+func (l *Library) List(ctx context.Context, user User, query LibraryQuery) (Page[Texture], error) {
 	var wrong fieldFaults
-	wrong.addPage(query.Page, query.PerPage, MostFound/min(max(query.PerPage, 1), maxPerPage))
+	wrong.addPage(query.Page, query.PerPage, MaxCounted/min(max(query.PerPage, 1), maxPerPage))
 	if query.Uploader != nil && *query.Uploader < 0 {
 		wrong.add(fault.Field("uploader", "A uid is at least 1; 0 stands for users who are deleted."))
 	}
 	query.Name = strings.TrimSpace(query.Name)
 	wrong.add(checkSearch(query.Name))
 	if err := wrong.fault(); err != nil {
-		return Found[Texture]{}, err
+		return Page[Texture]{}, err
 	}
 	return l.store.FindTextures(ctx, user, query)
 }
@@ -60,14 +60,14 @@ var cjk = []*unicode.RangeTable{
 
 // checkSearch returns an Invalid fault unless a text may be looked for in names.
 func checkSearch(text string) error {
-	key, least := fold.Key(text), 3 // as it is looked for
+	key, minChars := fold.Key(text), 3 // as it is looked for
 	if !strings.ContainsFunc(key, func(r rune) bool { return !unicode.In(r, cjk...) }) {
-		least = 2
+		minChars = 2
 	}
 	switch n := utf8.RuneCountInString(key); {
-	case !plain(text) || n > maxName:
+	case !isPrintable(text) || n > maxName:
 		return fault.Field("q", "Look for text of no more than %d characters, without control characters.", maxName)
-	case n > 0 && n < least:
+	case n > 0 && n < minChars:
 		return fault.Field("q", "Look for at least 3 characters, or 2 of Chinese, Japanese or Korean.")
 	default:
 		return nil

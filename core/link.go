@@ -80,8 +80,8 @@ func NewLinks(store linkStore, passwords *Passwords, names *PlayerNames, config 
 	return &Links{store: store, passwords: passwords, names: names, config: config, scores: scores, now: now}
 }
 
-// AskVerification has a link sent that verifies the caller's address.
-func (l *Links) AskVerification(ctx context.Context, caller Caller) error {
+// RequestVerification has a link sent that verifies the caller's address.
+func (l *Links) RequestVerification(ctx context.Context, caller Caller) error {
 	switch {
 	case l == nil:
 		return ErrNoMail
@@ -111,11 +111,11 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	if l == nil {
 		return Credentials{}, ErrNoMail
 	}
-	given, err := l.given(c)
+	names, err := l.validate(c)
 	if err != nil {
 		return Credentials{}, err
 	}
-	token := linkHash(c.Token)
+	token := hashLinkToken(c.Token)
 	if err := l.store.VerifyEmail(ctx, token, l.now()); fault.KindOf(err) != fault.NotFound {
 		return Credentials{}, err
 	}
@@ -127,10 +127,10 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 		return Credentials{}, fault.Field("password", "Please choose a password: the account is made with it.")
 	}
 	if c.Nickname != nil {
-		user.Nickname = given.Nickname
+		user.Nickname = names.Nickname
 	}
 	if c.PlayerName != nil {
-		user.Player = given.Player
+		user.Player = names.Player
 	}
 	user.Score, user.Verified = l.scores.Registration, true
 	if user.PasswordHash, err = l.passwords.Hash(ctx, *c.Password); err != nil {
@@ -140,14 +140,14 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	return Credentials{User: added, PasswordHash: user.PasswordHash}, err
 }
 
-// given checks what is confirmed, and returns the names that are.
-func (l *Links) given(c Confirmation) (user NewUser, err error) {
+// validate checks what is confirmed, and returns the names that are.
+func (l *Links) validate(c Confirmation) (user NewUser, err error) {
 	var wrong fieldFaults
 	if c.Password != nil {
 		wrong.add(checkPassword("password", *c.Password))
 	}
 	if c.Nickname != nil {
-		user.Nickname, err = name("nickname", *c.Nickname)
+		user.Nickname, err = validateName("nickname", *c.Nickname)
 		wrong.add(err)
 	}
 	if c.PlayerName != nil {
@@ -157,18 +157,18 @@ func (l *Links) given(c Confirmation) (user NewUser, err error) {
 	return user, wrong.fault()
 }
 
-// linkHash returns what is kept of a token that was sent to us. White space around it is
+// hashLinkToken returns what is kept of a token that was sent to us. White space around it is
 // cut off: people copy tokens out of mails.
-func linkHash(token string) LinkHash { return hashOf(strings.TrimSpace(token)) }
+func hashLinkToken(token string) LinkHash { return hashToken(strings.TrimSpace(token)) }
 
-// AskReset has a link sent that resets the password of whoever has an e-mail
+// RequestReset has a link sent that resets the password of whoever has an e-mail
 // address. Whether anybody has shows neither in what it returns nor in the time it
 // takes.
-func (l *Links) AskReset(ctx context.Context, address string) error {
+func (l *Links) RequestReset(ctx context.Context, address string) error {
 	if l == nil {
 		return ErrNoMail
 	}
-	address, err := email(address)
+	address, err := validateEmail(address)
 	if err != nil {
 		return err
 	}
@@ -177,20 +177,20 @@ func (l *Links) AskReset(ctx context.Context, address string) error {
 
 // ResetPassword gives the owner of a link another password, and ends all their
 // sessions. They can sign in from that network then, whatever log-ins have failed.
-func (l *Links) ResetPassword(ctx context.Context, token, fresh string, from netip.Prefix) error {
+func (l *Links) ResetPassword(ctx context.Context, token, newPassword string, from netip.Prefix) error {
 	if l == nil {
 		return ErrNoMail
 	}
-	if err := checkPassword("password", fresh); err != nil {
+	if err := checkPassword("password", newPassword); err != nil {
 		return err
 	}
 	// A hash takes long, so nobody gets one for a token that was made up.
-	if err := l.store.CheckReset(ctx, linkHash(token), l.now()); err != nil {
+	if err := l.store.CheckReset(ctx, hashLinkToken(token), l.now()); err != nil {
 		return err
 	}
-	hash, err := l.passwords.Hash(ctx, fresh)
+	hash, err := l.passwords.Hash(ctx, newPassword)
 	if err != nil {
 		return err
 	}
-	return l.store.ResetPassword(ctx, linkHash(token), hash, from, l.now())
+	return l.store.ResetPassword(ctx, hashLinkToken(token), hash, from, l.now())
 }

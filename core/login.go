@@ -45,14 +45,14 @@ func notNegative(limits map[string]int) error {
 const (
 	pairWindow     = 15 * time.Minute
 	accountWindow  = time.Hour
-	longestDelay   = 15 * time.Minute
-	longestAttempt = time.Minute
+	maxLoginDelay   = 15 * time.Minute
+	maxAttemptDuration = time.Minute
 )
 
-// Attempt is a try at a user's password.
-type Attempt struct {
+// LoginAttempt is a try at a user's password.
+type LoginAttempt struct {
 	EmailKey string   // made by fold.Key
-	Account  [32]byte // SHA-256 of EmailKey: what is counted may be anybody's address, so it is not kept in the clear
+	EmailHash  [32]byte // SHA-256 of EmailKey: what is counted may be anybody's address, so it is not kept in the clear
 	// Network is the client's: an IPv4 address, or the /64 of an IPv6 one.
 	Network netip.Prefix
 	Now     time.Time
@@ -61,20 +61,20 @@ type Attempt struct {
 	// Failures count this long: those of an address, with an e-mail or any, and
 	// those with an e-mail from anywhere.
 	PairWindow, AccountWindow time.Duration
-	// LongestDelay bounds the delay that doubles, from one second, with each failure
+	// MaxDelay bounds the delay that doubles, from one second, with each failure
 	// beyond Limits.PerAccount.
-	LongestDelay time.Duration
-	// Longest is how long an attempt may be under way. One that was cut short counts
+	MaxDelay time.Duration
+	// MaxDuration is how long an attempt may be under way. One that was cut short counts
 	// no longer than that.
-	Longest time.Duration
+	MaxDuration time.Duration
 }
 
-// Proof is the password of a user as it was when somebody showed that they know
+// VerifiedCredentials is the password of a user as it was when somebody showed that they know
 // it.
-type Proof struct {
+type VerifiedCredentials struct {
 	Credentials
-	// Attempt counts until the store is told what the right password was used for.
-	Attempt int64
+	// AttemptID counts until the store is told what the right password was used for.
+	AttemptID int64
 }
 
 // LoginStore counts failed log-ins.
@@ -84,17 +84,17 @@ type LoginStore interface {
 	// the id 0 and no password if there is none. It returns a TooMany fault that says
 	// how long to wait, and counts nothing, when a limit is used up: by failures, or
 	// for a moment by attempts that are under way.
-	BeginAttempt(ctx context.Context, attempt Attempt) (Proof, error)
+	BeginAttempt(ctx context.Context, attempt LoginAttempt) (VerifiedCredentials, error)
 
-	// SettleAttempt says that an attempt has failed.
-	SettleAttempt(ctx context.Context, attempt int64) error
+	// FailAttempt says that an attempt has failed.
+	FailAttempt(ctx context.Context, attempt int64) error
 
-	// ForgiveAttempt no longer counts an attempt.
-	ForgiveAttempt(ctx context.Context, attempt int64) error
+	// CancelAttempt no longer counts an attempt.
+	CancelAttempt(ctx context.Context, attempt int64) error
 
 	// Rehash replaces the hash of a password by another of the same password,
 	// unless the password was changed meanwhile.
-	Rehash(ctx context.Context, user UserID, old, fresh string) error
+	Rehash(ctx context.Context, user UserID, oldHash, newHash string) error
 
 	// TrimAttempts deletes failures from before a time and returns how many.
 	TrimAttempts(ctx context.Context, before time.Time) (int, error)
@@ -127,72 +127,72 @@ var (
 	failedBanned      = failedLogins.WithLabelValues("banned")
 )
 
-// with does work for whoever knows the password of the user with an e-mail. An
+// withCredentials does work for whoever knows the password of the user with an e-mail. An
 // unknown e-mail and a wrong password return errCredentials after the same work,
 // and count; what the work itself fails of does not.
-func (l *Logins) with(ctx context.Context, email, password string, from netip.Prefix, work func(Proof) error) error {
-	for again := false; ; again = true {
-		proof, err := l.prove(ctx, email, password, from)
+func (l *Logins) withCredentials(ctx context.Context, email, password string, from netip.Prefix, work func(VerifiedCredentials) error) error {
+	for retried := false; ; retried = true {
+		credentials, err := l.verify(ctx, email, password, from)
 		if err != nil {
 			return err
 		}
-		if err = work(proof); err != nil {
-			err = l.forgiven(ctx, proof, err)
+		if err = work(credentials); err != nil {
+			err = l.cancelAttempt(ctx, credentials, err)
 		}
-		if again || !errors.Is(err, ErrPasswordChanged) {
+		if retried || !errors.Is(err, ErrPasswordChanged) {
 			return err
 		}
 		// Perhaps it is the same password, whose hash somebody else at once has made anew.
 	}
 }
 
-// prove returns whose password it is, or errCredentials.
-func (l *Logins) prove(ctx context.Context, email, password string, from netip.Prefix) (Proof, error) {
+// verify returns whose password it is, or errCredentials.
+func (l *Logins) verify(ctx context.Context, email, password string, from netip.Prefix) (VerifiedCredentials, error) {
 	// Whom there is no place for must not have counted, nor asked the database: it
 	// would be as busy.
-	leave, err := l.passwords.enter(ctx)
+	leave, err := l.passwords.admit(ctx)
 	if err != nil {
-		return Proof{}, err
+		return VerifiedCredentials{}, err
 	}
 	defer leave()
 	key := fold.Key(strings.TrimSpace(email))
-	proof, err := l.store.BeginAttempt(ctx, Attempt{
-		EmailKey: key, Account: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),
-		Limits: l.limits, PairWindow: pairWindow, AccountWindow: accountWindow, LongestDelay: longestDelay, Longest: longestAttempt,
+	credentials, err := l.store.BeginAttempt(ctx, LoginAttempt{
+		EmailKey: key, EmailHash: sha256.Sum256([]byte(key)), Network: from, Now: l.now(),
+		Limits: l.limits, PairWindow: pairWindow, AccountWindow: accountWindow, MaxDelay: maxLoginDelay, MaxDuration: maxAttemptDuration,
 	})
 	if err != nil {
 		if fault.KindOf(err) == fault.TooMany {
 			failedLimited.Inc()
 		}
-		return Proof{}, err
+		return VerifiedCredentials{}, err
 	}
-	right, fresh, err := l.passwords.Verify(ctx, proof.PasswordHash, password)
+	ok, newHash, err := l.passwords.Verify(ctx, credentials.PasswordHash, password)
 	if err != nil {
 		// Nobody knows whether the password was wrong.
-		return Proof{}, l.forgiven(ctx, proof, err)
+		return VerifiedCredentials{}, l.cancelAttempt(ctx, credentials, err)
 	}
-	if !right {
+	if !ok {
 		failedCredentials.Inc()
-		if err := l.store.SettleAttempt(ctx, proof.Attempt); err != nil {
-			return Proof{}, err
+		if err := l.store.FailAttempt(ctx, credentials.AttemptID); err != nil {
+			return VerifiedCredentials{}, err
 		}
-		return Proof{}, errCredentials
+		return VerifiedCredentials{}, errCredentials
 	}
-	if fresh != "" {
-		if err := l.store.Rehash(ctx, proof.ID, proof.PasswordHash, fresh); err != nil {
-			return Proof{}, l.forgiven(ctx, proof, err)
+	if newHash != "" {
+		if err := l.store.Rehash(ctx, credentials.ID, credentials.PasswordHash, newHash); err != nil {
+			return VerifiedCredentials{}, l.cancelAttempt(ctx, credentials, err)
 		}
-		proof.PasswordHash = fresh
+		credentials.PasswordHash = newHash
 	}
-	return proof, nil
+	return credentials, nil
 }
 
-// forgiven no longer counts an attempt, and returns the error for which it was.
+// cancelAttempt no longer counts an attempt, and returns the error for which it was.
 // The work's time may be over, but this is owed to the client.
-func (l *Logins) forgiven(ctx context.Context, proof Proof, err error) error {
+func (l *Logins) cancelAttempt(ctx context.Context, credentials VerifiedCredentials, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = l.store.ForgiveAttempt(ctx, proof.Attempt) // at worst it counts for a while
+	_ = l.store.CancelAttempt(ctx, credentials.AttemptID) // at worst it counts for a while
 	return err
 }
 

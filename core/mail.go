@@ -38,9 +38,9 @@ type MailConfig struct {
 func (c MailConfig) Check() error {
 	target, ok := settings.URL(c.URL)
 	switch {
-	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !plain(c.URL) || strings.Contains(c.URL, " ")):
+	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !isPrintable(c.URL) || strings.Contains(c.URL, " ")):
 		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", settings.Masked(c.URL))
-	case c.Site == "" || !plain(c.Site) || utf8.RuneCountInString(c.Site) > maxName:
+	case c.Site == "" || !isPrintable(c.Site) || utf8.RuneCountInString(c.Site) > maxName:
 		return fmt.Errorf("SITE is %q, but must have 1 to %d characters, and no control characters", c.Site, maxName)
 	case c.Verification < time.Minute:
 		return fmt.Errorf("VERIFICATION_TTL is %s, but must be at least 1m", c.Verification)
@@ -70,9 +70,9 @@ const (
 	ForOwner        Purpose = "owner"        // tells who has an address that somebody else wants for an account
 )
 
-// queued are the purposes that this release can write a mail for. While cores are
+// sendablePurposes are the purposes that this release can write a mail for. While cores are
 // replaced by those of a later release there may be others in the outbox.
-var queued = []Purpose{ForVerification, ForAddress, ForReset, ForRegistration, ForChange, ForPassword}
+var sendablePurposes = []Purpose{ForVerification, ForAddress, ForReset, ForRegistration, ForChange, ForPassword}
 
 // QueuedMail is an e-mail in the outbox, at an attempt to send it.
 type QueuedMail struct {
@@ -85,10 +85,10 @@ type QueuedMail struct {
 // LinkHash is the SHA-256 of the token in a link.
 type LinkHash [sha256.Size]byte
 
-// Opening is what an e-mail needs to be written.
-type Opening struct {
+// MailParams is what an e-mail needs to be written.
+type MailParams struct {
 	Mail    QueuedMail
-	Account [32]byte // SHA-256 of Mail.EmailKey
+	EmailHash [32]byte // SHA-256 of Mail.EmailKey
 	// Token is the hash of the token that the mail will carry, and Expires when it
 	// works no longer.
 	Token        LinkHash
@@ -98,8 +98,8 @@ type Opening struct {
 	PerHour int
 }
 
-// OpenedMail is an e-mail that is about to be written.
-type OpenedMail struct {
+// PreparedMail is an e-mail that is about to be written.
+type PreparedMail struct {
 	Purpose Purpose
 	Email   string // where it goes
 }
@@ -116,15 +116,15 @@ type OutboxStore interface {
 	// due first. For the lease no other core gets them.
 	ClaimMails(ctx context.Context, purposes []Purpose, limit int, lease time.Duration) ([]QueuedMail, error)
 
-	// OpenMail finds out who is to have a mail at this moment, remembers the token
+	// PrepareMail finds out who is to have a mail at this moment, remembers the token
 	// that goes with it, and counts it. It returns a NotFound fault when nobody is to
 	// have it: no account has the address, it is verified by now, or too many such
 	// mails went there. What was ForRegistration or ForAddress is ForOwner when another
 	// account has the address.
-	OpenMail(ctx context.Context, opening Opening) (OpenedMail, error)
+	PrepareMail(ctx context.Context, params MailParams) (PreparedMail, error)
 
-	// DropMail takes a mail out of the outbox.
-	DropMail(ctx context.Context, id uuid.UUID) error
+	// DeleteMail takes a mail out of the outbox.
+	DeleteMail(ctx context.Context, id uuid.UUID) error
 
 	// DeferMail lets a mail be due again after a while.
 	DeferMail(ctx context.Context, id uuid.UUID, delay time.Duration) error
@@ -138,13 +138,13 @@ type OutboxStore interface {
 	TrimMails(ctx context.Context, now time.Time) (int, error)
 }
 
-// Postman takes e-mails to a mail server.
-type Postman interface {
+// Mailer takes e-mails to a mail server.
+type Mailer interface {
 	// Deliver returns nil once the server is answerable for a letter. It returns an
 	// Unavailable fault when the server takes nothing from us at the moment, a Refused
 	// fault when it will never take this letter, and else another error. No error
 	// tells an address or what the letter says.
-	Deliver(ctx context.Context, letter Letter) error
+	Deliver(ctx context.Context, msg Message) error
 }
 
 // Outbox sends what waits to be mailed. One runs in every core of a site that
@@ -154,7 +154,7 @@ type Postman interface {
 // e-mail, and does nothing.
 type Outbox struct {
 	store   OutboxStore
-	postman Postman
+	mailer Mailer
 	config  MailConfig
 	timeout time.Duration // of a delivery
 	log     *slog.Logger
@@ -163,22 +163,22 @@ type Outbox struct {
 	backlog atomic.Pointer[MailBacklog]
 
 	// The rest belongs to Run.
-	counted time.Time // when the backlog was
+	backlogAt time.Time // when the backlog was
 	retryAt time.Time // when the server is tried again after it took nothing
-	pause   time.Duration
+	backoff   time.Duration
 }
 
 // Times and sizes of the outbox.
 const (
-	// mailTick is the time between two looks into the outbox.
-	mailTick = 500 * time.Millisecond
-	// mailsAtOnce is how many mails a core sends at a time, each on a connection of
+	// mailInterval is the time between two looks into the outbox.
+	mailInterval = 500 * time.Millisecond
+	// mailConcurrency is how many mails a core sends at a time, each on a connection of
 	// its own.
-	mailsAtOnce = 4
-	// mailMargin is how much longer than a delivery a core holds a mail.
-	mailMargin = 30 * time.Second
-	// mailGrace is how long a delivery may go on when the core stops.
-	mailGrace = 5 * time.Second
+	mailConcurrency = 4
+	// mailLeaseMargin is how much longer than a delivery a core holds a mail.
+	mailLeaseMargin = 30 * time.Second
+	// mailShutdownGrace is how long a delivery may go on when the core stops.
+	mailShutdownGrace = 5 * time.Second
 	// backlogInterval is the time between two looks at how much waits.
 	backlogInterval = 10 * time.Second
 	// storeTimeout bounds a word with the store.
@@ -187,10 +187,10 @@ const (
 	// A mail that the server does not take now is tried again when it has waited twice
 	// as long, within bounds. A server that takes nothing is left alone for a shorter
 	// while, which doubles.
-	shortestMailDelay = 30 * time.Second
-	longestMailDelay  = time.Hour
-	shortestMailPause = time.Second
-	longestMailPause  = time.Minute
+	minMailRetryDelay = 30 * time.Second
+	maxMailRetryDelay  = time.Hour
+	minMailBackoff = time.Second
+	maxMailBackoff  = time.Minute
 )
 
 // What became of mails at this core. An attempt that fails is no end.
@@ -203,8 +203,8 @@ var (
 
 // NewOutbox returns an outbox that sends nothing yet: Run does. A delivery may
 // take as long as the timeout.
-func NewOutbox(store OutboxStore, postman Postman, config MailConfig, timeout time.Duration, log *slog.Logger, now Clock) *Outbox {
-	o := &Outbox{store: store, postman: postman, config: config, timeout: timeout, log: log, now: now, pause: shortestMailPause}
+func NewOutbox(store OutboxStore, mailer Mailer, config MailConfig, timeout time.Duration, log *slog.Logger, now Clock) *Outbox {
+	o := &Outbox{store: store, mailer: mailer, config: config, timeout: timeout, log: log, now: now, backoff: minMailBackoff}
 	o.backlog.Store(&MailBacklog{})
 	return o
 }
@@ -214,7 +214,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	if o == nil {
 		return
 	}
-	tick := time.NewTicker(mailTick)
+	tick := time.NewTicker(mailInterval)
 	defer tick.Stop()
 	failing := false
 	for {
@@ -242,24 +242,24 @@ func (o *Outbox) Run(ctx context.Context) {
 
 // drain sends what is due, as long as all goes well, and returns how many mails it
 // dealt with.
-func (o *Outbox) drain(ctx context.Context) (dealt int, err error) {
-	if err := o.look(ctx); err != nil {
+func (o *Outbox) drain(ctx context.Context) (processed int, err error) {
+	if err := o.refreshBacklog(ctx); err != nil {
 		return 0, err
 	}
 	for ctx.Err() == nil {
-		n, err := o.round(ctx)
-		dealt += n
+		n, err := o.sendBatch(ctx)
+		processed += n
 		if n == 0 || err != nil {
-			return dealt, err
+			return processed, err
 		}
 	}
-	return dealt, nil
+	return processed, nil
 }
 
-// look finds out now and then how much waits.
-func (o *Outbox) look(ctx context.Context) error {
-	if now := time.Now(); now.Sub(o.counted) >= backlogInterval {
-		o.counted = now
+// refreshBacklog finds out now and then how much waits.
+func (o *Outbox) refreshBacklog(ctx context.Context) error {
+	if now := time.Now(); now.Sub(o.backlogAt) >= backlogInterval {
+		o.backlogAt = now
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		backlog, err := o.store.MailBacklog(ctx)
@@ -271,28 +271,28 @@ func (o *Outbox) look(ctx context.Context) error {
 	return nil
 }
 
-// round sends some mails at once, and returns how many. An error says that the
+// sendBatch sends some mails at once, and returns how many. An error says that the
 // store or the mail server is away.
-func (o *Outbox) round(ctx context.Context) (int, error) {
+func (o *Outbox) sendBatch(ctx context.Context) (int, error) {
 	mails, err := o.claim(ctx)
 	if err != nil {
 		return 0, err
 	}
-	outcomes := make([]error, len(mails))
+	errs := make([]error, len(mails))
 	var senders sync.WaitGroup
 	for i, mail := range mails {
-		senders.Go(func() { outcomes[i] = o.send(ctx, mail) })
+		senders.Go(func() { errs[i] = o.send(ctx, mail) })
 	}
 	senders.Wait()
-	for _, err := range outcomes {
+	for _, err := range errs {
 		if err != nil {
-			o.retryAt = time.Now().Add(jitter(o.pause))
-			o.pause = min(2*o.pause, longestMailPause)
+			o.retryAt = time.Now().Add(jitter(o.backoff))
+			o.backoff = min(2*o.backoff, maxMailBackoff)
 			return len(mails), err
 		}
 	}
 	if len(mails) > 0 {
-		o.pause = shortestMailPause
+		o.backoff = minMailBackoff
 	}
 	return len(mails), nil
 }
@@ -300,7 +300,7 @@ func (o *Outbox) round(ctx context.Context) (int, error) {
 func (o *Outbox) claim(ctx context.Context) ([]QueuedMail, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return o.store.ClaimMails(ctx, queued, mailsAtOnce, o.timeout+mailMargin)
+	return o.store.ClaimMails(ctx, sendablePurposes, mailConcurrency, o.timeout+mailLeaseMargin)
 }
 
 // send tries to send a mail, and takes note of what came of it. It returns an error
@@ -314,33 +314,33 @@ func (o *Outbox) send(ctx context.Context, mail QueuedMail) error {
 	switch {
 	case err == nil:
 		mailsSent.Inc()
-		return o.drop(ctx, mail)
+		return o.deleteMail(ctx, mail)
 	case kind == fault.NotFound:
 		mailsDropped.Inc()
-		return o.drop(ctx, mail)
+		return o.deleteMail(ctx, mail)
 	case ctx.Err() != nil:
-		return o.later(ctx, mail, 0) // for another core
+		return o.deferMail(ctx, mail, 0) // for another core
 	}
 	mailsFailed.Inc()
-	delay := jitter(min(max(mail.Age, shortestMailDelay), longestMailDelay))
+	delay := jitter(min(max(mail.Age, minMailRetryDelay), maxMailRetryDelay))
 	switch {
 	case kind == fault.Refused:
 		return o.giveUp(ctx, mail, err)
 	case kind == fault.Unavailable:
-		if later := o.later(ctx, mail, o.pause); later != nil {
-			return later
+		if deferErr := o.deferMail(ctx, mail, o.backoff); deferErr != nil {
+			return deferErr
 		}
 		return err
 	case mail.Age+delay > o.config.RetryFor:
 		return o.giveUp(ctx, mail, err)
 	default:
-		return o.later(ctx, mail, delay)
+		return o.deferMail(ctx, mail, delay)
 	}
 }
 
 // deliver writes a mail and hands it to the postman.
 func (o *Outbox) deliver(ctx context.Context, mail QueuedMail) error {
-	ctx, cancel := o.patience(ctx)
+	ctx, cancel := o.deliveryContext(ctx)
 	defer cancel()
 	token := make([]byte, sha256.Size)
 	_, _ = rand.Read(token) // never fails
@@ -350,21 +350,21 @@ func (o *Outbox) deliver(ctx context.Context, mail QueuedMail) error {
 	if mail.Purpose == ForReset {
 		expires = now.Add(o.config.Reset)
 	}
-	opened, err := o.store.OpenMail(ctx, Opening{
-		Mail: mail, Account: sha256.Sum256([]byte(mail.EmailKey)), Token: hashOf(link), Now: now, Expires: expires, PerHour: o.config.PerHour,
+	prepared, err := o.store.PrepareMail(ctx, MailParams{
+		Mail: mail, EmailHash: sha256.Sum256([]byte(mail.EmailKey)), Token: hashToken(link), Now: now, Expires: expires, PerHour: o.config.PerHour,
 	})
 	if err != nil {
 		return err
 	}
-	return o.postman.Deliver(ctx, o.config.letter(mail.ID, opened, link, expires))
+	return o.mailer.Deliver(ctx, o.config.message(mail.ID, prepared, link, expires))
 }
 
-// patience bounds a delivery. When the core stops it may go on for a moment: cut
+// deliveryContext bounds a delivery. When the core stops it may go on for a moment: cut
 // short, it would perhaps come twice.
-func (o *Outbox) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+func (o *Outbox) deliveryContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.timeout)
 	stop := context.AfterFunc(ctx, func() {
-		grace := time.AfterFunc(mailGrace, cancel)
+		grace := time.AfterFunc(mailShutdownGrace, cancel)
 		context.AfterFunc(bounded, func() { grace.Stop() })
 	})
 	return bounded, func() { stop(); cancel() }
@@ -374,16 +374,16 @@ func (o *Outbox) patience(ctx context.Context) (context.Context, context.CancelF
 func (o *Outbox) giveUp(ctx context.Context, mail QueuedMail, cause error) error {
 	mailsGivenUp.Inc()
 	o.log.WarnContext(ctx, "an e-mail is given up", "id", mail.ID, "purpose", mail.Purpose, "age", mail.Age.String(), "error", cause)
-	return o.drop(ctx, mail)
+	return o.deleteMail(ctx, mail)
 }
 
-func (o *Outbox) drop(ctx context.Context, mail QueuedMail) error {
+func (o *Outbox) deleteMail(ctx context.Context, mail QueuedMail) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	return o.store.DropMail(ctx, mail.ID)
+	return o.store.DeleteMail(ctx, mail.ID)
 }
 
-func (o *Outbox) later(ctx context.Context, mail QueuedMail, delay time.Duration) error {
+func (o *Outbox) deferMail(ctx context.Context, mail QueuedMail, delay time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	return o.store.DeferMail(ctx, mail.ID, delay)
@@ -393,8 +393,8 @@ func (o *Outbox) later(ctx context.Context, mail QueuedMail, delay time.Duration
 // again together.
 func jitter(d time.Duration) time.Duration { return d/2 + mathrand.N(d/2+1) } //nolint:gosec // not a secret
 
-// hashOf returns what is kept of a token.
-func hashOf(token string) LinkHash { return sha256.Sum256([]byte(token)) }
+// hashToken returns what is kept of a token.
+func hashToken(token string) LinkHash { return sha256.Sum256([]byte(token)) }
 
 // Trim deletes what mails have left behind and nobody needs any more, and returns
 // how many tokens and registrations that were.

@@ -25,42 +25,42 @@ import (
 	"github.com/veneer-skins/veneer/core/smtp/smtptest"
 )
 
-// office is a site that sends e-mail, with its mail server.
-type office struct {
+// mailEnv is a site that sends e-mail, with its mail server.
+type mailEnv struct {
 	*smtptest.Server
 	conn   *pgx.Conn
 	db     *postgres.DB
 	now    *atomic.Int64 // Unix time, in seconds
 	config core.MailConfig
-	log    *journal
+	log    *logBuffer
 }
 
-// journal is a log that several may write.
-type journal struct {
+// logBuffer is a log that several may write.
+type logBuffer struct {
 	mu    sync.Mutex
 	lines bytes.Buffer
 }
 
-func (j *journal) Write(line []byte) (int, error) {
+func (j *logBuffer) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.lines.Write(line)
 }
 
-func (j *journal) String() string {
+func (j *logBuffer) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.lines.String()
 }
 
-func newOffice(t *testing.T) office {
+func newMailEnv(t *testing.T) mailEnv {
 	t.Helper()
 	address := postgrestest.URL(t)
-	o := office{
+	o := mailEnv{
 		smtptest.Start(t, smtptest.Options{StartTLS: true, User: "operator", Password: "hunter2"}),
 		postgrestest.Conn(t, address), postgrestest.Connect(t, address), new(atomic.Int64),
 		core.MailConfig{Site: "Skins & More", URL: "https://skins.example.org/", Verification: 24 * time.Hour, Reset: time.Hour, PerHour: 5, RetryFor: 24 * time.Hour},
-		&journal{},
+		&logBuffer{},
 	}
 	o.now.Store(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC).Unix())
 	t.Cleanup(func() {
@@ -73,29 +73,29 @@ func newOffice(t *testing.T) office {
 	return o
 }
 
-// core returns the outbox of one more core.
-func (o office) core(t *testing.T) *core.Outbox {
+// newOutbox returns the outbox of one more core.
+func (o mailEnv) newOutbox(t *testing.T) *core.Outbox {
 	t.Helper()
 	const timeout = 10 * time.Second
-	postman, err := smtp.New(smtp.Config{
+	mailer, err := smtp.New(smtp.Config{
 		Host: o.Host, Port: o.Port, TLS: "starttls", CA: o.CA, User: "operator", Password: "hunter2", From: "noreply@skins.example.org", Timeout: timeout,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return core.NewOutbox(o.db, postman, o.config, timeout, slog.New(slog.NewTextHandler(o.log, nil)), o.clock)
+	return core.NewOutbox(o.db, mailer, o.config, timeout, slog.New(slog.NewTextHandler(o.log, nil)), o.clock)
 }
 
-func (o office) clock() time.Time { return time.Unix(o.now.Load(), 0) }
+func (o mailEnv) clock() time.Time { return time.Unix(o.now.Load(), 0) }
 
-func (o office) exec(t *testing.T, sql string, args ...any) {
+func (o mailEnv) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	if _, err := o.conn.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (o office) count(t *testing.T, sql string, args ...any) (n int) {
+func (o mailEnv) count(t *testing.T, sql string, args ...any) (n int) {
 	t.Helper()
 	if err := o.conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func (o office) count(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
-func (o office) addUser(t *testing.T, name string) core.User {
+func (o mailEnv) addUser(t *testing.T, name string) core.User {
 	t.Helper()
 	user, err := o.db.CreateUser(t.Context(), core.NewUser{
 		Email: name + "@Example.com", EmailKey: strings.ToLower(name) + "@example.com", Nickname: "<b>Evil", PasswordHash: "x",
@@ -115,26 +115,26 @@ func (o office) addUser(t *testing.T, name string) core.User {
 }
 
 // queue puts a mail into the outbox.
-func (o office) queue(t *testing.T, purpose core.Purpose, email string) {
+func (o mailEnv) queue(t *testing.T, purpose core.Purpose, email string) {
 	t.Helper()
 	o.exec(t, "INSERT INTO mails (purpose, email, email_key) VALUES ($1, $2, lower($2))", purpose, email)
 }
 
-// wants has a user want another address.
-func (o office) wants(t *testing.T, key, email string) {
+// requestEmail has a user want another address.
+func (o mailEnv) requestEmail(t *testing.T, key, email string) {
 	t.Helper()
 	user, err := o.db.UserByEmail(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.db.QueueEmail(t.Context(), core.Proof{Credentials: user}, email, strings.ToLower(email)); err != nil {
+	if err := o.db.QueueEmail(t.Context(), core.VerifiedCredentials{Credentials: user}, email, strings.ToLower(email)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // drain sends what is due, and returns what has arrived then, in the order of the
 // addresses.
-func (o office) drain(t *testing.T, outbox *core.Outbox) []smtptest.Mail {
+func (o mailEnv) drain(t *testing.T, outbox *core.Outbox) []smtptest.Mail {
 	t.Helper()
 	before := len(o.Mails())
 	if _, err := outbox.Drain(t.Context()); err != nil {
@@ -145,14 +145,14 @@ func (o office) drain(t *testing.T, outbox *core.Outbox) []smtptest.Mail {
 	return arrived
 }
 
-var token = regexp.MustCompile(`#token=([\w-]{43})\n`)
+var tokenPattern = regexp.MustCompile(`#token=([\w-]{43})\n`)
 
-// shown returns a mail as a reader sees it, with its token left out, which must be
+// format returns a mail as a reader sees it, with its token left out, which must be
 // one that the database knows the hash of.
-func (o office) shown(t *testing.T, m smtptest.Mail) string {
+func (o mailEnv) format(t *testing.T, m smtptest.Mail) string {
 	t.Helper()
 	text := m.Text
-	if found := token.FindStringSubmatch(text); found != nil {
+	if found := tokenPattern.FindStringSubmatch(text); found != nil {
 		text = strings.Replace(text, found[1], "T", 1)
 		hash := sha256.Sum256([]byte(found[1]))
 		if n := o.count(t, "SELECT count(*) FROM mail_tokens WHERE hash = $1", hash[:]); n != 1 {
@@ -162,9 +162,9 @@ func (o office) shown(t *testing.T, m smtptest.Mail) string {
 	return m.To + "\n" + m.Subject(t) + "\n" + text
 }
 
-func TestLetters(t *testing.T) {
+func TestMailTexts(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	o.addUser(t, "Ann")
 	o.addUser(t, "Ben")
 	o.exec(t, "UPDATE users SET verified = true WHERE email_key = 'ben@example.com'")
@@ -180,13 +180,13 @@ func TestLetters(t *testing.T) {
 	o.queue(t, core.ForReset, "nobody@example.com")
 	o.queue(t, core.ForChange, "cat@example.com")
 	o.queue(t, core.ForPassword, "fay@example.com")
-	o.wants(t, "ben@example.com", "Eve@example.com")
-	o.wants(t, "ann@example.com", "ANN@Example.com")
-	o.wants(t, "ann@example.com", "ben@example.com")
+	o.requestEmail(t, "ben@example.com", "Eve@example.com")
+	o.requestEmail(t, "ann@example.com", "ANN@Example.com")
+	o.requestEmail(t, "ann@example.com", "ben@example.com")
 
 	var got []string
-	for _, m := range o.drain(t, o.core(t)) {
-		got = append(got, o.shown(t, m))
+	for _, m := range o.drain(t, o.newOutbox(t)) {
+		got = append(got, o.format(t, m))
 	}
 	slices.Sort(got)
 	const signature = "\n\nSkins & More\nhttps://skins.example.org/\n"
@@ -228,12 +228,12 @@ func TestLetters(t *testing.T) {
 // one cannot write. They wait for a core that can.
 func TestMailsOfALaterReleaseWait(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	o.exec(t, "ALTER TABLE mails DROP CONSTRAINT mails_purpose_check")
 	o.queue(t, "birthday", "ann@example.com")
 	o.queue(t, core.ForChange, "ben@example.com")
-	if came := o.drain(t, o.core(t)); len(came) != 1 || came[0].To != "ben@example.com" {
-		t.Errorf("%v came; want the other one", came)
+	if arrived := o.drain(t, o.newOutbox(t)); len(arrived) != 1 || arrived[0].To != "ben@example.com" {
+		t.Errorf("%v came; want the other one", arrived)
 	}
 	if n := o.count(t, "SELECT count(*) FROM mails"); n != 1 {
 		t.Errorf("%d mails wait; want the one of the later release", n)
@@ -243,14 +243,14 @@ func TestMailsOfALaterReleaseWait(t *testing.T) {
 // However many cores send at once, each mail comes once.
 func TestSeveralCoresSendEachMailOnce(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	const mails = 60
 	for i := range mails {
 		o.queue(t, core.ForChange, fmt.Sprintf("user%d@example.com", i))
 	}
 	var cores sync.WaitGroup
 	for range 3 {
-		outbox := o.core(t)
+		outbox := o.newOutbox(t)
 		cores.Go(func() {
 			if _, err := outbox.Drain(t.Context()); err != nil {
 				t.Error(err)
@@ -258,49 +258,49 @@ func TestSeveralCoresSendEachMailOnce(t *testing.T) {
 		})
 	}
 	cores.Wait()
-	came := map[string]int{}
+	arrived := map[string]int{}
 	for _, m := range o.Mails() {
-		came[m.To]++
+		arrived[m.To]++
 	}
-	for to, times := range came {
+	for to, times := range arrived {
 		if times != 1 {
 			t.Errorf("to %s it came %d times", to, times)
 		}
 	}
-	if len(came) != mails {
-		t.Errorf("%d mails came; want %d", len(came), mails)
+	if len(arrived) != mails {
+		t.Errorf("%d mails came; want %d", len(arrived), mails)
 	}
 }
 
 // A core that dies with a mail in its hands loses none: another one takes over.
 func TestMailsOfADeadCoreAreSent(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	o.queue(t, core.ForChange, "ann@example.com")
 	if claimed, err := o.db.ClaimMails(t.Context(), []core.Purpose{core.ForChange}, 10, time.Minute); err != nil || len(claimed) != 1 {
 		t.Fatalf("claimed %v, %v; want one", claimed, err)
 	}
-	outbox := o.core(t)
-	if came := o.drain(t, outbox); len(came) != 0 {
-		t.Errorf("%d mails came that another core is about to send", len(came))
+	outbox := o.newOutbox(t)
+	if arrived := o.drain(t, outbox); len(arrived) != 0 {
+		t.Errorf("%d mails came that another core is about to send", len(arrived))
 	}
 	if n := o.count(t, "SELECT count(*) FROM mails WHERE due_at BETWEEN now() + interval '50 s' AND now() + interval '60 s'"); n != 1 {
 		t.Error("the mail is not held for the lease")
 	}
 	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
-	if came := o.drain(t, outbox); len(came) != 1 {
-		t.Errorf("%d mails came; want 1", len(came))
+	if arrived := o.drain(t, outbox); len(arrived) != 1 {
+		t.Errorf("%d mails came; want 1", len(arrived))
 	}
 }
 
 // Nothing is lost while the mail server is away.
 func TestMailsWaitForTheServer(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	for i := range 10 {
 		o.queue(t, core.ForChange, fmt.Sprintf("user%d@example.com", i))
 	}
-	outbox := o.core(t)
+	outbox := o.newOutbox(t)
 	o.Stop()
 	if dealt, err := outbox.Drain(t.Context()); err == nil || dealt > 4 {
 		t.Errorf("without a server %d mails were tried, %v; want one round, and an error", dealt, err)
@@ -310,13 +310,13 @@ func TestMailsWaitForTheServer(t *testing.T) {
 	}
 	o.Restart(t)
 	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
-	if came := o.drain(t, outbox); len(came) != 10 {
-		t.Errorf("%d mails came; want 10", len(came))
+	if arrived := o.drain(t, outbox); len(arrived) != 10 {
+		t.Errorf("%d mails came; want 10", len(arrived))
 	}
 }
 
-// failing has the server answer the end of mails to an address.
-func (o office) failing(address, reply string) {
+// rejectRecipient has the server answer the end of mails to an address.
+func (o mailEnv) rejectRecipient(address, reply string) {
 	o.SetReply(func(command string) string {
 		if strings.HasPrefix(command, "RCPT") && strings.Contains(command, address) {
 			return reply
@@ -329,7 +329,7 @@ func (o office) failing(address, reply string) {
 // Message-ID; other mails are not held up.
 func TestMailsAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	o.addUser(t, "ann")
 	o.queue(t, core.ForReset, "ann@example.com")
 	o.queue(t, core.ForChange, "ben@example.com")
@@ -337,10 +337,10 @@ func TestMailsAreTriedAgain(t *testing.T) {
 	if err := o.conn.QueryRow(t.Context(), "SELECT id FROM mails WHERE purpose = 'reset'").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	outbox := o.core(t)
-	o.failing("ann@Example.com", "450 4.2.0 ann@example.com is greylisted")
-	if came := o.drain(t, outbox); len(came) != 1 || came[0].To != "ben@example.com" {
-		t.Fatalf("%v came; want the other one", came)
+	outbox := o.newOutbox(t)
+	o.rejectRecipient("ann@Example.com", "450 4.2.0 ann@example.com is greylisted")
+	if arrived := o.drain(t, outbox); len(arrived) != 1 || arrived[0].To != "ben@example.com" {
+		t.Fatalf("%v came; want the other one", arrived)
 	}
 	due := func(from, to string) {
 		t.Helper()
@@ -358,11 +358,11 @@ func TestMailsAreTriedAgain(t *testing.T) {
 
 	o.SetReply(nil)
 	o.exec(t, "UPDATE mails SET due_at = now() - interval '1 s'") // the clock may be set back meanwhile
-	came := o.drain(t, outbox)
-	if len(came) != 1 || came[0].Header.Get("Message-Id") != "<"+id.String()+"@skins.example.org>" {
-		t.Fatalf("%v came; want the mail %s", came, id)
+	arrived := o.drain(t, outbox)
+	if len(arrived) != 1 || arrived[0].Header.Get("Message-Id") != "<"+id.String()+"@skins.example.org>" {
+		t.Fatalf("%v came; want the mail %s", arrived, id)
 	}
-	o.shown(t, came[0])
+	o.format(t, arrived[0])
 	if n := o.count(t, "SELECT count(*) FROM mails_sent WHERE purpose = 'reset'"); n != 1 {
 		t.Errorf("a mail that was tried again counts %d times", n)
 	}
@@ -370,15 +370,15 @@ func TestMailsAreTriedAgain(t *testing.T) {
 
 func TestMailsAreGivenUp(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
-	outbox := o.core(t)
+	o := newMailEnv(t)
+	outbox := o.newOutbox(t)
 	f := func(what, reply, age string, left int) {
 		t.Helper()
 		o.exec(t, "DELETE FROM mails")
 		o.queue(t, core.ForChange, "ann@example.com")
 		o.exec(t, "UPDATE mails SET queued_at = now() - $1::interval", age)
-		o.failing("ann@example.com", reply)
-		if came := o.drain(t, outbox); len(came) != 0 {
+		o.rejectRecipient("ann@example.com", reply)
+		if arrived := o.drain(t, outbox); len(arrived) != 0 {
 			t.Errorf("%s: it came", what)
 		}
 		if n := o.count(t, "SELECT count(*) FROM mails"); n != left {
@@ -398,7 +398,7 @@ func TestMailsAreGivenUp(t *testing.T) {
 // from however many cores.
 func TestMailsToAnAddressAreLimited(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	o.addUser(t, "ann")
 	for range 8 {
 		o.queue(t, core.ForReset, "ann@example.com")
@@ -408,7 +408,7 @@ func TestMailsToAnAddressAreLimited(t *testing.T) {
 	o.queue(t, core.ForChange, "ann@example.com")
 	var cores sync.WaitGroup
 	for range 2 {
-		outbox := o.core(t)
+		outbox := o.newOutbox(t)
 		cores.Go(func() {
 			if _, err := outbox.Drain(t.Context()); err != nil {
 				t.Error(err)
@@ -423,34 +423,34 @@ func TestMailsToAnAddressAreLimited(t *testing.T) {
 		t.Errorf("%d mails are left", n)
 	}
 
-	outbox := o.core(t)
+	outbox := o.newOutbox(t)
 	o.now.Add(59 * 60)
 	o.queue(t, core.ForReset, "ann@example.com")
-	if came := o.drain(t, outbox); len(came) != 0 {
+	if arrived := o.drain(t, outbox); len(arrived) != 0 {
 		t.Error("a sixth mail came within the hour")
 	}
 	o.now.Add(2 * 60)
 	o.queue(t, core.ForReset, "ann@example.com")
-	if came := o.drain(t, outbox); len(came) != 1 {
+	if arrived := o.drain(t, outbox); len(arrived) != 1 {
 		t.Error("after an hour there came no mail")
 	}
 
 	o.config.PerHour = 0
-	unlimited := o.core(t)
+	unlimited := o.newOutbox(t)
 	for range 10 {
 		o.queue(t, core.ForChange, "ann@example.com")
 	}
-	if came := o.drain(t, unlimited); len(came) != 10 {
-		t.Errorf("%d mails came; want 10", len(came))
+	if arrived := o.drain(t, unlimited); len(arrived) != 10 {
+		t.Errorf("%d mails came; want 10", len(arrived))
 	}
 }
 
 // What mails leave behind goes when nobody needs it.
 func TestMailsAreTrimmed(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	o.addUser(t, "ann")
-	outbox := o.core(t)
+	outbox := o.newOutbox(t)
 	register := func(name string) {
 		t.Helper()
 		if err := o.db.QueueRegistration(t.Context(), core.NewUser{Email: name + "@example.com", EmailKey: name + "@example.com", Nickname: "N", PasswordHash: "x"}); err != nil {
@@ -482,10 +482,10 @@ func TestMailsAreTrimmed(t *testing.T) {
 // Run sends what comes, and lets a delivery end when it is told to stop.
 func TestOutboxRuns(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	outbox, ended := o.core(t), make(chan struct{})
+	outbox, ended := o.newOutbox(t), make(chan struct{})
 	o.SetReply(func(command string) string {
 		if command == "DATA" {
 			stop()
@@ -507,12 +507,12 @@ func TestOutboxRuns(t *testing.T) {
 }
 
 // A server that comes back is told of once, and so is one that goes.
-func TestOutboxTellsOfTheServer(t *testing.T) {
+func TestOutboxLogsServerOutage(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newMailEnv(t)
 	o.Stop()
 	o.queue(t, core.ForChange, "ann@example.com")
-	outbox := o.core(t)
+	outbox := o.newOutbox(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -23,34 +23,34 @@ type MappingStore interface {
 // Mappings answers what edges ask.
 type Mappings struct {
 	store MappingStore
-	liked chan struct{} // a token is a question for what is liked
+	likedSem chan struct{} // a token is a question for what is liked
 }
 
 // NewMappings returns the mappings of a store.
 func NewMappings(store MappingStore) *Mappings {
-	return &Mappings{store: store, liked: make(chan struct{}, 1)}
+	return &Mappings{store: store, likedSem: make(chan struct{}, 1)}
 }
 
-// Answer returns what the keys lead to. More than mapping.MaxKeys are an Invalid
+// Resolve returns what the keys lead to. More than mapping.MaxKeys are an Invalid
 // fault.
-func (m *Mappings) Answer(ctx context.Context, question mapping.Question) (mapping.Answer, error) {
-	if n := len(question.Keys); n > mapping.MaxKeys {
+func (m *Mappings) Resolve(ctx context.Context, req mapping.Question) (mapping.Answer, error) {
+	if n := len(req.Keys); n > mapping.MaxKeys {
 		return mapping.Answer{}, fault.Field("keys", "%d keys are too many: at most %d can be asked for at once.", n, mapping.MaxKeys)
 	}
-	return m.store.Mappings(ctx, question.Keys)
+	return m.store.Mappings(ctx, req.Keys)
 }
 
-// Liked returns the files of at most so many textures, by how many closets hold them.
+// MostLiked returns the files of at most so many textures, by how many closets hold them.
 // A limit below 1 or above mapping.MaxLiked is an Invalid fault.
-func (m *Mappings) Liked(ctx context.Context, limit int) (mapping.Liked, error) {
+func (m *Mappings) MostLiked(ctx context.Context, limit int) (mapping.Liked, error) {
 	if limit < 1 || limit > mapping.MaxLiked {
 		return mapping.Liked{}, fault.Field("limit", "The limit must be from 1 to %d.", mapping.MaxLiked)
 	}
 	// An answer can be some megabytes: edges that are started together wait for each
 	// other.
 	select {
-	case m.liked <- struct{}{}:
-		defer func() { <-m.liked }()
+	case m.likedSem <- struct{}{}:
+		defer func() { <-m.likedSem }()
 	case <-ctx.Done():
 		return mapping.Liked{}, fmt.Errorf("wait for others who ask what is liked: %w", ctx.Err())
 	}

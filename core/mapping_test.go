@@ -11,28 +11,28 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// library is a store in which everything is liked, once the test lets it say so.
-type library struct {
+// blockingMappingStore is a store in which everything is liked, once the test lets it say so.
+type blockingMappingStore struct {
 	MappingStore
 	asked chan int
 	free  chan struct{}
 }
 
-func (l library) MostLiked(_ context.Context, limit int) ([]skin.Hash, error) {
+func (l blockingMappingStore) MostLiked(_ context.Context, limit int) ([]skin.Hash, error) {
 	l.asked <- limit
 	<-l.free
 	return make([]skin.Hash, limit), nil
 }
 
-func TestLikedIsAskedForOneAfterAnother(t *testing.T) {
+func TestMostLikedQueriesAreSerialized(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := library{asked: make(chan int, 9), free: make(chan struct{})}
+		store := blockingMappingStore{asked: make(chan int, 9), free: make(chan struct{})}
 		mappings := NewMappings(store)
 		answers := make(chan int, 2)
 		for range 2 {
 			go func() {
-				liked, err := mappings.Liked(t.Context(), 3)
+				liked, err := mappings.MostLiked(t.Context(), 3)
 				if err != nil {
 					t.Error(err)
 				}
@@ -43,9 +43,9 @@ func TestLikedIsAskedForOneAfterAnother(t *testing.T) {
 		if n := len(store.asked); n != 1 {
 			t.Errorf("%d questions are in the store at once; want 1", n)
 		}
-		impatient, leave := context.WithCancel(t.Context())
-		leave()
-		if _, err := mappings.Liked(impatient, 3); !errors.Is(err, context.Canceled) {
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := mappings.MostLiked(canceled, 3); !errors.Is(err, context.Canceled) {
 			t.Errorf("somebody who does not wait gets %v", err)
 		}
 		for range 2 {
@@ -57,17 +57,17 @@ func TestLikedIsAskedForOneAfterAnother(t *testing.T) {
 	})
 }
 
-func TestLikedIsLimited(t *testing.T) {
+func TestMostLikedLimit(t *testing.T) {
 	t.Parallel()
-	store := library{asked: make(chan int, 9), free: make(chan struct{}, 9)}
+	store := blockingMappingStore{asked: make(chan int, 9), free: make(chan struct{}, 9)}
 	store.free <- struct{}{}
 	mappings := NewMappings(store)
 	for _, limit := range []int{-1, 0, mapping.MaxLiked + 1} {
-		if _, err := mappings.Liked(t.Context(), limit); fault.KindOf(err) != fault.Invalid {
+		if _, err := mappings.MostLiked(t.Context(), limit); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("Liked(%d): %v; want it invalid", limit, err)
 		}
 	}
-	if liked, err := mappings.Liked(t.Context(), mapping.MaxLiked); err != nil || len(liked.Hashes) != mapping.MaxLiked {
+	if liked, err := mappings.MostLiked(t.Context(), mapping.MaxLiked); err != nil || len(liked.Hashes) != mapping.MaxLiked {
 		t.Errorf("Liked of the most: %d, %v", len(liked.Hashes), err)
 	}
 }

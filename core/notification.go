@@ -54,7 +54,7 @@ type Audience string
 // The audiences. A notification is for those who have an account when it is sent,
 // and of NormalUsers for those who are normal when they look.
 const (
-	Everybody   Audience = "all"
+	AllUsers   Audience = "all"
 	NormalUsers Audience = "normal"
 )
 
@@ -69,7 +69,7 @@ type Recipients struct {
 // NotificationStore keeps what users are told.
 type NotificationStore interface {
 	// Unread lists the unread notifications of a ticket's user, the newest first.
-	Unread(ctx context.Context, ticket Ticket) ([]UnreadNotification, error)
+	Unread(ctx context.Context, token VerifiedToken) ([]UnreadNotification, error)
 
 	// ReadNotification returns a notification of a user's, and marks it read. It
 	// returns a NotFound fault when there is none, or it is somebody else's.
@@ -81,10 +81,10 @@ type NotificationStore interface {
 
 	// Announce does what Notify does as an act of an administrator. It returns a
 	// NotFound fault when there is no such single user.
-	Announce(ctx context.Context, by Authority, to Recipients, title, content string) (int, error)
+	Announce(ctx context.Context, by Actor, to Recipients, title, content string) (int, error)
 
-	// Notified reports whether a user has any notification, read or not.
-	Notified(ctx context.Context, user UserID) (bool, error)
+	// HasNotifications reports whether a user has any notification, read or not.
+	HasNotifications(ctx context.Context, user UserID) (bool, error)
 
 	// TrimNotifications deletes what was sent before a time and returns how many
 	// messages that were.
@@ -94,19 +94,19 @@ type NotificationStore interface {
 // Notifications tell users something.
 type Notifications struct {
 	store NotificationStore
-	kept  time.Duration
+	retention  time.Duration
 	now   Clock
 }
 
 // NewNotifications returns the notifications kept in a store. They are kept for a
 // while, or for ever if that is 0.
-func NewNotifications(store NotificationStore, kept time.Duration, now Clock) *Notifications {
-	return &Notifications{store: store, kept: kept, now: now}
+func NewNotifications(store NotificationStore, retention time.Duration, now Clock) *Notifications {
+	return &Notifications{store: store, retention: retention, now: now}
 }
 
 // Unread lists the unread notifications of a ticket's user, the newest first.
-func (n *Notifications) Unread(ctx context.Context, ticket Ticket) ([]UnreadNotification, error) {
-	return n.store.Unread(ctx, ticket)
+func (n *Notifications) Unread(ctx context.Context, token VerifiedToken) ([]UnreadNotification, error) {
+	return n.store.Unread(ctx, token)
 }
 
 // Read returns one of the caller's notifications, and marks it read.
@@ -117,15 +117,15 @@ func (n *Notifications) Read(ctx context.Context, caller Caller, id uuid.UUID) (
 // Trim deletes the notifications that have been kept long enough and returns how
 // many messages that were.
 func (n *Notifications) Trim(ctx context.Context) (int, error) {
-	if n.kept == 0 {
+	if n.retention == 0 {
 		return 0, nil
 	}
-	return n.store.TrimNotifications(ctx, n.now().Add(-n.kept))
+	return n.store.TrimNotifications(ctx, n.now().Add(-n.retention))
 }
 
-// Sent reports whether a user has any notification, read or not.
-func (n *Notifications) Sent(ctx context.Context, user UserID) (bool, error) {
-	return n.store.Notified(ctx, user)
+// HasAny reports whether a user has any notification, read or not.
+func (n *Notifications) HasAny(ctx context.Context, user UserID) (bool, error) {
+	return n.store.HasNotifications(ctx, user)
 }
 
 // MaxContent is the most characters in a notification's content.
@@ -144,7 +144,7 @@ func (n *Notifications) Send(ctx context.Context, users []UserID, title, content
 // Announce gives users a notification on an administrator's authority, and returns
 // how many. It is for all, for normal users, or for one, by uid or by e-mail
 // address; without such a user it returns a NotFound fault.
-func (n *Notifications) Announce(ctx context.Context, by Authority, to, title, content string) (int, error) {
+func (n *Notifications) Announce(ctx context.Context, by Actor, to, title, content string) (int, error) {
 	var wrong fieldFaults
 	recipients, err := parseRecipients(to)
 	wrong.add(err)
@@ -160,11 +160,11 @@ func parseRecipients(to string) (Recipients, error) {
 	to = strings.TrimSpace(to)
 	uid, err := strconv.ParseInt(to, 10, 64)
 	switch {
-	case to == string(Everybody) || to == string(NormalUsers):
+	case to == string(AllUsers) || to == string(NormalUsers):
 		return Recipients{Audience: Audience(to)}, nil
 	case err == nil:
 		return Recipients{Users: []UserID{UserID(uid)}}, nil
-	case to == "" || !plain(to):
+	case to == "" || !isPrintable(to):
 		return Recipients{}, fault.Field("to", "Say whom it is for: all, normal, a uid or an e-mail address.")
 	default:
 		return Recipients{EmailKey: fold.Key(to)}, nil
@@ -173,10 +173,10 @@ func parseRecipients(to string) (Recipients, error) {
 
 // addMessage takes note of what a notification must not say, and returns it as it
 // is kept.
-func (f *fieldFaults) addMessage(title, content string) (keptTitle, keptContent string) {
-	title, err := line("title", title)
+func (f *fieldFaults) addMessage(title, content string) (cleanTitle, cleanContent string) {
+	title, err := validateLine("title", title)
 	f.add(err)
-	content, err = prose("content", content, MaxContent)
+	content, err = validateText("content", content, MaxContent)
 	f.add(err)
 	return title, content
 }

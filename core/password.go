@@ -66,80 +66,80 @@ var verifiers = []struct {
 // processors: every hash takes 19 MiB and a processor for a while, so more at
 // once would only take memory.
 type Passwords struct {
-	slots chan struct{} // a token is a hash being computed
+	sem chan struct{} // a token is a hash being computed
 	queue hashQueue
-	// networks bounds how many callers of one network compute a hash or stand in the line
+	// perNetwork bounds how many callers of one network compute a hash or stand in the line
 	// for a slot, which all networks share: the others of a network that sends many wait
 	// before it.
-	networks *limit.Semaphore[netip.Prefix]
+	perNetwork *limit.Semaphore[netip.Prefix]
 }
 
 // hashQueue counts the callers that compute a hash or wait for a slot. Those of one network
 // are at most half of it: otherwise one network that guesses would keep all others from
 // signing in.
 type hashQueue struct {
-	most int
+	capacity int
 
 	mu    sync.Mutex
-	taken int
-	of    map[netip.Prefix]int
+	size int
+	byNetwork    map[netip.Prefix]int
 }
 
-// enter counts a caller of a network, and reports false if the queue has no room for it.
-func (q *hashQueue) enter(network netip.Prefix) bool {
+// admit counts a caller of a network, and reports false if the queue has no room for it.
+func (q *hashQueue) admit(network netip.Prefix) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.taken >= q.most || q.of[network] >= q.most/2 {
+	if q.size >= q.capacity || q.byNetwork[network] >= q.capacity/2 {
 		return false
 	}
-	q.taken++
-	q.of[network]++
+	q.size++
+	q.byNetwork[network]++
 	return true
 }
 
-func (q *hashQueue) leave(network netip.Prefix) {
+func (q *hashQueue) release(network netip.Prefix) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.taken--
-	if q.of[network]--; q.of[network] == 0 {
-		delete(q.of, network)
+	q.size--
+	if q.byNetwork[network]--; q.byNetwork[network] == 0 {
+		delete(q.byNetwork, network)
 	}
 }
 
-// waitingPerSlot is how many callers may wait for each processor: about a
+// waitersPerWorker is how many callers may wait for each processor: about a
 // second's work.
-const waitingPerSlot = 32
+const waitersPerWorker = 32
 
 // NewPasswords returns a hasher.
 func NewPasswords() *Passwords {
-	slots := runtime.GOMAXPROCS(0)
+	workers := runtime.GOMAXPROCS(0)
 	return &Passwords{
-		slots:    make(chan struct{}, slots),
-		networks: limit.NewSemaphore[netip.Prefix](slots),
-		queue:    hashQueue{most: slots * (1 + waitingPerSlot), of: map[netip.Prefix]int{}},
+		sem:    make(chan struct{}, workers),
+		perNetwork: limit.NewSemaphore[netip.Prefix](workers),
+		queue:    hashQueue{capacity: workers * (1 + waitersPerWorker), byNetwork: map[netip.Prefix]int{}},
 	}
 }
 
-// enter counts a caller of the network that ctx has, until the function is called that it
+// admit counts a caller of the network that ctx has, until the function is called that it
 // returns. It returns an Unavailable fault when the queue has no room for the network.
-func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
+func (p *Passwords) admit(ctx context.Context) (leave func(), err error) {
 	network := ClientOf(ctx).Network
-	if !p.queue.enter(network) {
+	if !p.queue.admit(network) {
 		return nil, &fault.Error{Kind: fault.Unavailable, Message: "Too many people are signing in at the moment. Please try again.", RetryAfter: time.Second}
 	}
-	return func() { p.queue.leave(network) }, nil
+	return func() { p.queue.release(network) }, nil
 }
 
 // acquire waits for a slot, once enter has counted the caller, and returns the function that
 // gives it back.
 func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
-	leave, err := p.networks.Acquire(ctx, ClientOf(ctx).Network)
+	leave, err := p.perNetwork.Acquire(ctx, ClientOf(ctx).Network)
 	if err != nil {
 		return nil, fmt.Errorf("wait to hash a password: %w", err)
 	}
 	select {
-	case p.slots <- struct{}{}:
-		return func() { <-p.slots; leave() }, nil
+	case p.sem <- struct{}{}:
+		return func() { <-p.sem; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
@@ -149,7 +149,7 @@ func (p *Passwords) acquire(ctx context.Context) (release func(), err error) {
 // Hash returns a password's hash in PHC string format. It returns an Unavailable
 // fault at once when too many wait already.
 func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
-	leave, err := p.enter(ctx)
+	leave, err := p.admit(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -172,7 +172,7 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 // tell whether there is an account; one with an older hash takes that hash's time
 // besides, until its user has logged in once. It waits for a slot as long as it
 // takes: enter has counted its caller.
-func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool, fresh string, err error) {
+func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool, newHash string, err error) {
 	release, err := p.acquire(ctx)
 	if err != nil {
 		return false, "", err
@@ -192,7 +192,7 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 		}
 	}
 	if !ok {
-		_, err = verifyArgon2id(decoy, password)
+		_, err = verifyArgon2id(dummyHash, password)
 		return false, "", err
 	}
 	if strings.HasPrefix(hash, "$2") && len(password) > bcryptBytes {
@@ -207,8 +207,8 @@ func (p *Passwords) Verify(ctx context.Context, hash, password string) (ok bool,
 // argonPrefix begins the hashes of the present scheme and cost.
 var argonPrefix = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argonVersion, argonMemory, argonPasses, argonLanes)
 
-// decoy is the hash of nobody's password, and takes as long to verify as any other.
-var decoy = formatArgon2id(make([]byte, argonSalt), make([]byte, argonKey))
+// dummyHash is the hash of nobody's password, and takes as long to verify as any other.
+var dummyHash = formatArgon2id(make([]byte, argonSalt), make([]byte, argonKey))
 
 func encodeArgon2id(password string, salt []byte) string {
 	return formatArgon2id(salt, argon2.IDKey([]byte(password), salt, argonPasses, argonMemory, argonLanes, argonKey))

@@ -55,7 +55,7 @@ func TestVerify(t *testing.T) {
 	weak := argon2.IDKey([]byte("correct horse"), make([]byte, 16), 1, 64, 1, 32)
 	for _, test := range []struct {
 		name, hash, password string
-		right, fresh         bool
+		ok, rehashed         bool
 	}{
 		{"the right password", hash, "correct horse", true, false},
 		{"a wrong password", hash, "correct horses", false, false},
@@ -77,18 +77,18 @@ func TestVerify(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			right, fresh, err := passwords.Verify(t.Context(), test.hash, test.password)
-			if err != nil || right != test.right || (fresh != "") != test.fresh {
-				t.Fatalf("Verify = %t, %q, %v; want %t, and a fresh hash: %t", right, fresh, err, test.right, test.fresh)
+			ok, newHash, err := passwords.Verify(t.Context(), test.hash, test.password)
+			if err != nil || ok != test.ok || (newHash != "") != test.rehashed {
+				t.Fatalf("Verify = %t, %q, %v; want %t, and a fresh hash: %t", ok, newHash, err, test.ok, test.rehashed)
 			}
-			if fresh == "" {
+			if newHash == "" {
 				return
 			}
-			if !strings.HasPrefix(fresh, "$argon2id$v=19$m=19456,t=2,p=1$") {
-				t.Errorf("the fresh hash is %s", fresh)
+			if !strings.HasPrefix(newHash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+				t.Errorf("the fresh hash is %s", newHash)
 			}
-			if right, fresher, err := passwords.Verify(t.Context(), fresh, test.password); !right || fresher != "" || err != nil {
-				t.Errorf("the fresh hash verifies: %t, %q, %v", right, fresher, err)
+			if ok, again, err := passwords.Verify(t.Context(), newHash, test.password); !ok || again != "" || err != nil {
+				t.Errorf("the fresh hash verifies: %t, %q, %v", ok, again, err)
 			}
 		})
 	}
@@ -111,8 +111,8 @@ func TestVerifyReportsMalformedHashes(t *testing.T) {
 	passwords := NewPasswords()
 	f := func(hash string) {
 		t.Helper()
-		if right, _, err := passwords.Verify(t.Context(), hash, "correct horse"); right || err == nil {
-			t.Errorf("Verify(%q) = %t, %v; want an error", hash, right, err)
+		if ok, _, err := passwords.Verify(t.Context(), hash, "correct horse"); ok || err == nil {
+			t.Errorf("Verify(%q) = %t, %v; want an error", hash, ok, err)
 		}
 	}
 
@@ -152,16 +152,16 @@ func TestVerifyCostsTheSameForAll(t *testing.T) {
 	f("an account with a hash that nobody knows", "plain")
 }
 
-func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
+func TestTooManyConcurrentHashesAreRejected(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
 	passwords := NewPasswords()
-	fill := func(network netip.Prefix) (taken int) {
-		for passwords.queue.enter(network) {
-			taken++
+	fill := func(network netip.Prefix) (n int) {
+		for passwords.queue.admit(network) {
+			n++
 		}
-		return taken
+		return n
 	}
 	hash := func(network netip.Prefix) error {
 		_, err := passwords.Hash(WithClient(t.Context(), Client{Network: network}), "correct horse")
@@ -175,7 +175,7 @@ func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
 	}
 	hostile, other, honest := netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/56"), netip.MustParsePrefix("198.51.100.0/24")
 
-	if n, most := fill(hostile), passwords.queue.most; n != most/2 {
+	if n, most := fill(hostile), passwords.queue.capacity; n != most/2 {
 		t.Errorf("one network has %d of %d places; want half", n, most)
 	}
 	refused("for a network that has half of the places", hash(hostile))
@@ -185,33 +185,33 @@ func TestTooManyHashesAtOnceAreRefused(t *testing.T) {
 	fill(other)
 	fill(honest)
 	refused("with a full queue", hash(netip.MustParsePrefix("192.0.2.0/24")))
-	passwords.queue.leave(other)
+	passwords.queue.release(other)
 	if err := hash(honest); err != nil {
 		t.Errorf("Hash with one place in the queue: %v", err)
 	}
 }
 
-func TestWhoWaitsToHashLeavesAtTheDeadline(t *testing.T) {
+func TestHashWaitEndsWithContext(t *testing.T) {
 	t.Parallel()
 
 	passwords := NewPasswords()
-	for range cap(passwords.slots) {
-		passwords.slots <- struct{}{}
+	for range cap(passwords.sem) {
+		passwords.sem <- struct{}{}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := passwords.Hash(ctx, "correct horse"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Hash = %v; want the context's error", err)
 	}
-	if n := passwords.queue.taken; n != 0 {
+	if n := passwords.queue.size; n != 0 {
 		t.Errorf("%d callers still wait", n)
 	}
 
-	<-passwords.slots
+	<-passwords.sem
 	if _, err := passwords.Hash(t.Context(), "correct horse"); err != nil {
 		t.Errorf("Hash with one slot: %v", err)
 	}
-	if n := passwords.queue.taken; n != 0 {
+	if n := passwords.queue.size; n != 0 {
 		t.Errorf("%d callers wait after the last one is done", n)
 	}
 }

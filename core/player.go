@@ -32,8 +32,8 @@ type NewPlayer struct {
 	Name, Key string
 }
 
-// Slots are the textures to apply; a nil slot stays as it is.
-type Slots struct {
+// TextureSlots are the textures to apply; a nil slot stays as it is.
+type TextureSlots struct {
 	Skin, Cape *TextureID
 }
 
@@ -42,12 +42,12 @@ type Slots struct {
 // it is somebody else's. All that change what edges remember name the keys.
 type PlayerStore interface {
 	// Players lists the players of a ticket's user by pid.
-	Players(ctx context.Context, ticket Ticket) ([]Player, error)
+	Players(ctx context.Context, token VerifiedToken) ([]Player, error)
 
 	// CreatePlayer adds a player. It returns a Duplicate fault that names the field
 	// name when that is taken, a Refused one when the user has as many as the quota
 	// already, and a ScoreTooLow one when they cannot pay.
-	CreatePlayer(ctx context.Context, owner UserID, player NewPlayer, terms Terms) (Player, error)
+	CreatePlayer(ctx context.Context, owner UserID, player NewPlayer, pricing Pricing) (Player, error)
 
 	// DeletePlayer removes a player.
 	DeletePlayer(ctx context.Context, owner UserID, player PlayerID) error
@@ -55,13 +55,13 @@ type PlayerStore interface {
 	// RenamePlayer renames a player; taken names are as with CreatePlayer.
 	RenamePlayer(ctx context.Context, owner UserID, player PlayerID, name NewPlayer) (Player, error)
 
-	// DressPlayer applies textures, all that are given or none. Each must exist
+	// SetPlayerTextures applies textures, all that are given or none. Each must exist
 	// (NotFound), be of a type that fits the slot (Invalid, naming it), and be
 	// public, the owner's own or in the owner's closet (Forbidden).
-	DressPlayer(ctx context.Context, owner UserID, player PlayerID, slots Slots) (Player, error)
+	SetPlayerTextures(ctx context.Context, owner UserID, player PlayerID, slots TextureSlots) (Player, error)
 
-	// UndressPlayer empties slots.
-	UndressPlayer(ctx context.Context, owner UserID, player PlayerID, skin, cape bool) (Player, error)
+	// ClearPlayerTextures empties slots.
+	ClearPlayerTextures(ctx context.Context, owner UserID, player PlayerID, skin, cape bool) (Player, error)
 }
 
 // PlayerLimits says what players may be called.
@@ -122,7 +122,7 @@ func NewPlayerNames(limits PlayerLimits) (*PlayerNames, error) {
 func (n *PlayerNames) check(field, name string) (NewPlayer, error) {
 	name = strings.TrimSpace(name)
 	switch length := utf8.RuneCountInString(name); {
-	case !plain(name) || length < n.min || length > n.max || !n.pattern.MatchString(name):
+	case !isPrintable(name) || length < n.min || length > n.max || !n.pattern.MatchString(name):
 		return NewPlayer{}, fault.Field(field, "%s", n.rule)
 	case !legible(name):
 		return NewPlayer{}, fault.Field(field, "A player name has a visible character, and no invisible ones and controls of direction.")
@@ -163,17 +163,17 @@ type playerStore interface {
 type Players struct {
 	store playerStore
 	names *PlayerNames
-	terms Terms
+	pricing Pricing
 }
 
 // NewPlayers returns the players kept in a store.
 func NewPlayers(store playerStore, names *PlayerNames, quotas Quotas, scores Scores) *Players {
-	return &Players{store: store, names: names, terms: Terms{Quotas: quotas, Cost: scores.Player, Refund: scores.RefundPlayer}}
+	return &Players{store: store, names: names, pricing: Pricing{Quotas: quotas, Cost: scores.Player, Refund: scores.RefundPlayer}}
 }
 
 // List returns the players of a ticket's user by pid.
-func (p *Players) List(ctx context.Context, ticket Ticket) ([]Player, error) {
-	return p.store.Players(ctx, ticket)
+func (p *Players) List(ctx context.Context, token VerifiedToken) ([]Player, error) {
+	return p.store.Players(ctx, token)
 }
 
 // Create adds a player for the caller.
@@ -182,7 +182,7 @@ func (p *Players) Create(ctx context.Context, caller Caller, name string) (Playe
 	if err != nil {
 		return Player{}, err
 	}
-	return p.store.CreatePlayer(ctx, caller.ID, player, p.terms)
+	return p.store.CreatePlayer(ctx, caller.ID, player, p.pricing)
 }
 
 // Delete removes one of the caller's players.
@@ -192,24 +192,24 @@ func (p *Players) Delete(ctx context.Context, caller Caller, player PlayerID) er
 
 // Rename gives one of the caller's players another name.
 func (p *Players) Rename(ctx context.Context, caller Caller, player PlayerID, name string) (Player, error) {
-	fresh, err := p.names.check("name", name)
+	newName, err := p.names.check("name", name)
 	if err != nil {
 		return Player{}, err
 	}
-	return p.store.RenamePlayer(ctx, caller.ID, player, fresh)
+	return p.store.RenamePlayer(ctx, caller.ID, player, newName)
 }
 
-// Dress applies textures to one of the caller's players: all that are given, or
+// SetTextures applies textures to one of the caller's players: all that are given, or
 // none.
-func (p *Players) Dress(ctx context.Context, caller Caller, player PlayerID, slots Slots) (Player, error) {
+func (p *Players) SetTextures(ctx context.Context, caller Caller, player PlayerID, slots TextureSlots) (Player, error) {
 	if err := slots.check(); err != nil {
 		return Player{}, err
 	}
-	return p.store.DressPlayer(ctx, caller.ID, player, slots)
+	return p.store.SetPlayerTextures(ctx, caller.ID, player, slots)
 }
 
 // check returns a fault unless there is something to apply.
-func (s Slots) check() error {
+func (s TextureSlots) check() error {
 	if s.Skin == nil && s.Cape == nil {
 		return &fault.Error{Kind: fault.Invalid, Message: "Give a skin, a cape, or both.", Fields: map[string][]string{
 			"skin": {"Give a skin, a cape, or both."}, "cape": {"Give a skin, a cape, or both."},
@@ -228,10 +228,10 @@ func (s Slots) check() error {
 
 var errNoSlot = fault.Field("type", "Say what to take off: skin, cape, or both.")
 
-// Undress empties slots of one of the caller's players.
-func (p *Players) Undress(ctx context.Context, caller Caller, player PlayerID, skin, cape bool) (Player, error) {
+// ClearTextures empties slots of one of the caller's players.
+func (p *Players) ClearTextures(ctx context.Context, caller Caller, player PlayerID, skin, cape bool) (Player, error) {
 	if !skin && !cape {
 		return Player{}, errNoSlot
 	}
-	return p.store.UndressPlayer(ctx, caller.ID, player, skin, cape)
+	return p.store.ClearPlayerTextures(ctx, caller.ID, player, skin, cape)
 }

@@ -77,11 +77,11 @@ func TestPlayerNamesOfAnyPattern(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := func(text, refusal string) {
+	f := func(text, message string) {
 		t.Helper()
 		_, err := names.check("name", text)
-		if (err == nil) != (refusal == "") || err != nil && !strings.Contains(fault.Of(err).Message, refusal) {
-			t.Errorf("check(%+q): %v; want %q", text, err, refusal)
+		if (err == nil) != (message == "") || err != nil && !strings.Contains(fault.Of(err).Message, message) {
+			t.Errorf("check(%+q): %v; want %q", text, err, message)
 		}
 	}
 
@@ -100,7 +100,7 @@ func TestPlayerNamesOfAnyPattern(t *testing.T) {
 }
 
 // A name is refused with a sentence that says which ones are allowed.
-func TestRefusedNamesAreTaught(t *testing.T) {
+func TestRejectedNameMessages(t *testing.T) {
 	t.Parallel()
 
 	f := func(limits PlayerLimits, want string) {
@@ -123,21 +123,21 @@ func TestRefusedNamesAreTaught(t *testing.T) {
 	f(PlayerLimits{NamePattern: `[\p{L} ]+`, NameAllowed: " letters and spaces. ", NameMin: 1, NameMax: 4}, "A player name has 1 to 4 characters: letters and spaces.")
 }
 
-func TestOtherNamesAreTaught(t *testing.T) {
+func TestNicknameMessages(t *testing.T) {
 	t.Parallel()
 
 	for _, text := range []string{" ", "a\nb", "a\xff", strings.Repeat("ä", 65)} {
-		_, err := name("nickname", text)
+		_, err := validateName("nickname", text)
 		if want := "A nickname has 1 to 64 characters, without line breaks and other control characters."; err == nil || fault.Of(err).Message != want {
 			t.Errorf("name(%q): %v; want %s", text, err, want)
 		}
 	}
-	if got, err := name("nickname", " "+strings.Repeat("ä", 64)); err != nil || got != strings.Repeat("ä", 64) {
+	if got, err := validateName("nickname", " "+strings.Repeat("ä", 64)); err != nil || got != strings.Repeat("ä", 64) {
 		t.Errorf("64 characters: %q, %v", got, err)
 	}
 }
 
-func TestPlayerSettingsAreNamed(t *testing.T) {
+func TestPlayerLimitErrorsNameTheSetting(t *testing.T) {
 	t.Parallel()
 
 	f := func(want string, change func(*PlayerLimits)) {

@@ -37,8 +37,8 @@ type Report struct {
 	SettledAt  *time.Time // nil while the report is open
 }
 
-// Answer returns what reporters are told once their report is settled.
-func (r Report) Answer() (title, content string) {
+// Notice returns what reporters are told once their report is settled.
+func (r Report) Notice() (title, content string) {
 	content = fmt.Sprintf("Thank you for reporting texture %d. ", r.Texture)
 	switch r.State {
 	case ReportDeleted:
@@ -82,7 +82,7 @@ type ReportStore interface {
 	// made the reports is notified. It returns a NotFound fault when there is no such
 	// report, or nobody to be banned, and a Duplicate one when the report is settled
 	// already.
-	SettleReport(ctx context.Context, by Authority, report ReportID, state ReportState) (Report, error)
+	SettleReport(ctx context.Context, by Actor, report ReportID, state ReportState) (Report, error)
 }
 
 // Reports are what users have against textures.
@@ -102,7 +102,7 @@ func (r *Reports) Add(ctx context.Context, caller Caller, texture TextureID, rea
 	if texture < 1 {
 		wrong.add(fault.Field("tid", "A TID is at least 1."))
 	}
-	reason, err := prose("reason", strings.TrimSpace(reason), maxReason)
+	reason, err := validateText("reason", strings.TrimSpace(reason), maxReason)
 	wrong.add(err)
 	if err := wrong.fault(); err != nil {
 		return err
@@ -125,17 +125,17 @@ func (r *Reports) List(ctx context.Context, query ReportQuery) (ReportPage, erro
 	return r.store.Reports(ctx, query)
 }
 
-// settlements are the states in which a report ends, by what is done.
-var settlements = map[string]ReportState{"reject": ReportRejected, "delete": ReportDeleted, "ban": ReportBanned}
+// actionStates are the states in which a report ends, by what is done.
+var actionStates = map[string]ReportState{"reject": ReportRejected, "delete": ReportDeleted, "ban": ReportBanned}
 
 // Settle settles a report: an action rejects it, deletes the texture or bans its
 // uploader.
-func (r *Reports) Settle(ctx context.Context, by Authority, report ReportID, action string) (Report, error) {
-	state, ok := settlements[strings.TrimSpace(action)]
+func (r *Reports) Settle(ctx context.Context, by Actor, report ReportID, action string) (Report, error) {
+	state, ok := actionStates[strings.TrimSpace(action)]
 	if !ok {
 		return Report{}, fault.Field("action", "The action must be reject, delete or ban.")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
 	return r.store.SettleReport(ctx, by, report, state)
 }

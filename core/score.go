@@ -29,7 +29,7 @@ type Scores struct {
 	RefundClosetItem bool `env:"REFUND_CLOSET_ITEM" envDefault:"false" help:"give back what a closet item cost when it is removed, or its texture goes; holds for items that are added while it is set"`
 	RefundTexture    bool `env:"REFUND_TEXTURE" envDefault:"false" help:"give back what a texture cost when it is deleted, or costs less as a public one; holds for textures that are uploaded while it is set"`
 
-	Kept time.Duration `env:"KEPT" envDefault:"8760h" help:"how long changes of scores are listed one by one; a user's older ones become one; 0s for ever"`
+	Retention time.Duration `env:"KEPT" envDefault:"8760h" help:"how long changes of scores are listed one by one; a user's older ones become one; 0s for ever"`
 }
 
 // maxAmount bounds costs and rewards, far beyond any that make sense, so that
@@ -47,8 +47,8 @@ func (s Scores) Check() error {
 			return fmt.Errorf("%s is %d, but must be 0 to %d", name, amount, maxAmount)
 		}
 	}
-	if s.Kept < 0 {
-		return fmt.Errorf("KEPT is %s, but must not be negative", s.Kept)
+	if s.Retention < 0 {
+		return fmt.Errorf("KEPT is %s, but must not be negative", s.Retention)
 	}
 	return nil
 }
@@ -61,9 +61,9 @@ func (s Scores) TextureRate(public bool) int64 {
 	return s.PrivateTextureKiB
 }
 
-// Terms are what a user must satisfy to get one thing more, room within the quotas
+// Pricing are what a user must satisfy to get one thing more, room within the quotas
 // and a score that covers the cost, which is charged; and what comes of it.
-type Terms struct {
+type Pricing struct {
 	Quotas Quotas
 	Cost   int64
 	// Refund says whether the cost is given back when the thing goes.
@@ -74,10 +74,10 @@ type Terms struct {
 }
 
 // Free reports whether nobody's score changes.
-func (t Terms) Free() bool { return t.Cost == 0 && t.Reward == 0 }
+func (t Pricing) Free() bool { return t.Cost == 0 && t.Reward == 0 }
 
-// ErrScore returns the fault of a user whose score does not cover a cost.
-func ErrScore(cost int64) error {
+// ErrScoreTooLow returns the fault of a user whose score does not cover a cost.
+func ErrScoreTooLow(cost int64) error {
 	return fault.New(fault.ScoreTooLow, "This costs a score of %d, and you have less.", cost)
 }
 
@@ -109,9 +109,9 @@ type SignIn struct {
 	Next   time.Time // from when on the next one is possible
 }
 
-// ErrSigned returns the fault of a user who has signed in for the day already.
+// ErrAlreadySigned returns the fault of a user who has signed in for the day already.
 // Its data says from when on the next time is possible.
-func ErrSigned(next time.Time) error {
+func ErrAlreadySigned(next time.Time) error {
 	text := next.UTC().Format(time.DateTime)
 	return &fault.Error{
 		Kind: fault.Refused, Message: "You have signed in for today already. The next time is possible from " + text + " UTC on.",
@@ -123,10 +123,10 @@ func ErrSigned(next time.Time) error {
 // the score itself, so that a user's score is the sum of their changes.
 type ScoreStore interface {
 	// ScoreChanges lists changes of the score of a ticket's user, the newest first.
-	ScoreChanges(ctx context.Context, ticket Ticket, query ScoreQuery) (ScorePage, error)
+	ScoreChanges(ctx context.Context, token VerifiedToken, query ScoreQuery) (ScorePage, error)
 
 	// Sign notes that a user signs in for the day, in UTC, and rewards it. It returns
-	// ErrSigned when they did so already, by this core's clock or by another's.
+	// ErrAlreadySigned when they did so already, by this core's clock or by another's.
 	Sign(ctx context.Context, user UserID, now time.Time, reward int64) (SignIn, error)
 
 	// TrimScoreChanges puts one change in the place of all that a user has from before
@@ -138,13 +138,13 @@ type ScoreStore interface {
 type Ledger struct {
 	store  ScoreStore
 	reward int64
-	kept   time.Duration
+	retention   time.Duration
 	now    Clock
 }
 
 // NewLedger returns the ledger kept in a store.
 func NewLedger(store ScoreStore, scores Scores, now Clock) *Ledger {
-	return &Ledger{store: store, reward: scores.SignReward, kept: scores.Kept, now: now}
+	return &Ledger{store: store, reward: scores.SignReward, retention: scores.Retention, now: now}
 }
 
 // DefaultScoreChanges is how many changes of a score are on a page unless the
@@ -153,17 +153,17 @@ const DefaultScoreChanges = 20
 
 // List returns a page of the changes of the score of a ticket's user, the newest
 // first. A page past the end is empty.
-func (l *Ledger) List(ctx context.Context, ticket Ticket, query ScoreQuery) (ScorePage, error) {
+func (l *Ledger) List(ctx context.Context, token VerifiedToken, query ScoreQuery) (ScorePage, error) {
 	var wrong fieldFaults
 	wrong.addPage(query.Page, query.PerPage, maxPage)
 	if err := wrong.fault(); err != nil {
 		return ScorePage{}, err
 	}
-	return l.store.ScoreChanges(ctx, ticket, query)
+	return l.store.ScoreChanges(ctx, token, query)
 }
 
 // Sign signs the caller in for the day, in UTC, which may be rewarded. It returns
-// ErrSigned when they did so already.
+// ErrAlreadySigned when they did so already.
 func (l *Ledger) Sign(ctx context.Context, caller Caller) (SignIn, error) {
 	return l.store.Sign(ctx, caller.ID, l.now().UTC(), l.reward)
 }
@@ -171,8 +171,8 @@ func (l *Ledger) Sign(ctx context.Context, caller Caller) (SignIn, error) {
 // Trim puts one change in the place of all that a user has and that have been kept
 // long enough, and returns how many went.
 func (l *Ledger) Trim(ctx context.Context) (int, error) {
-	if l.kept == 0 {
+	if l.retention == 0 {
 		return 0, nil
 	}
-	return l.store.TrimScoreChanges(ctx, l.now().Add(-l.kept))
+	return l.store.TrimScoreChanges(ctx, l.now().Add(-l.retention))
 }

@@ -16,7 +16,7 @@ import (
 type SessionLimits struct {
 	TokenTTL time.Duration `env:"TOKEN_TTL" envDefault:"60m" help:"how long a token works"`
 	Idle     time.Duration `env:"SESSION_IDLE" envDefault:"336h" help:"a session ends this long after its last refresh"`
-	Longest  time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" help:"a session ends this long after its log-in"`
+	MaxAge  time.Duration `env:"SESSION_LONGEST" envDefault:"2160h" help:"a session ends this long after its log-in"`
 	PerUser  int           `env:"SESSIONS_PER_USER" envDefault:"20" help:"most live sessions of a user; the oldest end; 0 for any number"`
 	Grace    time.Duration `env:"REFRESH_GRACE" envDefault:"30s" help:"how long a token still works after it was refreshed"`
 }
@@ -33,7 +33,7 @@ type SessionWindow struct {
 // Check returns an error that names a limit which makes no sense.
 func (l SessionLimits) Check() error {
 	for name, value := range map[string]time.Duration{
-		"TOKEN_TTL": l.TokenTTL, "SESSION_IDLE": l.Idle, "SESSION_LONGEST": l.Longest,
+		"TOKEN_TTL": l.TokenTTL, "SESSION_IDLE": l.Idle, "SESSION_LONGEST": l.MaxAge,
 	} {
 		if value < time.Second {
 			return fmt.Errorf("%s is %s, but must be at least 1s", name, value)
@@ -50,13 +50,13 @@ func (l SessionLimits) Check() error {
 
 func (l SessionLimits) window(now time.Time) SessionWindow {
 	return SessionWindow{
-		Now: now, RefreshedAfter: now.Add(-l.Idle), CreatedAfter: now.Add(-l.Longest), ReplacedAfter: now.Add(-l.Grace),
+		Now: now, RefreshedAfter: now.Add(-l.Idle), CreatedAfter: now.Add(-l.MaxAge), ReplacedAfter: now.Add(-l.Grace),
 	}
 }
 
-// Ticket is a token that we signed and that has not expired, at the moment when
+// VerifiedToken is a token that we signed and that has not expired, at the moment when
 // it was shown. Whether its session lives only the store can tell.
-type Ticket struct {
+type VerifiedToken struct {
 	Token  Token
 	Window SessionWindow
 }
@@ -64,7 +64,7 @@ type Ticket struct {
 // NewSession is what a session is made of.
 type NewSession struct {
 	Token Token
-	Proof Proof
+	Credentials VerifiedCredentials
 	// Network is where the user signs in.
 	Network netip.Prefix
 	// PerUser is how many sessions a user may have; the oldest beyond end. 0 stands
@@ -85,14 +85,14 @@ type SessionStore interface {
 	// that its token works within the window. Else it returns ErrSignedOut, or
 	// ErrBanned when the user is banned. Other stores' methods that take a ticket do
 	// the same, in the round trip in which they read.
-	SessionUser(ctx context.Context, ticket Ticket) (User, error)
+	SessionUser(ctx context.Context, token VerifiedToken) (User, error)
 
 	// RefreshSession replaces the ticket's token, if it is the current one, by fresh
 	// and returns fresh, with the user's permission. While the user is banned it
 	// replaces nothing. A token that was replaced within the window gets the
 	// successor it already has. Any other token of a live session ends that session;
 	// then, and when there is none, it returns ErrSignedOut.
-	RefreshSession(ctx context.Context, ticket Ticket, fresh Token) (Token, Permission, error)
+	RefreshSession(ctx context.Context, token VerifiedToken, next Token) (Token, Permission, error)
 
 	// EndSession ends a session. There need be none.
 	EndSession(ctx context.Context, session uuid.UUID) error
@@ -115,8 +115,8 @@ func NewSessions(store SessionStore, logins *Logins, tokens *Tokens, limits Sess
 	return &Sessions{store: store, logins: logins, tokens: tokens, limits: limits, now: now}
 }
 
-// Bearer is a signed token for a client.
-type Bearer struct {
+// SignedToken is a signed token for a client.
+type SignedToken struct {
 	Token     string
 	ExpiresIn time.Duration
 }
@@ -141,74 +141,74 @@ var ErrBanned = fault.New(fault.Banned, "This account is banned.")
 // password return the same Unauthenticated fault after the same time; a banned
 // user with the right password gets ErrBanned. After too many failures it returns
 // a TooMany fault.
-func (s *Sessions) Login(ctx context.Context, email, password string, from netip.Prefix) (Bearer, error) {
-	if !plain(strings.TrimSpace(email)) {
-		return Bearer{}, fault.Field("email", "The e-mail address must be text without control characters.")
+func (s *Sessions) Login(ctx context.Context, email, password string, from netip.Prefix) (SignedToken, error) {
+	if !isPrintable(strings.TrimSpace(email)) {
+		return SignedToken{}, fault.Field("email", "The e-mail address must be text without control characters.")
 	}
-	var bearer Bearer
-	err := s.logins.with(ctx, email, password, from, func(proof Proof) (err error) {
-		if proof.Permission == Banned {
+	var signed SignedToken
+	err := s.logins.withCredentials(ctx, email, password, from, func(credentials VerifiedCredentials) (err error) {
+		if credentials.Permission == Banned {
 			failedBanned.Inc()
 			return ErrBanned
 		}
-		bearer, err = s.Open(ctx, proof, from)
+		signed, err = s.Open(ctx, credentials, from)
 		return err
 	})
-	return bearer, err
+	return signed, err
 }
 
 // Open opens a session for a user who has proved who they are.
-func (s *Sessions) Open(ctx context.Context, proof Proof, from netip.Prefix) (Bearer, error) {
-	token := s.token(proof.ID, uuid.New())
+func (s *Sessions) Open(ctx context.Context, credentials VerifiedCredentials, from netip.Prefix) (SignedToken, error) {
+	token := s.newToken(credentials.ID, uuid.New())
 	err := s.store.OpenSession(ctx, NewSession{
-		Token: token, Proof: proof, Network: from, PerUser: s.limits.PerUser, Window: s.limits.window(s.now()),
+		Token: token, Credentials: credentials, Network: from, PerUser: s.limits.PerUser, Window: s.limits.window(s.now()),
 	})
 	if err != nil {
-		return Bearer{}, err
+		return SignedToken{}, err
 	}
-	return s.bearer(token)
+	return s.sign(token)
 }
 
-// Ticket returns what a token stands for if we signed it and it has not expired,
+// VerifiedToken returns what a token stands for if we signed it and it has not expired,
 // else an Unauthenticated fault. It asks no store.
-func (s *Sessions) Ticket(compact string) (Ticket, error) { return s.ticket(compact, false) }
+func (s *Sessions) VerifyToken(compact string) (VerifiedToken, error) { return s.verifyToken(compact, false) }
 
-func (s *Sessions) ticket(compact string, evenExpired bool) (Ticket, error) {
-	token, err := s.tokens.Verify(compact, evenExpired)
+func (s *Sessions) verifyToken(compact string, allowExpired bool) (VerifiedToken, error) {
+	token, err := s.tokens.Verify(compact, allowExpired)
 	if err != nil {
 		// Why a token is refused helps only those who forge them.
-		return Ticket{}, &fault.Error{Kind: fault.Unauthenticated, Message: ErrSignedOut.Message, Cause: err}
+		return VerifiedToken{}, &fault.Error{Kind: fault.Unauthenticated, Message: ErrSignedOut.Message, Cause: err}
 	}
-	return Ticket{Token: token, Window: s.limits.window(s.now())}, nil
+	return VerifiedToken{Token: token, Window: s.limits.window(s.now())}, nil
 }
 
 // Authenticate returns whose ticket this is. It asks the store each time, so
 // that an end of the session shows at once on every core.
-func (s *Sessions) Authenticate(ctx context.Context, ticket Ticket) (Caller, error) {
-	user, err := s.store.SessionUser(ctx, ticket)
+func (s *Sessions) Authenticate(ctx context.Context, token VerifiedToken) (Caller, error) {
+	user, err := s.store.SessionUser(ctx, token)
 	if err != nil {
 		return Caller{}, err
 	}
-	return Caller{User: user, Session: ticket.Token.Session}, nil
+	return Caller{User: user, Session: token.Token.Session}, nil
 }
 
 // Refresh returns the successor of a session's current token, which may have
 // expired while its session lives. A token that was replaced a moment ago gets
 // the same successor again, so that a lost answer strands nobody. One that was
 // replaced before that is in the wrong hands, so it ends the session.
-func (s *Sessions) Refresh(ctx context.Context, compact string) (Bearer, error) {
-	ticket, err := s.ticket(compact, true)
+func (s *Sessions) Refresh(ctx context.Context, compact string) (SignedToken, error) {
+	token, err := s.verifyToken(compact, true)
 	if err != nil {
-		return Bearer{}, err
+		return SignedToken{}, err
 	}
-	successor, permission, err := s.store.RefreshSession(ctx, ticket, s.token(ticket.Token.User, ticket.Token.Session))
+	successor, permission, err := s.store.RefreshSession(ctx, token, s.newToken(token.Token.User, token.Token.Session))
 	if err != nil {
-		return Bearer{}, err
+		return SignedToken{}, err
 	}
 	if permission == Banned {
-		return Bearer{}, ErrBanned
+		return SignedToken{}, ErrBanned
 	}
-	return s.bearer(successor)
+	return s.sign(successor)
 }
 
 // Logout ends the caller's session.
@@ -216,17 +216,17 @@ func (s *Sessions) Logout(ctx context.Context, caller Caller) error {
 	return s.store.EndSession(ctx, caller.Session)
 }
 
-func (s *Sessions) token(user UserID, session uuid.UUID) Token {
+func (s *Sessions) newToken(user UserID, session uuid.UUID) Token {
 	// A token's times are whole seconds; the store must give back the same ones.
 	return Token{User: user, Session: session, ID: uuid.New(), IssuedAt: s.now().UTC().Truncate(time.Second)}
 }
 
-func (s *Sessions) bearer(token Token) (Bearer, error) {
+func (s *Sessions) sign(token Token) (SignedToken, error) {
 	signed, err := s.tokens.Sign(token)
 	if err != nil {
-		return Bearer{}, err
+		return SignedToken{}, err
 	}
-	return Bearer{Token: signed, ExpiresIn: s.limits.TokenTTL}, nil
+	return SignedToken{Token: signed, ExpiresIn: s.limits.TokenTTL}, nil
 }
 
 // Trim deletes the sessions that are over and returns how many.

@@ -41,47 +41,47 @@ type SweepFiles interface {
 	Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 	// Delete removes a file. When it fails, the file may still vanish later.
 	Delete(ctx context.Context, hash skin.Hash) error
-	// Tidy counts what cut-off uploads have left behind, and removes it if told to.
-	Tidy(ctx context.Context, remove bool) (files int, size int64, err error)
+	// CleanTemp counts what cut-off uploads have left behind, and removes it if told to.
+	CleanTemp(ctx context.Context, remove bool) (files int, size int64, err error)
 }
 
-// SweepTerms says what a sweep does.
-type SweepTerms struct {
+// SweepOptions says what a sweep does.
+type SweepOptions struct {
 	Before time.Time // when a file must have been put last for it to be removed
-	Dry    bool      // removes nothing
-	// Missing is told of every texture without a file. It may be called by several
+	DryRun    bool      // removes nothing
+	// OnMissing is told of every texture without a file. It may be called by several
 	// goroutines at once.
-	Missing func(TextureID, skin.Hash)
+	OnMissing func(TextureID, skin.Hash)
 }
 
 // SweepReport counts what a sweep has come across.
 type SweepReport struct {
-	Seen        int // files
+	Files        int // files
 	Orphans     int // files that no texture names, old enough to be removed
 	OrphanBytes int64
 	Removed     int // orphans that are gone
-	Freed       int64
-	Young       int // files that no texture names, too young
-	Busy        int // hashes that an upload or another sweep was at work on
-	Leftovers   int // unfinished files of uploads that were cut off
+	FreedBytes       int64
+	TooNew       int // files that no texture names, too young
+	Locked        int // hashes that an upload or another sweep was at work on
+	TempFiles   int // unfinished files of uploads that were cut off
 	Missing     int // textures without a file
 }
 
 // Sizes and times of a sweep.
 const (
-	// lockedAtOnce is how many hashes are looked at under their locks together.
+	// lockBatchSize is how many hashes are looked at under their locks together.
 	// PostgreSQL has room for a few thousand locks by default.
-	lockedAtOnce = 100
-	// filesAtOnce is how many files are removed or looked for at once: few, since
+	lockBatchSize = 100
+	// fileConcurrency is how many files are removed or looked for at once: few, since
 	// visitors use the same store.
-	filesAtOnce = 8
-	// aftermath is how long uploads of the same pixels still have to wait when a file
+	fileConcurrency = 8
+	// deleteGrace is how long uploads of the same pixels still have to wait when a file
 	// could not be removed: the store may carry that out late, and must not remove
 	// what was put since.
-	aftermath = 10 * time.Second
-	// sample is how many of the newest textures tell whether the files belong to
+	deleteGrace = 10 * time.Second
+	// sampleSize is how many of the newest textures tell whether the files belong to
 	// them, and enough how many there must be for that.
-	sample, enough = 16, 4
+	sampleSize, minSample = 16, 4
 )
 
 // Sweep removes the files that no texture names, and finds the textures whose
@@ -96,15 +96,15 @@ const (
 type Sweep struct {
 	store SweepStore
 	files SweepFiles
-	terms SweepTerms
+	opts SweepOptions
 
 	mu     sync.Mutex
 	report SweepReport
 }
 
 // NewSweep returns a sweep that has not begun.
-func NewSweep(store SweepStore, files SweepFiles, terms SweepTerms) *Sweep {
-	return &Sweep{store: store, files: files, terms: terms}
+func NewSweep(store SweepStore, files SweepFiles, opts SweepOptions) *Sweep {
+	return &Sweep{store: store, files: files, opts: opts}
 }
 
 // Report returns how far the sweep has come.
@@ -124,10 +124,10 @@ func (s *Sweep) count(count func(*SweepReport)) {
 // the next sweep does the rest. That textures miss their files is an error, and so
 // is a database that the files hardly belong to: then nothing is removed.
 func (s *Sweep) Run(ctx context.Context) error {
-	doubt, err := s.doubt(ctx)
+	problem, err := s.sanityCheck(ctx)
 	if err == nil {
-		s.terms.Dry = s.terms.Dry || doubt != ""
-		err = s.tidy(ctx)
+		s.opts.DryRun = s.opts.DryRun || problem != ""
+		err = s.cleanTemp(ctx)
 	}
 	if err == nil {
 		err = s.compare(ctx)
@@ -137,8 +137,8 @@ func (s *Sweep) Run(ctx context.Context) error {
 		return fmt.Errorf("stopped before the end, the next sweep does the rest: %w", context.Cause(ctx))
 	case err != nil:
 		return err
-	case doubt != "":
-		return fmt.Errorf("nothing was removed: %s; is this the texture store of this database?", doubt)
+	case problem != "":
+		return fmt.Errorf("nothing was removed: %s; is this the texture store of this database?", problem)
 	case missing > 0:
 		return fmt.Errorf("textures without a file: %d", missing)
 	default:
@@ -146,10 +146,10 @@ func (s *Sweep) Run(ctx context.Context) error {
 	}
 }
 
-// doubt says why the files hardly belong to the textures, if that is so. To a
+// problem says why the files hardly belong to the textures, if that is so. To a
 // database that is the wrong one, or empty, every file looks like an orphan.
-func (s *Sweep) doubt(ctx context.Context) (doubt string, err error) {
-	newest, ever, err := s.store.NewestTextures(ctx, sample)
+func (s *Sweep) sanityCheck(ctx context.Context) (problem string, err error) {
+	newest, ever, err := s.store.NewestTextures(ctx, sampleSize)
 	if err != nil {
 		return "", err
 	}
@@ -162,22 +162,22 @@ func (s *Sweep) doubt(ctx context.Context) (doubt string, err error) {
 			if len(tids) == 0 {
 				continue // deleted meanwhile
 			}
-			switch there, err := s.there(ctx, hash); {
+			switch exists, err := s.exists(ctx, hash); {
 			case err != nil:
 				return err
-			case !there:
+			case !exists:
 				missing++
 			}
 		}
 		return nil
 	})
-	if len(newest) >= enough && 2*missing > len(newest) {
-		doubt = fmt.Sprintf("of the %d newest textures %d have no file", len(newest), missing)
+	if len(newest) >= minSample && 2*missing > len(newest) {
+		problem = fmt.Sprintf("of the %d newest textures %d have no file", len(newest), missing)
 	}
-	return doubt, err
+	return problem, err
 }
 
-func (s *Sweep) there(ctx context.Context, hash skin.Hash) (bool, error) {
+func (s *Sweep) exists(ctx context.Context, hash skin.Hash) (bool, error) {
 	_, err := s.files.Get(ctx, hash)
 	switch {
 	case errors.Is(err, objects.ErrNotFound):
@@ -189,19 +189,19 @@ func (s *Sweep) there(ctx context.Context, hash skin.Hash) (bool, error) {
 	}
 }
 
-func (s *Sweep) tidy(ctx context.Context) error {
-	files, size, err := s.files.Tidy(ctx, !s.terms.Dry)
+func (s *Sweep) cleanTemp(ctx context.Context) error {
+	files, size, err := s.files.CleanTemp(ctx, !s.opts.DryRun)
 	s.count(func(r *SweepReport) {
-		r.Leftovers = files
-		if !s.terms.Dry {
-			r.Freed += size
+		r.TempFiles = files
+		if !s.opts.DryRun {
+			r.FreedBytes += size
 		}
 	})
 	return err
 }
 
-// suspect is a hash that only the files have, or only the textures.
-type suspect struct {
+// mismatch is a hash that only the files have, or only the textures.
+type mismatch struct {
 	hash skin.Hash
 	file bool
 	size int64
@@ -214,19 +214,19 @@ func (s *Sweep) compare(ctx context.Context) error {
 	defer stop()
 	named, err, more := next()
 
-	suspects := make([]suspect, 0, lockedAtOnce)
-	suspected := func(x suspect) error {
-		if suspects = append(suspects, x); len(suspects) < lockedAtOnce {
+	mismatches := make([]mismatch, 0, lockBatchSize)
+	addMismatch := func(m mismatch) error {
+		if mismatches = append(mismatches, m); len(mismatches) < lockBatchSize {
 			return nil
 		}
-		err := s.settle(ctx, suspects)
-		suspects = suspects[:0]
+		err := s.resolve(ctx, mismatches)
+		mismatches = mismatches[:0]
 		return err
 	}
-	// pass goes past the textures whose hash is in front of a file's.
-	pass := func(isPast func(skin.Hash) bool) error {
-		for more && err == nil && isPast(named) {
-			if err := suspected(suspect{hash: named}); err != nil {
+	// skipWhile goes past the textures whose hash is in front of a file's.
+	skipWhile := func(cond func(skin.Hash) bool) error {
+		for more && err == nil && cond(named) {
+			if err := addMismatch(mismatch{hash: named}); err != nil {
 				return err
 			}
 			named, err, more = next()
@@ -238,108 +238,108 @@ func (s *Sweep) compare(ctx context.Context) error {
 		if listErr != nil {
 			return listErr
 		}
-		s.count(func(r *SweepReport) { r.Seen++ })
-		if err := pass(func(hash skin.Hash) bool { return bytes.Compare(hash[:], file.Hash[:]) < 0 }); err != nil {
+		s.count(func(r *SweepReport) { r.Files++ })
+		if err := skipWhile(func(hash skin.Hash) bool { return bytes.Compare(hash[:], file.Hash[:]) < 0 }); err != nil {
 			return err
 		}
 		switch {
 		case more && named == file.Hash:
 			named, err, more = next()
-		case !file.Modified.Before(s.terms.Before):
-			s.count(func(r *SweepReport) { r.Young++ })
+		case !file.Modified.Before(s.opts.Before):
+			s.count(func(r *SweepReport) { r.TooNew++ })
 		default:
-			if err := suspected(suspect{hash: file.Hash, file: true, size: file.Size}); err != nil {
+			if err := addMismatch(mismatch{hash: file.Hash, file: true, size: file.Size}); err != nil {
 				return err
 			}
 		}
 	}
-	if err := pass(func(skin.Hash) bool { return true }); err != nil {
+	if err := skipWhile(func(skin.Hash) bool { return true }); err != nil {
 		return err
 	}
-	return s.settle(ctx, suspects)
+	return s.resolve(ctx, mismatches)
 }
 
-// settle looks at suspects again under their locks, and does what is to be done.
-func (s *Sweep) settle(ctx context.Context, suspects []suspect) error {
-	if len(suspects) == 0 {
+// resolve looks at suspects again under their locks, and does what is to be done.
+func (s *Sweep) resolve(ctx context.Context, mismatches []mismatch) error {
+	if len(mismatches) == 0 {
 		return nil
 	}
-	hashes := make([]skin.Hash, len(suspects))
-	for i, x := range suspects {
-		hashes[i] = x.hash
+	hashes := make([]skin.Hash, len(mismatches))
+	for i, m := range mismatches {
+		hashes[i] = m.hash
 	}
 	return s.store.LockHashes(ctx, hashes, func(textures map[skin.Hash][]TextureID) error {
-		return each(ctx, suspects, func(x suspect) error {
-			tids, locked := textures[x.hash]
+		return forEach(ctx, mismatches, func(m mismatch) error {
+			tids, locked := textures[m.hash]
 			switch {
 			case !locked:
-				s.count(func(r *SweepReport) { r.Busy++ })
-			case x.file && len(tids) == 0:
-				return s.remove(ctx, x)
-			case !x.file && len(tids) > 0:
-				return s.look(ctx, x.hash, tids)
+				s.count(func(r *SweepReport) { r.Locked++ })
+			case m.file && len(tids) == 0:
+				return s.removeOrphan(ctx, m)
+			case !m.file && len(tids) > 0:
+				return s.checkMissing(ctx, m.hash, tids)
 			}
 			return nil
 		})
 	})
 }
 
-// remove removes a file that no texture names, whose lock is held.
-func (s *Sweep) remove(ctx context.Context, orphan suspect) error {
+// removeOrphan removes a file that no texture names, whose lock is held.
+func (s *Sweep) removeOrphan(ctx context.Context, orphan mismatch) error {
 	s.count(func(r *SweepReport) {
 		r.Orphans++
 		r.OrphanBytes += orphan.size
 	})
-	if s.terms.Dry {
+	if s.opts.DryRun {
 		return nil
 	}
 	// What the store was asked for must come to an end while the lock is held.
 	if err := s.files.Delete(context.WithoutCancel(ctx), orphan.hash); err != nil {
-		<-time.After(aftermath)
+		<-time.After(deleteGrace)
 		return err
 	}
 	s.count(func(r *SweepReport) {
 		r.Removed++
-		r.Freed += orphan.size
+		r.FreedBytes += orphan.size
 	})
 	return nil
 }
 
-// look looks for a file that was not listed, whose lock is held: it may have been
+// checkMissing looks for a file that was not listed, whose lock is held: it may have been
 // put since.
-func (s *Sweep) look(ctx context.Context, hash skin.Hash, tids []TextureID) error {
-	there, err := s.there(ctx, hash)
-	if there || err != nil {
+func (s *Sweep) checkMissing(ctx context.Context, hash skin.Hash, tids []TextureID) error {
+	exists, err := s.exists(ctx, hash)
+	if exists || err != nil {
 		return err
 	}
 	s.count(func(r *SweepReport) { r.Missing += len(tids) })
 	for _, tid := range tids {
-		s.terms.Missing(tid, hash)
+		s.opts.OnMissing(tid, hash)
 	}
 	return nil
 }
 
-// each does something to suspects, some at once, until one fails or ctx ends, and
+// forEach does something to suspects, some at once, until one fails or ctx ends, and
 // waits for those that are under way.
-func each(ctx context.Context, suspects []suspect, do func(suspect) error) error {
+func forEach(ctx context.Context, mismatches []mismatch, do func(mismatch) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	queue := make(chan suspect)
+	queue := make(chan mismatch)
 	var workers sync.WaitGroup
-	for range filesAtOnce {
+	for range fileConcurrency {
 		workers.Go(func() {
-			for x := range queue {
-				if err := do(x); err != nil {
+			for m := range queue {
+				if err := do(m); err != nil {
 					stop(err) // the first one counts
 				}
 			}
 		})
 	}
-	for _, x := range suspects {
+	for _, m := range mismatches {
 		if ctx.Err() != nil {
 			break
 		}
-		queue <- x
+		queue <- m
 	}
 	close(queue)
 	workers.Wait()

@@ -29,24 +29,24 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// library is textures in a database and their files in a store.
-type library struct {
+// sweepEnv is textures in a database and their files in a store.
+type sweepEnv struct {
 	address  string
 	db       *postgres.DB
 	conn     *pgx.Conn
-	place    objectstest.Place
+	backend    objectstest.Place
 	files    *objects.Store
 	uploader core.UserID
 	// salt makes the files those of this test: tests share the locks on hashes.
 	salt string
 }
 
-// places are where files may be.
-var places = map[string]func(testing.TB) objectstest.Place{"directory": objectstest.Directory, "bucket": objectstest.Bucket}
+// backends are where files may be.
+var backends = map[string]func(testing.TB) objectstest.Place{"directory": objectstest.Directory, "bucket": objectstest.Bucket}
 
-func newLibrary(t *testing.T, place objectstest.Place) *library {
+func newSweepEnv(t *testing.T, backend objectstest.Place) *sweepEnv {
 	t.Helper()
-	s := &library{address: postgrestest.URL(t), place: place, files: objectstest.Open(t, place.Config), salt: uuid.NewString()}
+	s := &sweepEnv{address: postgrestest.URL(t), backend: backend, files: objectstest.Open(t, backend.Config), salt: uuid.NewString()}
 	s.db, s.conn = postgrestest.Connect(t, s.address), postgrestest.Conn(t, s.address)
 	if err := s.files.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
@@ -61,15 +61,15 @@ func newLibrary(t *testing.T, place objectstest.Place) *library {
 
 // file returns a file of the test's own, which is the same for the same word, and
 // its hash.
-func (s *library) file(word string) ([]byte, skin.Hash) {
-	file := []byte(s.salt + word)
+func (s *sweepEnv) file(content string) ([]byte, skin.Hash) {
+	file := []byte(s.salt + content)
 	return file, skin.HashOf(file)
 }
 
 // put stores a file that no texture names.
-func (s *library) put(t *testing.T, word string) skin.Hash {
+func (s *sweepEnv) put(t *testing.T, content string) skin.Hash {
 	t.Helper()
-	file, hash := s.file(word)
+	file, hash := s.file(content)
 	if err := s.files.Put(t.Context(), hash, file); err != nil {
 		t.Fatal(err)
 	}
@@ -77,20 +77,20 @@ func (s *library) put(t *testing.T, word string) skin.Hash {
 }
 
 // upload stores a file and adds its texture, as an upload does.
-func (s *library) upload(ctx context.Context, db *postgres.DB, word string, between func()) (core.TextureID, error) {
-	file, hash := s.file(word)
+func (s *sweepEnv) upload(ctx context.Context, db *postgres.DB, content string, between func()) (core.TextureID, error) {
+	file, hash := s.file(content)
 	texture, err := db.AddTexture(ctx, core.NewTexture{
-		Name: word, Type: skin.Steve, Hash: hash, Pixels: hash, Bytes: len(file), Uploader: s.uploader, Public: true,
-	}, core.Terms{}, func(ctx context.Context) error {
+		Name: content, Type: skin.Steve, Hash: hash, Pixels: hash, Bytes: len(file), Uploader: s.uploader, Public: true,
+	}, core.Pricing{}, func(ctx context.Context) error {
 		defer between()
 		return s.files.Put(ctx, hash, file)
 	})
 	return texture.ID, err
 }
 
-func (s *library) mustUpload(t *testing.T, word string) core.TextureID {
+func (s *sweepEnv) mustUpload(t *testing.T, content string) core.TextureID {
 	t.Helper()
-	tid, err := s.upload(t.Context(), s.db, word, func() {})
+	tid, err := s.upload(t.Context(), s.db, content, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func (s *library) mustUpload(t *testing.T, word string) core.TextureID {
 }
 
 // remove deletes textures with the files that have the words.
-func (s *library) remove(ctx context.Context, conn *pgx.Conn, word string) error {
-	_, hash := s.file(word)
+func (s *sweepEnv) remove(ctx context.Context, conn *pgx.Conn, content string) error {
+	_, hash := s.file(content)
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, "SELECT tid FROM textures WHERE hash = $1 FOR UPDATE", hash[:]) // CollectRows reports the error
 		tids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -113,20 +113,20 @@ func (s *library) remove(ctx context.Context, conn *pgx.Conn, word string) error
 	})
 }
 
-// terms are those of a sweep for which every file is old enough, and which
+// sweepOptions are those of a sweep for which every file is old enough, and which
 // nothing should be missing for.
-func terms(t *testing.T) core.SweepTerms {
+func sweepOptions(t *testing.T) core.SweepOptions {
 	t.Helper()
-	return core.SweepTerms{
+	return core.SweepOptions{
 		Before:  time.Now().Add(time.Hour),
-		Missing: func(tid core.TextureID, hash skin.Hash) { t.Errorf("texture %d has no file %s", tid, hash) },
+		OnMissing: func(tid core.TextureID, hash skin.Hash) { t.Errorf("texture %d has no file %s", tid, hash) },
 	}
 }
 
 // sweep sweeps once and returns what it has come across.
-func (s *library) sweep(t *testing.T, files core.SweepFiles, terms core.SweepTerms) core.SweepReport {
+func (s *sweepEnv) sweep(t *testing.T, files core.SweepFiles, opts core.SweepOptions) core.SweepReport {
 	t.Helper()
-	sweep := core.NewSweep(s.db, files, terms)
+	sweep := core.NewSweep(s.db, files, opts)
 	if err := sweep.Run(t.Context()); err != nil {
 		t.Errorf("sweep: %v", err)
 	}
@@ -134,7 +134,7 @@ func (s *library) sweep(t *testing.T, files core.SweepFiles, terms core.SweepTer
 }
 
 // has reports whether the store has a file.
-func (s *library) has(t *testing.T, hash skin.Hash) bool {
+func (s *sweepEnv) has(t *testing.T, hash skin.Hash) bool {
 	t.Helper()
 	_, err := s.files.Get(t.Context(), hash)
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -145,10 +145,10 @@ func (s *library) has(t *testing.T, hash skin.Hash) bool {
 
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	for name, place := range places {
+	for name, backend := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLibrary(t, place(t))
+			s := newSweepEnv(t, backend(t))
 			_, kept := s.file("kept")
 			s.mustUpload(t, "kept")
 			s.mustUpload(t, "deleted")
@@ -157,50 +157,50 @@ func TestSweep(t *testing.T) {
 			}
 			orphan, size := s.put(t, "orphan"), int64(len(s.salt)+len("orphan"))
 			_, deleted := s.file("deleted")
-			s.place.Write(t, "notes.txt", []byte("somebody's"))
-			s.place.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("somebody's"))
+			s.backend.Write(t, "notes.txt", []byte("somebody's"))
+			s.backend.Write(t, deleted.String()[:2]+"/"+deleted.String()+".png.bak", []byte("somebody's"))
 
-			f := func(change func(*core.SweepTerms), want core.SweepReport) {
+			f := func(change func(*core.SweepOptions), want core.SweepReport) {
 				t.Helper()
-				terms := terms(t)
-				change(&terms)
-				if diff := cmp.Diff(want, s.sweep(t, s.files, terms)); diff != "" {
+				opts := sweepOptions(t)
+				change(&opts)
+				if diff := cmp.Diff(want, s.sweep(t, s.files, opts)); diff != "" {
 					t.Errorf("report (-want +got):\n%s", diff)
 				}
 			}
-			f(func(terms *core.SweepTerms) { terms.Before = time.Now().Add(-time.Hour) }, core.SweepReport{Seen: 3, Young: 2})
-			f(func(terms *core.SweepTerms) { terms.Dry = true }, core.SweepReport{Seen: 3, Orphans: 2, OrphanBytes: 2*size + 1})
+			f(func(opts *core.SweepOptions) { opts.Before = time.Now().Add(-time.Hour) }, core.SweepReport{Files: 3, TooNew: 2})
+			f(func(opts *core.SweepOptions) { opts.DryRun = true }, core.SweepReport{Files: 3, Orphans: 2, OrphanBytes: 2*size + 1})
 			if !s.has(t, orphan) || !s.has(t, deleted) {
 				t.Error("files are gone that were young, or of a dry run")
 			}
-			f(func(*core.SweepTerms) {}, core.SweepReport{Seen: 3, Orphans: 2, OrphanBytes: 2*size + 1, Removed: 2, Freed: 2*size + 1})
+			f(func(*core.SweepOptions) {}, core.SweepReport{Files: 3, Orphans: 2, OrphanBytes: 2*size + 1, Removed: 2, FreedBytes: 2*size + 1})
 			if s.has(t, orphan) || s.has(t, deleted) || !s.has(t, kept) {
 				t.Error("want the one file that a texture names, and no other")
 			}
-			f(func(*core.SweepTerms) {}, core.SweepReport{Seen: 1})
+			f(func(*core.SweepOptions) {}, core.SweepReport{Files: 1})
 
 			// The last texture may go, too.
 			if err := s.remove(t.Context(), s.conn, "kept"); err != nil {
 				t.Fatal(err)
 			}
-			if r := s.sweep(t, s.files, terms(t)); r.Removed != 1 || s.has(t, kept) {
+			if r := s.sweep(t, s.files, sweepOptions(t)); r.Removed != 1 || s.has(t, kept) {
 				t.Errorf("after the last texture is deleted: %+v", r)
 			}
-			s.place.Remove(t, "notes.txt") // which is still there
+			s.backend.Remove(t, "notes.txt") // which is still there
 		})
 	}
 }
 
-func TestSweepFindsWhatIsMissing(t *testing.T) {
+func TestSweepFindsMissingFiles(t *testing.T) {
 	t.Parallel()
-	for name, place := range places {
+	for name, backend := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLibrary(t, place(t))
+			s := newSweepEnv(t, backend(t))
 			want, there := map[core.TextureID]skin.Hash{}, []string{"a", "b", "c", "d", "e", "f"}
-			for i, word := range there {
-				tid := s.mustUpload(t, word)
-				if _, hash := s.file(word); i%3 == 0 {
+			for i, content := range there {
+				tid := s.mustUpload(t, content)
+				if _, hash := s.file(content); i%3 == 0 {
 					want[tid] = hash
 					if err := s.files.Delete(t.Context(), hash); err != nil {
 						t.Fatal(err)
@@ -210,13 +210,13 @@ func TestSweepFindsWhatIsMissing(t *testing.T) {
 			orphan := s.put(t, "orphan")
 
 			got, mu := map[core.TextureID]skin.Hash{}, sync.Mutex{}
-			terms := terms(t)
-			terms.Missing = func(tid core.TextureID, hash skin.Hash) {
+			opts := sweepOptions(t)
+			opts.OnMissing = func(tid core.TextureID, hash skin.Hash) {
 				mu.Lock()
 				defer mu.Unlock()
 				got[tid] = hash
 			}
-			sweep := core.NewSweep(s.db, s.files, terms)
+			sweep := core.NewSweep(s.db, s.files, opts)
 			if err := sweep.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "without a file: 2") {
 				t.Errorf("got %v; want that 2 textures have no file", err)
 			}
@@ -231,16 +231,16 @@ func TestSweepFindsWhatIsMissing(t *testing.T) {
 }
 
 // From another database, every file looks like an orphan.
-func TestSweepDoubtsTheWrongDatabase(t *testing.T) {
+func TestSweepRefusesTheWrongDatabase(t *testing.T) {
 	t.Parallel()
-	ours := newLibrary(t, objectstest.Directory(t))
+	ours := newSweepEnv(t, objectstest.Directory(t))
 	ours.mustUpload(t, "ours")
 	_, hash := ours.file("ours")
-	f := func(other *library, want string) {
+	f := func(other *sweepEnv, want string) {
 		t.Helper()
-		terms := terms(t)
-		terms.Missing = func(core.TextureID, skin.Hash) {}
-		sweep := core.NewSweep(other.db, ours.files, terms)
+		opts := sweepOptions(t)
+		opts.OnMissing = func(core.TextureID, skin.Hash) {}
+		sweep := core.NewSweep(other.db, ours.files, opts)
 		if err := sweep.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "nothing was removed") {
 			t.Errorf("got %v; want %q", err, want)
 		}
@@ -248,22 +248,22 @@ func TestSweepDoubtsTheWrongDatabase(t *testing.T) {
 			t.Errorf("report: %+v", r)
 		}
 	}
-	other := newLibrary(t, objectstest.Directory(t))
+	other := newSweepEnv(t, objectstest.Directory(t))
 	f(other, "never had a texture")
-	for _, word := range []string{"a", "b", "c", "d"} {
-		other.mustUpload(t, word)
+	for _, content := range []string{"a", "b", "c", "d"} {
+		other.mustUpload(t, content)
 	}
 	f(other, "of the 4 newest textures 4 have no file")
 }
 
-// hooked is a store that tells when a sweep has come to a certain point.
-type hooked struct {
+// hookedFiles is a store that tells when a sweep has come to a certain point.
+type hookedFiles struct {
 	*objects.Store
 	listed   func(skin.Hash) // before the sweep hears of the file
 	removing func(skin.Hash) // once it is decided
 }
 
-func (h hooked) List(ctx context.Context) iter.Seq2[objects.Object, error] {
+func (h hookedFiles) List(ctx context.Context) iter.Seq2[objects.Object, error] {
 	return func(yield func(objects.Object, error) bool) {
 		for object, err := range h.Store.List(ctx) {
 			if h.listed != nil && err == nil {
@@ -276,7 +276,7 @@ func (h hooked) List(ctx context.Context) iter.Seq2[objects.Object, error] {
 	}
 }
 
-func (h hooked) Delete(ctx context.Context, hash skin.Hash) error {
+func (h hookedFiles) Delete(ctx context.Context, hash skin.Hash) error {
 	if h.removing != nil {
 		h.removing(hash)
 	}
@@ -286,22 +286,22 @@ func (h hooked) Delete(ctx context.Context, hash skin.Hash) error {
 // A file is stored, and its row is not written yet.
 func TestSweepDuringAnUpload(t *testing.T) {
 	t.Parallel()
-	for name, place := range places {
+	for name, backend := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLibrary(t, place(t))
+			s := newSweepEnv(t, backend(t))
 			s.mustUpload(t, "other")
 			var r core.SweepReport
-			if _, err := s.upload(t.Context(), s.db, "new", func() { r = s.sweep(t, s.files, terms(t)) }); err != nil {
+			if _, err := s.upload(t.Context(), s.db, "new", func() { r = s.sweep(t, s.files, sweepOptions(t)) }); err != nil {
 				t.Fatal(err)
 			}
-			if want := (core.SweepReport{Seen: 2, Busy: 1}); r != want {
+			if want := (core.SweepReport{Files: 2, Locked: 1}); r != want {
 				t.Errorf("report %+v; want %+v", r, want)
 			}
 			if _, hash := s.file("new"); !s.has(t, hash) {
 				t.Error("the sweep removed a file that was being uploaded")
 			}
-			if r := s.sweep(t, s.files, terms(t)); r.Seen != 2 || r.Orphans != 0 {
+			if r := s.sweep(t, s.files, sweepOptions(t)); r.Files != 2 || r.Orphans != 0 {
 				t.Errorf("afterwards: %+v", r)
 			}
 		})
@@ -309,20 +309,20 @@ func TestSweepDuringAnUpload(t *testing.T) {
 }
 
 // A file without a texture is listed, and then its pixels are uploaded again.
-func TestSweepLooksAgain(t *testing.T) {
+func TestSweepRechecksUnderTheLock(t *testing.T) {
 	t.Parallel()
-	for name, place := range places {
+	for name, backend := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLibrary(t, place(t))
+			s := newSweepEnv(t, backend(t))
 			s.mustUpload(t, "other")
 			orphan := s.put(t, "again")
-			files := hooked{Store: s.files, listed: func(hash skin.Hash) {
+			files := hookedFiles{Store: s.files, listed: func(hash skin.Hash) {
 				if hash == orphan {
 					s.mustUpload(t, "again")
 				}
 			}}
-			if r := s.sweep(t, files, terms(t)); r.Removed != 0 || !s.has(t, orphan) {
+			if r := s.sweep(t, files, sweepOptions(t)); r.Removed != 0 || !s.has(t, orphan) {
 				t.Errorf("the sweep removed a file that was uploaded again: %+v", r)
 			}
 		})
@@ -331,23 +331,23 @@ func TestSweepLooksAgain(t *testing.T) {
 
 // The sweep has made sure that no texture names a file, and is about to remove it
 // when the same pixels are uploaded again: the upload has to wait.
-func TestSweepHoldsUploadsOff(t *testing.T) {
+func TestSweepBlocksUploads(t *testing.T) {
 	t.Parallel()
-	for name, place := range places {
+	for name, backend := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLibrary(t, place(t))
+			s := newSweepEnv(t, backend(t))
 			s.mustUpload(t, "other")
 			orphan := s.put(t, "again")
 			uploaded := make(chan error, 1)
-			files := hooked{Store: s.files, removing: func(hash skin.Hash) {
+			files := hookedFiles{Store: s.files, removing: func(hash skin.Hash) {
 				go func() {
 					_, err := s.upload(t.Context(), s.db, "again", func() {})
 					uploaded <- err
 				}()
 				s.awaitUpload(t, hash, uploaded)
 			}}
-			if r := s.sweep(t, files, terms(t)); r.Removed != 1 {
+			if r := s.sweep(t, files, sweepOptions(t)); r.Removed != 1 {
 				t.Errorf("report: %+v", r)
 			}
 			if err := <-uploaded; err != nil {
@@ -361,7 +361,7 @@ func TestSweepHoldsUploadsOff(t *testing.T) {
 }
 
 // awaitUpload waits until an upload waits for the lock on a hash.
-func (s *library) awaitUpload(t *testing.T, hash skin.Hash, ended chan error) {
+func (s *sweepEnv) awaitUpload(t *testing.T, hash skin.Hash, ended chan error) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -393,10 +393,10 @@ func (s *library) awaitUpload(t *testing.T, hash skin.Hash, ended chan error) {
 // the rest.
 func TestSweepStops(t *testing.T) {
 	t.Parallel()
-	for name, place := range places {
+	for name, backend := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLibrary(t, place(t))
+			s := newSweepEnv(t, backend(t))
 			const orphans = 50
 			s.mustUpload(t, "other")
 			for i := range orphans {
@@ -404,7 +404,7 @@ func TestSweepStops(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			sweep := core.NewSweep(s.db, hooked{Store: s.files, removing: func(skin.Hash) { stop() }}, terms(t))
+			sweep := core.NewSweep(s.db, hookedFiles{Store: s.files, removing: func(skin.Hash) { stop() }}, sweepOptions(t))
 			if err := sweep.Run(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v; want %v", err, context.Canceled)
 			}
@@ -412,7 +412,7 @@ func TestSweepStops(t *testing.T) {
 			if removed == 0 || removed > 20 {
 				t.Errorf("removed %d of %d; want those that were under way", removed, orphans)
 			}
-			if r := s.sweep(t, s.files, terms(t)); r.Seen != orphans+1-removed || r.Removed != orphans-removed {
+			if r := s.sweep(t, s.files, sweepOptions(t)); r.Files != orphans+1-removed || r.Removed != orphans-removed {
 				t.Errorf("the first sweep removed %d, the next one: %+v", removed, r)
 			}
 		})
@@ -423,21 +423,21 @@ func TestSweepStops(t *testing.T) {
 // texture's file is there for as long as the texture is.
 func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 	t.Parallel()
-	for name, place := range places {
+	for name, backend := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLibrary(t, place(t))
-			const words, rounds, enough = 8, 200, 20
+			s := newSweepEnv(t, backend(t))
+			const contents, rounds, enough = 8, 200, 20
 			cores := []*postgres.DB{s.db, postgrestest.Connect(t, s.address)}
 			var work, sweeps sync.WaitGroup
 			var removed atomic.Int64
 			workers := uint64(0)
-			worker := func(do func(conn *pgx.Conn, word string) error) {
-				conn, dice := postgrestest.Conn(t, s.address), rand.New(rand.NewPCG(1, workers))
+			worker := func(do func(conn *pgx.Conn, content string) error) {
+				conn, rng := postgrestest.Conn(t, s.address), rand.New(rand.NewPCG(1, workers))
 				workers++
 				work.Go(func() {
 					for round := 0; round < rounds || removed.Load() < enough && !t.Failed(); round++ {
-						if err := do(conn, strconv.Itoa(dice.IntN(words))); err != nil {
+						if err := do(conn, strconv.Itoa(rng.IntN(contents))); err != nil {
 							t.Error(err)
 							return
 						}
@@ -445,8 +445,8 @@ func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 				})
 			}
 			for i := range 4 {
-				worker(func(_ *pgx.Conn, word string) error {
-					_, err := s.upload(t.Context(), cores[i%2], word, func() {})
+				worker(func(_ *pgx.Conn, content string) error {
+					_, err := s.upload(t.Context(), cores[i%2], content, func() {})
 					if fault.KindOf(err) == fault.Duplicate || err != nil && strings.Contains(err.Error(), "at this moment, and deleted it") {
 						return nil
 					}
@@ -454,15 +454,15 @@ func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 				})
 			}
 			for range 2 {
-				worker(func(conn *pgx.Conn, word string) error { return s.remove(t.Context(), conn, word) })
+				worker(func(conn *pgx.Conn, content string) error { return s.remove(t.Context(), conn, content) })
 			}
-			worker(func(conn *pgx.Conn, word string) error { return s.read(t, conn, word) })
+			worker(func(conn *pgx.Conn, content string) error { return s.read(t, conn, content) })
 
 			done := make(chan struct{})
 			for i := range 2 {
 				sweeps.Go(func() {
 					for {
-						sweep := core.NewSweep(cores[i], s.files, terms(t))
+						sweep := core.NewSweep(cores[i], s.files, sweepOptions(t))
 						if err := sweep.Run(t.Context()); err != nil {
 							t.Error(err)
 							return
@@ -479,7 +479,7 @@ func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 			work.Wait()
 			close(done)
 			sweeps.Wait()
-			s.sweep(t, s.files, terms(t))
+			s.sweep(t, s.files, sweepOptions(t))
 			if diff := cmp.Diff(s.hashes(t, s.db.TextureHashes(t.Context())), s.listed(t)); diff != "" {
 				t.Errorf("textures and files at the end (-textures +files):\n%s", diff)
 			}
@@ -488,9 +488,9 @@ func TestSweepBesideUploadsAndDeletions(t *testing.T) {
 }
 
 // read checks that a file is there if a texture names it before and after.
-func (s *library) read(t *testing.T, conn *pgx.Conn, word string) error {
+func (s *sweepEnv) read(t *testing.T, conn *pgx.Conn, content string) error {
 	t.Helper()
-	_, hash := s.file(word)
+	_, hash := s.file(content)
 	tid := func() (tid core.TextureID, err error) {
 		err = conn.QueryRow(t.Context(), "SELECT coalesce(min(tid), 0) FROM textures WHERE hash = $1", hash[:]).Scan(&tid)
 		return tid, err
@@ -507,35 +507,35 @@ func (s *library) read(t *testing.T, conn *pgx.Conn, word string) error {
 	return err
 }
 
-// refusing is a store that has the one file that no texture names, and does not
+// undeletableFiles is a store that has the one file that no texture names, and does not
 // remove it.
-type refusing struct {
-	hooked
+type undeletableFiles struct {
+	hookedFiles
 	hash skin.Hash
 }
 
-var errRefused = errors.New("not now")
+var errNotDeleted = errors.New("not now")
 
-func (r refusing) List(context.Context) iter.Seq2[objects.Object, error] {
+func (r undeletableFiles) List(context.Context) iter.Seq2[objects.Object, error] {
 	return func(yield func(objects.Object, error) bool) { yield(objects.Object{Hash: r.hash}, nil) }
 }
 
-func (r refusing) Tidy(context.Context, bool) (int, int64, error) { return 0, 0, nil }
+func (r undeletableFiles) CleanTemp(context.Context, bool) (int, int64, error) { return 0, 0, nil }
 
-func (r refusing) Delete(context.Context, skin.Hash) error { return errRefused }
+func (r undeletableFiles) Delete(context.Context, skin.Hash) error { return errNotDeleted }
 
-// locked is a database without textures, which notes how long locks are held.
-type locked struct{ held time.Duration }
+// lockRecorder is a database without textures, which notes how long locks are held.
+type lockRecorder struct{ held time.Duration }
 
-func (l *locked) NewestTextures(context.Context, int) ([]skin.Hash, bool, error) {
+func (l *lockRecorder) NewestTextures(context.Context, int) ([]skin.Hash, bool, error) {
 	return nil, true, nil
 }
 
-func (l *locked) TextureHashes(context.Context) iter.Seq2[skin.Hash, error] {
+func (l *lockRecorder) TextureHashes(context.Context) iter.Seq2[skin.Hash, error] {
 	return func(func(skin.Hash, error) bool) {}
 }
 
-func (l *locked) LockHashes(_ context.Context, hashes []skin.Hash, do func(map[skin.Hash][]core.TextureID) error) error {
+func (l *lockRecorder) LockHashes(_ context.Context, hashes []skin.Hash, do func(map[skin.Hash][]core.TextureID) error) error {
 	began, textures := time.Now(), map[skin.Hash][]core.TextureID{}
 	for _, hash := range hashes {
 		textures[hash] = nil
@@ -546,13 +546,13 @@ func (l *locked) LockHashes(_ context.Context, hashes []skin.Hash, do func(map[s
 
 // What the store was told to remove, and did not, it may remove later: uploads of
 // the same pixels have to wait a little longer.
-func TestSweepHoldsUploadsOffAfterAFailure(t *testing.T) {
+func TestSweepBlocksUploadsAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var store locked
-		sweep := core.NewSweep(&store, refusing{hash: skin.HashOf(nil)}, core.SweepTerms{Before: time.Now()})
-		if err := sweep.Run(t.Context()); !errors.Is(err, errRefused) {
-			t.Errorf("got %v; want %v", err, errRefused)
+		var store lockRecorder
+		sweep := core.NewSweep(&store, undeletableFiles{hash: skin.HashOf(nil)}, core.SweepOptions{Before: time.Now()})
+		if err := sweep.Run(t.Context()); !errors.Is(err, errNotDeleted) {
+			t.Errorf("got %v; want %v", err, errNotDeleted)
 		}
 		if store.held != 10*time.Second || sweep.Report().Removed != 0 {
 			t.Errorf("the lock was held for %v, and %d files removed; want 10 s, and none", store.held, sweep.Report().Removed)
@@ -560,7 +560,7 @@ func TestSweepHoldsUploadsOffAfterAFailure(t *testing.T) {
 	})
 }
 
-func (s *library) hashes(t *testing.T, all iter.Seq2[skin.Hash, error]) []string {
+func (s *sweepEnv) hashes(t *testing.T, all iter.Seq2[skin.Hash, error]) []string {
 	t.Helper()
 	var hashes []string
 	for hash, err := range all {
@@ -572,7 +572,7 @@ func (s *library) hashes(t *testing.T, all iter.Seq2[skin.Hash, error]) []string
 	return hashes
 }
 
-func (s *library) listed(t *testing.T) []string {
+func (s *sweepEnv) listed(t *testing.T) []string {
 	t.Helper()
 	var hashes []string
 	for object, err := range s.files.List(t.Context()) {

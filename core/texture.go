@@ -51,7 +51,7 @@ type TextureStore interface {
 	// see a texture of the same pixels and type already, a Refused one when a quota
 	// leaves no room for the texture or the closet item, and a ScoreTooLow one when
 	// the uploader cannot pay; put may not have been called then.
-	AddTexture(ctx context.Context, texture NewTexture, terms Terms, put func(context.Context) error) (Texture, error)
+	AddTexture(ctx context.Context, texture NewTexture, pricing Pricing, put func(context.Context) error) (Texture, error)
 
 	// Texture returns a texture, or a NotFound fault.
 	Texture(ctx context.Context, texture TextureID) (Texture, error)
@@ -93,13 +93,13 @@ type FileStore interface {
 // TextureLimits bounds what is uploaded.
 type TextureLimits struct {
 	skin.Limits
-	AtOnce int `env:"AT_ONCE" envDefault:"4" help:"most uploads that are worked on at once, at least 1: each takes memory, and a database connection while its file is stored"`
+	Concurrency int `env:"AT_ONCE" envDefault:"4" help:"most uploads that are worked on at once, at least 1: each takes memory, and a database connection while its file is stored"`
 }
 
 // Check returns an error that names a limit which makes no sense.
 func (l TextureLimits) Check() error {
-	if l.AtOnce < 1 {
-		return fmt.Errorf("AT_ONCE is %d, but must be at least 1", l.AtOnce)
+	if l.Concurrency < 1 {
+		return fmt.Errorf("AT_ONCE is %d, but must be at least 1", l.Concurrency)
 	}
 	return l.Limits.Check()
 }
@@ -117,16 +117,16 @@ type Textures struct {
 	limits skin.Limits
 	quotas Quotas
 	scores Scores
-	slots  chan struct{} // a token is a file being worked on: an upload, or one whose shape is looked at
-	// shares bounds how many of them one network has.
-	shares *limit.Semaphore[netip.Prefix]
+	sem  chan struct{} // a token is a file being worked on: an upload, or one whose shape is looked at
+	// perNetwork bounds how many of them one network has.
+	perNetwork *limit.Semaphore[netip.Prefix]
 }
 
 // NewTextures returns the textures kept in a store, their files in another.
 func NewTextures(store textureStore, files FileStore, limits TextureLimits, quotas Quotas, scores Scores) *Textures {
 	return &Textures{
 		store: store, files: files, limits: limits.Limits, quotas: quotas, scores: scores,
-		slots: make(chan struct{}, limits.AtOnce), shares: limit.NewSemaphore[netip.Prefix](max(1, limits.AtOnce-1)),
+		sem: make(chan struct{}, limits.Concurrency), perNetwork: limit.NewSemaphore[netip.Prefix](max(1, limits.Concurrency-1)),
 	}
 }
 
@@ -143,61 +143,61 @@ type Upload struct {
 // already.
 func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (Texture, error) {
 	var wrong fieldFaults
-	title, err := name("name", upload.Name)
+	title, err := validateName("name", upload.Name)
 	wrong.add(err)
 
 	// A slow texture store must not take the database connections that everything
 	// else needs.
-	leave, err := t.enter(ctx)
+	release, err := t.acquire(ctx)
 	if err != nil {
 		return Texture{}, err
 	}
-	defer leave()
-	read, err := skin.Read(upload.File, upload.Type, t.limits)
+	defer release()
+	parsed, err := skin.Read(upload.File, upload.Type, t.limits)
 	wrong.add(err)
 	if err := wrong.fault(); err != nil {
 		return Texture{}, err
 	}
 
 	return t.store.AddTexture(ctx, NewTexture{
-		Name: title, Type: read.Type, Hash: read.Hash, Pixels: read.Pixels, Bytes: len(read.File), Uploader: uploader, Public: upload.Public,
-	}, t.terms(len(read.File), upload.Public), func(ctx context.Context) error {
-		if err := t.files.Put(ctx, read.Hash, read.File); err != nil {
-			return fmt.Errorf("store texture file %s: %w", read.Hash, err)
+		Name: title, Type: parsed.Type, Hash: parsed.Hash, Pixels: parsed.Pixels, Bytes: len(parsed.File), Uploader: uploader, Public: upload.Public,
+	}, t.uploadPricing(len(parsed.File), upload.Public), func(ctx context.Context) error {
+		if err := t.files.Put(ctx, parsed.Hash, parsed.File); err != nil {
+			return fmt.Errorf("store texture file %s: %w", parsed.Hash, err)
 		}
 		return nil
 	})
 }
 
-// enter waits for a slot for work on a file, and returns the function that gives it back.
-func (t *Textures) enter(ctx context.Context) (leave func(), err error) {
-	leaveShare, err := t.shares.Acquire(ctx, ClientOf(ctx).Network)
+// acquire waits for a slot for work on a file, and returns the function that gives it back.
+func (t *Textures) acquire(ctx context.Context) (release func(), err error) {
+	releaseNetwork, err := t.perNetwork.Acquire(ctx, ClientOf(ctx).Network)
 	if err != nil {
 		return nil, fmt.Errorf("wait for other uploads: %w", err)
 	}
 	select {
-	case t.slots <- struct{}{}:
-		return func() { <-t.slots; leaveShare() }, nil
+	case t.sem <- struct{}{}:
+		return func() { <-t.sem; releaseNetwork() }, nil
 	case <-ctx.Done():
-		leaveShare()
+		releaseNetwork()
 		return nil, fmt.Errorf("wait for other uploads: %w", ctx.Err())
 	}
 }
 
-// terms returns the terms of an upload.
-func (t *Textures) terms(bytes int, public bool) Terms {
-	return Terms{
+// uploadPricing returns the terms of an upload.
+func (t *Textures) uploadPricing(bytes int, public bool) Pricing {
+	return Pricing{
 		Quotas: t.quotas, Cost: t.scores.TextureRate(public) * int64(kib(bytes)), Refund: t.scores.RefundTexture, Reward: t.scores.UploadReward,
 	}
 }
 
-// visible reports whether a user, whose zero value is somebody not signed in, may
+// visibleTo reports whether a user, whose zero value is somebody not signed in, may
 // look at the texture and have it listed.
-func (t Texture) visible(to User) bool { return t.Public || t.belongs(to) }
+func (t Texture) visibleTo(user User) bool { return t.Public || t.canEdit(user) }
 
-// belongs reports whether a user may do with the texture as they like.
-func (t Texture) belongs(to User) bool {
-	return to.ID != 0 && (t.Uploader == to.ID || to.Permission >= Administrator)
+// canEdit reports whether a user may do with the texture as they like.
+func (t Texture) canEdit(user User) bool {
+	return user.ID != 0 && (t.Uploader == user.ID || user.Permission >= Administrator)
 }
 
 // Find returns a texture that a user, whose zero value is somebody not signed in,
@@ -208,40 +208,40 @@ func (t *Textures) Find(ctx context.Context, user User, tid TextureID) (Texture,
 	switch {
 	case err != nil:
 		return Texture{}, err
-	case !texture.visible(user):
+	case !texture.visibleTo(user):
 		return Texture{}, fault.New(fault.Forbidden, "Texture %d is private.", tid)
 	default:
 		return texture, nil
 	}
 }
 
-// consequences is how long a change may take that a request has begun: a texture
+// cascadeTimeout is how long a change may take that a request has begun: a texture
 // may lie in a million closets, and be worn by a million players.
-const consequences = 10 * time.Minute
+const cascadeTimeout = 10 * time.Minute
 
 // Delete deletes a texture, with all that follows, for its uploader or, as DeleteBy
 // does, an administrator at an address. It returns a NotFound fault when there is
 // none, and a Forbidden one to everybody else.
 func (t *Textures) Delete(ctx context.Context, caller Caller, from netip.Addr, tid TextureID) error {
-	switch texture, err := t.own(ctx, caller, tid); {
+	switch texture, err := t.ownedTexture(ctx, caller, tid); {
 	case err != nil:
 		return err
 	case texture.Uploader != caller.ID:
-		return t.DeleteBy(ctx, Authority{Actor: caller.ID, Permission: caller.Permission, From: from}, tid)
+		return t.DeleteBy(ctx, Actor{ID: caller.ID, Permission: caller.Permission, From: from}, tid)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
 	return t.store.DeleteTexture(ctx, tid)
 }
 
-// own returns a texture that is the caller's to change. It is that until it is
+// ownedTexture returns a texture that is the caller's to change. It is that until it is
 // gone: it never gets another uploader.
-func (t *Textures) own(ctx context.Context, caller Caller, tid TextureID) (Texture, error) {
+func (t *Textures) ownedTexture(ctx context.Context, caller Caller, tid TextureID) (Texture, error) {
 	texture, err := t.store.Texture(ctx, tid)
 	switch {
 	case err != nil:
 		return Texture{}, err
-	case !texture.belongs(caller.User):
+	case !texture.canEdit(caller.User):
 		return Texture{}, fault.New(fault.Forbidden, "Texture %d is somebody else's.", tid)
 	default:
 		return texture, nil
@@ -256,19 +256,19 @@ func (t *Textures) Change(ctx context.Context, caller Caller, from netip.Addr, t
 	if err := change.check(); err != nil {
 		return Texture{}, err
 	}
-	texture, err := t.own(ctx, caller, tid)
+	texture, err := t.ownedTexture(ctx, caller, tid)
 	switch {
 	case err != nil:
 		return Texture{}, err
 	case texture.Uploader != caller.ID:
-		return t.ChangeBy(ctx, Authority{Actor: caller.ID, Permission: caller.Permission, From: from}, tid, change)
+		return t.ChangeBy(ctx, Actor{ID: caller.ID, Permission: caller.Permission, From: from}, tid, change)
 	}
 	if change.Type != nil {
-		if err := t.mayBe(ctx, texture, *change.Type); err != nil {
+		if err := t.checkTypeChange(ctx, texture, *change.Type); err != nil {
 			return Texture{}, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consequences)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
 	return t.store.ChangeTexture(ctx, tid, change, t.scores)
 }
@@ -284,14 +284,14 @@ func (c *TextureChange) check() error {
 	if c.Name == nil {
 		return nil
 	}
-	title, err := name("name", *c.Name)
+	title, err := validateName("name", *c.Name)
 	c.Name = &title
 	return err
 }
 
-// mayBe returns an Invalid fault unless a texture may be of a type: a skin of
+// checkTypeChange returns an Invalid fault unless a texture may be of a type: a skin of
 // either model, but slim arms want a square sheet. What is slim has one.
-func (t *Textures) mayBe(ctx context.Context, texture Texture, wanted skin.Type) error {
+func (t *Textures) checkTypeChange(ctx context.Context, texture Texture, wanted skin.Type) error {
 	switch {
 	case wanted == texture.Type || wanted == skin.Steve && texture.Type == skin.Alex:
 		return nil
@@ -299,11 +299,11 @@ func (t *Textures) mayBe(ctx context.Context, texture Texture, wanted skin.Type)
 		return fault.Field("type", "A %s cannot become a %s.", texture.Type, wanted)
 	}
 	// The row does not say of what shape the sheet is. The file does, and few ask.
-	leave, err := t.enter(ctx)
+	release, err := t.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	file, err := t.files.Get(ctx, texture.Hash)
 	if err != nil {
 		return fmt.Errorf("read texture file %s: %w", texture.Hash, err)
@@ -318,9 +318,9 @@ func (t *Textures) mayBe(ctx context.Context, texture Texture, wanted skin.Type)
 	return nil
 }
 
-// Exists returns the Duplicate fault of an upload whose pixels are known
+// ErrDuplicateTexture returns the Duplicate fault of an upload whose pixels are known
 // already.
-func Exists(tid TextureID) error {
+func ErrDuplicateTexture(tid TextureID) error {
 	return &fault.Error{
 		Kind: fault.Duplicate, Message: "This texture exists already.",
 		Fields: map[string][]string{"file": {"This texture exists already."}},
@@ -328,9 +328,9 @@ func Exists(tid TextureID) error {
 	}
 }
 
-// Collides returns the Duplicate fault of a change, by a field, after which a
+// ErrDuplicateChange returns the Duplicate fault of a change, by a field, after which a
 // texture would be the same as another one.
-func Collides(field string, tid TextureID) error {
+func ErrDuplicateChange(field string, tid TextureID) error {
 	const sentence = "Another texture has the same pixels and the same type."
 	return &fault.Error{
 		Kind: fault.Duplicate, Message: sentence, Fields: map[string][]string{field: {sentence}}, Data: map[string]TextureID{"tid": tid},

@@ -94,12 +94,12 @@ type Tokens struct {
 	ttl    time.Duration
 	now    Clock
 	parser *jwt.Parser
-	known  tokenCache
+	cache  tokenCache
 }
 
 // NewTokens returns a signer of tokens that expire after ttl.
 func NewTokens(ring KeyRing, issuer string, ttl time.Duration, now Clock) *Tokens {
-	return &Tokens{ring: ring, issuer: issuer, ttl: ttl, now: now, known: tokenCache{tokens: sieve.New[string, knownToken](maxKnown)}, parser: jwt.NewParser(
+	return &Tokens{ring: ring, issuer: issuer, ttl: ttl, now: now, cache: tokenCache{tokens: sieve.New[string, cachedToken](maxCachedTokens)}, parser: jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
 		jwt.WithIssuer(issuer), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(), jwt.WithStrictDecoding(),
 		jwt.WithTimeFunc(now), jwt.WithLeeway(clockSkew),
@@ -130,9 +130,9 @@ var errKey = errors.New("signed with an unknown key")
 
 // Verify returns what a compact token identifies. It says nothing about whether
 // its session lives. A token that is merely expired is returned when
-// evenExpired; any other flaw is an error.
-func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
-	if token, ok := t.known.find(compact, t.now()); ok {
+// allowExpired; any other flaw is an error.
+func (t *Tokens) Verify(compact string, allowExpired bool) (Token, error) {
+	if token, ok := t.cache.get(compact, t.now()); ok {
 		return token, nil
 	}
 	var c claims
@@ -143,7 +143,7 @@ func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
 		}
 		return nil, errKey
 	})
-	if err != nil && (!evenExpired || !onlyExpired(err)) {
+	if err != nil && (!allowExpired || !onlyExpired(err)) {
 		return Token{}, fmt.Errorf("verify a token: %w", err)
 	}
 	valid := err == nil
@@ -163,8 +163,8 @@ func (t *Tokens) Verify(compact string, evenExpired bool) (Token, error) {
 		return Token{}, fmt.Errorf("read a token's id: %w", err)
 	}
 	if valid {
-		t.known.add(compact, knownToken{
-			Token: token, from: time.Unix(int64(max(c.IssuedAt, c.NotBefore)), 0).Add(-clockSkew), until: time.Unix(int64(c.ExpiresAt), 0).Add(clockSkew),
+		t.cache.add(compact, cachedToken{
+			Token: token, validFrom: time.Unix(int64(max(c.IssuedAt, c.NotBefore)), 0).Add(-clockSkew), validUntil: time.Unix(int64(c.ExpiresAt), 0).Add(clockSkew),
 		})
 	}
 	return token, nil

@@ -19,13 +19,13 @@ func FuzzVerify(f *testing.F) {
 	if err := keys.UnmarshalText([]byte("new:" + base64.StdEncoding.EncodeToString([]byte(keyNew)))); err != nil {
 		f.Fatal(err)
 	}
-	tokens := core.NewTokens(keys, "veneer", time.Hour, at(noon))
-	signed, err := tokens.Sign(issued())
+	tokens := core.NewTokens(keys, "veneer", time.Hour, fixedClock(noon))
+	signed, err := tokens.Sign(testToken())
 	if err != nil {
 		f.Fatal(err)
 	}
 	const header = `{"alg":"HS256","kid":"new","typ":"JWT"}`
-	claims, err := json.Marshal(payload())
+	claims, err := json.Marshal(testClaims())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add("", []byte(`null`), []byte(`[]`))
 
 	f.Fuzz(func(t *testing.T, compact string, header, claims []byte) {
-		if token, err := tokens.Verify(compact, true); err == nil && (compact != signed || token.User != issued().User || token.Session != issued().Session || token.ID != issued().ID) {
+		if token, err := tokens.Verify(compact, true); err == nil && (compact != signed || token.User != testToken().User || token.Session != testToken().Session || token.ID != testToken().ID) {
 			t.Errorf("%q is taken for a token of %d", compact, token.User)
 		}
 		unsigned := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(claims)

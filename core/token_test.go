@@ -26,10 +26,10 @@ const (
 // noon is when the tokens of these tests are issued.
 var noon = time.Date(2031, 2, 3, 12, 0, 0, 0, time.UTC)
 
-func at(moment time.Time) core.Clock { return func() time.Time { return moment } }
+func fixedClock(moment time.Time) core.Clock { return func() time.Time { return moment } }
 
-// ring returns a key ring from pairs of a kid and a key.
-func ring(t *testing.T, pairs ...string) core.KeyRing {
+// newKeyRing returns a key ring from pairs of a kid and a key.
+func newKeyRing(t *testing.T, pairs ...string) core.KeyRing {
 	t.Helper()
 	var entries []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -42,16 +42,16 @@ func ring(t *testing.T, pairs ...string) core.KeyRing {
 	return keys
 }
 
-func issued() core.Token {
+func testToken() core.Token {
 	return core.Token{
 		User: 7, Session: uuid.MustParse("11111111-1111-4111-8111-111111111111"), ID: uuid.MustParse("22222222-2222-4222-8222-222222222222"), IssuedAt: noon,
 	}
 }
 
-// payload returns the claims of issued.
-func payload() map[string]any {
+// testClaims returns the claims of issued.
+func testClaims() map[string]any {
 	return map[string]any{
-		"iss": "veneer", "sub": "7", "sid": issued().Session.String(), "jti": issued().ID.String(),
+		"iss": "veneer", "sub": "7", "sid": testToken().Session.String(), "jti": testToken().ID.String(),
 		"iat": noon.Unix(), "nbf": noon.Unix(), "exp": noon.Add(time.Hour).Unix(),
 	}
 }
@@ -75,15 +75,15 @@ func forge(t *testing.T, header, claims map[string]any, sum func() hash.Hash, ke
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// respell sets a bit of a token's last character that stands for nothing: its
+// setUnusedBit sets a bit of a token's last character that stands for nothing: its
 // signature's 43 characters hold 258 bits, of which 256 are read.
-func respell(compact string) string {
+func setUnusedBit(compact string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	last := len(compact) - 1
 	return compact[:last] + string(alphabet[strings.IndexByte(alphabet, compact[last])|1])
 }
 
-func with(fields map[string]any, key string, value any) map[string]any {
+func withField(fields map[string]any, key string, value any) map[string]any {
 	changed := maps.Clone(fields)
 	if value == nil {
 		delete(changed, key)
@@ -96,8 +96,8 @@ func with(fields map[string]any, key string, value any) map[string]any {
 func TestTokenHasItsClaims(t *testing.T) {
 	t.Parallel()
 
-	tokens := core.NewTokens(ring(t, "b", keyNew, "a", keyOld), "veneer", time.Hour, at(noon))
-	compact, err := tokens.Sign(issued())
+	tokens := core.NewTokens(newKeyRing(t, "b", keyNew, "a", keyOld), "veneer", time.Hour, fixedClock(noon))
+	compact, err := tokens.Sign(testToken())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,29 +125,29 @@ func TestTokenHasItsClaims(t *testing.T) {
 
 	parts := strings.Split(compact, ".")
 	f(parts[0], map[string]any{"alg": "HS256", "typ": "JWT", "kid": "b"})
-	f(parts[1], payload())
+	f(parts[1], testClaims())
 
 	got, err := tokens.Verify(compact, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got.IssuedAt = got.IssuedAt.UTC()
-	if diff := cmp.Diff(issued(), got); diff != "" {
+	if diff := cmp.Diff(testToken(), got); diff != "" {
 		t.Errorf("what is verified differs from what was signed (-want +got):\n%s", diff)
 	}
-	if again, err := tokens.Sign(issued()); err != nil || again != compact {
+	if again, err := tokens.Sign(testToken()); err != nil || again != compact {
 		t.Errorf("signing the same token again gives %s, %v; want %s", again, err, compact)
 	}
 }
 
 // A token that is wrong in any way but its age is refused, also for a refresh.
-func TestVerifyRefuses(t *testing.T) {
+func TestVerifyRejects(t *testing.T) {
 	t.Parallel()
 
 	header := map[string]any{"alg": "HS256", "typ": "JWT", "kid": "a"}
-	genuine := forge(t, header, payload(), sha256.New, keyOld)
+	genuine := forge(t, header, testClaims(), sha256.New, keyOld)
 	signature := genuine[strings.LastIndex(genuine, ".")+1:]
-	tokens := core.NewTokens(ring(t, "a", keyOld), "veneer", time.Hour, at(noon))
+	tokens := core.NewTokens(newKeyRing(t, "a", keyOld), "veneer", time.Hour, fixedClock(noon))
 	if _, err := tokens.Verify(genuine, false); err != nil {
 		t.Fatalf("the genuine token is refused: %v", err)
 	}
@@ -157,60 +157,60 @@ func TestVerifyRefuses(t *testing.T) {
 		{"no token at all", "nonsense"},
 		{"a signature of another form", genuine + "="},
 		{"a token cut short", genuine[:len(genuine)-4]},
-		{"the same signature in another spelling", respell(genuine)},
-		{"no algorithm", forge(t, with(header, "alg", "none"), payload(), nil, "")},
-		{"no algorithm, with the signature of another", forge(t, with(header, "alg", "none"), payload(), nil, "") + signature},
-		{"no signature", forge(t, header, payload(), nil, "")},
-		{"another HMAC", forge(t, with(header, "alg", "HS512"), payload(), sha512.New, keyOld)},
-		{"another HMAC under the right name", forge(t, header, payload(), sha512.New, keyOld)},
-		{"a public-key algorithm with our key", forge(t, with(header, "alg", "RS256"), payload(), sha256.New, keyOld)},
-		{"another key", forge(t, header, payload(), sha256.New, keyNew)},
-		{"an empty key", forge(t, header, payload(), sha256.New, "")},
-		{"an unknown kid", forge(t, with(header, "kid", "z"), payload(), sha256.New, keyOld)},
-		{"an unknown kid with an empty key", forge(t, with(header, "kid", "z"), payload(), sha256.New, "")},
-		{"no kid", forge(t, with(header, "kid", nil), payload(), sha256.New, keyOld)},
-		{"a kid that is no text", forge(t, with(header, "kid", 1), payload(), sha256.New, keyOld)},
-		{"a changed sub", forge(t, header, with(payload(), "sub", "8"), nil, "") + signature},
-		{"a later exp", forge(t, header, with(payload(), "exp", noon.Add(2*time.Hour).Unix()), nil, "") + signature},
-		{"a sub that is no uid", forge(t, header, with(payload(), "sub", "steve"), sha256.New, keyOld)},
-		{"no sub", forge(t, header, with(payload(), "sub", nil), sha256.New, keyOld)},
-		{"no sid", forge(t, header, with(payload(), "sid", nil), sha256.New, keyOld)},
-		{"a sid that is no UUID", forge(t, header, with(payload(), "sid", "1"), sha256.New, keyOld)},
-		{"no jti", forge(t, header, with(payload(), "jti", nil), sha256.New, keyOld)},
-		{"no iat", forge(t, header, with(payload(), "iat", nil), sha256.New, keyOld)},
-		{"no nbf", forge(t, header, with(payload(), "nbf", nil), sha256.New, keyOld)},
-		{"no exp", forge(t, header, with(payload(), "exp", nil), sha256.New, keyOld)},
-		{"no iss", forge(t, header, with(payload(), "iss", nil), sha256.New, keyOld)},
-		{"another issuer", forge(t, header, with(payload(), "iss", "somebody"), sha256.New, keyOld)},
-		{"a token that is not yet valid", forge(t, header, with(payload(), "nbf", noon.Add(time.Minute).Unix()), sha256.New, keyOld)},
-		{"a token from the future", forge(t, header, with(payload(), "iat", noon.Add(time.Minute).Unix()), sha256.New, keyOld)},
+		{"the same signature in another spelling", setUnusedBit(genuine)},
+		{"no algorithm", forge(t, withField(header, "alg", "none"), testClaims(), nil, "")},
+		{"no algorithm, with the signature of another", forge(t, withField(header, "alg", "none"), testClaims(), nil, "") + signature},
+		{"no signature", forge(t, header, testClaims(), nil, "")},
+		{"another HMAC", forge(t, withField(header, "alg", "HS512"), testClaims(), sha512.New, keyOld)},
+		{"another HMAC under the right name", forge(t, header, testClaims(), sha512.New, keyOld)},
+		{"a public-key algorithm with our key", forge(t, withField(header, "alg", "RS256"), testClaims(), sha256.New, keyOld)},
+		{"another key", forge(t, header, testClaims(), sha256.New, keyNew)},
+		{"an empty key", forge(t, header, testClaims(), sha256.New, "")},
+		{"an unknown kid", forge(t, withField(header, "kid", "z"), testClaims(), sha256.New, keyOld)},
+		{"an unknown kid with an empty key", forge(t, withField(header, "kid", "z"), testClaims(), sha256.New, "")},
+		{"no kid", forge(t, withField(header, "kid", nil), testClaims(), sha256.New, keyOld)},
+		{"a kid that is no text", forge(t, withField(header, "kid", 1), testClaims(), sha256.New, keyOld)},
+		{"a changed sub", forge(t, header, withField(testClaims(), "sub", "8"), nil, "") + signature},
+		{"a later exp", forge(t, header, withField(testClaims(), "exp", noon.Add(2*time.Hour).Unix()), nil, "") + signature},
+		{"a sub that is no uid", forge(t, header, withField(testClaims(), "sub", "steve"), sha256.New, keyOld)},
+		{"no sub", forge(t, header, withField(testClaims(), "sub", nil), sha256.New, keyOld)},
+		{"no sid", forge(t, header, withField(testClaims(), "sid", nil), sha256.New, keyOld)},
+		{"a sid that is no UUID", forge(t, header, withField(testClaims(), "sid", "1"), sha256.New, keyOld)},
+		{"no jti", forge(t, header, withField(testClaims(), "jti", nil), sha256.New, keyOld)},
+		{"no iat", forge(t, header, withField(testClaims(), "iat", nil), sha256.New, keyOld)},
+		{"no nbf", forge(t, header, withField(testClaims(), "nbf", nil), sha256.New, keyOld)},
+		{"no exp", forge(t, header, withField(testClaims(), "exp", nil), sha256.New, keyOld)},
+		{"no iss", forge(t, header, withField(testClaims(), "iss", nil), sha256.New, keyOld)},
+		{"another issuer", forge(t, header, withField(testClaims(), "iss", "somebody"), sha256.New, keyOld)},
+		{"a token that is not yet valid", forge(t, header, withField(testClaims(), "nbf", noon.Add(time.Minute).Unix()), sha256.New, keyOld)},
+		{"a token from the future", forge(t, header, withField(testClaims(), "iat", noon.Add(time.Minute).Unix()), sha256.New, keyOld)},
 		{
 			"an expired one of another issuer",
-			forge(t, header, with(with(payload(), "exp", noon.Add(-time.Hour).Unix()), "iss", "somebody"), sha256.New, keyOld),
+			forge(t, header, withField(withField(testClaims(), "exp", noon.Add(-time.Hour).Unix()), "iss", "somebody"), sha256.New, keyOld),
 		},
 		{
 			"an expired one that is not yet valid",
-			forge(t, header, with(with(payload(), "exp", noon.Add(-time.Hour).Unix()), "nbf", noon.Add(time.Hour).Unix()), sha256.New, keyOld),
+			forge(t, header, withField(withField(testClaims(), "exp", noon.Add(-time.Hour).Unix()), "nbf", noon.Add(time.Hour).Unix()), sha256.New, keyOld),
 		},
 		{
 			"an expired one from the future",
-			forge(t, header, with(with(payload(), "exp", noon.Add(-time.Hour).Unix()), "iat", noon.Add(time.Hour).Unix()), sha256.New, keyOld),
+			forge(t, header, withField(withField(testClaims(), "exp", noon.Add(-time.Hour).Unix()), "iat", noon.Add(time.Hour).Unix()), sha256.New, keyOld),
 		},
 		{
 			"an expired one of another key",
-			forge(t, header, with(payload(), "exp", noon.Add(-time.Hour).Unix()), sha256.New, keyNew),
+			forge(t, header, withField(testClaims(), "exp", noon.Add(-time.Hour).Unix()), sha256.New, keyNew),
 		},
 		{
 			"an expired one without a sid",
-			forge(t, header, with(with(payload(), "exp", noon.Add(-time.Hour).Unix()), "sid", nil), sha256.New, keyOld),
+			forge(t, header, withField(withField(testClaims(), "exp", noon.Add(-time.Hour).Unix()), "sid", nil), sha256.New, keyOld),
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 
-			for _, evenExpired := range []bool{false, true} {
-				if got, err := tokens.Verify(test.token, evenExpired); err == nil || got != (core.Token{}) {
-					t.Errorf("Verify, even expired: %t, = %+v, %v; want an error", evenExpired, got, err)
+			for _, allowExpired := range []bool{false, true} {
+				if got, err := tokens.Verify(test.token, allowExpired); err == nil || got != (core.Token{}) {
+					t.Errorf("Verify, even expired: %t, = %+v, %v; want an error", allowExpired, got, err)
 				}
 			}
 		})
@@ -221,14 +221,14 @@ func TestVerifyRefuses(t *testing.T) {
 func TestTokensWorkForTheirTime(t *testing.T) {
 	t.Parallel()
 
-	keys := ring(t, "a", keyOld)
-	compact, err := core.NewTokens(keys, "veneer", time.Hour, at(noon)).Sign(issued())
+	keys := newKeyRing(t, "a", keyOld)
+	compact, err := core.NewTokens(keys, "veneer", time.Hour, fixedClock(noon)).Sign(testToken())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := func(after time.Duration, want, wantEvenExpired bool) {
 		t.Helper()
-		tokens := core.NewTokens(keys, "veneer", time.Hour, at(noon.Add(after)))
+		tokens := core.NewTokens(keys, "veneer", time.Hour, fixedClock(noon.Add(after)))
 		if _, err := tokens.Verify(compact, false); (err == nil) != want {
 			t.Errorf("%s after it was issued, a token works: %v; want %t", after, err, want)
 		}
@@ -250,11 +250,11 @@ func TestKeysRotate(t *testing.T) {
 	t.Parallel()
 
 	tokens := func(pairs ...string) *core.Tokens {
-		return core.NewTokens(ring(t, pairs...), "veneer", time.Hour, at(noon))
+		return core.NewTokens(newKeyRing(t, pairs...), "veneer", time.Hour, fixedClock(noon))
 	}
 	before, during, after := tokens("a", keyOld), tokens("b", keyNew, "a", keyOld), tokens("b", keyNew)
 	sign := func(by *core.Tokens) string {
-		compact, err := by.Sign(issued())
+		compact, err := by.Sign(testToken())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestKeysRotate(t *testing.T) {
 	}
 }
 
-func TestKeyRingRefuses(t *testing.T) {
+func TestKeyRingRejects(t *testing.T) {
 	t.Parallel()
 
 	long := base64.StdEncoding.EncodeToString([]byte(keyOld))

@@ -64,7 +64,7 @@ type UserStore interface {
 
 	// CreateUserBy does so on an administrator's authority, and writes an entry of the
 	// audit log.
-	CreateUserBy(ctx context.Context, by Authority, user NewUser) (User, error)
+	CreateUserBy(ctx context.Context, by Actor, user NewUser) (User, error)
 
 	// UserByEmail returns the user with that e-mail's comparison key, or a NotFound
 	// fault.
@@ -101,58 +101,58 @@ type Registration struct {
 // Register adds a user. It returns an Invalid fault that names every wrong
 // field, or a Duplicate fault when the e-mail or the player's name is taken.
 func (u *Users) Register(ctx context.Context, r Registration) (Credentials, error) {
-	fresh, err := u.newUser(ctx, r)
+	newUser, err := u.newUser(ctx, r)
 	if err != nil {
 		return Credentials{}, err
 	}
-	user, err := u.store.CreateUser(ctx, fresh)
-	return Credentials{User: user, PasswordHash: fresh.PasswordHash}, err
+	user, err := u.store.CreateUser(ctx, newUser)
+	return Credentials{User: user, PasswordHash: newUser.PasswordHash}, err
 }
 
 // RegisterBy has an administrator add a user, as Register does, who may have any
 // permission that the authority grants.
-func (u *Users) RegisterBy(ctx context.Context, by Authority, r Registration, permission Permission) (User, error) {
-	fresh, err := u.newUser(ctx, r)
+func (u *Users) RegisterBy(ctx context.Context, by Actor, r Registration, permission Permission) (User, error) {
+	newUser, err := u.newUser(ctx, r)
 	if err != nil {
 		return User{}, err
 	}
-	fresh.Permission = permission
-	return u.store.CreateUserBy(ctx, by, fresh)
+	newUser.Permission = permission
+	return u.store.CreateUserBy(ctx, by, newUser)
 }
 
-// Apply has a link sent to an address that adds the user, with a password that is chosen
+// RequestRegistration has a link sent to an address that adds the user, with a password that is chosen
 // then. Whether an account has the address shows neither in what it returns nor in the
 // time it takes; its user is told by e-mail. It returns an Invalid fault that names every wrong field, or a
 // Duplicate fault when the player's name is taken.
-func (u *Users) Apply(ctx context.Context, r Registration) error {
+func (u *Users) RequestRegistration(ctx context.Context, r Registration) error {
 	var wrong fieldFaults
-	fresh := u.named(r, &wrong)
+	newUser := u.validate(r, &wrong)
 	if err := wrong.fault(); err != nil {
 		return err
 	}
-	return u.store.QueueRegistration(ctx, fresh)
+	return u.store.QueueRegistration(ctx, newUser)
 }
 
 // newUser checks what somebody says of themself, and makes a user of it.
 func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
 	var wrong fieldFaults
-	fresh := u.named(r, &wrong)
+	newUser := u.validate(r, &wrong)
 	wrong.add(checkPassword("password", r.Password))
 	if err := wrong.fault(); err != nil {
 		return NewUser{}, err
 	}
 	var err error
-	fresh.PasswordHash, err = u.passwords.Hash(ctx, r.Password)
-	fresh.Score, fresh.Verified, fresh.Verify = u.scores.Registration, r.Verified, u.mail && !r.Verified
-	return fresh, err
+	newUser.PasswordHash, err = u.passwords.Hash(ctx, r.Password)
+	newUser.Score, newUser.Verified, newUser.Verify = u.scores.Registration, r.Verified, u.mail && !r.Verified
+	return newUser, err
 }
 
-// named returns a user of what somebody is to be called, and takes note of what is wrong
+// validate returns a user of what somebody is to be called, and takes note of what is wrong
 // with it.
-func (u *Users) named(r Registration, wrong *fieldFaults) NewUser {
-	address, err := email(r.Email)
+func (u *Users) validate(r Registration, wrong *fieldFaults) NewUser {
+	address, err := validateEmail(r.Email)
 	wrong.add(err)
-	nickname, err := name("nickname", r.Nickname)
+	nickname, err := validateName("nickname", r.Nickname)
 	wrong.add(err)
 	player, err := u.names.optional("player_name", r.PlayerName)
 	wrong.add(err)
@@ -170,11 +170,11 @@ func (u *Users) ByEmail(ctx context.Context, email string) (User, error) {
 // 4.5.3.1.3).
 const maxEmail = 254
 
-// email checks an e-mail address and returns it trimmed.
-func email(text string) (string, error) {
+// validateEmail checks an e-mail address and returns it trimmed.
+func validateEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	parsed, err := mail.ParseAddress(text)
-	if err != nil || parsed.Address != text || len(text) > maxEmail || !plain(text) || !legible(text) {
+	if err != nil || parsed.Address != text || len(text) > maxEmail || !isPrintable(text) || !legible(text) {
 		return "", fault.Field("email", "This is no e-mail address.")
 	}
 	return text, nil

@@ -15,7 +15,7 @@ func TestEmail(t *testing.T) {
 
 	f := func(text, want string) {
 		t.Helper()
-		got, err := email(text)
+		got, err := validateEmail(text)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("email(%q) = %q, %v; want %q", text, got, err, want)
 		}
@@ -48,7 +48,7 @@ func TestName(t *testing.T) {
 
 	f := func(text, want string) {
 		t.Helper()
-		got, err := name("nickname", text)
+		got, err := validateName("nickname", text)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("name(%q) = %q, %v; want %q", text, got, err, want)
 		}
@@ -69,12 +69,12 @@ func TestName(t *testing.T) {
 	f("a\xffb", "")
 	f("\u200b", "")
 	f("a\u202eb", "")
-	if title, err := line("title", " שלום\u200f! "); title != "שלום\u200f!" || err != nil {
+	if title, err := validateLine("title", " שלום\u200f! "); title != "שלום\u200f!" || err != nil {
 		t.Errorf("of a title, which is no name, the controls of direction are refused: %q, %v", title, err)
 	}
 }
 
-func TestFieldFaultsTellAllAtOnce(t *testing.T) {
+func TestFieldFaultsAreCollected(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 

@@ -10,9 +10,9 @@ import (
 
 // administrators is a route for administrators. What they may do to whom the
 // domain decides.
-func (s *Server) administrators(h func(context.Context, *fasthttp.RequestCtx, core.Authority) error) fasthttp.RequestHandler {
+func (s *Server) administrators(h func(context.Context, *fasthttp.RequestCtx, core.Actor) error) fasthttp.RequestHandler {
 	return s.signedIn(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-		by, err := core.NewAuthority(caller.User, s.door.Proxies.Client(rc))
+		by, err := core.NewActor(caller.User, s.door.Proxies.Client(rc))
 		if err != nil {
 			return err
 		}
@@ -33,10 +33,10 @@ type foundBody[T any] struct {
 }
 
 // toFoundBody writes a page. The last one may be no further behind than one of a number.
-func toFoundBody[T, B any](found core.Found[T], page, perPage, last int, toBody func(T) B) foundBody[B] {
+func toFoundBody[T, B any](found core.Page[T], page, perPage, last int, toBody func(T) B) foundBody[B] {
 	reach := found.Total
 	if found.More {
-		reach = core.MostFound
+		reach = core.MaxCounted
 	}
 	body := foundBody[B]{
 		PerPage: perPage, Total: found.Total, TotalIsLowerBound: found.More, CurrentPage: page,
@@ -55,7 +55,7 @@ func toFoundBody[T, B any](found core.Found[T], page, perPage, last int, toBody 
 
 // foundPage reads which page of a search is wanted.
 func (f *fields) foundPage() (page, perPage int) {
-	return int(f.integer("page", 1)), int(f.integer("perPage", core.DefaultFoundPerPage))
+	return int(f.integer("page", 1)), int(f.integer("perPage", core.DefaultSearchPerPage))
 }
 
 // id returns the id in a field, 0 when the field is absent.

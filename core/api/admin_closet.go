@@ -10,7 +10,7 @@ import (
 )
 
 // closetOf handles GET /api/admin/users/{uid}/closet.
-func (s *Server) closetOf(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Authority) error {
+func (s *Server) closetOf(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
 	uid, err := number(rc, "uid")
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *Server) closetOf(ctx context.Context, rc *fasthttp.RequestCtx, _ core.A
 }
 
 // addItemOf handles POST /api/admin/users/{uid}/closet.
-func (s *Server) addItemOf(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+func (s *Server) addItemOf(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 	uid, err := number(rc, "uid")
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *Server) addItemOf(ctx context.Context, rc *fasthttp.RequestCtx, by core
 }
 
 // removeItemOf handles DELETE /api/admin/users/{uid}/closet/{tid}.
-func (s *Server) removeItemOf(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+func (s *Server) removeItemOf(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 	uid, err := number(rc, "uid")
 	if err != nil {
 		return err

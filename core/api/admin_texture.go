@@ -9,12 +9,12 @@ import (
 )
 
 // allTextures handles GET /api/admin/textures.
-func (s *Server) allTextures(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
-	return s.textures(ctx, rc, core.User{ID: by.Actor, Permission: by.Permission})
+func (s *Server) allTextures(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	return s.textures(ctx, rc, core.User{ID: by.ID, Permission: by.Permission})
 }
 
 // changeTextureBy handles PUT /api/admin/textures/{tid}.
-func (s *Server) changeTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+func (s *Server) changeTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 	tid, err := number(rc, "tid")
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *Server) changeTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, b
 }
 
 // deleteTextureBy handles DELETE /api/admin/textures/{tid}.
-func (s *Server) deleteTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+func (s *Server) deleteTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 	tid, err := number(rc, "tid")
 	if err != nil {
 		return err

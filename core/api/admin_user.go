@@ -10,7 +10,7 @@ import (
 )
 
 // findUsers handles GET /api/admin/users.
-func (s *Server) findUsers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Authority) error {
+func (s *Server) findUsers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
 	f := readQuery(rc)
 	query := core.UserQuery{ID: core.UserID(f.id("uid")), Email: f.optionalText("email", ""), Nickname: f.optionalText("nickname", "")}
 	query.Page, query.PerPage = f.foundPage()
@@ -21,16 +21,16 @@ func (s *Server) findUsers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(found, query.Page, query.PerPage, core.MaxFoundPage, toUserBody))
+	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(found, query.Page, query.PerPage, core.MaxSearchPage, toUserBody))
 }
 
 // userAct is what an administrator does to a user, as the fields of the request
 // say.
-type userAct func(ctx context.Context, f *fields, by core.Authority, user core.UserID) (core.User, error)
+type userAct func(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error)
 
 // actOnUser returns the handler of PUT /api/admin/users/{uid}/….
 func (s *Server) actOnUser(message string, act userAct) fasthttp.RequestHandler {
-	return s.administrators(func(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+	return s.administrators(func(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 		uid, err := number(rc, "uid")
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s *Server) actOnUser(message string, act userAct) fasthttp.RequestHandler 
 }
 
 // setNickname handles PUT /api/admin/users/{uid}/nickname.
-func (s *Server) setNickname(ctx context.Context, f *fields, by core.Authority, user core.UserID) (core.User, error) {
+func (s *Server) setNickname(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
 	nickname := f.text("nickname")
 	if err := f.fault(); err != nil {
 		return core.User{}, err
@@ -57,7 +57,7 @@ func (s *Server) setNickname(ctx context.Context, f *fields, by core.Authority, 
 }
 
 // setEmail handles PUT /api/admin/users/{uid}/email.
-func (s *Server) setEmail(ctx context.Context, f *fields, by core.Authority, user core.UserID) (core.User, error) {
+func (s *Server) setEmail(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
 	email := f.text("email")
 	if err := f.fault(); err != nil {
 		return core.User{}, err
@@ -66,7 +66,7 @@ func (s *Server) setEmail(ctx context.Context, f *fields, by core.Authority, use
 }
 
 // setPassword handles PUT /api/admin/users/{uid}/password.
-func (s *Server) setPassword(ctx context.Context, f *fields, by core.Authority, user core.UserID) (core.User, error) {
+func (s *Server) setPassword(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
 	password := f.text("password")
 	if err := f.fault(); err != nil {
 		return core.User{}, err
@@ -75,7 +75,7 @@ func (s *Server) setPassword(ctx context.Context, f *fields, by core.Authority, 
 }
 
 // setVerified handles PUT /api/admin/users/{uid}/verified.
-func (s *Server) setVerified(ctx context.Context, f *fields, by core.Authority, user core.UserID) (core.User, error) {
+func (s *Server) setVerified(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
 	if f.null("verified") {
 		f.flaw("verified", "The field verified is required.")
 	}
@@ -87,7 +87,7 @@ func (s *Server) setVerified(ctx context.Context, f *fields, by core.Authority, 
 }
 
 // setScore handles PUT /api/admin/users/{uid}/score.
-func (s *Server) setScore(ctx context.Context, f *fields, by core.Authority, user core.UserID) (core.User, error) {
+func (s *Server) setScore(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
 	score := f.requiredInteger("score")
 	if err := f.fault(); err != nil {
 		return core.User{}, err
@@ -96,7 +96,7 @@ func (s *Server) setScore(ctx context.Context, f *fields, by core.Authority, use
 }
 
 // setPermission handles PUT /api/admin/users/{uid}/permission.
-func (s *Server) setPermission(ctx context.Context, f *fields, by core.Authority, user core.UserID) (core.User, error) {
+func (s *Server) setPermission(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
 	permission := f.requiredInteger("permission")
 	if err := f.fault(); err != nil {
 		return core.User{}, err
@@ -105,7 +105,7 @@ func (s *Server) setPermission(ctx context.Context, f *fields, by core.Authority
 }
 
 // deleteUserBy handles DELETE /api/admin/users/{uid}.
-func (s *Server) deleteUserBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+func (s *Server) deleteUserBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 	uid, err := number(rc, "uid")
 	if err != nil {
 		return err

@@ -216,7 +216,7 @@ func TestFindManyUsers(t *testing.T) {
 	admin := c.signUpAs(t, core.Administrator)
 	c.site.exec(t, `
 		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash)
-		SELECT n || '@example.com', n || '@example.com', 'N', 'n', 'x' FROM generate_series(1, $1) n`, core.MostFound-1)
+		SELECT n || '@example.com', n || '@example.com', 'N', 'n', 'x' FROM generate_series(1, $1) n`, core.MaxCounted-1)
 	f := func(query, from, to, total, more, last string) {
 		t.Helper()
 		a := admin.get(t, "/api/admin/users?"+query)

@@ -278,7 +278,7 @@ var home = netip.MustParsePrefix("192.0.2.1/32")
 // signIn opens another session of the user, who has no password.
 func (c client) signIn(t *testing.T) client {
 	t.Helper()
-	proof := core.Proof{Credentials: core.Credentials{User: core.User{ID: c.uid}, PasswordHash: "none"}}
+	proof := core.VerifiedCredentials{Credentials: core.Credentials{User: core.User{ID: c.uid}, PasswordHash: "none"}}
 	bearer, err := c.parts.Sessions.Open(t.Context(), proof, home)
 	if err != nil {
 		t.Fatal(err)

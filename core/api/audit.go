@@ -35,7 +35,7 @@ type auditPageBody struct {
 const defaultAuditPerPage = 50
 
 // audit handles GET /api/admin/audit.
-func (s *Server) audit(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Authority) error {
+func (s *Server) audit(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
 	f := readQuery(rc)
 	query := core.AuditQuery{
 		Actor: (*core.UserID)(f.optionalInteger("actor")), Action: f.optionalText("action", ""), Subject: f.optionalText("subject", ""),

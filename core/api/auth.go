@@ -17,7 +17,7 @@ type tokenBody struct {
 	ExpiresIn int    `json:"expires_in"` // seconds
 }
 
-func toTokenBody(b core.Bearer) tokenBody {
+func toTokenBody(b core.SignedToken) tokenBody {
 	return tokenBody{Token: b.Token, TokenType: "Bearer", ExpiresIn: int(b.ExpiresIn.Seconds())}
 }
 
@@ -108,7 +108,7 @@ func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
 
 // welcome opens a session of an added user, and answers with the token and the user.
 func (s *Server) welcome(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
-	token, err := s.Sessions.Open(ctx, core.Proof{Credentials: user}, s.network(rc))
+	token, err := s.Sessions.Open(ctx, core.VerifiedCredentials{Credentials: user}, s.network(rc))
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Server) welcome(ctx context.Context, rc *fasthttp.RequestCtx, user core
 // apply answers a registration that comes to life by a link in an e-mail, the same
 // whether or not there is an account with the address.
 func (s *Server) apply(ctx context.Context, rc *fasthttp.RequestCtx, registration core.Registration) error {
-	err := s.registering(rc, func() error { return s.Users.Apply(ctx, registration) })
+	err := s.registering(rc, func() error { return s.Users.RequestRegistration(ctx, registration) })
 	if err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"fields of a form | 64 | 400 |", // which is no setting
 		fmt.Sprintf("header block | %s | 431 |", kibibytes(site.Limits.HeaderBytes)),
 		"notifications | kept for a year | |", // which the program sees to
-		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", site.Scores.Kept.Hours()/24),
+		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", site.Scores.Retention.Hours()/24),
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)
@@ -237,7 +237,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("still works for %.0f seconds, and", site.Grace.Seconds()),
 		fmt.Sprintf("After those %.0f seconds", site.Grace.Seconds()),
 		fmt.Sprintf("Within %.0f seconds of being replaced", site.Grace.Seconds()),
-		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", site.Idle.Hours()/day, site.Longest.Hours()/day),
+		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", site.Idle.Hours()/day, site.MaxAge.Hours()/day),
 		fmt.Sprintf("Only %d sessions of a user", site.PerUser),
 		fmt.Sprintf("did not arrive in time: within %.0f seconds, or %.0f for an upload", site.Limits.ReadTimeout.Seconds(), site.Limits.UploadTimeout.Seconds()),
 		fmt.Sprintf("the request line included, is larger than %s", kibibytes(site.Limits.HeaderBytes)),

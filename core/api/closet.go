@@ -49,7 +49,7 @@ func toClosetPageBody(query core.ClosetQuery, page core.ClosetPage) pageBody[clo
 }
 
 // closet handles GET /api/closet.
-func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+func (s *Server) closet(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
 	query, err := closetQuery(rc)
 	if err != nil {
 		return err

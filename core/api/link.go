@@ -10,7 +10,7 @@ import (
 
 // askVerification handles POST /api/user/verification.
 func (s *Server) askVerification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	if err := s.Links.AskVerification(ctx, caller); err != nil {
+	if err := s.Links.RequestVerification(ctx, caller); err != nil {
 		return err
 	}
 	return done(rc, "An e-mail with a link is on its way to you.", nil)
@@ -58,7 +58,7 @@ func (s *Server) askReset(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err := s.resets.take(rc, s.address(rc)); err != nil {
 		return err
 	}
-	if err := s.Links.AskReset(ctx, email); err != nil {
+	if err := s.Links.RequestReset(ctx, email); err != nil {
 		return err
 	}
 	return done(rc, "If there is an account with this e-mail address, an e-mail with a link is on its way.", nil)

@@ -424,7 +424,7 @@ func (c client) registrationLink(t *testing.T, name string) string {
 	t.Helper()
 	token, email := name+" token", name+"@example.com"
 	hash := sha256.Sum256([]byte(token))
-	if err := c.parts.Users.Apply(t.Context(), core.Registration{Email: email, Nickname: name}); err != nil {
+	if err := c.parts.Users.RequestRegistration(t.Context(), core.Registration{Email: email, Nickname: name}); err != nil {
 		t.Fatal(err)
 	}
 	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email, email_key)

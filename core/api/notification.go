@@ -25,7 +25,7 @@ type notificationBody struct {
 }
 
 // notifications handles GET /api/user/notifications.
-func (s *Server) notifications(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+func (s *Server) notifications(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
 	unread, err := s.Notifications.Unread(ctx, ticket)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ type announcedBody struct {
 }
 
 // announce handles POST /api/admin/notifications.
-func (s *Server) announce(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+func (s *Server) announce(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 	f, err := read(rc)
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func TestNotifications(t *testing.T) {
 	c.get(t, "/api/user/notifications").is(t, 200, `[]`)
 	c.told(t, " First ", "One")
 	c.told(t, "Second <b>", "Two **words**")
-	if n, err := c.parts.Notifications.Announce(t.Context(), core.Terminal, "all", "Third", "Three"); n != 1 || err != nil {
+	if n, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "Third", "Three"); n != 1 || err != nil {
 		t.Fatalf("sent to %d users, %v", n, err)
 	}
 	c.site.exec(t, "UPDATE messages SET sent_at = '2024-05-06 23:59:59.999+02'")
@@ -63,7 +63,7 @@ func TestNotifications(t *testing.T) {
 
 	// Who was told the same has read nothing.
 	stranger := c.signUp(t)
-	if n, err := c.parts.Notifications.Announce(t.Context(), core.Terminal, "all", "All", "Hear!"); n != 2 || err != nil {
+	if n, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); n != 2 || err != nil {
 		t.Fatalf("sent to %d users, %v", n, err)
 	}
 	c.read(t, c.unread(t)[0]).is(t, 200, `{"title":"All","content":"<p>Hear!</p>\n","time":"<time>"}`)
@@ -262,7 +262,7 @@ func TestSendRefuses(t *testing.T) {
 	c := start(t).signUp(t)
 	f := func(title, content string, wrong bool) {
 		t.Helper()
-		_, err := c.parts.Notifications.Announce(t.Context(), core.Terminal, "all", title, content)
+		_, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", title, content)
 		if (err != nil) != wrong {
 			t.Errorf("%.20q, %.20q: %v; want it refused: %t", title, content, err, wrong)
 		}

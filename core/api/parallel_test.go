@@ -394,7 +394,7 @@ func TestAUserIsDeletedDuringRequests(t *testing.T) {
 			at(func(step int) answer { return l.meet(t, c, player, 2*i+step) }, []int{200, 403, 404, 409}, []int{200, 404, 409})
 		}
 		at(func(int) answer {
-			if _, err := servers[1].parts.Notifications.Announce(t.Context(), core.Terminal, "all", "All", "Hear!"); err != nil {
+			if _, err := servers[1].parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); err != nil {
 				t.Error(err)
 			}
 			return answer{}

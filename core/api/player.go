@@ -30,7 +30,7 @@ func toPlayerBody(p core.Player) playerBody {
 }
 
 // players handles GET /api/players.
-func (s *Server) players(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+func (s *Server) players(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
 	players, err := s.Players.List(ctx, ticket)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Server) dressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, calle
 	if err := f.fault(); err != nil {
 		return err
 	}
-	player, err := s.Players.Dress(ctx, caller, pid, slots)
+	player, err := s.Players.SetTextures(ctx, caller, pid, slots)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (s *Server) dressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, calle
 }
 
 // slots returns what is to be put on.
-func (f *fields) slots() core.Slots {
-	return core.Slots{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
+func (f *fields) slots() core.TextureSlots {
+	return core.TextureSlots{Skin: (*core.TextureID)(f.optionalInteger("skin")), Cape: (*core.TextureID)(f.optionalInteger("cape"))}
 }
 
 // takenOff returns which slots are to be emptied: either type lists them, or the
@@ -137,7 +137,7 @@ func (s *Server) undressPlayer(ctx context.Context, rc *fasthttp.RequestCtx, cal
 	if err := f.fault(); err != nil {
 		return err
 	}
-	player, err := s.Players.Undress(ctx, caller, pid, skin, cape)
+	player, err := s.Players.ClearTextures(ctx, caller, pid, skin, cape)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (s *Server) report(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 }
 
 // listReports handles GET /api/admin/reports.
-func (s *Server) listReports(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Authority) error {
+func (s *Server) listReports(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
 	f := readQuery(rc)
 	query := core.ReportQuery{
 		State: core.ReportState(strings.TrimSpace(f.optionalText("state", ""))),
@@ -81,7 +81,7 @@ func (s *Server) listReports(ctx context.Context, rc *fasthttp.RequestCtx, _ cor
 const defaultReportsPerPage = 50
 
 // settleReport handles PUT /api/admin/reports/{rid}.
-func (s *Server) settleReport(ctx context.Context, rc *fasthttp.RequestCtx, by core.Authority) error {
+func (s *Server) settleReport(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
 	rid, err := number(rc, "rid")
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type signBody struct {
 }
 
 // scoreChanges handles GET /api/user/score.
-func (s *Server) scoreChanges(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+func (s *Server) scoreChanges(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
 	f := readQuery(rc)
 	query := core.ScoreQuery{Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultScoreChanges))}
 	if err := f.fault(); err != nil {

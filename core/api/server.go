@@ -377,7 +377,7 @@ func (s *Server) work(rc *fasthttp.RequestCtx, user core.UserID, h serve.Handler
 // ticketed is a route for those who show a token that we signed. Whether its
 // session lives is left to the handler: a read looks it up in the round trip in
 // which it reads. Requests count for their user.
-func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.Ticket) error) fasthttp.RequestHandler {
+func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.VerifiedToken) error) fasthttp.RequestHandler {
 	return s.door.Guard(func(rc *fasthttp.RequestCtx) error {
 		ticket, err := s.ticket(rc)
 		if err != nil {
@@ -405,7 +405,7 @@ func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.Tic
 
 // signedIn is a route for those who are signed in.
 func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) fasthttp.RequestHandler {
-	return s.ticketed(func(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.Ticket) error {
+	return s.ticketed(func(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
 		caller, err := s.Sessions.Authenticate(ctx, ticket)
 		if err != nil {
 			return err
@@ -442,12 +442,12 @@ func (s *Server) visited(h func(context.Context, *fasthttp.RequestCtx, core.User
 }
 
 // ticket returns what the request's bearer token stands for.
-func (s *Server) ticket(rc *fasthttp.RequestCtx) (core.Ticket, error) {
+func (s *Server) ticket(rc *fasthttp.RequestCtx) (core.VerifiedToken, error) {
 	token, err := bearer(rc)
 	if err != nil {
-		return core.Ticket{}, err
+		return core.VerifiedToken{}, err
 	}
-	return s.Sessions.Ticket(token)
+	return s.Sessions.VerifyToken(token)
 }
 
 // withClient returns a context of the work on a request of a user, 0 for none.

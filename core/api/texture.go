@@ -74,7 +74,7 @@ func (s *Server) textures(ctx context.Context, rc *fasthttp.RequestCtx, user cor
 	switch strings.TrimSpace(f.optionalText("sort", "newest")) {
 	case "newest":
 	case "likes":
-		query.Liked = true
+		query.ByLikes = true
 	default:
 		f.flaw("sort", "The order must be newest or likes.")
 	}
@@ -85,7 +85,7 @@ func (s *Server) textures(ctx context.Context, rc *fasthttp.RequestCtx, user cor
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(page, query.Page, query.PerPage, core.MostFound/query.PerPage, toTextureBody))
+	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(page, query.Page, query.PerPage, core.MaxCounted/query.PerPage, toTextureBody))
 }
 
 // texture handles GET /api/textures/{tid}.

@@ -128,7 +128,7 @@ func TestRoundTrips(t *testing.T) {
 		c.withPassword(t, right)
 	}
 	for range 2 {
-		if _, err := c.parts.Notifications.Announce(t.Context(), core.Terminal, "all", "Title", "Content"); err != nil {
+		if _, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "Title", "Content"); err != nil {
 			t.Fatal(err)
 		}
 	}

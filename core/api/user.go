@@ -80,7 +80,7 @@ func (s *Server) changeEmail(ctx context.Context, rc *fasthttp.RequestCtx, calle
 		return err
 	}
 	if s.config.Registration == "confirm" {
-		err := s.registering(rc, func() error { return s.Accounts.AskEmail(ctx, caller, email, password, s.network(rc)) })
+		err := s.registering(rc, func() error { return s.Accounts.RequestEmailChange(ctx, caller, email, password, s.network(rc)) })
 		if err != nil {
 			return err
 		}

@@ -274,7 +274,7 @@ func TestDeleteUserConsequences(t *testing.T) {
 	fan.put(t, bare+"/textures", `{"skin":`+hidden+`}`)
 	fan.put(t, "/api/user/avatar", `{"tid":`+private+`}`)
 	c.told(t, "Yours", "Only for you")
-	if _, err := c.parts.Notifications.Announce(t.Context(), core.Terminal, "all", "All", "X"); err != nil {
+	if _, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "X"); err != nil {
 		t.Fatal(err)
 	}
 	c.read(t, c.unread(t)[0])

@@ -34,7 +34,7 @@ const maxBodyBytes = 256 << 10
 type Server struct {
 	mappings *core.Mappings
 	feed     *core.Feed
-	purges   *core.Purges // nil where nobody waits for edges
+	purges   *core.CDNPurger // nil where nobody waits for edges
 	secrets  [][sha256.Size]byte
 	http     serve.Door
 	ctx     context.Context //nolint:containedctx // ends the endless answers
@@ -42,7 +42,7 @@ type Server struct {
 
 // New returns a door for edges that know one of the secrets. Its streams end
 // with ctx. Edges are asked to acknowledge changes if purges are not nil.
-func New(ctx context.Context, options serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.Purges, secrets []string) (*Server, error) {
+func New(ctx context.Context, options serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.CDNPurger, secrets []string) (*Server, error) {
 	// Edges choose what is traced.
 	options.Listener, options.Tracer, options.Mark = "edges", options.Tracer.Follower(), serve.Reserve
 	s := &Server{mappings: mappings, feed: feed, purges: purges, http: options, ctx: ctx}
@@ -123,7 +123,7 @@ func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
 	if len(lookup.Requests) > 1 { // one is that of the header
 		serve.Note(rc, slog.Any("request_ids", lookup.Requests))
 	}
-	answer, err := s.mappings.Answer(ctx, lookup)
+	answer, err := s.mappings.Resolve(ctx, lookup)
 	if err != nil {
 		return err
 	}
@@ -214,11 +214,11 @@ func (s *Server) follow(from mapping.Position, previous uuid.UUID, receivedAt ti
 	if s.purges == nil {
 		return s.feed.Follow(s.ctx, from, receivedAt, send)
 	}
-	stream, err := s.purges.Join(s.ctx, previous)
+	stream, err := s.purges.Register(s.ctx, previous)
 	if err != nil {
 		return err
 	}
-	defer s.purges.Leave(stream)
+	defer s.purges.Unregister(stream)
 	return s.feed.Follow(s.ctx, from, receivedAt, func(events ...mapping.Event) error {
 		for i := range events {
 			if events[i].Start {

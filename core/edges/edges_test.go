@@ -50,27 +50,27 @@ func startServer(t *testing.T) testServer {
 }
 
 // startServerWithHook opens a door of a core that purges by a hook, unless that is nil.
-func startServerWithHook(t *testing.T, hook core.PurgeHook) testServer {
+func startServerWithHook(t *testing.T, hook core.Purger) testServer {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	database := postgrestest.URL(t)
 	db := postgrestest.Connect(t, database)
 	feed := core.NewFeed(db, log)
-	db.OnChange(feed.Ring)
+	db.OnChange(feed.Notify)
 	ctx, stop := context.WithCancel(t.Context())
 	run, endRun := context.WithCancel(t.Context())
 	var background sync.WaitGroup
 	background.Go(func() { feed.Run(run) })
-	var purges *core.Purges
+	var purges *core.CDNPurger
 	if hook != nil {
 		// The first to hold purges decides from where on there are any.
 		if _, err := db.NumberChanges(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := db.HoldPurges(t.Context(), uuid.New(), 0); err != nil {
+		if _, _, err := db.AcquirePurgeLease(t.Context(), uuid.New(), 0); err != nil {
 			t.Fatal(err)
 		}
-		purges = core.NewPurges(db, hook, feed, time.Second, log)
+		purges = core.NewCDNPurger(db, hook, feed, time.Second, log)
 		background.Go(func() { purges.Run(run) })
 	}
 
@@ -380,7 +380,7 @@ func TestLiked(t *testing.T) {
 	liked()
 	for n := range byte(3) {
 		texture := core.NewTexture{Name: "N", Type: skin.Steve, Hash: skin.Hash{n}, Pixels: skin.Hash{n}, Bytes: 1, Uploader: user.ID, Public: true}
-		if _, err := d.db.AddTexture(t.Context(), texture, core.Terms{}, func(context.Context) error { return nil }); err != nil {
+		if _, err := d.db.AddTexture(t.Context(), texture, core.Pricing{}, func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,7 +19,7 @@ func (s *Server) liked(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		return fault.Field("limit", "The limit must be an integer.")
 	}
-	liked, err := s.mappings.Liked(ctx, limit)
+	liked, err := s.mappings.MostLiked(ctx, limit)
 	if err != nil {
 		return err
 	}

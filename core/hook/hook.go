@@ -64,7 +64,7 @@ type Webhook struct {
 	client *http.Client
 }
 
-var _ core.PurgeHook = (*Webhook)(nil)
+var _ core.Purger = (*Webhook)(nil)
 
 // Check returns an error that names a setting which makes no sense. That there is no URL
 // makes sense where nothing is purged.

@@ -138,19 +138,19 @@ const queueChangeMails = `told AS (
 	)`
 
 // SetEmail gives a user another e-mail address.
-func (db *DB) SetEmail(ctx context.Context, proof core.Proof, change core.EmailChange) (core.User, error) {
+func (db *DB) SetEmail(ctx context.Context, proof core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
 	return setEmail(ctx, db.writes, proof, change)
 }
 
-func setEmail(ctx context.Context, q querier, proof core.Proof, change core.EmailChange) (core.User, error) {
+func setEmail(ctx context.Context, q querier, proof core.VerifiedCredentials, change core.EmailChange) (core.User, error) {
 	rows, err := collect[struct {
 		core.User
 		Taken bool
 	}](ctx, q,
-		statement{deleteAttempt, []any{proof.Attempt}},
+		statement{deleteAttempt, []any{proof.AttemptID}},
 		statement{lockUserToDelete, []any{proof.ID}}, // which is what a change of the key locks
 		statement{lockEmail, []any{change.EmailKey}},
-		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Tell}},
+		statement{updateEmail, []any{proof.ID, proof.PasswordHash, change.Email, change.EmailKey, change.Notify}},
 	)
 	row, err := one(rows, failure("change an e-mail address", uniqueFault(err, errNameTaken)), core.ErrPasswordChanged)
 	if err == nil && row.Taken {
@@ -166,9 +166,9 @@ const insertAddress = `
 
 // QueueEmail has a link sent that makes an address the user's. It looks at no other
 // account.
-func (db *DB) QueueEmail(ctx context.Context, proof core.Proof, email, emailKey string) error {
+func (db *DB) QueueEmail(ctx context.Context, proof core.VerifiedCredentials, email, emailKey string) error {
 	queued, err := collect[struct{ UID core.UserID }](ctx, db.writes,
-		statement{deleteAttempt, []any{proof.Attempt}},
+		statement{deleteAttempt, []any{proof.AttemptID}},
 		statement{insertAddress, []any{proof.ID, proof.PasswordHash, email, emailKey}},
 	)
 	_, err = one(queued, failure("queue a change of address", err), core.ErrPasswordChanged)
@@ -192,11 +192,11 @@ func (db *DB) SetPassword(ctx context.Context, c core.PasswordChange) error {
 
 func setPassword(ctx context.Context, q querier, c core.PasswordChange) error {
 	changed, err := collect[struct{ UID core.UserID }](ctx, q,
-		statement{deleteAttempt, []any{c.Attempt}},
+		statement{deleteAttempt, []any{c.AttemptID}},
 		// A log-in with the old password that is under way ends first, and its session
 		// is seen.
 		statement{lockUser, []any{c.User}},
-		statement{updatePassword, []any{c.User, c.Old, c.Fresh, c.Keep, c.Tell}},
+		statement{updatePassword, []any{c.User, c.OldHash, c.NewHash, c.KeepSession, c.Notify}},
 	)
 	_, err = one(changed, failure("change a password", err), core.ErrPasswordChanged)
 	return err
@@ -293,7 +293,7 @@ const deleteUser = `
 	RETURNING u.uid`
 
 // DeleteUser deletes a user with all that is theirs alone.
-func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
+func (db *DB) DeleteUser(ctx context.Context, proof core.VerifiedCredentials) error {
 	if err := deleteUserOf(ctx, db.writes, proof); err != nil {
 		return err
 	}
@@ -301,9 +301,9 @@ func (db *DB) DeleteUser(ctx context.Context, proof core.Proof) error {
 	return nil
 }
 
-func deleteUserOf(ctx context.Context, q querier, proof core.Proof) error {
+func deleteUserOf(ctx context.Context, q querier, proof core.VerifiedCredentials) error {
 	deleted, err := collect[struct{ UID core.UserID }](ctx, q,
-		statement{deleteAttempt, []any{proof.Attempt}},
+		statement{deleteAttempt, []any{proof.AttemptID}},
 		statement{lockUserAndItemOwners, []any{proof.ID, 0}},
 		statement{lockTexturesOfUser, []any{proof.ID}},
 		statement{lockPlayersOfUser, []any{proof.ID}},

@@ -34,8 +34,8 @@ func watchChanges(t *testing.T, db *postgres.DB) func(what string, want ...mappi
 }
 
 // proofFor is that of a user whom addUser added.
-func proofFor(user core.User) core.Proof {
-	return core.Proof{Credentials: core.Credentials{User: user, PasswordHash: "x"}}
+func proofFor(user core.User) core.VerifiedCredentials {
+	return core.VerifiedCredentials{Credentials: core.Credentials{User: user, PasswordHash: "x"}}
 }
 
 // playerKeys are the keys that lead to a player.
@@ -106,7 +106,7 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 		t.Fatal(err)
 	}
 	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false))
-	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Terms{}); err != nil {
+	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
 	wantKeys := watchChanges(t, db)
@@ -159,20 +159,20 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	own := addPlayer(t, db, ann.ID, "Own")
 	skinned, caped, both, bare := addPlayer(t, db, bob.ID, "Skinned"), addPlayer(t, db, bob.ID, "Caped"), addPlayer(t, db, bob.ID, "Both"), addPlayer(t, db, bob.ID, "Bare")
 	for _, texture := range []core.Texture{private, cape, public} {
-		if err := db.AddClosetItem(t.Context(), bob.ID, texture.ID, "gift", core.Terms{}); err != nil {
+		if err := db.AddClosetItem(t.Context(), bob.ID, texture.ID, "gift", core.Pricing{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, dress := range []struct {
 		player core.Player
-		slots  core.Slots
+		slots  core.TextureSlots
 	}{
-		{skinned, core.Slots{Skin: &private.ID}},
-		{caped, core.Slots{Skin: &public.ID, Cape: &cape.ID}},
-		{both, core.Slots{Skin: &private.ID, Cape: &cape.ID}},
-		{bare, core.Slots{Skin: &bobs.ID}},
+		{skinned, core.TextureSlots{Skin: &private.ID}},
+		{caped, core.TextureSlots{Skin: &public.ID, Cape: &cape.ID}},
+		{both, core.TextureSlots{Skin: &private.ID, Cape: &cape.ID}},
+		{bare, core.TextureSlots{Skin: &bobs.ID}},
 	} {
-		must(db.DressPlayer(t.Context(), bob.ID, dress.player.ID, dress.slots))(t)
+		must(db.SetPlayerTextures(t.Context(), bob.ID, dress.player.ID, dress.slots))(t)
 	}
 	must(db.SetAvatar(t.Context(), ann.ID, private.ID))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private.ID))(t)
@@ -293,24 +293,24 @@ func TestSetPasswordEndsSessions(t *testing.T) {
 	s := newSessionTest(t)
 	current, ended := s.open(t), s.open(t)
 
-	outdated := core.PasswordChange{User: s.user.ID, Old: "another", Fresh: "fresh", Keep: current.Session}
+	outdated := core.PasswordChange{User: s.user.ID, OldHash: "another", NewHash: "fresh", KeepSession: current.Session}
 	wantKind(t, s.db.SetPassword(t.Context(), outdated), fault.Unauthenticated)
 	if !s.isValid(t, current) || !s.isValid(t, ended) {
 		t.Error("a change that is refused ends sessions")
 	}
-	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Old: "x", Fresh: "fresh", Keep: current.Session}); err != nil {
+	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, OldHash: "x", NewHash: "fresh", KeepSession: current.Session}); err != nil {
 		t.Fatal(err)
 	}
 	if !s.isValid(t, current) || s.isValid(t, ended) {
 		t.Errorf("the caller's session lives: %t, the other: %t; want only the caller's", s.isValid(t, current), s.isValid(t, ended))
 	}
-	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Fresh: "reset"}); err != nil {
+	if err := s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, NewHash: "reset"}); err != nil {
 		t.Fatal(err)
 	}
 	if s.isValid(t, current) {
 		t.Error("a session outlives a reset")
 	}
-	wantKind(t, s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID + 100, Fresh: "reset"}), fault.Unauthenticated)
+	wantKind(t, s.db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID + 100, NewHash: "reset"}), fault.Unauthenticated)
 }
 
 // A session that is opened while the password changes is ended, or not opened.
@@ -326,7 +326,7 @@ func TestNoSessionOutlivesAPasswordChange(t *testing.T) {
 	go func() { opened <- db.OpenSession(t.Context(), s.session(token, "x", 20)) }()
 	other.waitBlocked(t, 1)
 	go func() {
-		changed <- db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, Old: "x", Fresh: "fresh"})
+		changed <- db.SetPassword(t.Context(), core.PasswordChange{User: s.user.ID, OldHash: "x", NewHash: "fresh"})
 	}()
 	other.commitOnceBlocked(t, 2)
 	if err := <-opened; err != nil {

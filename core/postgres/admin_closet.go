@@ -36,9 +36,9 @@ type closetDetails struct {
 
 // runClosetAction does an act on a closet whose user the actor may act on, or on the
 // actor's own, and notes it.
-func (db *DB) runClosetAction(ctx context.Context, admin core.Authority, user core.UserID, action string, details closetDetails, do func(pgx.Tx) error) error {
+func (db *DB) runClosetAction(ctx context.Context, admin core.Actor, user core.UserID, action string, details closetDetails, do func(pgx.Tx) error) error {
 	return db.adminTx(ctx, action, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockUsersAndUploader, []core.UserID{admin.Actor, user}, details.TID); err != nil {
+		if _, err := tx.Exec(ctx, lockUsersAndUploader, []core.UserID{admin.ID, user}, details.TID); err != nil {
 			return err
 		}
 		admin, users, err := authorise(ctx, tx, admin, user)
@@ -49,7 +49,7 @@ func (db *DB) runClosetAction(ctx context.Context, admin core.Authority, user co
 		if !ok {
 			return noUser(user)
 		}
-		if err := admin.OverThingsOf(owner); err != nil {
+		if err := admin.CanModerateContentOf(owner); err != nil {
 			return err
 		}
 		if err := do(tx); err != nil {
@@ -62,7 +62,7 @@ func (db *DB) runClosetAction(ctx context.Context, admin core.Authority, user co
 
 // AddClosetItemBy adds a texture to a user's closet.
 func (db *DB) AddClosetItemBy(
-	ctx context.Context, admin core.Authority, user core.UserID, texture core.TextureID, name string, terms core.Terms,
+	ctx context.Context, admin core.Actor, user core.UserID, texture core.TextureID, name string, terms core.Pricing,
 ) error {
 	return db.runClosetAction(ctx, admin, user, "closet.add", closetDetails{TID: texture, Name: name}, func(tx pgx.Tx) error {
 		return addClosetItem(ctx, tx, user, texture, name, terms)
@@ -70,7 +70,7 @@ func (db *DB) AddClosetItemBy(
 }
 
 // RemoveClosetItemBy removes an item from a user's closet.
-func (db *DB) RemoveClosetItemBy(ctx context.Context, admin core.Authority, user core.UserID, texture core.TextureID) error {
+func (db *DB) RemoveClosetItemBy(ctx context.Context, admin core.Actor, user core.UserID, texture core.TextureID) error {
 	return db.runClosetAction(ctx, admin, user, "closet.remove", closetDetails{TID: texture}, func(tx pgx.Tx) error {
 		return removeClosetItem(ctx, tx, user, texture)
 	})

@@ -14,28 +14,28 @@ func TestAdminChangesCloset(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	public, private := r.texture(t, "public", true), r.texture(t, "private", false)
-	add := func(user core.UserID, tid core.TextureID, terms core.Terms) error {
+	add := func(user core.UserID, tid core.TextureID, terms core.Pricing) error {
 		return r.db.AddClosetItemBy(t.Context(), r.by, user, tid, "N", terms)
 	}
 	remove := func(user core.UserID, tid core.TextureID) error {
 		return r.db.RemoveClosetItemBy(t.Context(), r.by, user, tid)
 	}
-	wantKind(t, add(r.bob.ID+100, public.ID, core.Terms{}), fault.NotFound)
-	wantKind(t, add(r.bob.ID, public.ID+100, core.Terms{}), fault.NotFound)
-	wantKind(t, add(r.bob.ID, private.ID, core.Terms{}), fault.Forbidden)
-	wantKind(t, add(r.ann.ID, public.ID, core.Terms{}), fault.Duplicate)
-	wantKind(t, add(r.ann.ID, public.ID, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}), fault.Duplicate)
+	wantKind(t, add(r.bob.ID+100, public.ID, core.Pricing{}), fault.NotFound)
+	wantKind(t, add(r.bob.ID, public.ID+100, core.Pricing{}), fault.NotFound)
+	wantKind(t, add(r.bob.ID, private.ID, core.Pricing{}), fault.Forbidden)
+	wantKind(t, add(r.ann.ID, public.ID, core.Pricing{}), fault.Duplicate)
+	wantKind(t, add(r.ann.ID, public.ID, core.Pricing{Quotas: core.Quotas{ClosetItems: 1}}), fault.Duplicate)
 	addToCloset(t, r.db, r.cid, public.ID)
 	other := r.texture(t, "other", true)
-	wantKind(t, add(r.cid.ID, other.ID, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}), fault.Refused)
+	wantKind(t, add(r.cid.ID, other.ID, core.Pricing{Quotas: core.Quotas{ClosetItems: 1}}), fault.Refused)
 	wantKind(t, remove(r.bob.ID, public.ID), fault.NotFound)
 	wantKind(t, remove(r.bob.ID+100, public.ID), fault.NotFound)
 	r.permit(t, r.cid, core.Administrator)
-	wantKind(t, add(r.cid.ID, other.ID, core.Terms{}), fault.Forbidden)
+	wantKind(t, add(r.cid.ID, other.ID, core.Pricing{}), fault.Forbidden)
 	wantKind(t, remove(r.cid.ID, public.ID), fault.Forbidden)
 	r.wantAuditEntries(t)
 
-	if err := add(r.bob.ID, public.ID, core.Terms{}); err != nil {
+	if err := add(r.bob.ID, public.ID, core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
 	page := must(r.db.ClosetOf(t.Context(), r.bob.ID, core.ClosetQuery{Page: 1, PerPage: 10}))(t)
@@ -52,7 +52,7 @@ func TestAdminChangesCloset(t *testing.T) {
 	_, err := r.db.ClosetOf(t.Context(), r.bob.ID+100, core.ClosetQuery{Page: 1, PerPage: 10})
 	wantKind(t, err, fault.NotFound)
 	// The actor's own is theirs to change.
-	if err := add(r.boss.ID, public.ID, core.Terms{}); err != nil {
+	if err := add(r.boss.ID, public.ID, core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
 	r.wantAuditEntries(t,

@@ -39,7 +39,7 @@ type playerAction struct {
 	// newOwner is the user who gets the player; 0 when it stays with its owner.
 	newOwner core.UserID
 	// slots are textures to be put on.
-	slots core.Slots
+	slots core.TextureSlots
 	// loggedValue is what of a player changes; nil where that is nothing to tell.
 	loggedValue func(core.Player) any
 	do      func(tx pgx.Tx, before core.Player) (core.Player, error)
@@ -63,7 +63,7 @@ var errConcurrentChange = &fault.Error{
 // and notes it. Users come before textures, and textures before players, in every
 // order of locks, but whose player it is and what it wears only the player tells:
 // so it is looked at first, and must be the same once it is locked.
-func (db *DB) runPlayerAction(ctx context.Context, admin core.Authority, player core.PlayerID, a playerAction) (after core.Player, err error) {
+func (db *DB) runPlayerAction(ctx context.Context, admin core.Actor, player core.PlayerID, a playerAction) (after core.Player, err error) {
 	err = db.adminTx(ctx, a.action, func(tx pgx.Tx) error {
 		players, err := collect[core.Player](ctx, tx, statement{selectPlayer, []any{player}})
 		seen, err := one(players, err, errNoPlayer)
@@ -98,7 +98,7 @@ func (db *DB) runPlayerAction(ctx context.Context, admin core.Authority, player 
 
 // authoriseOnOwners returns a fault unless the actor may act on what a player's owner
 // has, and, if the player is moved, on what the one has who gets it.
-func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Authority, owner, to core.UserID) error {
+func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner, to core.UserID) error {
 	ownerIDs := []core.UserID{owner}
 	if to != 0 {
 		ownerIDs = append(ownerIDs, to)
@@ -116,7 +116,7 @@ func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Authority, ow
 		case !ok:
 			return noUser(uid)
 		}
-		if err := after.OverThingsOf(user); err != nil {
+		if err := after.CanModerateContentOf(user); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Authority, ow
 }
 
 // RenamePlayerBy renames a player.
-func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
+func (db *DB) RenamePlayerBy(ctx context.Context, admin core.Actor, player core.PlayerID, name core.NewPlayer) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.rename",
 		loggedValue: func(p core.Player) any { return p.Name },
@@ -158,7 +158,7 @@ const movePlayer = withTarget + `verdict AS (
 	SELECT result.*, fits FROM result, verdict`
 
 // MovePlayerBy gives a player to another user.
-func (db *DB) MovePlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, owner core.UserID, quotas core.Quotas) (core.Player, error) {
+func (db *DB) MovePlayerBy(ctx context.Context, admin core.Actor, player core.PlayerID, owner core.UserID, quotas core.Quotas) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.move",
 		newOwner:      owner,
@@ -177,8 +177,8 @@ func (db *DB) MovePlayerBy(ctx context.Context, admin core.Authority, player cor
 	})
 }
 
-// DressPlayerBy applies textures.
-func (db *DB) DressPlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, slots core.Slots) (core.Player, error) {
+// SetPlayerTexturesBy applies textures.
+func (db *DB) SetPlayerTexturesBy(ctx context.Context, admin core.Actor, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.dress",
 		slots:   slots,
@@ -189,8 +189,8 @@ func (db *DB) DressPlayerBy(ctx context.Context, admin core.Authority, player co
 	})
 }
 
-// UndressPlayerBy empties slots.
-func (db *DB) UndressPlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID, skin, cape bool) (core.Player, error) {
+// ClearPlayerTexturesBy empties slots.
+func (db *DB) ClearPlayerTexturesBy(ctx context.Context, admin core.Actor, player core.PlayerID, skin, cape bool) (core.Player, error) {
 	return db.runPlayerAction(ctx, admin, player, playerAction{
 		action:  "player.undress",
 		loggedValue: outfitOf,
@@ -201,7 +201,7 @@ func (db *DB) UndressPlayerBy(ctx context.Context, admin core.Authority, player 
 }
 
 // DeletePlayerBy removes a player.
-func (db *DB) DeletePlayerBy(ctx context.Context, admin core.Authority, player core.PlayerID) error {
+func (db *DB) DeletePlayerBy(ctx context.Context, admin core.Actor, player core.PlayerID) error {
 	_, err := db.runPlayerAction(ctx, admin, player, playerAction{
 		action: "player.delete",
 		do: func(tx pgx.Tx, before core.Player) (core.Player, error) {
@@ -214,7 +214,7 @@ func (db *DB) DeletePlayerBy(ctx context.Context, admin core.Authority, player c
 const selectFoundPlayers = `SELECT ` + playerColumns + ` FROM players WHERE pid = ANY ($1) ORDER BY pid DESC`
 
 // FindPlayers lists players, the latest first.
-func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Found[core.Player], error) {
+func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Page[core.Player], error) {
 	var f filter
 	if query.ID != 0 {
 		f.add("pid = $%d", query.ID)
@@ -225,7 +225,7 @@ func (db *DB) FindPlayers(ctx context.Context, query core.PlayerQuery) (core.Fou
 	if query.Name != "" {
 		f.add("strpos(name_key, $%d) > 0", fold.Key(query.Name))
 	}
-	result := core.Found[core.Player]{}
+	result := core.Page[core.Player]{}
 	total, more, ids, err := db.find(ctx, "pid", "players", f, query.Page, query.PerPage)
 	if err == nil {
 		result.Total, result.More = total, more

@@ -37,10 +37,10 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	wantKeys("a rename", append(playerKeys(renamed), mapping.Name("Steve"))...)
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
 	wantKeys("a rename to the same name")
-	_, err := db.DressPlayerBy(t.Context(), root, steve.ID, core.Slots{Skin: &bobs.ID})
+	_, err := db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSlots{Skin: &bobs.ID})
 	wantKind(t, err, fault.Forbidden)
 	wantKeys("an outfit that is refused")
-	must(db.DressPlayerBy(t.Context(), root, steve.ID, core.Slots{Skin: &public.ID, Cape: &cape.ID}))(t)
+	must(db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSlots{Skin: &public.ID, Cape: &cape.ID}))(t)
 	wantKeys("an outfit", playerKeys(renamed)...)
 
 	moved := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t)
@@ -54,7 +54,7 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 		t.Errorf("a new owner alone changes last_modified from %s to %s", moved.LastModified, back.LastModified)
 	}
 
-	must(db.UndressPlayerBy(t.Context(), root, steve.ID, true, true))(t)
+	must(db.ClearPlayerTexturesBy(t.Context(), root, steve.ID, true, true))(t)
 	wantKeys("no outfit", playerKeys(renamed)...)
 	if err := db.DeletePlayerBy(t.Context(), root, steve.ID); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestMovedPlayerKeepsAllowedTextures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &gift.ID, Cape: &bobs.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &gift.ID, Cape: &bobs.ID}))(t)
 	if got := must(db.MovePlayerBy(t.Context(), root, steve.ID, bob.ID, core.Quotas{}))(t); got.Skin != gift.ID || got.Cape != bobs.ID {
 		t.Errorf("the player wears %d and %d; want %d and %d", got.Skin, got.Cape, gift.ID, bobs.ID)
 	}
@@ -142,7 +142,7 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	db := postgrestest.Connect(t, address)
 	const most = 3
 	quotas := core.Quotas{Players: most}
-	admins := []core.Authority{addAdministrator(t, db, "root", core.SuperAdministrator), addAdministrator(t, db, "admin", core.Administrator)}
+	admins := []core.Actor{addAdministrator(t, db, "root", core.SuperAdministrator), addAdministrator(t, db, "admin", core.Administrator)}
 	var owners []core.UserID
 	var tids []core.TextureID
 	var pids []core.PlayerID
@@ -157,31 +157,31 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	}
 
 	ctx := t.Context()
-	actions := []func(owner core.UserID, admin core.Authority, pid core.PlayerID, tid core.TextureID) error{
-		func(owner core.UserID, admin core.Authority, pid core.PlayerID, _ core.TextureID) error {
+	actions := []func(owner core.UserID, admin core.Actor, pid core.PlayerID, tid core.TextureID) error{
+		func(owner core.UserID, admin core.Actor, pid core.PlayerID, _ core.TextureID) error {
 			_, err := db.MovePlayerBy(ctx, admin, pid, owner, quotas)
 			return err
 		},
-		func(_ core.UserID, admin core.Authority, pid core.PlayerID, tid core.TextureID) error {
-			_, err := db.DressPlayerBy(ctx, admin, pid, core.Slots{Skin: &tid})
+		func(_ core.UserID, admin core.Actor, pid core.PlayerID, tid core.TextureID) error {
+			_, err := db.SetPlayerTexturesBy(ctx, admin, pid, core.TextureSlots{Skin: &tid})
 			return err
 		},
-		func(owner core.UserID, _ core.Authority, pid core.PlayerID, tid core.TextureID) error {
-			_, err := db.DressPlayer(ctx, owner, pid, core.Slots{Skin: &tid})
+		func(owner core.UserID, _ core.Actor, pid core.PlayerID, tid core.TextureID) error {
+			_, err := db.SetPlayerTextures(ctx, owner, pid, core.TextureSlots{Skin: &tid})
 			return err
 		},
-		func(owner core.UserID, _ core.Authority, _ core.PlayerID, tid core.TextureID) error {
-			return db.AddClosetItem(ctx, owner, tid, "gift", core.Terms{})
+		func(owner core.UserID, _ core.Actor, _ core.PlayerID, tid core.TextureID) error {
+			return db.AddClosetItem(ctx, owner, tid, "gift", core.Pricing{})
 		},
-		func(owner core.UserID, _ core.Authority, _ core.PlayerID, tid core.TextureID) error {
+		func(owner core.UserID, _ core.Actor, _ core.PlayerID, tid core.TextureID) error {
 			return db.RemoveClosetItem(ctx, owner, tid)
 		},
-		func(owner core.UserID, admin core.Authority, _ core.PlayerID, _ core.TextureID) error {
+		func(owner core.UserID, admin core.Actor, _ core.PlayerID, _ core.TextureID) error {
 			_, err := db.SetPermissionBy(ctx, admin, owner, core.Permission(-rand.IntN(2)))
 			return err
 		},
-		func(owner core.UserID, _ core.Authority, _ core.PlayerID, _ core.TextureID) error {
-			_, err := db.CreatePlayer(ctx, owner, player(fmt.Sprintf("p%d", rand.Uint64())), core.Terms{Quotas: quotas})
+		func(owner core.UserID, _ core.Actor, _ core.PlayerID, _ core.TextureID) error {
+			_, err := db.CreatePlayer(ctx, owner, player(fmt.Sprintf("p%d", rand.Uint64())), core.Pricing{Quotas: quotas})
 			return err
 		},
 	}

@@ -36,28 +36,28 @@ func traits(t core.Texture) *textureTraits { return &textureTraits{t.Name, t.Typ
 // authority, and the texture. It locks the actor, and with them all users whose score the
 // act may change or, with avatars, whose avatar. The uploader, which no texture ever
 // changes, is among them. A texture without one is any administrator's to act on.
-func authoriseOnTexture(ctx context.Context, tx pgx.Tx, admin core.Authority, tid core.TextureID, avatars bool) (core.Authority, core.Texture, error) {
-	if err := lockAffectedUsers(ctx, tx, tid, avatars, admin.Actor); err != nil {
-		return core.Authority{}, core.Texture{}, err
+func authoriseOnTexture(ctx context.Context, tx pgx.Tx, admin core.Actor, tid core.TextureID, avatars bool) (core.Actor, core.Texture, error) {
+	if err := lockAffectedUsers(ctx, tx, tid, avatars, admin.ID); err != nil {
+		return core.Actor{}, core.Texture{}, err
 	}
 	rows, err := collect[textureRow](ctx, tx, statement{selectTexture, []any{tid}})
 	texture, err := oneTexture(tid, rows, err)
 	if err != nil {
-		return core.Authority{}, core.Texture{}, err
+		return core.Actor{}, core.Texture{}, err
 	}
 	admin, users, err := authorise(ctx, tx, admin, texture.Uploader)
 	if err != nil {
-		return core.Authority{}, core.Texture{}, err
+		return core.Actor{}, core.Texture{}, err
 	}
 	if uploader, ok := users[texture.Uploader]; ok {
-		err = admin.OverThingsOf(uploader)
+		err = admin.CanModerateContentOf(uploader)
 	}
 	return admin, texture, err
 }
 
 // ChangeTextureBy changes a texture with all that follows.
 func (db *DB) ChangeTextureBy(
-	ctx context.Context, admin core.Authority, tid core.TextureID, change core.TextureChange, scores core.Scores,
+	ctx context.Context, admin core.Actor, tid core.TextureID, change core.TextureChange, scores core.Scores,
 ) (changed core.Texture, err error) {
 	err = db.adminTx(ctx, "change a texture", func(tx pgx.Tx) error {
 		admin, texture, err := authoriseOnTexture(ctx, tx, admin, tid, change.Hides())
@@ -65,7 +65,7 @@ func (db *DB) ChangeTextureBy(
 			return err
 		}
 		prices := core.Scores{}
-		if texture.Uploader == admin.Actor {
+		if texture.Uploader == admin.ID {
 			prices = scores
 		}
 		before, after, err := changeTexture(ctx, tx, tid, change, prices)
@@ -84,7 +84,7 @@ func (db *DB) ChangeTextureBy(
 }
 
 // DeleteTextureBy deletes a texture with all that follows.
-func (db *DB) DeleteTextureBy(ctx context.Context, admin core.Authority, tid core.TextureID) error {
+func (db *DB) DeleteTextureBy(ctx context.Context, admin core.Actor, tid core.TextureID) error {
 	return db.adminTx(ctx, "delete a texture", func(tx pgx.Tx) error {
 		admin, before, err := authoriseOnTexture(ctx, tx, admin, tid, false)
 		if err != nil {

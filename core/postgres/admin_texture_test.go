@@ -94,11 +94,11 @@ func TestTextureActionsLockUsersInOrder(t *testing.T) {
 	if err := db.SetPermission(t.Context(), actor.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
-	admin := core.Authority{Actor: actor.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.1")}
+	admin := core.Actor{ID: actor.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.1")}
 	act := func(word string, begin func(core.TextureID) error) {
 		t.Helper()
-		tid := must(db.AddTexture(t.Context(), texture(uploader.ID, skin.Steve, word, true), core.Terms{}, putOK))(t).ID
-		item := db.AddClosetItem(t.Context(), itemOwner.ID, tid, "N", core.Terms{Refund: true})
+		tid := must(db.AddTexture(t.Context(), texture(uploader.ID, skin.Steve, word, true), core.Pricing{}, putOK))(t).ID
+		item := db.AddClosetItem(t.Context(), itemOwner.ID, tid, "N", core.Pricing{Refund: true})
 		if item == nil {
 			_, item = postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE closet_items SET refund = 1 WHERE uid = $1 AND tid = $2", itemOwner.ID, tid)
 		}
@@ -131,9 +131,9 @@ func TestTextureActionsLockUsersInOrder(t *testing.T) {
 		}
 		return err
 	})
-	keepers := must(db.AddTexture(t.Context(), texture(itemOwner.ID, skin.Steve, "keeper's", true), core.Terms{}, putOK))(t).ID
+	keepers := must(db.AddTexture(t.Context(), texture(itemOwner.ID, skin.Steve, "keeper's", true), core.Pricing{}, putOK))(t).ID
 	act("liked", func(core.TextureID) error {
-		return db.AddClosetItemBy(t.Context(), admin, actor.ID, keepers, "N", core.Terms{Reward: 1})
+		return db.AddClosetItemBy(t.Context(), admin, actor.ID, keepers, "N", core.Pricing{Reward: 1})
 	})
 	act("deleted with the uploader", func(tid core.TextureID) error {
 		conn := postgrestest.Conn(t, address)

@@ -31,13 +31,13 @@ type userAction struct {
 	action string
 	// loggedValue is what of a user changes; nil where the log must not, or need not, say.
 	loggedValue func(core.User) any
-	do      func(tx pgx.Tx, admin core.Authority, before core.User) (core.User, error)
+	do      func(tx pgx.Tx, admin core.Actor, before core.User) (core.User, error)
 	// lock, if any, locks the actor, the user and others with them.
 	lock statement
 }
 
 // runUserAction does an act on a user who the actor may act on, and notes it.
-func (db *DB) runUserAction(ctx context.Context, admin core.Authority, user core.UserID, a userAction) (after core.User, err error) {
+func (db *DB) runUserAction(ctx context.Context, admin core.Actor, user core.UserID, a userAction) (after core.User, err error) {
 	err = db.adminTx(ctx, a.action, func(tx pgx.Tx) error {
 		if a.lock.sql != "" {
 			if _, err := tx.Exec(ctx, a.lock.sql, a.lock.args...); err != nil {
@@ -52,7 +52,7 @@ func (db *DB) runUserAction(ctx context.Context, admin core.Authority, user core
 		if !ok {
 			return noUser(user)
 		}
-		if err := admin.Over(before); err != nil {
+		if err := admin.CanModerate(before); err != nil {
 			return err
 		}
 		if after, err = a.do(tx, admin, before); err != nil {
@@ -68,13 +68,13 @@ func (db *DB) runUserAction(ctx context.Context, admin core.Authority, user core
 }
 
 // CreateUserBy adds a user, with a first player if one is named.
-func (db *DB) CreateUserBy(ctx context.Context, admin core.Authority, user core.NewUser) (added core.User, err error) {
+func (db *DB) CreateUserBy(ctx context.Context, admin core.Actor, user core.NewUser) (added core.User, err error) {
 	err = db.adminTx(ctx, "user.add", func(tx pgx.Tx) error {
 		admin, _, err := authorise(ctx, tx, admin)
 		if err != nil {
 			return err
 		}
-		if err := admin.Grants(user.Permission); err != nil {
+		if err := admin.CanGrant(user.Permission); err != nil {
 			return err
 		}
 		if added, err = addUser(ctx, tx, user); err != nil {
@@ -89,32 +89,32 @@ func (db *DB) CreateUserBy(ctx context.Context, admin core.Authority, user core.
 func userSubject(user core.UserID) string { return fmt.Sprintf("user:%d", user) }
 
 // SetNicknameBy gives a user another nickname.
-func (db *DB) SetNicknameBy(ctx context.Context, admin core.Authority, user core.UserID, nickname string) (core.User, error) {
+func (db *DB) SetNicknameBy(ctx context.Context, admin core.Actor, user core.UserID, nickname string) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.nickname",
 		loggedValue: func(u core.User) any { return u.Nickname },
-		do: func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
+		do: func(tx pgx.Tx, _ core.Actor, _ core.User) (core.User, error) {
 			return setNickname(ctx, tx, user, nickname)
 		},
 	})
 }
 
 // SetEmailBy gives a user another e-mail address.
-func (db *DB) SetEmailBy(ctx context.Context, admin core.Authority, user core.UserID, change core.EmailChange) (core.User, error) {
+func (db *DB) SetEmailBy(ctx context.Context, admin core.Actor, user core.UserID, change core.EmailChange) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.email",
 		loggedValue: func(u core.User) any { return u.Email },
-		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
-			return setEmail(ctx, tx, core.Proof{Credentials: core.Credentials{User: before}}, change)
+		do: func(tx pgx.Tx, _ core.Actor, before core.User) (core.User, error) {
+			return setEmail(ctx, tx, core.VerifiedCredentials{Credentials: core.Credentials{User: before}}, change)
 		},
 	})
 }
 
 // SetPasswordBy replaces the hash of a user's password.
-func (db *DB) SetPasswordBy(ctx context.Context, admin core.Authority, change core.PasswordChange) (core.User, error) {
+func (db *DB) SetPasswordBy(ctx context.Context, admin core.Actor, change core.PasswordChange) (core.User, error) {
 	return db.runUserAction(ctx, admin, change.User, userAction{
 		action: "user.password",
-		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
+		do: func(tx pgx.Tx, _ core.Actor, before core.User) (core.User, error) {
 			return before, setPassword(ctx, tx, change)
 		},
 	})
@@ -123,11 +123,11 @@ func (db *DB) SetPasswordBy(ctx context.Context, admin core.Authority, change co
 const updateVerified = `UPDATE users u SET verified = $2 WHERE uid = $1 RETURNING ` + userColumns
 
 // SetVerifiedBy says whether a user's e-mail address is verified.
-func (db *DB) SetVerifiedBy(ctx context.Context, admin core.Authority, user core.UserID, verified bool) (core.User, error) {
+func (db *DB) SetVerifiedBy(ctx context.Context, admin core.Actor, user core.UserID, verified bool) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.verified",
 		loggedValue: func(u core.User) any { return u.Verified },
-		do: func(tx pgx.Tx, _ core.Authority, _ core.User) (core.User, error) {
+		do: func(tx pgx.Tx, _ core.Actor, _ core.User) (core.User, error) {
 			users, err := collect[core.User](ctx, tx, statement{updateVerified, []any{user, verified}})
 			return one(users, err, noUser(user))
 		},
@@ -135,11 +135,11 @@ func (db *DB) SetVerifiedBy(ctx context.Context, admin core.Authority, user core
 }
 
 // SetScoreBy sets a user's score.
-func (db *DB) SetScoreBy(ctx context.Context, admin core.Authority, user core.UserID, score int64) (core.User, error) {
+func (db *DB) SetScoreBy(ctx context.Context, admin core.Actor, user core.UserID, score int64) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.score",
 		loggedValue: func(u core.User) any { return u.Score },
-		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
+		do: func(tx pgx.Tx, _ core.Actor, before core.User) (core.User, error) {
 			return setScore(ctx, tx, before, score)
 		},
 	})
@@ -153,12 +153,12 @@ func setScore(ctx context.Context, tx pgx.Tx, before core.User, score int64) (co
 }
 
 // SetPermissionBy changes what a user may do.
-func (db *DB) SetPermissionBy(ctx context.Context, admin core.Authority, user core.UserID, permission core.Permission) (core.User, error) {
+func (db *DB) SetPermissionBy(ctx context.Context, admin core.Actor, user core.UserID, permission core.Permission) (core.User, error) {
 	return db.runUserAction(ctx, admin, user, userAction{
 		action:  "user.permission",
 		loggedValue: func(u core.User) any { return u.Permission },
-		do: func(tx pgx.Tx, admin core.Authority, _ core.User) (core.User, error) {
-			if err := admin.Grants(permission); err != nil {
+		do: func(tx pgx.Tx, admin core.Actor, _ core.User) (core.User, error) {
+			if err := admin.CanGrant(permission); err != nil {
 				return core.User{}, err
 			}
 			return setPermission(ctx, tx, user, permission)
@@ -167,12 +167,12 @@ func (db *DB) SetPermissionBy(ctx context.Context, admin core.Authority, user co
 }
 
 // DeleteUserBy deletes a user with all that is theirs alone.
-func (db *DB) DeleteUserBy(ctx context.Context, admin core.Authority, user core.UserID) error {
+func (db *DB) DeleteUserBy(ctx context.Context, admin core.Actor, user core.UserID) error {
 	_, err := db.runUserAction(ctx, admin, user, userAction{
 		action: "user.delete",
-		lock:   statement{lockUserAndItemOwners, []any{user, admin.Actor}},
-		do: func(tx pgx.Tx, _ core.Authority, before core.User) (core.User, error) {
-			return before, deleteUserOf(ctx, tx, core.Proof{Credentials: core.Credentials{User: before}})
+		lock:   statement{lockUserAndItemOwners, []any{user, admin.ID}},
+		do: func(tx pgx.Tx, _ core.Actor, before core.User) (core.User, error) {
+			return before, deleteUserOf(ctx, tx, core.VerifiedCredentials{Credentials: core.Credentials{User: before}})
 		},
 	})
 	return err
@@ -182,7 +182,7 @@ const selectUsers = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY (
 
 // FindUsers lists users, those who registered last first. Parts of texts are no
 // patterns.
-func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[core.User], error) {
+func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Page[core.User], error) {
 	var f filter
 	if query.ID != 0 {
 		f.add("u.uid = $%d", query.ID)
@@ -192,11 +192,11 @@ func (db *DB) FindUsers(ctx context.Context, query core.UserQuery) (core.Found[c
 	}
 	if query.Nickname != "" {
 		if err := db.fillForSearch(ctx, nicknameKeys); err != nil {
-			return core.Found[core.User]{}, err
+			return core.Page[core.User]{}, err
 		}
 		f.add("strpos(u.nickname_key, $%d) > 0", fold.Key(query.Nickname))
 	}
-	result := core.Found[core.User]{}
+	result := core.Page[core.User]{}
 	total, more, ids, err := db.find(ctx, "u.uid", "users u", f, query.Page, query.PerPage)
 	if err == nil {
 		result.Total, result.More = total, more

@@ -16,32 +16,32 @@ import (
 )
 
 // userActions are all acts on users.
-var userActions = map[string]func(context.Context, core.UserAdminStore, core.Authority, core.UserID) error{
-	"user.nickname": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+var userActions = map[string]func(context.Context, core.UserAdminStore, core.Actor, core.UserID) error{
+	"user.nickname": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
 		_, err := db.SetNicknameBy(ctx, admin, user, "Zoë")
 		return err
 	},
-	"user.email": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+	"user.email": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
 		_, err := db.SetEmailBy(ctx, admin, user, core.EmailChange{Email: "zoe@example.com", EmailKey: "zoe@example.com"})
 		return err
 	},
-	"user.password": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
-		_, err := db.SetPasswordBy(ctx, admin, core.PasswordChange{User: user, Fresh: "fresh"})
+	"user.password": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
+		_, err := db.SetPasswordBy(ctx, admin, core.PasswordChange{User: user, NewHash: "fresh"})
 		return err
 	},
-	"user.verified": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+	"user.verified": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
 		_, err := db.SetVerifiedBy(ctx, admin, user, true)
 		return err
 	},
-	"user.score": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+	"user.score": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
 		_, err := db.SetScoreBy(ctx, admin, user, 100)
 		return err
 	},
-	"user.permission": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+	"user.permission": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
 		_, err := db.SetPermissionBy(ctx, admin, user, core.Banned)
 		return err
 	},
-	"user.delete": func(ctx context.Context, db core.UserAdminStore, admin core.Authority, user core.UserID) error {
+	"user.delete": func(ctx context.Context, db core.UserAdminStore, admin core.Actor, user core.UserID) error {
 		return db.(core.UserDirectoryStore).DeleteUserBy(ctx, admin, user) //nolint:errcheck,forcetypeassert // it is both
 	},
 }
@@ -109,16 +109,16 @@ func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
 	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false))
 	addTexture(t, db, texture(bob.ID, skin.Steve, "public", true))
-	own, anns := addPlayer(t, db, bob.ID, "Own"), addPlayer(t, db, ann.Actor, "Anns")
-	if err := db.AddClosetItem(t.Context(), ann.Actor, private.ID, "gift", core.Terms{}); err != nil {
+	own, anns := addPlayer(t, db, bob.ID, "Own"), addPlayer(t, db, ann.ID, "Anns")
+	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
-	must(db.DressPlayer(t.Context(), ann.Actor, anns.ID, core.Slots{Skin: &private.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, anns.ID, core.TextureSlots{Skin: &private.ID}))(t)
 	calls := 0
 	db.OnChange(func() { calls++ })
 	wantKeys := watchChanges(t, db)
 
-	wantKind(t, db.DeleteUserBy(t.Context(), ann, ann.Actor), fault.Forbidden)
+	wantKind(t, db.DeleteUserBy(t.Context(), ann, ann.ID), fault.Forbidden)
 	wantKeys("a deletion that is refused")
 	if err := db.DeleteUserBy(t.Context(), ann, bob.ID); err != nil {
 		t.Fatal(err)

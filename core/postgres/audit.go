@@ -29,23 +29,23 @@ const lockActorAndSubjects = `SELECT ` + userColumns + ` FROM users u WHERE u.ui
 // authorise locks an actor, and users whom an act is about, until the commit. It
 // returns the authority that the actor has now, and those users who exist. What
 // the actor may do to whom is left to the act.
-func authorise(ctx context.Context, tx pgx.Tx, admin core.Authority, subjects ...core.UserID) (core.Authority, map[core.UserID]core.User, error) {
-	locked, err := collect[core.User](ctx, tx, statement{lockActorAndSubjects, []any{append([]core.UserID{admin.Actor}, subjects...)}})
+func authorise(ctx context.Context, tx pgx.Tx, admin core.Actor, subjects ...core.UserID) (core.Actor, map[core.UserID]core.User, error) {
+	locked, err := collect[core.User](ctx, tx, statement{lockActorAndSubjects, []any{append([]core.UserID{admin.ID}, subjects...)}})
 	if err != nil {
-		return core.Authority{}, nil, err
+		return core.Actor{}, nil, err
 	}
 	users := make(map[core.UserID]core.User, len(locked))
 	for _, user := range locked {
 		users[user.ID] = user
 	}
-	if admin == core.Terminal {
+	if admin == core.CLIActor {
 		return admin, users, nil
 	}
-	actor, ok := users[admin.Actor]
+	actor, ok := users[admin.ID]
 	if !ok {
-		return core.Authority{}, nil, core.ErrSignedOut
+		return core.Actor{}, nil, core.ErrSignedOut
 	}
-	admin, err = core.NewAuthority(actor, admin.From)
+	admin, err = core.NewActor(actor, admin.From)
 	return admin, users, err
 }
 
@@ -56,12 +56,12 @@ const insertAudit = `
 // writeAudit writes what was done to the audit log, in the transaction that does it. The
 // subject is named by its kind and its id, as user:12; the details are what makes
 // a JSON object, or nil, and hold no secret.
-func writeAudit(ctx context.Context, tx pgx.Tx, admin core.Authority, action, subject string, details any) error {
+func writeAudit(ctx context.Context, tx pgx.Tx, admin core.Actor, action, subject string, details any) error {
 	encoded, err := json.Marshal(details)
 	if err != nil {
 		return fmt.Errorf("encode the details of %s: %w", action, err)
 	}
-	_, err = tx.Exec(ctx, insertAudit, admin.Actor, admin.From, action, subject, encoded)
+	_, err = tx.Exec(ctx, insertAudit, admin.ID, admin.From, action, subject, encoded)
 	return err
 }
 

@@ -23,13 +23,13 @@ import (
 var adminAddr = netip.MustParseAddr("2001:db8::1")
 
 // addAdministrator adds a user with a permission, and returns their authority.
-func addAdministrator(t *testing.T, db *postgres.DB, name string, permission core.Permission) core.Authority {
+func addAdministrator(t *testing.T, db *postgres.DB, name string, permission core.Permission) core.Actor {
 	t.Helper()
 	user := addUser(t, db, name)
 	if err := db.SetPermission(t.Context(), user.ID, permission); err != nil {
 		t.Fatal(err)
 	}
-	return core.Authority{Actor: user.ID, Permission: permission, From: adminAddr}
+	return core.Actor{ID: user.ID, Permission: permission, From: adminAddr}
 }
 
 // auditLog returns the whole audit log, the latest act first.
@@ -69,7 +69,7 @@ func TestAuditLogOutlivesUsers(t *testing.T) {
 	}
 	want := core.AuditEntry{
 		ID: got.ID, ActedAt: got.ActedAt,
-		Actor: ann.Actor, ActorEmail: "ann@example.com", Address: adminAddr, Action: "user.permission", Subject: fmt.Sprintf("user:%d", bob.ID),
+		Actor: ann.ID, ActorEmail: "ann@example.com", Address: adminAddr, Action: "user.permission", Subject: fmt.Sprintf("user:%d", bob.ID),
 		Details: []byte(`{"to": -1, "from": 0, "email": "bob@example.com", "nickname": "bob"}`),
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
@@ -122,7 +122,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	ann, root := addAdministrator(t, db, "ann", core.Administrator), addAdministrator(t, db, "root", core.SuperAdministrator)
 	bob, eve := addUser(t, db, "bob"), addUser(t, db, "eve")
 	for _, act := range []struct {
-		by         core.Authority
+		by         core.Actor
 		user       core.UserID
 		permission core.Permission
 	}{{ann, bob.ID, -1}, {ann, eve.ID, -1}, {root, bob.ID, 0}, {root, bob.ID, 1}, {ann, eve.ID, 0}} {
@@ -149,14 +149,14 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	f(core.AuditQuery{Limit: 9}, 0, 1, 2, 3, 4)
 	f(core.AuditQuery{Limit: 2, Before: all[1].ID}, 2, 3)
 	f(core.AuditQuery{Limit: 9, Before: all[4].ID})
-	f(core.AuditQuery{Limit: 9, Actor: &ann.Actor}, 0, 3, 4)
+	f(core.AuditQuery{Limit: 9, Actor: &ann.ID}, 0, 3, 4)
 	f(core.AuditQuery{Limit: 9, Subject: bobs}, 1, 2, 4)
-	f(core.AuditQuery{Limit: 9, Subject: bobs, Actor: &ann.Actor}, 4)
+	f(core.AuditQuery{Limit: 9, Subject: bobs, Actor: &ann.ID}, 4)
 	f(core.AuditQuery{Limit: 9, Action: "user.permission", Before: all[0].ID}, 1, 2, 3, 4)
 	f(core.AuditQuery{Limit: 9, Action: "user"})
 
 	// What is done at the terminal is nobody's.
-	must(db.SetPermissionBy(t.Context(), core.Terminal, root.Actor, core.Normal))(t)
+	must(db.SetPermissionBy(t.Context(), core.CLIActor, root.ID, core.Normal))(t)
 	latest := must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 9, Actor: new(core.UserID)}))(t)
 	if len(latest) != 1 || latest[0].Actor != 0 || latest[0].ActorEmail != "" || latest[0].Address.IsValid() {
 		t.Errorf("the acts of nobody are %+v", latest)
@@ -243,11 +243,11 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	permissions := map[string]core.Permission{} // by subject
-	var actors []core.Authority
+	var actors []core.Actor
 	for i, permission := range []core.Permission{2, 1, 1, 1, 1, 0, 0, 0} {
 		a := addAdministrator(t, db, fmt.Sprintf("user%d", i), permission)
 		actors = append(actors, a)
-		permissions[fmt.Sprintf("user:%d", a.Actor)] = permission
+		permissions[fmt.Sprintf("user:%d", a.ID)] = permission
 	}
 
 	var group sync.WaitGroup
@@ -256,9 +256,9 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 			for range 60 {
 				actor, subject := actors[rand.IntN(len(actors))], actors[rand.IntN(len(actors))]
 				actor.Permission = core.SuperAdministrator // as if nobody had looked before
-				_, err := db.SetPermissionBy(t.Context(), actor, subject.Actor, core.Permission(rand.IntN(3)-1))
+				_, err := db.SetPermissionBy(t.Context(), actor, subject.ID, core.Permission(rand.IntN(3)-1))
 				if kind := fault.KindOf(err); err != nil && kind != fault.Forbidden && kind != fault.Banned {
-					t.Errorf("user %d on user %d: %v", actor.Actor, subject.Actor, err)
+					t.Errorf("user %d on user %d: %v", actor.ID, subject.ID, err)
 				}
 			}
 		})
@@ -282,8 +282,8 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 	}
 	for i, a := range actors {
 		got := must(db.UserByEmail(t.Context(), fmt.Sprintf("user%d@example.com", i)))(t)
-		if want := permissions[fmt.Sprintf("user:%d", a.Actor)]; got.Permission != want {
-			t.Errorf("user %d has permission %d; the log says %d", a.Actor, got.Permission, want)
+		if want := permissions[fmt.Sprintf("user:%d", a.ID)]; got.Permission != want {
+			t.Errorf("user %d has permission %d; the log says %d", a.ID, got.Permission, want)
 		}
 	}
 }

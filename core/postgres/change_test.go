@@ -72,15 +72,15 @@ func TestWritesNameTheirKeys(t *testing.T) {
 
 	a := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
 	expect("an upload", mapping.TID(int64(a.ID)), mapping.Hash(a.Hash))
-	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
 	expect("a dressed player", pid, mapping.Name("Alex"), uuid)
-	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
 	expect("a player dressed in the same")
-	if _, err := db.UndressPlayer(t.Context(), bob.ID, steve.ID, true, true); err == nil {
+	if _, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true); err == nil {
 		t.Fatal("somebody else's player is undressed")
 	}
 	expect("a refusal")
-	must(db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, true))(t)
+	must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, true))(t)
 	expect("an undressed player", pid, mapping.Name("Alex"), uuid)
 	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestNumberingInParallel(t *testing.T) {
 		db := postgrestest.Connect(t, address)
 		group.Go(func() {
 			for i := range 25 {
-				if _, err := db.CreatePlayer(t.Context(), ann.ID, player("p"+string(rune('a'+n))+string(rune('a'+i))), core.Terms{}); err != nil {
+				if _, err := db.CreatePlayer(t.Context(), ann.ID, player("p"+string(rune('a'+n))+string(rune('a'+i))), core.Pricing{}); err != nil {
 					t.Error(err)
 				}
 				if _, err := db.NumberChanges(t.Context()); err != nil {
@@ -218,7 +218,7 @@ func TestTrimChanges(t *testing.T) {
 	}
 	addUser(t, db, "cid") // not numbered yet: must stay
 
-	if n := must(db.TrimChanges(t.Context(), time.Now().Add(-core.KeepChanges)))(t); n != 1 {
+	if n := must(db.TrimChanges(t.Context(), time.Now().Add(-core.ChangeRetention)))(t); n != 1 {
 		t.Errorf("%d changes trimmed; want 1", n)
 	}
 	head := must(db.NumberChanges(t.Context()))(t)
@@ -243,7 +243,7 @@ func TestMappings(t *testing.T) {
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	bare := addPlayer(t, db, ann.ID, "Bare")
-	must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &a.ID, Cape: &cape.ID}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID, Cape: &cape.ID}))(t)
 	conn := postgrestest.Conn(t, address)
 	if _, err := conn.Exec(t.Context(), "UPDATE users SET avatar = CASE uid WHEN $1 THEN $2 ELSE 12345 END", ann.ID, b.ID); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ type closetRow struct {
 }
 
 // Closet lists items of a closet.
-func (db *DB) Closet(ctx context.Context, ticket core.Ticket, query core.ClosetQuery) (core.ClosetPage, error) {
+func (db *DB) Closet(ctx context.Context, ticket core.VerifiedToken, query core.ClosetQuery) (core.ClosetPage, error) {
 	user := ticket.Token.User
 	return db.closetPage(ctx, user, func() ([]closetRow, error) {
 		return readWithSession[closetRow](ctx, db, ticket, closetStatement(user, query))
@@ -144,11 +144,11 @@ const (
 )
 
 // AddClosetItem adds a texture to a closet.
-func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
+func (db *DB) AddClosetItem(ctx context.Context, user core.UserID, texture core.TextureID, name string, terms core.Pricing) error {
 	return addClosetItem(ctx, db.writes, user, texture, name, terms)
 }
 
-func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, terms core.Terms) error {
+func addClosetItem(ctx context.Context, q querier, user core.UserID, texture core.TextureID, name string, terms core.Pricing) error {
 	args := []any{user, texture, name, terms.Quotas.ClosetItems, terms.Cost, terms.Refund, fold.Key(name)}
 	lock, add := statement{lockUser, []any{user}}, statement{insertClosetItem + addLike + selectViolation, args}
 	if terms.Reward > 0 {
@@ -174,13 +174,13 @@ func addClosetItem(ctx context.Context, q querier, user core.UserID, texture cor
 	case "full":
 		return closetFull(terms)
 	case "poor":
-		return core.ErrScore(terms.Cost)
+		return core.ErrScoreTooLow(terms.Cost)
 	default:
 		return nil
 	}
 }
 
-func closetFull(terms core.Terms) error {
+func closetFull(terms core.Pricing) error {
 	return fault.New(fault.Refused, "The closet has %d items already, and may have no more.", terms.Quotas.ClosetItems)
 }
 

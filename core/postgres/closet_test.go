@@ -24,7 +24,7 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
 	first, second, bare := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second"), addPlayer(t, db, ann.ID, "Bare")
 	bobs := addPlayer(t, db, bob.ID, "Bobs")
-	must(db.DressPlayer(t.Context(), bob.ID, bobs.ID, core.Slots{Skin: &private}))(t)
+	must(db.SetPlayerTextures(t.Context(), bob.ID, bobs.ID, core.TextureSlots{Skin: &private}))(t)
 	wantKeys := watchChanges(t, db)
 	do := func(err error) {
 		t.Helper()
@@ -33,14 +33,14 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 		}
 	}
 
-	do(db.AddClosetItem(t.Context(), ann.ID, public, "N", core.Terms{}))
-	do(db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}))
+	do(db.AddClosetItem(t.Context(), ann.ID, public, "N", core.Pricing{}))
+	do(db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Pricing{}))
 	do(db.RenameClosetItem(t.Context(), ann.ID, private, "M"))
 	wantKeys("what happens in a closet")
 
-	must(db.DressPlayer(t.Context(), ann.ID, first.ID, core.Slots{Skin: &private}))(t)
-	must(db.DressPlayer(t.Context(), ann.ID, second.ID, core.Slots{Skin: &private}))(t)
-	must(db.DressPlayer(t.Context(), ann.ID, bare.ID, core.Slots{Skin: &public}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, first.ID, core.TextureSlots{Skin: &private}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, second.ID, core.TextureSlots{Skin: &private}))(t)
+	must(db.SetPlayerTextures(t.Context(), ann.ID, bare.ID, core.TextureSlots{Skin: &public}))(t)
 	wantKeys("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
 	must(db.SetAvatar(t.Context(), ann.ID, public))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private))(t)
@@ -81,7 +81,7 @@ func TestRemoveItemWaitsForDressing(t *testing.T) {
 	}
 	steve := addPlayer(t, db, ann.ID, "Steve")
 	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
-	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}); err != nil {
+	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
 	other := beginLockTx(t, address)
@@ -89,7 +89,7 @@ func TestRemoveItemWaitsForDressing(t *testing.T) {
 
 	dressed, removed := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &private})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &private})
 		dressed <- err
 	}()
 	other.waitBlocked(t, 1)
@@ -116,12 +116,12 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
-	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Terms{}); err != nil {
+	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
-		must(db.DressPlayer(t.Context(), ann.ID, player, core.Slots{Skin: &private}))(t)
+		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &private}))(t)
 	}
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
@@ -147,7 +147,7 @@ func TestClosetItemsAtOnce(t *testing.T) {
 	for i := range 10 {
 		tids = append(tids, addTexture(t, db, texture(bob.ID, skin.Steve, string(rune('a'+i)), true)).ID)
 	}
-	f := func(terms core.Terms, refusal fault.Kind) {
+	f := func(terms core.Pricing, refusal fault.Kind) {
 		t.Helper()
 		if _, err := conn.Exec(t.Context(), "UPDATE users SET score = 20 WHERE uid = $1", ann.ID); err != nil {
 			t.Fatal(err)
@@ -173,8 +173,8 @@ func TestClosetItemsAtOnce(t *testing.T) {
 		}
 	}
 
-	f(core.Terms{Quotas: core.Quotas{ClosetItems: 4}}, fault.Refused)
-	f(core.Terms{Cost: 5}, fault.ScoreTooLow)
+	f(core.Pricing{Quotas: core.Quotas{ClosetItems: 4}}, fault.Refused)
+	f(core.Pricing{Cost: 5}, fault.ScoreTooLow)
 }
 
 // What is made private while somebody waits to add it is not added.
@@ -187,7 +187,7 @@ func TestAddToClosetAfterWaitingLooksAgain(t *testing.T) {
 	other.exec(t, "UPDATE textures SET public = false WHERE tid = $1", tid)
 
 	added := make(chan error, 1)
-	go func() { added <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", core.Terms{}) }()
+	go func() { added <- db.AddClosetItem(t.Context(), ann.ID, tid, "N", core.Pricing{}) }()
 	other.commitOnceBlocked(t, 1)
 	wantKind(t, <-added, fault.Forbidden)
 }

@@ -219,5 +219,5 @@ func (db *DB) collision(ctx context.Context, tid core.TextureID, change core.Tex
 	if err != nil {
 		return err
 	}
-	return core.Collides(field, other.TID)
+	return core.ErrDuplicateChange(field, other.TID)
 }

@@ -20,7 +20,7 @@ import (
 // addToCloset puts a texture into a user's closet.
 func addToCloset(t *testing.T, db *postgres.DB, user core.User, tid core.TextureID) {
 	t.Helper()
-	if err := db.AddClosetItem(t.Context(), user.ID, tid, "N", core.Terms{}); err != nil {
+	if err := db.AddClosetItem(t.Context(), user.ID, tid, "N", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -28,7 +28,7 @@ func addToCloset(t *testing.T, db *postgres.DB, user core.User, tid core.Texture
 // addWearingPlayer adds a player who wears a skin.
 func addWearingPlayer(t *testing.T, db *postgres.DB, owner core.User, name string, tid core.TextureID) core.Player {
 	t.Helper()
-	return must(db.DressPlayer(t.Context(), owner.ID, addPlayer(t, db, owner.ID, name).ID, core.Slots{Skin: &tid}))(t)
+	return must(db.SetPlayerTextures(t.Context(), owner.ID, addPlayer(t, db, owner.ID, name).ID, core.TextureSlots{Skin: &tid}))(t)
 }
 
 // closetOwners returns whose closets hold a texture.
@@ -211,7 +211,7 @@ func TestDeleteTextureWaitsForDressing(t *testing.T) {
 
 	dressed, deleted := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := db.DressPlayer(t.Context(), bob.ID, alex.ID, core.Slots{Skin: &doomed.ID})
+		_, err := db.SetPlayerTextures(t.Context(), bob.ID, alex.ID, core.TextureSlots{Skin: &doomed.ID})
 		dressed <- err
 	}()
 	other.waitBlocked(t, 1)
@@ -260,7 +260,7 @@ func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true)).ID
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
-		must(db.DressPlayer(t.Context(), ann.ID, player, core.Slots{Skin: &doomed}))(t)
+		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &doomed}))(t)
 	}
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM players WHERE pid = $1 FOR UPDATE", first.ID)
@@ -335,8 +335,8 @@ func TestTexturesAtOnce(t *testing.T) {
 	for i, user := range users {
 		group.Go(func() {
 			for _, tid := range tids {
-				allow(db.AddClosetItem(t.Context(), user.ID, tid, "N", core.Terms{}))
-				_, err := db.DressPlayer(t.Context(), user.ID, players[i].ID, core.Slots{Skin: &tid})
+				allow(db.AddClosetItem(t.Context(), user.ID, tid, "N", core.Pricing{}))
+				_, err := db.SetPlayerTextures(t.Context(), user.ID, players[i].ID, core.TextureSlots{Skin: &tid})
 				allow(err)
 			}
 		})

@@ -257,11 +257,11 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 			hat := addTexture(t, db, texture(ann.ID, skin.Steve, "hat", true))
 			writes := map[string]func() error{
 				"one batch": func() error {
-					_, err := db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Terms{})
+					_, err := db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Pricing{})
 					return err
 				},
 				"one statement": func() error {
-					_, err := db.Notify(t.Context(), core.Recipients{Audience: core.Everybody}, "Title", "Content")
+					_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "Title", "Content")
 					return err
 				},
 				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, fold.Key(ann.Email)) },
@@ -271,7 +271,7 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 				},
 				"a transaction": func() error { return db.DeleteTexture(t.Context(), hat.ID) },
 				"an upload": func() error {
-					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "coat", true), core.Terms{}, putOK)
+					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "coat", true), core.Pricing{}, putOK)
 					return err
 				},
 			}
@@ -360,24 +360,24 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, marker, count string
-		write               func(db *postgres.DB, admin core.Authority, user core.UserID) error
+		write               func(db *postgres.DB, admin core.Actor, user core.UserID) error
 	}{
-		{"a statement", "To everybody", "messages", func(db *postgres.DB, _ core.Authority, _ core.UserID) error {
-			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.Everybody}, "To everybody", "Content")
+		{"a statement", "To everybody", "messages", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
+			_, err := db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "To everybody", "Content")
 			return err
 		}},
-		{"a statement without rows", "lost@example.com", "mails", func(db *postgres.DB, _ core.Authority, _ core.UserID) error {
+		{"a statement without rows", "lost@example.com", "mails", func(db *postgres.DB, _ core.Actor, _ core.UserID) error {
 			return db.QueueReset(t.Context(), "lost@example.com", fold.Key("lost@example.com"))
 		}},
-		{"a batch", "Lost", "players", func(db *postgres.DB, _ core.Authority, user core.UserID) error {
-			_, err := db.CreatePlayer(t.Context(), user, player("Lost"), core.Terms{})
+		{"a batch", "Lost", "players", func(db *postgres.DB, _ core.Actor, user core.UserID) error {
+			_, err := db.CreatePlayer(t.Context(), user, player("Lost"), core.Pricing{})
 			return err
 		}},
-		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Authority, user core.UserID) error {
-			_, err := db.AddTexture(t.Context(), texture(user, skin.Steve, "coat", true), core.Terms{}, putOK)
+		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Actor, user core.UserID) error {
+			_, err := db.AddTexture(t.Context(), texture(user, skin.Steve, "coat", true), core.Pricing{}, putOK)
 			return err
 		}},
-		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, admin core.Authority, user core.UserID) error {
+		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, admin core.Actor, user core.UserID) error {
 			_, err := db.SetNicknameBy(t.Context(), admin, user, "Anna")
 			return err
 		}},

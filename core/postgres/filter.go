@@ -41,9 +41,9 @@ func (f *filter) where() string {
 func (db *DB) find(ctx context.Context, id, table string, f filter, page, perPage int) (total int, more bool, ids []int64, err error) {
 	sql := `
 	WITH found AS MATERIALIZED (
-		SELECT ` + id + ` AS id FROM ` + table + f.where() + ` ORDER BY ` + id + ` DESC LIMIT ` + f.argument(core.MostFound+1) + `
+		SELECT ` + id + ` AS id FROM ` + table + f.where() + ` ORDER BY ` + id + ` DESC LIMIT ` + f.argument(core.MaxCounted+1) + `
 	), page AS (
-		SELECT id FROM found ORDER BY id DESC LIMIT ` + f.argument(max(0, min(perPage, core.MostFound-(page-1)*perPage))) + ` OFFSET ` + f.argument((page-1)*perPage) + `
+		SELECT id FROM found ORDER BY id DESC LIMIT ` + f.argument(max(0, min(perPage, core.MaxCounted-(page-1)*perPage))) + ` OFFSET ` + f.argument((page-1)*perPage) + `
 	)
 	SELECT (SELECT count(*) FROM found) AS total, ARRAY(SELECT id FROM page) AS ids`
 	rows, err := collect[struct {
@@ -53,5 +53,5 @@ func (db *DB) find(ctx context.Context, id, table string, f filter, page, perPag
 	if err != nil {
 		return 0, false, nil, err
 	}
-	return min(rows[0].Total, core.MostFound), rows[0].Total > core.MostFound, rows[0].IDs, nil
+	return min(rows[0].Total, core.MaxCounted), rows[0].Total > core.MaxCounted, rows[0].IDs, nil
 }

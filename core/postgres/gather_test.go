@@ -19,7 +19,7 @@ import (
 // lookUp asks for the user of a token that was issued at that moment.
 func lookUp(ctx context.Context, db *postgres.DB, token core.Token) (core.UserID, error) {
 	before := token.IssuedAt.Add(-time.Minute)
-	user, err := db.SessionUser(ctx, core.Ticket{Token: token, Window: core.SessionWindow{
+	user, err := db.SessionUser(ctx, core.VerifiedToken{Token: token, Window: core.SessionWindow{
 		Now: token.IssuedAt, RefreshedAfter: before, CreatedAfter: before, ReplacedAfter: before,
 	}})
 	return user.ID, err

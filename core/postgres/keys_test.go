@@ -124,7 +124,7 @@ func TestNamesWrittenWithoutKeys(t *testing.T) {
 		}
 	}
 	exec(`INSERT INTO textures (bytes, public, type, hash, pixels, name) SELECT 100, true, 'steve', sha256(n::text::bytea), sha256(n::text::bytea), 'Robe ' || n FROM generate_series(1, 2) n`)
-	do(t, db.AddClosetItem(t.Context(), user.ID, 1, "Sunday best", core.Terms{}))
+	do(t, db.AddClosetItem(t.Context(), user.ID, 1, "Sunday best", core.Pricing{}))
 
 	finds := func(nickname string, users int, item string, items int, name string, textures int) {
 		t.Helper()

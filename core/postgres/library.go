@@ -58,8 +58,8 @@ func (db *DB) newList(user core.User, query core.LibraryQuery) *list {
 // the index of names, whichever should cost less by the share of rows that were found. No plan
 // is left to the planner: what it knows of words, of one user's textures and of what both have
 // in common is too little to guess by.
-func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Found[core.Texture], error) {
-	var found core.Found[core.Texture]
+func (db *DB) FindTextures(ctx context.Context, user core.User, query core.LibraryQuery) (core.Page[core.Texture], error) {
+	var found core.Page[core.Texture]
 	err := db.lists.do(ctx, func() (err error) {
 		found, err = db.findTextures(ctx, db.newList(user, query))
 		return err
@@ -67,7 +67,7 @@ func (db *DB) FindTextures(ctx context.Context, user core.User, query core.Libra
 	return found, failure("list textures", err)
 }
 
-func (db *DB) findTextures(ctx context.Context, l *list) (found core.Found[core.Texture], err error) {
+func (db *DB) findTextures(ctx context.Context, l *list) (found core.Page[core.Texture], err error) {
 	if l.key != "" {
 		if err := db.fillForSearch(ctx, textureKeys); err != nil {
 			return found, err
@@ -251,7 +251,7 @@ var (
 
 // order returns the order of the list.
 func (l *list) order() order {
-	if l.query.Liked {
+	if l.query.ByLikes {
 		return mostLiked
 	}
 	return newest
@@ -304,7 +304,7 @@ func (l *list) search() listQuery {
 		limit = l.maxCounted
 	}
 	orderBy := " ORDER BY tid DESC"
-	if l.query.Liked {
+	if l.query.ByLikes {
 		orderBy = " ORDER BY likes DESC, tid DESC"
 	}
 	var visible, named []string

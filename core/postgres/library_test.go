@@ -31,7 +31,7 @@ func expectedList(all []core.Texture, user core.User, query core.LibraryQuery) [
 			len(query.Types) > 0 && !slices.Contains(query.Types, x.Type) || !strings.Contains(fold.Key(x.Name), fold.Key(query.Name))
 	})
 	slices.SortFunc(result, func(a, b core.Texture) int {
-		if query.Liked && a.Likes != b.Likes {
+		if query.ByLikes && a.Likes != b.Likes {
 			return cmp.Compare(b.Likes, a.Likes)
 		}
 		return cmp.Compare(b.ID, a.ID)
@@ -92,7 +92,7 @@ func TestListsAgainstModel(t *testing.T) {
 
 	for n := range 400 {
 		query := core.LibraryQuery{
-			Liked: random.IntN(2) == 0, Name: names[random.IntN(len(names))],
+			ByLikes: random.IntN(2) == 0, Name: names[random.IntN(len(names))],
 			Types: [][]skin.Type{nil, {skin.Cape}, {skin.Steve, skin.Alex}}[random.IntN(3)], PerPage: 1 + random.IntN(100),
 		}
 		if random.IntN(3) == 0 {
@@ -136,7 +136,7 @@ func TestLikesAreCopied(t *testing.T) {
 		}
 	}
 	f("an upload", 1)
-	do(t, db.AddClosetItem(t.Context(), bob.ID, x.ID, "N", core.Terms{}))
+	do(t, db.AddClosetItem(t.Context(), bob.ID, x.ID, "N", core.Pricing{}))
 	f("a like", 1)
 	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Alex)}, core.Scores{}))(t)
 	f("a name and a type", 1)
@@ -160,7 +160,7 @@ func TestFindTextures(t *testing.T) {
 	ann := addUser(t, db, "ann")
 	want := addTexture(t, db, texture(ann.ID, skin.Alex, "Ann's", true))
 	result := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
-	if diff := gocmp.Diff(core.Found[core.Texture]{Items: []core.Texture{want}, Total: 1}, result); diff != "" {
+	if diff := gocmp.Diff(core.Page[core.Texture]{Items: []core.Texture{want}, Total: 1}, result); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -176,7 +176,7 @@ func TestListsLeaveConnections(t *testing.T) {
 	for n := range 16 {
 		lists.Go(func() {
 			ctx := core.WithClient(t.Context(), core.Client{Network: netip.PrefixFrom(netip.AddrFrom4([4]byte{203, 0, byte(n), 0}), 24)})
-			if result, err := db.FindTextures(ctx, core.User{}, core.LibraryQuery{Liked: true, Page: 1, PerPage: 10}); err != nil || result.Total != 1 {
+			if result, err := db.FindTextures(ctx, core.User{}, core.LibraryQuery{ByLikes: true, Page: 1, PerPage: 10}); err != nil || result.Total != 1 {
 				t.Errorf("list %d: %d textures, %v", n, result.Total, err)
 			}
 		})
@@ -246,7 +246,7 @@ func TestListPlans(t *testing.T) {
 				for _, uploader := range []*core.UserID{nil, &ann.ID, new(core.UserID(0))} {
 					for _, name := range []string{"", "steve"} {
 						for _, page := range []int{1, 100} {
-							query := core.LibraryQuery{Types: types, Liked: liked, Uploader: uploader, Name: name, Page: page, PerPage: 100}
+							query := core.LibraryQuery{Types: types, ByLikes: liked, Uploader: uploader, Name: name, Page: page, PerPage: 100}
 							for n, attempt := range db.ListQueries(user, query) {
 								want, others := listIndexes(query, user, n == 1)
 								for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
@@ -272,7 +272,7 @@ func listIndexes(query core.LibraryQuery, user core.User, search bool) (want, ot
 		return []string{"Bitmap Index Scan on textures_name"}, []string{"Seq Scan", "Parallel", "Index Scan using texture", walks}
 	}
 	all, own := walks+"textures_newest", walks+"textures_uploader_newest"
-	if query.Liked {
+	if query.ByLikes {
 		all, own = walks+"texture_likes_most", walks+"texture_likes_uploader_most"
 	}
 	others = []string{"Seq Scan", "Parallel", "Bitmap", "Index Scan using texture"}

@@ -81,7 +81,7 @@ func (l *linkTest) claim(t *testing.T) []core.QueuedMail {
 func (l *linkTest) requestAddress(t *testing.T, name string) {
 	t.Helper()
 	user := must(l.UserByEmail(t.Context(), name+"@example.com"))(t)
-	if err := l.QueueEmail(t.Context(), core.Proof{Credentials: user}, "New@example.com", "new@example.com"); err != nil {
+	if err := l.QueueEmail(t.Context(), core.VerifiedCredentials{Credentials: user}, "New@example.com", "new@example.com"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,10 +90,10 @@ func (l *linkTest) open(t *testing.T, queued core.QueuedMail) core.LinkHash {
 	t.Helper()
 	l.tokens++
 	token := core.LinkHash(sha256.Sum256([]byte{l.tokens}))
-	must(l.OpenMail(t.Context(), core.Opening{
-		Mail: queued, Account: sha256.Sum256([]byte(queued.EmailKey)), Token: token, Now: l.now, Expires: l.now.Add(time.Hour),
+	must(l.PrepareMail(t.Context(), core.MailParams{
+		Mail: queued, EmailHash: sha256.Sum256([]byte(queued.EmailKey)), Token: token, Now: l.now, Expires: l.now.Add(time.Hour),
 	}))(t)
-	if err := l.DropMail(t.Context(), queued.ID); err != nil {
+	if err := l.DeleteMail(t.Context(), queued.ID); err != nil {
 		t.Fatal(err)
 	}
 	return token
@@ -218,7 +218,7 @@ func TestLinksAreVoided(t *testing.T) {
 		_, err := l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: "Ann@example.com", EmailKey: "ann@example.com"})
 		return err
 	})
-	f("another password", func() error { return l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, Fresh: "y"}) })
+	f("another password", func() error { return l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, NewHash: "y"}) })
 	f("another reset", func() error { return l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "y", homeNetwork, l.now) })
 	f("the account is deleted", func() error {
 		if err := l.DeleteUser(t.Context(), proofFor(ann)); err != nil {
@@ -261,7 +261,7 @@ func TestLinkToAnotherAddress(t *testing.T) {
 	l.requestAddress(t, "ben")
 	l.exec(t, "UPDATE users SET password_hash = 'y' WHERE uid = $1", ben.ID)
 	queued := l.claim(t)
-	_, err = l.OpenMail(t.Context(), core.Opening{Mail: queued[0], Account: sha256.Sum256([]byte("new@example.com")), Now: l.now, Expires: l.now.Add(time.Hour)})
+	_, err = l.PrepareMail(t.Context(), core.MailParams{Mail: queued[0], EmailHash: sha256.Sum256([]byte("new@example.com")), Now: l.now, Expires: l.now.Add(time.Hour)})
 	wantKind(t, err, fault.NotFound)
 	wantKind(t, l.QueueEmail(t.Context(), proofFor(ben), "x@example.com", "x@example.com"), fault.Unauthenticated)
 }
@@ -431,7 +431,7 @@ func TestSetEmailQueuesMails(t *testing.T) {
 	addUser(t, l.DB, "ben")
 	f := func(email string, tell bool, want int) {
 		t.Helper()
-		_, _ = l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: email, EmailKey: fold.Key(email), Tell: tell})
+		_, _ = l.SetEmail(t.Context(), proofFor(ann), core.EmailChange{Email: email, EmailKey: fold.Key(email), Notify: tell})
 		if n := l.count(t, "SELECT count(*) FROM mails"); n != want {
 			t.Errorf("after a change to %s there are %d mails; want %d", email, n, want)
 		}
@@ -513,7 +513,7 @@ func TestFormerReleaseSkipsPasswordMails(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
 	ann := addUser(t, l.DB, "ann")
-	do(t, l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, Old: "x", Fresh: "y", Tell: true}))
+	do(t, l.SetPassword(t.Context(), core.PasswordChange{User: ann.ID, OldHash: "x", NewHash: "y", Notify: true}))
 	do(t, l.ResetPassword(t.Context(), l.mail(t, core.ForReset, "ann"), "z", netip.MustParsePrefix("192.0.2.0/32"), l.now))
 	l.exec(t, "DELETE FROM mails WHERE purpose = 'reset'")
 

@@ -138,7 +138,7 @@ func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	other.exec(t, "DELETE FROM closet_items WHERE uid = $1", ann.ID)
 	dressed := make(chan error, 1)
 	go func() {
-		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &gift})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &gift})
 		dressed <- err
 	}()
 	other.commitOnceBlocked(t, 1)
@@ -158,7 +158,7 @@ func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 
 	dressed := make(chan error, 1)
 	go func() {
-		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid})
 		dressed <- err
 	}()
 	other.commitOnceBlocked(t, 1)
@@ -183,7 +183,7 @@ func TestDressLocksItsTextures(t *testing.T) {
 	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
 	dressed := make(chan error, 1)
 	go func() {
-		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid})
 		dressed <- err
 	}()
 	other.waitBlocked(t, 1)
@@ -240,7 +240,7 @@ func TestUploadWaitsForTheSweep(t *testing.T) {
 
 	added := make(chan error, 1)
 	go func() {
-		_, err := db.AddTexture(t.Context(), upload, core.Terms{}, putOK)
+		_, err := db.AddTexture(t.Context(), upload, core.Pricing{}, putOK)
 		added <- err
 	}()
 	sweep.commitOnceBlocked(t, 1)
@@ -261,7 +261,7 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	outcomes := make(chan error, 20) // more than there are connections
 	for i := range cap(outcomes) {
 		go func() {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player("waiting"+string(rune('a'+i))), core.Terms{})
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("waiting"+string(rune('a'+i))), core.Pricing{})
 			outcomes <- err
 		}()
 	}
@@ -330,7 +330,7 @@ func TestConflictsAreRetried(t *testing.T) {
 			return err
 		})
 		f(func() error {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Alex"+code), core.Terms{})
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Alex"+code), core.Pricing{})
 			return err
 		})
 	}
@@ -447,7 +447,7 @@ func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 		}},
 		"new player": {insertPlayer, "name", func(l *linkTest, ann core.User) func() error {
 			return func() error {
-				_, err := l.CreatePlayer(t.Context(), ann.ID, player("Taken"), core.Terms{})
+				_, err := l.CreatePlayer(t.Context(), ann.ID, player("Taken"), core.Pricing{})
 				return err
 			}
 		}},
@@ -461,7 +461,7 @@ func TestUnlockedWritesOfFormerRelease(t *testing.T) {
 		"changed address": {insertUser, "email", func(l *linkTest, _ core.User) func() error {
 			user := must(l.UserByEmail(t.Context(), "ann@example.com"))(t)
 			return func() error {
-				_, err := l.SetEmail(t.Context(), core.Proof{Credentials: user}, core.EmailChange{Email: "taken@example.com", EmailKey: "taken@example.com"})
+				_, err := l.SetEmail(t.Context(), core.VerifiedCredentials{Credentials: user}, core.EmailChange{Email: "taken@example.com", EmailKey: "taken@example.com"})
 				return err
 			}
 		}},

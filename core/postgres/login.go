@@ -69,7 +69,7 @@ const insertAttempt = `
 	FROM verdict v LEFT JOIN counted c ON true LEFT JOIN owner u ON true`
 
 // BeginAttempt counts an attempt, and returns the user it is about.
-func (db *DB) BeginAttempt(ctx context.Context, a core.Attempt) (core.Proof, error) {
+func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.VerifiedCredentials, error) {
 	rows, err := collect[struct {
 		Until        *time.Time
 		Attempt      int64
@@ -78,25 +78,25 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.Attempt) (core.Proof, err
 		Permission   core.Permission
 		PasswordHash string
 	}](ctx, db.writes,
-		statement{lockAttempts, []any{int32(binary.BigEndian.Uint32(a.Account[:])), networkLock(a.Network)}},
+		statement{lockAttempts, []any{int32(binary.BigEndian.Uint32(a.EmailHash[:])), networkLock(a.Network)}},
 		statement{insertAttempt, []any{
-			a.EmailKey, a.Account[:], a.Network, a.Now, a.PairWindow, a.AccountWindow,
-			a.Limits.PerPair, a.Limits.PerAddress, a.Limits.PerAccount, a.LongestDelay, a.Longest,
+			a.EmailKey, a.EmailHash[:], a.Network, a.Now, a.PairWindow, a.AccountWindow,
+			a.Limits.PerPair, a.Limits.PerAddress, a.Limits.PerAccount, a.MaxDelay, a.MaxDuration,
 		}},
 	)
 	if err != nil {
-		return core.Proof{}, failure("count an attempt to log in", err)
+		return core.VerifiedCredentials{}, failure("count an attempt to log in", err)
 	}
 	row := rows[0]
 	if row.Until != nil {
-		return core.Proof{}, &fault.Error{
+		return core.VerifiedCredentials{}, &fault.Error{
 			Kind: fault.TooMany, Message: "There were too many attempts to log in. Please wait before you try again.",
 			RetryAfter: row.Until.Sub(a.Now),
 		}
 	}
-	return core.Proof{
+	return core.VerifiedCredentials{
 		Credentials: core.Credentials{User: core.User{ID: row.ID, Email: row.Email, Permission: row.Permission}, PasswordHash: row.PasswordHash},
-		Attempt:     row.Attempt,
+		AttemptID:     row.Attempt,
 	}, nil
 }
 
@@ -112,16 +112,16 @@ func networkLock(network netip.Prefix) int32 {
 
 const settleAttempt = `UPDATE login_failures SET settled = true WHERE id = $1`
 
-// SettleAttempt says that an attempt has failed.
-func (db *DB) SettleAttempt(ctx context.Context, attempt int64) error {
+// FailAttempt says that an attempt has failed.
+func (db *DB) FailAttempt(ctx context.Context, attempt int64) error {
 	_, err := db.writes.Exec(ctx, settleAttempt, attempt)
 	return failure("settle an attempt to log in", err)
 }
 
 const deleteAttempt = `DELETE FROM login_failures WHERE id = $1`
 
-// ForgiveAttempt no longer counts an attempt.
-func (db *DB) ForgiveAttempt(ctx context.Context, attempt int64) error {
+// CancelAttempt no longer counts an attempt.
+func (db *DB) CancelAttempt(ctx context.Context, attempt int64) error {
 	_, err := db.writes.Exec(ctx, deleteAttempt, attempt)
 	return failure("forgive an attempt to log in", err)
 }

@@ -15,10 +15,10 @@ import (
 )
 
 // attempt returns a try at a password, under limits.
-func attempt(email string, network netip.Prefix, limits core.LoginLimits) core.Attempt {
-	return core.Attempt{
-		EmailKey: email, Account: sha256.Sum256([]byte(email)), Network: network, Now: time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC), Limits: limits,
-		PairWindow: 15 * time.Minute, AccountWindow: time.Hour, LongestDelay: 15 * time.Minute, Longest: time.Minute,
+func attempt(email string, network netip.Prefix, limits core.LoginLimits) core.LoginAttempt {
+	return core.LoginAttempt{
+		EmailKey: email, EmailHash: sha256.Sum256([]byte(email)), Network: network, Now: time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC), Limits: limits,
+		PairWindow: 15 * time.Minute, AccountWindow: time.Hour, MaxDelay: 15 * time.Minute, MaxDuration: time.Minute,
 	}
 }
 
@@ -71,10 +71,10 @@ func TestAttemptsUnderWay(t *testing.T) {
 				t.Errorf("%+v: %s, others may try in %s; want %s", limits, when, got, want)
 			}
 		}
-		begin := func() int64 { return must(db.BeginAttempt(t.Context(), try))(t).Attempt }
+		begin := func() int64 { return must(db.BeginAttempt(t.Context(), try))(t).AttemptID }
 		settle := func(attempt int64) {
 			t.Helper()
-			if err := db.SettleAttempt(t.Context(), attempt); err != nil {
+			if err := db.FailAttempt(t.Context(), attempt); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +83,7 @@ func TestAttemptsUnderWay(t *testing.T) {
 		waits("two under way", time.Second)
 		settle(first)
 		waits("one failed, one under way", time.Second)
-		if err := db.ForgiveAttempt(t.Context(), second); err != nil {
+		if err := db.CancelAttempt(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		begin()
@@ -108,7 +108,7 @@ func TestUnknownNetworksTryOneAtATime(t *testing.T) {
 	try := attempt("ann@example.com", homeNetwork, core.LoginLimits{PerAccount: 2})
 	for range 2 {
 		begun := must(db.BeginAttempt(t.Context(), try))(t)
-		if err := db.SettleAttempt(t.Context(), begun.Attempt); err != nil {
+		if err := db.FailAttempt(t.Context(), begun.AttemptID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,8 +136,8 @@ func TestAnAttemptAfterWaitingCountsTheOthers(t *testing.T) {
 	db, address := openNamed(t)
 	late := attempt("ann@example.com", homeNetwork, core.LoginLimits{PerPair: 1})
 	other := beginLockTx(t, address)
-	other.exec(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.Account[:])))
-	other.exec(t, "INSERT INTO login_failures (failed_at, account, address, settled) VALUES ($1, $2, $3, true)", late.Now, late.Account[:], late.Network)
+	other.exec(t, "SELECT pg_advisory_xact_lock('login_failures_account'::regclass::int, $1)", int32(binary.BigEndian.Uint32(late.EmailHash[:])))
+	other.exec(t, "INSERT INTO login_failures (failed_at, account, address, settled) VALUES ($1, $2, $3, true)", late.Now, late.EmailHash[:], late.Network)
 
 	begun := make(chan error, 1)
 	go func() {
@@ -166,18 +166,18 @@ func TestAttempts(t *testing.T) {
 	}
 
 	known := must(db.BeginAttempt(t.Context(), attempt("ann@example.com", homeNetwork, core.LoginLimits{})))(t)
-	if known.ID != ann.ID || known.Email != ann.Email || known.PasswordHash != "x" || known.Attempt == 0 {
+	if known.ID != ann.ID || known.Email != ann.Email || known.PasswordHash != "x" || known.AttemptID == 0 {
 		t.Errorf("the attempt on an account: %+v", known)
 	}
 	unknown := must(db.BeginAttempt(t.Context(), attempt("bob@example.com", homeNetwork, core.LoginLimits{})))(t)
-	if unknown.ID != 0 || unknown.PasswordHash != "" || unknown.Attempt == 0 || unknown.Attempt == known.Attempt {
+	if unknown.ID != 0 || unknown.PasswordHash != "" || unknown.AttemptID == 0 || unknown.AttemptID == known.AttemptID {
 		t.Errorf("the attempt on no account: %+v", unknown)
 	}
 
-	if err := db.ForgiveAttempt(t.Context(), known.Attempt); err != nil {
+	if err := db.CancelAttempt(t.Context(), known.AttemptID); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.ForgiveAttempt(t.Context(), known.Attempt); err != nil {
+	if err := db.CancelAttempt(t.Context(), known.AttemptID); err != nil {
 		t.Errorf("forgive an attempt again: %v", err)
 	}
 	if n := counted(); n != 1 {

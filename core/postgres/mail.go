@@ -76,19 +76,19 @@ const prepareMail = `
 	)
 	SELECT does AS purpose, email FROM opened`
 
-// OpenMail finds out who is to have a mail, and remembers its token.
-func (db *DB) OpenMail(ctx context.Context, o core.Opening) (core.OpenedMail, error) {
-	rows, err := collect[core.OpenedMail](ctx, db.writes,
-		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.Account[:]))}},
-		statement{prepareMail, []any{o.Mail.ID, o.Account[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
+// PrepareMail finds out who is to have a mail, and remembers its token.
+func (db *DB) PrepareMail(ctx context.Context, o core.MailParams) (core.PreparedMail, error) {
+	rows, err := collect[core.PreparedMail](ctx, db.writes,
+		statement{lockAccountMail, []any{int32(binary.BigEndian.Uint32(o.EmailHash[:]))}},
+		statement{prepareMail, []any{o.Mail.ID, o.EmailHash[:], o.Token[:], o.Now, o.Expires, o.PerHour}},
 	)
 	return one(rows, failure("open a mail", err), fault.New(fault.NotFound, "Nobody is to have this mail."))
 }
 
 const deleteMail = `DELETE FROM mails WHERE id = $1`
 
-// DropMail takes a mail out of the outbox.
-func (db *DB) DropMail(ctx context.Context, id uuid.UUID) error {
+// DeleteMail takes a mail out of the outbox.
+func (db *DB) DeleteMail(ctx context.Context, id uuid.UUID) error {
 	_, err := db.writes.Exec(ctx, deleteMail, id)
 	return failure("drop a mail", err)
 }

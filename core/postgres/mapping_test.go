@@ -56,7 +56,7 @@ func TestMappingsModified(t *testing.T) {
 		}
 	}
 	changes("dressed", func() error {
-		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &own.ID, Cape: &doomed.ID})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &own.ID, Cape: &doomed.ID})
 		return err
 	})
 	changes("renamed", func() error {
@@ -70,11 +70,11 @@ func TestMappingsModified(t *testing.T) {
 	})
 	changes("the cape deleted", func() error { return db.DeleteTexture(t.Context(), doomed.ID) })
 	changes("undressed", func() error {
-		_, err := db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, false)
+		_, err := db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, false)
 		return err
 	})
 	changes("dressed in another's", func() error {
-		_, err := db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &lent.ID})
+		_, err := db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &lent.ID})
 		return err
 	})
 	changes("that made private", func() error {
@@ -155,7 +155,7 @@ func TestMostLiked(t *testing.T) {
 	ann, bob, eve := addUser(t, db, "ann"), addUser(t, db, "bob"), addUser(t, db, "eve")
 	like := func(who core.User, texture core.Texture) {
 		t.Helper()
-		if err := db.AddClosetItem(t.Context(), who.ID, texture.ID, "N", core.Terms{}); err != nil {
+		if err := db.AddClosetItem(t.Context(), who.ID, texture.ID, "N", core.Pricing{}); err != nil {
 			t.Fatal(err)
 		}
 	}

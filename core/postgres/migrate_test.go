@@ -61,7 +61,7 @@ func TestMigrationsAreReversible(t *testing.T) {
 		t.Fatalf("all migrations make %d things of %d", len(before[len(files)]), len(before[0]))
 	}
 	// What no earlier schema could hold.
-	must(db.CreateUserBy(t.Context(), core.Terminal, core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "A", PasswordHash: "x"}))(t)
+	must(db.CreateUserBy(t.Context(), core.CLIActor, core.NewUser{Email: "a@b.c", EmailKey: "a@b.c", Nickname: "A", PasswordHash: "x"}))(t)
 	for version, file := range slices.Backward(files) {
 		do(t, db.MigrateTo(t.Context(), int32(version)))
 		if diff := cmp.Diff(before[version], schema()); diff != "" {

@@ -27,7 +27,7 @@ const selectUnread = `
 	ORDER BY mid DESC`
 
 // Unread lists unread notifications.
-func (db *DB) Unread(ctx context.Context, ticket core.Ticket) ([]core.UnreadNotification, error) {
+func (db *DB) Unread(ctx context.Context, ticket core.VerifiedToken) ([]core.UnreadNotification, error) {
 	return readWithSession[core.UnreadNotification](ctx, db, ticket, statement{selectUnread, []any{ticket.Token.User}})
 }
 
@@ -104,7 +104,7 @@ func notify(ctx context.Context, q querier, to core.Recipients, title, content s
 }
 
 // Announce gives users an unread notification as an act of an administrator.
-func (db *DB) Announce(ctx context.Context, admin core.Authority, to core.Recipients, title, content string) (count int, err error) {
+func (db *DB) Announce(ctx context.Context, admin core.Actor, to core.Recipients, title, content string) (count int, err error) {
 	err = db.adminTx(ctx, "announce", func(tx pgx.Tx) error {
 		admin, _, err := authorise(ctx, tx, admin)
 		if err != nil {
@@ -130,10 +130,10 @@ const selectNotified = `
 	SELECT EXISTS (SELECT FROM notifications WHERE uid = $1)
 		OR EXISTS (SELECT FROM broadcasts b JOIN users u ON u.uid = $1 WHERE ` + inAudience + `) AS notified`
 
-// Notified reports whether a user has any notification.
-func (db *DB) Notified(ctx context.Context, user core.UserID) (bool, error) {
-	rows, err := collect[struct{ Notified bool }](ctx, db.reads, statement{selectNotified, []any{user}})
-	return len(rows) > 0 && rows[0].Notified, failure("look for notifications", err)
+// HasNotifications reports whether a user has any notification.
+func (db *DB) HasNotifications(ctx context.Context, user core.UserID) (bool, error) {
+	rows, err := collect[struct{ HasNotifications bool }](ctx, db.reads, statement{selectNotified, []any{user}})
+	return len(rows) > 0 && rows[0].HasNotifications, failure("look for notifications", err)
 }
 
 const deleteMessagesBefore = `DELETE FROM messages WHERE sent_at < $1`

@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-var allUsers, normalUsers = core.Recipients{Audience: core.Everybody}, core.Recipients{Audience: core.NormalUsers}
+var allUsers, normalUsers = core.Recipients{Audience: core.AllUsers}, core.Recipients{Audience: core.NormalUsers}
 
 func onlyUsers(users ...core.UserID) core.Recipients { return core.Recipients{Users: users} }
 
@@ -53,10 +53,10 @@ func TestNotify(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(1, 0)
-	if notified := must(db.Notified(t.Context(), bob.ID))(t); !notified {
+	if notified := must(db.HasNotifications(t.Context(), bob.ID))(t); !notified {
 		t.Error("the other user's notification is gone")
 	}
-	if notified := must(db.Notified(t.Context(), ann.ID))(t); notified {
+	if notified := must(db.HasNotifications(t.Context(), ann.ID))(t); notified {
 		t.Error("the deleted user has a notification")
 	}
 }
@@ -272,7 +272,7 @@ func TestAnnounce(t *testing.T) {
 	f(normalUsers, 3)
 	f(onlyUsers(bob.ID), 1)
 	f(core.Recipients{EmailKey: "cid@example.com"}, 1)
-	for user, want := range map[core.UserID]int{boss.Actor: 1, ann.ID: 2, bob.ID: 3, cid.ID: 3} {
+	for user, want := range map[core.UserID]int{boss.ID: 1, ann.ID: 2, bob.ID: 3, cid.ID: 3} {
 		if got := len(unread(t, db, user)); got != want {
 			t.Errorf("user %d has %d notifications; want %d", user, got, want)
 		}
@@ -281,7 +281,7 @@ func TestAnnounce(t *testing.T) {
 		_, err := db.Announce(t.Context(), boss, missing, "Title", "Content")
 		wantKind(t, err, fault.NotFound)
 	}
-	if err := db.SetPermission(t.Context(), boss.Actor, core.Normal); err != nil {
+	if err := db.SetPermission(t.Context(), boss.ID, core.Normal); err != nil {
 		t.Fatal(err)
 	}
 	_, err := db.Announce(t.Context(), boss, allUsers, "Title", "Content")

@@ -18,7 +18,7 @@ const playerKeys = `ARRAY['pid:' || pid, 'name:' || name_key, 'uuid:' || uuid]`
 const selectPlayers = `SELECT ` + playerColumns + ` FROM players WHERE uid = $1 ORDER BY pid`
 
 // Players lists the players of a ticket's user by pid.
-func (db *DB) Players(ctx context.Context, ticket core.Ticket) ([]core.Player, error) {
+func (db *DB) Players(ctx context.Context, ticket core.VerifiedToken) ([]core.Player, error) {
 	return readWithSession[core.Player](ctx, db, ticket, statement{selectPlayers, []any{ticket.Token.User}})
 }
 
@@ -48,7 +48,7 @@ const (
 )
 
 // CreatePlayer adds a player.
-func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, terms core.Terms) (core.Player, error) {
+func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, terms core.Pricing) (core.Player, error) {
 	maxPlayers := terms.Quotas.Players
 	sql := insertPaidPlayer + selectInsertedPlayer
 	if terms.Free() {
@@ -64,7 +64,7 @@ func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.N
 	case len(scores) == 0:
 		return core.Player{}, core.ErrSignedOut
 	case len(players) == 0 && scores[0] < terms.Cost:
-		return core.Player{}, core.ErrScore(terms.Cost)
+		return core.Player{}, core.ErrScoreTooLow(terms.Cost)
 	case len(players) == 0:
 		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", maxPlayers)
 	case players[0].Taken:
@@ -208,8 +208,8 @@ const undressPlayer = withTarget + `changed AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	)` + selectChanged
 
-// UndressPlayer empties slots.
-func (db *DB) UndressPlayer(ctx context.Context, owner core.UserID, player core.PlayerID, skin, cape bool) (core.Player, error) {
+// ClearPlayerTextures empties slots.
+func (db *DB) ClearPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, skin, cape bool) (core.Player, error) {
 	return db.changePlayer(ctx, "undress a player", undressPlayer, owner, player, skin, cape)
 }
 
@@ -255,8 +255,8 @@ const dressPlayer = withTarget + `given AS (
 	)
 	SELECT result.*, skin_flaw, cape_flaw FROM result, verdict`
 
-// DressPlayer applies textures.
-func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.Slots) (core.Player, error) {
+// SetPlayerTextures applies textures.
+func (db *DB) SetPlayerTextures(ctx context.Context, owner core.UserID, player core.PlayerID, slots core.TextureSlots) (core.Player, error) {
 	dressed, err := dress(ctx, db.writes, owner, player, slots, "your closet")
 	if err == nil {
 		db.onChange()
@@ -265,7 +265,7 @@ func (db *DB) DressPlayer(ctx context.Context, owner core.UserID, player core.Pl
 }
 
 // dress names the owner's closet as whoever dresses the player knows it.
-func dress(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.Slots, closet string) (core.Player, error) {
+func dress(ctx context.Context, q querier, owner core.UserID, player core.PlayerID, slots core.TextureSlots, closet string) (core.Player, error) {
 	rows, err := collect[struct {
 		core.Player
 		SkinFlaw, CapeFlaw string

@@ -51,7 +51,7 @@ func addUser(t *testing.T, db *postgres.DB, name string) core.User {
 
 func addPlayer(t *testing.T, db *postgres.DB, owner core.UserID, name string) core.Player {
 	t.Helper()
-	return must(db.CreatePlayer(t.Context(), owner, player(name), core.Terms{}))(t)
+	return must(db.CreatePlayer(t.Context(), owner, player(name), core.Pricing{}))(t)
 }
 
 func player(name string) core.NewPlayer { return core.NewPlayer{Name: name, Key: fold.Key(name)} }
@@ -68,7 +68,7 @@ func putOK(context.Context) error { return nil }
 
 func addTexture(t *testing.T, db *postgres.DB, texture core.NewTexture) core.Texture {
 	t.Helper()
-	return must(db.AddTexture(t.Context(), texture, core.Terms{}, putOK))(t)
+	return must(db.AddTexture(t.Context(), texture, core.Pricing{}, putOK))(t)
 }
 
 func TestMigrate(t *testing.T) {
@@ -112,7 +112,7 @@ func TestUnreachable(t *testing.T) {
 	// Port 1 of loopback refuses.
 	db := postgrestest.Connect(t, "postgres://nobody@127.0.0.1:1/nothing")
 	wantKind(t, db.Check(t.Context()), fault.Unavailable)
-	_, err := db.Players(t.Context(), core.Ticket{})
+	_, err := db.Players(t.Context(), core.VerifiedToken{})
 	wantKind(t, err, fault.Unavailable)
 	_, err = db.NumberChanges(t.Context())
 	wantKind(t, err, fault.Unavailable)
@@ -172,9 +172,9 @@ func TestPlayers(t *testing.T) {
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
 
-	_, err := db.CreatePlayer(t.Context(), bob.ID, player("STEVE"), core.Terms{})
+	_, err := db.CreatePlayer(t.Context(), bob.ID, player("STEVE"), core.Pricing{})
 	wantKind(t, err, fault.Duplicate)
-	_, err = db.CreatePlayer(t.Context(), ann.ID, player("Other"), core.Terms{Quotas: core.Quotas{Players: 1}})
+	_, err = db.CreatePlayer(t.Context(), ann.ID, player("Other"), core.Pricing{Quotas: core.Quotas{Players: 1}})
 	wantKind(t, err, fault.Refused)
 
 	_, err = db.RenamePlayer(t.Context(), bob.ID, steve.ID, player("Mine"))
@@ -211,7 +211,7 @@ func TestCreatePlayerInParallel(t *testing.T) {
 	outcomes := make(chan error, 50)
 	for range cap(outcomes) {
 		go func() {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Wanted"), core.Terms{})
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player("Wanted"), core.Pricing{})
 			outcomes <- err
 		}()
 	}
@@ -222,7 +222,7 @@ func TestCreatePlayerInParallel(t *testing.T) {
 
 	for i := range cap(outcomes) {
 		go func() {
-			_, err := db.CreatePlayer(t.Context(), ann.ID, player(fmt.Sprintf("Player%d", i)), core.Terms{Quotas: core.Quotas{Players: 10}})
+			_, err := db.CreatePlayer(t.Context(), ann.ID, player(fmt.Sprintf("Player%d", i)), core.Pricing{Quotas: core.Quotas{Players: 10}})
 			outcomes <- err
 		}()
 	}
@@ -261,43 +261,43 @@ func TestDressPlayer(t *testing.T) {
 	own := addTexture(t, db, texture(ann.ID, skin.Steve, "own", false)).ID
 	none := core.TextureID(1 << 40)
 
-	wantRejected := func(owner core.UserID, who core.PlayerID, want fault.Kind, slots core.Slots) {
+	wantRejected := func(owner core.UserID, who core.PlayerID, want fault.Kind, slots core.TextureSlots) {
 		t.Helper()
-		_, err := db.DressPlayer(t.Context(), owner, who, slots)
+		_, err := db.SetPlayerTextures(t.Context(), owner, who, slots)
 		wantKind(t, err, want)
 	}
-	wantRejected(bob.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &public})
-	wantRejected(ann.ID, steve.ID+100, fault.NotFound, core.Slots{Skin: &public})
-	wantRejected(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &none})
-	wantRejected(ann.ID, steve.ID, fault.Invalid, core.Slots{Skin: &cape})
-	wantRejected(ann.ID, steve.ID, fault.Invalid, core.Slots{Cape: &public})
-	wantRejected(ann.ID, steve.ID, fault.Forbidden, core.Slots{Skin: &bobs})
-	wantRejected(ann.ID, steve.ID, fault.NotFound, core.Slots{Skin: &public, Cape: &none}) // both or neither
+	wantRejected(bob.ID, steve.ID, fault.Forbidden, core.TextureSlots{Skin: &public})
+	wantRejected(ann.ID, steve.ID+100, fault.NotFound, core.TextureSlots{Skin: &public})
+	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSlots{Skin: &none})
+	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSlots{Skin: &cape})
+	wantRejected(ann.ID, steve.ID, fault.Invalid, core.TextureSlots{Cape: &public})
+	wantRejected(ann.ID, steve.ID, fault.Forbidden, core.TextureSlots{Skin: &bobs})
+	wantRejected(ann.ID, steve.ID, fault.NotFound, core.TextureSlots{Skin: &public, Cape: &none}) // both or neither
 	if got := playersOf(t, db, ann.ID)[0]; got != steve {
 		t.Fatalf("after refusals: %+v; want %+v", got, steve)
 	}
 
-	dressed := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &public, Cape: &cape}))(t)
+	dressed := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public, Cape: &cape}))(t)
 	if dressed.Skin != public || dressed.Cape != cape || !dressed.LastModified.After(steve.LastModified) {
 		t.Errorf("dressed: %+v; want skin %d and cape %d", dressed, public, cape)
 	}
-	if again := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &public}))(t); again != dressed {
+	if again := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &public}))(t); again != dressed {
 		t.Errorf("dressed in the same again: %+v; want nothing changed from %+v", again, dressed)
 	}
 	for _, tid := range []core.TextureID{alex, own} {
-		if got := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &tid}))(t); got.Skin != tid || got.Cape != cape {
+		if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &tid}))(t); got.Skin != tid || got.Cape != cape {
 			t.Errorf("dressed in %d: %+v; want the cape untouched", tid, got)
 		}
 	}
 
-	bare := must(db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, false))(t)
+	bare := must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, false))(t)
 	if bare.Skin != 0 || bare.Cape != cape {
 		t.Errorf("without skin: %+v; want the cape untouched", bare)
 	}
-	if again := must(db.UndressPlayer(t.Context(), ann.ID, steve.ID, true, false))(t); again != bare {
+	if again := must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, false))(t); again != bare {
 		t.Errorf("undressed again: %+v; want nothing changed from %+v", again, bare)
 	}
-	_, err := db.UndressPlayer(t.Context(), bob.ID, steve.ID, true, true)
+	_, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true)
 	wantKind(t, err, fault.Forbidden)
 }
 
@@ -314,7 +314,7 @@ func TestDressPlayerFromCloset(t *testing.T) {
 		"INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, bobs); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(db.DressPlayer(t.Context(), ann.ID, steve.ID, core.Slots{Skin: &bobs}))(t); got.Skin != bobs {
+	if got := must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &bobs}))(t); got.Skin != bobs {
 		t.Errorf("dressed from the closet: %+v", got)
 	}
 }
@@ -338,7 +338,7 @@ func TestAddTexture(t *testing.T) {
 
 	duplicate := func(texture core.NewTexture, of core.TextureID) {
 		t.Helper()
-		_, err := db.AddTexture(t.Context(), texture, core.Terms{}, func(context.Context) error {
+		_, err := db.AddTexture(t.Context(), texture, core.Pricing{}, func(context.Context) error {
 			t.Error("the file of a duplicate is stored")
 			return nil
 		})
@@ -357,7 +357,7 @@ func TestAddTexture(t *testing.T) {
 	addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)) // what bob cannot see is no duplicate
 
 	putErr := errors.New("no room")
-	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), core.Terms{}, func(context.Context) error { return putErr }); !errors.Is(err, putErr) {
+	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), core.Pricing{}, func(context.Context) error { return putErr }); !errors.Is(err, putErr) {
 		t.Errorf("put fails: %v; want its error", err)
 	}
 	addTexture(t, db, texture(ann.ID, skin.Steve, "c", true)) // nothing was recorded before
@@ -375,7 +375,7 @@ func TestAddTextureInParallel(t *testing.T) {
 	outcomes := make(chan error, 2)
 	for _, uploader := range []core.UserID{ann.ID, bob.ID} {
 		go func() {
-			_, err := db.AddTexture(t.Context(), texture(uploader, skin.Steve, "same", true), core.Terms{}, func(context.Context) error {
+			_, err := db.AddTexture(t.Context(), texture(uploader, skin.Steve, "same", true), core.Pricing{}, func(context.Context) error {
 				both.Done()
 				both.Wait()
 				return nil
@@ -411,14 +411,14 @@ func (s *sessionTest) token(session uuid.UUID) core.Token {
 	return core.Token{User: s.user.ID, Session: session, ID: uuid.New(), IssuedAt: s.now}
 }
 
-func (s *sessionTest) ticket(token core.Token) core.Ticket {
-	return core.Ticket{Token: token, Window: s.window()}
+func (s *sessionTest) ticket(token core.Token) core.VerifiedToken {
+	return core.VerifiedToken{Token: token, Window: s.window()}
 }
 
 // session is one to be opened by who showed the password with that hash.
 func (s *sessionTest) session(token core.Token, hash string, perUser int) core.NewSession {
 	return core.NewSession{
-		Token: token, Proof: core.Proof{Credentials: core.Credentials{PasswordHash: hash}}, Network: homeNetwork, PerUser: perUser, Window: s.window(),
+		Token: token, Credentials: core.VerifiedCredentials{Credentials: core.Credentials{PasswordHash: hash}}, Network: homeNetwork, PerUser: perUser, Window: s.window(),
 	}
 }
 

@@ -23,8 +23,8 @@ const shareStreams = `
 		revision = CASE WHEN excluded.epoch IN ('', s.epoch) THEN greatest(excluded.revision, s.revision) ELSE excluded.revision END,
 		seen_at = now()`
 
-// ShareStreams says that streams are alive and what they acknowledged.
-func (db *DB) ShareStreams(ctx context.Context, streams map[uuid.UUID]mapping.Position) error {
+// ReportStreams says that streams are alive and what they acknowledged.
+func (db *DB) ReportStreams(ctx context.Context, streams map[uuid.UUID]mapping.Position) error {
 	if len(streams) == 0 {
 		return nil
 	}
@@ -43,10 +43,10 @@ const joinStream = `
 	SELECT stream, '', 0, stream <> $1 FROM unnest($2::uuid[]) AS stream ORDER BY 1
 	ON CONFLICT (stream) DO UPDATE SET replaced = excluded.replaced`
 
-// JoinStream says that a stream begins and, unless the former is uuid.Nil, that it
+// RegisterStream says that a stream begins and, unless the former is uuid.Nil, that it
 // takes the former's place. The former's row stays: its core may not have noticed
 // its end, and would write it anew.
-func (db *DB) JoinStream(ctx context.Context, stream, former uuid.UUID) error {
+func (db *DB) RegisterStream(ctx context.Context, stream, former uuid.UUID) error {
 	names := []uuid.UUID{stream}
 	if former != uuid.Nil {
 		names = append(names, former)
@@ -76,14 +76,14 @@ const holdPurges = `
 			FROM edge_streams s WHERE s.seen_at > now() - $3::interval AND NOT s.replaced
 		), f.revision) AS acknowledged`
 
-// HoldPurges makes a core the one that purges.
-func (db *DB) HoldPurges(ctx context.Context, holder uuid.UUID, lease time.Duration) (core.PurgeState, bool, error) {
+// AcquirePurgeLease makes a core the one that purges.
+func (db *DB) AcquirePurgeLease(ctx context.Context, holder uuid.UUID, lease time.Duration) (core.PurgeState, bool, error) {
 	rows, err := lookUp[struct {
 		DoneEpoch                       string
 		DoneRevision                    int64
 		Epoch                           string
 		Revision, Trimmed, Acknowledged int64
-	}](ctx, db, statement{holdPurges, []any{holder, lease, core.StreamLife}})
+	}](ctx, db, statement{holdPurges, []any{holder, lease, core.StreamTTL}})
 	if err != nil || len(rows) == 0 {
 		return core.PurgeState{}, false, failure("hold purges", err)
 	}

@@ -109,7 +109,7 @@ const settleReports = `
 	SELECT ` + reportColumns + ` FROM settled ORDER BY rid = $1 DESC, rid`
 
 // SettleReport settles a report, with all that follows.
-func (db *DB) SettleReport(ctx context.Context, admin core.Authority, id core.ReportID, state core.ReportState) (core.Report, error) {
+func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.ReportID, state core.ReportState) (core.Report, error) {
 	var settled []core.Report
 	err := db.adminTx(ctx, "settle a report", func(tx pgx.Tx) error {
 		reports, err := collect[core.Report](ctx, tx, statement{selectReport, []any{id}})
@@ -118,7 +118,7 @@ func (db *DB) SettleReport(ctx context.Context, admin core.Authority, id core.Re
 			return err
 		}
 		if state == core.ReportDeleted {
-			if err := lockAffectedUsers(ctx, tx, report.Texture, false, admin.Actor, report.Uploader); err != nil {
+			if err := lockAffectedUsers(ctx, tx, report.Texture, false, admin.ID, report.Uploader); err != nil {
 				return err
 			}
 		}
@@ -163,11 +163,11 @@ type reportDetails struct {
 
 // applySettlement does to a texture, or to its uploader, what a report that is settled says,
 // and notes it. Either may be gone: a texture that is has the fate that it was to have.
-func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Authority, report core.Report, uploader core.User, state core.ReportState) error {
+func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report core.Report, uploader core.User, state core.ReportState) error {
 	switch state {
 	case core.ReportDeleted:
 		if uploader.ID != 0 {
-			if err := admin.OverThingsOf(uploader); err != nil {
+			if err := admin.CanModerateContentOf(uploader); err != nil {
 				return err
 			}
 		}
@@ -184,7 +184,7 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Authority, repor
 		if uploader.ID == 0 {
 			return fault.New(fault.NotFound, "The uploader's account is deleted.")
 		}
-		if err := admin.Over(uploader); err != nil {
+		if err := admin.CanModerate(uploader); err != nil {
 			return err
 		}
 		after, err := setPermission(ctx, tx, uploader.ID, core.Banned)
@@ -198,13 +198,13 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Authority, repor
 		if uploader.ID == 0 || admin.Permission >= core.SuperAdministrator {
 			return nil
 		}
-		return admin.Over(uploader)
+		return admin.CanModerate(uploader)
 	}
 }
 
 // settleReportsAbout settles an open report about a texture, and tells who made it; with a
 // deletion all that are open. It returns them, the one with the id first.
 func settleReportsAbout(ctx context.Context, tx pgx.Tx, tid core.TextureID, id core.ReportID, state core.ReportState) ([]core.Report, error) {
-	title, content := core.Report{Texture: tid, State: state}.Answer()
+	title, content := core.Report{Texture: tid, State: state}.Notice()
 	return collect[core.Report](ctx, tx, statement{settleReports, []any{id, tid, state, title, content}})
 }

@@ -22,7 +22,7 @@ type reportTest struct {
 	db      *postgres.DB
 	address string
 	boss    core.User
-	by      core.Authority // the boss's
+	by      core.Actor // the boss's
 	ann     core.User      // uploads
 	bob     core.User
 	cid     core.User
@@ -33,7 +33,7 @@ func newReportTest(t *testing.T) *reportTest {
 	db, address := openNamed(t)
 	r := &reportTest{db: db, address: address, boss: addUser(t, db, "boss"), ann: addUser(t, db, "ann"), bob: addUser(t, db, "bob"), cid: addUser(t, db, "cid")}
 	r.permit(t, r.boss, core.Administrator)
-	r.by = core.Authority{Actor: r.boss.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.7")}
+	r.by = core.Actor{ID: r.boss.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.7")}
 	return r
 }
 

@@ -56,7 +56,7 @@ func charge(ctx context.Context, tx pgx.Tx, user core.UserID, amount int64, reas
 	case len(scores) == 0:
 		return core.ErrSignedOut
 	case len(paid) == 0:
-		return core.ErrScore(amount)
+		return core.ErrScoreTooLow(amount)
 	default:
 		return nil
 	}
@@ -152,7 +152,7 @@ func chargeVisibilityChange(ctx context.Context, tx pgx.Tx, texture core.Texture
 		Covered bool
 	}])
 	if err == nil && len(moves) > 0 && moves[0].Cost != 0 && !moves[0].Covered {
-		return core.ErrScore(moves[0].Cost)
+		return core.ErrScoreTooLow(moves[0].Cost)
 	}
 	return err
 }
@@ -169,7 +169,7 @@ const selectScoreChanges = `
 	ORDER BY p.id DESC`
 
 // ScoreChanges lists changes of a score.
-func (db *DB) ScoreChanges(ctx context.Context, ticket core.Ticket, query core.ScoreQuery) (core.ScorePage, error) {
+func (db *DB) ScoreChanges(ctx context.Context, ticket core.VerifiedToken, query core.ScoreQuery) (core.ScorePage, error) {
 	rows, err := readWithSession[struct {
 		Total           int
 		At              *time.Time
@@ -229,7 +229,7 @@ func (db *DB) Sign(ctx context.Context, user core.UserID, now time.Time, reward 
 	}
 	next := row.SignedOn.AddDate(0, 0, 1)
 	if !row.Fresh {
-		return core.SignIn{}, core.ErrSigned(next)
+		return core.SignIn{}, core.ErrAlreadySigned(next)
 	}
 	return core.SignIn{Gained: reward, Score: row.Score, Next: next}, nil
 }

@@ -28,7 +28,7 @@ type event struct {
 	user    core.UserID
 	texture core.TextureID
 	player  core.PlayerID
-	terms   core.Terms
+	terms   core.Pricing
 	scores  core.Scores // prices of visibility
 	amount  int64
 	day     int
@@ -69,7 +69,7 @@ func (c *entities) randomEvent(random *rand.Rand) event {
 		kind: eventKinds[random.IntN(len(eventKinds))],
 		word: fmt.Sprintf("w%d", c.words),
 		user: pick(random, c.users), texture: pick(random, c.textures), player: pick(random, c.players),
-		terms:  core.Terms{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
+		terms:  core.Pricing{Cost: amount(20), Refund: random.IntN(2) == 0, Reward: amount(10)},
 		scores: core.Scores{TextureKiB: amount(10), PrivateTextureKiB: amount(20)},
 		amount: random.Int64N(60) - 40, day: random.IntN(10), public: random.IntN(3) > 0,
 	}
@@ -83,7 +83,7 @@ type scoreHarness struct {
 	*postgres.DB
 	pool  *pgxpool.Pool
 	entities  *entities
-	admin core.Authority // of an administrator who has nothing
+	admin core.Actor // of an administrator who has nothing
 }
 
 func newScoreHarness(t *testing.T) (scoreHarness, ledger) {
@@ -200,7 +200,7 @@ type modelTexture struct {
 }
 
 // refund returns what a thing gives back that was bought under some terms.
-func refund(terms core.Terms) int64 {
+func refund(terms core.Pricing) int64 {
 	if terms.Refund {
 		return terms.Cost
 	}
@@ -478,7 +478,7 @@ func TestScoresAgainstModel(t *testing.T) {
 			t.Parallel()
 			s, l := newScoreHarness(t)
 			random := rand.New(rand.NewPCG(seed, 0))
-			m := model{map[core.UserID]*modelUser{s.admin.Actor: {}}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
+			m := model{map[core.UserID]*modelUser{s.admin.ID: {}}, map[core.PlayerID]modelPlayer{}, map[core.TextureID]*modelTexture{}}
 			for i := range 400 {
 				e := s.entities.randomEvent(random)
 				want, effect := m.predict(e)
@@ -509,7 +509,7 @@ func TestScoreSumsUnderConcurrency(t *testing.T) {
 	testenv.Long(t)
 	s, l := newScoreHarness(t)
 	for range 4 {
-		if _, err := s.apply(t.Context(), event{kind: "register", word: fmt.Sprint(len(s.entities.users)), terms: core.Terms{Cost: 100}}); err != nil {
+		if _, err := s.apply(t.Context(), event{kind: "register", word: fmt.Sprint(len(s.entities.users)), terms: core.Pricing{Cost: 100}}); err != nil {
 			t.Fatal(err)
 		}
 	}

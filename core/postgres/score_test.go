@@ -91,7 +91,7 @@ func (s scoreTest) user(t *testing.T, name string, score int64) core.UserID {
 	return must(s.CreateUser(t.Context(), core.NewUser{Email: email, EmailKey: email, Nickname: name, PasswordHash: "x", Score: score}))(t).ID
 }
 
-func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, terms core.Terms) core.TextureID {
+func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, terms core.Pricing) core.TextureID {
 	t.Helper()
 	return must(s.AddTexture(t.Context(), texture(user, skin.Steve, word, public), terms, putOK))(t).ID
 }
@@ -183,27 +183,27 @@ func TestCostsAndRefunds(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	bob := s.user(t, "bob", 0)
-	public := s.upload(t, bob, "public", true, core.Terms{})
-	f := func(bought, back string, add func(user core.UserID, terms core.Terms) (remove func() error)) {
+	public := s.upload(t, bob, "public", true, core.Pricing{})
+	f := func(bought, back string, add func(user core.UserID, terms core.Pricing) (remove func() error)) {
 		t.Helper()
 		user := s.user(t, bought, 100)
-		do(t, add(user, core.Terms{})())
-		do(t, add(user, core.Terms{Refund: true})())
+		do(t, add(user, core.Pricing{})())
+		do(t, add(user, core.Pricing{Refund: true})())
 		s.wantChanges(t, user, "100 100 registration")
-		do(t, add(user, core.Terms{Cost: 5})())
-		do(t, add(user, core.Terms{Cost: 5, Refund: true})())
+		do(t, add(user, core.Pricing{Cost: 5})())
+		do(t, add(user, core.Pricing{Cost: 5, Refund: true})())
 		s.wantChanges(t, user, "100 100 registration", "-5 95 "+bought, "-5 90 "+bought, "5 95 "+back)
 	}
 
-	f("player", "player_refund", func(user core.UserID, terms core.Terms) func() error {
+	f("player", "player_refund", func(user core.UserID, terms core.Pricing) func() error {
 		added := must(s.CreatePlayer(t.Context(), user, player("Steve"), terms))(t).ID
 		return func() error { return s.DeletePlayer(t.Context(), user, added) }
 	})
-	f("closet_item", "closet_item_refund", func(user core.UserID, terms core.Terms) func() error {
+	f("closet_item", "closet_item_refund", func(user core.UserID, terms core.Pricing) func() error {
 		do(t, s.AddClosetItem(t.Context(), user, public, "N", terms))
 		return func() error { return s.RemoveClosetItem(t.Context(), user, public) }
 	})
-	f("upload", "texture_refund", func(user core.UserID, terms core.Terms) func() error {
+	f("upload", "texture_refund", func(user core.UserID, terms core.Pricing) func() error {
 		added := s.upload(t, user, "own", false, terms)
 		return func() error {
 			return s.DeleteTexture(t.Context(), added)
@@ -218,8 +218,8 @@ func TestRefundOfItemsOfDeletedUser(t *testing.T) {
 	s := newScoreTest(t)
 	ann, bob := s.user(t, "ann", 10), s.user(t, "bob", 10)
 	do(t, s.SetPermission(t.Context(), ann, core.Administrator))
-	tid := s.upload(t, bob, "a", false, core.Terms{Cost: 4, Refund: true})
-	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
+	tid := s.upload(t, bob, "a", false, core.Pricing{Cost: 4, Refund: true})
+	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Pricing{Cost: 3, Refund: true}))
 	do(t, s.DeleteUser(t.Context(), proofFor(core.User{ID: bob})))
 	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 }
@@ -230,7 +230,7 @@ func TestAdministratorSetsScore(t *testing.T) {
 	s := newScoreTest(t)
 	admin, ann := s.user(t, "chief", 0), s.user(t, "ann", 10)
 	do(t, s.SetPermission(t.Context(), admin, core.SuperAdministrator))
-	by := core.Authority{Actor: admin, From: netip.MustParseAddr("192.0.2.1")}
+	by := core.Actor{ID: admin, From: netip.MustParseAddr("192.0.2.1")}
 	for _, score := range []int64{25, 3, 3, 0} {
 		if user := must(s.SetScoreBy(t.Context(), by, ann, score))(t); user.Score != score {
 			t.Errorf("the score is %d; want %d", user.Score, score)
@@ -244,9 +244,9 @@ func TestRefundOfLostItems(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	ann, bob, zoe := s.user(t, "ann", 10), s.user(t, "bob", 10), s.user(t, "zoe", 10)
-	tid := s.upload(t, bob, "a", true, core.Terms{Cost: 4, Refund: true})
-	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Terms{Cost: 3, Refund: true}))
-	do(t, s.AddClosetItem(t.Context(), zoe, tid, "N", core.Terms{Cost: 3}))
+	tid := s.upload(t, bob, "a", true, core.Pricing{Cost: 4, Refund: true})
+	do(t, s.AddClosetItem(t.Context(), ann, tid, "N", core.Pricing{Cost: 3, Refund: true}))
+	do(t, s.AddClosetItem(t.Context(), zoe, tid, "N", core.Pricing{Cost: 3}))
 	must(s.ChangeTexture(t.Context(), tid, core.TextureChange{Public: new(false)}, core.Scores{}))(t)
 	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
 	do(t, s.DeleteTexture(t.Context(), tid))
@@ -260,12 +260,12 @@ func TestUploadRewards(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	ann := s.user(t, "ann", 6)
-	terms := core.Terms{Cost: 4, Reward: 3}
+	terms := core.Pricing{Cost: 4, Reward: 3}
 	s.upload(t, ann, "a", true, terms)
 	s.upload(t, ann, "b", false, terms)
 	history := []string{"6 6 registration", "-4 2 upload", "3 5 upload_reward", "-4 1 upload", "3 4 upload_reward"}
 	s.wantChanges(t, ann, history...)
-	_, err := s.AddTexture(t.Context(), texture(ann, skin.Steve, "c", true), core.Terms{Cost: 5, Reward: 5}, putOK)
+	_, err := s.AddTexture(t.Context(), texture(ann, skin.Steve, "c", true), core.Pricing{Cost: 5, Reward: 5}, putOK)
 	wantKind(t, err, fault.ScoreTooLow)
 	_, err = s.AddTexture(t.Context(), texture(ann, skin.Steve, "b", true), terms, putOK)
 	wantKind(t, err, fault.Duplicate)
@@ -277,7 +277,7 @@ func TestRewardIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	ann, bob, zoe := s.user(t, "ann", 0), s.user(t, "bob", 0), s.user(t, "zoe", 0)
-	reward := core.Terms{Reward: 3}
+	reward := core.Pricing{Reward: 3}
 	like := func(user core.UserID, tid core.TextureID) {
 		t.Helper()
 		do(t, s.AddClosetItem(t.Context(), user, tid, "N", reward))
@@ -320,19 +320,19 @@ func TestLikeWithCostAndReward(t *testing.T) {
 	t.Parallel()
 	s := newScoreTest(t)
 	ann, bob := s.user(t, "ann", 0), s.user(t, "bob", 8)
-	tid := s.upload(t, ann, "a", true, core.Terms{})
-	terms := core.Terms{Cost: 5, Reward: 3}
+	tid := s.upload(t, ann, "a", true, core.Pricing{})
+	terms := core.Pricing{Cost: 5, Reward: 3}
 	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms))
 	wantKind(t, s.AddClosetItem(t.Context(), bob, tid, "N", terms), fault.Duplicate)
-	wantKind(t, s.AddClosetItem(t.Context(), bob, s.upload(t, ann, "b", true, core.Terms{}), "N", terms), fault.ScoreTooLow)
+	wantKind(t, s.AddClosetItem(t.Context(), bob, s.upload(t, ann, "b", true, core.Pricing{}), "N", terms), fault.ScoreTooLow)
 	s.wantChanges(t, ann, "3 3 like")
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item")
 
 	// Whose uploader is gone is liked for nothing.
-	tid = s.upload(t, ann, "c", true, core.Terms{})
+	tid = s.upload(t, ann, "c", true, core.Pricing{})
 	user := core.User{ID: ann}
 	do(t, s.DeleteUser(t.Context(), proofFor(user)))
-	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", core.Terms{Cost: 1, Reward: 3}))
+	do(t, s.AddClosetItem(t.Context(), bob, tid, "N", core.Pricing{Cost: 1, Reward: 3}))
 	s.wantChanges(t, bob, "8 8 registration", "-5 3 closet_item", "-1 2 closet_item")
 }
 
@@ -346,7 +346,7 @@ func TestMoveCost(t *testing.T) {
 		_, err := s.ChangeTexture(t.Context(), tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: price, PrivateTextureKiB: private})
 		return err
 	}
-	tid := s.upload(t, ann, "a", true, core.Terms{Cost: 2, Refund: true}) // of 1 KiB
+	tid := s.upload(t, ann, "a", true, core.Pricing{Cost: 2, Refund: true}) // of 1 KiB
 	history := []string{"20 20 registration", "-2 18 upload"}
 	f := func(public bool, price, private int64, change ...string) {
 		t.Helper()
@@ -371,7 +371,7 @@ func TestMoveCost(t *testing.T) {
 	do(t, s.SetPermission(t.Context(), admin, core.SuperAdministrator))
 	by := func(public bool) {
 		t.Helper()
-		_, err := s.ChangeTextureBy(t.Context(), core.Authority{Actor: admin, From: adminAddr}, tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: 50})
+		_, err := s.ChangeTextureBy(t.Context(), core.Actor{ID: admin, From: adminAddr}, tid, core.TextureChange{Public: &public}, core.Scores{TextureKiB: 50})
 		do(t, err)
 	}
 	by(true)
@@ -385,7 +385,7 @@ func TestMoveCost(t *testing.T) {
 	s.wantChanges(t, ann, append(history, "4 20 texture_refund")...)
 
 	// Whose uploader is gone costs nobody anything.
-	tid = s.upload(t, ann, "b", true, core.Terms{Cost: 1})
+	tid = s.upload(t, ann, "b", true, core.Pricing{Cost: 1})
 	do(t, s.DeleteUser(t.Context(), proofFor(core.User{ID: ann})))
 	do(t, move(tid, false, 0, 9))
 }
@@ -432,7 +432,7 @@ func TestLikesLockUsersInOrder(t *testing.T) {
 		other := beginLockTx(t, address)
 		other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 		liked := make(chan error, 1)
-		go func() { liked <- db.AddClosetItem(t.Context(), fan, tid, "N", core.Terms{Reward: 1}) }()
+		go func() { liked <- db.AddClosetItem(t.Context(), fan, tid, "N", core.Pricing{Reward: 1}) }()
 		other.waitBlocked(t, 1)
 		other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE NOWAIT", bob.ID)
 		other.commitOnceBlocked(t, 1)
@@ -452,7 +452,7 @@ func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	do(t, db.AddClosetItem(ctx, bob.ID, tid, "N", core.Terms{}))
+	do(t, db.AddClosetItem(ctx, bob.ID, tid, "N", core.Pricing{}))
 	other.commitOnceBlocked(t, 0)
 }
 

@@ -46,11 +46,11 @@ const upsertAddress = `
 // OpenSession adds a session and ends those of the user that are over or too
 // many.
 func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
-	user, hash := s.Token.User, s.Proof.PasswordHash
+	user, hash := s.Token.User, s.Credentials.PasswordHash
 	rows, err := collect[struct{ SID uuid.UUID }](ctx, db.writes,
 		statement{updateSignIn, []any{user, hash, s.Window.Now}},
 		statement{deleteExcessSessions, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
-		statement{deleteAttempt, []any{s.Proof.Attempt}},
+		statement{deleteAttempt, []any{s.Credentials.AttemptID}},
 		statement{upsertAddress, []any{user, hash, s.Network, s.Window.Now}},
 		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt, s.Window.Now}},
 	)
@@ -72,7 +72,7 @@ const selectSessionUser = `
 		AND s.refreshed_at > $4 AND s.created_at > $5 AND (t.replaced_at IS NULL OR t.replaced_at > $6)`
 
 // sessionLookup finds the user of a ticket's session.
-func sessionLookup(ticket core.Ticket) statement {
+func sessionLookup(ticket core.VerifiedToken) statement {
 	token, window := ticket.Token, ticket.Window
 	// As arrays: to pgx a uuid.UUID is first of all a driver.Valuer, so it would write
 	// and read a text of each, and that for every request.
@@ -112,13 +112,13 @@ func checkSessionUser(users []core.User, err error) (core.User, error) {
 }
 
 // SessionUser returns the user whose session a ticket belongs to.
-func (db *DB) SessionUser(ctx context.Context, ticket core.Ticket) (core.User, error) {
+func (db *DB) SessionUser(ctx context.Context, ticket core.VerifiedToken) (core.User, error) {
 	return checkSessionUser(db.sessionBatcher.query(ctx, sessionLookup(ticket)))
 }
 
 // readWithSession runs a query for the user of a ticket, in the round trip that looks up
 // the ticket's session.
-func readWithSession[T any](ctx context.Context, db *DB, ticket core.Ticket, query statement) ([]T, error) {
+func readWithSession[T any](ctx context.Context, db *DB, ticket core.VerifiedToken, query statement) ([]T, error) {
 	var users []core.User
 	var rows []T
 	err := db.reads.run(ctx, func() error {
@@ -172,7 +172,7 @@ const advanceSession = `
 	) n USING (sid)`
 
 // RefreshSession returns the successor of a token.
-func (db *DB) RefreshSession(ctx context.Context, ticket core.Ticket, fresh core.Token) (core.Token, core.Permission, error) {
+func (db *DB) RefreshSession(ctx context.Context, ticket core.VerifiedToken, fresh core.Token) (core.Token, core.Permission, error) {
 	token, window := ticket.Token, ticket.Window
 	rows, err := collect[struct {
 		Permission core.Permission

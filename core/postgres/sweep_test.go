@@ -95,7 +95,7 @@ func TestLockHashes(t *testing.T) {
 	f(all, func() {
 		f(map[skin.Hash][]core.TextureID{}, func() {}) // another sweep gets none
 	})
-	if _, err := db.AddTexture(t.Context(), other, core.Terms{}, func(context.Context) error {
+	if _, err := db.AddTexture(t.Context(), other, core.Pricing{}, func(context.Context) error {
 		f(map[skin.Hash][]core.TextureID{one.Hash: {tid, second}}, func() {})
 		return errors.New("given up")
 	}); err == nil {

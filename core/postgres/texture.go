@@ -75,7 +75,7 @@ const (
 
 // AddTexture records a texture whose file put stores. It takes two round trips,
 // one before put and one after, and the transaction begins and ends in them.
-func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms core.Terms, put func(context.Context) error) (core.Texture, error) {
+func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms core.Pricing, put func(context.Context) error) (core.Texture, error) {
 	duplicate := statement{selectDuplicate, []any{texture.Pixels[:], texture.Type.String(), texture.Uploader}}
 	quotaArgs := []any{texture.Uploader, texture.Bytes, terms.Cost, terms.Quotas.Textures, terms.Quotas.TextureBytes, terms.Quotas.ClosetItems}
 	added := core.Texture{
@@ -98,7 +98,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		}
 		switch {
 		case len(duplicates) > 0:
-			return core.Exists(duplicates[0].TID)
+			return core.ErrDuplicateTexture(duplicates[0].TID)
 		case len(before) == 0:
 			return core.ErrSignedOut
 		case before[0].Flaw != "":
@@ -140,7 +140,7 @@ func (db *DB) AddTexture(ctx context.Context, texture core.NewTexture, terms cor
 		case after[0].Flaw != "":
 			return quotaError(after[0].Flaw, terms)
 		case after[0].TID == nil && len(winners) > 0:
-			return core.Exists(winners[0].TID)
+			return core.ErrDuplicateTexture(winners[0].TID)
 		case after[0].TID == nil:
 			return errConflictGone
 		}
@@ -178,10 +178,10 @@ func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) erro
 }
 
 // quotaError returns the fault of a user who cannot have one texture more.
-func quotaError(violation string, terms core.Terms) error {
+func quotaError(violation string, terms core.Pricing) error {
 	switch violation {
 	case "poor":
-		return core.ErrScore(terms.Cost)
+		return core.ErrScoreTooLow(terms.Cost)
 	case "closet":
 		return closetFull(terms)
 	default:

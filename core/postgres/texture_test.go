@@ -32,7 +32,7 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	if len(before) == 0 {
 		t.Fatal("there is no connection")
 	}
-	wantRejected := func(what string, ctx context.Context, fresh core.NewTexture, terms core.Terms, put func(context.Context) error, want error) {
+	wantRejected := func(what string, ctx context.Context, fresh core.NewTexture, terms core.Pricing, put func(context.Context) error, want error) {
 		t.Helper()
 		_, err := db.AddTexture(ctx, fresh, terms, put)
 		if err == nil || !errors.Is(err, want) && fault.KindOf(err) != fault.KindOf(want) {
@@ -47,14 +47,14 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 	putErr := errors.New("no room")
 	ctx, cancel := context.WithCancel(t.Context())
 	kind := func(kind fault.Kind) error { return fault.New(kind, "") }
-	wantRejected("a duplicate", t.Context(), texture(bob.ID, skin.Steve, "a", true), core.Terms{}, putOK, kind(fault.Duplicate))
-	wantRejected("one texture too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{Textures: 1}}, putOK, kind(fault.Refused))
-	wantRejected("a byte too many", t.Context(), fresh, core.Terms{Quotas: core.Quotas{TextureBytes: 199}}, putOK, kind(fault.Refused))
-	wantRejected("a full closet", t.Context(), fresh, core.Terms{Quotas: core.Quotas{ClosetItems: 1}}, putOK, kind(fault.Refused))
-	wantRejected("a poor uploader", t.Context(), fresh, core.Terms{Cost: 1}, putOK, kind(fault.ScoreTooLow))
-	wantRejected("nobody", t.Context(), texture(ann.ID+100, skin.Steve, "b", true), core.Terms{}, putOK, kind(fault.Unauthenticated))
-	wantRejected("a file that cannot be stored", t.Context(), fresh, core.Terms{}, func(context.Context) error { return putErr }, putErr)
-	wantRejected("a deadline during the upload", ctx, fresh, core.Terms{}, func(ctx context.Context) error { cancel(); return ctx.Err() }, context.Canceled)
+	wantRejected("a duplicate", t.Context(), texture(bob.ID, skin.Steve, "a", true), core.Pricing{}, putOK, kind(fault.Duplicate))
+	wantRejected("one texture too many", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{Textures: 1}}, putOK, kind(fault.Refused))
+	wantRejected("a byte too many", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{TextureBytes: 199}}, putOK, kind(fault.Refused))
+	wantRejected("a full closet", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{ClosetItems: 1}}, putOK, kind(fault.Refused))
+	wantRejected("a poor uploader", t.Context(), fresh, core.Pricing{Cost: 1}, putOK, kind(fault.ScoreTooLow))
+	wantRejected("nobody", t.Context(), texture(ann.ID+100, skin.Steve, "b", true), core.Pricing{}, putOK, kind(fault.Unauthenticated))
+	wantRejected("a file that cannot be stored", t.Context(), fresh, core.Pricing{}, func(context.Context) error { return putErr }, putErr)
+	wantRejected("a deadline during the upload", ctx, fresh, core.Pricing{}, func(ctx context.Context) error { cancel(); return ctx.Err() }, context.Canceled)
 
 	// The lock on the file's hash is free, and nothing was recorded.
 	var free bool
@@ -76,7 +76,7 @@ func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	waiting, proceed := make(chan struct{}), make(chan struct{})
 	lost := make(chan error, 1)
 	go func() {
-		_, err := db.AddTexture(t.Context(), upload, core.Terms{}, func(context.Context) error {
+		_, err := db.AddTexture(t.Context(), upload, core.Pricing{}, func(context.Context) error {
 			close(waiting)
 			<-proceed
 			return nil

@@ -52,7 +52,7 @@ type Client struct {
 	options       []mail.Option
 }
 
-var _ core.Postman = (*Client)(nil)
+var _ core.Mailer = (*Client)(nil)
 
 // Check returns an error that names a setting which makes no sense. That there is no host
 // makes sense where no e-mail is sent.
@@ -113,7 +113,7 @@ func New(config Config) (*Client, error) {
 
 // Deliver takes a letter to the mail server, on a connection of its own. The
 // context bounds how long that may take.
-func (c *Client) Deliver(ctx context.Context, email core.Letter) error {
+func (c *Client) Deliver(ctx context.Context, email core.Message) error {
 	message, err := c.message(email)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (c *Client) dial(ctx context.Context, network string) (net.Conn, error) {
 }
 
 // message writes a letter as it is sent.
-func (c *Client) message(email core.Letter) (*mail.Msg, error) {
+func (c *Client) message(email core.Message) (*mail.Msg, error) {
 	to, err := netmail.ParseAddress(email.To)
 	if err != nil || to.Name != "" || strings.ContainsAny(email.To+email.Subject, "\r\n") {
 		return nil, fault.New(fault.Refused, "The letter's address or subject is none.")

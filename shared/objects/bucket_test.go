@@ -425,7 +425,7 @@ func everyCallFails(t *testing.T, config objects.Config, want error) {
 		}
 		return last
 	})
-	f(func(store *objects.Store) error { _, _, err := store.Tidy(t.Context(), true); return err })
+	f(func(store *objects.Store) error { _, _, err := store.CleanTemp(t.Context(), true); return err })
 }
 
 // stub returns a configuration with S3 at an address.

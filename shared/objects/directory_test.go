@@ -162,7 +162,7 @@ func TestDirectoryLeavesOtherThingsAlone(t *testing.T) {
 	before, err := os.ReadDir(root)
 	must(t, err)
 	for _, remove := range []bool{false, true} {
-		if files, size, err := store.Tidy(t.Context(), remove); files != 2 || size != 14 || err != nil {
+		if files, size, err := store.CleanTemp(t.Context(), remove); files != 2 || size != 14 || err != nil {
 			t.Errorf("tidied up %d files of %d bytes, %v; want 2 of 14", files, size, err)
 		}
 		after, err := os.ReadDir(root)
@@ -171,7 +171,7 @@ func TestDirectoryLeavesOtherThingsAlone(t *testing.T) {
 			t.Errorf("told to remove %t, it removed %d", remove, gone)
 		}
 	}
-	if files, _, err := store.Tidy(t.Context(), true); files != 0 || err != nil {
+	if files, _, err := store.CleanTemp(t.Context(), true); files != 0 || err != nil {
 		t.Errorf("tidied up %d files again, %v", files, err)
 	}
 }

@@ -265,10 +265,10 @@ func (s *Store) List(ctx context.Context) iter.Seq2[Object, error] {
 	}
 }
 
-// Tidy counts the unfinished files that puts have left behind which were cut off
+// CleanTemp counts the unfinished files that puts have left behind which were cut off
 // long ago, and their size, and removes them if told to. Only a directory has any:
 // S3 keeps the whole of a file or nothing.
-func (s *Store) Tidy(ctx context.Context, remove bool) (files int, size int64, err error) {
+func (s *Store) CleanTemp(ctx context.Context, remove bool) (files int, size int64, err error) {
 	if remove && s.readOnly {
 		return 0, 0, fmt.Errorf("tidy up: %w", ErrReadOnly)
 	}

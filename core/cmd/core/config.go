@@ -65,9 +65,9 @@ func (c config) check() error {
 	if c.NotificationRetention < 0 {
 		return fmt.Errorf("%sNOTIFICATIONS_KEPT is %s, but must not be negative", prefix, c.NotificationRetention)
 	}
-	if c.Connections >= 2 && c.Textures.AtOnce >= int(c.Connections) {
+	if c.Connections >= 2 && c.Textures.Concurrency >= int(c.Connections) {
 		return fmt.Errorf("%sTEXTURE_AT_ONCE is %d, but must be less than %sDATABASE_CONNECTIONS, %d: each upload holds one; for example %[1]sTEXTURE_AT_ONCE=%[5]d",
-			prefix, c.Textures.AtOnce, prefix, c.Connections, max(1, c.Connections/3))
+			prefix, c.Textures.Concurrency, prefix, c.Connections, max(1, c.Connections/3))
 	}
 	if c.API.Registration == "confirm" && !c.sendsMail() {
 		return fmt.Errorf("%sSMTP_HOST must be set too, since %sREGISTRATION is confirm: it sends e-mail", prefix, prefix)

@@ -57,7 +57,7 @@ func addDemoData(ctx context.Context, parts api.Parts, mappings *core.Mappings, 
 	if err != nil {
 		return err
 	}
-	if complete, err := parts.Notifications.Sent(ctx, caller.ID); err != nil || complete {
+	if complete, err := parts.Notifications.HasAny(ctx, caller.ID); err != nil || complete {
 		return err
 	}
 
@@ -74,10 +74,10 @@ func addDemoData(ctx context.Context, parts api.Parts, mappings *core.Mappings, 
 	steve, alex, cape := first[skin.Steve], first[skin.Alex], first[skin.Cape]
 	for _, p := range []struct {
 		name  string
-		slots core.Slots
+		slots core.TextureSlots
 	}{
-		{"Demo", core.Slots{Skin: &steve, Cape: &cape}},
-		{"Slim", core.Slots{Skin: &alex}},
+		{"Demo", core.TextureSlots{Skin: &steve, Cape: &cape}},
+		{"Slim", core.TextureSlots{Skin: &alex}},
 	} {
 		err := demoPlayer(ctx, parts.Players, mappings, caller, p.name, p.slots)
 		if fault.KindOf(err) == fault.Forbidden {
@@ -124,7 +124,7 @@ func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID,
 
 // demoPlayer dresses a player, adding it if need be. It returns a Forbidden fault
 // when somebody else has its name.
-func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mappings, caller core.Caller, name string, slots core.Slots) error {
+func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mappings, caller core.Caller, name string, slots core.TextureSlots) error {
 	player, err := store.Create(ctx, caller, name)
 	if fault.KindOf(err) == fault.Duplicate {
 		player.ID, err = playerNamed(ctx, mappings, name)
@@ -132,12 +132,12 @@ func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mapping
 	if err != nil {
 		return err
 	}
-	_, err = store.Dress(ctx, caller, player.ID, slots)
+	_, err = store.SetTextures(ctx, caller, player.ID, slots)
 	return err
 }
 
 func playerNamed(ctx context.Context, mappings *core.Mappings, name string) (core.PlayerID, error) {
-	answer, err := mappings.Answer(ctx, mapping.Question{Keys: []mapping.Key{mapping.Name(name)}})
+	answer, err := mappings.Resolve(ctx, mapping.Question{Keys: []mapping.Key{mapping.Name(name)}})
 	if err != nil {
 		return 0, err
 	}

@@ -45,7 +45,7 @@ func notifyCommand(ctx context.Context, i command.Invocation) error {
 	if *all {
 		to = "all"
 	}
-	count, err := core.NewNotifications(db, 0, time.Now).Announce(ctx, core.Terminal, to, title, string(content))
+	count, err := core.NewNotifications(db, 0, time.Now).Announce(ctx, core.CLIActor, to, title, string(content))
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	feed := core.NewFeed(db, log)
-	db.OnChange(feed.Ring)
+	db.OnChange(feed.Notify)
 
 	options := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(options, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
@@ -127,7 +127,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	defer background.Wait()
 	defer stopBackground()
 	background.Go(func() { feed.Run(backgroundCtx) })
-	background.Go(func() { db.Listen(backgroundCtx, log, feed.Ring) })
+	background.Go(func() { db.Listen(backgroundCtx, log, feed.Notify) })
 	background.Go(func() { trimPeriodically(backgroundCtx, log, "sessions", parts.Sessions.Trim) })
 	background.Go(func() { trimPeriodically(backgroundCtx, log, "changes", feed.Trim) })
 	if purges != nil {
@@ -216,7 +216,7 @@ func newServices(c config, db *postgres.DB, files *objects.Store, passwords *cor
 }
 
 // newCDNPurger returns the purges of a feed, nil without a hook.
-func newCDNPurger(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.Purges, error) {
+func newCDNPurger(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) (*core.CDNPurger, error) {
 	if c.Purge.URL == "" {
 		return nil, nil //nolint:nilnil // stands for a site without content delivery networks
 	}
@@ -224,7 +224,7 @@ func newCDNPurger(c config, db *postgres.DB, feed *core.Feed, log *slog.Logger) 
 	if err != nil {
 		return nil, fmt.Errorf("%sPURGE_%w", prefix, err)
 	}
-	return core.NewPurges(db, webhook, feed, c.Purge.Timeout, log), nil
+	return core.NewCDNPurger(db, webhook, feed, c.Purge.Timeout, log), nil
 }
 
 // newOutbox returns what sends e-mail, nil without a mail server.

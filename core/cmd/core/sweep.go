@@ -56,9 +56,9 @@ func sweepCommand(ctx context.Context, i command.Invocation) error {
 
 	began := time.Now()
 	missing := make(chan string)
-	sweep := core.NewSweep(db, files, core.SweepTerms{
-		Before: began.Add(-*age), Dry: *dry,
-		Missing: func(tid core.TextureID, hash skin.Hash) {
+	sweep := core.NewSweep(db, files, core.SweepOptions{
+		Before: began.Add(-*age), DryRun: *dry,
+		OnMissing: func(tid core.TextureID, hash skin.Hash) {
 			missing <- fmt.Sprintf("texture %d has no file: %s", tid, hash)
 		},
 	})
@@ -84,6 +84,6 @@ func printSweepReport(out io.Writer, when string, r core.SweepReport, elapsed ti
 	const mebi = 1 << 20
 	fmt.Fprintf(out, "%s: %d files seen, %d named by no texture (%.1f MiB), %d removed, %d too young, %d in use, %d leftovers of uploads, %.1f MiB freed, "+
 		"%d textures without a file; %s, %.0f files a second\n",
-		when, r.Seen, r.Orphans, float64(r.OrphanBytes)/mebi, r.Removed, r.Young, r.Busy, r.Leftovers, float64(r.Freed)/mebi,
-		r.Missing, elapsed.Round(time.Millisecond), float64(r.Seen)/elapsed.Seconds())
+		when, r.Files, r.Orphans, float64(r.OrphanBytes)/mebi, r.Removed, r.TooNew, r.Locked, r.TempFiles, float64(r.FreedBytes)/mebi,
+		r.Missing, elapsed.Round(time.Millisecond), float64(r.Files)/elapsed.Seconds())
 }

@@ -57,7 +57,7 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, core.NewPasswords(), names, config.Scores, false).RegisterBy(ctx, core.Terminal, core.Registration{
+	user, err := core.NewUsers(db, core.NewPasswords(), names, config.Scores, false).RegisterBy(ctx, core.CLIActor, core.Registration{
 		Email: email, Password: password, Nickname: *nickname, PlayerName: *player, Verified: *verified,
 	}, core.Permission(*permission))
 	if err != nil {
@@ -100,7 +100,7 @@ func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	return withUser(ctx, config.Config, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), config.MailHost != "").ResetPasswordBy(ctx, core.Terminal, user.ID, password); err != nil {
+		if _, err := core.NewAccounts(db, nil, core.NewPasswords(), config.MailHost != "").ResetPasswordBy(ctx, core.CLIActor, user.ID, password); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has a new password, and is signed out everywhere: %s\n", user.ID, user.Email)
@@ -129,7 +129,7 @@ func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 		return err
 	}
 	return withUser(ctx, config, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, nil, false).SetPermissionBy(ctx, core.Terminal, user.ID, int64(*permission)); err != nil {
+		if _, err := core.NewAccounts(db, nil, nil, false).SetPermissionBy(ctx, core.CLIActor, user.ID, int64(*permission)); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has permission %d: %s\n", user.ID, *permission, user.Email)

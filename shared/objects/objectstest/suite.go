@@ -195,10 +195,10 @@ func (s suite) readOnly(t *testing.T) {
 	if err := reader.Delete(t.Context(), skin.HashOf(file)); !errors.Is(err, objects.ErrReadOnly) {
 		t.Errorf("delete: %v", err)
 	}
-	if _, _, err := reader.Tidy(t.Context(), true); !errors.Is(err, objects.ErrReadOnly) {
+	if _, _, err := reader.CleanTemp(t.Context(), true); !errors.Is(err, objects.ErrReadOnly) {
 		t.Errorf("tidy up: %v", err)
 	}
-	if _, _, err := reader.Tidy(t.Context(), false); err != nil {
+	if _, _, err := reader.CleanTemp(t.Context(), false); err != nil {
 		t.Errorf("count what is to be tidied up: %v", err)
 	}
 	must(t, reader.Check(t.Context()))
@@ -299,7 +299,7 @@ func (s suite) listsBadPlace(t *testing.T) {
 func (s suite) tidies(t *testing.T) {
 	t.Parallel()
 	p := s.empty(t)
-	_, _, err := Open(t, p.Config).Tidy(t.Context(), true)
+	_, _, err := Open(t, p.Config).CleanTemp(t.Context(), true)
 	wantUnavailable(t, "tidy up before the place is prepared", err)
 
 	store := prepare(t, p.Config)
@@ -307,7 +307,7 @@ func (s suite) tidies(t *testing.T) {
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
 	p.Write(t, ".unfinished-1", []byte("being written"))
 	for _, remove := range []bool{false, true} {
-		if files, size, err := store.Tidy(t.Context(), remove); files != 0 || size != 0 || err != nil {
+		if files, size, err := store.CleanTemp(t.Context(), remove); files != 0 || size != 0 || err != nil {
 			t.Errorf("tidied up %d files of %d bytes, %v", files, size, err)
 		}
 	}
@@ -360,7 +360,7 @@ func (s suite) ends(t *testing.T) {
 			"get":     func() error { _, err := store.Get(ctx, skin.HashOf(file)); return err }(),
 			"delete":  store.Delete(ctx, skin.HashOf(file)),
 			"list":    listErr(ctx, store),
-			"tidy up": func() error { _, _, err := store.Tidy(ctx, true); return err }(),
+			"tidy up": func() error { _, _, err := store.CleanTemp(ctx, true); return err }(),
 		} {
 			wantUnavailable(t, name, err)
 			if !errors.Is(err, ctx.Err()) {
