@@ -8,11 +8,11 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// administrators is a route for administrators. What they may do to whom the
+// requireAdmin is a route for administrators. What they may do to whom the
 // domain decides.
-func (s *Server) administrators(h func(context.Context, *fasthttp.RequestCtx, core.Actor) error) fasthttp.RequestHandler {
-	return s.signedIn(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-		by, err := core.NewActor(caller.User, s.door.Proxies.Client(rc))
+func (s *Server) requireAdmin(h func(context.Context, *fasthttp.RequestCtx, core.Actor) error) fasthttp.RequestHandler {
+	return s.requireUser(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+		by, err := core.NewActor(caller.User, s.opts.Proxies.Client(rc))
 		if err != nil {
 			return err
 		}
@@ -20,8 +20,8 @@ func (s *Server) administrators(h func(context.Context, *fasthttp.RequestCtx, co
 	})
 }
 
-// foundBody is a page of what a search has found as the API writes it.
-type foundBody[T any] struct {
+// searchPageJSON is a page of what a search has found as the API writes it.
+type searchPageJSON[T any] struct {
 	PerPage           int  `json:"per_page"`
 	From              int  `json:"from"` // number of the first item, 0 on an empty page
 	To                int  `json:"to"`   // number of the last item, 0 on an empty page
@@ -32,40 +32,40 @@ type foundBody[T any] struct {
 	Data              []T  `json:"data"`
 }
 
-// toFoundBody writes a page. The last one may be no further behind than one of a number.
-func toFoundBody[T, B any](found core.Page[T], page, perPage, last int, toBody func(T) B) foundBody[B] {
-	reach := found.Total
-	if found.More {
-		reach = core.MaxCounted
+// toSearchPageJSON writes a page. The last one may be no further behind than one of a number.
+func toSearchPageJSON[T, B any](result core.Page[T], page, perPage, maxPage int, toJSON func(T) B) searchPageJSON[B] {
+	counted := result.Total
+	if result.More {
+		counted = core.MaxCounted
 	}
-	body := foundBody[B]{
-		PerPage: perPage, Total: found.Total, TotalIsLowerBound: found.More, CurrentPage: page,
-		LastPage: min(last, max(1, (reach+perPage-1)/perPage)),
-		Data:     make([]B, len(found.Items)),
+	body := searchPageJSON[B]{
+		PerPage: perPage, Total: result.Total, TotalIsLowerBound: result.More, CurrentPage: page,
+		LastPage: min(maxPage, max(1, (counted+perPage-1)/perPage)),
+		Data:     make([]B, len(result.Items)),
 	}
-	for i, item := range found.Items {
-		body.Data[i] = toBody(item)
+	for i, item := range result.Items {
+		body.Data[i] = toJSON(item)
 	}
-	if len(found.Items) > 0 {
+	if len(result.Items) > 0 {
 		body.From = (page-1)*perPage + 1
-		body.To = body.From + len(found.Items) - 1
+		body.To = body.From + len(result.Items) - 1
 	}
 	return body
 }
 
-// foundPage reads which page of a search is wanted.
-func (f *fields) foundPage() (page, perPage int) {
+// pageParams reads which page of a search is wanted.
+func (f *form) pageParams() (page, perPage int) {
 	return int(f.integer("page", 1)), int(f.integer("perPage", core.DefaultSearchPerPage))
 }
 
 // id returns the id in a field, 0 when the field is absent.
-func (f *fields) id(name string) int64 {
+func (f *form) id(name string) int64 {
 	n := f.optionalInteger(name)
 	switch {
 	case n == nil:
 		return 0
 	case *n < 1:
-		f.flaw(name, "The field %s must be at least 1.", name)
+		f.addError(name, "The field %s must be at least 1.", name)
 	}
 	return *n
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// closetOf handles GET /api/admin/users/{uid}/closet.
-func (s *Server) closetOf(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
-	uid, err := number(rc, "uid")
+// handleListUserClosetItems handles GET /api/admin/users/{uid}/closet.
+func (s *Server) handleListUserClosetItems(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
+	uid, err := pathInteger(rc, "uid")
 	if err != nil {
 		return err
 	}
-	query, err := closetQuery(rc)
+	query, err := parseClosetQuery(rc)
 	if err != nil {
 		return err
 	}
@@ -23,41 +23,41 @@ func (s *Server) closetOf(ctx context.Context, rc *fasthttp.RequestCtx, _ core.A
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageBody(query, page))
+	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
 }
 
-// addItemOf handles POST /api/admin/users/{uid}/closet.
-func (s *Server) addItemOf(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	uid, err := number(rc, "uid")
+// handleAddUserClosetItem handles POST /api/admin/users/{uid}/closet.
+func (s *Server) handleAddUserClosetItem(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	uid, err := pathInteger(rc, "uid")
 	if err != nil {
 		return err
 	}
-	f, err := read(rc)
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
-	tid, name := f.requiredInteger("tid"), f.text("name")
-	if err := f.fault(); err != nil {
+	tid, name := f.requiredInteger("tid"), f.str("name")
+	if err := f.err(); err != nil {
 		return err
 	}
 	if err := s.Closets.AddBy(ctx, by, core.UserID(uid), core.TextureID(tid), name); err != nil {
 		return err
 	}
-	return done(rc, "The texture is in the closet.", nil)
+	return writeOK(rc, "The texture is in the closet.", nil)
 }
 
-// removeItemOf handles DELETE /api/admin/users/{uid}/closet/{tid}.
-func (s *Server) removeItemOf(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	uid, err := number(rc, "uid")
+// handleRemoveUserClosetItem handles DELETE /api/admin/users/{uid}/closet/{tid}.
+func (s *Server) handleRemoveUserClosetItem(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	uid, err := pathInteger(rc, "uid")
 	if err != nil {
 		return err
 	}
-	tid, err := number(rc, "tid")
+	tid, err := pathInteger(rc, "tid")
 	if err != nil {
 		return err
 	}
 	if err := s.Closets.RemoveBy(ctx, by, core.UserID(uid), core.TextureID(tid)); err != nil {
 		return err
 	}
-	return done(rc, "The texture is out of the closet.", nil)
+	return writeOK(rc, "The texture is out of the closet.", nil)
 }

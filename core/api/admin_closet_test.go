@@ -9,16 +9,16 @@ import (
 
 // An administrator sees a user's closet as the user does, and changes it by the
 // user's rules.
-func TestClosetsOfOthers(t *testing.T) {
+func TestAdminChangesCloset(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_CLOSET_ITEMS=2")
-	admin, user, stranger := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
-	public := stranger.texture(t, "name=Public&type=steve", skinFile(t, 1))
-	private := stranger.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
+	admin, user, uploader := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
+	public := uploader.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	private := uploader.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
 	cape := user.texture(t, "name=Dawn&type=cape&public=false", capeFile(t))
 	closet := user.user() + "/closet"
-	add := func(tid, name string) answer {
+	add := func(tid, name string) response {
 		t.Helper()
 		return admin.post(t, closet, `{"tid":`+tid+`,"name":"`+name+`"}`)
 	}
@@ -28,30 +28,30 @@ func TestClosetsOfOthers(t *testing.T) {
 		want := user.get(t, "/api/closet"+query)
 		admin.get(t, closet+query).is(t, want.status, string(want.body))
 	}
-	add(public, "N").refuses(t, 409, 2, "tid")
+	add(public, "N").isError(t, 409, 2, "tid")
 	other := admin.texture(t, "name=Other&type=steve", skinFile(t, 3))
-	add(other, "N").refuses(t, 403, 1) // the closet is full
+	add(other, "N").isError(t, 403, 1) // the closet is full
 	admin.delete(t, closet+"/"+cape).is(t, 200, `{"code":0,"message":"<text>"}`)
-	admin.delete(t, closet+"/"+cape).refuses(t, 404, 3)
-	add(private, "N").refuses(t, 403, 6)
+	admin.delete(t, closet+"/"+cape).isError(t, 404, 3)
+	add(private, "N").isError(t, 403, 6)
 	add(cape, "N").is(t, 200, `{"code":0,"message":"<text>"}`) // the user's own
-	add("999999", "N").refuses(t, 404, 3)
-	admin.post(t, closet, `{}`).refuses(t, 422, 4, "name", "tid")
-	admin.post(t, closet, `{"tid":0,"name":" "}`).refuses(t, 422, 4, "name", "tid")
-	admin.get(t, closet+"?category=hat").refuses(t, 422, 4, "category")
-	admin.get(t, closet+"?page=0").refuses(t, 422, 4, "page")
+	add("999999", "N").isError(t, 404, 3)
+	admin.post(t, closet, `{}`).isError(t, 422, 4, "name", "tid")
+	admin.post(t, closet, `{"tid":0,"name":" "}`).isError(t, 422, 4, "name", "tid")
+	admin.get(t, closet+"?category=hat").isError(t, 422, 4, "category")
+	admin.get(t, closet+"?page=0").isError(t, 422, 4, "page")
 	for _, uid := range []string{"999999", "0", "-1", "x", "01"} {
 		path := "/api/admin/users/" + uid + "/closet"
-		admin.get(t, path).refuses(t, 404, 3)
-		admin.post(t, path, `{"tid":`+public+`,"name":"N"}`).refuses(t, 404, 3)
-		admin.delete(t, path+"/"+public).refuses(t, 404, 3)
+		admin.get(t, path).isError(t, 404, 3)
+		admin.post(t, path, `{"tid":`+public+`,"name":"N"}`).isError(t, 404, 3)
+		admin.delete(t, path+"/"+public).isError(t, 404, 3)
 	}
 	for _, tid := range []string{"999999", "0", "x"} {
-		admin.delete(t, closet+"/"+tid).refuses(t, 404, 3)
+		admin.delete(t, closet+"/"+tid).isError(t, 404, 3)
 	}
 	user.permit(t, core.Administrator)
-	add(private, "N").refuses(t, 403, 6)
-	admin.delete(t, closet+"/"+public).refuses(t, 403, 6)
+	add(private, "N").isError(t, 403, 6)
+	admin.delete(t, closet+"/"+public).isError(t, 403, 6)
 	if got := user.get(t, "/api/closet").field(t, "total"); got != "1" {
 		t.Errorf("the closet holds %s skins; want the one that was given", got)
 	}
@@ -64,7 +64,7 @@ func TestClosetsOfOthers(t *testing.T) {
 }
 
 // A gift costs nobody anything.
-func TestClosetsOfOthersAreFree(t *testing.T) {
+func TestAdminClosetItemsAreFree(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "SCORE_CLOSET_ITEM=5", "SCORE_LIKE_REWARD=3")

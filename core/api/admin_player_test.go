@@ -8,80 +8,80 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// administered returns the path by which administrators reach a player.
-func administered(player string) string {
+// adminPath returns the path by which administrators reach a player.
+func adminPath(player string) string {
 	return strings.Replace(player, "/api/", "/api/admin/", 1)
 }
 
-// subject is a player in the audit log.
-func subject(player string) string { return "player:" + strings.TrimPrefix(player, "/api/players/") }
+// auditSubject is a player in the audit log.
+func auditSubject(player string) string { return "player:" + strings.TrimPrefix(player, "/api/players/") }
 
-func TestActsOnPlayers(t *testing.T) {
+func TestAdminChangesPlayer(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
 	admin, user := c.signUpAs(t, core.Administrator), c.signUp(t)
 	steve, alex := user.player(t, "Steve"), user.player(t, "Alex")
-	path := administered(steve)
+	path := adminPath(steve)
 	classic := admin.texture(t, "name=A&type=steve", skinFile(t, 1))
 	cape := user.texture(t, "name=B&type=cape&public=false", capeFile(t))
 	private := admin.texture(t, "name=C&type=steve&public=false", skinFile(t, 2))
-	said := 0
-	f := func(a answer, want, entry string) {
+	entries := 0
+	f := func(a response, want, entry string) {
 		t.Helper()
 		a.is(t, 200, want)
-		admin.logs(t, said, entry)
-		said++
+		admin.logs(t, entries, entry)
+		entries++
 	}
-	shown := func(name, skin, cape string) string { return done(user.playerJSON(steve, name, skin, cape)) }
+	wantBody := func(name, skin, cape string) string { return done(user.playerJSON(steve, name, skin, cape)) }
 	note := func(action, name, details string) string {
-		return fmt.Sprintf(`%s %s {%s"uid": %d, %s"name": %q}`, action, subject(steve), strings.Split(details, "|")[0], user.uid, strings.Split(details, "|")[1], name)
+		return fmt.Sprintf(`%s %s {%s"uid": %d, %s"name": %q}`, action, auditSubject(steve), strings.Split(details, "|")[0], user.uid, strings.Split(details, "|")[1], name)
 	}
 
-	f(admin.put(t, path+"/name", `{"name":" Herobrine "}`), shown("Herobrine", "0", "0"), note("player.rename", "Steve", `"to": "Herobrine", |"from": "Steve", `))
-	f(admin.send(t, "PUT", path+"/name", encodeForm("name=Herobrine")), shown("Herobrine", "0", "0"), note("player.rename", "Herobrine", `"to": "Herobrine", |"from": "Herobrine", `))
-	f(admin.put(t, path+"/textures", `{"skin":`+classic+`,"cape":`+cape+`}`), shown("Herobrine", classic, cape), // which is the owner's
+	f(admin.put(t, path+"/name", `{"name":" Herobrine "}`), wantBody("Herobrine", "0", "0"), note("player.rename", "Steve", `"to": "Herobrine", |"from": "Steve", `))
+	f(admin.send(t, "PUT", path+"/name", encodeForm("name=Herobrine")), wantBody("Herobrine", "0", "0"), note("player.rename", "Herobrine", `"to": "Herobrine", |"from": "Herobrine", `))
+	f(admin.put(t, path+"/textures", `{"skin":`+classic+`,"cape":`+cape+`}`), wantBody("Herobrine", classic, cape), // which is the owner's
 		note("player.dress", "Herobrine", `"to": {"cape": `+cape+`, "skin": `+classic+`}, |"from": {"cape": 0, "skin": 0}, `))
-	f(admin.delete(t, path+"/textures?type=skin"), shown("Herobrine", "0", cape),
+	f(admin.delete(t, path+"/textures?type=skin"), wantBody("Herobrine", "0", cape),
 		note("player.undress", "Herobrine", `"to": {"cape": `+cape+`, "skin": 0}, |"from": {"cape": `+cape+`, "skin": `+classic+`}, `))
-	f(admin.send(t, "DELETE", path+"/textures", encodeJSON(`{"cape":null}`)), shown("Herobrine", "0", "0"),
+	f(admin.send(t, "DELETE", path+"/textures", encodeJSON(`{"cape":null}`)), wantBody("Herobrine", "0", "0"),
 		note("player.undress", "Herobrine", `"to": {"cape": 0, "skin": 0}, |"from": {"cape": `+cape+`, "skin": 0}, `))
 
 	for _, name := range names {
-		admin.put(t, path+"/name", name).refuses(t, 422, 4, "name")
+		admin.put(t, path+"/name", name).isError(t, 422, 4, "name")
 	}
-	admin.put(t, path+"/name", `{"name":"ALEX"}`).refuses(t, 409, 2, "name")
-	admin.put(t, path+"/textures", `{}`).refuses(t, 422, 4, "skin", "cape")
-	admin.put(t, path+"/textures", `{"skin":0,"cape":-1}`).refuses(t, 422, 4, "skin", "cape")
-	admin.put(t, path+"/textures", `{"skin":`+cape+`}`).refuses(t, 422, 4, "skin")
-	admin.put(t, path+"/textures", `{"skin":999999}`).refuses(t, 404, 3)
-	admin.put(t, path+"/textures", `{"skin":`+classic+`,"cape":999999}`).refuses(t, 404, 3)
-	admin.put(t, path+"/textures", `{"skin":`+private+`}`).refuses(t, 403, 6) // which is the administrator's
-	admin.delete(t, path+"/textures").refuses(t, 422, 4, "type")
-	admin.delete(t, path+"/textures?type=hat").refuses(t, 422, 4, "type")
-	admin.logs(t, said)
-	if got := user.worn(t, "Herobrine"); got != (outfit{"0", "0"}) {
+	admin.put(t, path+"/name", `{"name":"ALEX"}`).isError(t, 409, 2, "name")
+	admin.put(t, path+"/textures", `{}`).isError(t, 422, 4, "skin", "cape")
+	admin.put(t, path+"/textures", `{"skin":0,"cape":-1}`).isError(t, 422, 4, "skin", "cape")
+	admin.put(t, path+"/textures", `{"skin":`+cape+`}`).isError(t, 422, 4, "skin")
+	admin.put(t, path+"/textures", `{"skin":999999}`).isError(t, 404, 3)
+	admin.put(t, path+"/textures", `{"skin":`+classic+`,"cape":999999}`).isError(t, 404, 3)
+	admin.put(t, path+"/textures", `{"skin":`+private+`}`).isError(t, 403, 6) // which is the administrator's
+	admin.delete(t, path+"/textures").isError(t, 422, 4, "type")
+	admin.delete(t, path+"/textures?type=hat").isError(t, 422, 4, "type")
+	admin.logs(t, entries)
+	if got := user.outfit(t, "Herobrine"); got != (outfit{"0", "0"}) {
 		t.Errorf("after refusals the player wears %v", got)
 	}
 
-	f(admin.delete(t, path), `{"code":0,"message":"<text>"}`, fmt.Sprintf(`player.delete %s {"uid": %d, "name": "Herobrine"}`, subject(steve), user.uid))
-	admin.delete(t, path).refuses(t, 404, 3)
+	f(admin.delete(t, path), `{"code":0,"message":"<text>"}`, fmt.Sprintf(`player.delete %s {"uid": %d, "name": "Herobrine"}`, auditSubject(steve), user.uid))
+	admin.delete(t, path).isError(t, 404, 3)
 	user.get(t, "/api/players").is(t, 200, "["+user.playerJSON(alex, "Alex", "0", "0")+"]")
 	user.player(t, "Herobrine") // the name is free again
 }
 
 // What belongs to somebody whose permission is not lower is left alone; what is the
 // administrator's own is not.
-func TestWhosePlayersMayBeActedOn(t *testing.T) {
+func TestAdminPlayerPermissions(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
 	admin, root := c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator)
 	user, peer, other := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator)
-	acts := func(by client, player, name string, owner client) []answer {
+	acts := func(by client, player, name string, owner client) []response {
 		t.Helper()
-		path := administered(player)
-		return []answer{
+		path := adminPath(player)
+		return []response{
 			by.put(t, path+"/name", `{"name":"`+name+`"}`),
 			by.put(t, path+"/owner", fmt.Sprintf(`{"uid":%d}`, owner.uid)),
 			by.delete(t, path+"/textures?skin"),
@@ -107,15 +107,15 @@ func TestWhosePlayersMayBeActedOn(t *testing.T) {
 			player := owner.player(t, fmt.Sprintf("Theirs%d%d", by.uid, i))
 			for _, a := range acts(*by, player, "Alex", owner) {
 				refused++
-				a.refuses(t, 403, 6)
+				a.isError(t, 403, 6)
 			}
 			// Nobody can be given a player who could not be deprived of it.
 			own := by.player(t, fmt.Sprintf("Own%d%d", by.uid, i))
-			by.put(t, administered(own)+"/owner", fmt.Sprintf(`{"uid":%d}`, owner.uid)).refuses(t, 403, 6)
+			by.put(t, adminPath(own)+"/owner", fmt.Sprintf(`{"uid":%d}`, owner.uid)).isError(t, 403, 6)
 		}
 	}
 	for _, a := range acts(root, "/api/players/999999", "Alex", user) {
-		a.refuses(t, 404, 3)
+		a.isError(t, 404, 3)
 	}
 	if n := len(c.site.acts(t)); n != granted || refused != 12 {
 		t.Errorf("after %d refusals there are %d entries; want %d", refused, n, granted)
@@ -131,31 +131,31 @@ func TestMovePlayer(t *testing.T) {
 	private := ann.texture(t, "name=A&type=steve&public=false", skinFile(t, 1))
 	public := ann.texture(t, "name=B&type=cape", capeFile(t))
 	ann.put(t, steve+"/textures", `{"skin":`+private+`,"cape":`+public+`}`)
-	move := func(object string) answer {
+	move := func(object string) response {
 		t.Helper()
-		return admin.put(t, administered(steve)+"/owner", object)
+		return admin.put(t, adminPath(steve)+"/owner", object)
 	}
 	to := func(c client) string { return fmt.Sprintf(`{"uid":%d}`, c.uid) }
 
 	move(to(ann)).is(t, 200, done(ann.playerJSON(steve, "Steve", private, public)))
 	move(to(bob)).is(t, 200, done(bob.playerJSON(steve, "Steve", "0", public)))
 	admin.logs(t, 1, fmt.Sprintf(`player.move %s {"to": {"uid": %d, "cape": %s, "skin": 0}, "uid": %d, "from": {"uid": %d, "cape": %s, "skin": %s}, "name": "Steve"}`,
-		subject(steve), bob.uid, public, ann.uid, ann.uid, public, private))
+		auditSubject(steve), bob.uid, public, ann.uid, ann.uid, public, private))
 	ann.get(t, "/api/players").is(t, 200, "[]")
-	ann.put(t, steve+"/name", `{"name":"Mine"}`).refuses(t, 403, 6)
+	ann.put(t, steve+"/name", `{"name":"Mine"}`).isError(t, 403, 6)
 	bob.get(t, "/api/players").is(t, 200, "["+bob.playerJSON(steve, "Steve", "0", public)+"]")
-	if a := admin.send(t, "PUT", administered(steve)+"/owner", encodeForm("uid="+fmt.Sprint(ann.uid))); a.status != 200 {
+	if a := admin.send(t, "PUT", adminPath(steve)+"/owner", encodeForm("uid="+fmt.Sprint(ann.uid))); a.status != 200 {
 		t.Errorf("a form is answered with %d %s", a.status, a.body)
 	}
 
 	before := len(c.site.acts(t))
 	for _, object := range []string{`{}`, `{"uid":null}`, `{"uid":0}`, `{"uid":-1}`, `{"uid":"x"}`} {
-		move(object).refuses(t, 422, 4, "uid")
+		move(object).isError(t, 422, 4, "uid")
 	}
-	move(`{"uid":999999}`).refuses(t, 404, 3)
+	move(`{"uid":999999}`).isError(t, 404, 3)
 	bob.player(t, "Alex")
 	bob.player(t, "Zombie")
-	move(to(bob)).refuses(t, 403, 1)
+	move(to(bob)).isError(t, 403, 1)
 	if n := len(c.site.acts(t)); n != before {
 		t.Errorf("refusals are %d entries", n-before)
 	}
@@ -194,6 +194,6 @@ func TestFindPlayers(t *testing.T) {
 		"page=0": "page", "page=1001": "page", "perPage=0": "perPage", "perPage=101": "perPage", "uid=0": "uid", "pid=x": "pid",
 		"name=" + strings.Repeat("x", 65): "name", "name=%0a%00": "name",
 	} {
-		admin.get(t, "/api/admin/players?"+query).refuses(t, 422, 4, field)
+		admin.get(t, "/api/admin/players?"+query).isError(t, 422, 4, field)
 	}
 }

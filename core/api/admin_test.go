@@ -32,7 +32,7 @@ func (c client) signUpAs(t *testing.T, permission core.Permission) client {
 func (c client) user() string { return fmt.Sprintf("/api/admin/users/%d", c.uid) }
 
 // acts returns what the audit log holds, in few words, the latest first.
-func (s *site) acts(t *testing.T) []string {
+func (s *testSite) acts(t *testing.T) []string {
 	t.Helper()
 	rows, err := s.sql.Query(t.Context(), "SELECT actor, action, subject, details FROM audit_log ORDER BY id DESC")
 	if err != nil {
@@ -66,18 +66,18 @@ func (c client) logs(t *testing.T, before int, want ...string) {
 }
 
 // Only administrators get in, and all others are told so before anything is read.
-func TestAdministrationIsForAdministrators(t *testing.T) {
+func TestAdminRoutesNeedPermission(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	for _, e := range theContract(t).endpoints() {
+	for _, e := range mustLoadContract(t).endpoints() {
 		if !strings.HasPrefix(e.path, "/api/admin/") {
 			continue
 		}
 		c.permit(t, core.Normal)
-		c.send(t, e.method, e.path, encodeJSON("{")).refuses(t, 403, 6)
+		c.send(t, e.method, e.path, encodeJSON("{")).isError(t, 403, 6)
 		c.permit(t, core.Banned)
-		c.send(t, e.method, e.path, encodeJSON("{")).refuses(t, 403, -1)
+		c.send(t, e.method, e.path, encodeJSON("{")).isError(t, 403, -1)
 	}
 	if acts := c.site.acts(t); len(acts) > 0 {
 		t.Errorf("the audit log holds %q", acts)
@@ -90,7 +90,7 @@ func TestSetPermission(t *testing.T) {
 	c := start(t)
 	admin, root := c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator)
 	user, peer, other := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator)
-	set := func(by, of client, object string) answer {
+	set := func(by, of client, object string) response {
 		t.Helper()
 		return by.put(t, of.user()+"/permission", object)
 	}
@@ -103,9 +103,9 @@ func TestSetPermission(t *testing.T) {
 		}
 		by.logs(t, before, fmt.Sprintf(`user.permission user:%d {"to": %s, "from": %s, "email": "user%d@example.com", "nickname": "Somebody"}`, of.uid, to, from, of.uid))
 	}
-	refused := func(a answer, status, code int, fields ...string) {
+	refused := func(a response, status, code int, fields ...string) {
 		t.Helper()
-		a.refuses(t, status, code, fields...)
+		a.isError(t, status, code, fields...)
 	}
 
 	granted(admin, user, "0", "-1")
@@ -141,19 +141,19 @@ func TestBansEndSessions(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	admin, user, elsewhere := c.signUpAs(t, core.Administrator), c.signUp(t), c.site.serve(t)
-	elsewhere.uid = user.uid
-	elsewhere = elsewhere.signIn(t)
+	admin, user, otherServer := c.signUpAs(t, core.Administrator), c.signUp(t), c.site.serve(t)
+	otherServer.uid = user.uid
+	otherServer = otherServer.signIn(t)
 	admin.put(t, user.user()+"/permission", `{"permission":-1}`)
-	for _, c := range []client{user, elsewhere} {
-		c.get(t, "/api/user").refuses(t, 403, -1)
-		c.get(t, "/api/players").refuses(t, 403, -1)
-		c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 403, -1)
+	for _, c := range []client{user, otherServer} {
+		c.get(t, "/api/user").isError(t, 403, -1)
+		c.get(t, "/api/players").isError(t, 403, -1)
+		c.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 403, -1)
 	}
 	admin.put(t, user.user()+"/permission", `{"permission":0}`)
-	for _, c := range []client{user, elsewhere} {
-		c.get(t, "/api/user").refuses(t, 401, 5)
-		c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	for _, c := range []client{user, otherServer} {
+		c.get(t, "/api/user").isError(t, 401, 5)
+		c.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 	}
 	user = user.signIn(t)
 	user.works(t, true)
@@ -166,7 +166,7 @@ func TestAuditLog(t *testing.T) {
 
 	c := start(t, "TRUSTED_PROXIES=0.0.0.0/32")
 	admin, user := c.signUpAs(t, core.Administrator), c.signUp(t)
-	list := func(query string) answer {
+	list := func(query string) response {
 		t.Helper()
 		return admin.get(t, "/api/admin/audit?"+query)
 	}
@@ -203,6 +203,6 @@ func TestAuditLog(t *testing.T) {
 		"actor=-1": "actor", "actor=x": "actor", "before=0": "before", "before=-1": "before", "perPage=0": "perPage", "perPage=101": "perPage",
 		"action=" + strings.Repeat("x", 101): "action", "subject=" + strings.Repeat("x", 101): "subject", "subject=%00": "subject", "action=%ff": "action",
 	} {
-		list(query).refuses(t, 422, 4, field)
+		list(query).isError(t, 422, 4, field)
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// allTextures handles GET /api/admin/textures.
-func (s *Server) allTextures(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	return s.textures(ctx, rc, core.User{ID: by.ID, Permission: by.Permission})
+// handleListTexturesAsAdmin handles GET /api/admin/textures.
+func (s *Server) handleListTexturesAsAdmin(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	return s.handleListTextures(ctx, rc, core.User{ID: by.ID, Permission: by.Permission})
 }
 
-// changeTextureBy handles PUT /api/admin/textures/{tid}.
-func (s *Server) changeTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	tid, err := number(rc, "tid")
+// handleChangeTextureAsAdmin handles PUT /api/admin/textures/{tid}.
+func (s *Server) handleChangeTextureAsAdmin(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	tid, err := pathInteger(rc, "tid")
 	if err != nil {
 		return err
 	}
-	change, err := textureChange(rc)
+	change, err := parseTextureChange(rc)
 	if err != nil {
 		return err
 	}
@@ -27,17 +27,17 @@ func (s *Server) changeTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, b
 	if err != nil {
 		return err
 	}
-	return done(rc, "The texture is changed.", toTextureBody(texture))
+	return writeOK(rc, "The texture is changed.", toTextureJSON(texture))
 }
 
-// deleteTextureBy handles DELETE /api/admin/textures/{tid}.
-func (s *Server) deleteTextureBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	tid, err := number(rc, "tid")
+// handleDeleteTextureAsAdmin handles DELETE /api/admin/textures/{tid}.
+func (s *Server) handleDeleteTextureAsAdmin(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	tid, err := pathInteger(rc, "tid")
 	if err != nil {
 		return err
 	}
 	if err := s.Textures.DeleteBy(ctx, by, core.TextureID(tid)); err != nil {
 		return err
 	}
-	return done(rc, "The texture is deleted.", nil)
+	return writeOK(rc, "The texture is deleted.", nil)
 }

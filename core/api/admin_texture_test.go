@@ -9,7 +9,7 @@ import (
 
 // What an administrator does to somebody's texture is one act in the log, whichever
 // way they come; what is their own they change like anybody.
-func TestTexturesOfOthers(t *testing.T) {
+func TestAdminChangesTexture(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
@@ -22,7 +22,7 @@ func TestTexturesOfOthers(t *testing.T) {
 
 	admin.get(t, "/api/admin/textures").finds(t, 4, "Roots", "Own", "Public", "Private")
 	admin.get(t, fmt.Sprintf("/api/admin/textures?q=priv&uploader=%d&type=skin&sort=likes", ann.uid)).finds(t, 1, "Private")
-	admin.get(t, "/api/admin/textures?q=x").refuses(t, 422, 4, "q")
+	admin.get(t, "/api/admin/textures?q=x").isError(t, 422, 4, "q")
 
 	for _, path := range []string{"/api/admin/textures/", "/api/textures/"} {
 		before := len(c.site.acts(t))
@@ -35,13 +35,13 @@ func TestTexturesOfOthers(t *testing.T) {
 		ann.put(t, "/api/textures/"+private, `{"name":"Private","type":"steve"}`)
 
 		// Nobody's who stands no lower.
-		admin.put(t, path+roots, `{"name":"N"}`).refuses(t, 403, 6)
-		admin.delete(t, path+roots).refuses(t, 403, 6)
-		admin.put(t, path+private, `{}`).refuses(t, 422, 4, "name")
-		admin.put(t, path+private, `{"type":"cape"}`).refuses(t, 422, 4, "type")
+		admin.put(t, path+roots, `{"name":"N"}`).isError(t, 403, 6)
+		admin.delete(t, path+roots).isError(t, 403, 6)
+		admin.put(t, path+private, `{}`).isError(t, 422, 4, "name")
+		admin.put(t, path+private, `{"type":"cape"}`).isError(t, 422, 4, "type")
 		for _, tid := range []string{"999999", "0", "-1", "x"} {
-			admin.put(t, path+tid, `{"name":"N"}`).refuses(t, 404, 3)
-			admin.delete(t, path+tid).refuses(t, 404, 3)
+			admin.put(t, path+tid, `{"name":"N"}`).isError(t, 404, 3)
+			admin.delete(t, path+tid).isError(t, 404, 3)
 		}
 	}
 
@@ -56,13 +56,13 @@ func TestTexturesOfOthers(t *testing.T) {
 	// A deletion settles what was reported.
 	before = len(c.site.acts(t))
 	for _, tid := range []string{private, public} {
-		admin.reports(t, tid)
+		admin.report(t, tid)
 	}
 	first := c.site.count(t, "SELECT min(rid) FROM reports")
 	admin.delete(t, "/api/admin/textures/"+private).is(t, 200, yes)
 	admin.delete(t, "/api/textures/"+public).is(t, 200, yes)
 	admin.logs(t, before,
-		fmt.Sprintf(`texture.delete texture:%s {"name": "Public", "reports": [%s], "uploader": %d}`, public, c.latest(t), ann.uid),
+		fmt.Sprintf(`texture.delete texture:%s {"name": "Public", "reports": [%s], "uploader": %d}`, public, c.latestReport(t), ann.uid),
 		fmt.Sprintf(`texture.delete texture:%s {"name": "Private", "reports": [%d], "uploader": %d}`, private, first, ann.uid),
 	)
 	if got := admin.get(t, "/api/admin/reports?state=deleted").field(t, "total"); got != "2" {
@@ -71,21 +71,21 @@ func TestTexturesOfOthers(t *testing.T) {
 	if got := len(admin.unread(t)); got != 2 {
 		t.Errorf("who reported is told %d times; want 2", got)
 	}
-	ann.delete(t, "/api/textures/"+public).refuses(t, 404, 3)
+	ann.delete(t, "/api/textures/"+public).isError(t, 404, 3)
 }
 
 // Who deletes what is reported about themself has the report stay open.
-func TestDeletionByTheUploaderSettlesNothing(t *testing.T) {
+func TestUploaderDeletionLeavesReportsOpen(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
 	admin, ann := c.signUpAs(t, core.Administrator), c.signUp(t)
 	tid := ann.texture(t, "name=Public&type=steve", skinFile(t, 1))
-	admin.reports(t, tid)
+	admin.report(t, tid)
 	ann.delete(t, "/api/textures/"+tid)
 	if got := admin.get(t, "/api/admin/reports?state=open").field(t, "total"); got != "1" {
 		t.Errorf("%s reports are open; want 1", got)
 	}
-	admin.settles(t, c.latest(t), "ban")
-	ann.get(t, "/api/user").refuses(t, 403, -1)
+	admin.settleReport(t, c.latestReport(t), "ban")
+	ann.get(t, "/api/user").isError(t, 403, -1)
 }

@@ -9,109 +9,109 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// findUsers handles GET /api/admin/users.
-func (s *Server) findUsers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
-	f := readQuery(rc)
-	query := core.UserQuery{ID: core.UserID(f.id("uid")), Email: f.optionalText("email", ""), Nickname: f.optionalText("nickname", "")}
-	query.Page, query.PerPage = f.foundPage()
-	if err := f.fault(); err != nil {
+// handleFindUsers handles GET /api/admin/users.
+func (s *Server) handleFindUsers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
+	f := parseQuery(rc)
+	query := core.UserQuery{ID: core.UserID(f.id("uid")), Email: f.optionalStr("email", ""), Nickname: f.optionalStr("nickname", "")}
+	query.Page, query.PerPage = f.pageParams()
+	if err := f.err(); err != nil {
 		return err
 	}
-	found, err := s.Accounts.Find(ctx, query)
+	result, err := s.Accounts.Find(ctx, query)
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(found, query.Page, query.PerPage, core.MaxSearchPage, toUserBody))
+	return serve.JSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toUserJSON))
 }
 
-// userAct is what an administrator does to a user, as the fields of the request
+// userAction is what an administrator does to a user, as the fields of the request
 // say.
-type userAct func(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error)
+type userAction func(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error)
 
-// actOnUser returns the handler of PUT /api/admin/users/{uid}/….
-func (s *Server) actOnUser(message string, act userAct) fasthttp.RequestHandler {
-	return s.administrators(func(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-		uid, err := number(rc, "uid")
+// handleUserAction returns the handler of PUT /api/admin/users/{uid}/….
+func (s *Server) handleUserAction(message string, action userAction) fasthttp.RequestHandler {
+	return s.requireAdmin(func(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+		uid, err := pathInteger(rc, "uid")
 		if err != nil {
 			return err
 		}
-		f, err := read(rc)
+		f, err := parseForm(rc)
 		if err != nil {
 			return err
 		}
-		user, err := act(ctx, f, by, core.UserID(uid))
+		user, err := action(ctx, f, by, core.UserID(uid))
 		if err != nil {
 			return err
 		}
-		return done(rc, message, toUserBody(user))
+		return writeOK(rc, message, toUserJSON(user))
 	})
 }
 
-// setNickname handles PUT /api/admin/users/{uid}/nickname.
-func (s *Server) setNickname(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
-	nickname := f.text("nickname")
-	if err := f.fault(); err != nil {
+// setUserNickname handles PUT /api/admin/users/{uid}/nickname.
+func (s *Server) setUserNickname(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error) {
+	nickname := f.str("nickname")
+	if err := f.err(); err != nil {
 		return core.User{}, err
 	}
 	return s.Accounts.RenameBy(ctx, by, user, nickname)
 }
 
-// setEmail handles PUT /api/admin/users/{uid}/email.
-func (s *Server) setEmail(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
-	email := f.text("email")
-	if err := f.fault(); err != nil {
+// setUserEmail handles PUT /api/admin/users/{uid}/email.
+func (s *Server) setUserEmail(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error) {
+	email := f.str("email")
+	if err := f.err(); err != nil {
 		return core.User{}, err
 	}
 	return s.Accounts.ChangeEmailBy(ctx, by, user, email)
 }
 
-// setPassword handles PUT /api/admin/users/{uid}/password.
-func (s *Server) setPassword(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
-	password := f.text("password")
-	if err := f.fault(); err != nil {
+// setUserPassword handles PUT /api/admin/users/{uid}/password.
+func (s *Server) setUserPassword(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error) {
+	password := f.str("password")
+	if err := f.err(); err != nil {
 		return core.User{}, err
 	}
 	return s.Accounts.ResetPasswordBy(ctx, by, user, password)
 }
 
-// setVerified handles PUT /api/admin/users/{uid}/verified.
-func (s *Server) setVerified(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
-	if f.null("verified") {
-		f.flaw("verified", "The field verified is required.")
+// setUserVerified handles PUT /api/admin/users/{uid}/verified.
+func (s *Server) setUserVerified(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error) {
+	if f.isAbsent("verified") {
+		f.addError("verified", "The field verified is required.")
 	}
 	verified := f.optionalBool("verified", false)
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return core.User{}, err
 	}
 	return s.Accounts.SetVerifiedBy(ctx, by, user, verified)
 }
 
-// setScore handles PUT /api/admin/users/{uid}/score.
-func (s *Server) setScore(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
+// setUserScore handles PUT /api/admin/users/{uid}/score.
+func (s *Server) setUserScore(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error) {
 	score := f.requiredInteger("score")
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return core.User{}, err
 	}
 	return s.Accounts.SetScoreBy(ctx, by, user, score)
 }
 
-// setPermission handles PUT /api/admin/users/{uid}/permission.
-func (s *Server) setPermission(ctx context.Context, f *fields, by core.Actor, user core.UserID) (core.User, error) {
+// setUserPermission handles PUT /api/admin/users/{uid}/permission.
+func (s *Server) setUserPermission(ctx context.Context, f *form, by core.Actor, user core.UserID) (core.User, error) {
 	permission := f.requiredInteger("permission")
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return core.User{}, err
 	}
 	return s.Accounts.SetPermissionBy(ctx, by, user, permission)
 }
 
-// deleteUserBy handles DELETE /api/admin/users/{uid}.
-func (s *Server) deleteUserBy(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	uid, err := number(rc, "uid")
+// handleDeleteUserAsAdmin handles DELETE /api/admin/users/{uid}.
+func (s *Server) handleDeleteUserAsAdmin(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	uid, err := pathInteger(rc, "uid")
 	if err != nil {
 		return err
 	}
 	if err := s.Accounts.DeleteBy(ctx, by, core.UserID(uid)); err != nil {
 		return err
 	}
-	return done(rc, "The account is deleted.", nil)
+	return writeOK(rc, "The account is deleted.", nil)
 }

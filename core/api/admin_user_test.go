@@ -16,7 +16,7 @@ func (c client) userJSON(email, nickname, score string, permission core.Permissi
 
 // Every act on a user that is granted changes what it says and writes one entry;
 // every one that is refused changes nothing and writes none.
-func TestActsOnUsers(t *testing.T) {
+func TestAdminChangesUser(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
@@ -28,7 +28,7 @@ func TestActsOnUsers(t *testing.T) {
 		act         string
 		object      string
 		want        string // user
-		said        string // details
+		details        string // details
 		invalid     []string
 		field       string
 		keepsTokens bool
@@ -67,18 +67,18 @@ func TestActsOnUsers(t *testing.T) {
 		path := user.user() + "/" + test.act
 		before := len(c.site.acts(t))
 		for _, object := range test.invalid {
-			root.put(t, path, object).refuses(t, 422, 4, test.field)
+			root.put(t, path, object).isError(t, 422, 4, test.field)
 		}
-		root.put(t, "/api/admin/users/999999/"+test.act, test.object).refuses(t, 404, 3)
+		root.put(t, "/api/admin/users/999999/"+test.act, test.object).isError(t, 404, 3)
 		for _, of := range []client{admin, peer, root} {
-			admin.put(t, of.user()+"/"+test.act, test.object).refuses(t, 403, 6)
+			admin.put(t, of.user()+"/"+test.act, test.object).isError(t, 403, 6)
 		}
-		root.put(t, root.user()+"/"+test.act, test.object).refuses(t, 403, 6)
+		root.put(t, root.user()+"/"+test.act, test.object).isError(t, 403, 6)
 		root.logs(t, before)
 		user.works(t, true)
 
 		admin.put(t, path, test.object).is(t, 200, done(test.want))
-		admin.logs(t, before, fmt.Sprintf("user.%s user:%d %s", test.act, user.uid, test.said))
+		admin.logs(t, before, fmt.Sprintf("user.%s user:%d %s", test.act, user.uid, test.details))
 		user.works(t, test.keepsTokens)
 	}
 
@@ -91,14 +91,14 @@ func TestActsOnUsers(t *testing.T) {
 	}
 
 	// The fresh address and the fresh password sign in, and no secret is in the log.
-	user.logIn(t, "zoe@example.com", "first horse").refuses(t, 401, 5)
+	user.logIn(t, "zoe@example.com", "first horse").isError(t, 401, 5)
 	if a := user.logIn(t, "zoe@example.com", " second horse "); a.status != 200 {
 		t.Errorf("the fresh password is answered with %d %s", a.status, a.body)
 	}
 	if log := strings.Join(c.site.acts(t), "\n"); strings.Contains(log, "horse") || strings.Contains(log, "argon2") {
 		t.Errorf("a password is in the log:\n%s", log)
 	}
-	admin.put(t, user.user()+"/email", `{"email":"USER1@example.com"}`).refuses(t, 409, 2, "email")
+	admin.put(t, user.user()+"/email", `{"email":"USER1@example.com"}`).isError(t, 409, 2, "email")
 	admin.put(t, user.user()+"/verified", `{"verified":true}`)
 	for _, email := range []string{"Zoe@Example.com", "zoe@example.COM"} {
 		if got := admin.put(t, user.user()+"/email", `{"email":"`+email+`"}`).field(t, "data", "verified"); got != "true" {
@@ -118,16 +118,16 @@ func TestDeleteUserAsAdministrator(t *testing.T) {
 	user.texture(t, "name=Public&type=steve", skinFile(t, 2))
 
 	for _, of := range []client{admin, peer, root} {
-		admin.delete(t, of.user()).refuses(t, 403, 6)
+		admin.delete(t, of.user()).isError(t, 403, 6)
 	}
-	root.delete(t, root.user()).refuses(t, 403, 6)
-	root.delete(t, "/api/admin/users/999999").refuses(t, 404, 3)
+	root.delete(t, root.user()).isError(t, 403, 6)
+	root.delete(t, "/api/admin/users/999999").isError(t, 404, 3)
 	admin.logs(t, 0)
 
 	admin.delete(t, user.user()).is(t, 200, `{"code":0,"message":"<text>"}`)
 	admin.logs(t, 0, fmt.Sprintf(`user.delete user:%d {"email": "user3@example.com", "nickname": "Somebody"}`, user.uid))
 	user.works(t, false)
-	admin.delete(t, user.user()).refuses(t, 404, 3)
+	admin.delete(t, user.user()).isError(t, 404, 3)
 	if n := c.site.count(t, "SELECT count(*) FROM players"); n != 0 {
 		t.Errorf("%d players are left", n)
 	}
@@ -152,7 +152,7 @@ func TestFindUsers(t *testing.T) {
 		INSERT INTO users (email, email_key, nickname, password_hash)
 		SELECT 'Name' || n || '@' || d, 'name' || n || '@' || d, CASE WHEN n % 2 = 0 THEN 'STRASSE ' ELSE '100%_' END || n, 'x'
 		FROM generate_series(1, 20) n, (VALUES ('example.com')) domain (d)`)
-	find := func(query string) answer {
+	find := func(query string) response {
 		t.Helper()
 		return admin.get(t, "/api/admin/users?"+query)
 	}
@@ -201,7 +201,7 @@ func TestFindUsers(t *testing.T) {
 		"page=0": "page", "page=1001": "page", "page=x": "page", "perPage=0": "perPage", "perPage=101": "perPage", "uid=0": "uid", "uid=x": "uid",
 		"nickname=" + strings.Repeat("x", 65): "nickname", "email=" + strings.Repeat("x", 255): "email", "email=%00": "email", "nickname=%ff": "nickname",
 	} {
-		find(query).refuses(t, 422, 4, field)
+		find(query).isError(t, 422, 4, field)
 	}
 	if acts := c.site.acts(t); len(acts) > 0 {
 		t.Errorf("searches are in the audit log: %q", acts)

@@ -18,10 +18,10 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// unwritten are the reasons for which a request is refused as invalid (422) though its
+// undocumentedErrors are the reasons for which a request is refused as invalid (422) though its
 // schema allows it: they depend on what the site holds, on the body and the query together,
 // or on two parameters. The introduction and the operations' descriptions tell of all of them.
-var unwritten = map[string]*regexp.Regexp{
+var undocumentedErrors = map[string]*regexp.Regexp{
 	"deleteUser":                    regexp.MustCompile(`The field password is required|The password is wrong`),
 	"changePassword":                regexp.MustCompile(`The password is wrong`),
 	"changeEmail":                   regexp.MustCompile(`The password is wrong`),
@@ -38,9 +38,9 @@ var unwritten = map[string]*regexp.Regexp{
 	"sendNotification":              regexp.MustCompile(`Say whom it is for`),
 }
 
-// hashing are the operations that hash a password when their request is valid, which
+// hashingOperations are the operations that hash a password when their request is valid, which
 // takes so long that they are tried less often.
-var hashing = []string{"login", "register", "deleteUser", "changePassword", "changeEmail", "resetPassword", "setUserPassword"}
+var hashingOperations = []string{"login", "register", "deleteUser", "changePassword", "changeEmail", "resetPassword", "setUserPassword"}
 
 // What the document allows the server does not call invalid, and what the document does
 // not allow it does. A failure is printed with the seed that leads to it.
@@ -49,17 +49,17 @@ func TestDocumentAgreesWithServer(t *testing.T) {
 
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_RESETS=0", "LIMIT_TEXTURES=0", "LIMIT_PLAYERS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)
-	c.withPassword(t, right)
+	c.withPassword(t, rightPassword)
 	c.permit(t, core.SuperAdministrator)
 	other := c.signUp(t)
 	skin := c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	paths := strings.NewReplacer("/api/players/1", c.player(t, "Steve"), "/api/admin/users/1", fmt.Sprintf("/api/admin/users/%d", other.uid))
 	reported := other.texture(t, "name=N&type=steve", skinFile(t, 2))
 	c.post(t, "/api/reports", `{"tid":`+reported+`,"reason":"R"}`)
-	c.keep(t, "cape", "Cape")
+	c.fillCloset(t, "cape", "Cape")
 
 	var endpoints []endpoint
-	for _, e := range theContract(t).endpoints() {
+	for _, e := range mustLoadContract(t).endpoints() {
 		e.path = strings.Replace(paths.Replace(e.path), "/textures/1", "/textures/"+skin, 1)
 		if e.RequestBody != nil || slices.ContainsFunc(e.Parameters, func(p *openapi3.ParameterRef) bool { return p.Value.In == openapi3.ParameterInQuery }) {
 			endpoints = append(endpoints, e)
@@ -69,7 +69,7 @@ func TestDocumentAgreesWithServer(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		for range 20 {
 			e := rapid.SampledFrom(endpoints).Draw(r, "operation")
-			if slices.Contains(hashing, e.OperationID) && rapid.IntRange(0, 5).Draw(r, "chance") > 0 {
+			if slices.Contains(hashingOperations, e.OperationID) && rapid.IntRange(0, 5).Draw(r, "chance") > 0 {
 				continue
 			}
 			path, sent := e.path, body{}
@@ -86,31 +86,31 @@ func TestDocumentAgreesWithServer(t *testing.T) {
 			if len(sent.content) > 60<<10 && a.status == 413 {
 				continue // as the limits have it, which count bytes
 			}
-			refusal := e.refusal(path, sent)
+			invalid := e.validate(path, sent)
 			calledInvalid := a.status == 400 || a.status == 415 || a.status == 422
 			switch {
 			case a.status >= 500 || a.status == 401 && e.OperationID != "login":
-				r.Fatalf("%s with %s %q: %d %s", a.request, sent.kind, sent.content, a.status, a.body)
-			case refusal != nil && !calledInvalid:
-				r.Fatalf("%s with %s %q: %d %s, but the document says: %v", a.request, sent.kind, sent.content, a.status, a.body, refusal)
-			case refusal == nil && calledInvalid && (unwritten[e.OperationID] == nil || !unwritten[e.OperationID].Match(a.body)):
-				r.Fatalf("%s with %s %q: %d %s, but the document allows it", a.request, sent.kind, sent.content, a.status, a.body)
+				r.Fatalf("%s with %s %q: %d %s", a.request, sent.contentType, sent.content, a.status, a.body)
+			case invalid != nil && !calledInvalid:
+				r.Fatalf("%s with %s %q: %d %s, but the document says: %v", a.request, sent.contentType, sent.content, a.status, a.body, invalid)
+			case invalid == nil && calledInvalid && (undocumentedErrors[e.OperationID] == nil || !undocumentedErrors[e.OperationID].Match(a.body)):
+				r.Fatalf("%s with %s %q: %d %s, but the document allows it", a.request, sent.contentType, sent.content, a.status, a.body)
 			}
 		}
 	})
 }
 
-// refusal returns what the document has against a request; nil if nothing.
-func (e endpoint) refusal(path string, sent body) error {
+// validate returns what the document has against a request; nil if nothing.
+func (e endpoint) validate(path string, sent body) error {
 	target, err := url.ParseRequestURI(path)
 	if err != nil {
 		return err
 	}
 	inBody := map[string]any{}
 	if e.RequestBody != nil && len(sent.content) > 0 {
-		kind, _, _ := strings.Cut(sent.kind, ";")
-		_, boundary, _ := strings.Cut(sent.kind, "boundary=")
-		fields, err := decodeFields(e.RequestBody.Value.Content.Get(kind).Schema.Value, kind, boundary, sent.content)
+		contentType, _, _ := strings.Cut(sent.contentType, ";")
+		_, boundary, _ := strings.Cut(sent.contentType, "boundary=")
+		fields, err := decodeFields(e.RequestBody.Value.Content.Get(contentType).Schema.Value, contentType, boundary, sent.content)
 		if err != nil {
 			return err
 		}
@@ -172,14 +172,14 @@ func drawQuery(r *rapid.T, e endpoint) url.Values {
 func drawBody(t *testing.T, r *rapid.T, e endpoint, file []byte) body {
 	t.Helper()
 	content := e.RequestBody.Value.Content
-	kind := rapid.SampledFrom(slices.Sorted(maps.Keys(content))).Draw(r, "kind")
-	schema := content[kind].Schema.Value
+	contentType := rapid.SampledFrom(slices.Sorted(maps.Keys(content))).Draw(r, "kind")
+	schema := content[contentType].Schema.Value
 	names := slices.Sorted(maps.Keys(schema.Properties))
 	// Most bodies have all that is required: one flaw hides others.
 	isThere := func(name string) bool {
 		return rapid.IntRange(0, 9).Draw(r, "presence of "+name) < 5 || slices.Contains(schema.Required, name) && rapid.IntRange(0, 9).Draw(r, "absence") > 0
 	}
-	if kind == "application/json" {
+	if contentType == "application/json" {
 		var members []string
 		for _, name := range names {
 			if isThere(name) {
@@ -200,7 +200,7 @@ func drawBody(t *testing.T, r *rapid.T, e endpoint, file []byte) body {
 	switch {
 	case schema.Properties["file"] != nil && isThere("file"):
 		return encodeMultipart(t, form.Encode(), file)
-	case kind == "multipart/form-data":
+	case contentType == "multipart/form-data":
 		return encodeMultipart(t, form.Encode(), nil)
 	default:
 		return encodeForm(form.Encode())
@@ -212,28 +212,28 @@ func drawForm(r *rapid.T, form url.Values, name string, schema *openapi3.Schema)
 	if schema.Type.Includes(openapi3.TypeArray) {
 		keys := rapid.SampledFrom([][]string{{name, name, name}, {name + "[]", name + "[]", name + "[]"}, {name + "[0]", name + "[1]", name + "[2]"}, {name + "[7]", name + "[3]", name + "[5]"}}).Draw(r, "keys")
 		for _, key := range keys[:rapid.IntRange(1, 3).Draw(r, "elements")] {
-			form.Add(key, textOf(schema.Items.Value).Draw(r, key))
+			form.Add(key, formTextOf(schema.Items.Value).Draw(r, key))
 		}
 		return
 	}
-	form.Set(name, textOf(schema).Draw(r, name))
+	form.Set(name, formTextOf(schema).Draw(r, name))
 }
 
 // textNoise are texts of a form that hardly any field takes, or a few.
 var textNoise = rapid.SampledFrom([]string{"", " ", "x", "1.5", "62", "-1", "true", "null", "é", "a\x00b", "a\nb", "99999999999999999999", "skin", "all"})
 
-// textOf draws what stands in a form for a value of a schema, and at times something else.
-func textOf(schema *openapi3.Schema) *rapid.Generator[string] {
-	fit := textNoise
+// formTextOf draws what stands in a form for a value of a schema, and at times something else.
+func formTextOf(schema *openapi3.Schema) *rapid.Generator[string] {
+	valid := textNoise
 	switch {
 	case schema.Type.Includes(openapi3.TypeInteger):
-		fit = rapid.Map(integerOf(schema), func(n int64) string { return fmt.Sprint(n) })
+		valid = rapid.Map(integerOf(schema), func(n int64) string { return fmt.Sprint(n) })
 	case schema.Type.Includes(openapi3.TypeBoolean):
-		fit = rapid.SampledFrom([]string{"true", "False", "1", "0", "on", "OFF", "yes", "no", " true "})
+		valid = rapid.SampledFrom([]string{"true", "False", "1", "0", "on", "OFF", "yes", "no", " true "})
 	case schema.Type.Includes(openapi3.TypeString):
-		fit = wordOf(schema)
+		valid = stringOf(schema)
 	}
-	return rapid.OneOf(fit, fit, fit, fit, fit, fit, textNoise)
+	return rapid.OneOf(valid, valid, valid, valid, valid, valid, textNoise)
 }
 
 // jsonNoise are values that hardly any field takes, or a few.
@@ -244,19 +244,19 @@ var jsonNoise = rapid.SampledFrom([]string{
 
 // jsonOf draws a value of a schema, as JSON, and at times another one.
 func jsonOf(schema *openapi3.Schema) *rapid.Generator[string] {
-	fit := jsonNoise
+	valid := jsonNoise
 	switch {
 	case schema.Type.Includes(openapi3.TypeInteger):
 		spelling := rapid.SampledFrom([]string{"%d", "%d.0", "%de0", "%d.00E+0", `"%d"`, `" %d "`})
-		fit = rapid.Custom(func(r *rapid.T) string {
+		valid = rapid.Custom(func(r *rapid.T) string {
 			return fmt.Sprintf(spelling.Draw(r, "spelling"), integerOf(schema).Draw(r, "integer"))
 		})
 	case schema.Type.Includes(openapi3.TypeBoolean):
-		fit = rapid.SampledFrom([]string{`true`, `false`, `1`, `0`, `"true"`, `"FALSE"`, `"1"`, `"0"`})
+		valid = rapid.SampledFrom([]string{`true`, `false`, `1`, `0`, `"true"`, `"FALSE"`, `"1"`, `"0"`})
 	case schema.Type.Includes(openapi3.TypeArray):
-		fit = rapid.Map(rapid.SliceOfN(jsonOf(schema.Items.Value), 0, 3), func(elements []string) string { return "[" + strings.Join(elements, ",") + "]" })
+		valid = rapid.Map(rapid.SliceOfN(jsonOf(schema.Items.Value), 0, 3), func(elements []string) string { return "[" + strings.Join(elements, ",") + "]" })
 	case schema.Type.Includes(openapi3.TypeString):
-		fit = rapid.Map(wordOf(schema), func(text string) string {
+		valid = rapid.Map(stringOf(schema), func(text string) string {
 			quoted, err := json.Marshal(text)
 			if err != nil {
 				panic(err)
@@ -264,7 +264,7 @@ func jsonOf(schema *openapi3.Schema) *rapid.Generator[string] {
 			return string(quoted)
 		})
 	}
-	return rapid.OneOf(fit, fit, fit, fit, fit, fit, jsonNoise)
+	return rapid.OneOf(valid, valid, valid, valid, valid, valid, jsonNoise)
 }
 
 // integerOf draws integers that a schema allows, and those next to its bounds.
@@ -278,9 +278,9 @@ func integerOf(schema *openapi3.Schema) *rapid.Generator[int64] {
 	return rapid.OneOf(generators...)
 }
 
-// wordOf draws texts that a schema allows, and those that are a little too short or too
+// stringOf draws texts that a schema allows, and those that are a little too short or too
 // long.
-func wordOf(schema *openapi3.Schema) *rapid.Generator[string] {
+func stringOf(schema *openapi3.Schema) *rapid.Generator[string] {
 	if len(schema.Enum) > 0 {
 		var choices []string
 		for _, choice := range schema.Enum {

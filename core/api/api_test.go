@@ -39,8 +39,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// setup is what a server may be told, in the program's own words.
-type setup struct {
+// testConfig is what a server may be told, in the program's own words.
+type testConfig struct {
 	API api.Config
 	core.SessionLimits
 	Players  core.PlayerLimits  `envPrefix:"PLAYER_"`
@@ -54,9 +54,9 @@ type setup struct {
 	Mail     core.MailConfig `envPrefix:"MAIL_"`
 }
 
-// site is what servers stand on.
-type site struct {
-	setup setup
+// testSite is what servers stand on.
+type testSite struct {
+	setup testConfig
 	keys  string    // that sign tokens
 	url   string    // of the database
 	sql   *pgx.Conn // for what only tests do
@@ -65,15 +65,15 @@ type site struct {
 	users *atomic.Int64 // signed up so far
 }
 
-// sendsMail are the settings of a site that sends e-mail, which nobody takes unless
+// mailSettings are the settings of a site that sends e-mail, which nobody takes unless
 // the test sees to it.
-var sendsMail = []string{"SMTP_HOST=127.0.0.1", "SMTP_TLS=none", "SMTP_FROM=noreply@skins.example.org", "MAIL_URL=https://skins.example.org"}
+var mailSettings = []string{"SMTP_HOST=127.0.0.1", "SMTP_TLS=none", "SMTP_FROM=noreply@skins.example.org", "MAIL_URL=https://skins.example.org"}
 
 // newSite returns a site of its own for a test. The settings are those given, as
 // NAME=value, and else the defaults; it sends e-mail.
-func newSite(t *testing.T, environ ...string) *site {
+func newSite(t *testing.T, environ ...string) *testSite {
 	t.Helper()
-	told, err := settings.Read[setup]("", slices.Concat(sendsMail, environ))
+	config, err := settings.Read[testConfig]("", slices.Concat(mailSettings, environ))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,28 +85,28 @@ func newSite(t *testing.T, environ ...string) *site {
 		t.Fatal(err)
 	}
 	address := postgrestest.URL(t)
-	s := &site{setup: told, keys: ringOf("test", "k"), url: address, sql: postgrestest.Conn(t, address), files: files, now: new(atomic.Int64), users: new(atomic.Int64)}
+	s := &testSite{setup: config, keys: keyRing("test", "k"), url: address, sql: postgrestest.Conn(t, address), files: files, now: new(atomic.Int64), users: new(atomic.Int64)}
 	s.now.Store(time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC).Unix())
 	return s
 }
 
-// ringOf returns a ring of keys, from pairs of a kid and the one letter of which
+// keyRing returns a ring of keys, from pairs of a kid and the one letter of which
 // its key consists.
-func ringOf(pairs ...string) string {
+func keyRing(pairs ...string) string {
 	var keys []string
 	for pair := range slices.Chunk(pairs, 2) {
-		keys = append(keys, pair[0]+":"+base64.StdEncoding.EncodeToString(keyOf(pair[1])))
+		keys = append(keys, pair[0]+":"+base64.StdEncoding.EncodeToString(keyBytes(pair[1])))
 	}
 	return strings.Join(keys, ",")
 }
 
-func keyOf(letter string) []byte { return bytes.Repeat([]byte(letter), 32) }
+func keyBytes(letter string) []byte { return bytes.Repeat([]byte(letter), 32) }
 
-// pass lets time pass.
-func (s *site) pass(d time.Duration) { s.now.Add(int64(d.Seconds())) }
+// advance lets time pass.
+func (s *testSite) advance(d time.Duration) { s.now.Add(int64(d.Seconds())) }
 
 // exec runs a statement.
-func (s *site) exec(t *testing.T, sql string, args ...any) {
+func (s *testSite) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	if _, err := s.sql.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func (s *site) exec(t *testing.T, sql string, args ...any) {
 }
 
 // count returns the number that a query selects.
-func (s *site) count(t *testing.T, sql string, args ...any) int {
+func (s *testSite) count(t *testing.T, sql string, args ...any) int {
 	t.Helper()
 	var n int
 	if err := s.sql.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
@@ -125,17 +125,17 @@ func (s *site) count(t *testing.T, sql string, args ...any) int {
 
 // client talks to a server.
 type client struct {
-	site   *site
+	site   *testSite
 	db     *postgres.DB
-	parts  api.Parts
+	services  api.Services
 	server *fasthttp.Server
 	http   *fasthttp.HostClient
 	token  string
 	uid    core.UserID
 }
 
-// domain returns what a server opens the door to, with connections of its own.
-func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
+// services returns what a server opens the door to, with connections of its own.
+func (s *testSite) services(t *testing.T) (*postgres.DB, api.Services) {
 	t.Helper()
 	names, err := core.NewPlayerNames(s.setup.Players)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 	if mails {
 		links = core.NewLinks(db, passwords, names, s.setup.Mail, s.setup.Scores, s.clock)
 	}
-	return db, api.Parts{
+	return db, api.Services{
 		Links:         links,
 		Users:         core.NewUsers(db, passwords, names, s.setup.Scores, mails),
 		Accounts:      core.NewAccounts(db, logins, passwords, mails),
@@ -169,21 +169,21 @@ func (s *site) domain(t *testing.T) (*postgres.DB, api.Parts) {
 	}
 }
 
-func (s *site) clock() time.Time { return time.Unix(s.now.Load(), 0) }
+func (s *testSite) clock() time.Time { return time.Unix(s.now.Load(), 0) }
 
-// door returns a door to a domain.
-func (s *site) door(t *testing.T, parts api.Parts) *fasthttp.Server {
+// httpServer returns a door to a domain.
+func (s *testSite) httpServer(t *testing.T, services api.Services) *fasthttp.Server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	server, err := api.New(serve.Door{Log: log, Limits: s.setup.Limits, Proxies: serve.NewProxies(s.setup.Proxies, log)}, parts, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	server, err := api.New(serve.Door{Log: log, Limits: s.setup.Limits, Proxies: serve.NewProxies(s.setup.Proxies, log)}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return server.HTTP()
 }
 
-// run serves on a listener until the test ends.
-func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
+// serveListener serves on a listener until the test ends.
+func serveListener(t *testing.T, server *fasthttp.Server, listener net.Listener) {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -196,17 +196,17 @@ func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
 }
 
 // serve starts a server and returns a client who is not signed in.
-func (s *site) serve(t *testing.T) client {
+func (s *testSite) serve(t *testing.T) client {
 	t.Helper()
-	db, parts := s.domain(t)
-	return client{site: s, db: db, parts: parts, server: s.door(t, parts)}.at(t, "0.0.0.0")
+	db, services := s.services(t)
+	return client{site: s, db: db, services: services, server: s.httpServer(t, services)}.from(t, "0.0.0.0")
 }
 
-// at returns a client who sends from an address.
-func (c client) at(t *testing.T, address string) client {
+// from returns a client who sends from an address.
+func (c client) from(t *testing.T, address string) client {
 	t.Helper()
 	listener := fasthttputil.NewInmemoryListener()
-	run(t, c.server, located{listener, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 1024))})
+	serveListener(t, c.server, addrListener{listener, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 1024))})
 	c.http = &fasthttp.HostClient{
 		Addr:                   "veneer.test",
 		DisablePathNormalizing: true,
@@ -215,23 +215,23 @@ func (c client) at(t *testing.T, address string) client {
 	return c
 }
 
-// located is a listener whose clients have an address.
-type located struct {
+// addrListener is a listener whose clients have an address.
+type addrListener struct {
 	net.Listener
 	address net.Addr
 }
 
-func (l located) Accept() (net.Conn, error) {
+func (l addrListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return locatedConn{conn, l.address}, err
+	return addrConn{conn, l.address}, err
 }
 
-type locatedConn struct {
+type addrConn struct {
 	net.Conn
 	address net.Addr
 }
 
-func (c locatedConn) RemoteAddr() net.Addr { return c.address }
+func (c addrConn) RemoteAddr() net.Addr { return c.address }
 
 // start starts a server on a site of its own.
 func start(t *testing.T, environ ...string) client {
@@ -242,14 +242,14 @@ func start(t *testing.T, environ ...string) client {
 // listen starts a server of its own on a socket, and returns a client there.
 func listen(t *testing.T, environ ...string) client {
 	t.Helper()
-	s := newSite(t, slices.Concat(environ, unlimited, []string{"WORK_TIMEOUT=5m"})...) // on a busy machine too
+	s := newSite(t, slices.Concat(environ, noLimits, []string{"WORK_TIMEOUT=5m"})...) // on a busy machine too
 	opened, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, parts := s.domain(t)
-	c := client{site: s, db: db, parts: parts, server: s.door(t, parts), http: &fasthttp.HostClient{Addr: opened.Addr().String()}}
-	run(t, c.server, serve.Listener{Server: c.server}.Keep(opened))
+	db, services := s.services(t)
+	c := client{site: s, db: db, services: services, server: s.httpServer(t, services), http: &fasthttp.HostClient{Addr: opened.Addr().String()}}
+	serveListener(t, c.server, serve.Listener{Server: c.server}.Keep(opened))
 	return c
 }
 
@@ -272,14 +272,14 @@ func (c client) signUp(t *testing.T) client {
 	return c.signIn(t)
 }
 
-// home is where test users sign in.
-var home = netip.MustParsePrefix("192.0.2.1/32")
+// homeNetwork is where test users sign in.
+var homeNetwork = netip.MustParsePrefix("192.0.2.1/32")
 
 // signIn opens another session of the user, who has no password.
 func (c client) signIn(t *testing.T) client {
 	t.Helper()
 	proof := core.VerifiedCredentials{Credentials: core.Credentials{User: core.User{ID: c.uid}, PasswordHash: "none"}}
-	bearer, err := c.parts.Sessions.Open(t.Context(), proof, home)
+	bearer, err := c.services.Sessions.Open(t.Context(), proof, homeNetwork)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func (c client) signIn(t *testing.T) client {
 
 // body is a request's body and its content type.
 type body struct {
-	kind    string
+	contentType    string
 	content []byte
 }
 
@@ -328,8 +328,8 @@ func encodeMultipart(t *testing.T, text string, file []byte) body {
 	return body{w.FormDataContentType(), content.Bytes()}
 }
 
-// answer is what the server says.
-type answer struct {
+// response is what the server says.
+type response struct {
 	request string // for complaints
 	status  int
 	header  *fasthttp.ResponseHeader
@@ -338,24 +338,24 @@ type answer struct {
 
 // send sends a request and checks what must hold for every answer. Headers come
 // as names and values in turn.
-func (c client) send(t *testing.T, method, path string, body body, headers ...string) answer {
+func (c client) send(t *testing.T, method, path string, body body, headers ...string) response {
 	t.Helper()
 	got, err := c.exchange(method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got.check(t)
-	if err := theContract(t).check(exchanged(method, path, body, got)); err != nil {
+	if err := mustLoadContract(t).check(newExchange(method, path, body, got)); err != nil {
 		t.Errorf("%s: %v", got.request, err)
 	}
 	return got
 }
 
 // exchange sends a request.
-func (c client) exchange(method, path string, body body, headers ...string) (answer, error) {
-	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+func (c client) exchange(method, path string, body body, headers ...string) (response, error) {
+	request, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
-	defer fasthttp.ReleaseResponse(response)
+	defer fasthttp.ReleaseResponse(resp)
 	request.Header.SetNoDefaultContentType(true)
 	request.Header.SetMethod(method)
 	request.SetRequestURI("http://veneer.test" + path)
@@ -365,63 +365,63 @@ func (c client) exchange(method, path string, body body, headers ...string) (ans
 	if body.content != nil {
 		request.SetBody(body.content)
 	}
-	if body.kind != "" {
-		request.Header.SetContentType(body.kind)
+	if body.contentType != "" {
+		request.Header.SetContentType(body.contentType)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	if err := c.http.Do(request, response); err != nil {
-		return answer{}, err
+	if err := c.http.Do(request, resp); err != nil {
+		return response{}, err
 	}
-	got := answer{method + " " + path, response.StatusCode(), new(fasthttp.ResponseHeader), bytes.Clone(response.Body())}
-	response.Header.CopyTo(got.header)
+	got := response{method + " " + path, resp.StatusCode(), new(fasthttp.ResponseHeader), bytes.Clone(resp.Body())}
+	resp.Header.CopyTo(got.header)
 	got.header.SetNoDefaultContentType(true)
 	return got, nil
 }
 
-func (c client) get(t *testing.T, path string) answer {
+func (c client) get(t *testing.T, path string) response {
 	t.Helper()
 	return c.send(t, "GET", path, body{})
 }
 
-func (c client) post(t *testing.T, path, object string) answer {
+func (c client) post(t *testing.T, path, object string) response {
 	t.Helper()
 	return c.send(t, "POST", path, encodeJSON(object))
 }
 
-func (c client) put(t *testing.T, path, object string) answer {
+func (c client) put(t *testing.T, path, object string) response {
 	t.Helper()
 	return c.send(t, "PUT", path, encodeJSON(object))
 }
 
-func (c client) delete(t *testing.T, path string) answer {
+func (c client) delete(t *testing.T, path string) response {
 	t.Helper()
 	return c.send(t, "DELETE", path, body{})
 }
 
 // check checks what must hold for every answer.
-func (a answer) check(t *testing.T) {
+func (a response) check(t *testing.T) {
 	t.Helper()
-	keep := "no-store"
+	cacheControl := "no-store"
 	if a.isAsset() {
-		keep = "public, max-age=31536000, immutable"
+		cacheControl = "public, max-age=31536000, immutable"
 	}
 	for name, want := range map[string]string{
-		"Cache-Control": keep, "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
+		"Cache-Control": cacheControl, "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin",
 		"Referrer-Policy": "no-referrer", "Access-Control-Allow-Credentials": "",
 	} {
-		if got := a.head(name); got != want {
+		if got := a.headerValue(name); got != want {
 			t.Errorf("%s: %s is %q; want %q", a.request, name, got, want)
 		}
 	}
-	if got, want := a.head("Content-Security-Policy"), "default-src 'none'; frame-ancestors 'none'"; !a.isDocumentation() && got != want {
+	if got, want := a.headerValue("Content-Security-Policy"), "default-src 'none'; frame-ancestors 'none'"; !a.isDocumentation() && got != want {
 		t.Errorf("%s: Content-Security-Policy is %q; want %q", a.request, got, want)
 	}
-	if a.head("X-Request-ID") == "" {
+	if a.headerValue("X-Request-ID") == "" {
 		t.Errorf("%s: the answer has no X-Request-ID", a.request)
 	}
-	if got, want := a.head("WWW-Authenticate"), a.status == 401; (got == "Bearer") != want {
+	if got, want := a.headerValue("WWW-Authenticate"), a.status == 401; (got == "Bearer") != want {
 		t.Errorf("%s: status %d comes with WWW-Authenticate %q", a.request, a.status, got)
 	}
 	if a.status == 204 {
@@ -433,7 +433,7 @@ func (a answer) check(t *testing.T) {
 	if a.isDocumentation() || strings.HasPrefix(a.request, "HEAD ") {
 		return
 	}
-	if got := a.head("Content-Type"); got != "application/json; charset=utf-8" {
+	if got := a.headerValue("Content-Type"); got != "application/json; charset=utf-8" {
 		t.Errorf("%s: the answer is %q", a.request, got)
 	}
 	if !json.Valid(a.body) {
@@ -443,7 +443,7 @@ func (a answer) check(t *testing.T) {
 
 // isDocumentation reports whether it is the document or a file of its page,
 // which are no JSON.
-func (a answer) isDocumentation() bool {
+func (a response) isDocumentation() bool {
 	_, path, _ := strings.Cut(a.request, " ")
 	path, _, _ = strings.Cut(path, "?")
 	path = strings.TrimRight(path, "/")
@@ -451,13 +451,13 @@ func (a answer) isDocumentation() bool {
 }
 
 // isAsset reports whether it is a file that is addressed by its digest.
-func (a answer) isAsset() bool {
+func (a response) isAsset() bool {
 	_, path, _ := strings.Cut(a.request, " ")
 	path, _, _ = strings.Cut(path, "?")
 	return a.isDocumentation() && strings.HasPrefix(strings.TrimRight(path, "/"), "/api/docs/")
 }
 
-func (a answer) head(name string) string { return string(a.header.Peek(name)) }
+func (a response) headerValue(name string) string { return string(a.header.Peek(name)) }
 
 // wildcards stand in JSON for whatever they match.
 var wildcards = map[string]*regexp.Regexp{
@@ -472,13 +472,13 @@ var wildcards = map[string]*regexp.Regexp{
 
 // is checks an answer's status and body, to the last field. The body is written
 // as JSON, in which wildcards may stand.
-func (a answer) is(t *testing.T, status int, body string) {
+func (a response) is(t *testing.T, status int, body string) {
 	t.Helper()
 	if a.status != status {
 		t.Errorf("%s: the status is %d; want %d", a.request, a.status, status)
 	}
 	want := decode(t, []byte(body))
-	if diff := cmp.Diff(want, veil(want, decode(t, a.body))); diff != "" {
+	if diff := cmp.Diff(want, applyWildcards(want, decode(t, a.body))); diff != "" {
 		t.Errorf("%s: the body (-want +got):\n%s", a.request, diff)
 	}
 }
@@ -495,8 +495,8 @@ func decode(t *testing.T, text []byte) any {
 	return value
 }
 
-// veil returns got with wildcards in place of what they match.
-func veil(want, got any) any {
+// applyWildcards returns got with wildcards in place of what they match.
+func applyWildcards(want, got any) any {
 	switch want := want.(type) {
 	case string:
 		raw, err := json.Marshal(got)
@@ -506,22 +506,22 @@ func veil(want, got any) any {
 	case map[string]any:
 		if got, ok := got.(map[string]any); ok {
 			for key, value := range got {
-				got[key] = veil(want[key], value)
+				got[key] = applyWildcards(want[key], value)
 			}
 		}
 	case []any:
 		if got, ok := got.([]any); ok {
 			for i := range min(len(want), len(got)) {
-				got[i] = veil(want[i], got[i])
+				got[i] = applyWildcards(want[i], got[i])
 			}
 		}
 	}
 	return got
 }
 
-// refuses checks that an answer is an error, with sentences about the fields
+// isError checks that an answer is an error, with sentences about the fields
 // named and about no others.
-func (a answer) refuses(t *testing.T, status, code int, fields ...string) {
+func (a response) isError(t *testing.T, status, code int, fields ...string) {
 	t.Helper()
 	want := `{"code":` + strconv.Itoa(code) + `,"message":"<text>"`
 	for i, field := range fields {
@@ -534,7 +534,7 @@ func (a answer) refuses(t *testing.T, status, code int, fields ...string) {
 }
 
 // field returns the value at a path of keys in an answer's body.
-func (a answer) field(t *testing.T, path ...string) string {
+func (a response) field(t *testing.T, path ...string) string {
 	t.Helper()
 	value := decode(t, a.body)
 	for _, key := range path {
@@ -548,7 +548,7 @@ func (a answer) field(t *testing.T, path ...string) string {
 }
 
 // decode reads an answer's body into a value.
-func (a answer) decode(t *testing.T, value any) {
+func (a response) decode(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
 		t.Fatal(err)

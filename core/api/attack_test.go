@@ -25,7 +25,7 @@ import (
 
 // Of every harmful file either nothing is kept, and its uploader is told why, or
 // nothing but its pixels.
-func TestUploadsUnderAttack(t *testing.T) {
+func TestMaliciousFiles(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
@@ -42,7 +42,7 @@ func TestUploadsUnderAttack(t *testing.T) {
 		}
 		if file.Refusal != "" {
 			refused++
-			a.refuses(t, 422, 4, "file")
+			a.isError(t, 422, 4, "file")
 			if sentence := a.message(t); !strings.Contains(sentence, file.Refusal) {
 				t.Errorf("%s: the answer says %q; want a sentence with %q", file.Name, sentence, file.Refusal)
 			}
@@ -52,11 +52,11 @@ func TestUploadsUnderAttack(t *testing.T) {
 			t.Errorf("%s: %d %s", file.Name, a.status, a.body)
 			continue
 		}
-		kept := c.site.kept(t, a)
-		if kept.Width != file.Sheet.Width || kept.Height != file.Sheet.Height || !bytes.Equal(kept.Pix, file.Sheet.Pix) {
+		sheet := c.site.storedSheet(t, a)
+		if sheet.Width != file.Sheet.Width || sheet.Height != file.Sheet.Height || !bytes.Equal(sheet.Pix, file.Sheet.Pix) {
 			t.Errorf("%s: the pixels are not the ones uploaded", file.Name)
 		}
-		if file.Payload != "" && bytes.Contains(c.site.file(t, a), []byte(file.Payload)) {
+		if file.Payload != "" && bytes.Contains(c.site.storedFile(t, a), []byte(file.Payload)) {
 			t.Errorf("%s: the stored file holds %q", file.Name, file.Payload)
 		}
 		stored[a.field(t, "data", "hash")] = true
@@ -75,7 +75,7 @@ func TestUploadsUnderAttack(t *testing.T) {
 }
 
 // message returns what an answer says about a file.
-func (a answer) message(t *testing.T) string {
+func (a response) message(t *testing.T) string {
 	t.Helper()
 	if a.status != 422 {
 		return a.field(t, "message")
@@ -83,8 +83,8 @@ func (a answer) message(t *testing.T) string {
 	return a.field(t, "errors", "file")
 }
 
-// file returns the file that is kept of an upload.
-func (s *site) file(t *testing.T, a answer) []byte {
+// storedFile returns the file that is kept of an upload.
+func (s *testSite) storedFile(t *testing.T, a response) []byte {
 	t.Helper()
 	hash, err := skin.ParseHash(a.field(t, "data", "hash"))
 	if err != nil {
@@ -97,11 +97,11 @@ func (s *site) file(t *testing.T, a answer) []byte {
 	return file
 }
 
-// kept returns the pixels that are kept of an upload. Two decoders must agree on
+// storedSheet returns the pixels that are kept of an upload. Two decoders must agree on
 // them, of which one refuses a file that holds more.
-func (s *site) kept(t *testing.T, a answer) skin.Sheet {
+func (s *testSite) storedSheet(t *testing.T, a response) skin.Sheet {
 	t.Helper()
-	file := s.file(t, a)
+	file := s.storedFile(t, a)
 	sheet, err := skintest.Read(file)
 	if err != nil {
 		t.Fatal(err)
@@ -135,12 +135,12 @@ func form(boundary string, parts ...string) string {
 
 // Bodies made to confuse whoever reads a form are refused, or read as every other
 // form.
-func TestUploadFormsUnderAttack(t *testing.T) {
+func TestMaliciousUploadForms(t *testing.T) {
 	t.Parallel()
 
 	c := listen(t)
 	const multipart = "multipart/form-data; boundary=b"
-	sound, other := string(skinFile(t, 1)), string(skinFile(t, 2))
+	valid, other := string(skinFile(t, 1)), string(skinFile(t, 2))
 	want := firstSkin()
 	name := "Content-Disposition: form-data; name=name\r\n\r\nN"
 	kind := "Content-Disposition: form-data; name=type\r\n\r\nsteve"
@@ -150,7 +150,7 @@ func TestUploadFormsUnderAttack(t *testing.T) {
 	many := func(n int) []string {
 		parts := []string{name, kind}
 		for range n {
-			parts = append(parts, file("", sound[:8]))
+			parts = append(parts, file("", valid[:8]))
 		}
 		return parts
 	}
@@ -162,46 +162,46 @@ func TestUploadFormsUnderAttack(t *testing.T) {
 	}{
 		{"no file", multipart, form("b", name, kind), 422, "Send the PNG file as the field file"},
 		{"an empty file", multipart, form("b", name, kind, file("", "")), 422, "it is empty"},
-		{"a file that is a text field", multipart, form("b", name, kind, "Content-Disposition: form-data; name=file\r\n\r\n"+sound), 200, ""},
-		{"a file of another name", multipart, form("b", name, kind, strings.Replace(file("", sound), "name=file", "name=File", 1)), 422, "Send the PNG file"},
-		{"a file without a name", multipart, form("b", name, kind, "Content-Disposition: form-data; filename=a.png\r\n\r\n"+sound), 422, "Send the PNG file"},
-		{"a file that is an attachment", multipart, form("b", name, kind, "Content-Disposition: attachment; name=file\r\n\r\n"+sound), 422, "Send the PNG file"},
-		{"a file without a disposition", multipart, form("b", name, kind, "Content-Type: image/png\r\n\r\n"+sound), 422, "Send the PNG file"},
-		{"two files", multipart, form("b", name, kind, file("", sound), file("", other)), 200, ""},
-		{"a harmless file before a harmful one", multipart, form("b", name, kind, file("", sound), file("", "<script>")), 200, ""},
-		{"a harmful file before a harmless one", multipart, form("b", name, kind, file("", "<script>"), file("", sound)), 422, "only PNG is read"},
-		{"64 parts", multipart, form("b", append(many(0), append([]string{file("", sound)}, many(59)...)...)...), 200, ""},
+		{"a file that is a text field", multipart, form("b", name, kind, "Content-Disposition: form-data; name=file\r\n\r\n"+valid), 200, ""},
+		{"a file of another name", multipart, form("b", name, kind, strings.Replace(file("", valid), "name=file", "name=File", 1)), 422, "Send the PNG file"},
+		{"a file without a name", multipart, form("b", name, kind, "Content-Disposition: form-data; filename=a.png\r\n\r\n"+valid), 422, "Send the PNG file"},
+		{"a file that is an attachment", multipart, form("b", name, kind, "Content-Disposition: attachment; name=file\r\n\r\n"+valid), 422, "Send the PNG file"},
+		{"a file without a disposition", multipart, form("b", name, kind, "Content-Type: image/png\r\n\r\n"+valid), 422, "Send the PNG file"},
+		{"two files", multipart, form("b", name, kind, file("", valid), file("", other)), 200, ""},
+		{"a harmless file before a harmful one", multipart, form("b", name, kind, file("", valid), file("", "<script>")), 200, ""},
+		{"a harmful file before a harmless one", multipart, form("b", name, kind, file("", "<script>"), file("", valid)), 422, "only PNG is read"},
+		{"64 parts", multipart, form("b", append(many(0), append([]string{file("", valid)}, many(59)...)...)...), 200, ""},
 		{"65 parts", multipart, form("b", many(63)...), 400, "more than 64 fields"},
 		{"10,000 files", multipart, form("b", many(10_000)...), 400, "more than 64 fields"},
-		{"a page by its type", multipart, form("b", name, kind, file("\r\nContent-Type: text/html", sound)), 200, ""},
+		{"a page by its type", multipart, form("b", name, kind, file("\r\nContent-Type: text/html", valid)), 200, ""},
 		{"a picture by its type", multipart, form("b", name, kind, file("\r\nContent-Type: image/png", "<script>")), 422, "only PNG is read"},
-		{"a path for a name", multipart, form("b", name, kind, strings.Replace(file("", sound), "a.png", `"../../../etc/passwd\x00.png"`, 1)), 200, ""},
+		{"a path for a name", multipart, form("b", name, kind, strings.Replace(file("", valid), "a.png", `"../../../etc/passwd\x00.png"`, 1)), 200, ""},
 		{"a file in base64", multipart, form("b", name, kind, file("\r\nContent-Transfer-Encoding: base64", "iVBORw0KGgo=")), 422, "only PNG is read"},
-		{"a file that says it is compressed", multipart, form("b", name, kind, file("\r\nContent-Encoding: gzip", sound)), 200, ""},
-		{"a part of 20,000 headers", multipart, form("b", name, kind, file(strings.Repeat("\r\nA: b", 20_000), sound)), 400, malformed},
+		{"a file that says it is compressed", multipart, form("b", name, kind, file("\r\nContent-Encoding: gzip", valid)), 200, ""},
+		{"a part of 20,000 headers", multipart, form("b", name, kind, file(strings.Repeat("\r\nA: b", 20_000), valid)), 400, malformed},
 		{"a header of a part without an end", multipart, form("b", name, kind, "Content-Disposition: form-data; name=file"), 400, malformed},
-		{"a header of a part of 900 KiB", multipart, form("b", name, kind, file("\r\nA: "+strings.Repeat("b", 900<<10), sound)), 200, ""},
-		{"a form in a form", multipart, form("b", name, kind, file("\r\nContent-Type: multipart/mixed; boundary=c", form("c", file("", sound)))), 422, "only PNG is read"},
-		{"no last boundary", multipart, strings.TrimSuffix(form("b", name, kind, file("", sound)), "--b--\r\n"), 400, malformed},
-		{"half a last boundary", multipart, strings.TrimSuffix(form("b", name, kind, file("", sound)), "-\r\n"), 400, malformed},
-		{"something before the first boundary", multipart, "<script>\r\n" + form("b", name, kind, file("", sound)), 200, ""},
-		{"something behind the last boundary", multipart, form("b", name, kind, file("", sound)) + "<script>", 200, ""},
-		{"the boundary within the file", multipart, form("b", name, kind, file("", sound[:40]+"\r\n--b--\r\n"+sound[40:])), 422, "it is cut off"},
-		{"what looks like the boundary within the file", multipart, form("b", name, kind, file("", sound+"\r\n--bb\r\n--b-\r\n-b--")), 200, ""},
+		{"a header of a part of 900 KiB", multipart, form("b", name, kind, file("\r\nA: "+strings.Repeat("b", 900<<10), valid)), 200, ""},
+		{"a form in a form", multipart, form("b", name, kind, file("\r\nContent-Type: multipart/mixed; boundary=c", form("c", file("", valid)))), 422, "only PNG is read"},
+		{"no last boundary", multipart, strings.TrimSuffix(form("b", name, kind, file("", valid)), "--b--\r\n"), 400, malformed},
+		{"half a last boundary", multipart, strings.TrimSuffix(form("b", name, kind, file("", valid)), "-\r\n"), 400, malformed},
+		{"something before the first boundary", multipart, "<script>\r\n" + form("b", name, kind, file("", valid)), 200, ""},
+		{"something behind the last boundary", multipart, form("b", name, kind, file("", valid)) + "<script>", 200, ""},
+		{"the boundary within the file", multipart, form("b", name, kind, file("", valid[:40]+"\r\n--b--\r\n"+valid[40:])), 422, "it is cut off"},
+		{"what looks like the boundary within the file", multipart, form("b", name, kind, file("", valid+"\r\n--bb\r\n--b-\r\n-b--")), 200, ""},
 		{"lines that end without a return", multipart, strings.ReplaceAll(form("b", name, kind, file("", "text")), "\r\n", "\n"), 422, "only PNG is read"},
-		{"another boundary than it says", multipart, form("c", name, kind, file("", sound)), 400, malformed},
+		{"another boundary than it says", multipart, form("c", name, kind, file("", valid)), 400, malformed},
 		{"no parts", multipart, form("b"), 422, "Send the PNG file"},
 		{"a boundary and nothing else", multipart, "--b", 400, malformed},
-		{"no boundary", "multipart/form-data", form("b", name, kind, file("", sound)), 400, malformed},
-		{"an empty boundary", `multipart/form-data; boundary=""`, form("", name, kind, file("", sound)), 400, malformed},
-		{"two boundaries", multipart + "; boundary=c", form("b", name, kind, file("", sound)), 415, "must be multipart/form-data"},
-		{"a boundary of 10,000 letters", "multipart/form-data; boundary=" + strings.Repeat("b", 10_000), form(strings.Repeat("b", 10_000), name, kind, file("", sound)), 400, malformed},
-		{"a boundary in parts", "multipart/form-data; boundary*0=b; boundary*1=c", form("bc", name, kind, file("", sound)), 200, ""},
-		{"a form of another kind", "multipart/mixed; boundary=b", form("b", name, kind, file("", sound)), 415, "must be multipart/form-data"},
-		{"two kinds", "multipart/form-data; boundary=b, text/html", form("b", name, kind, file("", sound)), 400, malformed},
-		{"no kind", "", form("b", name, kind, file("", sound)), 415, "must be multipart/form-data"},
-		{"a bare PNG", "image/png", sound, 415, "must be multipart/form-data"},
-		{"a bare PNG that says it is a form", multipart, sound, 400, malformed},
+		{"no boundary", "multipart/form-data", form("b", name, kind, file("", valid)), 400, malformed},
+		{"an empty boundary", `multipart/form-data; boundary=""`, form("", name, kind, file("", valid)), 400, malformed},
+		{"two boundaries", multipart + "; boundary=c", form("b", name, kind, file("", valid)), 415, "must be multipart/form-data"},
+		{"a boundary of 10,000 letters", "multipart/form-data; boundary=" + strings.Repeat("b", 10_000), form(strings.Repeat("b", 10_000), name, kind, file("", valid)), 400, malformed},
+		{"a boundary in parts", "multipart/form-data; boundary*0=b; boundary*1=c", form("bc", name, kind, file("", valid)), 200, ""},
+		{"a form of another kind", "multipart/mixed; boundary=b", form("b", name, kind, file("", valid)), 415, "must be multipart/form-data"},
+		{"two kinds", "multipart/form-data; boundary=b, text/html", form("b", name, kind, file("", valid)), 400, malformed},
+		{"no kind", "", form("b", name, kind, file("", valid)), 415, "must be multipart/form-data"},
+		{"a bare PNG", "image/png", valid, 415, "must be multipart/form-data"},
+		{"a bare PNG that says it is a form", multipart, valid, 400, malformed},
 		{"JSON", "application/json", `{"name":"N","type":"steve","file":"iVBORw0KGgo="}`, 415, "must be multipart/form-data"},
 	} {
 		a := c.signUp(t).send(t, "POST", "/api/textures", body{test.kind, []byte(test.content)})
@@ -215,7 +215,7 @@ func TestUploadFormsUnderAttack(t *testing.T) {
 			}
 			continue
 		}
-		if kept := c.site.kept(t, a); !bytes.Equal(kept.Pix, want.Pix) {
+		if sheet := c.site.storedSheet(t, a); !bytes.Equal(sheet.Pix, want.Pix) {
 			t.Errorf("%s: the pixels are not the ones uploaded", test.name)
 		}
 		c.site.exec(t, "DELETE FROM closet_items")
@@ -224,7 +224,7 @@ func TestUploadFormsUnderAttack(t *testing.T) {
 }
 
 // Only an upload may take long to arrive, and only from a user.
-func TestUploadsHaveLongerToArrive(t *testing.T) {
+func TestUploadReadTimeout(t *testing.T) {
 	t.Parallel()
 
 	c := listen(t, "READ_TIMEOUT=300ms").signUp(t)
@@ -237,18 +237,18 @@ func TestUploadsHaveLongerToArrive(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: veneer.test\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n%s",
-			target, form.kind, headers, length, form.content[:sent]); err != nil {
+			target, form.contentType, headers, length, form.content[:sent]); err != nil {
 			t.Fatal(err)
 		}
 		return conn
 	}
 	status := func(conn net.Conn) int {
 		t.Helper()
-		var response fasthttp.Response
-		if err := response.Read(bufio.NewReader(conn)); err != nil {
+		var resp fasthttp.Response
+		if err := resp.Read(bufio.NewReader(conn)); err != nil {
 			t.Fatal(err)
 		}
-		return response.StatusCode()
+		return resp.StatusCode()
 	}
 
 	length, token := len(form.content), "Authorization: Bearer "+c.token+"\r\n"
@@ -278,7 +278,7 @@ func TestUploadsHaveLongerToArrive(t *testing.T) {
 }
 
 // Requests made to confuse whoever reads HTTP are refused, or read as they must be.
-func TestUploadRequestsUnderAttack(t *testing.T) {
+func TestMaliciousUploadRequests(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
@@ -326,17 +326,17 @@ func TestUploadRequestsUnderAttack(t *testing.T) {
 			t.Fatal(err)
 		}
 		request := "POST /api/textures HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nAuthorization: Bearer " + c.token +
-			"\r\nContent-Type: " + whole.kind + "\r\n" + test.rest
+			"\r\nContent-Type: " + whole.contentType + "\r\n" + test.rest
 		if _, err := conn.Write([]byte(request)); err != nil {
 			t.Fatal(err)
 		}
-		var response fasthttp.Response
-		if err := response.Read(bufio.NewReader(conn)); err != nil {
+		var resp fasthttp.Response
+		if err := resp.Read(bufio.NewReader(conn)); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
 		_ = conn.Close()
-		a := answer{test.name, response.StatusCode(), &response.Header, response.Body()}
+		a := response{test.name, resp.StatusCode(), &resp.Header, resp.Body()}
 		a.check(t)
 		if a.status != test.status {
 			t.Errorf("%s: %d %s; want %d", test.name, a.status, a.body, test.status)
@@ -344,7 +344,7 @@ func TestUploadRequestsUnderAttack(t *testing.T) {
 		}
 		if a.status == 200 {
 			accepted++
-			if kept := c.site.kept(t, a); !bytes.Equal(kept.Pix, want.Pix) {
+			if sheet := c.site.storedSheet(t, a); !bytes.Equal(sheet.Pix, want.Pix) {
 				t.Errorf("%s: the pixels are not the ones uploaded", test.name)
 			}
 		} else if sentence := a.message(t); !strings.Contains(sentence, test.want) {

@@ -11,8 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// auditEntryBody is an act of an administrator as the API writes it.
-type auditEntryBody struct {
+// auditEntryJSON is an act of an administrator as the API writes it.
+type auditEntryJSON struct {
 	ID         int64           `json:"id"`
 	Time       timestamp       `json:"time"`
 	Actor      core.UserID     `json:"actor"`
@@ -23,34 +23,34 @@ type auditEntryBody struct {
 	Details    json.RawMessage `json:"details"`
 }
 
-// auditPageBody is a page of the audit log as the API writes it. Pages are not
+// auditPageJSON is a page of the audit log as the API writes it. Pages are not
 // numbered: acts come in at the front all the time.
-type auditPageBody struct {
+type auditPageJSON struct {
 	PerPage int              `json:"per_page"`
 	Next    int64            `json:"next"` // what before is for the next page, 0 on the last one
-	Data    []auditEntryBody `json:"data"`
+	Data    []auditEntryJSON `json:"data"`
 }
 
 // defaultAuditPerPage is how many acts a page shows.
 const defaultAuditPerPage = 50
 
-// audit handles GET /api/admin/audit.
-func (s *Server) audit(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
-	f := readQuery(rc)
+// handleListAuditEntries handles GET /api/admin/audit.
+func (s *Server) handleListAuditEntries(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
+	f := parseQuery(rc)
 	query := core.AuditQuery{
-		Actor: (*core.UserID)(f.optionalInteger("actor")), Action: f.optionalText("action", ""), Subject: f.optionalText("subject", ""),
+		Actor: (*core.UserID)(f.optionalInteger("actor")), Action: f.optionalStr("action", ""), Subject: f.optionalStr("subject", ""),
 		Before: f.id("before"), Limit: int(f.integer("perPage", defaultAuditPerPage)),
 	}
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return err
 	}
 	entries, more, err := s.Audit.List(ctx, query)
 	if err != nil {
 		return err
 	}
-	body := auditPageBody{PerPage: query.Limit, Data: make([]auditEntryBody, len(entries))}
+	body := auditPageJSON{PerPage: query.Limit, Data: make([]auditEntryJSON, len(entries))}
 	for i, e := range entries {
-		body.Data[i] = auditEntryBody{e.ID, timestamp(e.ActedAt), e.Actor, e.ActorEmail, e.Address, e.Action, e.Subject, e.Details}
+		body.Data[i] = auditEntryJSON{e.ID, timestamp(e.ActedAt), e.Actor, e.ActorEmail, e.Address, e.Action, e.Subject, e.Details}
 		if more {
 			body.Next = e.ID
 		}

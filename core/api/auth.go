@@ -10,37 +10,37 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// tokenBody is a token as the API writes it.
-type tokenBody struct {
+// tokenJSON is a token as the API writes it.
+type tokenJSON struct {
 	Token     string `json:"token"`
 	TokenType string `json:"token_type"`
 	ExpiresIn int    `json:"expires_in"` // seconds
 }
 
-func toTokenBody(b core.SignedToken) tokenBody {
-	return tokenBody{Token: b.Token, TokenType: "Bearer", ExpiresIn: int(b.ExpiresIn.Seconds())}
+func toTokenJSON(b core.SignedToken) tokenJSON {
+	return tokenJSON{Token: b.Token, TokenType: "Bearer", ExpiresIn: int(b.ExpiresIn.Seconds())}
 }
 
-// login handles POST /api/auth/login.
-func (s *Server) login(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	f, err := read(rc)
+// handleLogin handles POST /api/auth/login.
+func (s *Server) handleLogin(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
-	email, password := f.text("email"), f.text("password")
-	if err := f.fault(); err != nil {
+	email, password := f.str("email"), f.str("password")
+	if err := f.err(); err != nil {
 		return err
 	}
 	token, err := s.Sessions.Login(ctx, email, password, s.network(rc))
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toTokenBody(token))
+	return serve.JSON(rc, fasthttp.StatusOK, toTokenJSON(token))
 }
 
-// refresh handles POST /api/auth/refresh.
-func (s *Server) refresh(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	current, err := bearer(rc)
+// handleRefreshToken handles POST /api/auth/refresh.
+func (s *Server) handleRefreshToken(ctx context.Context, rc *fasthttp.RequestCtx) error {
+	current, err := bearerToken(rc)
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func (s *Server) refresh(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toTokenBody(successor))
+	return serve.JSON(rc, fasthttp.StatusOK, toTokenJSON(successor))
 }
 
-// logout handles POST /api/auth/logout.
-func (s *Server) logout(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+// handleLogout handles POST /api/auth/logout.
+func (s *Server) handleLogout(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	if err := s.Sessions.Logout(ctx, caller); err != nil {
 		return err
 	}
@@ -60,70 +60,70 @@ func (s *Server) logout(ctx context.Context, rc *fasthttp.RequestCtx, caller cor
 	return nil
 }
 
-// registering does what tells whether an e-mail address is registered, as often as
+// limitRegistrations does what tells whether an e-mail address is registered, as often as
 // the client's address may. What is invalid tells nothing, and does not count.
-func (s *Server) registering(rc *fasthttp.RequestCtx, do func() error) error {
-	who := s.address(rc)
-	if err := s.registrations.take(rc, who); err != nil {
+func (s *Server) limitRegistrations(rc *fasthttp.RequestCtx, do func() error) error {
+	key := s.addressKey(rc)
+	if err := s.registrations.take(rc, key); err != nil {
 		return err
 	}
 	err := do()
 	if fault.KindOf(err) == fault.Invalid {
-		s.registrations.giveBack(who)
+		s.registrations.refund(key)
 	}
 	return err
 }
 
-// register handles POST /api/auth/register: it adds a user and signs them in. Where
+// handleRegister handles POST /api/auth/register: it adds a user and signs them in. Where
 // registrations must be confirmed, the password is chosen with the confirmation.
-func (s *Server) register(ctx context.Context, rc *fasthttp.RequestCtx) error {
+func (s *Server) handleRegister(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if s.config.Registration == "closed" {
 		return fault.New(fault.Refused, "Registration is closed.")
 	}
-	f, err := read(rc)
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
 	confirm := s.config.Registration == "confirm"
-	registration := core.Registration{Email: f.text("email"), Nickname: f.text("nickname"), PlayerName: f.optionalText("player_name", "")}
+	registration := core.Registration{Email: f.str("email"), Nickname: f.str("nickname"), PlayerName: f.optionalStr("player_name", "")}
 	if !confirm {
-		registration.Password = f.text("password")
+		registration.Password = f.str("password")
 	}
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return err
 	}
 	if confirm {
-		return s.apply(ctx, rc, registration)
+		return s.requestRegistration(ctx, rc, registration)
 	}
 	var user core.Credentials
-	err = s.registering(rc, func() (err error) {
+	err = s.limitRegistrations(rc, func() (err error) {
 		user, err = s.Users.Register(ctx, registration)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.welcome(ctx, rc, user)
+	return s.startSession(ctx, rc, user)
 }
 
-// welcome opens a session of an added user, and answers with the token and the user.
-func (s *Server) welcome(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
+// startSession opens a session of an added user, and answers with the token and the user.
+func (s *Server) startSession(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
 	token, err := s.Sessions.Open(ctx, core.VerifiedCredentials{Credentials: user}, s.network(rc))
 	if err != nil {
 		return err
 	}
-	return done(rc, "Welcome.", struct {
-		tokenBody
-		User userBody `json:"user"`
-	}{toTokenBody(token), toUserBody(user.User)})
+	return writeOK(rc, "Welcome.", struct {
+		tokenJSON
+		User userJSON `json:"user"`
+	}{toTokenJSON(token), toUserJSON(user.User)})
 }
 
-// apply answers a registration that comes to life by a link in an e-mail, the same
+// requestRegistration answers a registration that comes to life by a link in an e-mail, the same
 // whether or not there is an account with the address.
-func (s *Server) apply(ctx context.Context, rc *fasthttp.RequestCtx, registration core.Registration) error {
-	err := s.registering(rc, func() error { return s.Users.RequestRegistration(ctx, registration) })
+func (s *Server) requestRegistration(ctx context.Context, rc *fasthttp.RequestCtx, registration core.Registration) error {
+	err := s.limitRegistrations(rc, func() error { return s.Users.RequestRegistration(ctx, registration) })
 	if err != nil {
 		return err
 	}
-	return accepted(rc, "An e-mail with a link is on its way to you. Open it, and choose a password, to make the account.")
+	return writeAccepted(rc, "An e-mail with a link is on its way to you. Open it, and choose a password, to make the account.")
 }

@@ -33,12 +33,12 @@ func TestRegister(t *testing.T) {
 
 	// The password is not trimmed, the e-mail is, and its case does not matter.
 	c = c.as("")
-	c.post(t, "/api/auth/login", `{"email":"steve@example.com","password":"correct horse"}`).refuses(t, 401, 5)
+	c.post(t, "/api/auth/login", `{"email":"steve@example.com","password":"correct horse"}`).isError(t, 401, 5)
 	c.post(t, "/api/auth/login", `{"email":" STEVE@example.COM\n","password":" correct horse "}`).
 		is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
 }
 
-func TestRegisterWithoutAPlayer(t *testing.T) {
+func TestRegisterWithoutPlayer(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
@@ -60,7 +60,7 @@ func TestRegisterRefuses(t *testing.T) {
 	c := start(t)
 	f := func(object string, fields ...string) {
 		t.Helper()
-		c.post(t, "/api/auth/register", object).refuses(t, 422, 4, fields...)
+		c.post(t, "/api/auth/register", object).isError(t, 422, 4, fields...)
 	}
 
 	f(`{}`, "email", "nickname", "password")
@@ -81,14 +81,14 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
-func TestRegisterWhatIsTaken(t *testing.T) {
+func TestRegisterDuplicate(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
 	c.player(t, "Steve")
-	c.post(t, "/api/auth/register", `{"email":"USER1@example.com","password":"correct horse","nickname":"A"}`).refuses(t, 409, 2, "email")
+	c.post(t, "/api/auth/register", `{"email":"USER1@example.com","password":"correct horse","nickname":"A"}`).isError(t, 409, 2, "email")
 	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"STEVE"}`).
-		refuses(t, 409, 2, "player_name")
+		isError(t, 409, 2, "player_name")
 	// Neither the one nor the other came into being.
 	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 1 {
 		t.Errorf("there are %d users; want 1", n)
@@ -96,14 +96,14 @@ func TestRegisterWhatIsTaken(t *testing.T) {
 	if n := c.site.count(t, "SELECT count(*) FROM players"); n != 1 {
 		t.Errorf("there are %d players; want 1", n)
 	}
-	c.post(t, "/api/auth/login", `{"email":"a@example.com","password":"correct horse"}`).refuses(t, 401, 5)
+	c.post(t, "/api/auth/login", `{"email":"a@example.com","password":"correct horse"}`).isError(t, 401, 5)
 }
 
 func TestRegisterClosed(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "REGISTRATION=closed")
-	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).refuses(t, 403, 1)
+	c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).isError(t, 403, 1)
 	if n := c.site.count(t, "SELECT count(*) FROM users"); n != 0 {
 		t.Errorf("there are %d users", n)
 	}
@@ -114,7 +114,7 @@ func TestLogin(t *testing.T) {
 
 	c := start(t).signUp(t)
 	c.withPassword(t, "correct horse")
-	c.site.pass(time.Hour)
+	c.site.advance(time.Hour)
 	c = c.as("")
 	for _, body := range []body{
 		encodeJSON(`{"email":"user1@example.com","password":"correct horse"}`),
@@ -137,15 +137,15 @@ func TestLoginRefuses(t *testing.T) {
 	c.withPassword(t, "correct horse")
 	c.player(t, "Steve")
 	c = c.as("")
-	f := func(email, password string) answer {
+	f := func(email, password string) response {
 		t.Helper()
 		a := c.send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"`+email+`","password":"`+password+`"}`), "X-Request-ID", "same")
-		a.refuses(t, 401, 5)
+		a.isError(t, 401, 5)
 		return a
 	}
 
 	wrong := f("user1@example.com", "wrong horse")
-	for _, a := range []answer{
+	for _, a := range []response{
 		f("user2@example.com", "correct horse"),
 		f("nobody", "correct horse"),
 		f("", ""),
@@ -164,11 +164,11 @@ func TestLoginRefuses(t *testing.T) {
 		}
 	}
 
-	c.post(t, "/api/auth/login", `{}`).refuses(t, 422, 4, "email", "password")
-	c.send(t, "POST", "/api/auth/login", body{}).refuses(t, 422, 4, "email", "password")
-	c.post(t, "/api/auth/login", `{"email":"user1@example.com"}`).refuses(t, 422, 4, "password")
-	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":null}`).refuses(t, 422, 4, "password")
-	c.post(t, "/api/auth/login", `{"email":"user1\u0000@example.com","password":"correct horse"}`).refuses(t, 422, 4, "email")
+	c.post(t, "/api/auth/login", `{}`).isError(t, 422, 4, "email", "password")
+	c.send(t, "POST", "/api/auth/login", body{}).isError(t, 422, 4, "email", "password")
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com"}`).isError(t, 422, 4, "password")
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":null}`).isError(t, 422, 4, "password")
+	c.post(t, "/api/auth/login", `{"email":"user1\u0000@example.com","password":"correct horse"}`).isError(t, 422, 4, "email")
 }
 
 // Accounts that come from elsewhere keep their passwords.
@@ -188,7 +188,7 @@ func TestLoginWithBcrypt(t *testing.T) {
 		return hash
 	}
 
-	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).refuses(t, 401, 5)
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).isError(t, 401, 5)
 	if got := hash(); got != string(old) {
 		t.Errorf("after a wrong password the hash is %s", got)
 	}
@@ -203,7 +203,7 @@ func TestLoginWithBcrypt(t *testing.T) {
 
 // Of log-ins at once, all with the right password, none is refused because
 // another one has replaced the hash meanwhile.
-func TestLoginsThatRehashAtOnce(t *testing.T) {
+func TestConcurrentLoginsRehash(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
@@ -217,7 +217,7 @@ func TestLoginsThatRehashAtOnce(t *testing.T) {
 		outcomes := make(chan error, 4)
 		for range cap(outcomes) {
 			go func() {
-				_, err := c.parts.Sessions.Login(t.Context(), "user1@example.com", "correct horse", home)
+				_, err := c.services.Sessions.Login(t.Context(), "user1@example.com", "correct horse", homeNetwork)
 				outcomes <- err
 			}()
 		}
@@ -233,19 +233,19 @@ func TestLogout(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	elsewhere := c.site.serve(t).as(c.token)
+	otherServer := c.site.serve(t).as(c.token)
 	other := c.signIn(t)
-	if a := elsewhere.get(t, "/api/user"); a.status != 200 {
+	if a := otherServer.get(t, "/api/user"); a.status != 200 {
 		t.Fatalf("another server answers with %d %s", a.status, a.body)
 	}
 
-	if a := c.send(t, "POST", "/api/auth/logout", body{}); a.status != 204 || a.head("Content-Type") != "" {
-		t.Errorf("the log-out is answered with %d, of type %q", a.status, a.head("Content-Type"))
+	if a := c.send(t, "POST", "/api/auth/logout", body{}); a.status != 204 || a.headerValue("Content-Type") != "" {
+		t.Errorf("the log-out is answered with %d, of type %q", a.status, a.headerValue("Content-Type"))
 	}
-	for _, c := range []client{elsewhere, c} {
-		c.get(t, "/api/user").refuses(t, 401, 5)
-		c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
-		c.send(t, "POST", "/api/auth/logout", body{}).refuses(t, 401, 5)
+	for _, c := range []client{otherServer, c} {
+		c.get(t, "/api/user").isError(t, 401, 5)
+		c.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
+		c.send(t, "POST", "/api/auth/logout", body{}).isError(t, 401, 5)
 	}
 	if a := other.get(t, "/api/user"); a.status != 200 {
 		t.Errorf("the log-out ended another session: %d %s", a.status, a.body)
@@ -266,7 +266,7 @@ func (c client) works(t *testing.T, want bool) {
 	if a := c.get(t, "/api/user"); want && a.status != 200 {
 		t.Errorf("the token is refused: %d %s", a.status, a.body)
 	} else if !want {
-		a.refuses(t, 401, 5)
+		a.isError(t, 401, 5)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 
 	first := start(t).signUp(t)
-	first.site.pass(time.Minute)
+	first.site.advance(time.Minute)
 	second := first.refresh(t)
 	if second.token == first.token {
 		t.Error("the successor is the token itself")
@@ -282,7 +282,7 @@ func TestRefresh(t *testing.T) {
 	second.works(t, true)
 
 	// For 30 s a lost answer, or a parallel request, does no harm.
-	first.site.pass(29 * time.Second)
+	first.site.advance(29 * time.Second)
 	first.works(t, true)
 	if again := first.refresh(t); again.token != second.token {
 		t.Error("within the grace, the successor is another")
@@ -293,16 +293,16 @@ func TestRefresh(t *testing.T) {
 
 	// After that the replaced token is refused, and one who refreshes it has stolen
 	// it, or lost theirs to a thief.
-	first.site.pass(2 * time.Second)
+	first.site.advance(2 * time.Second)
 	first.works(t, false)
 	second.works(t, true)
-	first.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	first.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 	second.works(t, false)
-	second.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	second.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 }
 
 // Eight refreshes at once, at two servers, give one successor.
-func TestRefreshesAtOnceAgree(t *testing.T) {
+func TestConcurrentRefreshes(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
@@ -333,47 +333,47 @@ func TestRefreshesAtOnceAgree(t *testing.T) {
 	}
 }
 
-func TestAnExpiredTokenIsRefreshedWhileItsSessionLives(t *testing.T) {
+func TestRefreshOfExpiredToken(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.site.pass(time.Hour + 6*time.Second) // clocks may differ by 5 s
+	c.site.advance(time.Hour + 6*time.Second) // clocks may differ by 5 s
 	c.works(t, false)
 	c = c.refresh(t)
 	c.works(t, true)
 
 	// A session ends 14 days after its last refresh.
-	c.site.pass(14*24*time.Hour - time.Second)
+	c.site.advance(14*24*time.Hour - time.Second)
 	c.works(t, false)
 	c = c.refresh(t)
 	c.works(t, true)
-	c.site.pass(14 * 24 * time.Hour)
-	c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	c.site.advance(14 * 24 * time.Hour)
+	c.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 }
 
-func TestASessionEnds90DaysAfterItsLogin(t *testing.T) {
+func TestSessionMaxAge(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
 	for range 8 {
-		c.site.pass(11 * 24 * time.Hour)
+		c.site.advance(11 * 24 * time.Hour)
 		c = c.refresh(t)
 	}
-	c.site.pass(2*24*time.Hour - time.Minute)
+	c.site.advance(2*24*time.Hour - time.Minute)
 	c = c.refresh(t)
 	c.works(t, true)
-	c.site.pass(time.Minute)
+	c.site.advance(time.Minute)
 	c.works(t, false)
-	c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	c.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 }
 
-func TestOnlySoManySessions(t *testing.T) {
+func TestSessionLimit(t *testing.T) {
 	t.Parallel()
 
 	first := start(t).signUp(t)
 	var last client
 	for range 20 {
-		first.site.pass(time.Second)
+		first.site.advance(time.Second)
 		first.works(t, true)
 		last = first.signIn(t)
 	}

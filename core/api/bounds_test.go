@@ -23,7 +23,7 @@ import (
 // probe is a value of a field, and whether the document grants it.
 type probe struct {
 	value   any
-	granted bool
+	valid bool
 }
 
 // probes returns the values at the bounds that a schema sets, and one beyond each.
@@ -47,7 +47,7 @@ func probes(schema *openapi3.Schema) []probe {
 			all = append(all, probe{elements, n >= schema.MinItems && n <= *schema.MaxItems})
 		}
 		for _, p := range probes(schema.Items.Value) {
-			all = append(all, probe{[]any{p.value}, p.granted})
+			all = append(all, probe{[]any{p.value}, p.valid})
 		}
 		return all
 	case len(schema.Enum) > 0:
@@ -55,7 +55,7 @@ func probes(schema *openapi3.Schema) []probe {
 			all = append(all, probe{value, true}, probe{fmt.Sprint(value) + "s", false})
 		}
 		return all
-	case schema.Type.Includes(openapi3.TypeString) && !isFree(schema):
+	case schema.Type.Includes(openapi3.TypeString) && !isUnconstrained(schema):
 		if schema.MinLength > 0 {
 			all = append(all, probe{lettersOf(schema, schema.MinLength-1), false})
 		}
@@ -71,9 +71,9 @@ func probes(schema *openapi3.Schema) []probe {
 	}
 }
 
-// isFree reports whether a schema is of text that is wrong for other reasons than
+// isUnconstrained reports whether a schema is of text that is wrong for other reasons than
 // its length: a password that must be the right one, or a file.
-func isFree(schema *openapi3.Schema) bool {
+func isUnconstrained(schema *openapi3.Schema) bool {
 	return schema.Format == "password" && schema.MaxLength == nil || schema.ContentMediaType != ""
 }
 
@@ -90,20 +90,20 @@ func lettersOf(schema *openapi3.Schema, characters uint64) string {
 	}
 }
 
-// grants checks that an answer blames a field, or does not.
-func (a answer) grants(t *testing.T, field string, value any, granted bool) {
+// checkField checks that an answer blames a field, or does not.
+func (a response) checkField(t *testing.T, field string, value any, valid bool) {
 	t.Helper()
 	var problem struct{ Errors map[string][]string }
 	if err := json.Unmarshal(a.body, &problem); err != nil {
 		t.Fatal(err)
 	}
-	blamed := a.status == 422 && problem.Errors[field] != nil
+	isInvalid := a.status == 422 && problem.Errors[field] != nil
 	if a.status == 400 || a.status == 415 || a.status == 429 || a.status >= 500 {
 		t.Errorf("%s with %s %.40q is answered with %d %s", a.request, field, fmt.Sprint(value), a.status, a.body)
 	}
-	if blamed == granted {
+	if isInvalid == valid {
 		t.Errorf("%s with %s %.40q, of %d bytes, is answered with %d %s, but documented as granted: %t",
-			a.request, field, fmt.Sprint(value), len(fmt.Sprint(value)), a.status, a.body, granted)
+			a.request, field, fmt.Sprint(value), len(fmt.Sprint(value)), a.status, a.body, valid)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestDocumentedBounds(t *testing.T) {
 	c.permit(t, core.SuperAdministrator)
 	player := c.player(t, "Demo")
 	c.site.exec(t, "ALTER TABLE textures ALTER tid RESTART WITH 100") // lest texture 1 be there, and no cape
-	for _, e := range theContract(t).endpoints() {
+	for _, e := range mustLoadContract(t).endpoints() {
 		path := strings.Replace(e.path, "/api/players/1", player, 1)
 		for _, parameter := range e.Parameters {
 			p := parameter.Value
@@ -138,7 +138,7 @@ func TestDocumentedBounds(t *testing.T) {
 				if p.Name == "page" && e.Parameters.GetByInAndName(openapi3.ParameterInQuery, "perPage") != nil {
 					query.Set("perPage", "1") // the more is on a page, the fewer there may be
 				}
-				c.send(t, e.method, path+"?"+query.Encode(), body{}).grants(t, p.Name, probe.value, probe.granted)
+				c.send(t, e.method, path+"?"+query.Encode(), body{}).checkField(t, p.Name, probe.value, probe.valid)
 			}
 		}
 		if e.RequestBody != nil {
@@ -159,7 +159,7 @@ func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3
 			if media.Schema.Value.Properties["file"] != nil {
 				form := url.Values{"name": {"A"}, "type": {"skin"}}
 				form.Set(name, fmt.Sprint(probe.value))
-				c.upload(t, form.Encode(), skinFile(t, 1)).grants(t, name, probe.value, probe.granted)
+				c.upload(t, form.Encode(), skinFile(t, 1)).checkField(t, name, probe.value, probe.valid)
 				continue
 			}
 			fields, ok := e.exampleFields().(map[string]any)
@@ -172,7 +172,7 @@ func (c client) probeBody(t *testing.T, e endpoint, path string, media *openapi3
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.send(t, e.method, path, encodeJSON(string(text))).grants(t, name, probe.value, probe.granted)
+			c.send(t, e.method, path, encodeJSON(string(text))).checkField(t, name, probe.value, probe.valid)
 		}
 	}
 }
@@ -194,11 +194,11 @@ func TestDocumentedLimits(t *testing.T) {
 		}
 	}
 
-	site, err := settings.Read[setup]("", nil)
+	config, err := settings.Read[testConfig]("", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rates, logins, quotas := site.API.Limits, site.Logins, site.Quotas
+	rates, logins, quotas := config.API.Limits, config.Logins, config.Quotas
 	mebibytes := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 	kibibytes := func(n int) string { return fmt.Sprintf("%d KiB", n>>10) }
 	thousands := func(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
@@ -210,55 +210,55 @@ func TestDocumentedLimits(t *testing.T) {
 			"for an hour after a reset, the %d do not bind its user where it was done | 429 |", logins.PerPair, logins.PerAddress, logins.PerAccount, logins.PerAddress),
 		fmt.Sprintf("registrations and changes of an e-mail address | %d an hour from one client address; invalid ones (422) do not count | 429 |", rates.Registrations),
 		fmt.Sprintf("requests for a new password | %d an hour from one client address | 429 |", rates.Resets),
-		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", site.Mail.PerHour),
+		fmt.Sprintf("e-mails | %d of a kind an hour to one address; beyond it none is sent, and a user who asks for one to verify their address is refused | 429 |", config.Mail.PerHour),
 		fmt.Sprintf("uploads | %d a minute for each user, whatever comes of them | 429 |", rates.Uploads),
 		fmt.Sprintf("changes of players, avatars and textures | %d a minute for each user, whatever comes of them | 429 |", rates.Changes),
 		fmt.Sprintf("reports of textures | %d an hour for each user, and %d for each client network, whatever comes of them | 429 |", rates.Reports, 5*rates.Reports),
 		fmt.Sprintf("textures uploaded | %s and %s for each user | 403, code 1 |", thousands(quotas.Textures), mebibytes(quotas.TextureBytes)),
 		fmt.Sprintf("players | %d for each user | 403, code 1 |", quotas.Players),
 		fmt.Sprintf("closet items | %s for each user | 403, code 1 |", thousands(quotas.ClosetItems)),
-		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(site.Textures.Bytes))),
-		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", site.Textures.Scale, 64*site.Textures.Scale, 32*site.Textures.Scale),
-		fmt.Sprintf("request body | %s, besides the file of an upload and 12 bytes for each character of a notification's content | 413 |", kibibytes(site.API.BodyBytes)),
+		fmt.Sprintf("texture file | %s | 413 |", mebibytes(int64(config.Textures.Bytes))),
+		fmt.Sprintf("scale of a texture | %d times the classic size: a skin of %[2]d × %[2]d pixels, a cape of %[2]d × %[3]d | 422 |", config.Textures.Scale, 64*config.Textures.Scale, 32*config.Textures.Scale),
+		fmt.Sprintf("request body | %s, besides the file of an upload and 12 bytes for each character of a notification's content | 413 |", kibibytes(config.API.BodyBytes)),
 		"fields of a form | 64 | 400 |", // which is no setting
-		fmt.Sprintf("header block | %s | 431 |", kibibytes(site.Limits.HeaderBytes)),
+		fmt.Sprintf("header block | %s | 431 |", kibibytes(config.Limits.HeaderBytes)),
 		"notifications | kept for a year | |", // which the program sees to
-		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", site.Scores.Retention.Hours()/24),
+		fmt.Sprintf("changes of a score | listed one by one for %.0f days | |", config.Scores.Retention.Hours()/24),
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("the table of limits (-the settings' +the document's):\n%s", diff)
 	}
 
 	// The same numbers stand elsewhere, too.
-	prose := strings.Join(strings.Fields(string(source)), " ")
+	text := strings.Join(strings.Fields(string(source)), " ")
 	const day = 24
 	for _, sentence := range []string{
-		fmt.Sprintf("the seconds for which it works: %.0f unless", site.TokenTTL.Seconds()),
-		fmt.Sprintf("still works for %.0f seconds, and", site.Grace.Seconds()),
-		fmt.Sprintf("After those %.0f seconds", site.Grace.Seconds()),
-		fmt.Sprintf("Within %.0f seconds of being replaced", site.Grace.Seconds()),
-		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", site.Idle.Hours()/day, site.MaxAge.Hours()/day),
-		fmt.Sprintf("Only %d sessions of a user", site.PerUser),
-		fmt.Sprintf("did not arrive in time: within %.0f seconds, or %.0f for an upload", site.Limits.ReadTimeout.Seconds(), site.Limits.UploadTimeout.Seconds()),
-		fmt.Sprintf("the request line included, is larger than %s", kibibytes(site.Limits.HeaderBytes)),
-		fmt.Sprintf("The header block is larger than %s (code 4)", kibibytes(site.Limits.HeaderBytes)),
-		fmt.Sprintf("The body is larger than %s (code 4)", kibibytes(site.API.BodyBytes)),
-		fmt.Sprintf("The body is larger than %s bytes (code 4)", thousands(site.API.BodyBytes+12*core.MaxContent)),
+		fmt.Sprintf("the seconds for which it works: %.0f unless", config.TokenTTL.Seconds()),
+		fmt.Sprintf("still works for %.0f seconds, and", config.Grace.Seconds()),
+		fmt.Sprintf("After those %.0f seconds", config.Grace.Seconds()),
+		fmt.Sprintf("Within %.0f seconds of being replaced", config.Grace.Seconds()),
+		fmt.Sprintf("%.0f days after its last refresh, and %.0f days after its log-in", config.Idle.Hours()/day, config.MaxAge.Hours()/day),
+		fmt.Sprintf("Only %d sessions of a user", config.PerUser),
+		fmt.Sprintf("did not arrive in time: within %.0f seconds, or %.0f for an upload", config.Limits.ReadTimeout.Seconds(), config.Limits.UploadTimeout.Seconds()),
+		fmt.Sprintf("the request line included, is larger than %s", kibibytes(config.Limits.HeaderBytes)),
+		fmt.Sprintf("The header block is larger than %s (code 4)", kibibytes(config.Limits.HeaderBytes)),
+		fmt.Sprintf("The body is larger than %s (code 4)", kibibytes(config.API.BodyBytes)),
+		fmt.Sprintf("The body is larger than %s bytes (code 4)", thousands(config.API.BodyBytes+12*core.MaxContent)),
 		fmt.Sprintf("The file is larger than %s, or the body than %s and %s (code 4)",
-			mebibytes(int64(site.Textures.Bytes)), mebibytes(int64(site.Textures.Bytes)), kibibytes(site.API.BodyBytes)),
-		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(site.Textures.Bytes))),
-		fmt.Sprintf("its scale, from 1 to %d unless the site sets another bound, which is %d at most", site.Textures.Scale, skin.MaxScale),
+			mebibytes(int64(config.Textures.Bytes)), mebibytes(int64(config.Textures.Bytes)), kibibytes(config.API.BodyBytes)),
+		fmt.Sprintf("Takes a PNG file of at most %s", mebibytes(int64(config.Textures.Bytes))),
+		fmt.Sprintf("its scale, from 1 to %d unless the site sets another bound, which is %d at most", config.Textures.Scale, skin.MaxScale),
 		fmt.Sprintf("tell of once the request counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("limit once it counts: %d an hour", rates.Registrations),
 		fmt.Sprintf("tell of: %d a minute", rates.Uploads),
 		fmt.Sprintf("tell of: %d an hour for each user, whatever comes of them", rates.Reports),
 		fmt.Sprintf("headers tell of: %d an hour from one client address", rates.Resets),
-		fmt.Sprintf("marks the address as verified. The link works for %.0f hours unless", site.Mail.Verification.Hours()),
-		fmt.Sprintf("sets a new password. The link works for %.0f hour.", site.Mail.Reset.Hours()),
-		fmt.Sprintf("makes the account, and signs in. The link works for %.0f hours.", site.Mail.Verification.Hours()),
-		fmt.Sprintf("A player's name: %d to %d letters", site.Players.NameMin, site.Players.NameMax),
+		fmt.Sprintf("marks the address as verified. The link works for %.0f hours unless", config.Mail.Verification.Hours()),
+		fmt.Sprintf("sets a new password. The link works for %.0f hour.", config.Mail.Reset.Hours()),
+		fmt.Sprintf("makes the account, and signs in. The link works for %.0f hours.", config.Mail.Verification.Hours()),
+		fmt.Sprintf("A player's name: %d to %d letters", config.Players.NameMin, config.Players.NameMax),
 	} {
-		if !strings.Contains(prose, sentence) {
+		if !strings.Contains(text, sentence) {
 			t.Errorf("the document lacks %q, which holds of the settings' defaults", sentence)
 		}
 	}
@@ -269,10 +269,10 @@ func TestDocumentedDefaults(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.keep(t, "steve", numbered(7)...)
-	c.keep(t, "cape", "Cape")
+	c.fillCloset(t, "steve", numbered(7)...)
+	c.fillCloset(t, "cape", "Cape")
 	want := c.get(t, "/api/closet").body
-	for _, parameter := range theContract(t).Paths.Value("/api/closet").Get.Parameters {
+	for _, parameter := range mustLoadContract(t).Paths.Value("/api/closet").Get.Parameters {
 		if p := parameter.Value; p.Schema.Value.Default != nil {
 			if got := c.get(t, fmt.Sprintf("/api/closet?%s=%v", p.Name, p.Schema.Value.Default)).body; !slices.Equal(got, want) {
 				t.Errorf("with its default %v %s makes a difference", p.Schema.Value.Default, p.Name)

@@ -40,7 +40,7 @@ func TestGeneratedNamesAreUnique(t *testing.T) {
 		owners[identifier(name)] = owner
 	}
 
-	document := theContract(t)
+	document := mustLoadContract(t)
 	components := document.Components
 	for kind, names := range map[string][]string{
 		"schema":          slices.Collect(maps.Keys(components.Schemas)),
@@ -66,12 +66,12 @@ func TestGeneratedNamesAreUnique(t *testing.T) {
 
 // An operation's id is the name of a function in generated clients, where no path stands beside
 // it: a verb and what it acts on.
-func TestOperationIDsAreTelling(t *testing.T) {
+func TestOperationIDsNameVerbAndNoun(t *testing.T) {
 	t.Parallel()
 
 	verbAndNoun := regexp.MustCompile(`^[a-z]+([A-Z]+[a-z0-9]*)+$`)
 	ofOneWord := []string{"login", "logout", "register"}
-	for path, item := range theContract(t).Paths.Map() {
+	for path, item := range mustLoadContract(t).Paths.Map() {
 		for method, operation := range item.Operations() {
 			if id := operation.OperationID; !verbAndNoun.MatchString(id) && !slices.Contains(ofOneWord, id) {
 				t.Errorf("%s %s has the operationId %q; want a verb and a noun, as in listPlayers", method, path, id)
@@ -91,10 +91,10 @@ func isBinary(schema *openapi3.Schema) bool {
 func TestFilesAreBinary(t *testing.T) {
 	t.Parallel()
 
-	document := theContract(t)
+	document := mustLoadContract(t)
 	schemas := 0
-	check := func(at string, found *openapi3.SchemaRef) error {
-		schema := found.Value
+	check := func(at string, ref *openapi3.SchemaRef) error {
+		schema := ref.Value
 		if schema.ContentMediaType != "" {
 			schemas++
 		}
@@ -118,8 +118,8 @@ func TestFilesAreBinary(t *testing.T) {
 					t.Errorf("%s %s takes no JSON, but no file either", method, path)
 				}
 			}
-			for status, response := range operation.Responses.Map() {
-				for kind, media := range response.Value.Content {
+			for status, resp := range operation.Responses.Map() {
+				for kind, media := range resp.Value.Content {
 					if !strings.HasPrefix(kind, "image/") {
 						continue
 					}

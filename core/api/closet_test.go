@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// keep puts textures of a type that nobody uploaded into the client's closet, one
+// fillCloset puts textures of a type that nobody uploaded into the client's closet, one
 // after another, under names.
-func (c client) keep(t *testing.T, kind string, names ...string) {
+func (c client) fillCloset(t *testing.T, kind string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		c.site.exec(t, `
@@ -33,7 +33,7 @@ func numbered(n int) []string {
 }
 
 // lists checks what a closet's page says of itself, and the names of its items.
-func (a answer) lists(t *testing.T, perPage, from, to, total, page, lastPage int, names ...string) {
+func (a response) lists(t *testing.T, perPage, from, to, total, page, lastPage int, names ...string) {
 	t.Helper()
 	var items []string
 	for _, name := range names {
@@ -48,12 +48,12 @@ func TestCloset(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	stranger := c.signUp(t)
+	otherUser := c.signUp(t)
 	c.get(t, "/api/closet").is(t, 200, `{"per_page":6,"from":0,"to":0,"total":0,"current_page":1,"last_page":1,"data":[]}`)
 
 	slim := c.texture(t, "name=Slim&type=alex&public=false", skinFile(t, 1))
-	stranger.texture(t, "name=Theirs&type=steve", skinFile(t, 2))
-	cape := stranger.texture(t, "name=Dawn&type=cape", capeFile(t))
+	otherUser.texture(t, "name=Theirs&type=steve", skinFile(t, 2))
+	cape := otherUser.texture(t, "name=Dawn&type=cape", capeFile(t))
 	c.post(t, "/api/closet", `{"tid":`+cape+`,"name":"My <cape>"}`).is(t, 200, `{"code":0,"message":"<text>"}`)
 
 	const page = `{"per_page":6,"from":1,"to":1,"total":1,"current_page":1,"last_page":1,"data":[{"tid":%s,"name":"%s","type":"%s","hash":"<hash>",
@@ -61,15 +61,15 @@ func TestCloset(t *testing.T) {
 	for _, query := range []string{"", "?category=skin", "?category=+skin+&page=1&perPage=6&q="} {
 		c.get(t, "/api/closet"+query).is(t, 200, fmt.Sprintf(page, slim, "Slim", "alex", c.uid, false, 1, "Slim"))
 	}
-	c.get(t, "/api/closet?category=cape").is(t, 200, fmt.Sprintf(page, cape, "Dawn", "cape", stranger.uid, true, 2, "My <cape>"))
+	c.get(t, "/api/closet?category=cape").is(t, 200, fmt.Sprintf(page, cape, "Dawn", "cape", otherUser.uid, true, 2, "My <cape>"))
 }
 
 func TestClosetPages(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.keep(t, "steve", numbered(7)...)
-	c.keep(t, "cape", "Cape")
+	c.fillCloset(t, "steve", numbered(7)...)
+	c.fillCloset(t, "cape", "Cape")
 	f := func(query string, perPage, from, to, page, lastPage int, names ...string) {
 		t.Helper()
 		c.get(t, "/api/closet?"+query).lists(t, perPage, from, to, 7, page, lastPage, names...)
@@ -99,8 +99,8 @@ func TestClosetSearch(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.keep(t, "steve", "Red Fox", "100% wool", "a_b", `back\slash`, "Zoë", "ÉCLAIR", "ΣΟΦΙΑΣΜΑ", "ЁЖИК", "straße", "aXb")
-	c.keep(t, "cape", "Red cape")
+	c.fillCloset(t, "steve", "Red Fox", "100% wool", "a_b", `back\slash`, "Zoë", "ÉCLAIR", "ΣΟΦΙΑΣΜΑ", "ЁЖИК", "straße", "aXb")
+	c.fillCloset(t, "cape", "Red cape")
 	f := func(q string, names ...string) {
 		t.Helper()
 		c.get(t, "/api/closet?q="+url.QueryEscape(q)).lists(t, 6, min(1, len(names)), len(names), len(names), 1, 1, names...)
@@ -136,7 +136,7 @@ func TestClosetRefuses(t *testing.T) {
 	c := start(t).signUp(t)
 	f := func(query string, fields ...string) {
 		t.Helper()
-		c.get(t, "/api/closet?"+query).refuses(t, 422, 4, fields...)
+		c.get(t, "/api/closet?"+query).isError(t, 422, 4, fields...)
 	}
 
 	for _, category := range []string{"", "hat", "steve", "Skin", "skin,cape", "%00"} {
@@ -187,7 +187,7 @@ func TestAddClosetItem(t *testing.T) {
 
 	// What is private is for its uploader, and for administrators.
 	fan := c.signUp(t)
-	fan.post(t, "/api/closet", `{"tid":`+private+`,"name":"N"}`).refuses(t, 403, 6)
+	fan.post(t, "/api/closet", `{"tid":`+private+`,"name":"N"}`).isError(t, 403, 6)
 	for _, permission := range []int{1, 2} {
 		admin := c.signUp(t)
 		c.site.exec(t, "UPDATE users SET permission = $2 WHERE uid = $1", admin.uid, permission)
@@ -208,11 +208,11 @@ func TestAddClosetItemRefuses(t *testing.T) {
 	fan := c.signUp(t)
 	f := func(object string, fields ...string) {
 		t.Helper()
-		fan.post(t, "/api/closet", object).refuses(t, 422, 4, fields...)
+		fan.post(t, "/api/closet", object).isError(t, 422, 4, fields...)
 	}
 
 	f(`{}`, "name", "tid")
-	fan.send(t, "POST", "/api/closet", body{}).refuses(t, 422, 4, "name", "tid")
+	fan.send(t, "POST", "/api/closet", body{}).isError(t, 422, 4, "name", "tid")
 	f(`{"tid":null,"name":null}`, "name", "tid")
 	f(`{"tid":0,"name":" "}`, "name", "tid")
 	f(`{"tid":-1,"name":"N"}`, "tid")
@@ -224,15 +224,15 @@ func TestAddClosetItemRefuses(t *testing.T) {
 	f(`{"tid":`+tid+`,"name":"`+strings.Repeat("ä", 65)+`"}`, "name")
 	f(`{"tid":`+tid+`,"name":"a\nb"}`, "name")
 	f(`{"tid":`+tid+`,"name":"a\u0000b"}`, "name")
-	fan.send(t, "POST", "/api/closet", encodeForm("tid="+tid+"&name=a%FFb")).refuses(t, 422, 4, "name")
-	fan.post(t, "/api/closet", `{"tid":999999,"name":"N"}`).refuses(t, 404, 3)
-	fan.post(t, "/api/closet", `{"tid":9223372036854775807,"name":"N"}`).refuses(t, 404, 3)
+	fan.send(t, "POST", "/api/closet", encodeForm("tid="+tid+"&name=a%FFb")).isError(t, 422, 4, "name")
+	fan.post(t, "/api/closet", `{"tid":999999,"name":"N"}`).isError(t, 404, 3)
+	fan.post(t, "/api/closet", `{"tid":9223372036854775807,"name":"N"}`).isError(t, 404, 3)
 
 	if a := fan.post(t, "/api/closet", `{"tid":`+tid+`,"name":"`+strings.Repeat("ä", 64)+`"}`); a.status != 200 {
 		t.Errorf("a name of 64 characters is answered with %d %s", a.status, a.body)
 	}
-	fan.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).refuses(t, 409, 2, "tid")
-	c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).refuses(t, 409, 2, "tid") // the upload put it there
+	fan.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).isError(t, 409, 2, "tid")
+	c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Again"}`).isError(t, 409, 2, "tid") // the upload put it there
 	if got := c.site.count(t, "SELECT likes FROM textures"); got != 2 {
 		t.Errorf("two closets hold the texture, but it has %d likes", got)
 	}
@@ -242,9 +242,9 @@ func TestRenameClosetItem(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	stranger := c.signUp(t)
+	otherUser := c.signUp(t)
 	tid := c.texture(t, "name=N&type=steve", skinFile(t, 1))
-	stranger.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Theirs"}`)
+	otherUser.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Theirs"}`)
 	name := func(c client) string {
 		t.Helper()
 		var name string
@@ -261,18 +261,18 @@ func TestRenameClosetItem(t *testing.T) {
 		}
 	}
 	for _, object := range []string{`{}`, `{"name":null}`, `{"name":" "}`, `{"name":5}`, `{"name":"` + strings.Repeat("x", 65) + `"}`, `{"name":"a\tb"}`} {
-		c.put(t, "/api/closet/"+tid, object).refuses(t, 422, 4, "name")
+		c.put(t, "/api/closet/"+tid, object).isError(t, 422, 4, "name")
 	}
 	if got := name(c); got != "Name 2" {
 		t.Errorf("after refusals the item is %q", got)
 	}
-	if got := name(stranger); got != "Theirs" {
+	if got := name(otherUser); got != "Theirs" {
 		t.Errorf("a stranger's item is %q", got)
 	}
 
-	hers := stranger.texture(t, "name=N&type=steve", skinFile(t, 2))
+	hers := otherUser.texture(t, "name=N&type=steve", skinFile(t, 2))
 	for _, tid := range []string{hers, "999999", "0", "-1", "steve", "99999999999999999999"} {
-		c.put(t, "/api/closet/"+tid, `{"name":"N"}`).refuses(t, 404, 3)
+		c.put(t, "/api/closet/"+tid, `{"name":"N"}`).isError(t, 404, 3)
 	}
 }
 
@@ -280,9 +280,9 @@ func TestRemoveClosetItem(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	stranger := c.signUp(t)
+	otherUser := c.signUp(t)
 	tid := c.texture(t, "name=N&type=steve", skinFile(t, 1))
-	stranger.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Theirs"}`)
+	otherUser.post(t, "/api/closet", `{"tid":`+tid+`,"name":"Theirs"}`)
 
 	c.delete(t, "/api/closet/"+tid).is(t, 200, `{"code":0,"message":"<text>"}`)
 	c.get(t, "/api/closet").lists(t, 6, 0, 0, 0, 1, 1)
@@ -290,7 +290,7 @@ func TestRemoveClosetItem(t *testing.T) {
 		t.Errorf("one closet holds the texture, but it has %d likes", got)
 	}
 	for _, tid := range []string{tid, "999999", "0", "-1", "steve", "99999999999999999999"} {
-		c.delete(t, "/api/closet/"+tid).refuses(t, 404, 3)
+		c.delete(t, "/api/closet/"+tid).isError(t, 404, 3)
 	}
 	if got := c.site.count(t, "SELECT likes FROM textures"); got != 1 {
 		t.Errorf("after a removal of what was not there, the texture has %d likes", got)
@@ -298,15 +298,15 @@ func TestRemoveClosetItem(t *testing.T) {
 }
 
 // A player keeps what their owner may still use, and takes off what they may not.
-func TestRemoveClosetItemUndresses(t *testing.T) {
+func TestRemoveClosetItemRemovesTextures(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	painter, other := c.signUp(t), c.signUp(t)
+	uploader, other := c.signUp(t), c.signUp(t)
 	c.site.exec(t, "UPDATE users SET permission = 1 WHERE uid IN ($1, $2)", c.uid, other.uid)
-	public := painter.texture(t, "name=Public&type=steve", skinFile(t, 1))
-	private := painter.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
-	cape := painter.texture(t, "name=Cape&type=cape&public=false", capeFile(t))
+	public := uploader.texture(t, "name=Public&type=steve", skinFile(t, 1))
+	private := uploader.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
+	cape := uploader.texture(t, "name=Cape&type=cape&public=false", capeFile(t))
 	own := c.texture(t, "name=Own&type=steve&public=false", skinFile(t, 3))
 	wear := func(c client, path, skin string) {
 		t.Helper()
@@ -322,7 +322,7 @@ func TestRemoveClosetItemUndresses(t *testing.T) {
 	steve, alex, zombie := c.player(t, "Steve"), c.player(t, "Alex"), other.player(t, "Zombie")
 	wears := func(c client, name, skin, cape string) {
 		t.Helper()
-		if got, want := c.worn(t, name), (outfit{skin, cape}); got != want {
+		if got, want := c.outfit(t, name), (outfit{skin, cape}); got != want {
 			t.Errorf("%s wears %v; want %v", name, got, want)
 		}
 	}
@@ -339,8 +339,8 @@ func TestRemoveClosetItemUndresses(t *testing.T) {
 	// alone. Other users' players do not, nor those of its uploader.
 	wear(c, steve, private)
 	wear(other, zombie, private)
-	uploaders := painter.player(t, "Painter")
-	wear(painter, uploaders, private)
+	uploaders := uploader.player(t, "Painter")
+	wear(uploader, uploaders, private)
 	c.site.exec(t, "UPDATE players SET last_modified = '2024-05-06 07:08:09+00'")
 	c.delete(t, "/api/closet/"+private).is(t, 200, `{"code":0,"message":"<text>"}`)
 	wears(c, "Steve", "0", cape)
@@ -351,10 +351,10 @@ func TestRemoveClosetItemUndresses(t *testing.T) {
 	wears(c, "Steve", "0", "0")
 	wears(c, "Alex", own, "0")
 	wears(other, "Zombie", private, cape)
-	wears(painter, "Painter", private, cape)
-	c.put(t, steve+"/textures", `{"skin":`+private+`}`).refuses(t, 403, 6)
+	wears(uploader, "Painter", private, cape)
+	c.put(t, steve+"/textures", `{"skin":`+private+`}`).isError(t, 403, 6)
 
 	// The uploader's own removal takes nothing from the uploader.
-	painter.delete(t, "/api/closet/"+private)
-	wears(painter, "Painter", private, cape)
+	uploader.delete(t, "/api/closet/"+private)
+	wears(uploader, "Painter", private, cape)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// forAdministrators tries what becomes of acts of administrators.
-func forAdministrators(t *testing.T, s *site, said hearing) {
+// recordAdminUsers tries what becomes of acts of administrators.
+func recordAdminUsers(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	c := s.serve(t)
 	normal, admin, root := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator)
@@ -16,7 +16,7 @@ func forAdministrators(t *testing.T, s *site, said hearing) {
 
 	permission := func(by client, of, object string) {
 		t.Helper()
-		said.hear(t, by.put(t, of+"/permission", object))
+		seen.record(t, by.put(t, of+"/permission", object))
 	}
 	permission(normal, user.user(), `{"permission":-1}`)
 	permission(admin, root.user(), `{"permission":-1}`)
@@ -32,7 +32,7 @@ func forAdministrators(t *testing.T, s *site, said hearing) {
 		{"verified", `{"verified":true}`, `{}`},
 		{"score", `{"score":100}`, `{"score":-1}`},
 	} {
-		said.hear(t,
+		seen.record(t,
 			normal.put(t, user.user()+"/"+act.name, act.right),
 			admin.put(t, root.user()+"/"+act.name, act.right),
 			admin.put(t, "/api/admin/users/999999/"+act.name, act.right),
@@ -42,32 +42,32 @@ func forAdministrators(t *testing.T, s *site, said hearing) {
 	}
 	other := c.signUp(t)
 	const users = "/api/admin/users"
-	said.hear(t,
+	seen.record(t,
 		admin.put(t, other.user()+"/email", `{"email":"zoe9@example.com"}`),
 		normal.delete(t, user.user()), admin.delete(t, root.user()), admin.delete(t, users+"/999999"), admin.delete(t, user.user()),
 		normal.get(t, users), admin.get(t, users), admin.get(t, users+"?perPage=101"),
 	)
 
-	forPlayers(t, s, said)
+	recordAdminPlayers(t, s, seen)
 
 	const audit = "/api/admin/audit"
-	said.hear(t, normal.get(t, audit), admin.get(t, audit), admin.get(t, audit+"?perPage=101"))
+	seen.record(t, normal.get(t, audit), admin.get(t, audit), admin.get(t, audit+"?perPage=101"))
 }
 
-// forPlayers tries what becomes of acts of administrators on players.
-func forPlayers(t *testing.T, s *site, said hearing) {
+// recordAdminPlayers tries what becomes of acts of administrators on players.
+func recordAdminPlayers(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
 	c := s.serve(t)
 	normal, admin, root, user := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator), c.signUp(t)
 	const players, missing = "/api/admin/players", "/api/admin/players/999999"
-	own, roots := administered(user.player(t, "Own")), administered(root.player(t, "Roots"))
+	own, roots := adminPath(user.player(t, "Own")), adminPath(root.player(t, "Roots"))
 	tid := user.texture(t, "name=G&type=skin", skinFile(t, 7))
 	private := root.texture(t, "name=H&type=skin&public=false", skinFile(t, 8))
 	owner := func(c client) string { return fmt.Sprintf(`{"uid":%d}`, c.uid) }
 
 	for by, player := range map[*client]string{&normal: own, &root: missing, &admin: roots, &user: own} {
-		said.hear(t,
+		seen.record(t,
 			by.put(t, player+"/name", `{"name":"Hacker"}`),
 			by.put(t, player+"/owner", owner(user)),
 			by.put(t, player+"/textures", `{"skin":`+tid+`}`),
@@ -75,7 +75,7 @@ func forPlayers(t *testing.T, s *site, said hearing) {
 			by.delete(t, player),
 		)
 	}
-	said.hear(t,
+	seen.record(t,
 		admin.put(t, own+"/name", `{"name":"Named"}`), admin.put(t, own+"/name", `{"name":"Roots"}`), admin.put(t, own+"/name", `{}`),
 		admin.put(t, own+"/textures", `{"skin":`+tid+`}`), admin.put(t, own+"/textures", `{"skin":`+private+`}`),
 		admin.put(t, own+"/textures", `{"skin":999999}`), admin.put(t, own+"/textures", `{"cape":`+tid+`}`),
@@ -86,7 +86,7 @@ func forPlayers(t *testing.T, s *site, said hearing) {
 	s.setup.Quotas.Players = 1
 	full := s.serve(t).as(admin.token)
 	user.player(t, "Another")
-	said.hear(t, full.put(t, own+"/owner", owner(user)))
+	seen.record(t, full.put(t, own+"/owner", owner(user)))
 	s.setup = configured
-	said.hear(t, admin.delete(t, own))
+	seen.record(t, admin.delete(t, own))
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// forAnnouncements tries what becomes of what administrators announce.
-func forAnnouncements(t *testing.T, s *site, said hearing) {
+// recordAnnouncements tries what becomes of what administrators announce.
+func recordAnnouncements(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	c := s.serve(t)
 	normal, admin := c.signUp(t), c.signUpAs(t, core.Administrator)
-	announce := func(by client, to string) answer {
+	announce := func(by client, to string) response {
 		t.Helper()
 		return by.post(t, "/api/admin/notifications", `{"to":"`+to+`","title":"T","content":"C"}`)
 	}
-	said.hear(t, announce(normal, "all"), announce(admin, "all"), announce(admin, "999999"), announce(admin, " "))
+	seen.record(t, announce(normal, "all"), announce(admin, "all"), announce(admin, "999999"), announce(admin, " "))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// forClosets tries what becomes of closets that administrators change.
-func forClosets(t *testing.T, s *site, said hearing) {
+// recordAdminClosets tries what becomes of closets that administrators change.
+func recordAdminClosets(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
 	c := s.serve(t)
@@ -18,26 +18,26 @@ func forClosets(t *testing.T, s *site, said hearing) {
 	const missing = "999999"
 
 	closet := normal.user() + "/closet"
-	keep := func(by client, closet, tid string) answer {
+	addItem := func(by client, closet, tid string) response {
 		t.Helper()
 		return by.post(t, closet, `{"tid":`+tid+`,"name":"D"}`)
 	}
-	nobodys := "/api/admin/users/" + missing + "/closet"
-	said.hear(t,
-		keep(admin, closet, public), keep(admin, closet, public), keep(admin, closet, private), keep(admin, closet, missing),
-		keep(admin, nobodys, public), keep(admin, admin.user()+"/closet", public), keep(normal, closet, public),
+	missingCloset := "/api/admin/users/" + missing + "/closet"
+	seen.record(t,
+		addItem(admin, closet, public), addItem(admin, closet, public), addItem(admin, closet, private), addItem(admin, closet, missing),
+		addItem(admin, missingCloset, public), addItem(admin, admin.user()+"/closet", public), addItem(normal, closet, public),
 		admin.post(t, closet, `{"tid":1}`),
-		admin.get(t, closet+"?category=cape"), normal.get(t, closet), admin.get(t, nobodys), admin.get(t, closet+"?perPage=101"),
-		normal.delete(t, closet+"/"+public), admin.delete(t, nobodys+"/"+public),
+		admin.get(t, closet+"?category=cape"), normal.get(t, closet), admin.get(t, missingCloset), admin.get(t, closet+"?perPage=101"),
+		normal.delete(t, closet+"/"+public), admin.delete(t, missingCloset+"/"+public),
 	)
 	normal.permit(t, core.Administrator)
-	said.hear(t, keep(admin, closet, private), admin.delete(t, closet+"/"+public))
+	seen.record(t, addItem(admin, closet, private), admin.delete(t, closet+"/"+public))
 	normal.permit(t, core.Normal)
 	s.setup.Quotas.ClosetItems = 1
-	said.hear(t, keep(s.serve(t).as(admin.token), closet, other))
+	seen.record(t, addItem(s.serve(t).as(admin.token), closet, other))
 	s.setup = configured
 	s.setup.Scores.ClosetItem = 5
-	said.hear(t, keep(s.serve(t).as(admin.token), closet, other))
+	seen.record(t, addItem(s.serve(t).as(admin.token), closet, other))
 	s.setup = configured
-	said.hear(t, admin.delete(t, closet+"/"+public), admin.delete(t, closet+"/"+public))
+	seen.record(t, admin.delete(t, closet+"/"+public), admin.delete(t, closet+"/"+public))
 }

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// genuine are exchanges as the document has them.
-func genuine() map[string]exchange {
+// validExchanges are exchanges as the document has them.
+func validExchanges() map[string]exchange {
 	answered := func(status int, answer string) exchange {
-		return exchange{status: status, answer: []byte(answer), header: http.Header{
+		return exchange{status: status, responseBody: []byte(answer), header: http.Header{
 			"Content-Type": {"application/json; charset=utf-8"}, "X-Request-Id": {"abc-123"},
 		}}
 	}
@@ -25,8 +25,8 @@ func genuine() map[string]exchange {
 
 	signedOut := answered(401, `{"code":5,"message":"No."}`)
 	signedOut.header.Set("WWW-Authenticate", "Bearer")
-	late := answered(429, `{"code":8,"message":"No."}`)
-	late.header.Set("Retry-After", "30")
+	limited := answered(429, `{"code":8,"message":"No."}`)
+	limited.header.Set("Retry-After", "30")
 	wrongMethod := answered(405, `{"code":3,"message":"No."}`)
 	wrongMethod.header.Set("Allow", "GET, OPTIONS")
 	ended := answered(204, "")
@@ -48,7 +48,7 @@ func genuine() map[string]exchange {
 		"invalid":     asked(answered(422, `{"code":4,"message":"No.","errors":{"name":["No."]}}`), "POST", "/api/players", encodeJSON(`{}`)),
 		"duplicate":   asked(answered(409, `{"code":2,"message":"No.","errors":{"file":["No."]},"data":{"tid":7}}`), "POST", "/api/textures", body{}),
 		"signed out":  asked(signedOut, "GET", "/api/user", body{}),
-		"too many":    asked(late, "GET", "/api/user", body{}),
+		"too many":    asked(limited, "GET", "/api/user", body{}),
 		"sign out":    asked(ended, "POST", "/api/auth/logout", body{}),
 		"preflight":   asked(ended, "OPTIONS", "/api/nothing", body{}),
 		"not found":   asked(answered(404, `{"code":3,"message":"No."}`), "GET", "/api/nothing", body{}),
@@ -56,11 +56,11 @@ func genuine() map[string]exchange {
 	}
 }
 
-func TestContractAcceptsWhatIsDocumented(t *testing.T) {
+func TestContractAcceptsDocumented(t *testing.T) {
 	t.Parallel()
 
-	for name, x := range genuine() {
-		if err := theContract(t).check(x); err != nil {
+	for name, x := range validExchanges() {
+		if err := mustLoadContract(t).check(x); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -68,26 +68,26 @@ func TestContractAcceptsWhatIsDocumented(t *testing.T) {
 
 // The contract is no better than what it notices: here it is shown what the
 // server must not say.
-func TestContractNotices(t *testing.T) {
+func TestContractRejectsUndocumented(t *testing.T) {
 	t.Parallel()
 
-	document := theContract(t)
-	notices := func(name, what string, doctor func(*exchange), complaint string) {
+	document := mustLoadContract(t)
+	rejects := func(name, what string, change func(*exchange), want string) {
 		t.Helper()
-		x := genuine()[name]
-		doctor(&x)
-		if err := document.check(x); err == nil || !strings.Contains(err.Error(), complaint) {
-			t.Errorf("%s with %s: the complaint is %v; want one with %q", name, what, err, complaint)
+		x := validExchanges()[name]
+		change(&x)
+		if err := document.check(x); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s with %s: the complaint is %v; want one with %q", name, what, err, want)
 		}
 	}
-	f := func(name, old, replacement, complaint string) {
+	f := func(name, old, replacement, want string) {
 		t.Helper()
-		notices(name, replacement, func(x *exchange) {
-			if !bytes.Contains(x.answer, []byte(old)) {
+		rejects(name, replacement, func(x *exchange) {
+			if !bytes.Contains(x.responseBody, []byte(old)) {
 				t.Errorf("the answer to %s lacks %s", name, old)
 			}
-			x.answer = bytes.Replace(x.answer, []byte(old), []byte(replacement), 1)
-		}, complaint)
+			x.responseBody = bytes.Replace(x.responseBody, []byte(old), []byte(replacement), 1)
+		}, want)
 	}
 
 	// Fields that are not documented, whether at the top, within, or in an array.
@@ -132,34 +132,34 @@ func TestContractNotices(t *testing.T) {
 	f("user", `}`, ``, "unexpected EOF")
 
 	// Operations, statuses, types and headers.
-	notices("user", "another path", func(x *exchange) { x.target = "/api/users" }, "path is not documented")
-	notices("user", "another method", func(x *exchange) { x.method = "PATCH" }, "method is not documented")
-	notices("user", "another status", func(x *exchange) { x.status = 201 }, "is not documented")
-	notices("user", "an error of others", func(x *exchange) { x.status = 409 }, "is not documented")
-	notices("user", "another type", func(x *exchange) { x.header.Set("Content-Type", "text/html") }, "body of type")
-	notices("user", "no type", func(x *exchange) { x.header.Del("Content-Type") }, "body of type")
-	notices("user", "no request id", func(x *exchange) { x.header.Del("X-Request-Id") }, "X-Request-ID is missing")
-	notices("user", "an odd limit", func(x *exchange) { x.header.Set("RateLimit-Remaining", "-1") }, "RateLimit-Remaining")
-	notices("signed out", "no way to sign in", func(x *exchange) { x.header.Del("WWW-Authenticate") }, "WWW-Authenticate is missing")
-	notices("user", "a hint that others have", func(x *exchange) { x.header.Set("Retry-After", "1") }, "header Retry-After is not documented")
-	notices("too many", "no hint", func(x *exchange) { x.header.Del("Retry-After") }, "Retry-After is missing")
-	notices("too many", "an odd hint", func(x *exchange) { x.header.Set("Retry-After", "soon") }, "Retry-After")
-	notices("not allowed", "no methods", func(x *exchange) { x.header.Del("Allow") }, "Allow is missing")
-	notices("sign out", "a type", func(x *exchange) { x.header.Set("Content-Type", "text/plain") }, "no body")
-	notices("sign out", "a body", func(x *exchange) { x.answer = []byte("{}") }, "no body")
-	notices("preflight", "a body", func(x *exchange) { x.answer = []byte("{}") }, "preflight")
-	notices("preflight", "another status", func(x *exchange) { x.status = 200 }, "preflight")
+	rejects("user", "another path", func(x *exchange) { x.target = "/api/users" }, "path is not documented")
+	rejects("user", "another method", func(x *exchange) { x.method = "PATCH" }, "method is not documented")
+	rejects("user", "another status", func(x *exchange) { x.status = 201 }, "is not documented")
+	rejects("user", "an error of others", func(x *exchange) { x.status = 409 }, "is not documented")
+	rejects("user", "another type", func(x *exchange) { x.header.Set("Content-Type", "text/html") }, "body of type")
+	rejects("user", "no type", func(x *exchange) { x.header.Del("Content-Type") }, "body of type")
+	rejects("user", "no request id", func(x *exchange) { x.header.Del("X-Request-Id") }, "X-Request-ID is missing")
+	rejects("user", "an odd limit", func(x *exchange) { x.header.Set("RateLimit-Remaining", "-1") }, "RateLimit-Remaining")
+	rejects("signed out", "no way to sign in", func(x *exchange) { x.header.Del("WWW-Authenticate") }, "WWW-Authenticate is missing")
+	rejects("user", "a hint that others have", func(x *exchange) { x.header.Set("Retry-After", "1") }, "header Retry-After is not documented")
+	rejects("too many", "no hint", func(x *exchange) { x.header.Del("Retry-After") }, "Retry-After is missing")
+	rejects("too many", "an odd hint", func(x *exchange) { x.header.Set("Retry-After", "soon") }, "Retry-After")
+	rejects("not allowed", "no methods", func(x *exchange) { x.header.Del("Allow") }, "Allow is missing")
+	rejects("sign out", "a type", func(x *exchange) { x.header.Set("Content-Type", "text/plain") }, "no body")
+	rejects("sign out", "a body", func(x *exchange) { x.responseBody = []byte("{}") }, "no body")
+	rejects("preflight", "a body", func(x *exchange) { x.responseBody = []byte("{}") }, "preflight")
+	rejects("preflight", "another status", func(x *exchange) { x.status = 200 }, "preflight")
 
 	// Requests that are granted though the document does not.
-	notices("dress", "an unfit body", func(x *exchange) { x.body = encodeJSON(`{"skin":"one"}`) }, "got string, want")
-	notices("dress", "a body without fields", func(x *exchange) { x.body = encodeJSON(`{"hat":1}`) }, "missing property 'skin'")
-	notices("dress", "no body", func(x *exchange) { x.body = body{} }, "required")
-	notices("dress", "a body of another type", func(x *exchange) { x.body.kind = "text/plain" }, "not documented")
-	notices("dress", "another path", func(x *exchange) { x.target = "/api/players/Demo/textures" }, "the parameter pid")
-	notices("dress form", "an unfit field", func(x *exchange) { x.body = encodeForm("skin=one") }, "got string, want")
-	notices("rename", "an odd name", func(x *exchange) { x.body = encodeJSON(`{"name":"De mo"}`) }, "does not match pattern")
-	notices("undress", "an odd query", func(x *exchange) { x.target = "/api/players/3/textures?type=hat" }, "the parameter type")
-	notices("undress form", "three slots", func(x *exchange) { x.body = encodeForm("type=skin&type=cape&type=skin") }, "maxItems")
-	notices("closet page", "an odd page", func(x *exchange) { x.target = "/api/closet?page=0" }, "the parameter page")
-	notices("closet page", "an odd category", func(x *exchange) { x.target = "/api/closet?category=hat" }, "the parameter category")
+	rejects("dress", "an unfit body", func(x *exchange) { x.body = encodeJSON(`{"skin":"one"}`) }, "got string, want")
+	rejects("dress", "a body without fields", func(x *exchange) { x.body = encodeJSON(`{"hat":1}`) }, "missing property 'skin'")
+	rejects("dress", "no body", func(x *exchange) { x.body = body{} }, "required")
+	rejects("dress", "a body of another type", func(x *exchange) { x.body.contentType = "text/plain" }, "not documented")
+	rejects("dress", "another path", func(x *exchange) { x.target = "/api/players/Demo/textures" }, "the parameter pid")
+	rejects("dress form", "an unfit field", func(x *exchange) { x.body = encodeForm("skin=one") }, "got string, want")
+	rejects("rename", "an odd name", func(x *exchange) { x.body = encodeJSON(`{"name":"De mo"}`) }, "does not match pattern")
+	rejects("undress", "an odd query", func(x *exchange) { x.target = "/api/players/3/textures?type=hat" }, "the parameter type")
+	rejects("undress form", "three slots", func(x *exchange) { x.body = encodeForm("type=skin&type=cape&type=skin") }, "maxItems")
+	rejects("closet page", "an odd page", func(x *exchange) { x.target = "/api/closet?page=0" }, "the parameter page")
+	rejects("closet page", "an odd category", func(x *exchange) { x.target = "/api/closet?category=hat" }, "the parameter category")
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// forReports tries what becomes of reports.
-func forReports(t *testing.T, s *site, said hearing) {
+// recordReports tries what becomes of reports.
+func recordReports(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
 	c := s.serve(t)
@@ -16,24 +16,24 @@ func forReports(t *testing.T, s *site, said hearing) {
 	private := user.texture(t, "name=A&type=skin&public=false", skinFile(t, 22))
 	const missing = "999999"
 
-	said.hear(t,
-		normal.reports(t, public), normal.reports(t, public), normal.reports(t, private), normal.reports(t, missing),
+	seen.record(t,
+		normal.report(t, public), normal.report(t, public), normal.report(t, private), normal.report(t, missing),
 		normal.post(t, "/api/reports", `{"tid":1}`),
 		normal.get(t, "/api/admin/reports"), admin.get(t, "/api/admin/reports"), admin.get(t, "/api/admin/reports?state=x"),
 	)
-	rid := c.latest(t)
+	rid := c.latestReport(t)
 	user.permit(t, core.SuperAdministrator)
-	said.hear(t, admin.settles(t, rid, "ban"))
+	seen.record(t, admin.settleReport(t, rid, "ban"))
 	user.permit(t, core.Normal)
-	said.hear(t,
-		normal.settles(t, rid, "reject"), admin.settles(t, rid, "x"), admin.settles(t, missing, "reject"),
-		admin.settles(t, rid, "reject"), admin.settles(t, rid, "reject"),
+	seen.record(t,
+		normal.settleReport(t, rid, "reject"), admin.settleReport(t, rid, "x"), admin.settleReport(t, missing, "reject"),
+		admin.settleReport(t, rid, "reject"), admin.settleReport(t, rid, "reject"),
 	)
-	normal.reports(t, public)
+	normal.report(t, public)
 	s.exec(t, "UPDATE reports SET uploader = NULL")
-	said.hear(t, admin.settles(t, c.latest(t), "ban"))
+	seen.record(t, admin.settleReport(t, c.latestReport(t), "ban"))
 	s.setup.API.Limits.Reports = 1
-	eager := s.serve(t).as(normal.token)
-	said.hear(t, eager.reports(t, public), eager.reports(t, public))
+	limited := s.serve(t).as(normal.token)
+	seen.record(t, limited.report(t, public), limited.report(t, public))
 	s.setup = configured
 }

@@ -40,8 +40,8 @@ var loadContract = sync.OnceValues(func() (contract, error) {
 	if err != nil {
 		return contract{}, err
 	}
-	return contract{document}, document.WalkSchemas(func(at string, found *openapi3.SchemaRef) error {
-		schema := found.Value
+	return contract{document}, document.WalkSchemas(func(at string, ref *openapi3.SchemaRef) error {
+		schema := ref.Value
 		if len(schema.AllOf) > 0 {
 			return fmt.Errorf("%s: what is put together with allOf cannot be closed", at)
 		}
@@ -62,7 +62,7 @@ var loadContract = sync.OnceValues(func() (contract, error) {
 	})
 })
 
-func theContract(t *testing.T) contract {
+func mustLoadContract(t *testing.T) contract {
 	t.Helper()
 	c, err := loadContract()
 	if err != nil {
@@ -71,13 +71,13 @@ func theContract(t *testing.T) contract {
 	return c
 }
 
-// judges are compiled schemas, by schema: to compile one takes longer than to serve a
+// compiledSchemas are compiled schemas, by schema: to compile one takes longer than to serve a
 // request.
-var judges sync.Map
+var compiledSchemas sync.Map
 
-// judge returns what JSON Schema 2020-12, formats included, says against a value.
-func judge(schema *openapi3.Schema, value any) error {
-	known, ok := judges.Load(schema)
+// validate returns what JSON Schema 2020-12, formats included, says against a value.
+func validate(schema *openapi3.Schema, value any) error {
+	compiled, ok := compiledSchemas.Load(schema)
 	if !ok {
 		text, err := schema.MarshalJSON()
 		if err != nil {
@@ -94,13 +94,13 @@ func judge(schema *openapi3.Schema, value any) error {
 		if err := compiler.AddResource("schema.json", document); err != nil {
 			return err
 		}
-		compiled, err := compiler.Compile("schema.json")
+		schemaValidator, err := compiler.Compile("schema.json")
 		if err != nil {
 			return err
 		}
-		known, _ = judges.LoadOrStore(schema, compiled)
+		compiled, _ = compiledSchemas.LoadOrStore(schema, schemaValidator)
 	}
-	return known.(*jsonschema.Schema).Validate(value) //nolint:errcheck // it holds nothing else
+	return compiled.(*jsonschema.Schema).Validate(value) //nolint:errcheck // it holds nothing else
 }
 
 // checkInt64 refuses integers that have more than 64 bits, of which JSON Schema says
@@ -135,11 +135,11 @@ type exchange struct {
 	body           body
 	status         int
 	header         http.Header
-	answer         []byte
+	responseBody         []byte
 }
 
-// beforehand are the answers that may come before an operation is reached.
-var beforehand = map[int]string{
+// commonResponses are the answers that may come before an operation is reached.
+var commonResponses = map[int]string{
 	400: "Malformed", 404: "NotFound", 405: "MethodNotAllowed", 408: "RequestTimeout", 413: "TooLarge", 429: "TooMany", 431: "HeaderTooLarge",
 }
 
@@ -151,8 +151,8 @@ func (c contract) check(x exchange) error {
 		return err
 	}
 	if x.method == http.MethodOptions { // the introduction speaks of preflights
-		if x.status != http.StatusNoContent || len(x.answer) > 0 {
-			return fmt.Errorf("a preflight is answered with %d and %d bytes", x.status, len(x.answer))
+		if x.status != http.StatusNoContent || len(x.responseBody) > 0 {
+			return fmt.Errorf("a preflight is answered with %d and %d bytes", x.status, len(x.responseBody))
 		}
 		return nil
 	}
@@ -161,7 +161,7 @@ func (c contract) check(x exchange) error {
 		if x.status != http.StatusNotFound && x.status != http.StatusTooManyRequests {
 			return fmt.Errorf("the path is not documented, but answered with %d", x.status)
 		}
-		return c.checkBeforehand(x)
+		return c.checkCommonResponse(x)
 	}
 	operation := path.Operations()[x.method]
 	if x.method == http.MethodHead && path.Get != nil {
@@ -171,9 +171,9 @@ func (c contract) check(x exchange) error {
 		if x.status != http.StatusMethodNotAllowed && x.status != http.StatusTooManyRequests {
 			return fmt.Errorf("the method is not documented, but answered with %d", x.status)
 		}
-		return c.checkBeforehand(x)
+		return c.checkCommonResponse(x)
 	}
-	if err := c.checkAnswer(operation, x); err != nil || x.status >= 300 {
+	if err := c.checkResponse(operation, x); err != nil || x.status >= 300 {
 		return err
 	}
 	return checkRequest(operation.Parameters, parameters, target.Query(), operation.RequestBody, x.body)
@@ -181,11 +181,11 @@ func (c contract) check(x exchange) error {
 
 // checkHead checks an answer to HEAD, which is that to GET without its body.
 func (c contract) checkHead(get *openapi3.Operation, x exchange) error {
-	response := get.Responses.Status(x.status)
-	if response == nil || len(x.answer) > 0 {
-		return fmt.Errorf("HEAD is answered with %d and %d bytes", x.status, len(x.answer))
+	resp := get.Responses.Status(x.status)
+	if resp == nil || len(x.responseBody) > 0 {
+		return fmt.Errorf("HEAD is answered with %d and %d bytes", x.status, len(x.responseBody))
 	}
-	if kind := x.header.Get("Content-Type"); len(response.Value.Content) > 0 && response.Value.Content.Get(kind) == nil {
+	if kind := x.header.Get("Content-Type"); len(resp.Value.Content) > 0 && resp.Value.Content.Get(kind) == nil {
 		return fmt.Errorf("HEAD is answered with the type %q", kind)
 	}
 	return nil
@@ -212,43 +212,43 @@ func (c contract) find(requested string) (path *openapi3.PathItem, parameters ma
 	return nil, nil
 }
 
-// checkBeforehand checks an answer that belongs to no operation.
-func (c contract) checkBeforehand(x exchange) error {
-	response := c.Components.Responses[beforehand[x.status]]
-	if response == nil {
+// checkCommonResponse checks an answer that belongs to no operation.
+func (c contract) checkCommonResponse(x exchange) error {
+	resp := c.Components.Responses[commonResponses[x.status]]
+	if resp == nil {
 		return fmt.Errorf("the status %d is documented for no request whatever", x.status)
 	}
-	return c.checkAnswer(&openapi3.Operation{Responses: openapi3.NewResponses(openapi3.WithStatus(x.status, response))}, x)
+	return c.checkResponse(&openapi3.Operation{Responses: openapi3.NewResponses(openapi3.WithStatus(x.status, resp))}, x)
 }
 
 // checkRaw checks an answer, as it came over the wire, that belongs to no
 // operation.
 func (c contract) checkRaw(answer string) error {
-	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
+	defer func() { _ = resp.Body.Close() }()
+	content, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return err
 	}
-	return c.checkBeforehand(exchange{status: response.StatusCode, header: response.Header, answer: content})
+	return c.checkCommonResponse(exchange{status: resp.StatusCode, header: resp.Header, responseBody: content})
 }
 
-// checkAnswer checks status, headers, content type and body. Of the headers that
+// checkResponse checks status, headers, content type and body. Of the headers that
 // the document knows at all, an answer has those only that are listed for it.
-func (c contract) checkAnswer(operation *openapi3.Operation, x exchange) error {
-	response := operation.Responses.Status(x.status)
-	if response == nil {
+func (c contract) checkResponse(operation *openapi3.Operation, x exchange) error {
+	resp := operation.Responses.Status(x.status)
+	if resp == nil {
 		return fmt.Errorf("the status %d is not documented", x.status)
 	}
 	for name := range c.Components.Headers {
-		if x.header.Get(name) != "" && response.Value.Headers[name] == nil && name != "Cache-Control" { // which all of /api have
+		if x.header.Get(name) != "" && resp.Value.Headers[name] == nil && name != "Cache-Control" { // which all of /api have
 			return fmt.Errorf("status %d: the header %s is not documented", x.status, name)
 		}
 	}
-	for name, header := range response.Value.Headers {
+	for name, header := range resp.Value.Headers {
 		texts := x.header.Values(name)
 		switch {
 		case len(texts) == 0 && header.Value.Required:
@@ -256,34 +256,34 @@ func (c contract) checkAnswer(operation *openapi3.Operation, x exchange) error {
 		case len(texts) == 0:
 			continue
 		}
-		if err := judge(header.Value.Schema.Value, typed(header.Value.Schema.Value, texts)); err != nil {
+		if err := validate(header.Value.Schema.Value, parseTexts(header.Value.Schema.Value, texts)); err != nil {
 			return fmt.Errorf("status %d: the header %s: %w", x.status, name, err)
 		}
 	}
 
-	if len(response.Value.Content) == 0 {
-		if len(x.answer) > 0 || x.header.Get("Content-Type") != "" {
-			return fmt.Errorf("status %d is documented to have no body, but has %q of type %q", x.status, x.answer, x.header.Get("Content-Type"))
+	if len(resp.Value.Content) == 0 {
+		if len(x.responseBody) > 0 || x.header.Get("Content-Type") != "" {
+			return fmt.Errorf("status %d is documented to have no body, but has %q of type %q", x.status, x.responseBody, x.header.Get("Content-Type"))
 		}
 		return nil
 	}
 	kind := x.header.Get("Content-Type")
-	media := response.Value.Content.Get(kind)
+	media := resp.Value.Content.Get(kind)
 	switch {
 	case kind == "" || media == nil:
 		return fmt.Errorf("status %d: a body of type %q is not documented", x.status, kind)
 	case media.Schema == nil:
 		return nil
 	}
-	var content any = string(x.answer)
+	var content any = string(x.responseBody)
 	if strings.HasPrefix(kind, "application/json") {
 		var err error
-		if content, err = jsonschema.UnmarshalJSON(bytes.NewReader(x.answer)); err != nil {
-			return fmt.Errorf("status %d: %q: %w", x.status, x.answer, err)
+		if content, err = jsonschema.UnmarshalJSON(bytes.NewReader(x.responseBody)); err != nil {
+			return fmt.Errorf("status %d: %q: %w", x.status, x.responseBody, err)
 		}
 	}
-	if err := judge(media.Schema.Value, content); err != nil {
-		return fmt.Errorf("status %d: %q: %w", x.status, x.answer, err)
+	if err := validate(media.Schema.Value, content); err != nil {
+		return fmt.Errorf("status %d: %q: %w", x.status, x.responseBody, err)
 	}
 	return nil
 }
@@ -303,11 +303,11 @@ func checkRequest(
 		if len(texts) == 0 {
 			continue // none in a query is required
 		}
-		value := typed(p.Schema.Value, texts)
+		value := parseTexts(p.Schema.Value, texts)
 		if value == nil {
 			continue // an empty number
 		}
-		if err := judge(p.Schema.Value, value); err != nil {
+		if err := validate(p.Schema.Value, value); err != nil {
 			return fmt.Errorf("the parameter %s: %w", p.Name, err)
 		}
 	}
@@ -320,7 +320,7 @@ func checkRequest(
 	case len(sent.content) == 0:
 		return nil
 	}
-	kind, parameters, err := mime.ParseMediaType(sent.kind)
+	kind, parameters, err := mime.ParseMediaType(sent.contentType)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return err
 	}
@@ -333,20 +333,20 @@ func checkRequest(
 	if err != nil {
 		return err
 	}
-	if err := judge(media.Schema.Value, fields); err != nil {
+	if err := validate(media.Schema.Value, fields); err != nil {
 		return fmt.Errorf("the request: %w", err)
 	}
 	return nil
 }
 
-// typed returns what the texts of a parameter, or of a form's field, say to one
+// parseTexts returns what the texts of a parameter, or of a form's field, say to one
 // who expects a schema.
-func typed(schema *openapi3.Schema, texts []string) any {
+func parseTexts(schema *openapi3.Schema, texts []string) any {
 	switch {
 	case schema.Type.Includes(openapi3.TypeArray):
 		values := []any{}
 		for _, text := range texts {
-			values = append(values, plain(schema.Items.Value, text))
+			values = append(values, normalize(schema.Items.Value, text))
 		}
 		return values
 	case schema.Type.Includes(openapi3.TypeBoolean):
@@ -357,15 +357,15 @@ func typed(schema *openapi3.Schema, texts []string) any {
 			return false
 		}
 	}
-	return plain(schema, texts[0])
+	return normalize(schema, texts[0])
 }
 
 // integerText is text that stands for an integer.
 var integerText = regexp.MustCompile(`^[-+]?[0-9]+$`)
 
-// plain returns the plain form of a value of a JSON body, of which the introduction says
+// normalize returns the plain form of a value of a JSON body, of which the introduction says
 // that it is understood.
-func plain(schema *openapi3.Schema, value any) any {
+func normalize(schema *openapi3.Schema, value any) any {
 	text, isText := value.(string)
 	word := strings.TrimSpace(text)
 	switch {
@@ -386,7 +386,7 @@ func plain(schema *openapi3.Schema, value any) any {
 		if elements, ok := value.([]any); ok {
 			values := make([]any, len(elements))
 			for i, element := range elements {
-				values[i] = plain(schema.Items.Value, element)
+				values[i] = normalize(schema.Items.Value, element)
 			}
 			return values
 		}
@@ -406,7 +406,7 @@ func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte
 		}
 		for name, property := range schema.Properties {
 			if value, ok := sent[name]; ok {
-				fields[name] = plain(property.Value, value)
+				fields[name] = normalize(property.Value, value)
 			}
 		}
 		return fields, nil
@@ -418,7 +418,7 @@ func decodeFields(schema *openapi3.Schema, kind, boundary string, content []byte
 	}
 	for name, property := range schema.Properties {
 		if texts := formTexts(form, name); len(texts) > 0 {
-			fields[name] = typed(property.Value, texts)
+			fields[name] = parseTexts(property.Value, texts)
 			if fields[name] == nil {
 				delete(fields, name) // an empty number
 			}
@@ -468,14 +468,14 @@ func TestDocumentIsValid(t *testing.T) {
 		t.Errorf("the document is of OpenAPI %s; want 3.1", asServed.OpenAPI)
 	}
 	// Examples must fit what they are examples of, to the last field.
-	for _, document := range []*openapi3.T{asServed, theContract(t).T} {
+	for _, document := range []*openapi3.T{asServed, mustLoadContract(t).T} {
 		if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation()); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := theContract(t).WalkSchemas(func(at string, found *openapi3.SchemaRef) error {
-		for _, example := range found.Value.Examples {
-			if err := judge(found.Value, example); err != nil {
+	if err := mustLoadContract(t).WalkSchemas(func(at string, ref *openapi3.SchemaRef) error {
+		for _, example := range ref.Value.Examples {
+			if err := validate(ref.Value, example); err != nil {
 				t.Errorf("%s: the example %v: %v", at, example, err)
 			}
 		}
@@ -511,31 +511,31 @@ func TestDocumentHasExamples(t *testing.T) {
 			}
 		}
 	}
-	for path, item := range theContract(t).Paths.Map() {
+	for path, item := range mustLoadContract(t).Paths.Map() {
 		for method, operation := range item.Operations() {
 			if operation.RequestBody != nil {
 				f(method+" "+path, operation.RequestBody.Value.Content)
 			}
-			for status, response := range operation.Responses.Map() {
-				f(method+" "+path+" "+status, response.Value.Content)
+			for status, resp := range operation.Responses.Map() {
+				f(method+" "+path+" "+status, resp.Value.Content)
 			}
 		}
 	}
 }
 
 // The paths of core are /api and those under it; edge answers those of pictures.
-func isCores(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
+func isCorePath(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
-func isEdges(path string) bool {
+func isEdgePath(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return slices.Contains([]string{"avatar", "preview", "textures", "skin", "cape", "csl"}, first)
 }
 
 // The route table and the document name the same operations.
-func TestRoutesAreTheDocumentedOnes(t *testing.T) {
+func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
 
-	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, newSite(t).setup.API, 0, time.Now)
+	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Services{}, newSite(t).setup.API, 0, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -550,17 +550,17 @@ func TestRoutesAreTheDocumentedOnes(t *testing.T) {
 	for method, paths := range routes {
 		for _, path := range paths {
 			// What is for people and crawlers is not documented, nor is that HEAD is as GET.
-			if isCores(path) && method != http.MethodHead {
+			if isCorePath(path) && method != http.MethodHead {
 				served = append(served, path+" "+method)
 			}
 		}
 	}
-	for path, item := range theContract(t).Paths.Map() {
-		if !isCores(path) && !isEdges(path) {
+	for path, item := range mustLoadContract(t).Paths.Map() {
+		if !isCorePath(path) && !isEdgePath(path) {
 			t.Errorf("%s is neither core's nor edge's", path)
 		}
 		for method := range item.Operations() {
-			if isCores(path) {
+			if isCorePath(path) {
 				documented = append(documented, path+" "+method)
 			}
 		}
@@ -580,22 +580,22 @@ func isOptional(security openapi3.SecurityRequirements) bool {
 
 // Those who are not signed in are refused where the document has a padlock, and
 // nowhere else.
-func TestPadlocks(t *testing.T) {
+func TestDocumentedSecurity(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	document := theContract(t)
+	document := mustLoadContract(t)
 	for path, item := range document.Paths.Map() {
 		for method, operation := range item.Operations() {
-			if !isCores(path) {
+			if !isCorePath(path) {
 				continue
 			}
 			security := document.Security
 			if operation.Security != nil {
 				security = *operation.Security
 			}
-			concrete := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{digest}/{file}", assetOf("docs/start.js")).Replace(path)
-			if a := c.send(t, method, concrete, body{}); (a.status == http.StatusUnauthorized) != (len(security) > 0 && !isOptional(security)) {
+			target := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{digest}/{file}", assetOf("docs/start.js")).Replace(path)
+			if a := c.send(t, method, target, body{}); (a.status == http.StatusUnauthorized) != (len(security) > 0 && !isOptional(security)) {
 				t.Errorf("%s: without a token the status is %d, but the document asks for %v", a.request, a.status, security)
 			}
 		}
@@ -610,7 +610,7 @@ func TestDocumentedFiles(t *testing.T) {
 	for _, source := range pageFiles {
 		served = append(served, path.Base(source))
 	}
-	parameters := theContract(t).Paths.Value("/api/docs/{digest}/{file}").Get.Parameters
+	parameters := mustLoadContract(t).Paths.Value("/api/docs/{digest}/{file}").Get.Parameters
 	for _, file := range parameters.GetByInAndName("path", "file").Schema.Value.Enum {
 		documented = append(documented, file.(string)) //nolint:errcheck,forcetypeassert // the document is valid
 	}
@@ -626,8 +626,8 @@ func TestDocumentedFiles(t *testing.T) {
 	}
 }
 
-// exchanged returns what the contract is shown of a request and its answer.
-func exchanged(method, target string, body body, a answer) exchange {
+// newExchange returns what the contract is shown of a request and its answer.
+func newExchange(method, target string, body body, a response) exchange {
 	header := http.Header{}
 	for name, value := range a.header.All() {
 		header.Add(string(name), string(value))
@@ -637,7 +637,7 @@ func exchanged(method, target string, body body, a answer) exchange {
 
 // The introduction says nothing twice: of no two paragraphs the longer one has most
 // words of the other.
-func TestIntroductionSaysThingsOnce(t *testing.T) {
+func TestIntroductionHasNoRepetition(t *testing.T) {
 	t.Parallel()
 
 	f := func(introduction string) (twice []string) {
@@ -665,7 +665,7 @@ func TestIntroductionSaysThingsOnce(t *testing.T) {
 		}
 		return twice
 	}
-	for _, twice := range f(theContract(t).Info.Description) {
+	for _, twice := range f(mustLoadContract(t).Info.Description) {
 		t.Errorf("two paragraphs say the same:\n%s", twice)
 	}
 	if len(f("An upload and a report tell of their own limit instead, as soon as they count for it.\n\nAn upload tells of its own limit instead, as soon as it and a report count for it.")) != 1 {

@@ -7,8 +7,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// forTextures tries what becomes of textures that administrators change.
-func forTextures(t *testing.T, s *site, said hearing) {
+// recordAdminTextures tries what becomes of textures that administrators change.
+func recordAdminTextures(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	c := s.serve(t)
 	normal, admin, user := c.signUp(t), c.signUpAs(t, core.Administrator), c.signUp(t)
@@ -17,15 +17,15 @@ func forTextures(t *testing.T, s *site, said hearing) {
 	flat := user.texture(t, "name=A&type=steve", fileOf(t, paint.Sunrise(), 42))
 	user.texture(t, "name=A&type=alex", skinFile(t, 41))
 	const textures, missing = "/api/admin/textures", "999999"
-	change := func(by client, tid, object string) answer {
+	change := func(by client, tid, object string) response {
 		t.Helper()
 		return by.put(t, textures+"/"+tid, object)
 	}
 
 	user.permit(t, core.Administrator)
-	said.hear(t, change(admin, skin, `{"name":"B"}`), admin.delete(t, textures+"/"+skin))
+	seen.record(t, change(admin, skin, `{"name":"B"}`), admin.delete(t, textures+"/"+skin))
 	user.permit(t, core.Normal)
-	said.hear(t,
+	seen.record(t,
 		normal.get(t, textures), admin.get(t, textures), admin.get(t, textures+"?q=ab"),
 		change(normal, skin, `{"name":"B"}`), change(admin, skin, `{"name":"B"}`), change(admin, missing, `{"name":"B"}`),
 		change(admin, skin, `{}`), change(admin, flat, `{"type":"alex"}`), change(admin, cape, `{"type":"steve"}`), change(admin, skin, `{"type":"alex"}`),

@@ -34,7 +34,7 @@ const (
 
 // pageFiles are the embedded files that the page uses. Each is at
 // /api/docs/{digest}/{name}: what is there never changes, and browsers keep it.
-var pageFiles = []struct{ name, source, kind string }{
+var pageFiles = []struct{ name, source, contentType string }{
 	{"openapi.yaml", "openapi.yaml", typeYAML},
 	{"start.js", "docs/start.js", typeScript},
 	{"page.css", "docs/page.css", typeStylesheet},
@@ -51,13 +51,13 @@ var pageFiles = []struct{ name, source, kind string }{
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// foreverPublic is the Cache-Control of what is addressed by its digest.
-const foreverPublic = "public, max-age=31536000, immutable"
+// cacheForever is the Cache-Control of what is addressed by its digest.
+const cacheForever = "public, max-age=31536000, immutable"
 
 // asset is a file as it is sent.
 type asset struct {
-	kind, cacheControl string // cacheControl is empty for what no cache may keep
-	plain, packed      coding
+	contentType, cacheControl string // cacheControl is empty for what no cache may keep
+	identity, gzip      coding
 }
 
 // coding is a file in one content coding. Each has an entity tag of its own, as
@@ -67,10 +67,10 @@ type coding struct {
 	etag string // with its quotes
 }
 
-func newAsset(content []byte, kind, cacheControl string) asset {
+func newAsset(content []byte, contentType, cacheControl string) asset {
 	tag := digest(content)
 	return asset{
-		kind, cacheControl,
+		contentType, cacheControl,
 		coding{content, `"` + tag + `"`},
 		coding{fasthttp.AppendGzipBytesLevel(nil, content, fasthttp.CompressBestCompression), `"` + tag + `-gzip"`},
 	}
@@ -97,7 +97,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 	for _, file := range pageFiles {
 		content := read(file.source)
 		path := pagePath + "/" + digest(content) + "/" + file.name
-		all[path] = newAsset(content, file.kind, foreverPublic)
+		all[path] = newAsset(content, file.contentType, cacheForever)
 		page = strings.ReplaceAll(page, `"`+pagePath+"/"+file.name+`"`, `"`+path+`"`)
 	}
 	all[pagePath] = newAsset([]byte(page), typeHTML, "")
@@ -105,18 +105,18 @@ var assets = sync.OnceValue(func() map[string]asset {
 	return all
 })
 
-// document handles GET and HEAD of /api/openapi.yaml, /api/docs and
+// handleDocs handles GET and HEAD of /api/openapi.yaml, /api/docs and
 // /api/docs/{digest}/{file}.
-func (s *Server) document(_ context.Context, rc *fasthttp.RequestCtx) error {
+func (s *Server) handleDocs(_ context.Context, rc *fasthttp.RequestCtx) error {
 	asset, ok := assets()[string(rc.Path())]
 	if !ok {
-		return nothingHere()
+		return notFound()
 	}
 	header := &rc.Response.Header
-	coding := asset.plain
-	isPacked := rc.Request.Header.HasAcceptEncoding("gzip")
-	if isPacked {
-		coding = asset.packed
+	coding := asset.identity
+	acceptsGzip := rc.Request.Header.HasAcceptEncoding("gzip")
+	if acceptsGzip {
+		coding = asset.gzip
 	}
 	header.Set(fasthttp.HeaderContentSecurityPolicy, pagePolicy)
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
@@ -128,8 +128,8 @@ func (s *Server) document(_ context.Context, rc *fasthttp.RequestCtx) error {
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 		return nil
 	}
-	header.SetContentType(asset.kind)
-	if isPacked {
+	header.SetContentType(asset.contentType)
+	if acceptsGzip {
 		header.SetContentEncoding("gzip")
 	}
 	rc.Response.SetBodyRaw(coding.body) // requests share the bytes, which never change

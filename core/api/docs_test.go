@@ -47,11 +47,11 @@ func TestDocumentation(t *testing.T) {
 		tags := map[string]bool{}
 		for accepted, packed := range map[string]bool{"": false, "br": false, "gzip;q=0": false, "gzip": true, "gzip, deflate, br, zstd": true} {
 			a := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted)
-			if a.status != 200 || a.head("Content-Type") != kind {
-				t.Errorf("%s: %d, of type %s; want %s", a.request, a.status, a.head("Content-Type"), kind)
+			if a.status != 200 || a.headerValue("Content-Type") != kind {
+				t.Errorf("%s: %d, of type %s; want %s", a.request, a.status, a.headerValue("Content-Type"), kind)
 			}
-			if a.head("Vary") != "Accept-Encoding" || (a.head("Content-Encoding") == "gzip") != packed {
-				t.Errorf("%s for those who accept %q: Content-Encoding %q, Vary %q", a.request, accepted, a.head("Content-Encoding"), a.head("Vary"))
+			if a.headerValue("Vary") != "Accept-Encoding" || (a.headerValue("Content-Encoding") == "gzip") != packed {
+				t.Errorf("%s for those who accept %q: Content-Encoding %q, Vary %q", a.request, accepted, a.headerValue("Content-Encoding"), a.headerValue("Vary"))
 			}
 			got := a.body
 			if packed {
@@ -61,12 +61,12 @@ func TestDocumentation(t *testing.T) {
 				t.Errorf("%s is not %s", a.request, source)
 			}
 
-			etag := a.head("ETag")
+			etag := a.headerValue("ETag")
 			tags[etag] = true
 			for _, condition := range []string{etag, "W/" + etag, `"x", ` + etag} {
 				unchanged := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", condition)
-				if unchanged.status != 304 || len(unchanged.body) > 0 || unchanged.head("ETag") != etag || unchanged.head("Vary") != "Accept-Encoding" {
-					t.Errorf("%s with If-None-Match %s: %d with the tag %s and %d bytes", a.request, condition, unchanged.status, unchanged.head("ETag"), len(unchanged.body))
+				if unchanged.status != 304 || len(unchanged.body) > 0 || unchanged.headerValue("ETag") != etag || unchanged.headerValue("Vary") != "Accept-Encoding" {
+					t.Errorf("%s with If-None-Match %s: %d with the tag %s and %d bytes", a.request, condition, unchanged.status, unchanged.headerValue("ETag"), len(unchanged.body))
 				}
 			}
 			if other := c.send(t, "GET", path, body{}, "Accept-Encoding", accepted, "If-None-Match", `"x"`); other.status != 200 {
@@ -75,8 +75,8 @@ func TestDocumentation(t *testing.T) {
 
 			head := c.send(t, "HEAD", path, body{}, "Accept-Encoding", accepted)
 			for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Length", "Cache-Control", "ETag", "Vary", "Content-Security-Policy"} {
-				if head.head(name) != a.head(name) {
-					t.Errorf("HEAD %s: %s is %q; GET has %q", path, name, head.head(name), a.head(name))
+				if head.headerValue(name) != a.headerValue(name) {
+					t.Errorf("HEAD %s: %s is %q; GET has %q", path, name, head.headerValue(name), a.headerValue(name))
 				}
 			}
 			if head.status != 200 || len(head.body) > 0 {
@@ -108,7 +108,7 @@ func unpack(t *testing.T, packed []byte) []byte {
 	return plain
 }
 
-func TestDocumentationThatIsNotThere(t *testing.T) {
+func TestDocumentationNotFound(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
@@ -117,20 +117,20 @@ func TestDocumentationThatIsNotThere(t *testing.T) {
 		"/api/docs/index.html", "/api/docs/start.js", "/api/docs/nothing", "/api/openapi.json",
 		"/api/docs/" + digest, "/api/docs/" + digest + "/page.css", "/api/docs/0000000000000000/start.js", "/api/docs/" + digest + "/README.md",
 	} {
-		c.get(t, path).refuses(t, 404, 3)
+		c.get(t, path).isError(t, 404, 3)
 	}
-	c.post(t, "/api/docs", `{}`).refuses(t, 405, 3)
+	c.post(t, "/api/docs", `{}`).isError(t, 405, 3)
 }
 
 // The page asks for nothing but what this site serves: what it names is there,
 // and its policy forbids the rest, scripts within the page included. All of it
 // but the page itself may be kept, so that a second visit asks for nothing else.
-func TestPageNamesOnlyItsOwnFiles(t *testing.T) {
+func TestPageUsesEmbeddedFiles(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
 	a := c.get(t, "/api/docs")
-	policy := strings.Split(a.head("Content-Security-Policy"), "; ")
+	policy := strings.Split(a.headerValue("Content-Security-Policy"), "; ")
 	for _, want := range []string{
 		"default-src 'none'", "script-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 	} {
@@ -173,7 +173,7 @@ func TestPageNamesOnlyItsOwnFiles(t *testing.T) {
 func TestPathParametersHaveExamples(t *testing.T) {
 	t.Parallel()
 
-	for path, item := range theContract(t).Paths.Map() {
+	for path, item := range mustLoadContract(t).Paths.Map() {
 		if len(item.Parameters) > 0 {
 			t.Errorf("%s has parameters; want them at its operations", path)
 		}

@@ -39,7 +39,7 @@ func (c contract) endpoints() []endpoint {
 	values := strings.NewReplacer("{pid}", "1", "{uid}", "1", "{rid}", "1", "{tid}", "1", "{id}", "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c", "{digest}/{file}", assetOf("docs/start.js"))
 	for path, item := range c.Paths.Map() {
 		for method, operation := range item.Operations() {
-			if isCores(path) {
+			if isCorePath(path) {
 				all = append(all, endpoint{method, values.Replace(path), operation})
 			}
 		}
@@ -73,58 +73,58 @@ func (e endpoint) example(t *testing.T) body {
 	return encodeJSON(string(text))
 }
 
-// hearing is what was heard of a server: sentences by the operation and the
+// seenResponses is what was heard of a server: sentences by the operation and the
 // status with which they were said.
-type hearing map[string][]string
+type seenResponses map[string][]string
 
-// heard is the key of a hearing.
-func heard(operation *openapi3.Operation, status string) string {
+// responseKey is the key of a hearing.
+func responseKey(operation *openapi3.Operation, status string) string {
 	return operation.OperationID + " " + status
 }
 
-// hear notes answers.
-func (h hearing) hear(t *testing.T, answers ...answer) {
+// record notes answers.
+func (h seenResponses) record(t *testing.T, answers ...response) {
 	t.Helper()
 	for _, a := range answers {
 		method, target, _ := strings.Cut(a.request, " ")
 		path, _, _ := strings.Cut(target, "?")
-		item, _ := theContract(t).find(path)
+		item, _ := mustLoadContract(t).find(path)
 		if item == nil || item.Operations()[method] == nil {
 			t.Fatalf("%s is not documented", a.request)
 		}
-		var said any
-		_ = json.Unmarshal(a.body, &said) // some answers are no JSON
-		key := heard(item.Operations()[method], strconv.Itoa(a.status))
-		h[key] = append(h[key], sentence(t, said))
+		var seen any
+		_ = json.Unmarshal(a.body, &seen) // some answers are no JSON
+		key := responseKey(item.Operations()[method], strconv.Itoa(a.status))
+		h[key] = append(h[key], normalizedMessage(t, seen))
 	}
 }
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// sentence returns what an answer says, as far as it is the same for everybody:
+// normalizedMessage returns what an answer says, as far as it is the same for everybody:
 // the numbers in it are not. Of one that says yes that is the message.
-func sentence(t *testing.T, answer any) string {
+func normalizedMessage(t *testing.T, answer any) string {
 	t.Helper()
 	object, _ := answer.(map[string]any)
 	if object["message"] == nil {
 		return ""
 	}
-	said := map[string]any{"message": object["message"]}
+	seen := map[string]any{"message": object["message"]}
 	code := fmt.Sprint(object["code"])
 	if code != "0" {
-		said["errors"], said["data"] = object["errors"], object["data"]
+		seen["errors"], seen["data"] = object["errors"], object["data"]
 	}
-	text, err := json.Marshal(said)
+	text, err := json.Marshal(seen)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return code + " " + numbers.ReplaceAllString(string(text), "0")
 }
 
-// tooLarge sends no more than the head of a request with a token and a body that is too
+// sendTooLarge sends no more than the head of a request with a token and a body that is too
 // large, and its first byte. It closes its half of the connection then, lest the server
 // wait for the rest.
-func tooLarge(t *testing.T, address, token, method, path string) answer {
+func sendTooLarge(t *testing.T, address, token, method, path string) response {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -137,55 +137,55 @@ func tooLarge(t *testing.T, address, token, method, path string) answer {
 	if half, ok := conn.(*net.TCPConn); !ok || half.CloseWrite() != nil {
 		t.Fatal("the connection cannot be closed by half")
 	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(response.Body)
+	defer func() { _ = resp.Body.Close() }()
+	content, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := theContract(t).check(exchange{method: method, target: path, status: response.StatusCode, header: response.Header, answer: content}); err != nil {
+	if err := mustLoadContract(t).check(exchange{method: method, target: path, status: resp.StatusCode, header: resp.Header, responseBody: content}); err != nil {
 		t.Errorf("%s %s: %v", method, path, err)
 	}
-	return answer{request: method + " " + path, status: response.StatusCode, body: content}
+	return response{request: method + " " + path, status: resp.StatusCode, body: content}
 }
 
 // Every answer that the document lists is given, and says what the document has it
 // say. What any operation may answer is tried with all of them; the rest is one
 // situation after another.
-func TestDocumentedAnswersAreGiven(t *testing.T) {
+func TestDocumentedResponsesOccur(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	said := hearing{}
+	seen := seenResponses{}
 	s := newSite(t, "LIMIT_REQUESTS=0")
-	everywhere(t, s, said)
-	forAccounts(t, s, said)
-	forTheRest(t, s, said)
-	forAdministrators(t, s, said)
-	forAnnouncements(t, s, said)
-	forReports(t, s, said)
-	forClosets(t, s, said)
-	forTextures(t, s, said)
-	forMail(t, s, said)
+	recordCommonErrors(t, s, seen)
+	recordAccounts(t, s, seen)
+	recordOthers(t, s, seen)
+	recordAdminUsers(t, s, seen)
+	recordAnnouncements(t, s, seen)
+	recordReports(t, s, seen)
+	recordAdminClosets(t, s, seen)
+	recordAdminTextures(t, s, seen)
+	recordMail(t, s, seen)
 
-	document := theContract(t)
+	document := mustLoadContract(t)
 	for _, e := range document.endpoints() {
-		for status, response := range e.Responses.Map() {
-			sentences, ok := said[heard(e.Operation, status)]
+		for status, resp := range e.Responses.Map() {
+			sentences, ok := seen[responseKey(e.Operation, status)]
 			if !ok {
 				t.Errorf("%s is documented to answer %s, but was never seen to", e.OperationID, status)
 				continue
 			}
-			for kind, media := range response.Value.Content {
+			for kind, media := range resp.Value.Content {
 				examples := map[string]any{"": media.Example}
 				for name, example := range media.Examples {
 					examples[name] = example.Value.Value
 				}
 				for name, example := range examples {
-					if want := sentence(t, example); want != "" && !slices.Contains(sentences, want) {
+					if want := normalizedMessage(t, example); want != "" && !slices.Contains(sentences, want) {
 						t.Errorf("%s %s, %s example %q: the document has it say %s; it says %q", e.OperationID, status, kind, name, want, sentences)
 					}
 				}
@@ -194,10 +194,10 @@ func TestDocumentedAnswersAreGiven(t *testing.T) {
 	}
 }
 
-// everywhere tries what does not depend on what an operation does.
-func everywhere(t *testing.T, s *site, said hearing) {
+// recordCommonErrors tries what does not depend on what an operation does.
+func recordCommonErrors(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
-	document := theContract(t)
+	document := mustLoadContract(t)
 	configured := s.setup
 	c := s.serve(t).signUp(t)
 	c.permit(t, core.SuperAdministrator) // whom nothing is forbidden before it is read
@@ -208,44 +208,44 @@ func everywhere(t *testing.T, s *site, said hearing) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, c.server, listener)
+	serveListener(t, c.server, listener)
 
 	s.setup.API.Limits = api.Limits{Requests: 1, RequestsBurst: 1}
-	tired := s.serve(t).as(c.token)
-	tired.get(t, "/api/user").paced(t, 200, pace{"1", "0", "1", ""})
-	tired.as("").get(t, "/api/docs")
+	limited := s.serve(t).as(c.token)
+	limited.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"1", "0", "1", ""})
+	limited.as("").get(t, "/api/docs")
 	s.setup = configured
 
-	away := s.serve(t).as(c.token)
-	away.db.Close()
+	dbClosed := s.serve(t).as(c.token)
+	dbClosed.db.Close()
 
 	clock := func() time.Time { panic("BUG: the clock has stopped") }
 	log := slog.New(slog.DiscardHandler)
 	broken, err := api.New(serve.Door{Log: log, Limits: s.setup.Limits, Proxies: serve.NewProxies(s.setup.Proxies, log)},
-		api.Parts{}, api.Config{Registration: "open", CORSOrigins: []string{"*"}, Limits: api.Limits{Requests: 1, RequestsBurst: 1}}, 0, clock)
+		api.Services{}, api.Config{Registration: "open", CORSOrigins: []string{"*"}, Limits: api.Limits{Requests: 1, RequestsBurst: 1}}, 0, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	failing := client{site: s, server: broken.HTTP()}.at(t, "0.0.0.0")
+	panicking := client{site: s, server: broken.HTTP()}.from(t, "0.0.0.0")
 
 	for _, e := range document.endpoints() {
 		lists := func(status int) bool { return e.Responses.Status(status) != nil }
-		f := func(a answer, statuses ...int) {
+		f := func(a response, statuses ...int) {
 			t.Helper()
-			said.hear(t, a)
+			seen.record(t, a)
 			if !slices.Contains(statuses, a.status) {
 				t.Errorf("%s is answered with %d %s; want %d", a.request, a.status, a.body, statuses)
 			}
 		}
 
-		a := failing.send(t, e.method, e.path, body{}, "Origin", "https://skins.example")
+		a := panicking.send(t, e.method, e.path, body{}, "Origin", "https://skins.example")
 		f(a, 500)
-		if got := a.head("Access-Control-Allow-Origin"); got != "*" {
+		if got := a.headerValue("Access-Control-Allow-Origin"); got != "*" {
 			t.Errorf("%s: Access-Control-Allow-Origin of a failure is %q; want *", a.request, got)
 		}
-		f(tired.send(t, e.method, e.path, body{}), 429)
+		f(limited.send(t, e.method, e.path, body{}), 429)
 		if lists(503) {
-			f(away.send(t, e.method, e.path, e.example(t)), 503)
+			f(dbClosed.send(t, e.method, e.path, e.example(t)), 503)
 		}
 		if lists(401) && e.OperationID != "login" {
 			token := ""
@@ -261,29 +261,29 @@ func everywhere(t *testing.T, s *site, said hearing) {
 			continue
 		}
 		malformed := encodeJSON(`{`)
-		if e.RequestBody.Value.Content.Get(malformed.kind) == nil {
+		if e.RequestBody.Value.Content.Get(malformed.contentType) == nil {
 			malformed = body{"multipart/form-data; boundary=x", []byte("{")}
 		}
 		f(c.send(t, e.method, e.path, malformed), 400)
 		f(c.send(t, e.method, e.path, body{"text/plain", []byte("x")}), 415)
-		f(tooLarge(t, listener.Addr().String(), c.token, e.method, e.path), 413)
+		f(sendTooLarge(t, listener.Addr().String(), c.token, e.method, e.path), 413)
 	}
 }
 
-// forAccounts tries what becomes of log-ins, registrations and accounts.
-func forAccounts(t *testing.T, s *site, said hearing) {
+// recordAccounts tries what becomes of log-ins, registrations and accounts.
+func recordAccounts(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
 	c := s.serve(t).signUp(t)
 	email := fmt.Sprintf("user%d@example.com", s.users.Load())
-	c.withPassword(t, right)
-	register := func(c client, fields string) answer {
+	c.withPassword(t, rightPassword)
+	register := func(c client, fields string) response {
 		return c.post(t, "/api/auth/register", `{"email":"zoe@example.com","nickname":"Zoë",`+fields+`}`)
 	}
 
-	said.hear(t,
-		c.logIn(t, email, right),
-		c.logIn(t, email, wrong),
+	seen.record(t,
+		c.logIn(t, email, rightPassword),
+		c.logIn(t, email, wrongPassword),
 		c.post(t, "/api/auth/login", `{"email":"a@example.com"}`),
 		register(c, `"password":"correct horse"`),
 		register(c, `"password":"correct horse"`),
@@ -291,82 +291,82 @@ func forAccounts(t *testing.T, s *site, said hearing) {
 		c.get(t, "/api/user"),
 		c.put(t, "/api/user", `{"nickname":"Demo"}`),
 		c.put(t, "/api/user", `{}`),
-		c.put(t, "/api/user/email", `{"email":"zoe@example.com","password":"`+right+`"}`),
-		c.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+wrong+`"}`),
-		c.put(t, "/api/user/email", `{"email":"`+email+`","password":"`+right+`"}`),
-		c.put(t, "/api/user/password", `{"current_password":"`+wrong+`","new_password":"another horse"}`),
-		c.put(t, "/api/user/password", `{"current_password":"`+right+`","new_password":"`+right+`"}`),
-		c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+wrong+`"}`)),
+		c.put(t, "/api/user/email", `{"email":"zoe@example.com","password":"`+rightPassword+`"}`),
+		c.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+wrongPassword+`"}`),
+		c.put(t, "/api/user/email", `{"email":"`+email+`","password":"`+rightPassword+`"}`),
+		c.put(t, "/api/user/password", `{"current_password":"`+wrongPassword+`","new_password":"another horse"}`),
+		c.put(t, "/api/user/password", `{"current_password":"`+rightPassword+`","new_password":"`+rightPassword+`"}`),
+		c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+wrongPassword+`"}`)),
 	)
 	s.exec(t, "UPDATE users SET permission = 2 WHERE uid = $1", c.uid)
-	said.hear(t, c.delete(t, "/api/user"+"?password="+url.QueryEscape(right)))
+	seen.record(t, c.delete(t, "/api/user"+"?password="+url.QueryEscape(rightPassword)))
 	s.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.uid)
-	said.hear(t, c.logIn(t, email, right))
+	seen.record(t, c.logIn(t, email, rightPassword))
 	s.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", c.uid)
 
 	s.setup.Logins.PerPair = 1 // which the failures above have used up
-	guesser := s.serve(t).as(c.token)
-	said.hear(t,
-		guesser.logIn(t, email, right),
-		guesser.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+right+`"}`),
-		guesser.put(t, "/api/user/password", `{"current_password":"`+right+`","new_password":"`+right+`"}`),
-		guesser.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+right+`"}`)),
+	blocked := s.serve(t).as(c.token)
+	seen.record(t,
+		blocked.logIn(t, email, rightPassword),
+		blocked.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+rightPassword+`"}`),
+		blocked.put(t, "/api/user/password", `{"current_password":"`+rightPassword+`","new_password":"`+rightPassword+`"}`),
+		blocked.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+rightPassword+`"}`)),
 	)
 	s.setup = configured
 
 	s.setup.API.Limits.Registrations = 1
-	eager := s.serve(t).as(c.token)
-	register(eager, `"password":"correct horse"`).refuses(t, 409, 2, "email")
-	said.hear(t,
-		register(eager, `"password":"correct horse"`),
-		eager.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+right+`"}`),
+	limited := s.serve(t).as(c.token)
+	register(limited, `"password":"correct horse"`).isError(t, 409, 2, "email")
+	seen.record(t,
+		register(limited, `"password":"correct horse"`),
+		limited.put(t, "/api/user/email", `{"email":"other@example.com","password":"`+rightPassword+`"}`),
 	)
 	s.setup = configured
 
 	s.setup.API.Registration = "closed"
-	said.hear(t, register(s.serve(t), `"password":"correct horse"`))
+	seen.record(t, register(s.serve(t), `"password":"correct horse"`))
 	s.setup = configured
 
-	again := c.as(c.logIn(t, email, right).field(t, "token"))
-	said.hear(t,
+	again := c.as(c.logIn(t, email, rightPassword).field(t, "token"))
+	seen.record(t,
 		c.send(t, "POST", "/api/auth/refresh", body{}),
 		c.send(t, "POST", "/api/auth/logout", body{}),
-		again.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+right+`"}`)),
+		again.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+rightPassword+`"}`)),
 	)
 }
 
-// forTheRest tries what becomes of notifications, textures, closets, players and
+// recordOthers tries what becomes of notifications, textures, closets, players and
 // the document.
-func forTheRest(t *testing.T, s *site, said hearing) {
+func recordOthers(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
 	c := s.serve(t).signUp(t)
-	stranger := c.signUp(t)
+	otherUser := c.signUp(t)
 
-	c.told(t, "Title", "Content")
-	said.hear(t,
+	c.notify(t, "Title", "Content")
+	seen.record(t,
 		c.get(t, "/api/user/notifications"),
 		c.read(t, c.unread(t)[0]),
 		c.read(t, "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"),
 	)
 
-	said.hear(t, c.sign(t), c.sign(t), c.get(t, "/api/user/score"), c.get(t, "/api/user/score?perPage=101"))
+	seen.record(t, c.sign(t), c.sign(t), c.get(t, "/api/user/score"), c.get(t, "/api/user/score?perPage=101"))
 
-	classic := stranger.texture(t, "name=A&type=skin", skinFile(t, 1))
-	private := stranger.texture(t, "name=B&type=skin&public=false", skinFile(t, 2))
+	classic := otherUser.texture(t, "name=A&type=skin", skinFile(t, 1))
+	private := otherUser.texture(t, "name=B&type=skin&public=false", skinFile(t, 2))
 	const missing = "999999"
 	uploaded := c.upload(t, "name=C&type=cape", capeFile(t))
 	cape := uploaded.field(t, "data", "tid")
-	said.hear(t,
+	seen.record(t,
 		uploaded,
 		c.upload(t, "name=C&type=cape", capeFile(t)),
 		c.upload(t, "name=C&type=cape", []byte("no PNG")),
 		c.upload(t, "name=C&type=cape", make([]byte, 1<<20+1)),
 	)
 
-	keep := func(c client, tid string) answer { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"D"}`) }
-	said.hear(t,
-		keep(c, classic), keep(c, classic), keep(c, private), keep(c, missing),
+	addItem := func(c client, tid string) response { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"D"}`) }
+	seen.record(t,
+		addItem(c, classic), addItem(c, classic), addItem(c, private), addItem(c, missing),
 		c.post(t, "/api/closet", `{"tid":`+classic+`}`),
 		c.get(t, "/api/closet"),
 		c.get(t, "/api/closet?perPage=101"),
@@ -381,7 +381,7 @@ func forTheRest(t *testing.T, s *site, said hearing) {
 	flat := c.texture(t, "name=G&type=steve", capeFile(t))
 	twin := c.texture(t, "name=G&type=alex", skinFile(t, 5))
 	twins := c.texture(t, "name=G&type=steve", skinFile(t, 5))
-	said.hear(t,
+	seen.record(t,
 		c.get(t, "/api/textures"), c.get(t, "/api/textures?q=ab"),
 		c.get(t, library+classic), c.get(t, library+private), c.get(t, library+missing),
 		c.put(t, library+flat, `{"name":"H"}`), c.put(t, library+flat, `{}`), c.put(t, library+flat, `{"type":"alex"}`),
@@ -390,56 +390,56 @@ func forTheRest(t *testing.T, s *site, said hearing) {
 		c.delete(t, library+classic), c.delete(t, library+missing), c.delete(t, library+flat), c.delete(t, library+twin), c.delete(t, library+twins),
 	)
 
-	avatar := func(tid string) answer { return c.put(t, "/api/user/avatar", `{"tid":`+tid+`}`) }
-	said.hear(t, avatar(classic), avatar(private), avatar(missing), avatar(cape))
+	avatar := func(tid string) response { return c.put(t, "/api/user/avatar", `{"tid":`+tid+`}`) }
+	seen.record(t, avatar(classic), avatar(private), avatar(missing), avatar(cape))
 
-	add := func(c client, name string) answer { return c.post(t, "/api/players", `{"name":"`+name+`"}`) }
-	steve, theirs, gone := c.player(t, "Steve"), stranger.player(t, "Theirs"), "/api/players/"+missing
-	said.hear(t, c.get(t, "/api/players"), add(c, "Alex"), add(c, "Steve"), c.post(t, "/api/players", `{}`))
-	for _, player := range []string{steve, theirs, gone} {
-		said.hear(t,
+	add := func(c client, name string) response { return c.post(t, "/api/players", `{"name":"`+name+`"}`) }
+	steve, theirs, absent := c.player(t, "Steve"), otherUser.player(t, "Theirs"), "/api/players/"+missing
+	seen.record(t, c.get(t, "/api/players"), add(c, "Alex"), add(c, "Steve"), c.post(t, "/api/players", `{}`))
+	for _, player := range []string{steve, theirs, absent} {
+		seen.record(t,
 			c.put(t, player+"/name", `{"name":"Zombie"}`),
 			c.put(t, player+"/textures", `{"skin":`+classic+`}`),
 			c.delete(t, player+"/textures?skin"),
 		)
 	}
-	said.hear(t,
+	seen.record(t,
 		c.put(t, steve+"/name", `{"name":"Alex"}`),
 		c.put(t, steve+"/name", `{}`),
 		c.put(t, steve+"/textures", `{"skin":`+private+`}`),
 		c.put(t, steve+"/textures", `{"skin":`+missing+`}`),
 		c.put(t, steve+"/textures", `{"skin":`+cape+`}`),
 		c.delete(t, steve+"/textures"),
-		c.delete(t, theirs), c.delete(t, gone), c.delete(t, steve),
+		c.delete(t, theirs), c.delete(t, absent), c.delete(t, steve),
 	)
 
 	s.setup.Quotas.Players, s.setup.Quotas.ClosetItems, s.setup.Quotas.Textures, s.setup.API.Limits.Uploads = 1, 1, 1, 1
 	full := s.serve(t).as(c.token)
-	said.hear(t, add(full, "Ender"), keep(full, classic))
+	seen.record(t, add(full, "Ender"), addItem(full, classic))
 	c.delete(t, "/api/closet/"+cape) // the closet would be full first
-	said.hear(t, full.upload(t, "name=F&type=skin", skinFile(t, 3)), full.upload(t, "name=F&type=skin", skinFile(t, 3)))
+	seen.record(t, full.upload(t, "name=F&type=skin", skinFile(t, 3)), full.upload(t, "name=F&type=skin", skinFile(t, 3)))
 	s.setup = configured
 
 	s.setup.Scores.Player, s.setup.Scores.ClosetItem, s.setup.Scores.TextureKiB = 5, 5, 5
 	poor := s.serve(t).as(c.token)
-	said.hear(t, add(poor, "Ender"), keep(poor, classic), poor.upload(t, "name=F&type=skin", skinFile(t, 3)))
+	seen.record(t, add(poor, "Ender"), addItem(poor, classic), poor.upload(t, "name=F&type=skin", skinFile(t, 3)))
 	s.setup = configured
 
-	for _, e := range theContract(t).endpoints() {
+	for _, e := range mustLoadContract(t).endpoints() {
 		if strings.HasPrefix(e.path, "/api/docs") || e.path == "/api/openapi.yaml" {
 			got := c.get(t, e.path)
-			said.hear(t, got, c.send(t, "GET", e.path, body{}, "If-None-Match", got.head("ETag")))
+			seen.record(t, got, c.send(t, "GET", e.path, body{}, "If-None-Match", got.headerValue("ETag")))
 		}
 	}
-	said.hear(t, c.get(t, "/api"), c.get(t, "/api/docs/0000000000000000/start.js"))
+	seen.record(t, c.get(t, "/api"), c.get(t, "/api/docs/0000000000000000/start.js"))
 }
 
 // Core cannot be made to say here what edge says, nor what comes before any
 // operation, so it is at least what a sentence of their sources says.
-func TestOtherDocumentedErrorsAreInTheSources(t *testing.T) {
+func TestOtherDocumentedErrorsAreInSources(t *testing.T) {
 	t.Parallel()
 
-	var sayings []*regexp.Regexp
+	var patterns []*regexp.Regexp
 	literal, verb := regexp.MustCompile(`"([A-Z%][^"\\]*[.])"`), regexp.MustCompile(`%[a-z]`)
 	for _, root := range []string{".", "../../shared/fault", "../../shared/serve", "../../edge"} {
 		err := fs.WalkDir(os.DirFS(root), ".", func(path string, _ fs.DirEntry, err error) error {
@@ -448,7 +448,7 @@ func TestOtherDocumentedErrorsAreInTheSources(t *testing.T) {
 			}
 			source, err := os.ReadFile(filepath.Join(root, path))
 			for _, found := range literal.FindAllSubmatch(source, -1) {
-				sayings = append(sayings, regexp.MustCompile("^"+verb.ReplaceAllString(regexp.QuoteMeta(string(found[1])), ".+")+"$"))
+				patterns = append(patterns, regexp.MustCompile("^"+verb.ReplaceAllString(regexp.QuoteMeta(string(found[1])), ".+")+"$"))
 			}
 			return err
 		})
@@ -457,9 +457,9 @@ func TestOtherDocumentedErrorsAreInTheSources(t *testing.T) {
 		}
 	}
 
-	f := func(what string, response *openapi3.ResponseRef) {
+	f := func(what string, resp *openapi3.ResponseRef) {
 		t.Helper()
-		for _, media := range response.Value.Content {
+		for _, media := range resp.Value.Content {
 			examples := []any{media.Example}
 			for _, example := range media.Examples {
 				examples = append(examples, example.Value.Value)
@@ -470,20 +470,20 @@ func TestOtherDocumentedErrorsAreInTheSources(t *testing.T) {
 				if !isProblem {
 					continue
 				}
-				if !slices.ContainsFunc(sayings, func(s *regexp.Regexp) bool { return s.MatchString(message) }) {
+				if !slices.ContainsFunc(patterns, func(s *regexp.Regexp) bool { return s.MatchString(message) }) {
 					t.Errorf("%s: nothing in the sources says %q", what, message)
 				}
 			}
 		}
 	}
-	document := theContract(t)
+	document := mustLoadContract(t)
 	for _, status := range []int{405, 408, 431} { // the others' operations say, too
-		f(strconv.Itoa(status), document.Components.Responses[beforehand[status]])
+		f(strconv.Itoa(status), document.Components.Responses[commonResponses[status]])
 	}
 	for path, item := range document.Paths.Map() {
-		if isEdges(path) {
-			for status, response := range item.Get.Responses.Map() {
-				f(path+" "+status, response)
+		if isEdgePath(path) {
+			for status, resp := range item.Get.Responses.Map() {
+				f(path+" "+status, resp)
 			}
 		}
 	}

@@ -23,20 +23,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-// fields is what a request says, whichever way it says it: JSON, a form, a
+// form is what a request says, whichever way it says it: JSON, a form, a
 // multipart form, or, with DELETE, the query, over which the body wins. A field
 // that is wrong is noted; fault tells of all of them at once. Unknown fields are
 // ignored.
-type fields struct {
-	named map[string]field
+type form struct {
+	byName map[string]field
 	file  []byte // of a multipart body's first field "file"
-	wrong map[string][]string
+	errors map[string][]string
 }
 
 // field is one field's value.
 type field struct {
 	raw    []byte   // of a JSON body; nil of a form
-	texts  []string // of a form: the values of all fields of the name
+	values  []string // of a form: the values of all fields of the name
 	nested bool     // of a form: as in name[key]=value, which nothing here takes
 }
 
@@ -48,8 +48,8 @@ func (v *field) UnmarshalJSON(raw []byte) error {
 
 func (v field) isNull() bool { return string(v.raw) == "null" }
 
-// text returns a value that is text.
-func (v field) text() (text string, ok bool) {
+// str returns a value that is text.
+func (v field) str() (text string, ok bool) {
 	switch {
 	case v.raw == nil:
 		return v.first(), !v.nested
@@ -64,40 +64,40 @@ func (v field) text() (text string, ok bool) {
 
 // first returns the first of a form's values.
 func (v field) first() string {
-	if len(v.texts) == 0 {
+	if len(v.values) == 0 {
 		return ""
 	}
-	return v.texts[0]
+	return v.values[0]
 }
 
 // The ways of a body.
 const (
-	kindJSON      = "application/json"
-	kindForm      = "application/x-www-form-urlencoded"
-	kindMultipart = "multipart/form-data"
+	typeJSON      = "application/json"
+	typeForm      = "application/x-www-form-urlencoded"
+	typeMultipart = "multipart/form-data"
 )
 
-// read reads the request's fields.
-func read(rc *fasthttp.RequestCtx) (*fields, error) {
-	f := new(fields)
-	err := f.readBody(rc, kindJSON, kindForm, kindMultipart)
+// parseForm reads the request's fields.
+func parseForm(rc *fasthttp.RequestCtx) (*form, error) {
+	f := new(form)
+	err := f.readBody(rc, typeJSON, typeForm, typeMultipart)
 	if err == nil && rc.IsDelete() {
-		f.under(f.form(entriesOf(rc.QueryArgs())))
+		f.addMissing(f.collect(argEntries(rc.QueryArgs())))
 	}
 	return f, err
 }
 
-// readUpload reads the fields of a request that carries a file. Its body may be
+// parseUpload reads the fields of a request that carries a file. Its body may be
 // large, so no more is made of it than a file and a few fields.
-func readUpload(rc *fasthttp.RequestCtx) (*fields, error) {
-	f := new(fields)
-	return f, f.readBody(rc, kindMultipart)
+func parseUpload(rc *fasthttp.RequestCtx) (*form, error) {
+	f := new(form)
+	return f, f.readBody(rc, typeMultipart)
 }
 
-// readQuery reads the fields of a request's query.
-func readQuery(rc *fasthttp.RequestCtx) *fields {
-	f := new(fields)
-	f.named = f.form(entriesOf(rc.QueryArgs()))
+// parseQuery reads the fields of a request's query.
+func parseQuery(rc *fasthttp.RequestCtx) *form {
+	f := new(form)
+	f.byName = f.collect(argEntries(rc.QueryArgs()))
 	return f
 }
 
@@ -105,47 +105,47 @@ func readQuery(rc *fasthttp.RequestCtx) *fields {
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // readBody reads a body that may be of some kinds.
-func (f *fields) readBody(rc *fasthttp.RequestCtx, kinds ...string) error {
+func (f *form) readBody(rc *fasthttp.RequestCtx, accepted ...string) error {
 	body := bytes.TrimPrefix(rc.PostBody(), byteOrderMark)
 	if len(body) == 0 {
 		return nil
 	}
-	kind, parameters := parseMedia(string(rc.Request.Header.ContentType()))
-	if !slices.Contains(kinds, kind) {
-		return fault.New(fault.UnsupportedMedia, "The body must be %s.", oneOf(kinds))
+	mediaType, parameters := parseMedia(string(rc.Request.Header.ContentType()))
+	if !slices.Contains(accepted, mediaType) {
+		return fault.New(fault.UnsupportedMedia, "The body must be %s.", joinOr(accepted))
 	}
 	if !isUTF8(parameters) {
-		return errCharset
+		return errNotUTF8
 	}
-	switch kind {
-	case kindJSON:
+	switch mediaType {
+	case typeJSON:
 		return f.readJSON(body)
-	case kindForm:
-		return f.readForm(body)
+	case typeForm:
+		return f.readURLEncoded(body)
 	default:
 		return f.readMultipart(body, parameters["boundary"])
 	}
 }
 
-var errCharset = fault.New(fault.UnsupportedMedia, "The body must be UTF-8.")
+var errNotUTF8 = fault.New(fault.UnsupportedMedia, "The body must be UTF-8.")
 
-// oneOf returns kinds as a sentence lists them.
-func oneOf(kinds []string) string {
-	last := len(kinds) - 1
+// joinOr returns kinds as a sentence lists them.
+func joinOr(accepted []string) string {
+	last := len(accepted) - 1
 	if last == 0 {
-		return kinds[0]
+		return accepted[0]
 	}
-	return strings.Join(kinds[:last], ", ") + " or " + kinds[last]
+	return strings.Join(accepted[:last], ", ") + " or " + accepted[last]
 }
 
 // parseMedia returns a media type, in lower case, and its parameters; none when they
 // are malformed, as they hardly ever matter.
-func parseMedia(text string) (kind string, parameters map[string]string) {
-	kind, parameters, err := mime.ParseMediaType(text)
+func parseMedia(text string) (mediaType string, parameters map[string]string) {
+	mediaType, parameters, err := mime.ParseMediaType(text)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return "", nil
 	}
-	return kind, parameters
+	return mediaType, parameters
 }
 
 // isUTF8 reports whether a media type names no other charset than UTF-8.
@@ -154,16 +154,16 @@ func isUTF8(parameters map[string]string) bool {
 	return !ok || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
 }
 
-// under adds fields below those that are there: of one that is null, or absent, they
+// addMissing adds fields below those that are there: of one that is null, or absent, they
 // tell more.
-func (f *fields) under(others map[string]field) {
-	if f.named == nil {
-		f.named = others
+func (f *form) addMissing(others map[string]field) {
+	if f.byName == nil {
+		f.byName = others
 		return
 	}
 	for name, other := range others {
-		if own, ok := f.named[name]; !ok || own.isNull() {
-			f.named[name] = other
+		if current, ok := f.byName[name]; !ok || current.isNull() {
+			f.byName[name] = other
 		}
 	}
 }
@@ -171,9 +171,9 @@ func (f *fields) under(others map[string]field) {
 // maxDepth is how deep a JSON body nests at most, the body included.
 const maxDepth = 32
 
-func (f *fields) readJSON(body []byte) error {
+func (f *form) readJSON(body []byte) error {
 	// Package json would put replacement characters in place of what is no UTF-8.
-	if err := json.Unmarshal(body, &f.named); err != nil || f.named == nil || !utf8.Valid(body) {
+	if err := json.Unmarshal(body, &f.byName); err != nil || f.byName == nil || !utf8.Valid(body) {
 		return fault.New(fault.Malformed, "The body is no JSON object.")
 	}
 	if isDeeper(body, maxDepth) {
@@ -181,9 +181,9 @@ func (f *fields) readJSON(body []byte) error {
 	}
 	if hasLoneSurrogate(body) {
 		// Package json has put a replacement character in place of it, in a name too.
-		for name, value := range f.named {
+		for name, value := range f.byName {
 			if hasLoneSurrogate(value.raw) || strings.ContainsRune(name, utf8.RuneError) {
-				f.flaw(name, "The field %s has half of a surrogate pair, which is no character.", name)
+				f.addError(name, "The field %s has half of a surrogate pair, which is no character.", name)
 			}
 		}
 	}
@@ -191,13 +191,13 @@ func (f *fields) readJSON(body []byte) error {
 }
 
 // isDeeper reports whether valid JSON nests deeper than so many levels.
-func isDeeper(text []byte, most int) bool {
-	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= most {
+func isDeeper(text []byte, limit int) bool {
+	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= limit {
 		return false // as good as always
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	for depth := 0; depth <= most; {
+	for depth := 0; depth <= limit; {
 		token, err := decoder.Token()
 		switch {
 		case err != nil:
@@ -248,7 +248,7 @@ func utf16Escape(text []byte) rune {
 // takes there. A query is bounded by the header block.
 const maxFields = 64
 
-var errFields = fault.New(fault.Malformed, "The body has more than %d fields.", maxFields)
+var errTooManyFields = fault.New(fault.Malformed, "The body has more than %d fields.", maxFields)
 
 // entry is a field as a form has it: one of several of a name, perhaps.
 type entry struct {
@@ -273,7 +273,7 @@ func newEntry(key, text string) entry {
 	return entry{name, number, err != nil, text}
 }
 
-func entriesOf(args *fasthttp.Args) []entry {
+func argEntries(args *fasthttp.Args) []entry {
 	entries := make([]entry, 0, args.Len())
 	for key, value := range args.All() {
 		entries = append(entries, newEntry(string(key), string(value)))
@@ -281,34 +281,34 @@ func entriesOf(args *fasthttp.Args) []entry {
 	return entries
 }
 
-// form returns a form's fields.
-func (f *fields) form(entries []entry) map[string]field {
+// collect returns a form's fields.
+func (f *form) collect(entries []entry) map[string]field {
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
 	named := make(map[string]field, len(entries))
 	for _, e := range entries {
 		if !utf8.ValidString(e.name) || !utf8.ValidString(e.text) {
 			e.name = strings.ToValidUTF8(e.name, string(utf8.RuneError))
-			f.flaw(e.name, "The field %s must be valid UTF-8.", e.name)
+			f.addError(e.name, "The field %s must be valid UTF-8.", e.name)
 		}
 		value := named[e.name]
-		value.texts = append(value.texts, e.text)
+		value.values = append(value.values, e.text)
 		value.nested = value.nested || e.nested
 		named[e.name] = value
 	}
 	return named
 }
 
-func (f *fields) readForm(body []byte) error {
+func (f *form) readURLEncoded(body []byte) error {
 	var args fasthttp.Args
 	args.ParseBytes(body)
 	if args.Len() > maxFields {
-		return errFields
+		return errTooManyFields
 	}
-	f.named = f.form(entriesOf(&args))
+	f.byName = f.collect(argEntries(&args))
 	return nil
 }
 
-func (f *fields) readMultipart(body []byte, boundary string) error {
+func (f *form) readMultipart(body []byte, boundary string) error {
 	malformed := fault.New(fault.Malformed, "The body is no well-formed multipart/form-data.")
 	if boundary == "" {
 		return malformed
@@ -318,7 +318,7 @@ func (f *fields) readMultipart(body []byte, boundary string) error {
 	for range maxFields + 1 {
 		part, err := parts.NextPart()
 		if err == io.EOF { //nolint:errorlint // wrapped, it says that the last boundary is missing
-			f.named = f.form(entries)
+			f.byName = f.collect(entries)
 			return nil
 		}
 		if err != nil {
@@ -337,75 +337,75 @@ func (f *fields) readMultipart(body []byte, boundary string) error {
 		}
 		// Apache's HttpClient names ISO-8859-1 unless told otherwise, for ASCII too.
 		if _, parameters := parseMedia(part.Header.Get("Content-Type")); !isUTF8(parameters) && !isASCII(content) {
-			return errCharset
+			return errNotUTF8
 		}
 		e.text = string(content)
 		entries = append(entries, e)
 	}
-	return errFields
+	return errTooManyFields
 }
 
 func isASCII(text []byte) bool {
 	return !slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf })
 }
 
-// flaw notes that a field is wrong.
-func (f *fields) flaw(name, format string, args ...any) {
-	if f.wrong == nil {
-		f.wrong = map[string][]string{}
+// addError notes that a field is wrong.
+func (f *form) addError(name, format string, args ...any) {
+	if f.errors == nil {
+		f.errors = map[string][]string{}
 	}
-	f.wrong[name] = append(f.wrong[name], fmt.Sprintf(format, args...))
+	f.errors[name] = append(f.errors[name], fmt.Sprintf(format, args...))
 }
 
-// fault returns an Invalid fault that names all fields noted as wrong, or nil.
-func (f *fields) fault() error {
-	if len(f.wrong) == 0 {
+// err returns an Invalid fault that names all fields noted as wrong, or nil.
+func (f *form) err() error {
+	if len(f.errors) == 0 {
 		return nil
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(f.wrong)), ", ")
-	return &fault.Error{Kind: fault.Invalid, Message: "These fields are missing or wrong: " + names + ".", Fields: f.wrong}
+	names := strings.Join(slices.Sorted(maps.Keys(f.errors)), ", ")
+	return &fault.Error{Kind: fault.Invalid, Message: "These fields are missing or wrong: " + names + ".", Fields: f.errors}
 }
 
 // has reports whether a field is present, whatever its value.
-func (f *fields) has(name string) bool {
-	_, ok := f.named[name]
+func (f *form) has(name string) bool {
+	_, ok := f.byName[name]
 	return ok
 }
 
-// null reports whether a field is absent, or null in JSON, which says the same.
-func (f *fields) null(name string) bool {
-	value, ok := f.named[name]
+// isAbsent reports whether a field is absent, or null in JSON, which says the same.
+func (f *form) isAbsent(name string) bool {
+	value, ok := f.byName[name]
 	return !ok || value.isNull()
 }
 
-// text returns a field that must be there, as it was sent.
-func (f *fields) text(name string) string {
-	if f.null(name) {
-		f.flaw(name, "The field %s is required.", name)
+// str returns a field that must be there, as it was sent.
+func (f *form) str(name string) string {
+	if f.isAbsent(name) {
+		f.addError(name, "The field %s is required.", name)
 		return ""
 	}
-	return f.optionalText(name, "")
+	return f.optionalStr(name, "")
 }
 
-// optionalText returns a field as it was sent, or otherwise.
-func (f *fields) optionalText(name, otherwise string) string {
-	if f.null(name) {
-		return otherwise
+// optionalStr returns a field as it was sent, or otherwise.
+func (f *form) optionalStr(name, def string) string {
+	if f.isAbsent(name) {
+		return def
 	}
-	text, ok := f.named[name].text()
+	text, ok := f.byName[name].str()
 	if !ok {
-		f.flaw(name, "The field %s must be text.", name)
+		f.addError(name, "The field %s must be text.", name)
 	}
 	return text
 }
 
 // optionalInteger returns a field's integer, or nil when the field is absent or empty.
-func (f *fields) optionalInteger(name string) *int64 {
-	if f.null(name) {
+func (f *form) optionalInteger(name string) *int64 {
+	if f.isAbsent(name) {
 		return nil
 	}
-	value := f.named[name]
-	digits, isText := value.text()
+	value := f.byName[name]
+	digits, isText := value.str()
 	digits = strings.TrimSpace(digits)
 	if isText && digits == "" {
 		return nil
@@ -416,15 +416,15 @@ func (f *fields) optionalInteger(name string) *int64 {
 		n, ok = parseNumber(string(value.raw))
 	}
 	if !ok {
-		f.flaw(name, "The field %s must be an integer.", name)
+		f.addError(name, "The field %s must be an integer.", name)
 		return nil
 	}
 	return &n
 }
 
-// longestNumber bounds numbers that are not written as plain integers: what stands
+// maxNumberLength bounds numbers that are not written as plain integers: what stands
 // behind the point and in the exponent takes many times as long to compute.
-const longestNumber = 64
+const maxNumberLength = 64
 
 // jsonNumber is a number as JSON writes it, whose exponent is no larger than any integer's.
 var jsonNumber = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
@@ -435,7 +435,7 @@ func parseNumber(text string) (n int64, ok bool) {
 	if err == nil {
 		return n, true
 	}
-	if len(text) > longestNumber || !jsonNumber.MatchString(text) {
+	if len(text) > maxNumberLength || !jsonNumber.MatchString(text) {
 		return 0, false
 	}
 	exact, ok := new(big.Rat).SetString(text)
@@ -446,19 +446,19 @@ func parseNumber(text string) (n int64, ok bool) {
 }
 
 // integer returns a field's integer, or otherwise.
-func (f *fields) integer(name string, otherwise int64) int64 {
+func (f *form) integer(name string, def int64) int64 {
 	if n := f.optionalInteger(name); n != nil {
 		return *n
 	}
-	return otherwise
+	return def
 }
 
 // requiredInteger returns the integer of a field that must be there.
-func (f *fields) requiredInteger(name string) int64 {
+func (f *form) requiredInteger(name string) int64 {
 	n := f.optionalInteger(name)
 	if n == nil {
-		if f.wrong[name] == nil {
-			f.flaw(name, "The field %s is required.", name)
+		if f.errors[name] == nil {
+			f.addError(name, "The field %s is required.", name)
 		}
 		return 0
 	}
@@ -466,12 +466,12 @@ func (f *fields) requiredInteger(name string) int64 {
 }
 
 // optionalBool returns a field's truth value, or otherwise.
-func (f *fields) optionalBool(name string, otherwise bool) bool {
-	if f.null(name) {
-		return otherwise
+func (f *form) optionalBool(name string, def bool) bool {
+	if f.isAbsent(name) {
+		return def
 	}
-	value := f.named[name]
-	word, isText := value.text()
+	value := f.byName[name]
+	word, isText := value.str()
 	if !isText {
 		word = string(value.raw)
 	}
@@ -483,17 +483,17 @@ func (f *fields) optionalBool(name string, otherwise bool) bool {
 	case word == "false" || word == "0" || isForm && (word == "off" || word == "no"):
 		return false
 	default:
-		f.flaw(name, "The field %s must be true or false.", name)
+		f.addError(name, "The field %s must be true or false.", name)
 		return false
 	}
 }
 
-// texts returns a field that is an array of texts; in a form it is repeated.
-func (f *fields) texts(name string) []string {
-	value := f.named[name]
-	texts := slices.Clone(value.texts)
+// strs returns a field that is an array of texts; in a form it is repeated.
+func (f *form) strs(name string) []string {
+	value := f.byName[name]
+	texts := slices.Clone(value.values)
 	if value.nested || value.raw != nil && json.Unmarshal(value.raw, &texts) != nil {
-		f.flaw(name, "The field %s must be an array of texts.", name)
+		f.addError(name, "The field %s must be an array of texts.", name)
 	}
 	return texts
 }

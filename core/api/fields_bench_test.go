@@ -10,17 +10,17 @@ import (
 func BenchmarkFields(b *testing.B) {
 	for _, bench := range []struct {
 		name, kind, body string
-		read             func(*fields)
+		read             func(*form)
 	}{
-		{"JSON texts", "application/json", `{"email":"zoe@example.com","password":"correct horse"}`, func(f *fields) {
-			f.text("email")
-			f.text("password")
+		{"JSON texts", "application/json", `{"email":"zoe@example.com","password":"correct horse"}`, func(f *form) {
+			f.str("email")
+			f.str("password")
 		}},
-		{"JSON integers", "application/json", `{"skin":62,"cape":7}`, func(f *fields) { f.slots() }},
-		{"JSON escapes", "application/json", `{"name":"Zo\u00eb \ud83d\ude00"}`, func(f *fields) { f.text("name") }},
-		{"form", "application/x-www-form-urlencoded", "email=zoe%40example.com&password=correct+horse", func(f *fields) {
-			f.text("email")
-			f.text("password")
+		{"JSON integers", "application/json", `{"skin":62,"cape":7}`, func(f *form) { f.textureSlots() }},
+		{"JSON escapes", "application/json", `{"name":"Zo\u00eb \ud83d\ude00"}`, func(f *form) { f.str("name") }},
+		{"form", "application/x-www-form-urlencoded", "email=zoe%40example.com&password=correct+horse", func(f *form) {
+			f.str("email")
+			f.str("password")
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
@@ -30,12 +30,12 @@ func BenchmarkFields(b *testing.B) {
 			rc.Request.SetBodyString(bench.body)
 			b.ReportAllocs()
 			for b.Loop() {
-				f, err := read(&rc)
+				f, err := parseForm(&rc)
 				if err != nil {
 					b.Fatal(err)
 				}
-				if bench.read(f); f.fault() != nil {
-					b.Fatal(f.fault())
+				if bench.read(f); f.err() != nil {
+					b.Fatal(f.err())
 				}
 			}
 		})

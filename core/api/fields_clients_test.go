@@ -109,9 +109,9 @@ func TestSpellingsOfValues(t *testing.T) {
 		for _, b := range bodies {
 			a := c.send(t, "PUT", path, b)
 			if status == 422 {
-				a.refuses(t, 422, 4, field)
+				a.isError(t, 422, 4, field)
 			} else if a.status != status {
-				t.Errorf("%s as %s: %d %s; want %d", b.content, b.kind, a.status, a.body, status)
+				t.Errorf("%s as %s: %d %s; want %d", b.content, b.contentType, a.status, a.body, status)
 			}
 		}
 	}
@@ -153,8 +153,8 @@ func TestSpellingsOfValues(t *testing.T) {
 	// What cannot be text is refused wherever it stands.
 	f(user, "x", 422, encodeJSON(`{"nickname":"Zoë","x":{"y":["\ud83d"]}}`), encodeJSON(`{"nickname":"Zoë","x":{"\ud83d":1}}`), encodeForm("nickname=Zoe&x=%ff"))
 	f(user, "\ufffd", 422, encodeJSON(`{"nickname":"Zoë","\ud83d":1}`), encodeForm("nickname=Zoe&%ff=1"))
-	c.get(t, "/api/closet?q=%ff").refuses(t, 422, 4, "q")
-	c.get(t, "/api/closet?x=%ff").refuses(t, 422, 4, "x")
+	c.get(t, "/api/closet?q=%ff").isError(t, 422, 4, "q")
+	c.get(t, "/api/closet?x=%ff").isError(t, 422, 4, "x")
 	f(user, "nickname", 200, encodeJSON(`{"nickname":"\ud83d","nickname":"Zoë"}`)) // the last counts
 	f(user, "nickname", 422, encodeJSON(`{"nickname":"Zoë","nickname":"\ud83d"}`))
 
@@ -189,12 +189,12 @@ func TestArraysOfForms(t *testing.T) {
 	steve := c.player(t, "Steve")
 	f := func(form string, ok bool) {
 		t.Helper()
-		for _, a := range []answer{
+		for _, a := range []response{
 			c.send(t, "DELETE", steve+"/textures", encodeForm(form)), c.send(t, "DELETE", steve+"/textures", encodeMultipart(t, form, nil)),
 			c.send(t, "DELETE", steve+"/textures?"+form, body{}),
 		} {
 			if !ok {
-				a.refuses(t, 422, 4, "type")
+				a.isError(t, 422, 4, "type")
 			} else if a.status != 200 {
 				t.Errorf("%s: %d %s", form, a.status, a.body)
 			}

@@ -31,7 +31,7 @@ func FuzzRead(f *testing.F) {
 		rc.Request.URI().SetQueryString(query)
 		rc.Request.Header.SetContentType(kind)
 		rc.Request.SetBody(body)
-		f, err := read(&rc)
+		f, err := parseForm(&rc)
 		if err != nil {
 			if kind := fault.KindOf(err); kind != fault.Malformed && kind != fault.UnsupportedMedia && kind != fault.Invalid {
 				t.Fatalf("kind %d: %v", kind, err)
@@ -39,16 +39,16 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, name := range []string{"name", "type", "skin", "cape", "a"} {
-			_, isWrong := f.wrong[name]
+			_, isWrong := f.errors[name]
 			f.has(name)
 			f.optionalInteger(name)
 			f.optionalBool(name, true)
-			f.texts(name)
-			if text := f.optionalText(name, ""); !isWrong && !utf8.ValidString(text) {
+			f.strs(name)
+			if text := f.optionalStr(name, ""); !isWrong && !utf8.ValidString(text) {
 				t.Errorf("the text %q is no UTF-8, and not refused", text)
 			}
 		}
-		if err := f.fault(); err != nil && fault.KindOf(err) != fault.Invalid {
+		if err := f.err(); err != nil && fault.KindOf(err) != fault.Invalid {
 			t.Errorf("kind %d: %v", fault.KindOf(err), err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // null in a body leaves a field to the query, but its presence is still seen.
-func TestNullSaysNothing(t *testing.T) {
+func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
 
 	var rc fasthttp.RequestCtx
@@ -17,20 +17,20 @@ func TestNullSaysNothing(t *testing.T) {
 	rc.Request.SetRequestURI("/?password=x&skin=1")
 	rc.Request.Header.SetContentType("application/json")
 	rc.Request.SetBodyString(`{"password":null,"cape":null,"name":null,"skin":2}`)
-	f, err := read(&rc)
+	f, err := parseForm(&rc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.text("password"); got != "x" {
+	if got := f.str("password"); got != "x" {
 		t.Errorf("the password is %q; want the query's", got)
 	}
 	if got := f.integer("skin", 0); got != 2 {
 		t.Errorf("the skin is %d; want the body's", got)
 	}
-	if !f.has("cape") || !f.null("cape") || f.has("hat") {
-		t.Errorf("cape is present %t and null %t, hat present %t", f.has("cape"), f.null("cape"), f.has("hat"))
+	if !f.has("cape") || !f.isAbsent("cape") || f.has("hat") {
+		t.Errorf("cape is present %t and null %t, hat present %t", f.has("cape"), f.isAbsent("cape"), f.has("hat"))
 	}
-	if got := f.optionalText("name", "otherwise"); got != "otherwise" {
+	if got := f.optionalStr("name", "otherwise"); got != "otherwise" {
 		t.Errorf("the name is %q", got)
 	}
 }
@@ -56,7 +56,7 @@ func FuzzReadUpload(f *testing.F) {
 		rc.Request.Header.SetMethod(fasthttp.MethodPost)
 		rc.Request.Header.SetContentType(kind)
 		rc.Request.SetBody(body)
-		f, err := readUpload(&rc)
+		f, err := parseUpload(&rc)
 		if err != nil {
 			if kind := fault.KindOf(err); kind != fault.Malformed && kind != fault.UnsupportedMedia {
 				t.Fatalf("kind %d: %v", kind, err)
@@ -64,12 +64,12 @@ func FuzzReadUpload(f *testing.F) {
 			return
 		}
 		size, values := len(f.file), 0
-		for name, value := range f.named {
-			for _, text := range value.texts {
+		for name, value := range f.byName {
+			for _, text := range value.values {
 				size += len(text)
 				values++
 			}
-			f.optionalText(name, "")
+			f.optionalStr(name, "")
 			f.optionalBool(name, true)
 		}
 		if size > len(body) || values > maxFields {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestBodiesThatCannotBeRead(t *testing.T) {
+func TestMalformedBodies(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
@@ -20,13 +20,13 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 			{"PUT", steve + "/textures"},
 			{"DELETE", steve + "/textures"},
 		} {
-			c.send(t, route.method, route.path, body{kind, []byte(content)}).refuses(t, status, 4)
+			c.send(t, route.method, route.path, body{kind, []byte(content)}).isError(t, status, 4)
 		}
 		// An upload has no other way than multipart.
 		if !strings.HasPrefix(kind, "multipart/form-data") {
 			status = 415
 		}
-		c.send(t, "POST", "/api/textures", body{kind, []byte(content)}).refuses(t, status, 4)
+		c.send(t, "POST", "/api/textures", body{kind, []byte(content)}).isError(t, status, 4)
 	}
 
 	const multipart = "multipart/form-data; boundary=x"
@@ -46,18 +46,18 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 }
 
 // A form takes many times as much memory as its body when its fields are many.
-func TestFormsOfManyFields(t *testing.T) {
+func TestFormFieldLimit(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
 	fields := func(n int) string { return "name=Alex" + strings.Repeat("&a=1", n-1) }
-	c.send(t, "POST", "/api/players", encodeForm(fields(65))).refuses(t, 400, 4)
-	c.send(t, "POST", "/api/players", encodeMultipart(t, fields(65), nil)).refuses(t, 400, 4)
-	c.send(t, "POST", "/api/textures", encodeMultipart(t, fields(65), nil)).refuses(t, 400, 4)
+	c.send(t, "POST", "/api/players", encodeForm(fields(65))).isError(t, 400, 4)
+	c.send(t, "POST", "/api/players", encodeMultipart(t, fields(65), nil)).isError(t, 400, 4)
+	c.send(t, "POST", "/api/textures", encodeMultipart(t, fields(65), nil)).isError(t, 400, 4)
 	for _, body := range []body{encodeForm(fields(64)), encodeMultipart(t, fields(64), nil)} {
 		a := c.send(t, "POST", "/api/players", body)
 		if a.status != 200 {
-			t.Errorf("64 fields as %s: %d %s", body.kind, a.status, a.body)
+			t.Errorf("64 fields as %s: %d %s", body.contentType, a.status, a.body)
 		}
 		c.delete(t, "/api/players/"+a.field(t, "data", "pid"))
 	}
@@ -81,7 +81,7 @@ func TestBodyWinsOverQuery(t *testing.T) {
 	c.withPassword(t, "correct horse")
 	f := func(query string, body body, fields ...string) {
 		t.Helper()
-		c.send(t, "DELETE", "/api/user?"+query, body).refuses(t, 422, 4, fields...)
+		c.send(t, "DELETE", "/api/user?"+query, body).isError(t, 422, 4, fields...)
 	}
 	f("password=correct+horse", encodeForm("password=wrong"), "password")
 	f("password=correct+horse", encodeMultipart(t, "password=wrong", nil), "password")
@@ -92,11 +92,11 @@ func TestBodyWinsOverQuery(t *testing.T) {
 }
 
 // A body that is empty has no form, and one that is not read may have any.
-func TestBodiesThatAreNotRead(t *testing.T) {
+func TestIgnoredBodies(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.send(t, "POST", "/api/players", body{"text/plain", nil}).refuses(t, 422, 4, "name")
+	c.send(t, "POST", "/api/players", body{"text/plain", nil}).isError(t, 422, 4, "name")
 	c.send(t, "DELETE", c.player(t, "Alex"), body{"text/plain", []byte("x")}).is(t, 200, `{"code":0,"message":"<text>"}`)
 	if a := c.send(t, "POST", "/api/auth/refresh", body{"text/plain", []byte("x")}); a.status != 200 {
 		t.Errorf("a refresh with a body is answered with %d %s", a.status, a.body)
@@ -106,7 +106,7 @@ func TestBodiesThatAreNotRead(t *testing.T) {
 	}
 }
 
-func TestTextOfForms(t *testing.T) {
+func TestFormText(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -114,7 +114,7 @@ func TestTextOfForms(t *testing.T) {
 		t.Helper()
 		a := c.send(t, "POST", "/api/players", body)
 		if len(fields) > 0 {
-			a.refuses(t, 422, 4, fields...)
+			a.isError(t, 422, 4, fields...)
 		} else if a.status != 200 {
 			t.Errorf("%s is answered with %d %s", body.content, a.status, a.body)
 		}
@@ -133,10 +133,10 @@ func TestTextOfForms(t *testing.T) {
 }
 
 // In a query there is nothing to read, but for DELETE.
-func TestQueriesAreNotRead(t *testing.T) {
+func TestIgnoredQueries(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.send(t, "POST", "/api/players?name=Steve", body{}).refuses(t, 422, 4, "name")
-	c.send(t, "PUT", c.player(t, "Alex")+"/name?name=Steve", body{}).refuses(t, 422, 4, "name")
+	c.send(t, "POST", "/api/players?name=Steve", body{}).isError(t, 422, 4, "name")
+	c.send(t, "PUT", c.player(t, "Alex")+"/name?name=Steve", body{}).isError(t, 422, 4, "name")
 }

@@ -25,22 +25,22 @@ func heap() uint64 {
 // at once as there are processors, some wait, and the rest are told to come back.
 // Nobody is counted as having failed.
 // It measures the memory of the whole process, so no other test may run.
-func TestManyLoginsAtOnce(t *testing.T) {
+func TestConcurrentLoginsBoundMemory(t *testing.T) {
 	testenv.Long(t)
 	c := newUser(t, "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0", "WORK_TIMEOUT=5m")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, c.server, listener)
-	slots := runtime.GOMAXPROCS(0)
-	places := slots * 33 / 2 // for one network
-	clients := max(200, 6*places)
+	serveListener(t, c.server, listener)
+	processors := runtime.GOMAXPROCS(0)
+	capacity := processors * 33 / 2 // for one network
+	clients := max(200, 6*capacity)
 	c.http = &fasthttp.HostClient{Addr: listener.Addr().String(), MaxConns: clients}
 
 	runtime.GC()
 	before := heap()
-	ended, most := make(chan struct{}), make(chan uint64)
+	ended, peak := make(chan struct{}), make(chan uint64)
 	go func() {
 		var highest uint64
 		tick := time.NewTicker(time.Millisecond)
@@ -48,17 +48,17 @@ func TestManyLoginsAtOnce(t *testing.T) {
 		for {
 			select {
 			case <-ended:
-				most <- highest
+				peak <- highest
 				return
 			case <-tick.C:
 				highest = max(highest, heap())
 			}
 		}
 	}()
-	answers := make([]answer, clients)
+	answers := make([]response, clients)
 	var group sync.WaitGroup
 	for i := range answers {
-		group.Go(func() { answers[i] = c.logIn(t, somebody, right) })
+		group.Go(func() { answers[i] = c.logIn(t, knownEmail, rightPassword) })
 	}
 	group.Wait()
 	close(ended)
@@ -67,38 +67,38 @@ func TestManyLoginsAtOnce(t *testing.T) {
 	for _, a := range answers {
 		switch statuses[a.status]++; a.status {
 		case 200:
-			a.welcomes(t)
+			a.isToken(t)
 		case 503:
-			a.refuses(t, 503, 9)
-			if got := a.head("Retry-After"); got != "1" {
+			a.isError(t, 503, 9)
+			if got := a.headerValue("Retry-After"); got != "1" {
 				t.Errorf("Retry-After is %q; want 1", got)
 			}
 		default:
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if statuses[200] < places || statuses[503] == 0 {
-		t.Errorf("of %d log-ins %v were answered; want at least the %d for whom there is a place, and not all", clients, statuses, places)
+	if statuses[200] < capacity || statuses[503] == 0 {
+		t.Errorf("of %d log-ins %v were answered; want at least the %d for whom there is a place, and not all", clients, statuses, capacity)
 	}
 	// A hash takes 19 MiB, and what is no longer used stays for a while.
-	if grown, bound := <-most-before, uint64(4*slots*19<<20+64<<20); grown > bound {
+	if grown, bound := <-peak-before, uint64(4*processors*19<<20+64<<20); grown > bound {
 		t.Errorf("the heap grew by %d MiB; want at most %d", grown>>20, bound>>20)
 	}
 
 	if n := c.site.failures(t); n != 0 {
 		t.Errorf("%d log-ins count as failed; want none", n)
 	}
-	c.logIn(t, somebody, right).welcomes(t)
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.logIn(t, knownEmail, rightPassword).isToken(t)
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 }
 
 // However fast a network guesses passwords, log-ins from other networks have places.
 // It takes all processors for a while, so it is long.
-func TestLoginsOfOneNetworkLeavePlaces(t *testing.T) {
+func TestLoginsOfOneNetworkLeaveCapacity(t *testing.T) {
 	testenv.Long(t)
-	hostile, honest := openGuarded(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
+	hostile, honest := startTwoNetworks(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
 	honest = honest.signUp(t)
-	honest.withPassword(t, right)
+	honest.withPassword(t, rightPassword)
 	email := fmt.Sprintf("user%d@example.com", honest.site.users.Load())
 	ended := make(chan struct{})
 	var guesses sync.WaitGroup
@@ -113,7 +113,7 @@ func TestLoginsOfOneNetworkLeavePlaces(t *testing.T) {
 					return
 				default:
 				}
-				if a := hostile.logIn(t, fmt.Sprintf("nobody%d@example.com", i), wrong); a.status == 503 {
+				if a := hostile.logIn(t, fmt.Sprintf("nobody%d@example.com", i), wrongPassword); a.status == 503 {
 					select {
 					case refused <- struct{}{}:
 					default:
@@ -125,7 +125,7 @@ func TestLoginsOfOneNetworkLeavePlaces(t *testing.T) {
 	<-refused // its places are taken
 	for range 5 {
 		began := time.Now()
-		a := honest.logIn(t, email, right)
+		a := honest.logIn(t, email, rightPassword)
 		if a.status != 200 {
 			t.Errorf("a log-in from another network: %d %s", a.status, a.body)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
-// index is what the API says of itself. Paths are relative to the host that was asked.
-type index struct {
+// indexJSON is what the API says of itself. Paths are relative to the host that was asked.
+type indexJSON struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Docs    string `json:"docs"`
@@ -21,8 +21,8 @@ type index struct {
 	Status  string `json:"status"`
 }
 
-// links are the places that pages lead to.
-var links = []serve.Link{
+// pageLinks are the places that pages lead to.
+var pageLinks = []serve.Link{
 	{Path: "/api/docs", Text: "Documentation of the API"},
 	{Path: "/api/openapi.yaml", Text: "OpenAPI document"},
 }
@@ -32,33 +32,33 @@ var startPage = serve.NewPage(serve.PageText{
 	Paragraphs: []string{
 		"This server answers the API of a site for skins and capes.",
 	},
-	Links: links,
+	Links: pageLinks,
 })
 
-var notFoundPage = serve.NotFoundPage(append([]serve.Link{{Path: "/", Text: "Start page"}}, links...)...)
+var notFoundPage = serve.NotFoundPage(append([]serve.Link{{Path: "/", Text: "Start page"}}, pageLinks...)...)
 
-// index handles GET /api.
-func (s *Server) index(ctx context.Context, rc *fasthttp.RequestCtx) error {
+// handleIndex handles GET /api.
+func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	status := "ok"
-	if !s.database.answers(ctx) {
+	if !s.database.healthy(ctx) {
 		status = "unavailable"
 	}
-	return done(rc, "This is the API of Veneer.", index{
+	return writeOK(rc, "This is the API of Veneer.", indexJSON{
 		Name: "Veneer", Version: version.Current().Version, Docs: "/api/docs", OpenAPI: "/api/openapi.yaml", Status: status,
 	})
 }
 
-// root handles GET /: people get a page, programs the index.
-func (s *Server) root(ctx context.Context, rc *fasthttp.RequestCtx) error {
+// handleRoot handles GET /: people get a page, programs the index.
+func (s *Server) handleRoot(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if serve.PrefersHTML(rc) {
 		startPage.Answer(rc, fasthttp.StatusOK)
 		return nil
 	}
-	return s.index(ctx, rc)
+	return s.handleIndex(ctx, rc)
 }
 
-// robots handles GET /robots.txt.
-func (s *Server) robots(_ context.Context, rc *fasthttp.RequestCtx) error {
+// handleRobots handles GET /robots.txt.
+func (s *Server) handleRobots(_ context.Context, rc *fasthttp.RequestCtx) error {
 	serve.Robots(rc)
 	return nil
 }
@@ -69,25 +69,25 @@ const (
 	checkTimeout  = 500 * time.Millisecond
 )
 
-// checker knows whether the database answers. It asks at most once in checkInterval,
+// healthCheck knows whether the database answers. It asks at most once in checkInterval,
 // however many requests there are.
-type checker struct {
+type healthCheck struct {
 	check func(context.Context) error
 	now   core.Clock
 
 	mu      sync.Mutex // held while it asks
-	checked time.Time
-	passed  bool
+	checkedAt time.Time
+	lastHealthy  bool
 }
 
-func (c *checker) answers(ctx context.Context) bool {
+func (c *healthCheck) healthy(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); now.Sub(c.checked) >= checkInterval {
+	if now := c.now(); now.Sub(c.checkedAt) >= checkInterval {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
-		c.passed = c.check(ctx) == nil
-		c.checked = now
+		c.lastHealthy = c.check(ctx) == nil
+		c.checkedAt = now
 	}
-	return c.passed
+	return c.lastHealthy
 }

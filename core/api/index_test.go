@@ -11,16 +11,16 @@ import (
 // raw returns an answer that need not be one of the API.
 func (c client) raw(t *testing.T, method, path string, headers ...string) *fasthttp.Response {
 	t.Helper()
-	request, response := new(fasthttp.Request), new(fasthttp.Response)
+	request, resp := new(fasthttp.Request), new(fasthttp.Response)
 	request.Header.SetMethod(method)
 	request.SetRequestURI("http://veneer.test" + path)
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	if err := c.http.Do(request, response); err != nil {
+	if err := c.http.Do(request, resp); err != nil {
 		t.Fatal(err)
 	}
-	return response
+	return resp
 }
 
 func TestIndex(t *testing.T) {
@@ -31,7 +31,7 @@ func TestIndex(t *testing.T) {
 	c.get(t, "/api").is(t, 200, index)
 	c.db.Close()
 	c.get(t, "/api").is(t, 200, index) // which was known a moment ago
-	c.site.pass(time.Second)
+	c.site.advance(time.Second)
 	c.get(t, "/api").is(t, 200, strings.Replace(index, "ok", "unavailable", 1))
 	want := string(c.raw(t, "GET", "/api").Body())
 	for _, path := range []string{"/api", "/api/", "/"} {

@@ -9,18 +9,18 @@ import (
 
 // No name comes in that cannot be seen, or that shows in another order than it is
 // written, whoever gives it to what. A player's can be asked for at an edge.
-func TestNamesAreLegible(t *testing.T) {
+func TestNamesArePrintable(t *testing.T) {
 	t.Parallel()
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "PLAYER_NAME_PATTERN=.+").signUpAs(t, core.SuperAdministrator)
-	c.withPassword(t, right)
+	c.withPassword(t, rightPassword)
 	pid, tid := c.player(t, "Steve"), c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	other := c.signUp(t)
 	theirs, public := other.player(t, "Alex"), other.texture(t, "name=N&type=steve", skinFile(t, 2))
 
-	refused := func(field string, answers ...answer) {
+	refused := func(field string, answers ...response) {
 		t.Helper()
 		for _, a := range answers {
-			a.refuses(t, 422, 4, field)
+			a.isError(t, 422, 4, field)
 		}
 	}
 	for _, name := range []string{`\u200b`, `abc\u202e`, `\u3164`, `a\ufe0fb`} {
@@ -31,7 +31,7 @@ func TestNamesAreLegible(t *testing.T) {
 		)
 		refused("email",
 			c.post(t, "/api/auth/register", `{"email":"`+name+`@example.com","password":"correct horse","nickname":"A"}`),
-			c.put(t, "/api/user/email", `{"email":"`+name+`@example.com","password":"`+right+`"}`),
+			c.put(t, "/api/user/email", `{"email":"`+name+`@example.com","password":"`+rightPassword+`"}`),
 			c.put(t, other.user()+"/email", `{"email":"`+name+`@example.com"}`),
 		)
 		refused("name",
@@ -42,7 +42,7 @@ func TestNamesAreLegible(t *testing.T) {
 			c.put(t, "/api/admin/textures/"+public, `{"name":"`+name+`"}`),
 		)
 	}
-	c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=%E2%80%8B&type=steve", skinFile(t, 3))).refuses(t, 422, 4, "name")
+	c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=%E2%80%8B&type=steve", skinFile(t, 3))).isError(t, 422, 4, "name")
 	for _, name := range []string{`\u200b`, `abc\u202e`, "a/b", "a?b", "a#b", "a%b", ".a", "a.png", "a.PNG", "a.webp", "a.json"} {
 		refused("player_name", c.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"`+name+`"}`))
 		refused("name",

@@ -14,9 +14,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// shelve puts public textures of a type straight into the library, one after
+// addPublicTextures puts public textures of a type straight into the library, one after
 // another, under names. Nobody has uploaded them.
-func (c client) shelve(t *testing.T, kind string, names ...string) {
+func (c client) addPublicTextures(t *testing.T, kind string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		c.site.exec(t, `
@@ -26,7 +26,7 @@ func (c client) shelve(t *testing.T, kind string, names ...string) {
 }
 
 // finds checks the names of the textures on a page, and how many there are in all.
-func (a answer) finds(t *testing.T, total int, names ...string) {
+func (a response) finds(t *testing.T, total int, names ...string) {
 	t.Helper()
 	var page struct {
 		From, Total int
@@ -64,8 +64,8 @@ func TestLibrary(t *testing.T) {
 	bob.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
 	f := func(query string, names ...string) {
 		t.Helper()
-		for _, who := range []client{c, other} {
-			who.get(t, "/api/textures?"+query).finds(t, len(names), names...)
+		for _, reader := range []client{c, other} {
+			reader.get(t, "/api/textures?"+query).finds(t, len(names), names...)
 		}
 	}
 	f("", "Bobs cape", "Steve")
@@ -88,9 +88,9 @@ func TestLibrary(t *testing.T) {
 	ann.get(t, "/api/textures?type=alex&q=alone").finds(t, 1, "Ann alone")
 	c.site.exec(t, "UPDATE users SET permission = 1 WHERE uid = $1", bob.uid)
 	bob.get(t, "/api/textures?q=alone&sort=likes").finds(t, 2, "Bob alone", "Ann alone")
-	c.as("none that works").get(t, "/api/textures").refuses(t, 401, 5)
+	c.as("none that works").get(t, "/api/textures").isError(t, 401, 5)
 	c.site.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", bob.uid)
-	bob.get(t, "/api/textures").refuses(t, 403, -1)
+	bob.get(t, "/api/textures").isError(t, 403, -1)
 
 	c.site.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", bob.uid)
 	bob.put(t, "/api/textures/"+bobs, `{"name":"Dusk"}`)
@@ -109,7 +109,7 @@ func TestLibraryPages(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	c.shelve(t, "steve", numbered(7)...)
+	c.addPublicTextures(t, "steve", numbered(7)...)
 	f := func(query string, perPage, from, to, page, lastPage int) {
 		t.Helper()
 		a := c.get(t, "/api/textures?"+query)
@@ -132,7 +132,7 @@ func TestLibraryPages(t *testing.T) {
 
 	for _, query := range []string{"page=0", "page=1667", "page=101&perPage=100", "page=10001&perPage=1", "page=x", "perPage=0", "perPage=101", "type=hat", "type=", "sort=oldest", "uploader=-1", "uploader=me", "q=ab", "q=%00abc"} {
 		field, _, _ := strings.Cut(query, "=")
-		c.get(t, "/api/textures?"+query).refuses(t, 422, 4, field)
+		c.get(t, "/api/textures?"+query).isError(t, 422, 4, field)
 	}
 
 	// More than are counted.
@@ -159,7 +159,7 @@ func TestLibrarySearch(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	c.shelve(t, "steve", "Red Fox", "100% wool", "a_b_c", `back\slash`, "Zoë", "ÉCLAIR", "ΣΟΦΙΑΣΜΑ", "ЁЖИК", "红狐狸", "キツネ", "여우비", "no")
+	c.addPublicTextures(t, "steve", "Red Fox", "100% wool", "a_b_c", `back\slash`, "Zoë", "ÉCLAIR", "ΣΟΦΙΑΣΜΑ", "ЁЖИК", "红狐狸", "キツネ", "여우비", "no")
 	f := func(q string, names ...string) {
 		t.Helper()
 		c.get(t, "/api/textures?q="+url.QueryEscape(q)).finds(t, len(names), names...)
@@ -183,13 +183,13 @@ func TestLibrarySearch(t *testing.T) {
 	f("キツ", "キツネ")
 	f("여우", "여우비")
 	c.get(t, "/api/textures?q=+").finds(t, 12, "no", "여우비", "キツネ", "红狐狸", "ЁЖИК", "ΣΟΦΙΑΣΜΑ")
-	c.get(t, "/api/textures?q="+url.QueryEscape("狐")).refuses(t, 422, 4, "q")
-	c.get(t, "/api/textures?q="+url.QueryEscape("a狐")).refuses(t, 422, 4, "q")
+	c.get(t, "/api/textures?q="+url.QueryEscape("狐")).isError(t, 422, 4, "q")
+	c.get(t, "/api/textures?q="+url.QueryEscape("a狐")).isError(t, 422, 4, "q")
 	for _, two := range []string{"スー", "ｽｰ", "か\u3099く", "ㄅㄆ"} {
 		c.get(t, "/api/textures?q="+url.QueryEscape(two)).finds(t, 0)
 	}
-	c.get(t, "/api/textures?q="+url.QueryEscape("ae\u0301")).refuses(t, 422, 4, "q") // two characters, written as three
-	c.get(t, "/api/textures?q=no").refuses(t, 422, 4, "q")
+	c.get(t, "/api/textures?q="+url.QueryEscape("ae\u0301")).isError(t, 422, 4, "q") // two characters, written as three
+	c.get(t, "/api/textures?q=no").isError(t, 422, 4, "q")
 }
 
 func TestTexture(t *testing.T) {
@@ -205,29 +205,29 @@ func TestTexture(t *testing.T) {
 			tid, name, kind, ann.uid, public)
 	}
 
-	for _, who := range []client{c, ann, bob, admin} {
-		who.get(t, "/api/textures/"+public).is(t, 200, want(public, "A", "steve", true))
-		who.get(t, "/api/textures/999999").refuses(t, 404, 3)
-		who.get(t, "/api/textures/x").refuses(t, 404, 3)
+	for _, reader := range []client{c, ann, bob, admin} {
+		reader.get(t, "/api/textures/"+public).is(t, 200, want(public, "A", "steve", true))
+		reader.get(t, "/api/textures/999999").isError(t, 404, 3)
+		reader.get(t, "/api/textures/x").isError(t, 404, 3)
 	}
-	for _, who := range []client{ann, admin} {
-		who.get(t, "/api/textures/"+private).is(t, 200, want(private, "B", "cape", false))
+	for _, reader := range []client{ann, admin} {
+		reader.get(t, "/api/textures/"+private).is(t, 200, want(private, "B", "cape", false))
 	}
-	for _, who := range []client{c, bob} {
-		who.get(t, "/api/textures/"+private).refuses(t, 403, 6)
+	for _, reader := range []client{c, bob} {
+		reader.get(t, "/api/textures/"+private).isError(t, 403, 6)
 	}
 
-	bob.put(t, "/api/textures/"+public, `{"name":"C"}`).refuses(t, 403, 6)
-	bob.delete(t, "/api/textures/"+public).refuses(t, 403, 6)
-	c.put(t, "/api/textures/"+public, `{"name":"C"}`).refuses(t, 401, 5)
-	c.delete(t, "/api/textures/"+public).refuses(t, 401, 5)
+	bob.put(t, "/api/textures/"+public, `{"name":"C"}`).isError(t, 403, 6)
+	bob.delete(t, "/api/textures/"+public).isError(t, 403, 6)
+	c.put(t, "/api/textures/"+public, `{"name":"C"}`).isError(t, 401, 5)
+	c.delete(t, "/api/textures/"+public).isError(t, 401, 5)
 	ann.put(t, "/api/textures/"+public, `{"name":" C "}`).is(t, 200, done(want(public, "C", "steve", true)))
 	admin.put(t, "/api/textures/"+public, `{"name":"D","type":"alex"}`).is(t, 200, done(want(public, "D", "alex", true)))
 	ann.send(t, "PUT", "/api/textures/"+public, encodeForm("type=steve&public=0")).is(t, 200, done(want(public, "D", "steve", false)))
 
 	f := func(tid, change, field string) {
 		t.Helper()
-		ann.put(t, "/api/textures/"+tid, change).refuses(t, 422, 4, field)
+		ann.put(t, "/api/textures/"+tid, change).isError(t, 422, 4, field)
 	}
 	f(public, `{}`, "name")
 	f(public, `{"name":null}`, "name")
@@ -248,13 +248,13 @@ func TestTexture(t *testing.T) {
 		`{"code":2,"message":"<text>","errors":{"public":["<text>"]},"data":{"tid":`+theirs+`}}`)
 
 	admin.delete(t, "/api/textures/"+public).is(t, 200, `{"code":0,"message":"<text>"}`)
-	ann.delete(t, "/api/textures/"+public).refuses(t, 404, 3)
+	ann.delete(t, "/api/textures/"+public).isError(t, 404, 3)
 	ann.delete(t, "/api/textures/"+private).is(t, 200, `{"code":0,"message":"<text>"}`)
-	ann.get(t, "/api/textures/"+private).refuses(t, 404, 3)
+	ann.get(t, "/api/textures/"+private).isError(t, 404, 3)
 }
 
 // The file stays when a texture goes: the sweep sees to it.
-func TestDeletedTextureLeavesItsFile(t *testing.T) {
+func TestDeleteTextureKeepsFile(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -270,7 +270,7 @@ func TestDeletedTextureLeavesItsFile(t *testing.T) {
 }
 
 // Whether a sheet is square only its file tells.
-func TestChangeTypeNeedsTheFile(t *testing.T) {
+func TestChangeTypeNeedsFile(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -280,11 +280,11 @@ func TestChangeTypeNeedsTheFile(t *testing.T) {
 	}
 	c := s.serve(t).signUp(t)
 	slim, classic := c.texture(t, "name=A&type=alex", skinFile(t, 1)), c.texture(t, "name=B&type=steve", skinFile(t, 2))
-	_, parts := s.domain(t)
+	_, services := s.services(t)
 	db := c.db
-	parts.Textures = core.NewTextures(db, empty, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
-	away := client{site: s, db: db, parts: parts, server: s.door(t, parts)}.at(t, "0.0.0.0").as(c.token)
-	away.put(t, "/api/textures/"+slim, `{"type":"steve"}`).is(t, 200, done(`{"tid":"<integer>","name":"A","type":"steve","hash":"<hash>","size":"<integer>",
+	services.Textures = core.NewTextures(db, empty, s.setup.Textures, s.setup.Quotas, s.setup.Scores)
+	emptyStore := client{site: s, db: db, services: services, server: s.httpServer(t, services)}.from(t, "0.0.0.0").as(c.token)
+	emptyStore.put(t, "/api/textures/"+slim, `{"type":"steve"}`).is(t, 200, done(`{"tid":"<integer>","name":"A","type":"steve","hash":"<hash>","size":"<integer>",
 		"uploader":"<integer>","public":true,"upload_at":"<time>","likes":1}`)) // what is slim has a square sheet
-	away.put(t, "/api/textures/"+classic, `{"type":"alex"}`).refuses(t, 503, 9)
+	emptyStore.put(t, "/api/textures/"+classic, `{"type":"alex"}`).isError(t, 503, 9)
 }

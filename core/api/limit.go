@@ -26,13 +26,13 @@ type Limits struct {
 	Resets        int `env:"RESETS" envDefault:"20" help:"most requests for a link that resets a password, an hour from an address, at each core; 0 for any number"`
 }
 
-// networkReports is how many users' reports a client network may make: one person can have
+// reportsPerNetworkFactor is how many users' reports a client network may make: one person can have
 // many accounts.
-const networkReports = 5
+const reportsPerNetworkFactor = 5
 
-// mostTimes bounds limits, far beyond any that limits: times between requests are
+// maxLimit bounds limits, far beyond any that limits: times between requests are
 // reckoned in nanoseconds.
-const mostTimes = 1_000_000
+const maxLimit = 1_000_000
 
 func (l Limits) check() error {
 	for name, value := range map[string]int{
@@ -40,8 +40,8 @@ func (l Limits) check() error {
 		"LIMIT_CHANGES": l.Changes,
 		"LIMIT_REPORTS": l.Reports, "LIMIT_RESETS": l.Resets,
 	} {
-		if value < 0 || value > mostTimes {
-			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, mostTimes)
+		if value < 0 || value > maxLimit {
+			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, maxLimit)
 		}
 	}
 	if l.Requests > 0 && l.RequestsBurst < 1 {
@@ -50,9 +50,9 @@ func (l Limits) check() error {
 	return nil
 }
 
-// client is who is counted: a user, or the network that the address of somebody
+// limitKey is who is counted: a user, or the network that the address of somebody
 // stands for who is not signed in, or a token that works no longer.
-type client struct {
+type limitKey struct {
 	user    core.UserID
 	network netip.Prefix
 	token   uuid.UUID
@@ -68,60 +68,60 @@ var (
 
 // limiter lets each client do a thing so often, and says so.
 type limiter struct {
-	what  string // in complaints: requests
+	noun  string // in complaints: requests
 	limit []byte // in digits
 	now   core.Clock
-	*limit.Limiter[client]
+	*limit.Limiter[limitKey]
 }
 
 // newLimiter returns a limiter to so many times in a period; nil for no limit.
-func newLimiter(what string, times int, period time.Duration, burst int, now core.Clock) *limiter {
+func newLimiter(noun string, times int, period time.Duration, burst int, now core.Clock) *limiter {
 	if times == 0 {
 		return nil
 	}
-	return &limiter{what: what, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, Limiter: limit.New[client](times, period, burst)}
+	return &limiter{noun: noun, limit: strconv.AppendInt(nil, int64(burst), 10), now: now, Limiter: limit.New[limitKey](times, period, burst)}
 }
 
 // take counts one more time and says so in the answer's headers. It returns a
 // TooMany fault, and counts nothing, when the client has to wait.
-func (l *limiter) take(rc *fasthttp.RequestCtx, c client) error {
+func (l *limiter) take(rc *fasthttp.RequestCtx, key limitKey) error {
 	if l == nil {
 		return nil
 	}
-	state := l.Take(c, l.now())
-	l.tell(rc, state)
-	return l.complain(state)
+	state := l.Take(key, l.now())
+	l.setHeaders(rc, state)
+	return l.tooMany(state)
 }
 
-// look returns what take would return, and counts nothing.
-func (l *limiter) look(rc *fasthttp.RequestCtx, c client) error {
+// peek returns what take would return, and counts nothing.
+func (l *limiter) peek(rc *fasthttp.RequestCtx, key limitKey) error {
 	if l == nil {
 		return nil
 	}
-	state := l.Look(c, l.now())
+	state := l.Look(key, l.now())
 	if state.Wait > 0 {
-		l.tell(rc, state)
+		l.setHeaders(rc, state)
 	}
-	return l.complain(state)
+	return l.tooMany(state)
 }
 
-// giveBack takes back one time that should not have counted.
-func (l *limiter) giveBack(c client) {
+// refund takes back one time that should not have counted.
+func (l *limiter) refund(key limitKey) {
 	if l != nil {
-		l.GiveBack(c)
+		l.GiveBack(key)
 	}
 }
 
-func (l *limiter) complain(state limit.State) error {
+func (l *limiter) tooMany(state limit.State) error {
 	if state.Wait == 0 {
 		return nil
 	}
-	return &fault.Error{Kind: fault.TooMany, Message: "There were too many " + l.what + ". Please wait before the next one.", RetryAfter: state.Wait}
+	return &fault.Error{Kind: fault.TooMany, Message: "There were too many " + l.noun + ". Please wait before the next one.", RetryAfter: state.Wait}
 }
 
-// tell says how many times are possible at once, how many are left, and in how
+// setHeaders says how many times are possible at once, how many are left, and in how
 // many seconds all are again.
-func (l *limiter) tell(rc *fasthttp.RequestCtx, state limit.State) {
+func (l *limiter) setHeaders(rc *fasthttp.RequestCtx, state limit.State) {
 	var digits [20]byte
 	header := &rc.Response.Header
 	header.SetCanonical(headerLimit, l.limit)

@@ -14,89 +14,89 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// pace is what an answer tells a client of its limit.
-type pace struct{ Limit, Remaining, Reset, RetryAfter string }
+// rateLimit is what an answer tells a client of its limit.
+type rateLimit struct{ Limit, Remaining, Reset, RetryAfter string }
 
-func (a answer) pace() pace {
-	return pace{a.head("RateLimit-Limit"), a.head("RateLimit-Remaining"), a.head("RateLimit-Reset"), a.head("Retry-After")}
+func (a response) rateLimit() rateLimit {
+	return rateLimit{a.headerValue("RateLimit-Limit"), a.headerValue("RateLimit-Remaining"), a.headerValue("RateLimit-Reset"), a.headerValue("Retry-After")}
 }
 
-// paced checks an answer's status and what it tells of the limit.
-func (a answer) paced(t *testing.T, status int, want pace) {
+// hasRateLimit checks an answer's status and what it tells of the limit.
+func (a response) hasRateLimit(t *testing.T, status int, want rateLimit) {
 	t.Helper()
 	if a.status != status {
 		t.Errorf("%s: the status is %d; want %d", a.request, a.status, status)
 	}
-	if diff := cmp.Diff(want, a.pace()); diff != "" {
+	if diff := cmp.Diff(want, a.rateLimit()); diff != "" {
 		t.Errorf("%s: the limit (-want +got):\n%s", a.request, diff)
 	}
 	if status == 429 {
-		a.refuses(t, 429, 8)
+		a.isError(t, 429, 8)
 	}
 }
 
-// spend sends requests until none is left, and checks each.
-func (c client) spend(t *testing.T, requests int) {
+// exhaustLimit sends requests until none is left, and checks each.
+func (c client) exhaustLimit(t *testing.T, requests int) {
 	t.Helper()
 	for i := range requests {
 		if a := c.get(t, "/api/user"); a.status == 429 {
 			t.Fatalf("request %d of %d is one too many", i+1, requests)
 		}
 	}
-	c.get(t, "/api/user").refuses(t, 429, 8)
+	c.get(t, "/api/user").isError(t, 429, 8)
 }
 
 func TestRequestsAreLimited(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.get(t, "/api/user").paced(t, 200, pace{"200", "199", "1", ""})
-	c.get(t, "/api/players").paced(t, 200, pace{"200", "198", "1", ""})
+	c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"200", "199", "1", ""})
+	c.get(t, "/api/players").hasRateLimit(t, 200, rateLimit{"200", "198", "1", ""})
 	for range 150 {
 		c.get(t, "/api/user")
 	}
-	c.get(t, "/api/user").paced(t, 200, pace{"200", "47", "4", ""})
-	c.spend(t, 47)
-	c.get(t, "/api/user").paced(t, 429, pace{"200", "0", "4", "1"})
-	c.get(t, "/api/user").paced(t, 429, pace{"200", "0", "4", "1"}) // and that did not count
+	c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"200", "47", "4", ""})
+	c.exhaustLimit(t, 47)
+	c.get(t, "/api/user").hasRateLimit(t, 429, rateLimit{"200", "0", "4", "1"})
+	c.get(t, "/api/user").hasRateLimit(t, 429, rateLimit{"200", "0", "4", "1"}) // and that did not count
 
 	// Fifty come back each second, to 200.
-	c.site.pass(time.Second)
-	c.spend(t, 50)
-	c.site.pass(time.Hour)
-	c.spend(t, 200)
+	c.site.advance(time.Second)
+	c.exhaustLimit(t, 50)
+	c.site.advance(time.Hour)
+	c.exhaustLimit(t, 200)
 }
 
 // A user has one limit at whatever address, and whoever is not signed in has that
 // of their address.
-func TestWhoseRequestsAreCounted(t *testing.T) {
+func TestRequestLimitKeys(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=1", "LIMIT_REQUESTS_BURST=3").signUp(t)
-	here, there := c.at(t, "203.0.113.7"), c.at(t, "203.0.113.8")
-	there.get(t, "/api/user").paced(t, 200, pace{"3", "2", "1", ""})
-	c.signIn(t).at(t, "203.0.113.9").get(t, "/api/user").paced(t, 200, pace{"3", "1", "2", ""})
-	here.spend(t, 1)
-	there.get(t, "/api/closet").refuses(t, 429, 8)
+	first, second := c.from(t, "203.0.113.7"), c.from(t, "203.0.113.8")
+	second.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"3", "2", "1", ""})
+	c.signIn(t).from(t, "203.0.113.9").get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"3", "1", "2", ""})
+	first.exhaustLimit(t, 1)
+	second.get(t, "/api/closet").isError(t, 429, 8)
 
 	// Others at the address, signed in or not, have limits of their own.
-	other := here.signUp(t)
-	other.spend(t, 3)
-	here.as("").spend(t, 3)
+	other := first.signUp(t)
+	other.exhaustLimit(t, 3)
+	first.as("").exhaustLimit(t, 3)
 	for _, path := range []string{"/api/auth/login", "/api/auth/register", "/api/auth/refresh"} {
-		here.post(t, path, `{}`).refuses(t, 429, 8)
+		first.post(t, path, `{}`).isError(t, 429, 8)
 	}
-	here.get(t, "/api/nothing").refuses(t, 429, 8)
-	here.as("nonsense").get(t, "/api/user").refuses(t, 429, 8)
-	here.as(forgery{key: "x"}.of(t, c.token)).get(t, "/api/user").refuses(t, 429, 8)
-	there.as("").get(t, "/api/user").refuses(t, 401, 5)
+	first.get(t, "/api/nothing").isError(t, 429, 8)
+	first.as("nonsense").get(t, "/api/user").isError(t, 429, 8)
+	first.as(forgery{key: "x"}.of(t, c.token)).get(t, "/api/user").isError(t, 429, 8)
+	second.as("").get(t, "/api/user").isError(t, 401, 5)
 
 	// An IPv6 client is its /64.
-	c.as("").at(t, "2001:db8::1").spend(t, 3)
-	c.as("").at(t, "2001:db8::ffff:0:1").get(t, "/api/user").refuses(t, 429, 8)
-	c.as("").at(t, "2001:db8:0:1::1").get(t, "/api/user").refuses(t, 401, 5)
+	c.as("").from(t, "2001:db8::1").exhaustLimit(t, 3)
+	c.as("").from(t, "2001:db8::ffff:0:1").get(t, "/api/user").isError(t, 429, 8)
+	c.as("").from(t, "2001:db8:0:1::1").get(t, "/api/user").isError(t, 401, 5)
 	// An IPv4 client is the same in an IPv6 address.
-	c.as("").at(t, "::ffff:203.0.113.7").get(t, "/api/user").refuses(t, 429, 8)
+	c.as("").from(t, "::ffff:203.0.113.7").get(t, "/api/user").isError(t, 429, 8)
 }
 
 // Whoever holds a token that works no longer uses up nothing of the user's, and
@@ -105,35 +105,35 @@ func TestRequestsWithEndedTokens(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, "LIMIT_REQUESTS=1", "LIMIT_REQUESTS_BURST=5")
-	trips := s.countTrips(t)
+	trips := s.countRoundTrips(t)
 	c := s.serve(t).signUp(t)
-	thief := c.signIn(t).at(t, "203.0.113.7")
-	c.get(t, "/api/user").paced(t, 200, pace{"5", "4", "1", ""})
-	c.site.exec(t, "DELETE FROM sessions WHERE sid = $1", thief.claim(t, "sid"))
+	guesser := c.signIn(t).from(t, "203.0.113.7")
+	c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"5", "4", "1", ""})
+	c.site.exec(t, "DELETE FROM sessions WHERE sid = $1", guesser.claim(t, "sid"))
 
 	before := trips.count()
 	for range 5 {
-		thief.get(t, "/api/user").refuses(t, 401, 5)
+		guesser.get(t, "/api/user").isError(t, 401, 5)
 	}
 	if n := trips.count() - before; n != 5 {
 		t.Errorf("five requests take %d round trips; want 5", n)
 	}
 	for range 5 {
-		thief.get(t, "/api/user").refuses(t, 429, 8)
-		thief.get(t, "/api/players").refuses(t, 429, 8)
-		thief.at(t, "203.0.113.8").get(t, "/api/players").refuses(t, 429, 8)
+		guesser.get(t, "/api/user").isError(t, 429, 8)
+		guesser.get(t, "/api/players").isError(t, 429, 8)
+		guesser.from(t, "203.0.113.8").get(t, "/api/players").isError(t, 429, 8)
 	}
 	if n := trips.count() - before; n != 5 {
 		t.Errorf("those beyond the limit take %d round trips; want none", n-5)
 	}
-	c.get(t, "/api/user").paced(t, 200, pace{"5", "3", "2", ""})
+	c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"5", "3", "2", ""})
 	// A neighbour at the address is not signed in, either, and shares its limit.
-	thief.as("").get(t, "/api/user").refuses(t, 429, 8)
+	guesser.as("").get(t, "/api/user").isError(t, 429, 8)
 	// The user is, and does not.
-	c.at(t, "203.0.113.7").get(t, "/api/user").paced(t, 200, pace{"5", "2", "3", ""})
+	c.from(t, "203.0.113.7").get(t, "/api/user").hasRateLimit(t, 200, rateLimit{"5", "2", "3", ""})
 
-	c.site.pass(5 * time.Second)
-	thief.get(t, "/api/user").refuses(t, 401, 5)
+	c.site.advance(5 * time.Second)
+	guesser.get(t, "/api/user").isError(t, 401, 5)
 }
 
 // Twenty registrations an hour from an address. What tells as much as they do
@@ -142,33 +142,33 @@ func TestRegistrationsAreLimited(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.withPassword(t, right)
+	c.withPassword(t, rightPassword)
 	object := `{"email":"user1@example.com","password":"correct horse","nickname":"A"}`
-	here := c.at(t, "203.0.113.7")
-	here.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).paced(t, 200, pace{"20", "19", "180", ""})
-	here.post(t, "/api/auth/register", object).paced(t, 409, pace{"20", "18", "360", ""})
+	first := c.from(t, "203.0.113.7")
+	first.post(t, "/api/auth/register", `{"email":"a@example.com","password":"correct horse","nickname":"A"}`).hasRateLimit(t, 200, rateLimit{"20", "19", "180", ""})
+	first.post(t, "/api/auth/register", object).hasRateLimit(t, 409, rateLimit{"20", "18", "360", ""})
 	for range 25 { // what is invalid tells nothing, and is given back
-		here.post(t, "/api/auth/register", `{"email":"a","password":"a","nickname":"A"}`).paced(t, 422, pace{"20", "17", "540", ""})
+		first.post(t, "/api/auth/register", `{"email":"a","password":"a","nickname":"A"}`).hasRateLimit(t, 422, rateLimit{"20", "17", "540", ""})
 	}
-	here.put(t, "/api/user/email", `{"email":"c@example.com","password":"wrong"}`).paced(t, 422, pace{"20", "17", "540", ""})
-	here.put(t, "/api/user/email", `{"email":"a@example.com","password":"correct horse"}`).paced(t, 409, pace{"20", "17", "540", ""})
-	here.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`).paced(t, 200, pace{"20", "16", "720", ""})
+	first.put(t, "/api/user/email", `{"email":"c@example.com","password":"wrong"}`).hasRateLimit(t, 422, rateLimit{"20", "17", "540", ""})
+	first.put(t, "/api/user/email", `{"email":"a@example.com","password":"correct horse"}`).hasRateLimit(t, 409, rateLimit{"20", "17", "540", ""})
+	first.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`).hasRateLimit(t, 200, rateLimit{"20", "16", "720", ""})
 	for range 16 {
-		if a := here.post(t, "/api/auth/register", object); a.status == 429 {
+		if a := first.post(t, "/api/auth/register", object); a.status == 429 {
 			t.Fatal("the registration is one too many")
 		}
 	}
-	here.post(t, "/api/auth/register", object).paced(t, 429, pace{"20", "0", "3600", "180"})
-	here.put(t, "/api/user/email", `{"email":"c@example.com","password":"correct horse"}`).paced(t, 429, pace{"20", "0", "3600", "180"})
-	if a := here.logIn(t, "b@example.com", right); a.status != 200 {
+	first.post(t, "/api/auth/register", object).hasRateLimit(t, 429, rateLimit{"20", "0", "3600", "180"})
+	first.put(t, "/api/user/email", `{"email":"c@example.com","password":"correct horse"}`).hasRateLimit(t, 429, rateLimit{"20", "0", "3600", "180"})
+	if a := first.logIn(t, "b@example.com", rightPassword); a.status != 200 {
 		t.Errorf("the log-in is answered with %d %s", a.status, a.body)
 	}
-	there := c.at(t, "203.0.113.8")
-	there.post(t, "/api/auth/register", `{"email":"c@example.com","password":"correct horse","nickname":"A"}`).paced(t, 200, pace{"20", "19", "180", ""})
+	second := c.from(t, "203.0.113.8")
+	second.post(t, "/api/auth/register", `{"email":"c@example.com","password":"correct horse","nickname":"A"}`).hasRateLimit(t, 200, rateLimit{"20", "19", "180", ""})
 
-	c.site.pass(3 * time.Minute)
-	here.post(t, "/api/auth/register", `{"email":"d@example.com","password":"correct horse","nickname":"A"}`).paced(t, 200, pace{"20", "0", "3600", ""})
-	here.post(t, "/api/auth/register", object).paced(t, 429, pace{"20", "0", "3600", "180"})
+	c.site.advance(3 * time.Minute)
+	first.post(t, "/api/auth/register", `{"email":"d@example.com","password":"correct horse","nickname":"A"}`).hasRateLimit(t, 200, rateLimit{"20", "0", "3600", ""})
+	first.post(t, "/api/auth/register", object).hasRateLimit(t, 429, rateLimit{"20", "0", "3600", "180"})
 }
 
 // Thirty uploads a minute of a user, wherever from and whatever comes of them.
@@ -176,20 +176,20 @@ func TestUploadsAreLimited(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
-	upload := func(c client) answer {
+	upload := func(c client) response {
 		t.Helper()
 		return c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", skinFile(t, 1)))
 	}
-	upload(c).paced(t, 200, pace{"30", "29", "2", ""})
-	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).paced(t, 415, pace{"30", "28", "4", ""})
-	c.send(t, "POST", "/api/textures", body{}).paced(t, 422, pace{"30", "27", "6", ""})
+	upload(c).hasRateLimit(t, 200, rateLimit{"30", "29", "2", ""})
+	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).hasRateLimit(t, 415, rateLimit{"30", "28", "4", ""})
+	c.send(t, "POST", "/api/textures", body{}).hasRateLimit(t, 422, rateLimit{"30", "27", "6", ""})
 	for range 26 {
 		if a := upload(c); a.status != 409 {
 			t.Fatalf("%s is answered with %d %s", a.request, a.status, a.body)
 		}
 	}
-	upload(c.at(t, "203.0.113.7")).paced(t, 409, pace{"30", "0", "60", ""})
-	upload(c).paced(t, 429, pace{"30", "0", "60", "2"})
+	upload(c.from(t, "203.0.113.7")).hasRateLimit(t, 409, rateLimit{"30", "0", "60", ""})
+	upload(c).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
 	// It is refused before its body has arrived.
 	conn, err := c.http.Dial("")
 	if err != nil {
@@ -202,11 +202,11 @@ func TestUploadsAreLimited(t *testing.T) {
 	if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(line, " 429 ") {
 		t.Errorf("an upload of which a byte has arrived is answered %q, %v; want 429", line, err)
 	}
-	upload(c.signUp(t)).paced(t, 409, pace{"30", "29", "2", ""})
-	c.get(t, "/api/user").paced(t, 200, pace{})
-	c.site.pass(2 * time.Second)
-	upload(c).paced(t, 409, pace{"30", "0", "60", ""})
-	upload(c).paced(t, 429, pace{"30", "0", "60", "2"})
+	upload(c.signUp(t)).hasRateLimit(t, 409, rateLimit{"30", "29", "2", ""})
+	c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{})
+	c.site.advance(2 * time.Second)
+	upload(c).hasRateLimit(t, 409, rateLimit{"30", "0", "60", ""})
+	upload(c).hasRateLimit(t, 429, rateLimit{"30", "0", "60", "2"})
 }
 
 // What edges are told of is kept for a day: a user who renames a player for ever must not
@@ -217,29 +217,29 @@ func TestChangesAreLimited(t *testing.T) {
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_CHANGES=10").signUp(t)
 	path := c.player(t, "Zero")
 	tid := c.texture(t, "name=Steve&type=steve", skinFile(t, 1)) // counts as an upload
-	for i, change := range []func() answer{
-		func() answer { return c.put(t, path+"/name", `{"name":"One"}`) },
-		func() answer { return c.put(t, path+"/textures", `{"skin":`+tid+`}`) },
-		func() answer { return c.delete(t, path+"/textures?type=skin") },
-		func() answer { return c.put(t, "/api/user/avatar", `{"tid":`+tid+`}`) },
-		func() answer { return c.put(t, "/api/textures/"+tid, `{"public":false}`) },
-		func() answer { return c.delete(t, "/api/textures/"+tid) },
-		func() answer { return c.post(t, "/api/players", `{"name":"Two"}`) },
-		func() answer { return c.delete(t, path) },
-		func() answer { return c.delete(t, path) },
+	for i, change := range []func() response{
+		func() response { return c.put(t, path+"/name", `{"name":"One"}`) },
+		func() response { return c.put(t, path+"/textures", `{"skin":`+tid+`}`) },
+		func() response { return c.delete(t, path+"/textures?type=skin") },
+		func() response { return c.put(t, "/api/user/avatar", `{"tid":`+tid+`}`) },
+		func() response { return c.put(t, "/api/textures/"+tid, `{"public":false}`) },
+		func() response { return c.delete(t, "/api/textures/"+tid) },
+		func() response { return c.post(t, "/api/players", `{"name":"Two"}`) },
+		func() response { return c.delete(t, path) },
+		func() response { return c.delete(t, path) },
 	} {
-		if a := change(); a.status != 200 && a.status != 404 || a.head("RateLimit-Remaining") != fmt.Sprint(8-i) {
-			t.Errorf("%s: %d, and %s changes are left; want %d", a.request, a.status, a.head("RateLimit-Remaining"), 8-i)
+		if a := change(); a.status != 200 && a.status != 404 || a.headerValue("RateLimit-Remaining") != fmt.Sprint(8-i) {
+			t.Errorf("%s: %d, and %s changes are left; want %d", a.request, a.status, a.headerValue("RateLimit-Remaining"), 8-i)
 		}
 	}
-	c.post(t, "/api/players", `{"name":"Three"}`).paced(t, 429, pace{"10", "0", "60", "6"})
+	c.post(t, "/api/players", `{"name":"Three"}`).hasRateLimit(t, 429, rateLimit{"10", "0", "60", "6"})
 	if n := c.site.count(t, "SELECT count(*) FROM changes"); n > 11 {
 		t.Errorf("there are %d changes", n)
 	}
-	c.put(t, "/api/user", `{"nickname":"Somebody"}`).paced(t, 200, pace{})
-	c.signUp(t).post(t, "/api/players", `{"name":"Three"}`).paced(t, 200, pace{"10", "9", "6", ""})
-	c.site.pass(6 * time.Second)
-	c.post(t, "/api/players", `{"name":"Four"}`).paced(t, 200, pace{"10", "0", "60", ""})
+	c.put(t, "/api/user", `{"nickname":"Somebody"}`).hasRateLimit(t, 200, rateLimit{})
+	c.signUp(t).post(t, "/api/players", `{"name":"Three"}`).hasRateLimit(t, 200, rateLimit{"10", "9", "6", ""})
+	c.site.advance(6 * time.Second)
+	c.post(t, "/api/players", `{"name":"Four"}`).hasRateLimit(t, 200, rateLimit{"10", "0", "60", ""})
 }
 
 func TestNoLimits(t *testing.T) {
@@ -247,13 +247,13 @@ func TestNoLimits(t *testing.T) {
 
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REQUESTS_BURST=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0").signUp(t)
 	for range 250 {
-		c.get(t, "/api/user").paced(t, 200, pace{})
+		c.get(t, "/api/user").hasRateLimit(t, 200, rateLimit{})
 	}
 	for range 25 {
-		c.post(t, "/api/auth/register", `{"email":"","password":"","nickname":""}`).paced(t, 422, pace{})
+		c.post(t, "/api/auth/register", `{"email":"","password":"","nickname":""}`).hasRateLimit(t, 422, rateLimit{})
 	}
 	for range 35 {
-		c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", []byte("no PNG"))).paced(t, 422, pace{})
+		c.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", []byte("no PNG"))).hasRateLimit(t, 422, rateLimit{})
 	}
 }
 
@@ -263,7 +263,7 @@ func TestLimitsAreChecked(t *testing.T) {
 
 	f := func(limits api.Limits, want string) {
 		t.Helper()
-		_, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{},
+		_, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Services{},
 			api.Config{Registration: "open", BodyBytes: 65536, Limits: limits}, 0, time.Now)
 		switch {
 		case want == "" && err != nil:

@@ -20,15 +20,15 @@ import (
 
 // newMailSite returns a site of its own, whose e-mail is sent to a server of its
 // own.
-func newMailSite(t *testing.T, environ ...string) (*site, *smtptest.Server) {
+func newMailSite(t *testing.T, environ ...string) (*testSite, *smtptest.Server) {
 	t.Helper()
 	server := smtptest.Start(t, smtptest.Options{})
 	s := newSite(t, append(environ, fmt.Sprintf("SMTP_PORT=%d", server.Port))...)
-	postman, err := smtp.New(s.setup.SMTP)
+	sender, err := smtp.New(s.setup.SMTP)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outbox := core.NewOutbox(postgrestest.Connect(t, s.url), postman, s.setup.Mail, s.setup.SMTP.Timeout, slog.New(slog.DiscardHandler), s.clock)
+	outbox := core.NewOutbox(postgrestest.Connect(t, s.url), sender, s.setup.Mail, s.setup.SMTP.Timeout, slog.New(slog.DiscardHandler), s.clock)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -39,66 +39,66 @@ func newMailSite(t *testing.T, environ ...string) (*site, *smtptest.Server) {
 	return s, server
 }
 
-var linked = regexp.MustCompile(`https://skins\.example\.org/(\w+)#token=([\w-]{43})\n`)
+var linkPattern = regexp.MustCompile(`https://skins\.example\.org/(\w+)#token=([\w-]{43})\n`)
 
 // tokenIn returns the token of the link that a mail has, which leads to a page.
 func tokenIn(t *testing.T, m smtptest.Mail, to, page string) string {
 	t.Helper()
-	found := linked.FindStringSubmatch(m.Text)
+	found := linkPattern.FindStringSubmatch(m.Text)
 	if m.To != to || found == nil || found[1] != page {
 		t.Fatalf("a mail to %s says %q; want one to %s with a link to /%s", m.To, m.Text, to, page)
 	}
 	return found[2]
 }
 
-const deed = `{"code":0,"message":"<text>"}`
+const emptySuccess = `{"code":0,"message":"<text>"}`
 
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t, "MAIL_PER_HOUR=2")
 	c := s.serve(t).signUp(t)
-	c.send(t, "POST", "/api/user/verification", body{}).is(t, 200, deed)
+	c.send(t, "POST", "/api/user/verification", body{}).is(t, 200, emptySuccess)
 	token := tokenIn(t, server.Await(t, 1)[0], "user1@example.com", "verify")
 
-	stranger := s.serve(t)
+	anonymous := s.serve(t)
 	for _, wrong := range []string{"", "x", strings.ToUpper(token), token + "=", strings.Repeat("x", 10000)} {
-		stranger.post(t, "/api/auth/verify", `{"token":"`+wrong+`"}`).refuses(t, 404, 3)
+		anonymous.post(t, "/api/auth/verify", `{"token":"`+wrong+`"}`).isError(t, 404, 3)
 	}
-	stranger.post(t, "/api/auth/verify", `{}`).refuses(t, 422, 4, "token")
-	stranger.post(t, "/api/auth/password", `{"token":"`+token+`","password":"correct horse"}`).refuses(t, 404, 3) // it is for another purpose
+	anonymous.post(t, "/api/auth/verify", `{}`).isError(t, 422, 4, "token")
+	anonymous.post(t, "/api/auth/password", `{"token":"`+token+`","password":"correct horse"}`).isError(t, 404, 3) // it is for another purpose
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "false" {
 		t.Errorf("after refusals the address is verified: %s", got)
 	}
-	stranger.send(t, "POST", "/api/auth/verify", encodeForm("token=+%0D%0A"+token+"%0A")).is(t, 200, deed)
+	anonymous.send(t, "POST", "/api/auth/verify", encodeForm("token=+%0D%0A"+token+"%0A")).is(t, 200, emptySuccess)
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
 		t.Errorf("the address is verified: %s", got)
 	}
-	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3)
-	c.send(t, "POST", "/api/user/verification", body{}).refuses(t, 403, 1)
+	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).isError(t, 404, 3)
+	c.send(t, "POST", "/api/user/verification", body{}).isError(t, 403, 1)
 
 	// Only so many in an hour, for all cores, and a link works for a day.
 	s.exec(t, "UPDATE users SET verified = false")
-	c.send(t, "POST", "/api/user/verification", body{}).is(t, 200, deed)
-	elsewhere := s.serve(t).as(c.token)
-	a := elsewhere.send(t, "POST", "/api/user/verification", body{})
-	a.refuses(t, 429, 8)
-	if a.head("Retry-After") == "" {
+	c.send(t, "POST", "/api/user/verification", body{}).is(t, 200, emptySuccess)
+	otherServer := s.serve(t).as(c.token)
+	a := otherServer.send(t, "POST", "/api/user/verification", body{})
+	a.isError(t, 429, 8)
+	if a.headerValue("Retry-After") == "" {
 		t.Error("there is no Retry-After")
 	}
 	token = tokenIn(t, server.Await(t, 2)[1], "user1@example.com", "verify")
-	s.pass(24 * time.Hour)
-	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3)
-	s.pass(-time.Second)
-	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).is(t, 200, deed)
+	s.advance(24 * time.Hour)
+	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).isError(t, 404, 3)
+	s.advance(-time.Second)
+	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).is(t, 200, emptySuccess)
 }
 
 // Who registers is sent a link unasked.
-func TestRegistrationIsToBeVerified(t *testing.T) {
+func TestRegistrationSendsVerification(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t)
 	c := s.serve(t)
 	c = c.as(c.post(t, "/api/auth/register", `{"email":"Zoe@Example.com","password":"correct horse","nickname":"Zoe"}`).field(t, "data", "token"))
-	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, server.Await(t, 1)[0], "Zoe@Example.com", "verify")+`"}`).is(t, 200, deed)
+	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, server.Await(t, 1)[0], "Zoe@Example.com", "verify")+`"}`).is(t, 200, emptySuccess)
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
 		t.Errorf("the address is verified: %s", got)
 	}
@@ -109,48 +109,48 @@ func TestResetPassword(t *testing.T) {
 	s, server := newMailSite(t)
 	c := s.serve(t).signUp(t)
 	other := s.serve(t).as(c.signIn(t).token)
-	bystander := c.signUp(t)
-	stranger := s.serve(t)
-	stranger.post(t, "/api/auth/reset", `{"email":" USER1@example.com\n"}`).is(t, 200, deed)
+	otherUser := c.signUp(t)
+	anonymous := s.serve(t)
+	anonymous.post(t, "/api/auth/reset", `{"email":" USER1@example.com\n"}`).is(t, 200, emptySuccess)
 	token := tokenIn(t, server.Await(t, 1)[0], "user1@example.com", "reset")
 
-	reset := func(password string) answer {
+	reset := func(password string) response {
 		t.Helper()
-		return stranger.post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`)
+		return anonymous.post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`)
 	}
-	reset("short").refuses(t, 422, 4, "password")
-	stranger.post(t, "/api/auth/password", `{"password":"correct horse"}`).refuses(t, 422, 4, "token")
-	stranger.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).refuses(t, 404, 3) // it is for another purpose
+	reset("short").isError(t, 422, 4, "password")
+	anonymous.post(t, "/api/auth/password", `{"password":"correct horse"}`).isError(t, 422, 4, "token")
+	anonymous.post(t, "/api/auth/verify", `{"token":"`+token+`"}`).isError(t, 404, 3) // it is for another purpose
 	c.works(t, true)
 	token = `\t` + token + `\r\n` // as it may be copied
-	reset(" correct horse ").is(t, 200, deed)
+	reset(" correct horse ").is(t, 200, emptySuccess)
 	for _, session := range []client{c, other} {
 		session.works(t, false)
-		session.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+		session.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 	}
-	bystander.works(t, true)
-	reset("another horse").refuses(t, 404, 3)
-	stranger.logIn(t, "user1@example.com", "another horse").refuses(t, 401, 5)
-	c = c.as(stranger.logIn(t, "user1@example.com", " correct horse ").field(t, "token"))
+	otherUser.works(t, true)
+	reset("another horse").isError(t, 404, 3)
+	anonymous.logIn(t, "user1@example.com", "another horse").isError(t, 401, 5)
+	c = c.as(anonymous.logIn(t, "user1@example.com", " correct horse ").field(t, "token"))
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
 		t.Errorf("who reads the mail of an address has it verified: %s", got)
 	}
 
 	// A link works for an hour, and not when the password is another by then.
 	server.Await(t, 2) // that the password was changed
-	stranger.send(t, "POST", "/api/auth/reset", encodeForm("email=user1@example.com")).is(t, 200, deed)
+	anonymous.send(t, "POST", "/api/auth/reset", encodeForm("email=user1@example.com")).is(t, 200, emptySuccess)
 	token = tokenIn(t, server.Await(t, 3)[2], "user1@example.com", "reset")
-	s.pass(time.Hour)
-	reset("another horse").refuses(t, 404, 3)
-	s.pass(-time.Second)
-	c.put(t, "/api/user/password", `{"current_password":" correct horse ","new_password":"third horse"}`).is(t, 200, deed)
-	reset("another horse").refuses(t, 404, 3)
+	s.advance(time.Hour)
+	reset("another horse").isError(t, 404, 3)
+	s.advance(-time.Second)
+	c.put(t, "/api/user/password", `{"current_password":" correct horse ","new_password":"third horse"}`).is(t, 200, emptySuccess)
+	reset("another horse").isError(t, 404, 3)
 }
 
 // Nothing that those who are not signed in are told shows whether there is an
 // account, and nothing that they have done depends on it: not even a lock on all
 // accounts holds them up.
-func TestNothingTellsWhetherAnAddressIsRegistered(t *testing.T) {
+func TestResponsesDoNotRevealAccounts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "LIMIT_REQUESTS=0", "LIMIT_RESETS=0", "LIMIT_REGISTRATIONS=0", "REGISTRATION=confirm")
 	c := s.serve(t).signUp(t).signUp(t).as("")
@@ -164,10 +164,10 @@ func TestNothingTellsWhetherAnAddressIsRegistered(t *testing.T) {
 	}
 	f := func(path, fields string, status int) {
 		t.Helper()
-		var first answer
+		var first response
 		for i, email := range []string{"nobody@example.com", "user1@example.com", "USER2@example.com"} {
 			a := c.send(t, "POST", path, encodeJSON(`{"email":"`+email+`"`+fields+`}`), "X-Request-ID", "same")
-			a.is(t, status, deed)
+			a.is(t, status, emptySuccess)
 			a.header.Del("Date")
 			if i == 0 {
 				first = a
@@ -186,42 +186,42 @@ func TestNothingTellsWhetherAnAddressIsRegistered(t *testing.T) {
 	}
 }
 
-// welcome is the answer to a user who was added.
-const welcome = `{"code":0,"message":"<text>","data":{"token":"<jwt>","token_type":"Bearer","expires_in":3600,"user":%s}}`
+// registered is the answer to a user who was added.
+const registered = `{"code":0,"message":"<text>","data":{"token":"<jwt>","token_type":"Bearer","expires_in":3600,"user":%s}}`
 
-func TestRegistrationToBeConfirmed(t *testing.T) {
+func TestRegistrationWithConfirmation(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t, "REGISTRATION=confirm", "SCORE_REGISTRATION=7")
 	c := s.serve(t).signUp(t)
 	c.player(t, "Steve")
 	c = c.as("")
-	register := func(email, player string) answer {
+	register := func(email, player string) response {
 		t.Helper()
 		return c.post(t, "/api/auth/register", `{"email":"`+email+`","password":"ignored horse","nickname":"Zoë","player_name":"`+player+`"}`) // the password is ignored
 	}
-	verify := func(fields string) answer { return c.post(t, "/api/auth/verify", `{`+fields+`}`) }
-	register("zoe@example.com", "STEVE").refuses(t, 409, 2, "player_name")
-	register("user1@example.com", "STEVE").refuses(t, 409, 2, "player_name")
-	register("Zoe@example.com", "Zoe_99").is(t, 202, deed)
+	verify := func(fields string) response { return c.post(t, "/api/auth/verify", `{`+fields+`}`) }
+	register("zoe@example.com", "STEVE").isError(t, 409, 2, "player_name")
+	register("user1@example.com", "STEVE").isError(t, 409, 2, "player_name")
+	register("Zoe@example.com", "Zoe_99").is(t, 202, emptySuccess)
 	token := `"token":" ` + tokenIn(t, server.Await(t, 1)[0], "Zoe@example.com", "verify") + `\n"`
 	if n := s.count(t, "SELECT count(*) FROM users"); n != 1 {
 		t.Errorf("there are %d users before the confirmation; want 1", n)
 	}
 
 	// What is wrong, or taken meanwhile, costs nothing.
-	verify(token).refuses(t, 422, 4, "password")
-	verify(token+`,"password":"short"`).refuses(t, 422, 4, "password")
-	verify(token+`,"password":"short","nickname":"","player_name":"-"`).refuses(t, 422, 4, "nickname", "password", "player_name")
-	verify(token+`,"password":"second horse","player_name":"steve"`).refuses(t, 409, 2, "player_name")
+	verify(token).isError(t, 422, 4, "password")
+	verify(token+`,"password":"short"`).isError(t, 422, 4, "password")
+	verify(token+`,"password":"short","nickname":"","player_name":"-"`).isError(t, 422, 4, "nickname", "password", "player_name")
+	verify(token+`,"password":"second horse","player_name":"steve"`).isError(t, 409, 2, "player_name")
 	s.exec(t, "UPDATE players SET name = 'Zoe_99', name_key = 'zoe_99'")
-	verify(token+`,"password":"second horse"`).refuses(t, 409, 2, "player_name")
-	verify(token+`,"password":"second horse","nickname":null,"player_name":null`).refuses(t, 409, 2, "player_name")
+	verify(token+`,"password":"second horse"`).isError(t, 409, 2, "player_name")
+	verify(token+`,"password":"second horse","nickname":null,"player_name":null`).isError(t, 409, 2, "player_name")
 	s.exec(t, "UPDATE players SET name = 'Steve', name_key = 'steve'")
 
 	user := `{"uid":"<integer>","email":"Zoe@example.com","nickname":"Zoë","avatar":0,"score":7,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":true}`
 	a := verify(token + `,"password":" second horse "`)
-	a.is(t, 200, fmt.Sprintf(welcome, user))
-	verify(token+`,"password":"third horse"`).refuses(t, 404, 3)
+	a.is(t, 200, fmt.Sprintf(registered, user))
+	verify(token+`,"password":"third horse"`).isError(t, 404, 3)
 	c.as(a.field(t, "data", "token")).get(t, "/api/user").is(t, 200, user)
 	zoe := c.as(c.logIn(t, "zoe@example.com", " second horse ").field(t, "token"))
 	if players := zoe.get(t, "/api/players"); !strings.Contains(string(players.body), `"name":"Zoe_99"`) {
@@ -229,7 +229,7 @@ func TestRegistrationToBeConfirmed(t *testing.T) {
 	}
 
 	// The names may be others than those that were registered.
-	register("ann@example.com", "Ann_1").is(t, 202, deed)
+	register("ann@example.com", "Ann_1").is(t, 202, emptySuccess)
 	token = tokenIn(t, server.Await(t, 2)[1], "ann@example.com", "verify")
 	a = c.send(t, "POST", "/api/auth/verify", encodeForm("token="+token+"&password=correct+horse&nickname=+Ann&player_name="))
 	if nickname, players := a.field(t, "data", "user", "nickname"), c.as(a.field(t, "data", "token")).get(t, "/api/players"); nickname != "Ann" || string(players.body) != "[]" {
@@ -237,23 +237,23 @@ func TestRegistrationToBeConfirmed(t *testing.T) {
 	}
 
 	// Who has the address is told, and keeps account and password.
-	register("ZOE@example.com", "Other").is(t, 202, deed)
-	told := server.Await(t, 3)[2]
-	if told.To != "Zoe@example.com" || linked.MatchString(told.Text) || !strings.Contains(told.Text, "There is one with it already") {
-		t.Errorf("a mail to %s says %q", told.To, told.Text)
+	register("ZOE@example.com", "Other").is(t, 202, emptySuccess)
+	mail := server.Await(t, 3)[2]
+	if mail.To != "Zoe@example.com" || linkPattern.MatchString(mail.Text) || !strings.Contains(mail.Text, "There is one with it already") {
+		t.Errorf("a mail to %s says %q", mail.To, mail.Text)
 	}
 	zoe.works(t, true)
 }
 
 // A stranger who registers an address first, as often as mails may go there, gets nothing
 // by it: any of the links makes the account of the owner, who reads them.
-func TestRegistrationByAStranger(t *testing.T) {
+func TestRegistrationByThirdParty(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t, "REGISTRATION=confirm", "MAIL_PER_HOUR=3")
 	c := s.serve(t)
 	register := func(password string) {
 		t.Helper()
-		c.post(t, "/api/auth/register", `{"email":"zoe@example.com","password":"`+password+`","nickname":"N"}`).is(t, 202, deed)
+		c.post(t, "/api/auth/register", `{"email":"zoe@example.com","password":"`+password+`","nickname":"N"}`).is(t, 202, emptySuccess)
 	}
 	for range 3 {
 		register("the stranger's")
@@ -264,16 +264,16 @@ func TestRegistrationByAStranger(t *testing.T) {
 		t.Errorf("%d passwords are kept", n)
 	}
 	token := tokenIn(t, mails[0], "zoe@example.com", "verify")
-	c.post(t, "/api/auth/verify", `{"token":"`+token+`","password":"the owner's own"}`).is(t, 200, fmt.Sprintf(welcome,
+	c.post(t, "/api/auth/verify", `{"token":"`+token+`","password":"the owner's own"}`).is(t, 200, fmt.Sprintf(registered,
 		`{"uid":"<integer>","email":"zoe@example.com","nickname":"N","avatar":0,"score":0,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":true}`))
-	c.logIn(t, "zoe@example.com", "the stranger's").refuses(t, 401, 5)
-	c.logIn(t, "zoe@example.com", "the owner's own").welcomes(t)
+	c.logIn(t, "zoe@example.com", "the stranger's").isError(t, 401, 5)
+	c.logIn(t, "zoe@example.com", "the owner's own").isToken(t)
 	for _, m := range mails {
-		c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, m, "zoe@example.com", "verify")+`","password":"the stranger's"}`).refuses(t, 404, 3)
+		c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, m, "zoe@example.com", "verify")+`","password":"the stranger's"}`).isError(t, 404, 3)
 	}
 }
 
-func TestChangeOfAddressIsTold(t *testing.T) {
+func TestEmailChangeNotifiesOldAddress(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t)
 	c := s.serve(t).signUp(t)
@@ -288,7 +288,7 @@ func TestChangeOfAddressIsTold(t *testing.T) {
 	if mails[0].To != "user1@example.com" || !strings.Contains(mails[0].Text, "now has another one") || strings.Contains(mails[0].Raw, "b@example.com") {
 		t.Errorf("a mail to %s says %q", mails[0].To, mails[0].Text)
 	}
-	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, mails[1], "b@example.com", "verify")+`"}`).is(t, 200, deed)
+	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, mails[1], "b@example.com", "verify")+`"}`).is(t, 200, emptySuccess)
 	if got := c.get(t, "/api/user").field(t, "verified"); got != "true" {
 		t.Errorf("the address is verified: %s", got)
 	}
@@ -299,30 +299,30 @@ func TestChangeOfAddressIsTold(t *testing.T) {
 
 // Users are told of every change of their password, whoever makes it, and of nothing that
 // changes nothing.
-func TestChangeOfPasswordIsTold(t *testing.T) {
+func TestPasswordChangeSendsMail(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t)
 	c := s.serve(t).signUp(t)
 	admin := c.signUpAs(t, core.Administrator)
 	c.withPassword(t, "correct horse")
-	told := func(what string, a answer) {
+	mail := func(what string, a response) {
 		t.Helper()
 		before := len(server.Mails())
 		if a.status != 200 {
 			t.Fatalf("%s is answered with %d %s", what, a.status, a.body)
 		}
 		m := server.Await(t, before+1)[before]
-		if m.To != "user1@example.com" || linked.MatchString(m.Text) || strings.Contains(m.Raw, "horse") ||
+		if m.To != "user1@example.com" || linkPattern.MatchString(m.Text) || strings.Contains(m.Raw, "horse") ||
 			!strings.Contains(m.Text, "was changed, or reset") || !strings.Contains(m.Text, "If it was not you") {
 			t.Errorf("after %s a mail to %s says %q", what, m.To, m.Raw)
 		}
 	}
-	c.put(t, "/api/user/password", `{"current_password":"wrong horse","new_password":"second horse"}`).refuses(t, 422, 4, "current_password")
-	c.post(t, "/api/auth/password", `{"token":"x","password":"second horse"}`).refuses(t, 404, 3)
-	c.put(t, admin.user()+"/password", `{"password":"second horse"}`).refuses(t, 403, 6)
-	told("a change", c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"second horse"}`))
-	told("a reset", c.post(t, "/api/auth/password", `{"token":"`+c.link(t, core.ForReset)+`","password":"third horse"}`))
-	told("an administrator's change", admin.put(t, c.user()+"/password", `{"password":"fourth horse"}`))
+	c.put(t, "/api/user/password", `{"current_password":"wrong horse","new_password":"second horse"}`).isError(t, 422, 4, "current_password")
+	c.post(t, "/api/auth/password", `{"token":"x","password":"second horse"}`).isError(t, 404, 3)
+	c.put(t, admin.user()+"/password", `{"password":"second horse"}`).isError(t, 403, 6)
+	mail("a change", c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"second horse"}`))
+	mail("a reset", c.post(t, "/api/auth/password", `{"token":"`+c.link(t, core.ForReset)+`","password":"third horse"}`))
+	mail("an administrator's change", admin.put(t, c.user()+"/password", `{"password":"fourth horse"}`))
 	if n := s.count(t, "SELECT count(*) FROM mails_sent"); n != 3 {
 		t.Errorf("%d mails were sent; want 3", n)
 	}
@@ -330,21 +330,21 @@ func TestChangeOfPasswordIsTold(t *testing.T) {
 
 // Where registrations must be confirmed, so must changes of an address, which then
 // tell nothing either.
-func TestChangeOfAddressToBeConfirmed(t *testing.T) {
+func TestEmailChangeWithConfirmation(t *testing.T) {
 	t.Parallel()
 	s, server := newMailSite(t, "REGISTRATION=confirm", "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0")
 	c := s.serve(t).signUp(t)
 	c.signUp(t) // user2@example.com
 	c.withPassword(t, "correct horse")
-	change := func(email, password string) answer {
+	change := func(email, password string) response {
 		t.Helper()
 		return c.send(t, "PUT", "/api/user/email", encodeJSON(`{"email":"`+email+`","password":"`+password+`"}`), "X-Request-ID", "same")
 	}
-	change("b@example.com", "wrong horse").refuses(t, 422, 4, "password")
-	change("nobody", "correct horse").refuses(t, 422, 4, "email")
+	change("b@example.com", "wrong horse").isError(t, 422, 4, "password")
+	change("nobody", "correct horse").isError(t, 422, 4, "email")
 	known, fresh := change("USER2@example.com", "correct horse"), change("B@example.com", "correct horse")
-	for _, a := range []answer{known, fresh} {
-		a.is(t, 202, deed)
+	for _, a := range []response{known, fresh} {
+		a.is(t, 202, emptySuccess)
 		a.header.Del("Date")
 	}
 	if !bytes.Equal(known.body, fresh.body) || known.header.String() != fresh.header.String() {
@@ -352,49 +352,49 @@ func TestChangeOfAddressToBeConfirmed(t *testing.T) {
 	}
 	mails := server.Await(t, 2)
 	slices.SortFunc(mails, func(a, b smtptest.Mail) int { return strings.Compare(a.To, b.To) })
-	if mails[1].To != "user2@example.com" || linked.MatchString(mails[1].Text) || !strings.Contains(mails[1].Text, "There is one with it already") {
+	if mails[1].To != "user2@example.com" || linkPattern.MatchString(mails[1].Text) || !strings.Contains(mails[1].Text, "There is one with it already") {
 		t.Errorf("a mail to %s says %q", mails[1].To, mails[1].Text)
 	}
 	if got := c.get(t, "/api/user").field(t, "email"); got != "user1@example.com" {
 		t.Errorf("before the confirmation the address is %s", got)
 	}
-	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, mails[0], "B@example.com", "verify")+`"}`).is(t, 200, deed)
+	c.post(t, "/api/auth/verify", `{"token":"`+tokenIn(t, mails[0], "B@example.com", "verify")+`"}`).is(t, 200, emptySuccess)
 	if a := c.get(t, "/api/user"); a.field(t, "email") != "B@example.com" || a.field(t, "verified") != "true" {
 		t.Errorf("after the confirmation the user is %s", a.body)
 	}
-	if told := server.Await(t, 3)[2]; told.To != "user1@example.com" || !strings.Contains(told.Text, "now has another one") {
-		t.Errorf("a mail to %s says %q", told.To, told.Text)
+	if mail := server.Await(t, 3)[2]; mail.To != "user1@example.com" || !strings.Contains(mail.Text, "now has another one") {
+		t.Errorf("a mail to %s says %q", mail.To, mail.Text)
 	}
 }
 
 func TestResetsAreLimited(t *testing.T) {
 	t.Parallel()
 	c := start(t, "LIMIT_RESETS=2")
-	f := func(email string) answer {
+	f := func(email string) response {
 		t.Helper()
 		return c.post(t, "/api/auth/reset", `{"email":"`+email+`"}`)
 	}
-	f("a@example.com").paced(t, 200, pace{"2", "1", "1800", ""})
-	f("b@example.com").paced(t, 200, pace{"2", "0", "3600", ""})
-	f("c@example.com").paced(t, 429, pace{"2", "0", "3600", "1800"})
-	c.at(t, "192.0.2.7").post(t, "/api/auth/reset", `{"email":"d@example.com"}`).is(t, 200, deed)
-	c.site.pass(30 * time.Minute)
-	f("nobody").refuses(t, 422, 4, "email")
+	f("a@example.com").hasRateLimit(t, 200, rateLimit{"2", "1", "1800", ""})
+	f("b@example.com").hasRateLimit(t, 200, rateLimit{"2", "0", "3600", ""})
+	f("c@example.com").hasRateLimit(t, 429, rateLimit{"2", "0", "3600", "1800"})
+	c.from(t, "192.0.2.7").post(t, "/api/auth/reset", `{"email":"d@example.com"}`).is(t, 200, emptySuccess)
+	c.site.advance(30 * time.Minute)
+	f("nobody").isError(t, 422, 4, "email")
 }
 
 func TestWithoutMail(t *testing.T) {
 	t.Parallel()
 	c := start(t, "SMTP_HOST=", "SMTP_FROM=").signUp(t)
 	c.withPassword(t, "correct horse")
-	c.send(t, "POST", "/api/user/verification", body{}).refuses(t, 403, 1)
-	c.post(t, "/api/auth/verify", `{"token":"x"}`).refuses(t, 403, 1)
-	c.post(t, "/api/auth/reset", `{"email":"user1@example.com"}`).refuses(t, 403, 1)
-	c.post(t, "/api/auth/password", `{"token":"x","password":"correct horse"}`).refuses(t, 403, 1)
+	c.send(t, "POST", "/api/user/verification", body{}).isError(t, 403, 1)
+	c.post(t, "/api/auth/verify", `{"token":"x"}`).isError(t, 403, 1)
+	c.post(t, "/api/auth/reset", `{"email":"user1@example.com"}`).isError(t, 403, 1)
+	c.post(t, "/api/auth/password", `{"token":"x","password":"correct horse"}`).isError(t, 403, 1)
 	if a := c.put(t, "/api/user/email", `{"email":"b@example.com","password":"correct horse"}`); a.status != 200 {
 		t.Errorf("a change of address is answered with %d %s", a.status, a.body)
 	}
 	admin := c.signUpAs(t, core.Administrator)
-	for _, a := range []answer{
+	for _, a := range []response{
 		c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"second horse"}`),
 		admin.put(t, c.user()+"/password", `{"password":"third horse"}`),
 	} {
@@ -424,7 +424,7 @@ func (c client) registrationLink(t *testing.T, name string) string {
 	t.Helper()
 	token, email := name+" token", name+"@example.com"
 	hash := sha256.Sum256([]byte(token))
-	if err := c.parts.Users.RequestRegistration(t.Context(), core.Registration{Email: email, Nickname: name}); err != nil {
+	if err := c.services.Users.RequestRegistration(t.Context(), core.Registration{Email: email, Nickname: name}); err != nil {
 		t.Fatal(err)
 	}
 	c.site.exec(t, `INSERT INTO mail_tokens (hash, expires_at, registration, purpose, email, email_key)
@@ -432,29 +432,29 @@ func (c client) registrationLink(t *testing.T, name string) string {
 	return token
 }
 
-// forMail tries what becomes of links in e-mails.
-func forMail(t *testing.T, s *site, said hearing) {
+// recordMail tries what becomes of links in e-mails.
+func recordMail(t *testing.T, s *testSite, seen seenResponses) {
 	t.Helper()
 	configured := s.setup
 	c := s.serve(t).signUp(t)
 	email := fmt.Sprintf("user%d@example.com", s.users.Load())
-	ask := func(c client) answer { return c.send(t, "POST", "/api/user/verification", body{}) }
-	verify := func(c client, token string) answer {
+	ask := func(c client) response { return c.send(t, "POST", "/api/user/verification", body{}) }
+	verify := func(c client, token string) response {
 		return c.post(t, "/api/auth/verify", `{"token":"`+token+`","password":"correct horse","nickname":null}`)
 	}
-	askReset := func(c client, email string) answer {
+	askReset := func(c client, email string) response {
 		return c.post(t, "/api/auth/reset", `{"email":"`+email+`"}`)
 	}
-	reset := func(c client, token string) answer {
+	reset := func(c client, token string) response {
 		return c.post(t, "/api/auth/password", `{"token":"`+token+`","password":"correct horse"}`)
 	}
-	register := func(c client) answer {
+	register := func(c client) response {
 		return c.post(t, "/api/auth/register", `{"email":"new@example.com","password":"correct horse","nickname":"A"}`)
 	}
 
 	taken, fresh := c.registrationLink(t, "taken"), c.registrationLink(t, "fresh")
 	s.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'A', 'x')")
-	said.hear(t,
+	seen.record(t,
 		ask(c),
 		verify(c, "none"),
 		c.post(t, "/api/auth/verify", `{}`),
@@ -467,20 +467,20 @@ func forMail(t *testing.T, s *site, said hearing) {
 		reset(c, "none"),
 	)
 	resetting := c.link(t, core.ForReset)
-	said.hear(t, verify(c, c.link(t, core.ForVerification)), ask(c), reset(c, resetting))
+	seen.record(t, verify(c, c.link(t, core.ForVerification)), ask(c), reset(c, resetting))
 
 	other := c.signUp(t)
 	s.setup.Mail.PerHour, s.setup.API.Limits.Resets, s.setup.API.Registration = 1, 1, "confirm"
 	limited := s.serve(t).as(other.token)
 	ask(limited)
 	askReset(limited, email)
-	said.hear(t, ask(limited), askReset(limited, email), register(limited))
-	other.withPassword(t, right)
-	said.hear(t, s.serve(t).as(other.token).put(t, "/api/user/email", `{"email":"new@example.com","password":"`+right+`"}`))
+	seen.record(t, ask(limited), askReset(limited, email), register(limited))
+	other.withPassword(t, rightPassword)
+	seen.record(t, s.serve(t).as(other.token).put(t, "/api/user/email", `{"email":"new@example.com","password":"`+rightPassword+`"}`))
 	s.setup = configured
 
 	s.setup.SMTP.Host = ""
-	silent := s.serve(t).as(other.token)
-	said.hear(t, ask(silent), verify(silent, "none"), askReset(silent, email), reset(silent, "none"))
+	withoutMail := s.serve(t).as(other.token)
+	seen.record(t, ask(withoutMail), verify(withoutMail, "none"), askReset(withoutMail, email), reset(withoutMail, "none"))
 	s.setup = configured
 }

@@ -17,39 +17,39 @@ import (
 )
 
 // logIn sends a log-in.
-func (c client) logIn(t *testing.T, email, password string) answer {
+func (c client) logIn(t *testing.T, email, password string) response {
 	t.Helper()
 	return c.post(t, "/api/auth/login", `{"email":"`+email+`","password":"`+password+`"}`)
 }
 
 const (
-	right = "correct horse"
-	wrong = "wrong horse"
+	rightPassword = "correct horse"
+	wrongPassword = "wrong horse"
 )
 
-// welcomes checks that an answer is a token.
-func (a answer) welcomes(t *testing.T) {
+// isToken checks that an answer is a token.
+func (a response) isToken(t *testing.T) {
 	t.Helper()
 	a.is(t, 200, `{"token":"<jwt>","token_type":"Bearer","expires_in":3600}`)
 }
 
-// delays checks that an answer asks to wait for so many seconds.
-func (a answer) delays(t *testing.T, seconds string) {
+// isRateLimited checks that an answer asks to wait for so many seconds.
+func (a response) isRateLimited(t *testing.T, seconds string) {
 	t.Helper()
-	a.refuses(t, 429, 8)
-	if got := a.head("Retry-After"); got != seconds {
+	a.isError(t, 429, 8)
+	if got := a.headerValue("Retry-After"); got != seconds {
 		t.Errorf("%s: Retry-After is %q; want %s", a.request, got, seconds)
 	}
 }
 
 // failures returns how many log-ins count as failed.
-func (s *site) failures(t *testing.T) int {
+func (s *testSite) failures(t *testing.T) int {
 	t.Helper()
 	return s.count(t, "SELECT count(*) FROM login_failures")
 }
 
-// fail has log-ins with an e-mail, one from each of so many addresses, fail now.
-func (s *site) fail(t *testing.T, email string, times int) {
+// addFailures has log-ins with an e-mail, one from each of so many addresses, fail now.
+func (s *testSite) addFailures(t *testing.T, email string, times int) {
 	t.Helper()
 	account := sha256.Sum256([]byte(fold.Key(email)))
 	s.exec(t, `
@@ -62,57 +62,57 @@ func (s *site) fail(t *testing.T, email string, times int) {
 func newUser(t *testing.T, environ ...string) client {
 	t.Helper()
 	c := start(t, environ...).signUp(t)
-	c.withPassword(t, right)
+	c.withPassword(t, rightPassword)
 	return c.as("")
 }
 
-const somebody, nobody = "user1@example.com", "nobody@example.com"
+const knownEmail, unknownEmail = "user1@example.com", "nobody@example.com"
 
 // Ten failures with an e-mail from an address in a quarter of an hour, and no more;
 // whether there is an account or not, and at whichever server.
-func TestFailedLoginsWithAnEmailFromAnAddress(t *testing.T) {
+func TestLoginLimitPerPair(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t)
-	here, there, elsewhere := c.at(t, "203.0.113.7"), c.at(t, "203.0.113.8"), c.site.serve(t).at(t, "203.0.113.7")
+	first, second, otherServer := c.from(t, "203.0.113.7"), c.from(t, "203.0.113.8"), c.site.serve(t).from(t, "203.0.113.7")
 	transcript := func(email string) (all []byte) {
 		t.Helper()
-		say := func(a answer) answer {
-			all = fmt.Appendf(all, "%d %s %s\n", a.status, a.head("Retry-After"), a.body)
+		note := func(a response) response {
+			all = fmt.Appendf(all, "%d %s %s\n", a.status, a.headerValue("Retry-After"), a.body)
 			return a
 		}
 		for i := range 10 {
-			say([]client{here, elsewhere}[i%2].logIn(t, email, wrong)).refuses(t, 401, 5)
+			note([]client{first, otherServer}[i%2].logIn(t, email, wrongPassword)).isError(t, 401, 5)
 		}
-		for _, c := range []client{here, elsewhere} {
-			say(c.logIn(t, email, wrong)).delays(t, "900")
-			say(c.logIn(t, email, right)).delays(t, "900")
-			say(c.logIn(t, " "+strings.ToUpper(email), right)).delays(t, "900")
+		for _, c := range []client{first, otherServer} {
+			note(c.logIn(t, email, wrongPassword)).isRateLimited(t, "900")
+			note(c.logIn(t, email, rightPassword)).isRateLimited(t, "900")
+			note(c.logIn(t, " "+strings.ToUpper(email), rightPassword)).isRateLimited(t, "900")
 		}
 		return all
 	}
-	known, unknown := transcript(somebody), transcript(nobody)
+	known, unknown := transcript(knownEmail), transcript(unknownEmail)
 	if !bytes.Equal(known, unknown) {
 		t.Errorf("the answers tell whether there is an account:\n%s\n%s", known, unknown)
 	}
 
 	// Neither others at the address nor the user elsewhere have to wait.
-	here.logIn(t, "another@example.com", wrong).refuses(t, 401, 5)
-	there.logIn(t, somebody, right).welcomes(t)
+	first.logIn(t, "another@example.com", wrongPassword).isError(t, 401, 5)
+	second.logIn(t, knownEmail, rightPassword).isToken(t)
 
-	c.site.pass(15*time.Minute - time.Second)
-	here.logIn(t, somebody, right).delays(t, "1")
+	c.site.advance(15*time.Minute - time.Second)
+	first.logIn(t, knownEmail, rightPassword).isRateLimited(t, "1")
 	if n := c.site.failures(t); n != 21 {
 		t.Errorf("%d log-ins count as failed; want 21: those refused at once do not", n)
 	}
-	c.site.pass(time.Second)
-	elsewhere.logIn(t, somebody, right).welcomes(t)
-	here.logIn(t, somebody, wrong).refuses(t, 401, 5)
+	c.site.advance(time.Second)
+	otherServer.logIn(t, knownEmail, rightPassword).isToken(t)
+	first.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 }
 
 // Whatever log-ins others have made fail, who resets the password by mail can sign in
 // from there.
-func TestResetEndsALockOut(t *testing.T) {
+func TestPasswordResetEndsLockout(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t)
@@ -128,55 +128,55 @@ func TestResetEndsALockOut(t *testing.T) {
 	for i := range 200 {
 		others = append(others, fmt.Sprintf("other%d@example.com", i))
 	}
-	c.site.fail(t, somebody, 100)
+	c.site.addFailures(t, knownEmail, 100)
 	reset := func(from, network, password string) {
 		t.Helper()
 		failHere(network, others...)
-		failHere(network, slices.Repeat([]string{somebody}, 10)...)
-		at := c.at(t, from)
-		at.logIn(t, somebody, right).refuses(t, 429, 8)
+		failHere(network, slices.Repeat([]string{knownEmail}, 10)...)
+		at := c.from(t, from)
+		at.logIn(t, knownEmail, rightPassword).isError(t, 429, 8)
 		token := c.link(t, core.ForReset)
-		at.post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`).is(t, 200, deed)
+		at.post(t, "/api/auth/password", `{"token":"`+token+`","password":"`+password+`"}`).is(t, 200, emptySuccess)
 	}
 
 	reset("203.0.113.7", "203.0.113.7", "second horse")
-	c.at(t, "203.0.113.8").logIn(t, somebody, "second horse").refuses(t, 429, 8)
-	here := c.at(t, "203.0.113.7")
-	here.logIn(t, "other0@example.com", right).refuses(t, 429, 8)
-	here.logIn(t, somebody, "second horse").welcomes(t)
+	c.from(t, "203.0.113.8").logIn(t, knownEmail, "second horse").isError(t, 429, 8)
+	first := c.from(t, "203.0.113.7")
+	first.logIn(t, "other0@example.com", rightPassword).isError(t, 429, 8)
+	first.logIn(t, knownEmail, "second horse").isToken(t)
 
 	reset("2001:db8:1:2::1", "2001:db8:1:2::/64", "third horse")
-	c.at(t, "2001:db8:1:3::1").logIn(t, somebody, "third horse").refuses(t, 429, 8)
-	c.at(t, "2001:db8:1:2:ffff::9").logIn(t, somebody, "third horse").welcomes(t)
+	c.from(t, "2001:db8:1:3::1").logIn(t, knownEmail, "third horse").isError(t, 429, 8)
+	c.from(t, "2001:db8:1:2:ffff::9").logIn(t, knownEmail, "third horse").isToken(t)
 
 	// From then on guesses count as they do elsewhere, and in an hour those with other
 	// e-mails, too.
 	for range 10 {
-		here.logIn(t, somebody, wrong).refuses(t, 401, 5)
+		first.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
 	}
-	here.logIn(t, somebody, "third horse").refuses(t, 429, 8)
-	c.site.pass(time.Hour)
+	first.logIn(t, knownEmail, "third horse").isError(t, 429, 8)
+	c.site.advance(time.Hour)
 	failHere("203.0.113.7", others...)
-	here.logIn(t, somebody, "third horse").refuses(t, 429, 8)
+	first.logIn(t, knownEmail, "third horse").isError(t, 429, 8)
 }
 
 // The last failure ends the wait that the first one began, not all at once.
-func TestFailuresAreForgottenOneByOne(t *testing.T) {
+func TestLoginFailuresExpireIndividually(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=2")
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
-	c.site.pass(10 * time.Minute)
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
-	c.logIn(t, somebody, wrong).delays(t, "300")
-	c.site.pass(5 * time.Minute)
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
-	c.logIn(t, somebody, right).delays(t, "600")
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.site.advance(10 * time.Minute)
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.logIn(t, knownEmail, wrongPassword).isRateLimited(t, "300")
+	c.site.advance(5 * time.Minute)
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.logIn(t, knownEmail, rightPassword).isRateLimited(t, "600")
 }
 
 // 200 failures from an address in a quarter of an hour, with whatever e-mails. An
 // IPv6 client has its whole /64.
-func TestFailedLoginsFromAnAddress(t *testing.T) {
+func TestLoginLimitPerAddress(t *testing.T) {
 	t.Parallel()
 
 	f := func(c client, network, sameNetwork, other string) {
@@ -184,14 +184,14 @@ func TestFailedLoginsFromAnAddress(t *testing.T) {
 		c.site.exec(t, `
 			INSERT INTO login_failures (settled, failed_at, account, address)
 			SELECT true, $1, sha256(n::text::bytea), $2 FROM generate_series(1, 199) n`, c.site.clock(), network)
-		here, there := c.at(t, sameNetwork), c.at(t, other)
-		here.logIn(t, nobody, wrong).refuses(t, 401, 5)
-		here.logIn(t, somebody, right).delays(t, "900")
-		here.logIn(t, nobody, wrong).delays(t, "900")
-		c.site.serve(t).at(t, sameNetwork).logIn(t, somebody, right).delays(t, "900")
-		there.logIn(t, somebody, right).welcomes(t)
-		c.site.pass(15 * time.Minute)
-		here.logIn(t, somebody, right).welcomes(t)
+		first, second := c.from(t, sameNetwork), c.from(t, other)
+		first.logIn(t, unknownEmail, wrongPassword).isError(t, 401, 5)
+		first.logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
+		first.logIn(t, unknownEmail, wrongPassword).isRateLimited(t, "900")
+		c.site.serve(t).from(t, sameNetwork).logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
+		second.logIn(t, knownEmail, rightPassword).isToken(t)
+		c.site.advance(15 * time.Minute)
+		first.logIn(t, knownEmail, rightPassword).isToken(t)
 	}
 
 	c := newUser(t)
@@ -202,49 +202,49 @@ func TestFailedLoginsFromAnAddress(t *testing.T) {
 
 // After 100 failures with an e-mail in an hour, from anywhere, those wait longer
 // and longer who never signed in to it. Those who have need not.
-func TestFailedLoginsWithAnEmailFromAnywhere(t *testing.T) {
+func TestLoginLimitPerAccount(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t)
-	known := c.at(t, home.Addr().String())
-	for _, email := range []string{somebody, nobody} {
+	known := c.from(t, homeNetwork.Addr().String())
+	for _, email := range []string{knownEmail, unknownEmail} {
 		guesses := 0
-		guess := func() answer {
+		guess := func() response {
 			t.Helper()
 			guesses++
-			return c.at(t, fmt.Sprintf("203.0.113.%d", guesses)).logIn(t, email, wrong)
+			return c.from(t, fmt.Sprintf("203.0.113.%d", guesses)).logIn(t, email, wrongPassword)
 		}
-		c.site.fail(t, email, 99)
-		guess().refuses(t, 401, 5)
+		c.site.addFailures(t, email, 99)
+		guess().isError(t, 401, 5)
 		for _, delay := range []int{1, 2, 4, 8} {
-			guess().delays(t, fmt.Sprint(delay))
-			c.site.serve(t).at(t, "203.0.113.99").logIn(t, email, right).delays(t, fmt.Sprint(delay))
-			c.site.pass(time.Duration(delay) * time.Second)
-			guess().refuses(t, 401, 5)
+			guess().isRateLimited(t, fmt.Sprint(delay))
+			c.site.serve(t).from(t, "203.0.113.99").logIn(t, email, rightPassword).isRateLimited(t, fmt.Sprint(delay))
+			c.site.advance(time.Duration(delay) * time.Second)
+			guess().isError(t, 401, 5)
 		}
-		if email == somebody {
-			known.logIn(t, email, right).welcomes(t)
-			known.logIn(t, email, wrong).refuses(t, 401, 5)
-			known.logIn(t, email, right).welcomes(t)
+		if email == knownEmail {
+			known.logIn(t, email, rightPassword).isToken(t)
+			known.logIn(t, email, wrongPassword).isError(t, 401, 5)
+			known.logIn(t, email, rightPassword).isToken(t)
 		} else {
-			known.logIn(t, email, wrong).delays(t, "16")
+			known.logIn(t, email, wrongPassword).isRateLimited(t, "16")
 		}
 
 		// The delay ends, however many failures there are, and so does their hour.
-		c.site.fail(t, email, 200)
-		guess().delays(t, "900")
-		c.site.pass(15 * time.Minute)
-		guess().refuses(t, 401, 5)
-		guess().delays(t, "900")
-		c.site.pass(time.Hour)
-		guess().refuses(t, 401, 5)
-		guess().refuses(t, 401, 5)
+		c.site.addFailures(t, email, 200)
+		guess().isRateLimited(t, "900")
+		c.site.advance(15 * time.Minute)
+		guess().isError(t, 401, 5)
+		guess().isRateLimited(t, "900")
+		c.site.advance(time.Hour)
+		guess().isError(t, 401, 5)
+		guess().isError(t, 401, 5)
 	}
 	// Who has got through once is known.
-	guest := c.at(t, "203.0.113.200")
-	guest.logIn(t, somebody, right).welcomes(t)
-	c.site.fail(t, somebody, 150)
-	guest.logIn(t, somebody, right).welcomes(t)
+	guest := c.from(t, "203.0.113.200")
+	guest.logIn(t, knownEmail, rightPassword).isToken(t)
+	c.site.addFailures(t, knownEmail, 150)
+	guest.logIn(t, knownEmail, rightPassword).isToken(t)
 }
 
 // Only failures count: not the right password, nor a ban, nor what is no log-in.
@@ -253,60 +253,60 @@ func TestOnlyFailuresCount(t *testing.T) {
 
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=3")
 	for range 5 {
-		c.logIn(t, somebody, right).welcomes(t)
+		c.logIn(t, knownEmail, rightPassword).isToken(t)
 	}
 	c.site.exec(t, "UPDATE users SET permission = -1")
 	for range 5 {
-		c.logIn(t, somebody, right).refuses(t, 403, -1)
+		c.logIn(t, knownEmail, rightPassword).isError(t, 403, -1)
 	}
 	c.site.exec(t, "UPDATE users SET permission = 0")
-	c.post(t, "/api/auth/login", `{"email":"user1@example.com"}`).refuses(t, 422, 4, "password")
-	c.logIn(t, `user1\u0000@example.com`, wrong).refuses(t, 422, 4, "email")
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com"}`).isError(t, 422, 4, "password")
+	c.logIn(t, `user1\u0000@example.com`, wrongPassword).isError(t, 422, 4, "email")
 	if n := c.site.failures(t); n != 0 {
 		t.Errorf("%d log-ins count as failed; want none", n)
 	}
 
 	// A success forgives itself, and nothing before it.
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
-	c.logIn(t, somebody, right).welcomes(t)
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
-	c.logIn(t, somebody, right).delays(t, "900")
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.logIn(t, knownEmail, rightPassword).isToken(t)
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
 }
 
 // Whoever has somebody's token can try passwords in other places, too. They count
 // together.
-func TestWrongCurrentPasswordsCount(t *testing.T) {
+func TestWrongCurrentPasswordsCountAsFailures(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_LOGIN_FAILURES=3", "LIMIT_REGISTRATIONS=0").signUp(t)
-	c.withPassword(t, right)
+	c.withPassword(t, rightPassword)
 	changes := []struct{ method, path, field, object string }{
 		{"PUT", "/api/user/password", "current_password", `{"current_password":"%s","new_password":"another horse"}`},
 		{"PUT", "/api/user/email", "password", `{"email":"other@example.com","password":"%s"}`},
 		{"DELETE", "/api/user", "password", `{"password":"%s"}`},
 	}
 	for i, change := range changes {
-		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, wrong))).refuses(t, 422, 4, change.field)
+		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, wrongPassword))).isError(t, 422, 4, change.field)
 		if n := c.site.failures(t); n != i+1 {
 			t.Errorf("after %d wrong passwords %d count", i+1, n)
 		}
 	}
 	for _, change := range changes {
-		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, right))).delays(t, "900")
+		c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, rightPassword))).isRateLimited(t, "900")
 	}
-	c.as("").logIn(t, somebody, right).delays(t, "900")
+	c.as("").logIn(t, knownEmail, rightPassword).isRateLimited(t, "900")
 	c.works(t, true)
-	if n := c.site.count(t, "SELECT count(*) FROM users WHERE email = $1", somebody); n != 1 {
+	if n := c.site.count(t, "SELECT count(*) FROM users WHERE email = $1", knownEmail); n != 1 {
 		t.Errorf("%d users have the e-mail address; want the one", n)
 	}
 
 	// Right ones do not count, also when what they are shown for cannot be done.
-	c.site.pass(15 * time.Minute)
+	c.site.advance(15 * time.Minute)
 	c.site.exec(t, "DELETE FROM login_failures")
 	c.signUp(t)
-	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"`+right+`"}`).refuses(t, 409, 2, "email")
-	password := right
+	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"`+rightPassword+`"}`).isError(t, 409, 2, "email")
+	password := rightPassword
 	for _, change := range changes {
 		if a := c.send(t, change.method, change.path, encodeJSON(fmt.Sprintf(change.object, password))); a.status != 200 {
 			t.Errorf("%s is answered with %d %s", a.request, a.status, a.body)
@@ -320,15 +320,15 @@ func TestWrongCurrentPasswordsCount(t *testing.T) {
 
 // However many guess at once, at however many servers, just ten passwords are
 // tried.
-func TestGuessesAtOnce(t *testing.T) {
+func TestConcurrentGuesses(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
 	c := newUser(t)
 	servers := []client{c, c.site.serve(t)}
-	answers := make(chan answer, 50)
+	answers := make(chan response, 50)
 	for i := range cap(answers) {
-		go func() { answers <- servers[i%2].logIn(t, somebody, wrong) }()
+		go func() { answers <- servers[i%2].logIn(t, knownEmail, wrongPassword) }()
 	}
 	statuses := map[int]int{}
 	for range cap(answers) {
@@ -344,22 +344,22 @@ func TestGuessesAtOnce(t *testing.T) {
 
 // However many log in at once with the right password, nobody is told to wait as
 // those are who guess.
-func TestLoginsAtOnce(t *testing.T) {
+func TestConcurrentLogins(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
 	c := newUser(t)
-	answers := make(chan answer, 30)
+	answers := make(chan response, 30)
 	for range cap(answers) {
-		go func() { answers <- c.logIn(t, somebody, right) }()
+		go func() { answers <- c.logIn(t, knownEmail, rightPassword) }()
 	}
 	welcome := 0
 	for range cap(answers) {
 		if a := <-answers; a.status == 200 {
-			a.welcomes(t)
+			a.isToken(t)
 			welcome++
 		} else {
-			a.delays(t, "1")
+			a.isRateLimited(t, "1")
 		}
 	}
 	if welcome < 10 {
@@ -368,35 +368,35 @@ func TestLoginsAtOnce(t *testing.T) {
 	if n := c.site.failures(t); n != 0 {
 		t.Errorf("%d log-ins count as failed; want none", n)
 	}
-	c.logIn(t, somebody, right).welcomes(t)
+	c.logIn(t, knownEmail, rightPassword).isToken(t)
 }
 
 func TestNoLoginLimits(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
-	c.site.fail(t, somebody, 500)
+	c.site.addFailures(t, knownEmail, 500)
 	c.site.exec(t, "INSERT INTO login_failures (settled, failed_at, account, address) SELECT true, failed_at, account, '0.0.0.0' FROM login_failures")
-	c.logIn(t, somebody, wrong).refuses(t, 401, 5)
-	c.logIn(t, somebody, right).welcomes(t)
+	c.logIn(t, knownEmail, wrongPassword).isError(t, 401, 5)
+	c.logIn(t, knownEmail, rightPassword).isToken(t)
 }
 
 // Of changes at once that show the right password, none is refused because another
 // one has replaced its hash meanwhile.
-func TestChangesThatRehashAtOnce(t *testing.T) {
+func TestConcurrentPasswordChangesRehash(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
 	c := start(t).signUp(t)
-	old, err := bcrypt.GenerateFromPassword([]byte(right), bcrypt.MinCost)
+	old, err := bcrypt.GenerateFromPassword([]byte(rightPassword), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
 		c.site.exec(t, "UPDATE users SET password_hash = $2 WHERE uid = $1", c.uid, string(old))
-		answers := make(chan answer, 4)
+		answers := make(chan response, 4)
 		for range cap(answers) {
-			go func() { answers <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+right+`"}`) }()
+			go func() { answers <- c.put(t, "/api/user/email", `{"email":"user1@example.com","password":"`+rightPassword+`"}`) }()
 		}
 		for range cap(answers) {
 			if a := <-answers; a.status != 200 {
@@ -411,7 +411,7 @@ func TestSpoofedAddresses(t *testing.T) {
 	t.Parallel()
 
 	c := newUser(t, "LIMIT_LOGIN_FAILURES=2", "LIMIT_REGISTRATIONS=2")
-	spoof := func(i int, path, object string) answer {
+	spoof := func(i int, path, object string) response {
 		t.Helper()
 		address := fmt.Sprintf("203.0.113.%d", i)
 		return c.send(t, "POST", path, encodeJSON(object), "X-Forwarded-For", address, "X-Real-IP", address, "Forwarded", "for="+address)
@@ -419,14 +419,14 @@ func TestSpoofedAddresses(t *testing.T) {
 	for i := range 4 {
 		a := spoof(i, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`)
 		if i < 2 {
-			a.refuses(t, 401, 5)
+			a.isError(t, 401, 5)
 		} else {
-			a.delays(t, "900")
+			a.isRateLimited(t, "900")
 		}
 		if a = spoof(i, "/api/auth/register", `{"email":"user1@example.com","password":"correct horse","nickname":"A"}`); i < 2 {
-			a.refuses(t, 409, 2, "email")
+			a.isError(t, 409, 2, "email")
 		} else {
-			a.refuses(t, 429, 8)
+			a.isError(t, 429, 8)
 		}
 	}
 }
@@ -440,12 +440,12 @@ func TestForwardedAddresses(t *testing.T) {
 	f := func(peer, forwarded, counted string) {
 		t.Helper()
 		before := c.site.count(t, "SELECT count(*) FROM login_failures WHERE address = $1", counted)
-		a := c.at(t, peer).send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"user1@example.com","password":"wrong horse"}`), "X-Forwarded-For", forwarded)
+		a := c.from(t, peer).send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"user1@example.com","password":"wrong horse"}`), "X-Forwarded-For", forwarded)
 		if before == 2 {
-			a.delays(t, "900")
+			a.isRateLimited(t, "900")
 			return
 		}
-		a.refuses(t, 401, 5)
+		a.isError(t, 401, 5)
 		if n := c.site.count(t, "SELECT count(*) FROM login_failures WHERE address = $1", counted); n != before+1 {
 			t.Errorf("a failure of %s at the peer %s does not count for %s", forwarded, peer, counted)
 		}

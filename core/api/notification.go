@@ -11,38 +11,38 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// unreadBody is an unread notification as the API lists it.
-type unreadBody struct {
+// unreadJSON is an unread notification as the API lists it.
+type unreadJSON struct {
 	ID    uuid.UUID `json:"id"`
 	Title string    `json:"title"`
 }
 
-// notificationBody is a notification as the API writes it.
-type notificationBody struct {
+// notificationJSON is a notification as the API writes it.
+type notificationJSON struct {
 	Title   string    `json:"title"`
 	Content string    `json:"content"` // HTML
 	Time    timestamp `json:"time"`
 }
 
-// notifications handles GET /api/user/notifications.
-func (s *Server) notifications(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
-	unread, err := s.Notifications.Unread(ctx, ticket)
+// handleListNotifications handles GET /api/user/notifications.
+func (s *Server) handleListNotifications(ctx context.Context, rc *fasthttp.RequestCtx, token core.VerifiedToken) error {
+	unread, err := s.Notifications.Unread(ctx, token)
 	if err != nil {
 		return err
 	}
-	bodies := make([]unreadBody, len(unread))
+	bodies := make([]unreadJSON, len(unread))
 	for i, n := range unread {
-		bodies[i] = unreadBody(n)
+		bodies[i] = unreadJSON(n)
 	}
 	return serve.JSON(rc, fasthttp.StatusOK, bodies)
 }
 
-// readNotification handles POST /api/user/notifications/{id}.
-func (s *Server) readNotification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+// handleReadNotification handles POST /api/user/notifications/{id}.
+func (s *Server) handleReadNotification(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	text, _ := rc.UserValue("id").(string)
 	id, err := uuid.Parse(text)
 	if err != nil || !strings.EqualFold(id.String(), text) { // it may be written in other ways
-		return nothingHere()
+		return notFound()
 	}
 	notification, err := s.Notifications.Read(ctx, caller, id)
 	if err != nil {
@@ -52,27 +52,27 @@ func (s *Server) readNotification(ctx context.Context, rc *fasthttp.RequestCtx, 
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, notificationBody{notification.Title, content, timestamp(notification.SentAt)})
+	return serve.JSON(rc, fasthttp.StatusOK, notificationJSON{notification.Title, content, timestamp(notification.SentAt)})
 }
 
-// announcedBody says how many users were told something.
-type announcedBody struct {
+// recipientsJSON says how many users were told something.
+type recipientsJSON struct {
 	Users int `json:"users"`
 }
 
-// announce handles POST /api/admin/notifications.
-func (s *Server) announce(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
-	f, err := read(rc)
+// handleSendNotification handles POST /api/admin/notifications.
+func (s *Server) handleSendNotification(ctx context.Context, rc *fasthttp.RequestCtx, by core.Actor) error {
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
-	to, title, content := f.text("to"), f.text("title"), f.text("content")
-	if err := f.fault(); err != nil {
+	to, title, content := f.str("to"), f.str("title"), f.str("content")
+	if err := f.err(); err != nil {
 		return err
 	}
 	users, err := s.Notifications.Announce(ctx, by, to, title, content)
 	if err != nil {
 		return err
 	}
-	return done(rc, "The notification is sent.", announcedBody{users})
+	return writeOK(rc, "The notification is sent.", recipientsJSON{users})
 }

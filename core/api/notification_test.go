@@ -11,10 +11,10 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// told sends the client's user a notification.
-func (c client) told(t *testing.T, title, content string) {
+// notify sends the client's user a notification.
+func (c client) notify(t *testing.T, title, content string) {
 	t.Helper()
-	if n, err := c.parts.Notifications.Send(t.Context(), []core.UserID{c.uid}, title, content); n != 1 || err != nil {
+	if n, err := c.services.Notifications.Send(t.Context(), []core.UserID{c.uid}, title, content); n != 1 || err != nil {
 		t.Fatalf("sent to %d users, %v", n, err)
 	}
 }
@@ -33,7 +33,7 @@ func (c client) unread(t *testing.T) []string {
 	return ids
 }
 
-func (c client) read(t *testing.T, id string) answer {
+func (c client) read(t *testing.T, id string) response {
 	t.Helper()
 	return c.send(t, "POST", "/api/user/notifications/"+id, body{})
 }
@@ -43,9 +43,9 @@ func TestNotifications(t *testing.T) {
 
 	c := start(t).signUp(t)
 	c.get(t, "/api/user/notifications").is(t, 200, `[]`)
-	c.told(t, " First ", "One")
-	c.told(t, "Second <b>", "Two **words**")
-	if n, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "Third", "Three"); n != 1 || err != nil {
+	c.notify(t, " First ", "One")
+	c.notify(t, "Second <b>", "Two **words**")
+	if n, err := c.services.Notifications.Announce(t.Context(), core.CLIActor, "all", "Third", "Three"); n != 1 || err != nil {
 		t.Fatalf("sent to %d users, %v", n, err)
 	}
 	c.site.exec(t, "UPDATE messages SET sent_at = '2024-05-06 23:59:59.999+02'")
@@ -62,41 +62,41 @@ func TestNotifications(t *testing.T) {
 	}
 
 	// Who was told the same has read nothing.
-	stranger := c.signUp(t)
-	if n, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); n != 2 || err != nil {
+	otherUser := c.signUp(t)
+	if n, err := c.services.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); n != 2 || err != nil {
 		t.Fatalf("sent to %d users, %v", n, err)
 	}
 	c.read(t, c.unread(t)[0]).is(t, 200, `{"title":"All","content":"<p>Hear!</p>\n","time":"<time>"}`)
-	stranger.get(t, "/api/user/notifications").is(t, 200, `[{"id":"<uuid>","title":"All"}]`)
+	otherUser.get(t, "/api/user/notifications").is(t, 200, `[{"id":"<uuid>","title":"All"}]`)
 }
 
 func TestReadNotificationRefuses(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	stranger := c.signUp(t)
-	stranger.told(t, "Theirs", "X")
-	theirs := stranger.unread(t)[0]
+	otherUser := c.signUp(t)
+	otherUser.notify(t, "Theirs", "X")
+	theirs := otherUser.unread(t)[0]
 	for _, id := range []string{
 		theirs, strings.ToUpper(theirs), "00000000-0000-4000-8000-000000000000", "1", "0", "-1", "nonsense", theirs + "0", theirs[1:], "%00", "%FF",
 	} {
-		c.read(t, id).refuses(t, 404, 3)
+		c.read(t, id).isError(t, 404, 3)
 	}
-	if got := stranger.unread(t); len(got) != 1 {
+	if got := otherUser.unread(t); len(got) != 1 {
 		t.Errorf("%d of the stranger's notifications are unread; want 1", len(got))
 	}
 }
 
 // The longest content is accepted in every way to write it: an emoji takes 12 bytes in JSON
 // with escapes, and in a form.
-func TestTheLongestAnnouncement(t *testing.T) {
+func TestLongestAnnouncement(t *testing.T) {
 	t.Parallel()
 
 	c := listen(t)
 	admin := c.signUpAs(t, core.Administrator)
 	const most = 20_000
 	title := strings.Repeat("\U0001F600", 64)
-	send := func(content body) answer {
+	send := func(content body) response {
 		t.Helper()
 		return admin.send(t, "POST", "/api/admin/notifications", content)
 	}
@@ -110,11 +110,11 @@ func TestTheLongestAnnouncement(t *testing.T) {
 		} {
 			send(content).is(t, 200, `{"code":0,"message":"<text>","data":{"users":1}}`)
 		}
-		send(encodeJSON(`{"to":"all","title":"T","content":"`+strings.Repeat(escaped, most+1)+`"}`)).refuses(t, 422, 4, "content")
+		send(encodeJSON(`{"to":"all","title":"T","content":"`+strings.Repeat(escaped, most+1)+`"}`)).isError(t, 422, 4, "content")
 	}
 	f("\u76ae", `\u76ae`)
 	f("\U0001F600", `\ud83d\ude00`)
-	send(encodeJSON(`{"to":"all","title":"T","content":"`+strings.Repeat("x", 400_000)+`"}`)).refuses(t, 413, 4)
+	send(encodeJSON(`{"to":"all","title":"T","content":"`+strings.Repeat("x", 400_000)+`"}`)).isError(t, 413, 4)
 }
 
 // What administrators announce is for all, for normal users, or for one.
@@ -123,7 +123,7 @@ func TestAnnounce(t *testing.T) {
 
 	c := start(t)
 	admin, ann, bob := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
-	send := func(to string) answer {
+	send := func(to string) response {
 		t.Helper()
 		return admin.post(t, "/api/admin/notifications", `{"to":"`+to+`","title":" To `+to+` ","content":"A **word**\r\nand more"}`)
 	}
@@ -144,11 +144,11 @@ func TestAnnounce(t *testing.T) {
 	sent(" normal ", "2")
 	sent(fmt.Sprint(ann.uid), "1")
 	sent("USER3@example.com", "1")
-	late := c.signUp(t)
+	newcomer := c.signUp(t)
 	unread(admin, "To all")
 	unread(ann, fmt.Sprintf("To %d", ann.uid), "To  normal", "To all")
 	unread(bob, "To USER3@example.com", "To  normal", "To all")
-	unread(late)
+	unread(newcomer)
 	admin.logs(t, 0,
 		fmt.Sprintf(`notification.send user:%d {"title": "To USER3@example.com", "users": 1}`, bob.uid),
 		fmt.Sprintf(`notification.send user:%d {"title": "To %d", "users": 1}`, ann.uid, ann.uid),
@@ -163,12 +163,12 @@ func TestAnnounce(t *testing.T) {
 	unread(ann, fmt.Sprintf("To %d", ann.uid), "To  normal")
 	unread(bob, "To USER3@example.com", "To  normal", "To all")
 	for _, id := range ids {
-		late.read(t, id).refuses(t, 404, 3)
+		newcomer.read(t, id).isError(t, 404, 3)
 	}
-	admin.read(t, ids[1]).refuses(t, 404, 3)
+	admin.read(t, ids[1]).isError(t, 404, 3)
 
-	for _, nobody := range []string{"999999", "0", "-1", "nobody@example.com", "x"} {
-		send(nobody).refuses(t, 404, 3)
+	for _, missing := range []string{"999999", "0", "-1", "nobody@example.com", "x"} {
+		send(missing).isError(t, 404, 3)
 	}
 	for object, fields := range map[string][]string{
 		`{}`:                                  {"content", "title", "to"},
@@ -179,7 +179,7 @@ func TestAnnounce(t *testing.T) {
 		`{"to":"all","title":"` + strings.Repeat("ä", 65) + `","content":"C"}`:                {"title"},
 		`{"to":"nobody@example.com","title":"` + strings.Repeat("ä", 65) + `","content":"C"}`: {"title"},
 	} {
-		admin.post(t, "/api/admin/notifications", object).refuses(t, 422, 4, fields...)
+		admin.post(t, "/api/admin/notifications", object).isError(t, 422, 4, fields...)
 	}
 	if n := len(c.site.acts(t)); n != 4 {
 		t.Errorf("%d acts are noted; want the 4 that were granted", n)
@@ -189,7 +189,7 @@ func TestAnnounce(t *testing.T) {
 
 // Whoever writes a notification, in the reader's browser it runs nothing and
 // imitates nothing.
-func TestNotificationsAreHarmless(t *testing.T) {
+func TestNotificationsAreSanitized(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
@@ -218,7 +218,7 @@ func TestNotificationsAreHarmless(t *testing.T) {
 		"`<script>alert(1)</script>`",
 		"```\n<img src=x onerror=alert(1)>\n```",
 	} {
-		c.told(t, "Title", content)
+		c.notify(t, "Title", content)
 		html := strings.ToLower(c.read(t, c.unread(t)[0]).field(t, "content"))
 		if bad := harmful.FindString(html); bad != "" {
 			t.Errorf("%q becomes %q, which has %q", content, html, bad)
@@ -235,7 +235,7 @@ func TestNotificationsAreMarkdown(t *testing.T) {
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	f := func(content, want string) {
 		t.Helper()
-		c.told(t, "Title", content)
+		c.notify(t, "Title", content)
 		if got := c.read(t, c.unread(t)[0]).field(t, "content"); got != want+"\n" {
 			t.Errorf("%q becomes %q; want %q", content, got, want+"\n")
 		}
@@ -262,7 +262,7 @@ func TestSendRefuses(t *testing.T) {
 	c := start(t).signUp(t)
 	f := func(title, content string, wrong bool) {
 		t.Helper()
-		_, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", title, content)
+		_, err := c.services.Notifications.Announce(t.Context(), core.CLIActor, "all", title, content)
 		if (err != nil) != wrong {
 			t.Errorf("%.20q, %.20q: %v; want it refused: %t", title, content, err, wrong)
 		}

@@ -22,34 +22,34 @@ func numberedSkin(t *testing.T, n int) []byte {
 	return fileOf(t, sheet, 1)
 }
 
-// unlimited lets tests ask as much as they like.
-var unlimited = []string{"SESSIONS_PER_USER=0", "LIMIT_REQUESTS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0"}
+// noLimits lets tests ask as much as they like.
+var noLimits = []string{"SESSIONS_PER_USER=0", "LIMIT_REQUESTS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0"}
 
-// together starts two servers on a site and returns a client of each.
-func together(t *testing.T) (*site, [2]client) {
+// twoServers starts two servers on a site and returns a client of each.
+func twoServers(t *testing.T) (*testSite, [2]client) {
 	t.Helper()
-	s := newSite(t, unlimited...)
+	s := newSite(t, noLimits...)
 	return s, [2]client{s.serve(t), s.serve(t)}
 }
 
 // checkLikes checks that every texture has as many likes as closets hold it.
-func (s *site) checkLikes(t *testing.T) {
+func (s *testSite) checkLikes(t *testing.T) {
 	t.Helper()
 	if n := s.count(t, "SELECT count(*) FROM textures t WHERE likes <> (SELECT count(*) FROM closet_items c WHERE c.tid = t.tid)"); n != 0 {
 		t.Errorf("%d textures have other likes than closets", n)
 	}
 }
 
-func TestPlayersOfOneNameAtOnce(t *testing.T) {
+func TestConcurrentPlayersOfOneName(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	_, servers := together(t)
+	_, servers := twoServers(t)
 	var users []client
 	for i := range 5 {
 		users = append(users, servers[i%2].signUp(t))
 	}
-	answers := make(chan answer, 50)
+	answers := make(chan response, 50)
 	for i := range cap(answers) {
 		go func() {
 			answers <- users[i%5].post(t, "/api/players", `{"name":"`+[]string{"Steve", "STEVE"}[i/5%2]+`"}`)
@@ -60,7 +60,7 @@ func TestPlayersOfOneNameAtOnce(t *testing.T) {
 		if a := <-answers; a.status == 200 {
 			made++
 		} else {
-			a.refuses(t, 409, 2, "name")
+			a.isError(t, 409, 2, "name")
 		}
 	}
 	if made != 1 {
@@ -68,15 +68,15 @@ func TestPlayersOfOneNameAtOnce(t *testing.T) {
 	}
 }
 
-func TestUploadsOfTheSamePixelsAtOnce(t *testing.T) {
+func TestConcurrentUploadsOfSamePixels(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	s, servers := together(t)
+	s, servers := twoServers(t)
 	first, second := servers[0].signUp(t), servers[1].signUp(t)
 	f := func(round int, form string, a, b client) {
 		t.Helper()
-		answers := make(chan answer, 2)
+		answers := make(chan response, 2)
 		for _, c := range []client{a, b} {
 			go func() { answers <- c.upload(t, "name=N&type=steve"+form, numberedSkin(t, round)) }()
 		}
@@ -101,20 +101,20 @@ func TestUploadsOfTheSamePixelsAtOnce(t *testing.T) {
 
 // However adds, removals, uploads and deletions of users meet, likes are the
 // number of closets.
-func TestLikesAreTheNumberOfClosets(t *testing.T) {
+func TestLikesCountClosets(t *testing.T) {
 	t.Parallel()
 
-	s, servers := together(t)
-	painter := servers[0].signUp(t)
+	s, servers := twoServers(t)
+	uploader := servers[0].signUp(t)
 	var tids []string
 	for i := range 4 {
-		tids = append(tids, painter.texture(t, "name=N&type=steve", numberedSkin(t, i)))
+		tids = append(tids, uploader.texture(t, "name=N&type=steve", numberedSkin(t, i)))
 	}
 	work := func(worker int, c client, statuses ...int) {
 		dice := rand.New(rand.NewPCG(1, uint64(worker)))
 		for step := range 25 {
 			tid := tids[dice.IntN(len(tids))]
-			var a answer
+			var a response
 			switch dice.IntN(5) {
 			case 0, 1:
 				a = c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
@@ -131,10 +131,10 @@ func TestLikesAreTheNumberOfClosets(t *testing.T) {
 	var users sync.WaitGroup
 	for user := range 8 {
 		c := servers[user%2].signUp(t)
-		elsewhere := servers[(user+1)%2].as(c.token)
+		otherServer := servers[(user+1)%2].as(c.token)
 		if user >= 3 {
 			users.Go(func() { work(user+1, c, 200, 404, 409) })
-			users.Go(func() { work(user+101, elsewhere, 200, 404, 409) })
+			users.Go(func() { work(user+101, otherServer, 200, 404, 409) })
 			continue
 		}
 		// Three users leave while they are at work elsewhere.
@@ -145,17 +145,17 @@ func TestLikesAreTheNumberOfClosets(t *testing.T) {
 				t.Errorf("%s: %d %s", a.request, a.status, a.body)
 			}
 		})
-		users.Go(func() { work(user+101, elsewhere, 200, 404, 409, 401) })
+		users.Go(func() { work(user+101, otherServer, 200, 404, 409, 401) })
 	}
 	users.Wait()
 	s.checkLikes(t)
 }
 
 // Of parallel requests, each changes both slots, and answers with what it set.
-func TestPlayersAreDressedInPairs(t *testing.T) {
+func TestTextureChangesAreAtomic(t *testing.T) {
 	t.Parallel()
 
-	_, servers := together(t)
+	_, servers := twoServers(t)
 	c := servers[0].signUp(t)
 	steve := c.player(t, "Steve")
 	var pairs []outfit
@@ -164,11 +164,11 @@ func TestPlayersAreDressedInPairs(t *testing.T) {
 		cape.Pix[1] = byte(i)
 		pairs = append(pairs, outfit{c.texture(t, "name=N&type=steve", numberedSkin(t, i)), c.texture(t, "name=N&type=cape", fileOf(t, cape, 1))})
 	}
-	elsewhere := servers[1].as(c.token)
+	otherServer := servers[1].as(c.token)
 	dressed := make(chan struct{})
 	var dressing, reading sync.WaitGroup
 	for i, p := range pairs {
-		for _, c := range []client{c, elsewhere} {
+		for _, c := range []client{c, otherServer} {
 			dressing.Go(func() {
 				for range 10 {
 					a := c.put(t, steve+"/textures", `{"skin":`+p.skin+`,"cape":`+p.cape+`}`)
@@ -181,9 +181,9 @@ func TestPlayersAreDressedInPairs(t *testing.T) {
 	}
 	reading.Go(func() {
 		for {
-			worn := elsewhere.worn(t, "Steve")
-			if !slices.Contains(pairs, worn) && worn != (outfit{"0", "0"}) {
-				t.Errorf("the player wears %v, which are of two requests", worn)
+			got := otherServer.outfit(t, "Steve")
+			if !slices.Contains(pairs, got) && got != (outfit{"0", "0"}) {
+				t.Errorf("the player wears %v, which are of two requests", got)
 			}
 			select {
 			case <-dressed:
@@ -199,13 +199,13 @@ func TestPlayersAreDressedInPairs(t *testing.T) {
 
 // Of two requests at once, of which each changes one slot, neither puts back what
 // the other has changed.
-func TestSlotsAreChangedAtOnce(t *testing.T) {
+func TestConcurrentSlotChanges(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	_, servers := together(t)
+	_, servers := twoServers(t)
 	c := servers[0].signUp(t)
-	elsewhere := servers[1].as(c.token)
+	otherServer := servers[1].as(c.token)
 	steve := c.player(t, "Steve")
 	outfits := [2]outfit{
 		{c.texture(t, "name=N&type=steve", numberedSkin(t, 0)), c.texture(t, "name=N&type=cape", fileOf(t, paint.Sunrise(), 0))},
@@ -215,58 +215,58 @@ func TestSlotsAreChangedAtOnce(t *testing.T) {
 		next := outfits[round%2]
 		var both sync.WaitGroup
 		both.Go(func() { c.put(t, steve+"/textures", `{"skin":`+next.skin+`}`) })
-		both.Go(func() { elsewhere.put(t, steve+"/textures", `{"cape":`+next.cape+`}`) })
+		both.Go(func() { otherServer.put(t, steve+"/textures", `{"cape":`+next.cape+`}`) })
 		both.Wait()
-		if worn := c.worn(t, "Steve"); worn != next {
-			t.Fatalf("round %d: the player wears %v; want %v", round, worn, next)
+		if got := c.outfit(t, "Steve"); got != next {
+			t.Fatalf("round %d: the player wears %v; want %v", round, got, next)
 		}
 	}
 }
 
-// leaver is a user who is deleted while they, and others who have to do with what
+// deletedUser is a user who is deleted while they, and others who have to do with what
 // is theirs, are at work on two servers.
-type leaver struct {
+type deletedUser struct {
 	client
 	round                int
 	player               string // its path
 	secret, cape, public string // textures, of which only the last is public
 
 	mu            sync.Mutex
-	hidden, shown []string // what was uploaded, by its visibility
+	privateTIDs, publicTIDs []string // what was uploaded, by its visibility
 }
 
-// newLeaver returns a user with a texture and a player of every kind.
-func newLeaver(t *testing.T, c client, round int) *leaver {
+// newDeletedUser returns a user with a texture and a player of every kind.
+func newDeletedUser(t *testing.T, c client, round int) *deletedUser {
 	t.Helper()
-	l := &leaver{client: c.signUp(t), round: round}
+	l := &deletedUser{client: c.signUp(t), round: round}
 	l.withPassword(t, "correct horse")
 	l.secret = l.texture(t, "name=Secret&type=steve&public=false", numberedSkin(t, 1000*round))
 	l.public = l.texture(t, "name=Public&type=steve", numberedSkin(t, 1000*round+1))
 	l.cape = l.texture(t, "name=Cape&type=cape&public=false", capeFile(t))
-	l.hidden, l.shown = []string{l.secret, l.cape}, []string{l.public}
+	l.privateTIDs, l.publicTIDs = []string{l.secret, l.cape}, []string{l.public}
 	l.player = l.client.player(t, fmt.Sprintf("leaver%d", round))
-	l.told(t, "Title", "Content")
+	l.notify(t, "Title", "Content")
 	return l
 }
 
 // upload sends pixels that others send too, and keeps in mind what came of it.
-func (l *leaver) upload(t *testing.T, c client, step int, public bool) answer {
+func (l *deletedUser) upload(t *testing.T, c client, step int, public bool) response {
 	t.Helper()
 	a := c.upload(t, fmt.Sprintf("name=N&type=steve&public=%t", public), numberedSkin(t, 1000*l.round+2+step))
 	if a.status == 200 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if tid := a.field(t, "data", "tid"); public {
-			l.shown = append(l.shown, tid)
+			l.publicTIDs = append(l.publicTIDs, tid)
 		} else {
-			l.hidden = append(l.hidden, tid)
+			l.privateTIDs = append(l.privateTIDs, tid)
 		}
 	}
 	return a
 }
 
 // login signs in, and out again.
-func (l *leaver) login(t *testing.T, c client, email string) answer {
+func (l *deletedUser) login(t *testing.T, c client, email string) response {
 	t.Helper()
 	a := c.as("").post(t, "/api/auth/login", `{"email":"`+email+`","password":"correct horse"}`)
 	if a.status != 200 {
@@ -275,8 +275,8 @@ func (l *leaver) login(t *testing.T, c client, email string) answer {
 	return c.as(a.field(t, "token")).send(t, "POST", "/api/auth/logout", body{})
 }
 
-// acts does what the leaver may do, one thing after another.
-func (l *leaver) acts(t *testing.T, c client, email, notification string, worker, step int) answer {
+// ownRequest does what the leaver may do, one thing after another.
+func (l *deletedUser) ownRequest(t *testing.T, c client, email, notification string, worker, step int) response {
 	t.Helper()
 	switch step % 19 {
 	case 0:
@@ -320,8 +320,8 @@ func (l *leaver) acts(t *testing.T, c client, email, notification string, worker
 	}
 }
 
-// meet does with the leaver's textures what others may do.
-func (l *leaver) meet(t *testing.T, c client, player string, step int) answer {
+// requestByOther does with the leaver's textures what others may do.
+func (l *deletedUser) requestByOther(t *testing.T, c client, player string, step int) response {
 	t.Helper()
 	switch step % 9 {
 	case 0:
@@ -347,35 +347,35 @@ func (l *leaver) meet(t *testing.T, c client, player string, step int) answer {
 
 // A user who is deleted during requests of every kind leaves nothing behind that
 // leads nowhere, and every answer is one that the API promises.
-func TestAUserIsDeletedDuringRequests(t *testing.T) {
+func TestDeleteUserDuringRequests(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	s, servers := together(t)
+	s, servers := twoServers(t)
 	s.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'N', 'x')")
 	for round := range 3 {
-		l := newLeaver(t, servers[0], round)
+		l := newDeletedUser(t, servers[0], round)
 		email, notification := l.get(t, "/api/user").field(t, "email"), l.unread(t)[0]
-		gone := make(chan struct{})
+		deleted := make(chan struct{})
 		var begun, work sync.WaitGroup
 		// at has one at work until the leaver is gone, and for a step after that.
-		at := func(do func(step int) answer, statuses, last []int) {
+		at := func(do func(step int) response, statuses, lastStatuses []int) {
 			begun.Add(1)
 			work.Go(func() {
 				for step := 0; ; step++ {
 					if step == 3 {
 						begun.Done()
 					}
-					over := false
+					last := false
 					select {
-					case <-gone:
-						over, statuses = true, last
+					case <-deleted:
+						last, statuses = true, lastStatuses
 					default:
 					}
 					if a := do(step); !slices.Contains(statuses, a.status) {
 						t.Errorf("%s: %d %s; want one of %v", a.request, a.status, a.body, statuses)
 					}
-					if over && step >= 3 {
+					if last && step >= 3 {
 						return
 					}
 				}
@@ -383,35 +383,35 @@ func TestAUserIsDeletedDuringRequests(t *testing.T) {
 		}
 		for worker := range 6 {
 			c := servers[worker%2].as(l.token)
-			at(func(step int) answer {
-				return l.acts(t, c, email, notification, worker, 3*worker+step)
+			at(func(step int) response {
+				return l.ownRequest(t, c, email, notification, worker, 3*worker+step)
 			}, []int{200, 204, 401, 404, 409, 422}, []int{401})
 		}
 		for i := range 4 {
 			c := servers[i%2].signUp(t)
 			s.exec(t, "UPDATE users SET permission = $2 WHERE uid = $1", c.uid, i/2)
 			player := c.player(t, fmt.Sprintf("other%d_%d", round, i))
-			at(func(step int) answer { return l.meet(t, c, player, 2*i+step) }, []int{200, 403, 404, 409}, []int{200, 404, 409})
+			at(func(step int) response { return l.requestByOther(t, c, player, 2*i+step) }, []int{200, 403, 404, 409}, []int{200, 404, 409})
 		}
-		at(func(int) answer {
-			if _, err := servers[1].parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); err != nil {
+		at(func(int) response {
+			if _, err := servers[1].services.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"); err != nil {
 				t.Error(err)
 			}
-			return answer{}
+			return response{}
 		}, []int{0}, []int{0})
 
 		begun.Wait()
 		servers[0].as(l.token).delete(t, "/api/user?password=correct+horse").is(t, 200, `{"code":0,"message":"<text>"}`)
-		close(gone)
+		close(deleted)
 		work.Wait()
-		l.leftNothing(t)
+		l.checkNothingLeft(t)
 	}
 	s.checkLikes(t)
 }
 
-// leftNothing checks that no row names the leaver, nor a texture that is not there,
+// checkNothingLeft checks that no row names the leaver, nor a texture that is not there,
 // but for those that say that a texture is gone.
-func (l *leaver) leftNothing(t *testing.T) {
+func (l *deletedUser) checkNothingLeft(t *testing.T) {
 	t.Helper()
 	rows, err := l.site.sql.Query(t.Context(), `
 		SELECT table_name, column_name FROM information_schema.columns
@@ -441,11 +441,11 @@ func (l *leaver) leftNothing(t *testing.T) {
 	if n := l.site.count(t, "SELECT count(*) FROM users WHERE uid = $1", l.uid); n != 0 {
 		t.Error("the user is there")
 	}
-	if n := l.site.count(t, "SELECT count(*) FROM textures WHERE tid::text = ANY ($1)", l.hidden); n != 0 {
-		t.Errorf("%d of %d private textures are left", n, len(l.hidden))
+	if n := l.site.count(t, "SELECT count(*) FROM textures WHERE tid::text = ANY ($1)", l.privateTIDs); n != 0 {
+		t.Errorf("%d of %d private textures are left", n, len(l.privateTIDs))
 	}
-	if n := l.site.count(t, "SELECT count(*) FROM textures WHERE tid::text = ANY ($1) AND public AND uploader IS NULL", l.shown); n != len(l.shown) {
-		t.Errorf("%d of %d public textures are left", n, len(l.shown))
+	if n := l.site.count(t, "SELECT count(*) FROM textures WHERE tid::text = ANY ($1) AND public AND uploader IS NULL", l.publicTIDs); n != len(l.publicTIDs) {
+		t.Errorf("%d of %d public textures are left", n, len(l.publicTIDs))
 	}
 	if n := l.site.count(t, "SELECT count(*) FROM textures WHERE uploader IS NULL AND NOT public"); n != 0 {
 		t.Errorf("%d private textures are nobody's", n)

@@ -17,8 +17,8 @@ func (c client) playerJSON(path, name, skin, cape string) string {
 // outfit is the TIDs of what a player wears.
 type outfit struct{ skin, cape string }
 
-// worn returns what the client's player of a name wears.
-func (c client) worn(t *testing.T, name string) outfit {
+// outfit returns what the client's player of a name wears.
+func (c client) outfit(t *testing.T, name string) outfit {
 	t.Helper()
 	var players []struct {
 		Name string
@@ -56,7 +56,7 @@ func TestPlayers(t *testing.T) {
 		c.playerJSON(alex, "Alex", "0", "0")+`,`+c.playerJSON(steve, "Steve", "0", "0")+`]`)
 }
 
-func TestCreatePlayerInAnyForm(t *testing.T) {
+func TestAddPlayerBodyFormats(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -79,30 +79,30 @@ var names = []string{
 	`{"name":"Ste\u0000ve"}`, `{"name":"Ste\nve"}`, `{"name":5}`, `{"name":12345}`, `{"name":["Steve"]}`, `{"name":true}`,
 }
 
-func TestCreatePlayerRefuses(t *testing.T) {
+func TestAddPlayerRefuses(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
 	for _, name := range names {
-		c.post(t, "/api/players", name).refuses(t, 422, 4, "name")
+		c.post(t, "/api/players", name).isError(t, 422, 4, "name")
 	}
-	c.send(t, "POST", "/api/players", body{}).refuses(t, 422, 4, "name")
+	c.send(t, "POST", "/api/players", body{}).isError(t, 422, 4, "name")
 	const rule = "A player name has 3 to 16 characters: letters A to Z, digits and underscores."
 	if a := c.post(t, "/api/players", `{"name":"José"}`); a.field(t, "message") != rule {
 		t.Errorf("%s: %s; want it to say %s", a.request, a.body, rule)
 	}
 	c.player(t, "Steve")
-	c.post(t, "/api/players", `{"name":"sTEVE"}`).refuses(t, 409, 2, "name")
-	c.signUp(t).post(t, "/api/players", `{"name":"Steve"}`).refuses(t, 409, 2, "name")
+	c.post(t, "/api/players", `{"name":"sTEVE"}`).isError(t, 409, 2, "name")
+	c.signUp(t).post(t, "/api/players", `{"name":"Steve"}`).isError(t, 409, 2, "name")
 }
 
-func TestOnlySoManyPlayers(t *testing.T) {
+func TestPlayerQuota(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_PLAYERS=2").signUp(t)
 	c.player(t, "Steve")
 	alex := c.player(t, "Alex")
-	c.post(t, "/api/players", `{"name":"Zombie"}`).refuses(t, 403, 1)
+	c.post(t, "/api/players", `{"name":"Zombie"}`).isError(t, 403, 1)
 	c.delete(t, alex)
 	c.player(t, "Zombie")
 }
@@ -112,7 +112,7 @@ func TestRenamePlayer(t *testing.T) {
 
 	c := start(t).signUp(t)
 	steve, alex := c.player(t, "Steve"), c.signUp(t).player(t, "Alex")
-	uuid := func(a answer) string { return a.field(t, "data", "uuid") }
+	uuid := func(a response) string { return a.field(t, "data", "uuid") }
 
 	first := c.put(t, steve+"/name", `{"name":" Herobrine "}`)
 	first.is(t, 200, done(c.playerJSON(steve, "Herobrine", "0", "0")))
@@ -124,12 +124,12 @@ func TestRenamePlayer(t *testing.T) {
 	c.player(t, "Steve") // the name is free
 
 	for _, name := range names {
-		c.put(t, steve+"/name", name).refuses(t, 422, 4, "name")
+		c.put(t, steve+"/name", name).isError(t, 422, 4, "name")
 	}
-	c.put(t, steve+"/name", `{"name":"alex"}`).refuses(t, 409, 2, "name")
-	c.put(t, alex+"/name", `{"name":"Mine"}`).refuses(t, 403, 6)
-	c.put(t, "/api/players/999999/name", `{"name":"Mine"}`).refuses(t, 404, 3)
-	c.put(t, "/api/players/0/name", `{"name":"Mine"}`).refuses(t, 404, 3)
+	c.put(t, steve+"/name", `{"name":"alex"}`).isError(t, 409, 2, "name")
+	c.put(t, alex+"/name", `{"name":"Mine"}`).isError(t, 403, 6)
+	c.put(t, "/api/players/999999/name", `{"name":"Mine"}`).isError(t, 404, 3)
+	c.put(t, "/api/players/0/name", `{"name":"Mine"}`).isError(t, 404, 3)
 }
 
 func TestLastModified(t *testing.T) {
@@ -160,14 +160,14 @@ func TestDeletePlayer(t *testing.T) {
 
 	c := start(t).signUp(t)
 	steve, alex := c.player(t, "Steve"), c.signUp(t).player(t, "Alex")
-	c.delete(t, alex).refuses(t, 403, 6)
+	c.delete(t, alex).isError(t, 403, 6)
 	c.delete(t, steve).is(t, 200, `{"code":0,"message":"<text>"}`)
-	c.delete(t, steve).refuses(t, 404, 3)
+	c.delete(t, steve).isError(t, 404, 3)
 	c.get(t, "/api/players").is(t, 200, `[]`)
 	c.player(t, "Steve") // the name is free
 }
 
-func TestDressPlayer(t *testing.T) {
+func TestApplyTextures(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -189,40 +189,40 @@ func TestDressPlayer(t *testing.T) {
 	f(encodeJSON(`{"skin":`+slim+`,"cape":`+cape+`}`), slim, cape)
 }
 
-func TestDressPlayerRefuses(t *testing.T) {
+func TestApplyTexturesRefuses(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	stranger := c.signUp(t)
-	steve, alex := c.player(t, "Steve"), stranger.player(t, "Alex")
+	otherUser := c.signUp(t)
+	steve, alex := c.player(t, "Steve"), otherUser.player(t, "Alex")
 	skin := c.texture(t, "name=Skin&type=steve", skinFile(t, 1))
 	cape := c.texture(t, "name=Cape&type=cape", capeFile(t))
-	private := stranger.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
-	dress := func(object string) answer {
+	private := otherUser.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
+	dress := func(object string) response {
 		t.Helper()
 		return c.put(t, steve+"/textures", object)
 	}
 
-	dress(`{}`).refuses(t, 422, 4, "skin", "cape")
-	c.send(t, "PUT", steve+"/textures", body{}).refuses(t, 422, 4, "skin", "cape")
-	dress(`{"skin":0}`).refuses(t, 422, 4, "skin")
-	dress(`{"skin":-1,"cape":0}`).refuses(t, 422, 4, "skin", "cape")
-	dress(`{"skin":"Steve"}`).refuses(t, 422, 4, "skin")
-	dress(`{"skin":1.5,"cape":true}`).refuses(t, 422, 4, "skin", "cape")
-	dress(`{"skin":99999999999999999999}`).refuses(t, 422, 4, "skin")
-	c.send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=")).refuses(t, 422, 4, "skin", "cape")
-	c.send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=one")).refuses(t, 422, 4, "cape")
-	dress(`{"skin":`+cape+`}`).refuses(t, 422, 4, "skin")
-	dress(`{"cape":`+skin+`}`).refuses(t, 422, 4, "cape")
-	dress(`{"skin":999999}`).refuses(t, 404, 3)
-	dress(`{"skin":`+private+`}`).refuses(t, 403, 6)
-	c.put(t, alex+"/textures", `{"skin":`+skin+`}`).refuses(t, 403, 6)
-	c.put(t, "/api/players/999999/textures", `{"skin":`+skin+`}`).refuses(t, 404, 3)
+	dress(`{}`).isError(t, 422, 4, "skin", "cape")
+	c.send(t, "PUT", steve+"/textures", body{}).isError(t, 422, 4, "skin", "cape")
+	dress(`{"skin":0}`).isError(t, 422, 4, "skin")
+	dress(`{"skin":-1,"cape":0}`).isError(t, 422, 4, "skin", "cape")
+	dress(`{"skin":"Steve"}`).isError(t, 422, 4, "skin")
+	dress(`{"skin":1.5,"cape":true}`).isError(t, 422, 4, "skin", "cape")
+	dress(`{"skin":99999999999999999999}`).isError(t, 422, 4, "skin")
+	c.send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=")).isError(t, 422, 4, "skin", "cape")
+	c.send(t, "PUT", steve+"/textures", encodeForm("skin=&cape=one")).isError(t, 422, 4, "cape")
+	dress(`{"skin":`+cape+`}`).isError(t, 422, 4, "skin")
+	dress(`{"cape":`+skin+`}`).isError(t, 422, 4, "cape")
+	dress(`{"skin":999999}`).isError(t, 404, 3)
+	dress(`{"skin":`+private+`}`).isError(t, 403, 6)
+	c.put(t, alex+"/textures", `{"skin":`+skin+`}`).isError(t, 403, 6)
+	c.put(t, "/api/players/999999/textures", `{"skin":`+skin+`}`).isError(t, 404, 3)
 
 	// Both slots, or neither.
-	dress(`{"skin":`+skin+`,"cape":999999}`).refuses(t, 404, 3)
-	dress(`{"skin":`+private+`,"cape":`+cape+`}`).refuses(t, 403, 6)
-	dress(`{"skin":`+skin+`,"cape":`+skin+`}`).refuses(t, 422, 4, "cape")
+	dress(`{"skin":`+skin+`,"cape":999999}`).isError(t, 404, 3)
+	dress(`{"skin":`+private+`,"cape":`+cape+`}`).isError(t, 403, 6)
+	dress(`{"skin":`+skin+`,"cape":`+skin+`}`).isError(t, 422, 4, "cape")
 	c.get(t, "/api/players").is(t, 200, `[`+c.playerJSON(steve, "Steve", "0", "0")+`]`)
 
 	// What lies in one's closet may be worn.
@@ -230,7 +230,7 @@ func TestDressPlayerRefuses(t *testing.T) {
 	dress(`{"skin":`+private+`}`).is(t, 200, done(c.playerJSON(steve, "Steve", private, "0")))
 }
 
-func TestUndressPlayer(t *testing.T) {
+func TestRemoveTextures(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -240,8 +240,8 @@ func TestUndressPlayer(t *testing.T) {
 	f := func(query string, body body, left string) {
 		t.Helper()
 		c.put(t, steve+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`)
-		worn := map[string][2]string{"": {"0", "0"}, "skin": {skin, "0"}, "cape": {"0", cape}}[left]
-		c.send(t, "DELETE", steve+"/textures"+query, body).is(t, 200, done(c.playerJSON(steve, "Steve", worn[0], worn[1])))
+		want := map[string][2]string{"": {"0", "0"}, "skin": {skin, "0"}, "cape": {"0", cape}}[left]
+		c.send(t, "DELETE", steve+"/textures"+query, body).is(t, 200, done(c.playerJSON(steve, "Steve", want[0], want[1])))
 	}
 
 	// A list of slots.
@@ -279,7 +279,7 @@ func TestUndressPlayer(t *testing.T) {
 	c.delete(t, steve+"/textures?skin&cape").is(t, 200, done(c.playerJSON(steve, "Steve", "0", "0")))
 }
 
-func TestUndressPlayerRefuses(t *testing.T) {
+func TestRemoveTexturesRefuses(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -288,7 +288,7 @@ func TestUndressPlayerRefuses(t *testing.T) {
 	c.put(t, steve+"/textures", `{"skin":`+skin+`}`)
 	f := func(query string, body body) {
 		t.Helper()
-		c.send(t, "DELETE", steve+"/textures"+query, body).refuses(t, 422, 4, "type")
+		c.send(t, "DELETE", steve+"/textures"+query, body).isError(t, 422, 4, "type")
 	}
 
 	f("", body{})
@@ -308,7 +308,7 @@ func TestUndressPlayerRefuses(t *testing.T) {
 	f("?type[]=skin&type[]=cape&type[]=skin", body{})
 	f("?type=skin,cape", body{})
 
-	c.delete(t, alex+"/textures?skin").refuses(t, 403, 6)
-	c.delete(t, "/api/players/999999/textures?skin").refuses(t, 404, 3)
+	c.delete(t, alex+"/textures?skin").isError(t, 403, 6)
+	c.delete(t, "/api/players/999999/textures?skin").isError(t, 404, 3)
 	c.get(t, "/api/players").is(t, 200, `[`+c.playerJSON(steve, "Steve", skin, "0")+`]`)
 }

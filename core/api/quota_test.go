@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// holdings counts all that users have, and the files of textures, and adds up
+// totals counts all that users have, and the files of textures, and adds up
 // their scores.
-func (s *site) holdings(t *testing.T) [6]int {
+func (s *testSite) totals(t *testing.T) [6]int {
 	t.Helper()
 	files := 0
 	for _, err := range s.files.List(t.Context()) {
@@ -21,48 +21,48 @@ func (s *site) holdings(t *testing.T) [6]int {
 	}
 }
 
-// unchanged does something that is refused, and checks that nobody has more or
+// isRefusedUnchanged does something that is refused, and checks that nobody has more or
 // less after it.
-func (s *site) unchanged(t *testing.T, code int, do func() answer) {
+func (s *testSite) isRefusedUnchanged(t *testing.T, code int, do func() response) {
 	t.Helper()
-	before := s.holdings(t)
-	do().refuses(t, 403, code)
-	if after := s.holdings(t); after != before {
+	before := s.totals(t)
+	do().isError(t, 403, code)
+	if after := s.totals(t); after != before {
 		t.Errorf("players, textures, items, likes, score and files were %v, and are %v after a refusal", before, after)
 	}
 }
 
-func TestOnlySoManyClosetItems(t *testing.T) {
+func TestClosetItemQuota(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_CLOSET_ITEMS=2").signUp(t)
-	painter := c.signUp(t)
-	first := painter.texture(t, "name=N&type=steve", skinFile(t, 1))
-	second := painter.texture(t, "name=N&type=steve", skinFile(t, 2))
-	painter.delete(t, "/api/closet/"+first)
-	third := painter.texture(t, "name=N&type=cape", capeFile(t))
-	add := func(tid string) answer { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`) }
+	uploader := c.signUp(t)
+	first := uploader.texture(t, "name=N&type=steve", skinFile(t, 1))
+	second := uploader.texture(t, "name=N&type=steve", skinFile(t, 2))
+	uploader.delete(t, "/api/closet/"+first)
+	third := uploader.texture(t, "name=N&type=cape", capeFile(t))
+	add := func(tid string) response { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`) }
 
 	add(first)
 	add(second)
-	c.site.unchanged(t, 1, func() answer { return add(third) })
-	add(second).refuses(t, 409, 2, "tid")
-	c.site.unchanged(t, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) }) // it would lie there too
+	c.site.isRefusedUnchanged(t, 1, func() response { return add(third) })
+	add(second).isError(t, 409, 2, "tid")
+	c.site.isRefusedUnchanged(t, 1, func() response { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) }) // it would lie there too
 	c.delete(t, "/api/closet/"+first)
 	add(third).is(t, 200, `{"code":0,"message":"<text>"}`)
 }
 
-func TestOnlySoManyTextures(t *testing.T) {
+func TestTextureQuota(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_TEXTURES=2").signUp(t)
 	c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	c.delete(t, "/api/closet/"+c.texture(t, "name=N&type=steve&public=false", skinFile(t, 2)))
-	c.site.unchanged(t, 1, func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) })
+	c.site.isRefusedUnchanged(t, 1, func() response { return c.upload(t, "name=N&type=steve", skinFile(t, 3)) })
 	c.signUp(t).texture(t, "name=N&type=steve", skinFile(t, 3))
 }
 
-func TestOnlySoManyBytesOfTextures(t *testing.T) {
+func TestTextureBytesQuota(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -72,7 +72,7 @@ func TestOnlySoManyBytesOfTextures(t *testing.T) {
 	// Room for the one, and for a byte less than the other.
 	s.setup.Quotas.TextureBytes = int64(s.count(t, "SELECT sum(bytes) - 1 FROM textures"))
 	c = s.serve(t).as(c.token)
-	s.unchanged(t, 1, func() answer { return c.upload(t, "name=N&type=steve&public=false", skinFile(t, 2)) })
+	s.isRefusedUnchanged(t, 1, func() response { return c.upload(t, "name=N&type=steve&public=false", skinFile(t, 2)) })
 	s.setup.Quotas.TextureBytes++
 	s.serve(t).as(c.token).texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
 }
@@ -94,21 +94,21 @@ func TestScores(t *testing.T) {
 
 	s := newSite(t, "SCORE_PLAYER=5", "SCORE_CLOSET_ITEM=3", "SCORE_TEXTURE_KIB=2")
 	c := s.serve(t).signUp(t)
-	painter := c.signUp(t)
-	s.exec(t, "UPDATE users SET score = 1000 WHERE uid = $1", painter.uid)
-	tid := painter.texture(t, "name=N&type=steve", skinFile(t, 1))
+	uploader := c.signUp(t)
+	s.exec(t, "UPDATE users SET score = 1000 WHERE uid = $1", uploader.uid)
+	tid := uploader.texture(t, "name=N&type=steve", skinFile(t, 1))
 	size := s.count(t, "SELECT (bytes + 1023) / 1024 FROM textures")
-	if got := painter.score(t); got != 1000-2*size {
+	if got := uploader.score(t); got != 1000-2*size {
 		t.Errorf("after an upload of %d KiB the score is %d; want %d", size, got, 1000-2*size)
 	}
 
-	player := func() answer { return c.post(t, "/api/players", `{"name":"Steve"}`) }
-	item := func() answer { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`) }
-	upload := func() answer { return c.upload(t, "name=N&type=steve", skinFile(t, 2)) }
-	f := func(cost int, do func() answer) {
+	player := func() response { return c.post(t, "/api/players", `{"name":"Steve"}`) }
+	item := func() response { return c.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`) }
+	upload := func() response { return c.upload(t, "name=N&type=steve", skinFile(t, 2)) }
+	f := func(cost int, do func() response) {
 		t.Helper()
 		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, cost-1)
-		s.unchanged(t, 7, do)
+		s.isRefusedUnchanged(t, 7, do)
 		s.exec(t, "UPDATE users SET score = $2 WHERE uid = $1", c.uid, cost)
 		if a := do(); a.status != 200 {
 			t.Errorf("who can just pay is answered with %d %s", a.status, a.body)

@@ -12,20 +12,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// reports reports a texture.
-func (c client) reports(t *testing.T, tid string) answer {
+// report reports a texture.
+func (c client) report(t *testing.T, tid string) response {
 	t.Helper()
 	return c.post(t, "/api/reports", `{"tid":`+tid+`,"reason":"It is mine."}`)
 }
 
-// settles settles a report.
-func (c client) settles(t *testing.T, rid, action string) answer {
+// settleReport settles a report.
+func (c client) settleReport(t *testing.T, rid, action string) response {
 	t.Helper()
 	return c.put(t, "/api/admin/reports/"+rid, `{"action":"`+action+`"}`)
 }
 
-// latest returns the id of the latest report.
-func (c client) latest(t *testing.T) string {
+// latestReport returns the id of the latest report.
+func (c client) latestReport(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprint(c.site.count(t, "SELECT max(rid) FROM reports"))
 }
@@ -40,14 +40,14 @@ func TestReports(t *testing.T) {
 	const thanks = `{"code":0,"message":"<text>"}`
 
 	bob.post(t, "/api/reports", `{"tid":`+public+`,"reason":"  First line.\r\n\tSecond <b>line</b>. "}`).is(t, 200, thanks)
-	bobs := c.latest(t)
-	bob.reports(t, public).refuses(t, 409, 2, "tid")
-	bob.reports(t, private).refuses(t, 403, 6)
-	bob.reports(t, "999999").refuses(t, 404, 3)
+	bobs := c.latestReport(t)
+	bob.report(t, public).isError(t, 409, 2, "tid")
+	bob.report(t, private).isError(t, 403, 6)
+	bob.report(t, "999999").isError(t, 404, 3)
 	ann.send(t, "POST", "/api/reports", encodeForm("tid="+private+"&reason=Mine")).is(t, 200, thanks)
-	anns := c.latest(t)
-	admin.reports(t, private).is(t, 200, thanks)
-	admins := c.latest(t)
+	anns := c.latestReport(t)
+	admin.report(t, private).is(t, 200, thanks)
+	admins := c.latestReport(t)
 	for object, fields := range map[string][]string{
 		`{}`:                       {"reason", "tid"},
 		`{"tid":0,"reason":"x"}`:   {"tid"},
@@ -59,9 +59,9 @@ func TestReports(t *testing.T) {
 		`{"tid":1,"reason":"a\u0000b"}`:                          {"reason"},
 		`{"tid":1,"reason":"a\rb"}`:                              {"reason"},
 	} {
-		bob.post(t, "/api/reports", object).refuses(t, 422, 4, fields...)
+		bob.post(t, "/api/reports", object).isError(t, 422, 4, fields...)
 	}
-	bob.as("").reports(t, public).refuses(t, 401, 5)
+	bob.as("").report(t, public).isError(t, 401, 5)
 
 	report := func(rid, tid string, reporter client, state, reason string) string {
 		settled := ""
@@ -77,7 +77,7 @@ func TestReports(t *testing.T) {
 	}
 	first := report(bobs, public, bob, "open", "First line.\n\tSecond <b>line</b>.")
 	second, third := report(anns, private, ann, "open", "Mine"), report(admins, private, admin, "open", "It is mine.")
-	list := func(query string) answer {
+	list := func(query string) response {
 		t.Helper()
 		return admin.get(t, "/api/admin/reports?"+query)
 	}
@@ -88,38 +88,38 @@ func TestReports(t *testing.T) {
 	for query, field := range map[string]string{
 		"state=x": "state", "page=0": "page", "page=x": "page", "perPage=0": "perPage", "perPage=101": "perPage",
 	} {
-		list(query).refuses(t, 422, 4, field)
+		list(query).isError(t, 422, 4, field)
 	}
 
-	admin.settles(t, bobs, "reject").is(t, 200, `{"code":0,"message":"<text>","data":`+report(bobs, public, bob, "rejected", "First line.\n\tSecond <b>line</b>.")+`}`)
-	admin.settles(t, bobs, "delete").refuses(t, 409, 2)
+	admin.settleReport(t, bobs, "reject").is(t, 200, `{"code":0,"message":"<text>","data":`+report(bobs, public, bob, "rejected", "First line.\n\tSecond <b>line</b>.")+`}`)
+	admin.settleReport(t, bobs, "delete").isError(t, 409, 2)
 	admin.send(t, "PUT", "/api/admin/reports/"+anns, encodeForm("action=+delete+")).is(t, 200, `{"code":0,"message":"<text>","data":`+report(anns, private, ann, "deleted", "Mine")+`}`)
-	admin.settles(t, admins, "ban").refuses(t, 409, 2)
+	admin.settleReport(t, admins, "ban").isError(t, 409, 2)
 	list("state=deleted").is(t, 200, page(50, 1, 2, 2, 1, 1, report(admins, private, admin, "deleted", "It is mine."), report(anns, private, ann, "deleted", "Mine")))
 	if got := ann.get(t, "/api/closet").field(t, "total"); got != "1" {
 		t.Errorf("the uploader's closet holds %s textures; want the public one", got)
 	}
 	for _, action := range []string{``, `x`, `rejected`} {
-		admin.settles(t, bobs, action).refuses(t, 422, 4, "action")
+		admin.settleReport(t, bobs, action).isError(t, 422, 4, "action")
 	}
-	admin.put(t, "/api/admin/reports/"+bobs, `{}`).refuses(t, 422, 4, "action")
+	admin.put(t, "/api/admin/reports/"+bobs, `{}`).isError(t, 422, 4, "action")
 	for _, rid := range []string{"999999", "0", "-1", "x", "01"} {
-		admin.settles(t, rid, "reject").refuses(t, 404, 3)
+		admin.settleReport(t, rid, "reject").isError(t, 404, 3)
 	}
 
 	// Reporters are told what came of it, each once.
-	told := func(c client, want string) {
+	notified := func(c client, want string) {
 		t.Helper()
 		id := c.unread(t)[0]
 		c.read(t, id).is(t, 200, `{"title":"Your report","content":"<p>Thank you for reporting texture `+want+`</p>\n","time":"<time>"}`)
 	}
-	told(bob, public+". We looked at it, and it stays.")
-	told(ann, private+". It is deleted.")
-	told(admin, private+". It is deleted.")
-	bob.reports(t, public)
-	admin.settles(t, bob.latest(t), "ban")
-	told(bob, public+". Its uploader is banned.")
-	ann.get(t, "/api/user").refuses(t, 403, -1)
+	notified(bob, public+". We looked at it, and it stays.")
+	notified(ann, private+". It is deleted.")
+	notified(admin, private+". It is deleted.")
+	bob.report(t, public)
+	admin.settleReport(t, bob.latestReport(t), "ban")
+	notified(bob, public+". Its uploader is banned.")
+	ann.get(t, "/api/user").isError(t, 403, -1)
 }
 
 // A user reports only so often, whatever comes of it.
@@ -128,64 +128,64 @@ func TestReportsAreLimited(t *testing.T) {
 
 	c := start(t, "LIMIT_REPORTS=2").signUp(t)
 	tid := c.texture(t, "name=Public&type=steve", skinFile(t, 1))
-	c.reports(t, tid).paced(t, 200, pace{"2", "1", "1800", ""})
-	c.post(t, "/api/reports", `{}`).paced(t, 422, pace{"2", "0", "3600", ""})
-	c.reports(t, tid).paced(t, 429, pace{"2", "0", "3600", "1800"})
-	c.signUp(t).reports(t, tid).paced(t, 200, pace{"2", "1", "1800", ""})
-	c.site.pass(30 * time.Minute)
-	c.reports(t, tid).refuses(t, 409, 2, "tid")
+	c.report(t, tid).hasRateLimit(t, 200, rateLimit{"2", "1", "1800", ""})
+	c.post(t, "/api/reports", `{}`).hasRateLimit(t, 422, rateLimit{"2", "0", "3600", ""})
+	c.report(t, tid).hasRateLimit(t, 429, rateLimit{"2", "0", "3600", "1800"})
+	c.signUp(t).report(t, tid).hasRateLimit(t, 200, rateLimit{"2", "1", "1800", ""})
+	c.site.advance(30 * time.Minute)
+	c.report(t, tid).isError(t, 409, 2, "tid")
 }
 
 // One person with many accounts cannot fill the list that administrators work through.
-func TestReportsOfANetworkAreLimited(t *testing.T) {
+func TestReportsOfNetworkAreLimited(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REPORTS=2")
 	tid := c.signUp(t).texture(t, "name=Public&type=steve", skinFile(t, 1))
-	hostile := c.at(t, "203.0.113.7")
+	hostile := c.from(t, "203.0.113.7")
 	for i := range 10 {
-		account := c.at(t, fmt.Sprintf("203.0.113.%d", i)).signUp(t)
-		account.reports(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
+		account := c.from(t, fmt.Sprintf("203.0.113.%d", i)).signUp(t)
+		account.report(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
 	}
-	refused := hostile.signUp(t).reports(t, tid)
-	refused.refuses(t, 429, 8)
-	if got := refused.head("Retry-After"); got != "360" {
+	refused := hostile.signUp(t).report(t, tid)
+	refused.isError(t, 429, 8)
+	if got := refused.headerValue("Retry-After"); got != "360" {
 		t.Errorf("Retry-After is %q; want 360", got)
 	}
-	c.at(t, "198.51.100.1").signUp(t).reports(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
-	c.site.pass(6 * time.Minute)
-	hostile.signUp(t).reports(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
+	c.from(t, "198.51.100.1").signUp(t).report(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
+	c.site.advance(6 * time.Minute)
+	hostile.signUp(t).report(t, tid).is(t, 200, `{"code":0,"message":"<text>"}`)
 }
 
 // However reports, settlements, deletions of textures and of users meet, nobody
 // waits for each other for ever, no report stays open that was settled, and every
 // settlement is one act.
-func TestReportsMeetDeletions(t *testing.T) {
+func TestConcurrentReportsAndDeletions(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 
-	s, servers := together(t)
+	s, servers := twoServers(t)
 	admins := []client{servers[0].signUpAs(t, core.Administrator), servers[1].signUpAs(t, core.Administrator)}
 	settlements := func() int {
 		return s.count(t, "SELECT count(*) FROM audit_log WHERE action = 'report.settle'")
 	}
 	for round := range 4 {
 		ann, bob, cid := servers[0].signUp(t), servers[1].signUp(t), servers[0].signUp(t)
-		ann.withPassword(t, right)
-		bob.withPassword(t, right)
+		ann.withPassword(t, rightPassword)
+		bob.withPassword(t, rightPassword)
 		var tids, rids []string
 		for i := range 4 {
 			tid := ann.texture(t, fmt.Sprintf("name=N&type=steve&public=%t", i > 0), numberedSkin(t, 10*round+i))
 			tids = append(tids, tid)
 			if i > 0 {
-				bob.reports(t, tid)
-				rids = append(rids, bob.latest(t))
+				bob.report(t, tid)
+				rids = append(rids, bob.latestReport(t))
 				cid.post(t, "/api/closet", `{"tid":`+tid+`,"name":"N"}`)
 			}
 		}
 		before, settled := settlements(), make(chan string, 100)
 		var work sync.WaitGroup
-		at := func(statuses []int, do func() answer) {
+		at := func(statuses []int, do func() response) {
 			work.Go(func() {
 				if a := do(); !slices.Contains(statuses, a.status) {
 					t.Errorf("%s: %d %s; want one of %v", a.request, a.status, a.body, statuses)
@@ -193,11 +193,11 @@ func TestReportsMeetDeletions(t *testing.T) {
 			})
 		}
 		for i, tid := range tids[1:] {
-			at([]int{200, 404}, func() answer { return cid.reports(t, tid) })
+			at([]int{200, 404}, func() response { return cid.report(t, tid) })
 			for j, admin := range admins {
 				action := []string{"reject", "delete", "ban"}[(i+j+round)%3]
-				at([]int{200, 404, 409}, func() answer {
-					a := admin.settles(t, rids[i], action)
+				at([]int{200, 404, 409}, func() response {
+					a := admin.settleReport(t, rids[i], action)
 					if a.status == 200 {
 						settled <- rids[i]
 					}
@@ -205,8 +205,8 @@ func TestReportsMeetDeletions(t *testing.T) {
 				})
 			}
 		}
-		at([]int{200, 401, 403}, func() answer { return ann.delete(t, "/api/user?password="+strings.ReplaceAll(right, " ", "+")) })
-		at([]int{200}, func() answer { return bob.delete(t, "/api/user?password="+strings.ReplaceAll(right, " ", "+")) })
+		at([]int{200, 401, 403}, func() response { return ann.delete(t, "/api/user?password="+strings.ReplaceAll(rightPassword, " ", "+")) })
+		at([]int{200}, func() response { return bob.delete(t, "/api/user?password="+strings.ReplaceAll(rightPassword, " ", "+")) })
 		work.Wait()
 		close(settled)
 		counts := map[string]int{}

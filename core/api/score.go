@@ -9,8 +9,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// scoreChangeBody is a change of a score as the API writes it.
-type scoreChangeBody struct {
+// scoreChangeJSON is a change of a score as the API writes it.
+type scoreChangeJSON struct {
 	Time    timestamp `json:"time"`
 	Amount  int64     `json:"amount"`
 	Balance int64     `json:"balance"`
@@ -18,36 +18,36 @@ type scoreChangeBody struct {
 	Subject string    `json:"subject"`
 }
 
-// signBody is what a daily sign-in came to, as the API writes it.
-type signBody struct {
+// dailySignInJSON is what a daily sign-in came to, as the API writes it.
+type dailySignInJSON struct {
 	Gained     int64     `json:"gained"`
 	Score      int64     `json:"score"`
 	NextSignAt timestamp `json:"next_sign_at"`
 }
 
-// scoreChanges handles GET /api/user/score.
-func (s *Server) scoreChanges(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
-	f := readQuery(rc)
+// handleListScoreChanges handles GET /api/user/score.
+func (s *Server) handleListScoreChanges(ctx context.Context, rc *fasthttp.RequestCtx, token core.VerifiedToken) error {
+	f := parseQuery(rc)
 	query := core.ScoreQuery{Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultScoreChanges))}
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return err
 	}
-	page, err := s.Ledger.List(ctx, ticket, query)
+	page, err := s.Ledger.List(ctx, token, query)
 	if err != nil {
 		return err
 	}
-	bodies := make([]scoreChangeBody, len(page.Changes))
+	bodies := make([]scoreChangeJSON, len(page.Changes))
 	for i, c := range page.Changes {
-		bodies[i] = scoreChangeBody{timestamp(c.At), c.Amount, c.Balance, c.Reason, c.Subject}
+		bodies[i] = scoreChangeJSON{timestamp(c.At), c.Amount, c.Balance, c.Reason, c.Subject}
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toPageBody(query.Page, query.PerPage, page.Total, bodies))
+	return serve.JSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
 }
 
-// sign handles POST /api/user/sign.
-func (s *Server) sign(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	signed, err := s.Ledger.Sign(ctx, caller)
+// handleSignForToday handles POST /api/user/sign.
+func (s *Server) handleSignForToday(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	reward, err := s.Ledger.Sign(ctx, caller)
 	if err != nil {
 		return err
 	}
-	return done(rc, "You have signed in for today.", signBody{signed.Gained, signed.Score, timestamp(signed.Next)})
+	return writeOK(rc, "You have signed in for today.", dailySignInJSON{reward.Gained, reward.Score, timestamp(reward.Next)})
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // sign signs the client's user in for the day.
-func (c client) sign(t *testing.T) answer {
+func (c client) sign(t *testing.T) response {
 	t.Helper()
 	return c.send(t, "POST", "/api/user/sign", body{})
 }
@@ -35,15 +35,15 @@ func TestSign(t *testing.T) {
 
 	f(c, 10, 10, "2031-02-04 00:00:00")
 	early(c, "2031-02-04 00:00:00")
-	c.site.pass(19*time.Hour + 54*time.Minute + 53*time.Second)
+	c.site.advance(19*time.Hour + 54*time.Minute + 53*time.Second)
 	early(other, "2031-02-04 00:00:00")
-	c.site.pass(time.Second)
+	c.site.advance(time.Second)
 	f(other, 10, 20, "2031-02-05 00:00:00")
 	// A core whose clock is behind rewards no day twice, and tells the right time.
-	c.site.pass(-time.Second)
+	c.site.advance(-time.Second)
 	early(c, "2031-02-05 00:00:00")
 
-	c.site.pass(49 * time.Hour)
+	c.site.advance(49 * time.Hour)
 	f(c, 10, 30, "2031-02-07 00:00:00")
 	if n := c.site.count(t, "SELECT count(*) FROM score_changes WHERE reason = 'sign' AND subject = ''"); n != 3 {
 		t.Errorf("%d sign-ins are recorded; want 3", n)
@@ -51,11 +51,11 @@ func TestSign(t *testing.T) {
 }
 
 // Where nothing is rewarded, a sign-in leaves no trace but its time.
-func TestSignForNothing(t *testing.T) {
+func TestSignWithoutReward(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	c.site.pass(time.Hour)
+	c.site.advance(time.Hour)
 	c.sign(t).is(t, 200, done(`{"gained":0,"score":0,"next_sign_at":"2031-02-04 00:00:00"}`))
 	c.sign(t).is(t, 403, `{"code":1,"message":"<text>","data":{"next_sign_at":"2031-02-04 00:00:00"}}`)
 	if got := c.get(t, "/api/user").field(t, "last_sign_at"); got != "2031-02-03 05:05:06" {
@@ -96,9 +96,9 @@ func TestScoreChanges(t *testing.T) {
 	ann.get(t, "/api/user/score?perPage=3&page=3").is(t, 200, page(3, 0, 0, 4, 3, 2, ""))
 	bob.get(t, "/api/user/score").is(t, 200, page(20, 1, 2, 2, 1, 1, change(-2, 98, "closet_item", "texture:"+tid)+","+first))
 	for _, wrong := range []string{"page=0", "page=-1", "page=x", "page=2147483649"} {
-		ann.get(t, "/api/user/score?"+wrong).refuses(t, 422, 4, "page")
+		ann.get(t, "/api/user/score?"+wrong).isError(t, 422, 4, "page")
 	}
-	ann.get(t, "/api/user/score?perPage=0&page=0").refuses(t, 422, 4, "page", "perPage")
+	ann.get(t, "/api/user/score?perPage=0&page=0").isError(t, 422, 4, "page", "perPage")
 }
 
 // A private texture has a price of its own.

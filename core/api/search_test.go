@@ -21,7 +21,7 @@ func TestSearchesCompareKeys(t *testing.T) {
 	tid := c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	pid := c.player(t, "Steve")
 	other := c.signUp(t)
-	ask := func(method, path string, sent body) answer { // the document's pattern of players' names is the default
+	ask := func(method, path string, sent body) response { // the document's pattern of players' names is the default
 		t.Helper()
 		a, err := c.exchange(method, path, sent)
 		if err != nil {

@@ -33,8 +33,8 @@ type Config struct {
 	Limits       Limits   `envPrefix:"LIMIT_"`
 }
 
-// Parts is the domain that the door opens to.
-type Parts struct {
+// Services is the domain that the door opens to.
+type Services struct {
 	Users         *core.Users
 	Accounts      *core.Accounts
 	Sessions      *core.Sessions
@@ -53,9 +53,9 @@ type Parts struct {
 
 // Server answers /api.
 type Server struct {
-	Parts
+	Services
 	config    Config
-	door      serve.Door
+	opts      serve.Door
 	fileBytes int
 
 	requests, registrations, uploads *limiter
@@ -63,60 +63,60 @@ type Server struct {
 	changes *limiter
 	// Reports are counted for users, and for client networks.
 	reports, networkReports *limiter
-	// ended counts requests with tokens that work no longer.
-	ended *limiter
+	// endedTokens counts requests with tokens that work no longer.
+	endedTokens *limiter
 	// resets counts requests for a link that resets a password.
 	resets *limiter
 
-	database checker
+	database healthCheck
 }
 
 // New returns a door to the domain. fileBytes is the largest texture file that
 // the domain accepts.
-func New(door serve.Door, parts Parts, config Config, fileBytes int, now core.Clock) (*Server, error) {
+func New(opts serve.Door, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
 	if err := config.Limits.check(); err != nil {
 		return nil, err
 	}
 	switch {
-	case config.Registration == "confirm" && parts.Links == nil:
+	case config.Registration == "confirm" && services.Links == nil:
 		return nil, errors.New("REGISTRATION is confirm, which takes e-mail, but SMTP_HOST is not set")
 	case config.Registration != "open" && config.Registration != "confirm" && config.Registration != "closed":
 		return nil, fmt.Errorf("REGISTRATION is %q, but must be open, confirm or closed", config.Registration)
 	}
-	if config.BodyBytes != 0 && config.BodyBytes < leastBody {
-		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least %d", config.BodyBytes, leastBody)
+	if config.BodyBytes != 0 && config.BodyBytes < minBodyBytes {
+		return nil, fmt.Errorf("BODY_BYTES is %d, but must be 0 or at least %d", config.BodyBytes, minBodyBytes)
 	}
-	if limit := (&Server{config: config, fileBytes: fileBytes}).uploadLimit(); limit > door.Limits.BodiesBytes {
-		return nil, fmt.Errorf("BODIES_BYTES is %d, but must be at least %d, an upload of TEXTURE_BYTES and BODY_BYTES", door.Limits.BodiesBytes, limit)
+	if limit := (&Server{config: config, fileBytes: fileBytes}).uploadLimit(); limit > opts.Limits.BodiesBytes {
+		return nil, fmt.Errorf("BODIES_BYTES is %d, but must be at least %d, an upload of TEXTURE_BYTES and BODY_BYTES", opts.Limits.BodiesBytes, limit)
 	}
-	origins, err := origins(config.CORSOrigins)
+	origins, err := parseOrigins(config.CORSOrigins)
 	if err != nil {
 		return nil, err
 	}
 	config.CORSOrigins = origins
-	door.Listener = "public"
+	opts.Listener = "public"
 	limits := config.Limits
 	return &Server{
-		Parts: parts, config: config, door: door, fileBytes: fileBytes,
+		Services: services, config: config, opts: opts, fileBytes: fileBytes,
 		requests:      newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
-		ended:         newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
+		endedTokens:         newLimiter("requests", limits.Requests, time.Second, limits.RequestsBurst, now),
 		registrations: newLimiter("registrations", limits.Registrations, time.Hour, limits.Registrations, now),
 		uploads:       newLimiter("uploads", limits.Uploads, time.Minute, limits.Uploads, now),
 		changes:       newLimiter("changes", limits.Changes, time.Minute, limits.Changes, now),
 		reports:       newLimiter("reports", limits.Reports, time.Hour, limits.Reports, now),
 
-		networkReports: newLimiter("reports from your network", networkReports*limits.Reports, time.Hour, networkReports*limits.Reports, now),
+		networkReports: newLimiter("reports from your network", reportsPerNetworkFactor*limits.Reports, time.Hour, reportsPerNetworkFactor*limits.Reports, now),
 
 		resets:   newLimiter("requests for a new password", limits.Resets, time.Hour, limits.Resets, now),
-		database: checker{check: parts.Check, now: now},
+		database: healthCheck{check: services.Check, now: now},
 	}, nil
 }
 
-// origins returns the origins that a setting lists, which have a scheme and a host
+// parseOrigins returns the origins that a setting lists, which have a scheme and a host
 // and nothing else; or *.
-func origins(listed []string) ([]string, error) {
+func parseOrigins(values []string) ([]string, error) {
 	var origins []string
-	for _, origin := range listed {
+	for _, origin := range values {
 		origin = strings.TrimSpace(origin)
 		parsed, err := url.Parse(origin)
 		if origin != "*" && (err != nil || parsed.Host == "" || strings.Contains(origin, "*") || parsed.Scheme+"://"+parsed.Host != origin) {
@@ -131,25 +131,25 @@ const uploadPath = "/api/textures"
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	door := s.door
-	door.Mark = s.mark
-	return door.Server(door.AddressLimiter().Handler(s.answered(s.routes().Handler)))
+	opts := s.opts
+	opts.Mark = s.setDefaultHeaders
+	return opts.Server(opts.AddressLimiter().Handler(s.withDefaults(s.routes().Handler)))
 }
 
-// longestCharacter is the most bytes that a character takes in a body: an emoji escaped in
+// maxCharacterBytes is the most bytes that a character takes in a body: an emoji escaped in
 // JSON as two surrogates, or %XX for each of its four bytes in a form.
-const longestCharacter = 12
+const maxCharacterBytes = 12
 
-// leastBody is the least limit of a body: the reason of a report may have 1,000 characters.
-const leastBody = 16 << 10
+// minBodyBytes is the least limit of a body: the reason of a report may have 1,000 characters.
+const minBodyBytes = 16 << 10
 
 // bodyLimit returns the limit of a body that may have some bytes besides those of others,
 // 0 for none.
-func (s *Server) bodyLimit(besides int) int {
+func (s *Server) bodyLimit(extra int) int {
 	if s.config.BodyBytes == 0 {
 		return 0
 	}
-	return s.config.BodyBytes + besides
+	return s.config.BodyBytes + extra
 }
 
 // uploadLimit returns the limit of an upload's body, 0 for none.
@@ -165,120 +165,120 @@ func (s *Server) routes() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
 	r.HandleOPTIONS = false // preflights are answered in answered, whatever the path
-	r.NotFound = s.open(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+	r.NotFound = s.public(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		if isAPI(string(rc.Path())) {
-			return nothingHere()
+			return notFound()
 		}
 		return notFoundPage.Refuse(rc)
 	})
-	r.MethodNotAllowed = s.open(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+	r.MethodNotAllowed = s.public(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	})
 
-	bodiless := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
-		route := s.door.Route(method + " " + path)
-		claimed := func(rc *fasthttp.RequestCtx) {
+	handleWithoutBody := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
+		route := s.opts.Route(method + " " + path)
+		withRoute := func(rc *fasthttp.RequestCtx) {
 			route.Claim(rc)
 			h(rc)
 		}
-		r.Handle(method, path, claimed)
+		r.Handle(method, path, withRoute)
 		if method == fasthttp.MethodGet { // HEAD is GET without the body, which fasthttp leaves out
-			r.Handle(fasthttp.MethodHead, path, claimed)
+			r.Handle(fasthttp.MethodHead, path, withRoute)
 		}
 		return route
 	}
 	handle := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
-		route := bodiless(method, path, h)
+		route := handleWithoutBody(method, path, h)
 		if method != fasthttp.MethodGet {
 			route.TakeBody(s.bodyLimit(0), 0)
 		}
 		return route
 	}
 
-	handle(fasthttp.MethodGet, "/", s.open(s.root))
-	handle(fasthttp.MethodGet, "/robots.txt", s.open(s.robots))
-	handle(fasthttp.MethodGet, "/api", s.open(s.index))
+	handle(fasthttp.MethodGet, "/", s.public(s.handleRoot))
+	handle(fasthttp.MethodGet, "/robots.txt", s.public(s.handleRobots))
+	handle(fasthttp.MethodGet, "/api", s.public(s.handleIndex))
 
-	handle(fasthttp.MethodPost, "/api/auth/login", s.open(s.login))
-	handle(fasthttp.MethodPost, "/api/auth/logout", s.signedIn(s.logout))
-	bodiless(fasthttp.MethodPost, "/api/auth/refresh", s.open(s.refresh))
-	handle(fasthttp.MethodPost, "/api/auth/register", s.open(s.register))
-	handle(fasthttp.MethodPost, "/api/auth/verify", s.open(s.verify))
-	handle(fasthttp.MethodPost, "/api/auth/reset", s.open(s.askReset))
-	handle(fasthttp.MethodPost, "/api/auth/password", s.open(s.resetPassword))
+	handle(fasthttp.MethodPost, "/api/auth/login", s.public(s.handleLogin))
+	handle(fasthttp.MethodPost, "/api/auth/logout", s.requireUser(s.handleLogout))
+	handleWithoutBody(fasthttp.MethodPost, "/api/auth/refresh", s.public(s.handleRefreshToken))
+	handle(fasthttp.MethodPost, "/api/auth/register", s.public(s.handleRegister))
+	handle(fasthttp.MethodPost, "/api/auth/verify", s.public(s.handleVerifyEmail))
+	handle(fasthttp.MethodPost, "/api/auth/reset", s.public(s.handleRequestPasswordReset))
+	handle(fasthttp.MethodPost, "/api/auth/password", s.public(s.handleResetPassword))
 
-	handle(fasthttp.MethodGet, "/api/user", s.signedIn(s.user))
-	handle(fasthttp.MethodPut, "/api/user", s.signedIn(s.renameUser))
-	handle(fasthttp.MethodDelete, "/api/user", s.signedIn(s.deleteUser))
-	handle(fasthttp.MethodPut, "/api/user/avatar", s.signedIn(s.changing(s.setAvatar)))
-	handle(fasthttp.MethodPut, "/api/user/email", s.signedIn(s.changeEmail))
-	handle(fasthttp.MethodPut, "/api/user/password", s.signedIn(s.changePassword))
-	handle(fasthttp.MethodPost, "/api/user/verification", s.signedIn(s.askVerification))
-	handle(fasthttp.MethodGet, "/api/user/notifications", s.ticketed(s.notifications))
-	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.signedIn(s.readNotification))
+	handle(fasthttp.MethodGet, "/api/user", s.requireUser(s.handleGetUser))
+	handle(fasthttp.MethodPut, "/api/user", s.requireUser(s.handleUpdateUser))
+	handle(fasthttp.MethodDelete, "/api/user", s.requireUser(s.handleDeleteUser))
+	handle(fasthttp.MethodPut, "/api/user/avatar", s.requireUser(s.limitChanges(s.handleSetAvatar)))
+	handle(fasthttp.MethodPut, "/api/user/email", s.requireUser(s.handleChangeEmail))
+	handle(fasthttp.MethodPut, "/api/user/password", s.requireUser(s.handleChangePassword))
+	handle(fasthttp.MethodPost, "/api/user/verification", s.requireUser(s.handleRequestVerification))
+	handle(fasthttp.MethodGet, "/api/user/notifications", s.withToken(s.handleListNotifications))
+	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.requireUser(s.handleReadNotification))
 
-	handle(fasthttp.MethodGet, "/api/user/score", s.ticketed(s.scoreChanges))
-	handle(fasthttp.MethodPost, "/api/user/sign", s.signedIn(s.sign))
+	handle(fasthttp.MethodGet, "/api/user/score", s.withToken(s.handleListScoreChanges))
+	handle(fasthttp.MethodPost, "/api/user/sign", s.requireUser(s.handleSignForToday))
 
-	handle(fasthttp.MethodGet, "/api/players", s.ticketed(s.players))
-	handle(fasthttp.MethodPost, "/api/players", s.signedIn(s.changing(s.createPlayer)))
-	handle(fasthttp.MethodDelete, "/api/players/{pid}", s.signedIn(s.changing(s.deletePlayer)))
-	handle(fasthttp.MethodPut, "/api/players/{pid}/name", s.signedIn(s.changing(s.renamePlayer)))
-	handle(fasthttp.MethodPut, "/api/players/{pid}/textures", s.signedIn(s.changing(s.dressPlayer)))
-	handle(fasthttp.MethodDelete, "/api/players/{pid}/textures", s.signedIn(s.changing(s.undressPlayer)))
+	handle(fasthttp.MethodGet, "/api/players", s.withToken(s.handleListPlayers))
+	handle(fasthttp.MethodPost, "/api/players", s.requireUser(s.limitChanges(s.handleAddPlayer)))
+	handle(fasthttp.MethodDelete, "/api/players/{pid}", s.requireUser(s.limitChanges(s.handleDeletePlayer)))
+	handle(fasthttp.MethodPut, "/api/players/{pid}/name", s.requireUser(s.limitChanges(s.handleRenamePlayer)))
+	handle(fasthttp.MethodPut, "/api/players/{pid}/textures", s.requireUser(s.limitChanges(s.handleApplyTextures)))
+	handle(fasthttp.MethodDelete, "/api/players/{pid}/textures", s.requireUser(s.limitChanges(s.handleRemoveTextures)))
 
-	handle(fasthttp.MethodGet, "/api/closet", s.ticketed(s.closet))
-	handle(fasthttp.MethodPost, "/api/closet", s.signedIn(s.addClosetItem))
-	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.signedIn(s.renameClosetItem))
-	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.signedIn(s.removeClosetItem))
+	handle(fasthttp.MethodGet, "/api/closet", s.withToken(s.handleListClosetItems))
+	handle(fasthttp.MethodPost, "/api/closet", s.requireUser(s.handleAddClosetItem))
+	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.requireUser(s.handleRenameClosetItem))
+	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.requireUser(s.handleRemoveClosetItem))
 
-	handle(fasthttp.MethodPost, uploadPath, s.signedIn(s.upload)).TakeBody(s.uploadLimit(), s.door.Limits.UploadTimeout)
-	handle(fasthttp.MethodGet, "/api/textures", s.visited(s.textures))
-	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.visited(s.texture))
-	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.signedIn(s.changing(s.changeTexture)))
-	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.signedIn(s.changing(s.deleteTexture)))
-	handle(fasthttp.MethodPost, "/api/reports", s.signedIn(s.report))
+	handle(fasthttp.MethodPost, uploadPath, s.requireUser(s.handleUploadTexture)).TakeBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
+	handle(fasthttp.MethodGet, "/api/textures", s.optionalUser(s.handleListTextures))
+	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.optionalUser(s.handleGetTexture))
+	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleChangeTexture)))
+	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleDeleteTexture)))
+	handle(fasthttp.MethodPost, "/api/reports", s.requireUser(s.handleReportTexture))
 
-	handle(fasthttp.MethodGet, "/api/admin/users", s.administrators(s.findUsers))
-	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}", s.administrators(s.deleteUserBy))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/nickname", s.actOnUser("The nickname is changed.", s.setNickname))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/email", s.actOnUser("The e-mail address is changed.", s.setEmail))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/password", s.actOnUser("The password is changed. The user's sessions have ended.", s.setPassword))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/verified", s.actOnUser("The verification is changed.", s.setVerified))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/score", s.actOnUser("The score is set.", s.setScore))
-	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/permission", s.actOnUser("The permission is changed.", s.setPermission))
-	handle(fasthttp.MethodGet, "/api/admin/users/{uid}/closet", s.administrators(s.closetOf))
-	handle(fasthttp.MethodPost, "/api/admin/users/{uid}/closet", s.administrators(s.addItemOf))
-	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}/closet/{tid}", s.administrators(s.removeItemOf))
+	handle(fasthttp.MethodGet, "/api/admin/users", s.requireAdmin(s.handleFindUsers))
+	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}", s.requireAdmin(s.handleDeleteUserAsAdmin))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/nickname", s.handleUserAction("The nickname is changed.", s.setUserNickname))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/email", s.handleUserAction("The e-mail address is changed.", s.setUserEmail))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/password", s.handleUserAction("The password is changed. The user's sessions have ended.", s.setUserPassword))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/verified", s.handleUserAction("The verification is changed.", s.setUserVerified))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/score", s.handleUserAction("The score is set.", s.setUserScore))
+	handle(fasthttp.MethodPut, "/api/admin/users/{uid}/permission", s.handleUserAction("The permission is changed.", s.setUserPermission))
+	handle(fasthttp.MethodGet, "/api/admin/users/{uid}/closet", s.requireAdmin(s.handleListUserClosetItems))
+	handle(fasthttp.MethodPost, "/api/admin/users/{uid}/closet", s.requireAdmin(s.handleAddUserClosetItem))
+	handle(fasthttp.MethodDelete, "/api/admin/users/{uid}/closet/{tid}", s.requireAdmin(s.handleRemoveUserClosetItem))
 
-	handle(fasthttp.MethodGet, "/api/admin/players", s.administrators(s.findPlayers))
-	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}", s.administrators(s.deletePlayerBy))
-	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/name", s.actOnPlayer("The player is renamed.", s.renamePlayerBy))
-	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.actOnPlayer("The player is moved.", s.movePlayerBy))
-	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/textures", s.actOnPlayer("The player is dressed.", s.dressPlayerBy))
-	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.actOnPlayer("The textures are taken off.", s.undressPlayerBy))
+	handle(fasthttp.MethodGet, "/api/admin/players", s.requireAdmin(s.handleFindPlayers))
+	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}", s.requireAdmin(s.handleDeletePlayerAsAdmin))
+	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/name", s.handlePlayerAction("The player is renamed.", s.renamePlayerAsAdmin))
+	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/owner", s.handlePlayerAction("The player is moved.", s.setPlayerOwner))
+	handle(fasthttp.MethodPut, "/api/admin/players/{pid}/textures", s.handlePlayerAction("The player is dressed.", s.applyTexturesAsAdmin))
+	handle(fasthttp.MethodDelete, "/api/admin/players/{pid}/textures", s.handlePlayerAction("The textures are taken off.", s.removeTexturesAsAdmin))
 
-	handle(fasthttp.MethodGet, "/api/admin/textures", s.administrators(s.allTextures))
-	handle(fasthttp.MethodPut, "/api/admin/textures/{tid}", s.administrators(s.changeTextureBy))
-	handle(fasthttp.MethodDelete, "/api/admin/textures/{tid}", s.administrators(s.deleteTextureBy))
-	handle(fasthttp.MethodGet, "/api/admin/reports", s.administrators(s.listReports))
-	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.administrators(s.settleReport))
-	handle(fasthttp.MethodPost, "/api/admin/notifications", s.administrators(s.announce)).
-		TakeBody(s.bodyLimit(longestCharacter*core.MaxContent), 0)
-	handle(fasthttp.MethodGet, "/api/admin/audit", s.administrators(s.audit))
+	handle(fasthttp.MethodGet, "/api/admin/textures", s.requireAdmin(s.handleListTexturesAsAdmin))
+	handle(fasthttp.MethodPut, "/api/admin/textures/{tid}", s.requireAdmin(s.handleChangeTextureAsAdmin))
+	handle(fasthttp.MethodDelete, "/api/admin/textures/{tid}", s.requireAdmin(s.handleDeleteTextureAsAdmin))
+	handle(fasthttp.MethodGet, "/api/admin/reports", s.requireAdmin(s.handleListReports))
+	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.requireAdmin(s.handleSettleReport))
+	handle(fasthttp.MethodPost, "/api/admin/notifications", s.requireAdmin(s.handleSendNotification)).
+		TakeBody(s.bodyLimit(maxCharacterBytes*core.MaxContent), 0)
+	handle(fasthttp.MethodGet, "/api/admin/audit", s.requireAdmin(s.handleListAuditEntries))
 
 	for _, path := range []string{documentPath, pagePath, pagePath + "/{digest}/{file}"} {
-		handle(fasthttp.MethodGet, path, s.open(s.document))
+		handle(fasthttp.MethodGet, path, s.public(s.handleDocs))
 	}
 
 	return r
 }
 
-// answered marks every answer, and answers preflights.
-func (s *Server) answered(next fasthttp.RequestHandler) fasthttp.RequestHandler {
-	preflights := s.door.Route("OPTIONS")
+// withDefaults marks every answer, and answers preflights.
+func (s *Server) withDefaults(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	preflights := s.opts.Route("OPTIONS")
 	return func(rc *fasthttp.RequestCtx) {
-		s.mark(rc)
+		s.setDefaultHeaders(rc)
 		// The router reads the path as it was sent.
 		if path := rc.URI().PathOriginal(); bytes.HasSuffix(path, []byte("/")) && isAPI(string(path)) {
 			rc.URI().SetPathBytes(bytes.TrimRight(path, "/"))
@@ -319,9 +319,9 @@ func requestedHeaders(header *fasthttp.RequestHeader) string {
 	return strings.Join(names, ", ")
 }
 
-// mark sets what every answer has, also one to a request that cannot be read: a
+// setDefaultHeaders sets what every answer has, also one to a request that cannot be read: a
 // page must see why its upload was too large.
-func (s *Server) mark(rc *fasthttp.RequestCtx) {
+func (s *Server) setDefaultHeaders(rc *fasthttp.RequestCtx) {
 	serve.Reserve(rc)
 	s.allowOrigin(rc)
 }
@@ -345,21 +345,21 @@ func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderOrigin)
 }
 
-// open is a route for everybody. Requests count for their address.
-func (s *Server) open(h serve.Handler) fasthttp.RequestHandler {
-	return s.door.Guard(func(rc *fasthttp.RequestCtx) error {
-		if err := s.requests.take(rc, s.address(rc)); err != nil {
+// public is a route for everybody. Requests count for their address.
+func (s *Server) public(h serve.Handler) fasthttp.RequestHandler {
+	return s.opts.Guard(func(rc *fasthttp.RequestCtx) error {
+		if err := s.requests.take(rc, s.addressKey(rc)); err != nil {
 			return err
 		}
-		return s.work(rc, 0, h)
+		return s.readAndServe(rc, 0, h)
 	})
 }
 
-// work reads the body that the route takes, and then calls h for a user, 0 for none. The
+// readAndServe reads the body that the route takes, and then calls h for a user, 0 for none. The
 // time of h begins there: nothing is held for a request while its body arrives.
-func (s *Server) work(rc *fasthttp.RequestCtx, user core.UserID, h serve.Handler) error {
+func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h serve.Handler) error {
 	if rc.IsPost() && string(rc.Path()) == uploadPath { // it counts once its session is known to live
-		if err := s.uploads.look(rc, client{user: user}); err != nil {
+		if err := s.uploads.peek(rc, limitKey{user: user}); err != nil {
 			return err
 		}
 	}
@@ -369,44 +369,44 @@ func (s *Server) work(rc *fasthttp.RequestCtx, user core.UserID, h serve.Handler
 		}
 		return err
 	}
-	ctx, cancel := s.door.Bound(rc)
+	ctx, cancel := s.opts.Bound(rc)
 	defer cancel()
 	return h(s.withClient(ctx, rc, user), rc)
 }
 
-// ticketed is a route for those who show a token that we signed. Whether its
+// withToken is a route for those who show a token that we signed. Whether its
 // session lives is left to the handler: a read looks it up in the round trip in
 // which it reads. Requests count for their user.
-func (s *Server) ticketed(h func(context.Context, *fasthttp.RequestCtx, core.VerifiedToken) error) fasthttp.RequestHandler {
-	return s.door.Guard(func(rc *fasthttp.RequestCtx) error {
-		ticket, err := s.ticket(rc)
+func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.VerifiedToken) error) fasthttp.RequestHandler {
+	return s.opts.Guard(func(rc *fasthttp.RequestCtx) error {
+		verified, err := s.verifyToken(rc)
 		if err != nil {
-			return cmp.Or(s.requests.take(rc, s.address(rc)), err)
+			return cmp.Or(s.requests.take(rc, s.addressKey(rc)), err)
 		}
-		serve.Note(rc, slog.Int64("uid", int64(ticket.Token.User)))
-		user, token := client{user: ticket.Token.User}, client{token: ticket.Token.ID}
-		if err := s.ended.look(rc, token); err != nil {
+		serve.Note(rc, slog.Int64("uid", int64(verified.Token.User)))
+		user, token := limitKey{user: verified.Token.User}, limitKey{token: verified.Token.ID}
+		if err := s.endedTokens.peek(rc, token); err != nil {
 			return err
 		}
 		if err := s.requests.take(rc, user); err != nil {
 			return err
 		}
-		err = s.work(rc, ticket.Token.User, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, ticket) })
+		err = s.readAndServe(rc, verified.Token.User, func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, verified) })
 		if errors.Is(err, core.ErrSignedOut) {
 			// Whoever holds a token that works no longer must not use up what is the
 			// user's. It counts by itself, as it must be looked up before anybody knows,
 			// and for the address.
-			s.requests.giveBack(user)
-			return cmp.Or(s.ended.take(rc, token), s.requests.take(rc, s.address(rc)), err)
+			s.requests.refund(user)
+			return cmp.Or(s.endedTokens.take(rc, token), s.requests.take(rc, s.addressKey(rc)), err)
 		}
 		return err
 	})
 }
 
-// signedIn is a route for those who are signed in.
-func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) fasthttp.RequestHandler {
-	return s.ticketed(func(ctx context.Context, rc *fasthttp.RequestCtx, ticket core.VerifiedToken) error {
-		caller, err := s.Sessions.Authenticate(ctx, ticket)
+// requireUser is a route for those who are signed in.
+func (s *Server) requireUser(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) fasthttp.RequestHandler {
+	return s.withToken(func(ctx context.Context, rc *fasthttp.RequestCtx, verified core.VerifiedToken) error {
+		caller, err := s.Sessions.Authenticate(ctx, verified)
 		if err != nil {
 			return err
 		}
@@ -414,36 +414,36 @@ func (s *Server) signedIn(h func(context.Context, *fasthttp.RequestCtx, core.Cal
 	})
 }
 
-// changing returns a handler that changes, as often as the caller may, what edges are told
+// limitChanges returns a handler that changes, as often as the caller may, what edges are told
 // of: each change is kept for a day, and goes to every edge and to the CDN.
-func (s *Server) changing(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) func(context.Context, *fasthttp.RequestCtx, core.Caller) error {
+func (s *Server) limitChanges(h func(context.Context, *fasthttp.RequestCtx, core.Caller) error) func(context.Context, *fasthttp.RequestCtx, core.Caller) error {
 	return func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-		if err := s.changes.take(rc, client{user: caller.ID}); err != nil {
+		if err := s.changes.take(rc, limitKey{user: caller.ID}); err != nil {
 			return err
 		}
 		return h(ctx, rc, caller)
 	}
 }
 
-// visited is a route for everybody, which shows more to those who are signed in.
+// optionalUser is a route for everybody, which shows more to those who are signed in.
 // The zero user is not. Who shows a token must show one that works.
-func (s *Server) visited(h func(context.Context, *fasthttp.RequestCtx, core.User) error) fasthttp.RequestHandler {
-	anybody := s.open(func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, core.User{}) })
-	somebody := s.signedIn(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+func (s *Server) optionalUser(h func(context.Context, *fasthttp.RequestCtx, core.User) error) fasthttp.RequestHandler {
+	anonymous := s.public(func(ctx context.Context, rc *fasthttp.RequestCtx) error { return h(ctx, rc, core.User{}) })
+	authenticated := s.requireUser(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 		return h(ctx, rc, caller.User)
 	})
 	return func(rc *fasthttp.RequestCtx) {
 		if len(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)) == 0 {
-			anybody(rc)
+			anonymous(rc)
 		} else {
-			somebody(rc)
+			authenticated(rc)
 		}
 	}
 }
 
-// ticket returns what the request's bearer token stands for.
-func (s *Server) ticket(rc *fasthttp.RequestCtx) (core.VerifiedToken, error) {
-	token, err := bearer(rc)
+// verifyToken returns what the request's bearer token stands for.
+func (s *Server) verifyToken(rc *fasthttp.RequestCtx) (core.VerifiedToken, error) {
+	token, err := bearerToken(rc)
 	if err != nil {
 		return core.VerifiedToken{}, err
 	}
@@ -452,18 +452,18 @@ func (s *Server) ticket(rc *fasthttp.RequestCtx) (core.VerifiedToken, error) {
 
 // withClient returns a context of the work on a request of a user, 0 for none.
 func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user core.UserID) context.Context {
-	return core.WithClient(ctx, core.Client{Network: serve.ClientNetwork(s.door.Proxies.Client(rc)), User: user})
+	return core.WithClient(ctx, core.Client{Network: serve.ClientNetwork(s.opts.Proxies.Client(rc)), User: user})
 }
 
-// address is who makes a request, by their address.
-func (s *Server) address(rc *fasthttp.RequestCtx) client { return client{network: s.network(rc)} }
+// addressKey is who makes a request, by their address.
+func (s *Server) addressKey(rc *fasthttp.RequestCtx) limitKey { return limitKey{network: s.network(rc)} }
 
 func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
-	return serve.Network(s.door.Proxies.Client(rc))
+	return serve.Network(s.opts.Proxies.Client(rc))
 }
 
-// bearer returns the token of the Authorization header (RFC 6750, section 2.1).
-func bearer(rc *fasthttp.RequestCtx) (string, error) {
+// bearerToken returns the token of the Authorization header (RFC 6750, section 2.1).
+func bearerToken(rc *fasthttp.RequestCtx) (string, error) {
 	scheme, token, ok := strings.Cut(string(rc.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return "", core.ErrSignedOut
@@ -474,14 +474,14 @@ func bearer(rc *fasthttp.RequestCtx) (string, error) {
 // isAPI reports whether a path is the API's, whose answers are for programs.
 func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, "/api/") }
 
-func nothingHere() error { return fault.New(fault.NotFound, "There is nothing at this path.") }
+func notFound() error { return fault.New(fault.NotFound, "There is nothing at this path.") }
 
-// number returns a path's integer; there is nothing at a path without one.
-func number(rc *fasthttp.RequestCtx, placeholder string) (int64, error) {
-	text, _ := rc.UserValue(placeholder).(string)
+// pathInteger returns a path's integer; there is nothing at a path without one.
+func pathInteger(rc *fasthttp.RequestCtx, name string) (int64, error) {
+	text, _ := rc.UserValue(name).(string)
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != text { // one path for one thing
-		return 0, nothingHere()
+		return 0, notFound()
 	}
 	return n, nil
 }
@@ -493,13 +493,13 @@ type envelope struct {
 	Data    any    `json:"data,omitempty"`
 }
 
-// done answers with an envelope.
-func done(rc *fasthttp.RequestCtx, message string, data any) error {
+// writeOK answers with an envelope.
+func writeOK(rc *fasthttp.RequestCtx, message string, data any) error {
 	return serve.JSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
 }
 
-// accepted answers with an envelope that what was asked for is yet to be confirmed.
-func accepted(rc *fasthttp.RequestCtx, message string) error {
+// writeAccepted answers with an envelope that what was asked for is yet to be confirmed.
+func writeAccepted(rc *fasthttp.RequestCtx, message string) error {
 	return serve.JSON(rc, fasthttp.StatusAccepted, envelope{Message: message})
 }
 

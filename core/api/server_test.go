@@ -25,7 +25,7 @@ func TestUnknownPaths(t *testing.T) {
 	c := start(t).signUp(t)
 	f := func(method, path string) {
 		t.Helper()
-		c.send(t, method, path, body{}).refuses(t, 404, 3)
+		c.send(t, method, path, body{}).isError(t, 404, 3)
 	}
 
 	f("GET", "/nothing")
@@ -49,8 +49,8 @@ func TestWrongMethods(t *testing.T) {
 	f := func(method, path, allowed string) {
 		t.Helper()
 		a := c.send(t, method, path, body{})
-		a.refuses(t, 405, 3)
-		if got := a.head("Allow"); got != allowed {
+		a.isError(t, 405, 3)
+		if got := a.headerValue("Allow"); got != allowed {
 			t.Errorf("%s %s: Allow is %q; want %q", method, path, got, allowed)
 		}
 	}
@@ -101,11 +101,11 @@ func TestSignedOut(t *testing.T) {
 	c := start(t, "LIMIT_REQUESTS=0")
 	genuine := c.signUp(t).token
 	for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
-		c.send(t, route.method, route.path, body{}).refuses(t, 401, 5)
+		c.send(t, route.method, route.path, body{}).isError(t, 401, 5)
 		for _, header := range []string{
 			"", "Bearer", "Bearer ", genuine, "Basic " + genuine, "Bearer nonsense", "Bearer " + genuine + "x", "Bearer " + genuine + " " + genuine,
 		} {
-			c.send(t, route.method, route.path, body{}, "Authorization", header).refuses(t, 401, 5)
+			c.send(t, route.method, route.path, body{}, "Authorization", header).isError(t, 401, 5)
 		}
 	}
 
@@ -121,9 +121,9 @@ func TestSignedOutComesBeforeInvalid(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	c.post(t, "/api/players", `{`).refuses(t, 401, 5)
-	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).refuses(t, 401, 5)
-	c.put(t, "/api/players/steve/name", `{}`).refuses(t, 401, 5)
+	c.post(t, "/api/players", `{`).isError(t, 401, 5)
+	c.send(t, "POST", "/api/textures", body{"text/plain", []byte("x")}).isError(t, 401, 5)
+	c.put(t, "/api/players/steve/name", `{}`).isError(t, 401, 5)
 }
 
 func TestBanned(t *testing.T) {
@@ -134,10 +134,10 @@ func TestBanned(t *testing.T) {
 	c.site.exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.uid)
 
 	for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
-		c.send(t, route.method, route.path, body{}).refuses(t, 403, -1)
+		c.send(t, route.method, route.path, body{}).isError(t, 403, -1)
 	}
-	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).refuses(t, 403, -1)
-	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).refuses(t, 401, 5)
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).isError(t, 403, -1)
+	c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).isError(t, 401, 5)
 
 	c.site.exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", c.uid)
 	if a := c.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`); a.status != 200 {
@@ -150,10 +150,10 @@ func TestDatabaseDown(t *testing.T) {
 
 	c := start(t).signUp(t)
 	c.db.Close()
-	f := func(a answer) {
+	f := func(a response) {
 		t.Helper()
-		a.refuses(t, 503, 9)
-		if got := a.head("Retry-After"); got != "1" {
+		a.isError(t, 503, 9)
+		if got := a.headerValue("Retry-After"); got != "1" {
 			t.Errorf("%s: Retry-After is %q; want 1", a.request, got)
 		}
 	}
@@ -172,7 +172,7 @@ func TestRequestIDIsEchoed(t *testing.T) {
 	f := func(method, path string, body body) {
 		t.Helper()
 		a := c.send(t, method, path, body, "X-Request-ID", "abc-123")
-		if got := a.head("X-Request-ID"); got != "abc-123" {
+		if got := a.headerValue("X-Request-ID"); got != "abc-123" {
 			t.Errorf("%s %s: X-Request-ID is %q", method, path, got)
 		}
 	}
@@ -189,9 +189,9 @@ func TestRequestsAreLogged(t *testing.T) {
 
 	var out strings.Builder
 	s := newSite(t)
-	_, parts := s.domain(t)
+	_, services := s.services(t)
 	c := s.serve(t).signUp(t)
-	server, err := api.New(serve.Door{Log: slog.New(slog.NewTextHandler(&out, nil)), Sample: 1, Limits: s.setup.Limits}, parts, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	server, err := api.New(serve.Door{Log: slog.New(slog.NewTextHandler(&out, nil)), Sample: 1, Limits: s.setup.Limits}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,13 +224,13 @@ func TestRequestsAreLogged(t *testing.T) {
 	f("OPTIONS", "/api/user", "", "route=OPTIONS", "status=204")
 }
 
-func TestEveryOrigin(t *testing.T) {
+func TestAnyOrigin(t *testing.T) {
 	t.Parallel()
 
 	c := start(t)
-	f := func(a answer) {
+	f := func(a response) {
 		t.Helper()
-		if got := a.head("Access-Control-Allow-Origin"); got != "*" {
+		if got := a.headerValue("Access-Control-Allow-Origin"); got != "*" {
 			t.Errorf("%s: Access-Control-Allow-Origin is %q; want *", a.request, got)
 		}
 	}
@@ -252,15 +252,15 @@ func TestPreflight(t *testing.T) {
 	for _, path := range []string{"/api/user", "/api/user/", "/api/user/password", "/api/closet/1", "/api/players/1/textures", "/api/textures"} {
 		a := c.send(t, "OPTIONS", path, body{}, "Origin", "https://skins.example",
 			"Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", "authorization,content-type,x-requested-with")
-		if a.status != 204 || a.head("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s: %d, for origin %q", a.request, a.status, a.head("Access-Control-Allow-Origin"))
+		if a.status != 204 || a.headerValue("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: %d, for origin %q", a.request, a.status, a.headerValue("Access-Control-Allow-Origin"))
 		}
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
-			if !strings.Contains(a.head("Access-Control-Allow-Methods"), method) {
-				t.Errorf("%s: %s is not among the methods %q", a.request, method, a.head("Access-Control-Allow-Methods"))
+			if !strings.Contains(a.headerValue("Access-Control-Allow-Methods"), method) {
+				t.Errorf("%s: %s is not among the methods %q", a.request, method, a.headerValue("Access-Control-Allow-Methods"))
 			}
 		}
-		if got, want := a.head("Access-Control-Allow-Headers"), "authorization, content-type, x-requested-with"; got != want {
+		if got, want := a.headerValue("Access-Control-Allow-Headers"), "authorization, content-type, x-requested-with"; got != want {
 			t.Errorf("%s: the headers are %q; want %q", a.request, got, want)
 		}
 	}
@@ -278,7 +278,7 @@ func TestPreflight(t *testing.T) {
 		strings.Join(many, ","):                                 strings.Join(many[:32], ", "),
 	} {
 		a := c.send(t, "OPTIONS", "/api/user", body{}, "Origin", "https://skins.example", "Access-Control-Request-Method", "PUT", "Access-Control-Request-Headers", asked)
-		if got := a.head("Access-Control-Allow-Headers"); a.status != 204 || got != want {
+		if got := a.headerValue("Access-Control-Allow-Headers"); a.status != 204 || got != want {
 			t.Errorf("%.50q is answered with %d and %.50q; want %.50q", asked, a.status, got, want)
 		}
 	}
@@ -292,7 +292,7 @@ func TestHead(t *testing.T) {
 	c.permit(t, core.SuperAdministrator)
 	c.texture(t, "name=N&type=steve", skinFile(t, 1))
 	for _, client := range []client{c, c.as("nonsense")} {
-		for _, e := range theContract(t).endpoints() {
+		for _, e := range mustLoadContract(t).endpoints() {
 			if e.method != "GET" {
 				continue
 			}
@@ -301,7 +301,7 @@ func TestHead(t *testing.T) {
 				t.Errorf("HEAD %s: %d and %d bytes; GET: %d", e.path, head.status, len(head.body), get.status)
 			}
 			for name, value := range get.header.All() {
-				if got := head.head(string(name)); got != string(value) && string(name) != "X-Request-Id" && string(name) != "Date" {
+				if got := head.headerValue(string(name)); got != string(value) && string(name) != "X-Request-Id" && string(name) != "Date" {
 					t.Errorf("HEAD %s: %s is %q; GET has %q", e.path, name, got, value)
 				}
 			}
@@ -315,7 +315,7 @@ func TestTrailingSlashes(t *testing.T) {
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	c.permit(t, core.SuperAdministrator)
-	for _, e := range theContract(t).endpoints() {
+	for _, e := range mustLoadContract(t).endpoints() {
 		if slices.Contains([]string{"logout", "refreshToken", "signForToday"}, e.OperationID) { // which are done once
 			continue
 		}
@@ -328,8 +328,8 @@ func TestTrailingSlashes(t *testing.T) {
 		}
 	}
 	// The path is decoded once, with or without a slash.
-	c.get(t, "/api/user%2F").refuses(t, 404, 3)
-	c.get(t, "/api/%2575ser/").refuses(t, 404, 3)
+	c.get(t, "/api/user%2F").isError(t, 404, 3)
+	c.get(t, "/api/%2575ser/").isError(t, 404, 3)
 	// An upload may be as large there.
 	if a := c.send(t, "POST", "/api/textures/", encodeMultipart(t, "name=N&type=steve", append(skinFile(t, 1), make([]byte, 512<<10)...))); a.status != 200 {
 		t.Errorf("%s: %d %s", a.request, a.status, a.body)
@@ -343,10 +343,10 @@ func TestConfiguredOrigins(t *testing.T) {
 	f := func(method, origin, want string) {
 		t.Helper()
 		a := c.send(t, method, "/api/user", body{}, "Origin", origin)
-		if got := a.head("Access-Control-Allow-Origin"); got != want {
+		if got := a.headerValue("Access-Control-Allow-Origin"); got != want {
 			t.Errorf("%s from %q: Access-Control-Allow-Origin is %q; want %q", method, origin, got, want)
 		}
-		if got := a.head("Vary"); got != "Origin" {
+		if got := a.headerValue("Vary"); got != "Origin" {
 			t.Errorf("%s from %q: Vary is %q; want Origin", method, origin, got)
 		}
 		if method == "OPTIONS" && a.status != 204 {
@@ -364,7 +364,7 @@ func TestConfiguredOrigins(t *testing.T) {
 	}
 }
 
-func TestLargestBodies(t *testing.T) {
+func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -375,10 +375,10 @@ func TestLargestBodies(t *testing.T) {
 		t.Errorf("a body of 64 KiB is answered with %d %s", a.status, a.body)
 	}
 	// Uploads may be larger by a file.
-	c.send(t, "POST", "/api/textures?x=1", padded(1<<20+64<<10)).refuses(t, 415, 4)
+	c.send(t, "POST", "/api/textures?x=1", padded(1<<20+64<<10)).isError(t, 415, 4)
 }
 
-func TestBodiesOfAnySize(t *testing.T) {
+func TestNoBodyLimit(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "BODY_BYTES=0").signUp(t)
@@ -386,7 +386,7 @@ func TestBodiesOfAnySize(t *testing.T) {
 	if a := c.send(t, "POST", "/api/players", encodeJSON(`{"name":"Steve"`+large+`}`)); a.status != 200 {
 		t.Errorf("a body of 5 MiB is answered with %d %s", a.status, a.body)
 	}
-	c.send(t, "POST", "/api/textures", encodeJSON(`{"name":"Steve"`+large+`}`)).refuses(t, 415, 4)
+	c.send(t, "POST", "/api/textures", encodeJSON(`{"name":"Steve"`+large+`}`)).isError(t, 415, 4)
 }
 
 // What is too large or no HTTP at all reaches no handler, and is answered like
@@ -395,12 +395,12 @@ func TestRawRequests(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
-	_, parts := s.domain(t)
+	_, services := s.services(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, s.door(t, parts), listener)
+	serveListener(t, s.httpServer(t, services), listener)
 	f := func(sent string, status int, code string) {
 		t.Helper()
 		conn, err := net.Dial("tcp", listener.Addr().String())
@@ -424,7 +424,7 @@ func TestRawRequests(t *testing.T) {
 				t.Errorf("the answer to %.40q lacks %q:\n%s", sent, want, got)
 			}
 		}
-		if err := theContract(t).checkRaw(got); err != nil {
+		if err := mustLoadContract(t).checkRaw(got); err != nil {
 			t.Errorf("the answer to %.40q: %v", sent, err)
 		}
 	}
@@ -439,14 +439,14 @@ func TestRawRequests(t *testing.T) {
 	f("GET /api/nothing HTTP/1.1\r\n"+host+"Connection: close\r\nX-Long: "+strings.Repeat("x", 15<<10)+"\r\n\r\n", 404, "3")
 }
 
-func TestRegistrationIsOpenOrClosed(t *testing.T) {
+func TestRegistrationSetting(t *testing.T) {
 	t.Parallel()
 
-	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, api.Config{Registration: "ajar"}, 0, time.Now); err == nil ||
+	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Services{}, api.Config{Registration: "ajar"}, 0, time.Now); err == nil ||
 		!strings.Contains(err.Error(), "REGISTRATION") {
 		t.Errorf("REGISTRATION=ajar: %v; want an error that names the setting", err)
 	}
-	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Parts{}, api.Config{Registration: "confirm"}, 0, time.Now); err == nil ||
+	if _, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Services{}, api.Config{Registration: "confirm"}, 0, time.Now); err == nil ||
 		!strings.Contains(err.Error(), "REGISTRATION") || !strings.Contains(err.Error(), "SMTP_HOST") {
 		t.Errorf("REGISTRATION=confirm without e-mail: %v; want an error that names both settings", err)
 	}

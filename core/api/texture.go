@@ -11,8 +11,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// textureBody is a texture as the API writes it.
-type textureBody struct {
+// textureJSON is a texture as the API writes it.
+type textureJSON struct {
 	TID      core.TextureID `json:"tid"`
 	Name     string         `json:"name"`
 	Type     skin.Type      `json:"type"`
@@ -24,73 +24,73 @@ type textureBody struct {
 	Likes    int64          `json:"likes"`
 }
 
-func toTextureBody(t core.Texture) textureBody {
-	return textureBody{
+func toTextureJSON(t core.Texture) textureJSON {
+	return textureJSON{
 		TID: t.ID, Name: t.Name, Type: t.Type, Hash: t.Hash, Size: t.KiB(), Uploader: t.Uploader, Public: t.Public,
 		UploadAt: timestamp(t.UploadAt), Likes: t.Likes,
 	}
 }
 
-// upload handles POST /api/textures.
-func (s *Server) upload(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	if err := s.uploads.take(rc, client{user: caller.ID}); err != nil {
+// handleUploadTexture handles POST /api/textures.
+func (s *Server) handleUploadTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	if err := s.uploads.take(rc, limitKey{user: caller.ID}); err != nil {
 		return err
 	}
-	f, err := readUpload(rc)
+	f, err := parseUpload(rc)
 	if err != nil {
 		return err
 	}
-	upload := core.Upload{File: f.file, Name: f.text("name"), Type: strings.TrimSpace(f.text("type")), Public: f.optionalBool("public", true)}
+	upload := core.Upload{File: f.file, Name: f.str("name"), Type: strings.TrimSpace(f.str("type")), Public: f.optionalBool("public", true)}
 	if f.file == nil {
-		f.flaw("file", "Send the PNG file as the field file of a multipart/form-data body.")
+		f.addError("file", "Send the PNG file as the field file of a multipart/form-data body.")
 	}
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return err
 	}
 	texture, err := s.Textures.Upload(ctx, caller.ID, upload)
 	if err != nil {
 		return err
 	}
-	return done(rc, "The texture is uploaded.", toTextureBody(texture))
+	return writeOK(rc, "The texture is uploaded.", toTextureJSON(texture))
 }
 
-// textures handles GET /api/textures.
-func (s *Server) textures(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
-	f := readQuery(rc)
+// handleListTextures handles GET /api/textures.
+func (s *Server) handleListTextures(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
+	f := parseQuery(rc)
 	query := core.LibraryQuery{
-		Name: f.optionalText("q", ""),
+		Name: f.optionalStr("q", ""),
 		Page: int(f.integer("page", 1)), PerPage: int(f.integer("perPage", core.DefaultPerPage)),
 		Uploader: (*core.UserID)(f.optionalInteger("uploader")),
 	}
-	if text := strings.TrimSpace(f.optionalText("type", "")); text == "skin" {
+	if text := strings.TrimSpace(f.optionalStr("type", "")); text == "skin" {
 		query.Types = []skin.Type{skin.Steve, skin.Alex}
-	} else if !f.null("type") {
-		wanted, err := skin.ParseType(text)
+	} else if !f.isAbsent("type") {
+		typ, err := skin.ParseType(text)
 		if err != nil {
-			f.flaw("type", "The type must be skin, steve, alex or cape.")
+			f.addError("type", "The type must be skin, steve, alex or cape.")
 		}
-		query.Types = []skin.Type{wanted}
+		query.Types = []skin.Type{typ}
 	}
-	switch strings.TrimSpace(f.optionalText("sort", "newest")) {
+	switch strings.TrimSpace(f.optionalStr("sort", "newest")) {
 	case "newest":
 	case "likes":
 		query.ByLikes = true
 	default:
-		f.flaw("sort", "The order must be newest or likes.")
+		f.addError("sort", "The order must be newest or likes.")
 	}
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return err
 	}
 	page, err := s.Library.List(ctx, user, query)
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toFoundBody(page, query.Page, query.PerPage, core.MaxCounted/query.PerPage, toTextureBody))
+	return serve.JSON(rc, fasthttp.StatusOK, toSearchPageJSON(page, query.Page, query.PerPage, core.MaxCounted/query.PerPage, toTextureJSON))
 }
 
-// texture handles GET /api/textures/{tid}.
-func (s *Server) texture(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
-	tid, err := number(rc, "tid")
+// handleGetTexture handles GET /api/textures/{tid}.
+func (s *Server) handleGetTexture(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
+	tid, err := pathInteger(rc, "tid")
 	if err != nil {
 		return err
 	}
@@ -98,57 +98,57 @@ func (s *Server) texture(ctx context.Context, rc *fasthttp.RequestCtx, user core
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toTextureBody(texture))
+	return serve.JSON(rc, fasthttp.StatusOK, toTextureJSON(texture))
 }
 
-// textureChange reads what is to become different of a texture.
-func textureChange(rc *fasthttp.RequestCtx) (core.TextureChange, error) {
+// parseTextureChange reads what is to become different of a texture.
+func parseTextureChange(rc *fasthttp.RequestCtx) (core.TextureChange, error) {
 	var change core.TextureChange
-	f, err := read(rc)
+	f, err := parseForm(rc)
 	if err != nil {
 		return change, err
 	}
-	if !f.null("name") {
-		change.Name = new(f.text("name"))
+	if !f.isAbsent("name") {
+		change.Name = new(f.str("name"))
 	}
-	if !f.null("type") {
-		wanted, err := skin.ParseType(strings.TrimSpace(f.text("type")))
-		if err != nil || wanted == skin.Cape {
-			f.flaw("type", "The type must be steve or alex.")
+	if !f.isAbsent("type") {
+		typ, err := skin.ParseType(strings.TrimSpace(f.str("type")))
+		if err != nil || typ == skin.Cape {
+			f.addError("type", "The type must be steve or alex.")
 		}
-		change.Type = &wanted
+		change.Type = &typ
 	}
-	if !f.null("public") {
+	if !f.isAbsent("public") {
 		change.Public = new(f.optionalBool("public", false))
 	}
-	return change, f.fault()
+	return change, f.err()
 }
 
-// changeTexture handles PUT /api/textures/{tid}.
-func (s *Server) changeTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	tid, err := number(rc, "tid")
+// handleChangeTexture handles PUT /api/textures/{tid}.
+func (s *Server) handleChangeTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	tid, err := pathInteger(rc, "tid")
 	if err != nil {
 		return err
 	}
-	change, err := textureChange(rc)
+	change, err := parseTextureChange(rc)
 	if err != nil {
 		return err
 	}
-	texture, err := s.Textures.Change(ctx, caller, s.door.Proxies.Client(rc), core.TextureID(tid), change)
+	texture, err := s.Textures.Change(ctx, caller, s.opts.Proxies.Client(rc), core.TextureID(tid), change)
 	if err != nil {
 		return err
 	}
-	return done(rc, "The texture is changed.", toTextureBody(texture))
+	return writeOK(rc, "The texture is changed.", toTextureJSON(texture))
 }
 
-// deleteTexture handles DELETE /api/textures/{tid}.
-func (s *Server) deleteTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	tid, err := number(rc, "tid")
+// handleDeleteTexture handles DELETE /api/textures/{tid}.
+func (s *Server) handleDeleteTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	tid, err := pathInteger(rc, "tid")
 	if err != nil {
 		return err
 	}
-	if err := s.Textures.Delete(ctx, caller, s.door.Proxies.Client(rc), core.TextureID(tid)); err != nil {
+	if err := s.Textures.Delete(ctx, caller, s.opts.Proxies.Client(rc), core.TextureID(tid)); err != nil {
 		return err
 	}
-	return done(rc, "The texture is deleted.", nil)
+	return writeOK(rc, "The texture is deleted.", nil)
 }

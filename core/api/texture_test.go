@@ -17,7 +17,7 @@ import (
 )
 
 // upload sends a texture with the fields of a query.
-func (c client) upload(t *testing.T, form string, file []byte) answer {
+func (c client) upload(t *testing.T, form string, file []byte) response {
 	t.Helper()
 	return c.send(t, "POST", "/api/textures", encodeMultipart(t, form, file))
 }
@@ -36,24 +36,24 @@ func TestUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := c.site.files.Get(t.Context(), hash)
+	stored, err := c.site.files.Get(t.Context(), hash)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := skin.HashOf(kept); got != hash {
+	if got := skin.HashOf(stored); got != hash {
 		t.Errorf("the hash is %s, but the file's is %s", hash, got)
 	}
-	if got, want := a.field(t, "data", "size"), fmt.Sprint((len(kept)+1023)/1024); got != want {
-		t.Errorf("the size is %s for %d bytes; want %s", got, len(kept), want)
+	if got, want := a.field(t, "data", "size"), fmt.Sprint((len(stored)+1023)/1024); got != want {
+		t.Errorf("the size is %s for %d bytes; want %s", got, len(stored), want)
 	}
-	sheet, err := skin.Decode(kept)
+	sheet, err := skin.Decode(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := paint.Explorer(); !bytes.Equal(sheet.Pix[4:], want.Pix[4:]) || sheet.Pix[0] != 1 {
 		t.Error("the pixels are not the ones uploaded")
 	}
-	if bytes.Contains(kept, []byte("trailing")) {
+	if bytes.Contains(stored, []byte("trailing")) {
 		t.Error("more than pixels is kept")
 	}
 
@@ -95,7 +95,7 @@ func TestUploadVisibility(t *testing.T) {
 		variant++
 		a := c.upload(t, "name=N&type=steve"+field, skinFile(t, variant))
 		if want == "" {
-			a.refuses(t, 422, 4, "public")
+			a.isError(t, 422, 4, "public")
 		} else if a.status != 200 || a.field(t, "data", "public") != want {
 			t.Errorf("an upload with %q is answered with %d %s; want public %s", field, a.status, a.body, want)
 		}
@@ -121,7 +121,7 @@ func TestUploadDuplicates(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	stranger := c.signUp(t)
+	otherUser := c.signUp(t)
 	f := func(c client, form string, file []byte, tid string) {
 		t.Helper()
 		c.upload(t, "name=Again&type=steve"+form, file).is(t, 409, exists(tid))
@@ -130,8 +130,8 @@ func TestUploadDuplicates(t *testing.T) {
 	public := c.texture(t, "name=Public&type=steve", skinFile(t, 1))
 	f(c, "", skinFile(t, 1), public)
 	f(c, "&public=false", skinFile(t, 1), public)
-	f(stranger, "", skinFile(t, 1), public)
-	f(stranger, "&public=false", skinFile(t, 1), public)
+	f(otherUser, "", skinFile(t, 1), public)
+	f(otherUser, "&public=false", skinFile(t, 1), public)
 
 	// Pixels count, not the encoder.
 	sheet := paint.Explorer()
@@ -145,8 +145,8 @@ func TestUploadDuplicates(t *testing.T) {
 	private := c.texture(t, "name=Private&type=steve&public=false", skinFile(t, 2))
 	f(c, "", skinFile(t, 2), private)
 	f(c, "&public=false", skinFile(t, 2), private)
-	theirs := stranger.texture(t, "name=Theirs&type=steve&public=false", skinFile(t, 2))
-	f(stranger, "", skinFile(t, 2), theirs)
+	theirs := otherUser.texture(t, "name=Theirs&type=steve&public=false", skinFile(t, 2))
+	f(otherUser, "", skinFile(t, 2), theirs)
 	third := c.signUp(t).texture(t, "name=Third&type=steve", skinFile(t, 2))
 	f(c.signUp(t), "", skinFile(t, 2), third)
 }
@@ -161,7 +161,7 @@ func TestUploadRefuses(t *testing.T) {
 	file := skinFile(t, 1)
 	f := func(form string, file []byte, fields ...string) {
 		t.Helper()
-		c.upload(t, form, file).refuses(t, 422, 4, fields...)
+		c.upload(t, form, file).isError(t, 422, 4, fields...)
 	}
 	blank := func(w, h int) []byte { return encodePNG(t, image.NewNRGBA(image.Rect(0, 0, w, h))) }
 
@@ -179,8 +179,8 @@ func TestUploadRefuses(t *testing.T) {
 	f("name=N&type=Steve", file, "type")
 	f("name=N&type=", file, "type")
 	f("name="+strings.Repeat("x", 65)+"&type=steve", []byte("no PNG"), "file", "name")
-	c.post(t, "/api/textures", `{"name":"N","type":"steve","file":"data"}`).refuses(t, 415, 4)
-	c.send(t, "POST", "/api/textures", encodeForm("name=N&type=steve&file=data")).refuses(t, 415, 4)
+	c.post(t, "/api/textures", `{"name":"N","type":"steve","file":"data"}`).isError(t, 415, 4)
+	c.send(t, "POST", "/api/textures", encodeForm("name=N&type=steve&file=data")).isError(t, 415, 4)
 
 	// Files.
 	f("name=N&type=steve", []byte{}, "file")
@@ -212,7 +212,7 @@ func TestUploadTooLarge(t *testing.T) {
 		file := skinFile(t, 1)
 		a := c.upload(t, "name=N&type=steve", append(file, make([]byte, size-len(file))...))
 		if status == 413 {
-			a.refuses(t, 413, 4, "file")
+			a.isError(t, 413, 4, "file")
 			if sentence := a.field(t, "errors", "file"); !strings.Contains(sentence, "1048576 bytes") {
 				t.Errorf("a file of %d bytes is answered with %s; want the limit", size, sentence)
 			}
@@ -226,7 +226,7 @@ func TestUploadTooLarge(t *testing.T) {
 }
 
 // Where files may have any size, their bodies may too.
-func TestUploadOfAnySize(t *testing.T) {
+func TestNoUploadLimit(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "TEXTURE_BYTES=0").signUp(t)
@@ -237,7 +237,7 @@ func TestUploadOfAnySize(t *testing.T) {
 }
 
 // A texture whose file cannot be kept is not kept either.
-func TestUploadWhileTheStoreIsDown(t *testing.T) {
+func TestUploadWhileStoreIsDown(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
@@ -251,8 +251,8 @@ func TestUploadWhileTheStoreIsDown(t *testing.T) {
 	}
 	c := s.serve(t).signUp(t)
 	a := c.upload(t, "name=N&type=steve", skinFile(t, 1))
-	a.refuses(t, 503, 9)
-	if got := a.head("Retry-After"); got != "1" {
+	a.isError(t, 503, 9)
+	if got := a.headerValue("Retry-After"); got != "1" {
 		t.Errorf("Retry-After is %q; want 1", got)
 	}
 	if n := s.count(t, "SELECT count(*) FROM textures"); n != 0 {

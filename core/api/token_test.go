@@ -50,7 +50,7 @@ func (f forgery) of(t *testing.T, genuine string) string {
 	if f.key == "" {
 		f.key = "k"
 	}
-	mac := hmac.New(f.sum, keyOf(f.key))
+	mac := hmac.New(f.sum, keyBytes(f.key))
 	mac.Write([]byte(signed))
 	signature := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	if f.signature != nil {
@@ -98,7 +98,7 @@ func TestForgedTokens(t *testing.T) {
 		{"another key under our kid", forgery{key: "x"}},
 		{"an unknown kid", forgery{header: fields{"kid": "other"}}},
 		{"an unknown kid with a key of its own", forgery{header: fields{"kid": "other"}, key: "x"}},
-		{"a key that the token brings along", forgery{header: fields{"jwk": fields{"kty": "oct", "k": base64.RawURLEncoding.EncodeToString(keyOf("x"))}}, key: "x"}},
+		{"a key that the token brings along", forgery{header: fields{"jwk": fields{"kty": "oct", "k": base64.RawURLEncoding.EncodeToString(keyBytes("x"))}}, key: "x"}},
 		{"no kid", forgery{header: fields{"kid": nil}}},
 		{"a sub changed after signing", forgery{claims: fields{"sub": victim.subject(t)}, signature: genuine}},
 		{"a signed sub that is not the session's user", forgery{claims: fields{"sub": victim.subject(t)}}},
@@ -123,8 +123,8 @@ func TestForgedTokens(t *testing.T) {
 
 			forged := c.as(test.of(t, c.token))
 			forged.works(t, false)
-			forged.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
-			forged.send(t, "POST", "/api/auth/logout", body{}).refuses(t, 401, 5)
+			forged.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
+			forged.send(t, "POST", "/api/auth/logout", body{}).isError(t, 401, 5)
 			c.works(t, true)
 			victim.works(t, true)
 		})
@@ -155,22 +155,22 @@ func TestExpiredTokens(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
-	c.site.pass(time.Hour + 6*time.Second)
+	c.site.advance(time.Hour + 6*time.Second)
 	for _, route := range protected {
-		c.send(t, route.method, route.path, body{}).refuses(t, 401, 5)
+		c.send(t, route.method, route.path, body{}).isError(t, 401, 5)
 	}
 	// What is wrong besides its age is not forgiven.
 	for _, f := range []forgery{
 		{key: "x"}, {header: fields{"alg": "none"}, signature: func(string) string { return "" }}, {claims: fields{"iss": "somebody"}},
 	} {
-		c.as(f.of(t, c.token)).send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+		c.as(f.of(t, c.token)).send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 	}
 	c.refresh(t).works(t, true)
 }
 
 // A token of a live session that the session does not know is one that was
 // replaced long ago: who refreshes it ends the session.
-func TestAnUnknownTokenEndsItsSession(t *testing.T) {
+func TestUnknownTokenEndsSession(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
@@ -178,26 +178,26 @@ func TestAnUnknownTokenEndsItsSession(t *testing.T) {
 	unknown := c.as(forgery{claims: fields{"jti": uuid.NewString()}}.of(t, c.token))
 	unknown.works(t, false)
 	c.works(t, true)
-	unknown.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	unknown.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 	c.works(t, false)
 	other.works(t, true)
 }
 
-func TestTokensOfADeletedUser(t *testing.T) {
+func TestTokensOfDeletedUser(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_REQUESTS=0").signUp(t)
 	c.withPassword(t, "battery staple")
-	elsewhere, other := c.site.serve(t).as(c.token), c.signUp(t)
+	otherServer, other := c.site.serve(t).as(c.token), c.signUp(t)
 	c.signInWith(t, "battery staple")
 	if a := c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"battery staple"}`)); a.status != 200 {
 		t.Fatalf("the account is not deleted: %d %s", a.status, a.body)
 	}
-	for _, c := range []client{c, elsewhere} {
+	for _, c := range []client{c, otherServer} {
 		for _, route := range append(protected, struct{ method, path string }{"POST", "/api/auth/refresh"}) {
-			c.send(t, route.method, route.path, body{}).refuses(t, 401, 5)
+			c.send(t, route.method, route.path, body{}).isError(t, 401, 5)
 		}
-		c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"battery staple"}`).refuses(t, 401, 5)
+		c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"battery staple"}`).isError(t, 401, 5)
 	}
 	other.works(t, true)
 	for _, table := range []string{"sessions", "session_tokens", "users"} {
@@ -221,19 +221,19 @@ func TestKeysAreRotated(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t)
-	s.keys = ringOf("old", "o")
+	s.keys = keyRing("old", "o")
 	before := s.serve(t).signUp(t)
-	s.keys = ringOf("old", "o", "new", "n")
+	s.keys = keyRing("old", "o", "new", "n")
 	prepared := s.serve(t).as(before.token)
-	s.keys = ringOf("new", "n", "old", "o")
+	s.keys = keyRing("new", "n", "old", "o")
 	during := s.serve(t).as(before.token)
-	s.keys = ringOf("new", "n")
+	s.keys = keyRing("new", "n")
 	after := s.serve(t).as(before.token)
 
 	prepared.works(t, true)
 	during.works(t, true)
 	after.works(t, false)
-	after.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
+	after.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
 
 	fresh := during.refresh(t)
 	prepared.as(fresh.token).works(t, true)

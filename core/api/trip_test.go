@@ -19,14 +19,14 @@ import (
 	"github.com/veneer-skins/veneer/core"
 )
 
-// trips counts round trips to PostgreSQL.
-type trips struct{ n atomic.Int64 }
+// roundTrips counts round trips to PostgreSQL.
+type roundTrips struct{ n atomic.Int64 }
 
-func (c *trips) count() int { return int(c.n.Load()) }
+func (c *roundTrips) count() int { return int(c.n.Load()) }
 
-// countTrips lets the servers of a site reach the database through a proxy only,
+// countRoundTrips lets the servers of a site reach the database through a proxy only,
 // which counts their round trips.
-func (s *site) countTrips(t *testing.T) *trips {
+func (s *testSite) countRoundTrips(t *testing.T) *roundTrips {
 	t.Helper()
 	config, err := pgx.ParseConfig(s.url)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *site) countTrips(t *testing.T) *trips {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counter := new(trips)
+	counter := new(roundTrips)
 	var sessions sync.WaitGroup
 	sessions.Go(func() {
 		for {
@@ -72,7 +72,7 @@ func (s *site) countTrips(t *testing.T) *trips {
 }
 
 // relay carries the messages of a connection to the database and back.
-func (c *trips) relay(t *testing.T, client net.Conn, network, address string) {
+func (c *roundTrips) relay(t *testing.T, client net.Conn, network, address string) {
 	t.Helper()
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial(network, address)
@@ -81,28 +81,28 @@ func (c *trips) relay(t *testing.T, client net.Conn, network, address string) {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	asking.Go(func() {
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	requests.Go(func() {
 		_, _ = io.Copy(server, client) // until either side closes
 		_ = server.Close()
 	})
-	_ = c.answers(client, bufio.NewReader(server)) // likewise
+	_ = c.copyMessages(client, bufio.NewReader(server)) // likewise
 	_ = client.Close()
 }
 
-// answers copies the database's messages: a letter, the length of what follows
+// copyMessages copies the database's messages: a letter, the length of what follows
 // with the length itself, and that. ReadyForQuery ends a round trip. A ping, as
 // the pool sends when a connection was idle for a second, ends in one too, after
 // the answer to a query without a statement.
-func (c *trips) answers(client io.Writer, server *bufio.Reader) error {
+func (c *roundTrips) copyMessages(client io.Writer, server *bufio.Reader) error {
 	var last byte
 	for {
-		head, err := server.Peek(5)
+		header, err := server.Peek(5)
 		if err != nil {
 			return err
 		}
-		kind, size := head[0], int64(binary.BigEndian.Uint32(head[1:]))+1
+		kind, size := header[0], int64(binary.BigEndian.Uint32(header[1:]))+1
 		if kind == 'Z' && last != 'I' {
 			c.n.Add(1) // before the client can know
 		}
@@ -121,14 +121,14 @@ func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 
 	s := newSite(t, "LIMIT_REQUESTS=0")
-	trips := s.countTrips(t)
+	trips := s.countRoundTrips(t)
 	c := s.serve(t).signUp(t)
 	other := c.signUp(t)
 	for _, c := range []client{c, other} {
-		c.withPassword(t, right)
+		c.withPassword(t, rightPassword)
 	}
 	for range 2 {
-		if _, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "Title", "Content"); err != nil {
+		if _, err := c.services.Notifications.Announce(t.Context(), core.CLIActor, "all", "Title", "Content"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func TestRoundTrips(t *testing.T) {
 
 	// Each is done twice, as a statement is prepared when its connection first runs
 	// it, and counted the second time.
-	f := func(what string, want int, do func(i int) answer) {
+	f := func(what string, want int, do func(i int) response) {
 		t.Helper()
 		for i := range 2 {
 			before := trips.count()
@@ -153,54 +153,54 @@ func TestRoundTrips(t *testing.T) {
 			}
 		}
 	}
-	get := func(path string) func(int) answer { return func(int) answer { return c.get(t, path) } }
+	get := func(path string) func(int) response { return func(int) response { return c.get(t, path) } }
 
 	f("reading the user", 1, get("/api/user"))
 	f("listing players", 1, get("/api/players"))
 	f("listing an empty closet", 1, get("/api/closet"))
 	f("listing notifications", 1, get("/api/user/notifications"))
 
-	f("reading a notification", 2, func(i int) answer { return c.post(t, "/api/user/notifications/"+notifications[i].ID, "") })
-	f("renaming the user", 2, func(i int) answer { return c.put(t, "/api/user", fmt.Sprintf(`{"nickname":"Ann %d"}`, i)) })
+	f("reading a notification", 2, func(i int) response { return c.post(t, "/api/user/notifications/"+notifications[i].ID, "") })
+	f("renaming the user", 2, func(i int) response { return c.put(t, "/api/user", fmt.Sprintf(`{"nickname":"Ann %d"}`, i)) })
 
 	var pids, tids [2]string
-	f("adding a player", 2, func(i int) answer {
+	f("adding a player", 2, func(i int) response {
 		a := c.post(t, "/api/players", fmt.Sprintf(`{"name":"Steve_%d"}`, i))
 		pids[i] = a.field(t, "data", "pid")
 		return a
 	})
-	f("renaming a player", 2, func(i int) answer {
+	f("renaming a player", 2, func(i int) response {
 		return c.put(t, "/api/players/"+pids[i]+"/name", fmt.Sprintf(`{"name":"Alex_%d"}`, i))
 	})
-	f("uploading", 3, func(i int) answer {
+	f("uploading", 3, func(i int) response {
 		a := other.send(t, "POST", "/api/textures", encodeMultipart(t, "name=A&type=skin", skinFile(t, byte(i+1))))
 		tids[i] = a.field(t, "data", "tid")
 		return a
 	})
-	f("adding to the closet", 2, func(i int) answer { return c.post(t, "/api/closet", `{"tid":`+tids[i]+`,"name":"B"}`) })
+	f("adding to the closet", 2, func(i int) response { return c.post(t, "/api/closet", `{"tid":`+tids[i]+`,"name":"B"}`) })
 	f("listing the closet", 1, get("/api/closet"))
-	f("renaming in the closet", 2, func(i int) answer { return c.put(t, "/api/closet/"+tids[i], `{"name":"C"}`) })
-	f("setting an avatar", 2, func(i int) answer { return c.put(t, "/api/user/avatar", `{"tid":`+tids[i]+`}`) })
-	f("dressing a player", 2, func(i int) answer { return c.put(t, "/api/players/"+pids[i]+"/textures", `{"skin":`+tids[i]+`}`) })
-	f("undressing a player", 2, func(i int) answer { return c.delete(t, "/api/players/"+pids[i]+"/textures?skin") })
-	f("removing from the closet", 2, func(i int) answer { return c.delete(t, "/api/closet/"+tids[i]) })
-	f("deleting a player", 2, func(i int) answer { return c.delete(t, "/api/players/"+pids[i]) })
+	f("renaming in the closet", 2, func(i int) response { return c.put(t, "/api/closet/"+tids[i], `{"name":"C"}`) })
+	f("setting an avatar", 2, func(i int) response { return c.put(t, "/api/user/avatar", `{"tid":`+tids[i]+`}`) })
+	f("dressing a player", 2, func(i int) response { return c.put(t, "/api/players/"+pids[i]+"/textures", `{"skin":`+tids[i]+`}`) })
+	f("undressing a player", 2, func(i int) response { return c.delete(t, "/api/players/"+pids[i]+"/textures?skin") })
+	f("removing from the closet", 2, func(i int) response { return c.delete(t, "/api/closet/"+tids[i]) })
+	f("deleting a player", 2, func(i int) response { return c.delete(t, "/api/players/"+pids[i]) })
 
-	f("registering", 2, func(i int) answer {
+	f("registering", 2, func(i int) response {
 		return c.post(t, "/api/auth/register", fmt.Sprintf(`{"email":"ann%d@example.com","password":"correct horse","nickname":"Ann"}`, i))
 	})
-	f("logging in", 2, func(int) answer { return c.logIn(t, somebody, right) })
-	f("refreshing", 1, func(int) answer { return c.send(t, "POST", "/api/auth/refresh", body{}) })
-	leaving := [2]client{c.signInWith(t, right), c.signInWith(t, right)}
-	f("logging out", 2, func(i int) answer { return leaving[i].send(t, "POST", "/api/auth/logout", body{}) })
+	f("logging in", 2, func(int) response { return c.logIn(t, knownEmail, rightPassword) })
+	f("refreshing", 1, func(int) response { return c.send(t, "POST", "/api/auth/refresh", body{}) })
+	leaving := [2]client{c.signInWith(t, rightPassword), c.signInWith(t, rightPassword)}
+	f("logging out", 2, func(i int) response { return leaving[i].send(t, "POST", "/api/auth/logout", body{}) })
 
-	f("changing the e-mail address", 3, func(int) answer {
-		return c.put(t, "/api/user/email", `{"email":"`+somebody+`","password":"`+right+`"}`)
+	f("changing the e-mail address", 3, func(int) response {
+		return c.put(t, "/api/user/email", `{"email":"`+knownEmail+`","password":"`+rightPassword+`"}`)
 	})
-	f("changing the password", 3, func(int) answer {
-		return c.put(t, "/api/user/password", `{"current_password":"`+right+`","new_password":"`+right+`"}`)
+	f("changing the password", 3, func(int) response {
+		return c.put(t, "/api/user/password", `{"current_password":"`+rightPassword+`","new_password":"`+rightPassword+`"}`)
 	})
-	f("deleting the account", 3, func(i int) answer {
-		return []client{other, c}[i].send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+right+`"}`))
+	f("deleting the account", 3, func(i int) response {
+		return []client{other, c}[i].send(t, "DELETE", "/api/user", encodeJSON(`{"password":"`+rightPassword+`"}`))
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// userBody is a user as the API writes it.
-type userBody struct {
+// userJSON is a user as the API writes it.
+type userJSON struct {
 	UID        core.UserID     `json:"uid"`
 	Email      string          `json:"email"`
 	Nickname   string          `json:"nickname"`
@@ -22,109 +22,109 @@ type userBody struct {
 	Verified   bool            `json:"verified"`
 }
 
-func toUserBody(u core.User) userBody {
-	return userBody{
+func toUserJSON(u core.User) userJSON {
+	return userJSON{
 		UID: u.ID, Email: u.Email, Nickname: u.Nickname, Avatar: u.Avatar, Score: u.Score, Permission: u.Permission,
 		LastSignAt: timestamp(u.LastSignAt), RegisterAt: timestamp(u.RegisterAt), Verified: u.Verified,
 	}
 }
 
-// user handles GET /api/user.
-func (s *Server) user(_ context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	return serve.JSON(rc, fasthttp.StatusOK, toUserBody(caller.User))
+// handleGetUser handles GET /api/user.
+func (s *Server) handleGetUser(_ context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	return serve.JSON(rc, fasthttp.StatusOK, toUserJSON(caller.User))
 }
 
-// renameUser handles PUT /api/user.
-func (s *Server) renameUser(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := read(rc)
+// handleUpdateUser handles PUT /api/user.
+func (s *Server) handleUpdateUser(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
-	nickname := f.text("nickname")
-	if err := f.fault(); err != nil {
+	nickname := f.str("nickname")
+	if err := f.err(); err != nil {
 		return err
 	}
 	user, err := s.Accounts.Rename(ctx, caller, nickname)
 	if err != nil {
 		return err
 	}
-	return done(rc, "The nickname is changed.", toUserBody(user))
+	return writeOK(rc, "The nickname is changed.", toUserJSON(user))
 }
 
-// setAvatar handles PUT /api/user/avatar.
-func (s *Server) setAvatar(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := read(rc)
+// handleSetAvatar handles PUT /api/user/avatar.
+func (s *Server) handleSetAvatar(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
 	tid := f.requiredInteger("tid")
-	if err := f.fault(); err != nil {
+	if err := f.err(); err != nil {
 		return err
 	}
 	user, err := s.Accounts.SetAvatar(ctx, caller, core.TextureID(tid))
 	if err != nil {
 		return err
 	}
-	return done(rc, "The avatar is set.", toUserBody(user))
+	return writeOK(rc, "The avatar is set.", toUserJSON(user))
 }
 
-// changeEmail handles PUT /api/user/email. Like a registration it tells whether an
+// handleChangeEmail handles PUT /api/user/email. Like a registration it tells whether an
 // address is registered, so it counts as one, or else must be confirmed as one.
-func (s *Server) changeEmail(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := read(rc)
+func (s *Server) handleChangeEmail(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
-	email, password := f.text("email"), f.text("password")
-	if err := f.fault(); err != nil {
+	email, password := f.str("email"), f.str("password")
+	if err := f.err(); err != nil {
 		return err
 	}
 	if s.config.Registration == "confirm" {
-		err := s.registering(rc, func() error { return s.Accounts.RequestEmailChange(ctx, caller, email, password, s.network(rc)) })
+		err := s.limitRegistrations(rc, func() error { return s.Accounts.RequestEmailChange(ctx, caller, email, password, s.network(rc)) })
 		if err != nil {
 			return err
 		}
-		return accepted(rc, "An e-mail with a link is on its way to that address. Open it to make the address yours.")
+		return writeAccepted(rc, "An e-mail with a link is on its way to that address. Open it to make the address yours.")
 	}
 	var user core.User
-	err = s.registering(rc, func() (err error) {
+	err = s.limitRegistrations(rc, func() (err error) {
 		user, err = s.Accounts.ChangeEmail(ctx, caller, email, password, s.network(rc))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return done(rc, "The e-mail address is changed.", toUserBody(user))
+	return writeOK(rc, "The e-mail address is changed.", toUserJSON(user))
 }
 
-// changePassword handles PUT /api/user/password.
-func (s *Server) changePassword(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := read(rc)
+// handleChangePassword handles PUT /api/user/password.
+func (s *Server) handleChangePassword(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
-	current, fresh := f.text("current_password"), f.text("new_password")
-	if err := f.fault(); err != nil {
+	current, fresh := f.str("current_password"), f.str("new_password")
+	if err := f.err(); err != nil {
 		return err
 	}
 	if err := s.Accounts.ChangePassword(ctx, caller, current, fresh, s.network(rc)); err != nil {
 		return err
 	}
-	return done(rc, "The password is changed. Your other sessions have ended.", nil)
+	return writeOK(rc, "The password is changed. Your other sessions have ended.", nil)
 }
 
-// deleteUser handles DELETE /api/user.
-func (s *Server) deleteUser(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	f, err := read(rc)
+// handleDeleteUser handles DELETE /api/user.
+func (s *Server) handleDeleteUser(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	f, err := parseForm(rc)
 	if err != nil {
 		return err
 	}
-	password := f.text("password")
-	if err := f.fault(); err != nil {
+	password := f.str("password")
+	if err := f.err(); err != nil {
 		return err
 	}
 	if err := s.Accounts.Delete(ctx, caller, password, s.network(rc)); err != nil {
 		return err
 	}
-	return done(rc, "The account is deleted.", nil)
+	return writeOK(rc, "The account is deleted.", nil)
 }

@@ -28,7 +28,7 @@ func TestUser(t *testing.T) {
 
 // isUser checks that an answer is an envelope with the client's user, and that the
 // user is so from then on.
-func (c client) isUser(t *testing.T, a answer, email, nickname, avatar string, verified bool) {
+func (c client) isUser(t *testing.T, a response, email, nickname, avatar string, verified bool) {
 	t.Helper()
 	user := fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":%s,"score":0,"permission":0,"last_sign_at":"<time>","register_at":"<time>","verified":%t}`,
 		c.uid, email, nickname, avatar, verified)
@@ -52,7 +52,7 @@ func TestRenameUser(t *testing.T) {
 	for _, object := range []string{
 		`{}`, `{"nickname":null}`, `{"nickname":""}`, `{"nickname":" "}`, `{"nickname":5}`, `{"nickname":"a\nb"}`, `{"nickname":"` + strings.Repeat("x", 65) + `"}`,
 	} {
-		c.put(t, "/api/user", object).refuses(t, 422, 4, "nickname")
+		c.put(t, "/api/user", object).isError(t, 422, 4, "nickname")
 	}
 	if got := c.get(t, "/api/user").field(t, "nickname"); got != strings.Repeat("ä", 64) {
 		t.Errorf("after refusals the nickname is %q", got)
@@ -63,9 +63,9 @@ func TestSetAvatar(t *testing.T) {
 	t.Parallel()
 
 	c := start(t).signUp(t)
-	stranger := c.signUp(t)
-	classic := stranger.texture(t, "name=N&type=steve", skinFile(t, 1))
-	private := stranger.texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
+	otherUser := c.signUp(t)
+	classic := otherUser.texture(t, "name=N&type=steve", skinFile(t, 1))
+	private := otherUser.texture(t, "name=N&type=steve&public=false", skinFile(t, 2))
 	own := c.texture(t, "name=N&type=alex&public=false", skinFile(t, 3))
 	cape := c.texture(t, "name=N&type=cape", capeFile(t))
 	f := func(body body, avatar string) {
@@ -82,10 +82,10 @@ func TestSetAvatar(t *testing.T) {
 	f(encodeJSON(`{"tid":`+own+`}`), own)
 
 	for _, object := range []string{`{}`, `{"tid":null}`, `{"tid":-1}`, `{"tid":"one"}`, `{"tid":1.5}`, `{"tid":true}`, `{"tid":` + cape + `}`} {
-		c.put(t, "/api/user/avatar", object).refuses(t, 422, 4, "tid")
+		c.put(t, "/api/user/avatar", object).isError(t, 422, 4, "tid")
 	}
-	c.put(t, "/api/user/avatar", `{"tid":999999}`).refuses(t, 404, 3)
-	c.put(t, "/api/user/avatar", `{"tid":`+private+`}`).refuses(t, 403, 6)
+	c.put(t, "/api/user/avatar", `{"tid":999999}`).isError(t, 404, 3)
+	c.put(t, "/api/user/avatar", `{"tid":`+private+`}`).isError(t, 403, 6)
 	if got := c.get(t, "/api/user").field(t, "avatar"); got != own {
 		t.Errorf("after refusals the avatar is %s; want %s", got, own)
 	}
@@ -114,21 +114,21 @@ func TestChangeEmail(t *testing.T) {
 	f(encodeJSON(`{"email":"user1@example.com","password":"correct horse"}`), "user1@example.com", true) // it is the same
 	f(encodeJSON(`{"email":"USER1@example.com","password":"correct horse"}`), "USER1@example.com", true)
 	f(encodeForm("email=+Steve%2BSkins%40Example.com+&password=correct+horse"), "Steve+Skins@Example.com", false)
-	c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).refuses(t, 401, 5)
+	c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).isError(t, 401, 5)
 	if a := c.as("").post(t, "/api/auth/login", `{"email":"steve+skins@example.com","password":"correct horse"}`); a.status != 200 {
 		t.Errorf("a log-in with the fresh address is answered with %d %s", a.status, a.body)
 	}
 	f(encodeMultipart(t, "email=steve@example.com&password=correct horse", nil), "steve@example.com", false)
 	verify()
 
-	c.put(t, "/api/user/email", `{}`).refuses(t, 422, 4, "email", "password")
-	c.put(t, "/api/user/email", `{"email":"a@example.com"}`).refuses(t, 422, 4, "password")
-	c.put(t, "/api/user/email", `{"password":"correct horse"}`).refuses(t, 422, 4, "email")
-	c.put(t, "/api/user/email", `{"email":"nobody","password":"correct horse"}`).refuses(t, 422, 4, "email")
-	c.put(t, "/api/user/email", `{"email":"a@example.com","password":"Correct horse"}`).refuses(t, 422, 4, "password")
-	c.put(t, "/api/user/email", `{"email":"a@example.com","password":" correct horse"}`).refuses(t, 422, 4, "password")
-	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"wrong horse"}`).refuses(t, 422, 4, "password") // which tells nothing of the address
-	c.put(t, "/api/user/email", `{"email":"USER2@example.com","password":"correct horse"}`).refuses(t, 409, 2, "email")
+	c.put(t, "/api/user/email", `{}`).isError(t, 422, 4, "email", "password")
+	c.put(t, "/api/user/email", `{"email":"a@example.com"}`).isError(t, 422, 4, "password")
+	c.put(t, "/api/user/email", `{"password":"correct horse"}`).isError(t, 422, 4, "email")
+	c.put(t, "/api/user/email", `{"email":"nobody","password":"correct horse"}`).isError(t, 422, 4, "email")
+	c.put(t, "/api/user/email", `{"email":"a@example.com","password":"Correct horse"}`).isError(t, 422, 4, "password")
+	c.put(t, "/api/user/email", `{"email":"a@example.com","password":" correct horse"}`).isError(t, 422, 4, "password")
+	c.put(t, "/api/user/email", `{"email":"user2@example.com","password":"wrong horse"}`).isError(t, 422, 4, "password") // which tells nothing of the address
+	c.put(t, "/api/user/email", `{"email":"USER2@example.com","password":"correct horse"}`).isError(t, 409, 2, "email")
 	c.get(t, "/api/user").is(t, 200, fmt.Sprintf(`{"uid":%d,"email":"steve@example.com","nickname":"Somebody","avatar":0,"score":0,"permission":0,`+
 		`"last_sign_at":"<time>","register_at":"<time>","verified":true}`, c.uid))
 
@@ -139,23 +139,23 @@ func TestChangeEmail(t *testing.T) {
 }
 
 // Guessing a password in any field counts with the failed log-ins.
-func TestGuessesOfAccountChangesAreLimited(t *testing.T) {
+func TestPasswordGuessesAreLimited(t *testing.T) {
 	t.Parallel()
 
 	c := start(t, "LIMIT_LOGIN_FAILURES=3").signUp(t)
 	c.withPassword(t, "correct horse")
-	elsewhere := c.site.serve(t).as(c.token)
-	c.put(t, "/api/user/email", `{"email":"a@example.com","password":"wrong horse"}`).refuses(t, 422, 4, "password")
-	elsewhere.put(t, "/api/user/password", `{"current_password":"wrong horse","new_password":"another horse"}`).refuses(t, 422, 4, "current_password")
-	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"wrong horse"}`)).refuses(t, 422, 4, "password")
-	for _, a := range []answer{
+	otherServer := c.site.serve(t).as(c.token)
+	c.put(t, "/api/user/email", `{"email":"a@example.com","password":"wrong horse"}`).isError(t, 422, 4, "password")
+	otherServer.put(t, "/api/user/password", `{"current_password":"wrong horse","new_password":"another horse"}`).isError(t, 422, 4, "current_password")
+	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"wrong horse"}`)).isError(t, 422, 4, "password")
+	for _, a := range []response{
 		c.put(t, "/api/user/email", `{"email":"a@example.com","password":"correct horse"}`),
 		c.put(t, "/api/user/password", `{"current_password":"correct horse","new_password":"another horse"}`),
-		elsewhere.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)),
-		elsewhere.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`),
+		otherServer.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)),
+		otherServer.post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`),
 	} {
-		a.refuses(t, 429, 8)
-		if a.head("Retry-After") == "" {
+		a.isError(t, 429, 8)
+		if a.headerValue("Retry-After") == "" {
 			t.Errorf("%s: there is no Retry-After", a.request)
 		}
 	}
@@ -166,19 +166,19 @@ func TestChangePassword(t *testing.T) {
 
 	c := start(t).signUp(t)
 	other := c.site.serve(t).as(c.signIn(t).token)
-	stranger := c.signUp(t)
+	otherUser := c.signUp(t)
 	c.withPassword(t, "first horse")
-	change := func(c client, object string) answer {
+	change := func(c client, object string) response {
 		t.Helper()
 		return c.put(t, "/api/user/password", object)
 	}
 
-	change(c, `{}`).refuses(t, 422, 4, "current_password", "new_password")
-	change(c, `{"current_password":"first horse"}`).refuses(t, 422, 4, "new_password")
-	change(c, `{"current_password":"first horse","new_password":"short"}`).refuses(t, 422, 4, "new_password")
-	change(c, `{"current_password":"first horse","new_password":"`+strings.Repeat("x", 129)+`"}`).refuses(t, 422, 4, "new_password")
-	change(c, `{"current_password":"wrong horse","new_password":"another horse"}`).refuses(t, 422, 4, "current_password")
-	change(c, `{"current_password":"","new_password":"another horse"}`).refuses(t, 422, 4, "current_password")
+	change(c, `{}`).isError(t, 422, 4, "current_password", "new_password")
+	change(c, `{"current_password":"first horse"}`).isError(t, 422, 4, "new_password")
+	change(c, `{"current_password":"first horse","new_password":"short"}`).isError(t, 422, 4, "new_password")
+	change(c, `{"current_password":"first horse","new_password":"`+strings.Repeat("x", 129)+`"}`).isError(t, 422, 4, "new_password")
+	change(c, `{"current_password":"wrong horse","new_password":"another horse"}`).isError(t, 422, 4, "current_password")
+	change(c, `{"current_password":"","new_password":"another horse"}`).isError(t, 422, 4, "current_password")
 	other.works(t, true)
 
 	// This session goes on; all others of the user end, on every core.
@@ -186,20 +186,20 @@ func TestChangePassword(t *testing.T) {
 	c.works(t, true)
 	c.site.serve(t).as(c.token).works(t, true)
 	other.works(t, false)
-	other.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
-	stranger.works(t, true)
+	other.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
+	otherUser.works(t, true)
 	c = c.refresh(t)
 
-	login := func(password string) answer {
+	login := func(password string) response {
 		t.Helper()
 		return c.as("").post(t, "/api/auth/login", `{"email":"user1@example.com","password":"`+password+`"}`)
 	}
-	login("first horse").refuses(t, 401, 5)
-	login("another horse").refuses(t, 401, 5)
+	login("first horse").isError(t, 401, 5)
+	login("another horse").isError(t, 401, 5)
 	if a := login(" another horse "); a.status != 200 {
 		t.Errorf("the fresh password is answered with %d %s", a.status, a.body)
 	}
-	change(c, `{"current_password":"first horse","new_password":"third horse"}`).refuses(t, 422, 4, "current_password")
+	change(c, `{"current_password":"first horse","new_password":"third horse"}`).isError(t, 422, 4, "current_password")
 	if a := c.send(t, "PUT", "/api/user/password", encodeForm("current_password=+another+horse+&new_password=third+horse")); a.status != 200 {
 		t.Errorf("a form is answered with %d %s", a.status, a.body)
 	}
@@ -224,8 +224,8 @@ func TestDeleteUser(t *testing.T) {
 		c.send(t, "DELETE", "/api/user"+request.query, request.body).is(t, 200, `{"code":0,"message":"<text>"}`)
 		c.works(t, false)
 		second.as(c.token).works(t, false)
-		c.send(t, "POST", "/api/auth/refresh", body{}).refuses(t, 401, 5)
-		c.as("").post(t, "/api/auth/login", fmt.Sprintf(`{"email":"user%d@example.com","password":"correct horse"}`, i+1)).refuses(t, 401, 5)
+		c.send(t, "POST", "/api/auth/refresh", body{}).isError(t, 401, 5)
+		c.as("").post(t, "/api/auth/login", fmt.Sprintf(`{"email":"user%d@example.com","password":"correct horse"}`, i+1)).isError(t, 401, 5)
 		if n := site.count(t, "SELECT count(*) FROM users"); n != 0 {
 			t.Errorf("there are %d users", n)
 		}
@@ -237,12 +237,12 @@ func TestDeleteUserRefuses(t *testing.T) {
 
 	c := start(t).signUp(t)
 	c.withPassword(t, "correct horse")
-	c.delete(t, "/api/user").refuses(t, 422, 4, "password")
-	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":null}`)).refuses(t, 422, 4, "password")
-	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"wrong horse"}`)).refuses(t, 422, 4, "password")
-	c.delete(t, "/api/user?password=").refuses(t, 422, 4, "password")
+	c.delete(t, "/api/user").isError(t, 422, 4, "password")
+	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":null}`)).isError(t, 422, 4, "password")
+	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"wrong horse"}`)).isError(t, 422, 4, "password")
+	c.delete(t, "/api/user?password=").isError(t, 422, 4, "password")
 	c.site.exec(t, "UPDATE users SET permission = 2")
-	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)).refuses(t, 403, 6)
+	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)).isError(t, 403, 6)
 	c.works(t, true)
 	c.site.exec(t, "UPDATE users SET permission = 1")
 	c.send(t, "DELETE", "/api/user", encodeJSON(`{"password":"correct horse"}`)).is(t, 200, `{"code":0,"message":"<text>"}`)
@@ -273,8 +273,8 @@ func TestDeleteUserConsequences(t *testing.T) {
 	fan.put(t, zombie+"/textures", `{"skin":`+public+`,"cape":`+cape+`}`)
 	fan.put(t, bare+"/textures", `{"skin":`+hidden+`}`)
 	fan.put(t, "/api/user/avatar", `{"tid":`+private+`}`)
-	c.told(t, "Yours", "Only for you")
-	if _, err := c.parts.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "X"); err != nil {
+	c.notify(t, "Yours", "Only for you")
+	if _, err := c.services.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "X"); err != nil {
 		t.Fatal(err)
 	}
 	c.read(t, c.unread(t)[0])
@@ -318,7 +318,7 @@ func TestDeleteUserConsequences(t *testing.T) {
 	if got := fan.get(t, "/api/user").field(t, "avatar"); got != private {
 		t.Errorf("the fan's avatar is %s; want %s", got, private)
 	}
-	fan.put(t, "/api/user/avatar", `{"tid":`+private+`}`).refuses(t, 404, 3)
+	fan.put(t, "/api/user/avatar", `{"tid":`+private+`}`).isError(t, 404, 3)
 
 	// The name and the address are free.
 	fan.player(t, "Steve")

@@ -52,7 +52,7 @@ func addDemo(ctx context.Context, c config, db *postgres.DB, files *objects.Stor
 // addDemoData puts a user with players, textures and notifications in. It does what is
 // still to be done, so that a start that was cut short is made good by the next
 // one; its last step tells that all is there.
-func addDemoData(ctx context.Context, parts api.Parts, mappings *core.Mappings, log *slog.Logger) error {
+func addDemoData(ctx context.Context, parts api.Services, mappings *core.Mappings, log *slog.Logger) error {
 	caller, err := demoUser(ctx, parts)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func addDemoData(ctx context.Context, parts api.Parts, mappings *core.Mappings, 
 }
 
 // demoUser returns the demo user, adding it if need be.
-func demoUser(ctx context.Context, parts api.Parts) (core.Caller, error) {
+func demoUser(ctx context.Context, parts api.Services) (core.Caller, error) {
 	registration := core.Registration{Email: demoEmail, Password: demoPassword, Nickname: "Demo", Verified: true}
 	added, err := parts.Users.Register(ctx, registration)
 	if fault.KindOf(err) == fault.Duplicate {

@@ -188,17 +188,17 @@ func loadCertificates(config config, log *slog.Logger) (public, edgeAPI *certifi
 }
 
 // newServices builds what the public door opens to.
-func newServices(c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins) (api.Parts, error) {
+func newServices(c config, db *postgres.DB, files *objects.Store, passwords *core.Passwords, logins *core.Logins) (api.Services, error) {
 	names, err := playerNames(c.Players)
 	if err != nil {
-		return api.Parts{}, err
+		return api.Services{}, err
 	}
 	tokens := core.NewTokens(c.TokenKeys, c.TokenIssuer, c.TokenTTL, time.Now)
 	var links *core.Links
 	if c.sendsMail() {
 		links = core.NewLinks(db, passwords, names, c.Mail, c.Scores, time.Now)
 	}
-	return api.Parts{
+	return api.Services{
 		Links:         links,
 		Users:         core.NewUsers(db, passwords, names, c.Scores, c.sendsMail()),
 		Accounts:      core.NewAccounts(db, logins, passwords, c.sendsMail()),
