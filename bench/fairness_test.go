@@ -96,7 +96,7 @@ func storeSheets(b *testing.B, files objects.Config) map[mapping.Key]mapping.Map
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := store.Prepare(b.Context()); err != nil {
+	if err := store.Init(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	mappings := map[mapping.Key]mapping.Mapping{}
@@ -105,11 +105,11 @@ func storeSheets(b *testing.B, files objects.Config) map[mapping.Key]mapping.Map
 		if n < costlySheets {
 			side = 512
 		}
-		file := origintest.File(b, paint.Noise(uint64(n), side, side), skin.Steve)
+		file := origintest.File(b, paint.Noise(uint64(n), side, side), skin.Classic)
 		if err := store.Put(b.Context(), skin.HashOf(file), file); err != nil {
 			b.Fatal(err)
 		}
-		mappings[mapping.TID(int64(n+1))] = mapping.Mapping{Texture: &mapping.Texture{TID: int64(n + 1), Hash: skin.HashOf(file), Type: skin.Steve}}
+		mappings[mapping.TIDKey(int64(n+1))] = mapping.Mapping{Texture: &mapping.Texture{TID: int64(n + 1), Hash: skin.HashOf(file), Type: skin.Classic}}
 	}
 	return mappings
 }

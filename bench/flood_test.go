@@ -240,7 +240,7 @@ func storeTextures(b *testing.B, files objects.Config) map[mapping.Key]mapping.M
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := store.Prepare(b.Context()); err != nil {
+	if err := store.Init(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	mappings := map[mapping.Key]mapping.Mapping{}
@@ -256,10 +256,10 @@ func storeTextures(b *testing.B, files objects.Config) map[mapping.Key]mapping.M
 			b.Fatal(err)
 		}
 		texture := &mapping.Texture{TID: int64(i + 1), Hash: skin.HashOf(file), Type: like.Type}
-		mappings[mapping.TID(texture.TID)] = mapping.Mapping{Texture: texture}
+		mappings[mapping.TIDKey(texture.TID)] = mapping.Mapping{Texture: texture}
 		if i < floodHits {
 			name := fmt.Sprintf("p%d", i)
-			mappings[mapping.Name(name)] = mapping.Mapping{Player: &mapping.Player{PID: int64(i + 1), Name: name, Skin: texture}}
+			mappings[mapping.NameKey(name)] = mapping.Mapping{Player: &mapping.Player{PID: int64(i + 1), Name: name, Skin: texture}}
 		}
 	}
 	return mappings

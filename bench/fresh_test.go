@@ -128,7 +128,7 @@ func openFreshStage(b *testing.B) *freshStage {
 	s.people = first.SignIn(b, freshPlayers)
 	artist := &account{api: "http://" + s.apis[0].Addr, token: s.people[0].Bearer}
 	for i := range s.tids {
-		s.tids[i] = artist.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, paint.Noise(uint64(i), 64, 64))).TID
+		s.tids[i] = artist.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))).TID
 	}
 	uids := make([]int64, len(s.people))
 	for i, p := range s.people {

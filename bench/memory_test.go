@@ -107,7 +107,7 @@ func putTextures(b *testing.B, files objects.Config, core *origintest.Core, n in
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := store.Prepare(b.Context()); err != nil {
+	if err := store.Init(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	hashes := make([]skin.Hash, n)
@@ -137,7 +137,7 @@ func putTextures(b *testing.B, files objects.Config, core *origintest.Core, n in
 	workers.Wait()
 	known := map[mapping.Key]mapping.Mapping{}
 	for i, hash := range hashes {
-		known[mapping.Hash(hash)] = mapping.Mapping{Texture: &mapping.Texture{TID: int64(i + 1), Hash: hash, Type: skin.Steve}}
+		known[mapping.HashKey(hash)] = mapping.Mapping{Texture: &mapping.Texture{TID: int64(i + 1), Hash: hash, Type: skin.Classic}}
 	}
 	core.Set(known)
 	return hashes

@@ -48,7 +48,7 @@ func BenchmarkPurge(b *testing.B) {
 	<-posted
 	skins := [2]string{}
 	for i, sheet := range []skin.Sheet{paint.Marker(64, 64), paint.Noise(1, 64, 64)} {
-		skins[i] = fmt.Sprintf("skin=%d", ann.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, sheet)).TID)
+		skins[i] = fmt.Sprintf("skin=%d", ann.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Classic, sheet)).TID)
 	}
 
 	delays := make([]time.Duration, 0, b.N)

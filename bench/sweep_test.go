@@ -25,14 +25,14 @@ func BenchmarkSweep(b *testing.B) {
 	b.Run("bucket", func(b *testing.B) { sweepPlace(b, objectstest.Bucket(b)) })
 }
 
-func sweepPlace(b *testing.B, place objectstest.Place) {
+func sweepPlace(b *testing.B, place objectstest.Backend) {
 	b.Helper()
 	n := 100_000
 	if testing.Short() {
 		n /= 100
 	}
 	files := objectstest.Open(b, place.Config)
-	if err := files.Prepare(b.Context()); err != nil {
+	if err := files.Init(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	hashes := putFiles(b, files, n)

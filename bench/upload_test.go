@@ -27,7 +27,7 @@ func TestMemoryOfUploads(t *testing.T) {
 
 	accepted, refused := []skintest.File{}, []skintest.File{}
 	for _, file := range skintest.Corpus() {
-		if file.Refusal == "" {
+		if file.WantError == "" {
 			accepted = append(accepted, file)
 		} else {
 			refused = append(refused, file)
@@ -82,14 +82,14 @@ type uploads struct {
 // upload is whole.
 func (u uploads) send(t *testing.T, file skintest.File) {
 	t.Helper()
-	form := system.UploadForm("N", file.As, file.Data)
+	form := system.UploadForm("N", file.Type, file.Data)
 	var begun, ended sync.WaitGroup
 	begun.Add(len(u.people))
 	for _, person := range u.people {
 		ended.Go(func() {
 			status, body, err := u.exchange(person, form, begun.Done, begun.Wait)
 			want := []int{fasthttp.StatusUnprocessableEntity}
-			if file.Refusal == "" {
+			if file.WantError == "" {
 				want = []int{fasthttp.StatusOK, fasthttp.StatusConflict} // of the same pixels there are several files
 			}
 			if err != nil || !slices.Contains(want, status) {

@@ -16,12 +16,12 @@ import (
 
 // FeedHead is how far changes are numbered, and from where on they are kept.
 type FeedHead struct {
-	mapping.Position
+	mapping.Cursor
 	Trimmed int64 // the highest revision whose change is no longer kept
 }
 
 // covers reports whether every change after a position is kept.
-func (h FeedHead) covers(from mapping.Position) bool {
+func (h FeedHead) covers(from mapping.Cursor) bool {
 	return from.Epoch == h.Epoch && h.Trimmed <= from.Revision && from.Revision <= h.Revision
 }
 
@@ -35,7 +35,7 @@ type ChangeStore interface {
 
 	// RenewEpoch begins a new epoch if the feed is in the position's and has not
 	// come as far: somebody has heard of changes that are gone.
-	RenewEpoch(ctx context.Context, seen mapping.Position) error
+	RenewEpoch(ctx context.Context, seen mapping.Cursor) error
 
 	// ChangesAfter returns changes after a revision in order, at most limit.
 	ChangesAfter(ctx context.Context, revision int64, limit int) ([]mapping.Event, error)
@@ -164,7 +164,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 
 	head, err := f.store.NumberChanges(ctx)
 	if err == nil && head.Epoch == previous.Epoch && head.Revision < previous.Revision {
-		err = f.restartEpoch(ctx, previous.Position)
+		err = f.restartEpoch(ctx, previous.Cursor)
 	}
 	if err != nil {
 		feedFailures.Inc()
@@ -196,7 +196,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if head.Position != f.head.Position && (len(events) == 0 || events[0].Revision != f.head.Revision+1) {
+	if head.Cursor != f.head.Cursor && (len(events) == 0 || events[0].Revision != f.head.Revision+1) {
 		f.recent = nil // what follows does not follow on it
 	}
 	f.recent = append(f.recent, events...)
@@ -210,7 +210,7 @@ func (f *Feed) pollOnce(ctx context.Context) error {
 
 // restartEpoch begins a new epoch, since changes up to a position are known that the
 // store no longer has: it was restored in place. The next round reads it.
-func (f *Feed) restartEpoch(ctx context.Context, seen mapping.Position) error {
+func (f *Feed) restartEpoch(ctx context.Context, seen mapping.Cursor) error {
 	if err := f.store.RenewEpoch(ctx, seen); err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (f *Feed) tailAfter(revision int64) feedTail {
 // starts, every change since, and beats that say it is complete. It returns
 // when ctx ends, with ctx's error, or when send fails. Beats count from when the
 // edge's request arrived.
-func (f *Feed) Follow(ctx context.Context, from mapping.Position, arrived time.Time, send func(...mapping.Event) error) error {
+func (f *Feed) Follow(ctx context.Context, from mapping.Cursor, arrived time.Time, send func(...mapping.Event) error) error {
 	feedStreams.Inc()
 	defer feedStreams.Dec()
 
@@ -310,7 +310,7 @@ func (f *Feed) waitNextPoll(ctx context.Context) error {
 type stream struct {
 	feed    *Feed
 	arrived time.Time        // when its request did
-	position      mapping.Position // of what was sent last
+	position      mapping.Cursor // of what was sent last
 	started bool
 	send    func(...mapping.Event) error
 }
@@ -319,17 +319,17 @@ type stream struct {
 func (s *stream) advance(ctx context.Context) (next <-chan struct{}, err error) {
 	tail := s.feed.tailAfter(s.position.Revision)
 	if !tail.head.covers(s.position) {
-		s.position, tail.changes, tail.complete, s.started = tail.head.Position, nil, true, false
+		s.position, tail.changes, tail.complete, s.started = tail.head.Cursor, nil, true, false
 	}
 	if !s.started {
-		if err := s.send(mapping.Event{Position: s.position, Start: true}); err != nil {
+		if err := s.send(mapping.Event{Cursor: s.position, Start: true}); err != nil {
 			return nil, err
 		}
 		s.started = true
 	}
 	if tail.complete {
 		s.moveTo(tail.changes)
-		return tail.next, s.send(append(tail.changes, mapping.Event{Position: s.position, AsOf: tail.asOf.Sub(s.arrived)})...)
+		return tail.next, s.send(append(tail.changes, mapping.Event{Cursor: s.position, AsOf: tail.asOf.Sub(s.arrived)})...)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

@@ -41,7 +41,7 @@ func startNode(t *testing.T, address string) testCore {
 }
 
 // follow returns what an edge at a position hears.
-func (n testCore) follow(t *testing.T, from mapping.Position) <-chan mapping.Event {
+func (n testCore) follow(t *testing.T, from mapping.Cursor) <-chan mapping.Event {
 	t.Helper()
 	events := make(chan mapping.Event, 100)
 	ctx, stop := context.WithCancel(t.Context())
@@ -106,24 +106,24 @@ func addUser(t *testing.T, db *postgres.DB, name string) core.User {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, postgrestest.URL(t))
-	events := n.follow(t, mapping.Position{})
+	events := n.follow(t, mapping.Cursor{})
 	start := next(t, events, isStart)
 	if start.Epoch == "" {
 		t.Fatalf("the stream starts at %+v", start)
 	}
-	if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsBeat() || beat.Position != start.Position {
+	if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != start.Cursor {
 		t.Errorf("after the start comes %+v; want a beat at its position", beat)
 	}
 
-	at := start.Position
+	at := start.Cursor
 	for range 20 {
 		user := addUser(t, n.db, "user"+time.Now().String())
 		e := next(t, events, isChange)
 		at.Revision++
-		if e.Position != at || !slices.Equal(e.Keys, []mapping.Key{mapping.UID(int64(user.ID))}) {
+		if e.Cursor != at || !slices.Equal(e.Keys, []mapping.Key{mapping.UIDKey(int64(user.ID))}) {
 			t.Fatalf("change %+v; want uid %d at %+v", e, user.ID, at)
 		}
-		if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsBeat() || beat.Position != at {
+		if beat := next(t, events, func(mapping.Event) bool { return true }); !beat.IsHeartbeat() || beat.Cursor != at {
 			t.Errorf("after the change comes %+v; want a beat at %+v", beat, at)
 		}
 	}
@@ -134,10 +134,10 @@ func TestFollowCatchesUp(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	first := startNode(t, address)
-	from := next(t, first.follow(t, mapping.Position{}), isStart).Position
+	from := next(t, first.follow(t, mapping.Cursor{}), isStart).Cursor
 	var want []mapping.Key
 	for i := range 3000 { // more than are read at a time
-		want = append(want, mapping.UID(int64(i)))
+		want = append(want, mapping.UIDKey(int64(i)))
 	}
 	conn := postgrestest.Conn(t, address)
 	if _, err := conn.Exec(t.Context(), "INSERT INTO changes (keys) SELECT ARRAY['uid:' || n] FROM generate_series(0, 2999) n"); err != nil {
@@ -146,21 +146,21 @@ func TestFollowCatchesUp(t *testing.T) {
 	first.Notify()
 
 	// The second node begins when all is numbered, and so has nothing in memory.
-	next(t, first.follow(t, mapping.Position{}), func(e mapping.Event) bool { return e.Revision == from.Revision+3000 })
+	next(t, first.follow(t, mapping.Cursor{}), func(e mapping.Event) bool { return e.Revision == from.Revision+3000 })
 	for name, n := range map[string]testCore{"from memory": first, "from the database": startNode(t, address)} {
 		events := n.follow(t, from)
-		if start := next(t, events, isStart); start.Position != from {
+		if start := next(t, events, isStart); start.Cursor != from {
 			t.Fatalf("%s: starts at %+v; want %+v", name, start, from)
 		}
 		var got []mapping.Key
 		at := from
 		for len(got) < len(want) {
 			e := next(t, events, func(mapping.Event) bool { return true })
-			if e.IsBeat() && e.Position != at {
-				t.Fatalf("%s: a beat at %+v while complete up to %+v", name, e.Position, at)
+			if e.IsHeartbeat() && e.Cursor != at {
+				t.Fatalf("%s: a beat at %+v while complete up to %+v", name, e.Cursor, at)
 			}
 			got = append(got, e.Keys...)
-			at = e.Position
+			at = e.Cursor
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: keys (-want +got):\n%s", name, diff)
@@ -174,10 +174,10 @@ func TestFollowReceivesChangesOfOtherCores(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	near, far := startNode(t, address), startNode(t, address)
-	events := near.follow(t, mapping.Position{})
+	events := near.follow(t, mapping.Cursor{})
 	next(t, events, isStart)
 	user := addUser(t, far.db, "far")
-	next(t, events, hasKey(mapping.UID(int64(user.ID))))
+	next(t, events, hasKey(mapping.UIDKey(int64(user.ID))))
 }
 
 // A core that dies between its commit and its numbering leaves unnumbered rows.
@@ -186,12 +186,12 @@ func TestCoreDiesBeforeNumbering(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	n := startNode(t, address)
-	events := n.follow(t, mapping.Position{})
+	events := n.follow(t, mapping.Cursor{})
 	next(t, events, isStart)
 
 	dead := postgrestest.Connect(t, address) // commits, but has no feed that could ring
 	user := addUser(t, dead, "last words")
-	next(t, events, hasKey(mapping.UID(int64(user.ID))))
+	next(t, events, hasKey(mapping.UIDKey(int64(user.ID))))
 }
 
 // A transaction that wrote before another one, and commits after it was
@@ -200,7 +200,7 @@ func TestLateCommitIsStreamed(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	n := startNode(t, address)
-	events := n.follow(t, mapping.Position{})
+	events := n.follow(t, mapping.Cursor{})
 	next(t, events, isStart)
 
 	early, err := postgrestest.Conn(t, address).Begin(t.Context())
@@ -212,7 +212,7 @@ func TestLateCommitIsStreamed(t *testing.T) {
 	}
 	user := addUser(t, n.db, "late")
 	seen := next(t, events, isChange)
-	if !hasKey(mapping.UID(int64(user.ID)))(seen) {
+	if !hasKey(mapping.UIDKey(int64(user.ID)))(seen) {
 		t.Fatalf("first comes %+v; want the change that was committed", seen)
 	}
 	if err := early.Commit(t.Context()); err != nil {
@@ -229,18 +229,18 @@ func TestStreamRestarts(t *testing.T) {
 	n := startNode(t, address)
 	addUser(t, n.db, "ann")
 	addUser(t, n.db, "bob")
-	events := n.follow(t, mapping.Position{})
-	head := next(t, events, func(e mapping.Event) bool { return e.Revision == 2 }).Position
+	events := n.follow(t, mapping.Cursor{})
+	head := next(t, events, func(e mapping.Event) bool { return e.Revision == 2 }).Cursor
 
-	startsAt := func(what string, from, want mapping.Position) {
+	startsAt := func(what string, from, want mapping.Cursor) {
 		t.Helper()
-		if start := next(t, n.follow(t, from), isStart); start.Position != want {
+		if start := next(t, n.follow(t, from), isStart); start.Cursor != want {
 			t.Errorf("%s: starts at %+v; want %+v", what, start, want)
 		}
 	}
-	one := mapping.Position{Epoch: head.Epoch, Revision: 1}
+	one := mapping.Cursor{Epoch: head.Epoch, Revision: 1}
 	startsAt("all is kept", one, one)
-	startsAt("unknown epoch", mapping.Position{Epoch: "another", Revision: 1}, head)
+	startsAt("unknown epoch", mapping.Cursor{Epoch: "another", Revision: 1}, head)
 
 	if _, err := n.db.TrimChanges(t.Context(), time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
@@ -255,11 +255,11 @@ func TestStreamRestarts(t *testing.T) {
 	if start := next(t, events, isStart); start.Epoch == head.Epoch {
 		t.Errorf("starts anew at %+v; want another epoch than %+v", start, head)
 	}
-	epoch := next(t, events, mapping.Event.IsBeat).Epoch
+	epoch := next(t, events, mapping.Event.IsHeartbeat).Epoch
 
 	// An edge has heard of a change that is gone: the database was restored in
 	// place. The edge is sent away, and everybody begins anew.
-	gone := mapping.Position{Epoch: epoch, Revision: head.Revision + 1}
+	gone := mapping.Cursor{Epoch: epoch, Revision: head.Revision + 1}
 	for e := range n.follow(t, gone) {
 		t.Errorf("an edge from the future hears %+v", e)
 	}
@@ -286,7 +286,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	address := postgrestest.URL(t)
 	first := startNode(t, address)
-	at := next(t, first.follow(t, mapping.Position{}), isStart).Position
+	at := next(t, first.follow(t, mapping.Cursor{}), isStart).Cursor
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	defer writers.Wait()
@@ -310,7 +310,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 	for range 10 {
 		n := startNode(t, address) // has nothing in memory, so streams read from the database
 		events := n.follow(t, at)
-		if start := next(t, events, isStart); start.Position != at {
+		if start := next(t, events, isStart); start.Cursor != at {
 			t.Fatalf("starts at %+v; want %+v", start, at)
 		}
 		for {
@@ -321,7 +321,7 @@ func TestReconnectingUnderLoadLosesNothing(t *testing.T) {
 			if len(e.Keys) > 0 && e.Revision != at.Revision+1 {
 				t.Fatalf("%+v follows %+v", e, at)
 			}
-			if at = e.Position; e.IsBeat() {
+			if at = e.Cursor; e.IsHeartbeat() {
 				break
 			}
 		}
@@ -343,7 +343,7 @@ func TestStreamsEndWithoutTheDatabase(t *testing.T) {
 	ended := make(chan error, 20)
 	for range cap(ended) {
 		go func() {
-			ended <- n.Follow(ctx, mapping.Position{}, time.Now(), func(...mapping.Event) error { return nil })
+			ended <- n.Follow(ctx, mapping.Cursor{}, time.Now(), func(...mapping.Event) error { return nil })
 		}()
 	}
 	for range cap(ended) {
@@ -403,8 +403,8 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	defer func() { stop(); <-done }()
 
 	before := time.Now()
-	events := n.follow(t, mapping.Position{})
-	beat := next(t, events, mapping.Event.IsBeat)
+	events := n.follow(t, mapping.Cursor{})
+	beat := next(t, events, mapping.Event.IsHeartbeat)
 	if least, most := time.Duration(0), time.Since(before); beat.AsOf <= least || beat.AsOf >= most {
 		t.Errorf("the first beat is as of %v after the request; want between %v and %v", beat.AsOf, least, most)
 	}
@@ -423,7 +423,7 @@ func TestHeartbeatsAreAsOfPollStart(t *testing.T) {
 	}
 	store.block <- make(chan struct{}) // or the next round might be the first to be heard of
 	close(held)
-	if beat := next(t, events, mapping.Event.IsBeat); beat.AsOf >= read {
+	if beat := next(t, events, mapping.Event.IsHeartbeat); beat.AsOf >= read {
 		t.Errorf("a beat is as of %v after the request, though its round had read the database by %v", beat.AsOf, read)
 	}
 }
@@ -438,8 +438,8 @@ func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	done := make(chan struct{})
 	go func() { n.Run(ctx); close(done) }()
 	defer func() { stop(); <-done }()
-	events := n.follow(t, mapping.Position{})
-	next(t, events, mapping.Event.IsBeat)
+	events := n.follow(t, mapping.Cursor{})
+	next(t, events, mapping.Event.IsHeartbeat)
 
 	store.failing.Store(true)
 	// A round that was under way may still beat; after a second none does.
@@ -458,5 +458,5 @@ func TestNoHeartbeatsWithoutTheDatabase(t *testing.T) {
 	}
 
 	store.failing.Store(false)
-	next(t, n.follow(t, mapping.Position{}), mapping.Event.IsBeat)
+	next(t, n.follow(t, mapping.Cursor{}), mapping.Event.IsHeartbeat)
 }

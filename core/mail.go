@@ -36,10 +36,10 @@ type MailConfig struct {
 // Check returns an error that names a setting which makes no sense. That there is no URL
 // makes sense where no e-mail is sent.
 func (c MailConfig) Check() error {
-	target, ok := settings.URL(c.URL)
+	target, ok := settings.ParseURL(c.URL)
 	switch {
 	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !isPrintable(c.URL) || strings.Contains(c.URL, " ")):
-		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", settings.Masked(c.URL))
+		return fmt.Errorf("URL is %s, but must look like https://skins.example.org", settings.QuoteRedacted(c.URL))
 	case c.Site == "" || !isPrintable(c.Site) || utf8.RuneCountInString(c.Site) > maxName:
 		return fmt.Errorf("SITE is %q, but must have 1 to %d characters, and no control characters", c.Site, maxName)
 	case c.Verification < time.Minute:

@@ -13,7 +13,7 @@ import (
 type MappingStore interface {
 	// Mappings returns what keys lead to, in their order, all read in one snapshot,
 	// with that snapshot's position. A key it cannot make sense of leads nowhere.
-	Mappings(ctx context.Context, keys []mapping.Key) (mapping.Answer, error)
+	Mappings(ctx context.Context, keys []mapping.Key) (mapping.LookupResponse, error)
 
 	// MostLiked returns the files of at most so many public textures, in the order
 	// that mapping.Liked says. A file of several textures may be there several times.
@@ -33,18 +33,18 @@ func NewMappings(store MappingStore) *Mappings {
 
 // Resolve returns what the keys lead to. More than mapping.MaxKeys are an Invalid
 // fault.
-func (m *Mappings) Resolve(ctx context.Context, req mapping.Question) (mapping.Answer, error) {
+func (m *Mappings) Resolve(ctx context.Context, req mapping.LookupRequest) (mapping.LookupResponse, error) {
 	if n := len(req.Keys); n > mapping.MaxKeys {
-		return mapping.Answer{}, fault.Field("keys", "%d keys are too many: at most %d can be asked for at once.", n, mapping.MaxKeys)
+		return mapping.LookupResponse{}, fault.Field("keys", "%d keys are too many: at most %d can be asked for at once.", n, mapping.MaxKeys)
 	}
 	return m.store.Mappings(ctx, req.Keys)
 }
 
 // MostLiked returns the files of at most so many textures, by how many closets hold them.
 // A limit below 1 or above mapping.MaxLiked is an Invalid fault.
-func (m *Mappings) MostLiked(ctx context.Context, limit int) (mapping.Liked, error) {
+func (m *Mappings) MostLiked(ctx context.Context, limit int) (mapping.LikedTextures, error) {
 	if limit < 1 || limit > mapping.MaxLiked {
-		return mapping.Liked{}, fault.Field("limit", "The limit must be from 1 to %d.", mapping.MaxLiked)
+		return mapping.LikedTextures{}, fault.Field("limit", "The limit must be from 1 to %d.", mapping.MaxLiked)
 	}
 	// An answer can be some megabytes: edges that are started together wait for each
 	// other.
@@ -52,8 +52,8 @@ func (m *Mappings) MostLiked(ctx context.Context, limit int) (mapping.Liked, err
 	case m.likedSem <- struct{}{}:
 		defer func() { <-m.likedSem }()
 	case <-ctx.Done():
-		return mapping.Liked{}, fmt.Errorf("wait for others who ask what is liked: %w", ctx.Err())
+		return mapping.LikedTextures{}, fmt.Errorf("wait for others who ask what is liked: %w", ctx.Err())
 	}
 	hashes, err := m.store.MostLiked(ctx, limit)
-	return mapping.Liked{Hashes: hashes}, err
+	return mapping.LikedTextures{Hashes: hashes}, err
 }

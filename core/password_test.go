@@ -154,7 +154,7 @@ func TestVerifyCostsTheSameForAll(t *testing.T) {
 
 func TestTooManyConcurrentHashesAreRejected(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	passwords := NewPasswords()
 	fill := func(network netip.Prefix) (n int) {

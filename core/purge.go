@@ -19,7 +19,7 @@ import (
 // Purge is what content delivery networks must forget: all answers with one of
 // the tags or, when nobody knows what has changed, all answers.
 type Purge struct {
-	mapping.Position // of the last change in it
+	mapping.Cursor // of the last change in it
 	All              bool
 	Tags             []string
 }
@@ -33,7 +33,7 @@ type Purger interface {
 
 // PurgeState is how far purges have come and how far they may go.
 type PurgeState struct {
-	Done         mapping.Position // everything up to here is purged
+	Done         mapping.Cursor // everything up to here is purged
 	Head         FeedHead
 	Acknowledged int64 // the last revision that all connected edges have acknowledged
 }
@@ -54,7 +54,7 @@ type PurgeStore interface {
 
 	// ReportStreams says that streams to edges are alive and what they acknowledged;
 	// those with the zero Position nothing that would be news.
-	ReportStreams(ctx context.Context, streams map[uuid.UUID]mapping.Position) error
+	ReportStreams(ctx context.Context, streams map[uuid.UUID]mapping.Cursor) error
 
 	// TrimStreams deletes the streams that were last alive before a time and returns
 	// how many.
@@ -70,7 +70,7 @@ type PurgeStore interface {
 
 	// SetPurged notes that everything up to a position is purged, if the core still
 	// is the one that purges.
-	SetPurged(ctx context.Context, core uuid.UUID, done mapping.Position) error
+	SetPurged(ctx context.Context, core uuid.UUID, done mapping.Cursor) error
 }
 
 // CDNPurger has content delivery networks forget what has changed. One runs in
@@ -97,11 +97,11 @@ type CDNPurger struct {
 
 	mu      sync.Mutex
 	streams map[uuid.UUID]time.Time        // to edges of this core, and when they ended; zero: they go on
-	acknowledged   map[uuid.UUID]mapping.Position // acknowledged since the last round, of streams of any core
+	acknowledged   map[uuid.UUID]mapping.Cursor // acknowledged since the last round, of streams of any core
 
 	// The rest belongs to Run, but for oldest.
 	leading   bool             // this core purges
-	done    mapping.Position // up to here, while it does
+	done    mapping.Cursor // up to here, while it does
 	lastRun time.Time        // when the last round began
 	lostSince    time.Time        // when changes were found to be lost; zero: none are
 	retryAt time.Time        // when the hook is tried again after it failed
@@ -147,7 +147,7 @@ var (
 func NewCDNPurger(store PurgeStore, purger Purger, feed *Feed, timeout time.Duration, log *slog.Logger) *CDNPurger {
 	return &CDNPurger{
 		store: store, purger: purger, feed: feed, timeout: timeout, log: log, core: uuid.New(),
-		streams: map[uuid.UUID]time.Time{}, acknowledged: map[uuid.UUID]mapping.Position{}, backoff: minPurgeBackoff,
+		streams: map[uuid.UUID]time.Time{}, acknowledged: map[uuid.UUID]mapping.Cursor{}, backoff: minPurgeBackoff,
 	}
 }
 
@@ -177,7 +177,7 @@ func (p *CDNPurger) Unregister(stream uuid.UUID) {
 
 // Acknowledge notes that an edge has applied all changes up to a position. The
 // stream may be another core's: a balancer sends requests where it likes.
-func (p *CDNPurger) Acknowledge(stream uuid.UUID, applied mapping.Position) {
+func (p *CDNPurger) Acknowledge(stream uuid.UUID, applied mapping.Cursor) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.acknowledged[stream] = applied
@@ -224,7 +224,7 @@ func (p *CDNPurger) due() bool {
 	p.mu.Lock()
 	acknowledged := len(p.acknowledged) > 0
 	p.mu.Unlock()
-	return acknowledged || p.leading && head.Position != p.done && !now.Before(p.retryAt)
+	return acknowledged || p.leading && head.Cursor != p.done && !now.Before(p.retryAt)
 }
 
 // runOnce shares what was heard of edges and, if this core is the one that purges,
@@ -245,7 +245,7 @@ func (p *CDNPurger) runOnce(ctx context.Context) error {
 		return nil
 	}
 	purge, err := p.nextPurge(ctx, state)
-	if err != nil || purge.Position == state.Done {
+	if err != nil || purge.Cursor == state.Done {
 		return err
 	}
 	if err := p.send(ctx, purge); err != nil {
@@ -260,11 +260,11 @@ func (p *CDNPurger) runOnce(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if err := p.store.SetPurged(ctx, p.core, purge.Position); err != nil {
+	if err := p.store.SetPurged(ctx, p.core, purge.Cursor); err != nil {
 		return err
 	}
-	p.done = purge.Position
-	if p.done == state.Head.Position {
+	p.done = purge.Cursor
+	if p.done == state.Head.Cursor {
 		p.oldest.Store(0)
 	}
 	return nil
@@ -276,12 +276,12 @@ func (p *CDNPurger) acquireLease(ctx context.Context) (PurgeState, bool, error) 
 	defer cancel()
 	p.mu.Lock()
 	streams := p.acknowledged
-	p.acknowledged = map[uuid.UUID]mapping.Position{}
+	p.acknowledged = map[uuid.UUID]mapping.Cursor{}
 	for stream, ended := range p.streams {
 		if !ended.IsZero() && p.lastRun.Sub(ended) > edgeTrustWindow {
 			delete(p.streams, stream)
 		} else if _, ok := streams[stream]; !ok {
-			streams[stream] = mapping.Position{} // alive, but nothing was heard
+			streams[stream] = mapping.Cursor{} // alive, but nothing was heard
 		}
 	}
 	p.mu.Unlock()
@@ -295,8 +295,8 @@ func (p *CDNPurger) acquireLease(ctx context.Context) (PurgeState, bool, error) 
 // nextPurge returns what may be purged: nothing if its position is that of what is
 // done.
 func (p *CDNPurger) nextPurge(ctx context.Context, state PurgeState) (Purge, error) {
-	purge := Purge{Position: state.Done}
-	if state.Done == state.Head.Position {
+	purge := Purge{Cursor: state.Done}
+	if state.Done == state.Head.Cursor {
 		p.oldest.Store(0)
 		return purge, nil
 	}
@@ -342,9 +342,9 @@ func (p *CDNPurger) purgeAll(ctx context.Context, state PurgeState) Purge {
 		p.log.ErrorContext(ctx, "changes are lost that were not purged, everything is", "purged", state.Done, "head", state.Head)
 	}
 	if state.Acknowledged < state.Head.Revision && p.lastRun.Sub(p.lostSince) < ackTimeout {
-		return Purge{Position: state.Done}
+		return Purge{Cursor: state.Done}
 	}
-	return Purge{Position: state.Head.Position, All: true}
+	return Purge{Cursor: state.Head.Cursor, All: true}
 }
 
 // send has the hook take a purge.

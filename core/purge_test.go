@@ -132,7 +132,7 @@ func (s purgeEnv) expect(t *testing.T, what string, cores []*core.CDNPurger, wan
 
 // tagged is a purge up to a head.
 func tagged(head core.FeedHead, tags ...string) core.Purge {
-	return core.Purge{Position: head.Position, Tags: tags}
+	return core.Purge{Cursor: head.Cursor, Tags: tags}
 }
 
 // A change is purged once every edge has acknowledged it, whichever core the edge
@@ -150,20 +150,20 @@ func TestPurgesWaitForEveryEdge(t *testing.T) {
 	near, far := register(t, a), register(t, b)
 	second := s.change(t, "uid:7")
 	s.expect(t, "nobody has acknowledged", cores)
-	a.Acknowledge(near, second.Position)
+	a.Acknowledge(near, second.Cursor)
 	s.expect(t, "one has acknowledged", cores)
-	b.Acknowledge(far, first.Position)
+	b.Acknowledge(far, first.Cursor)
 	s.expect(t, "the other has acknowledged something older", cores)
-	b.Acknowledge(far, second.Position)
+	b.Acknowledge(far, second.Cursor)
 	s.expect(t, "both have acknowledged", cores, tagged(second, "user-7"))
 
 	third := s.change(t, "tid:12", "hash:00")
 	fourth := s.change(t, "tid:13")
-	b.Acknowledge(near, fourth.Position) // it has its stream from the other core
-	a.Acknowledge(far, third.Position)
+	b.Acknowledge(near, fourth.Cursor) // it has its stream from the other core
+	a.Acknowledge(far, third.Cursor)
 	s.expect(t, "one has acknowledged more", cores, tagged(third, "texture-12"))
-	b.Acknowledge(near, third.Position) // held up on its way
-	a.Acknowledge(far, fourth.Position)
+	b.Acknowledge(near, third.Cursor) // held up on its way
+	a.Acknowledge(far, fourth.Cursor)
 	s.expect(t, "both have acknowledged the rest", cores, tagged(fourth, "texture-13"))
 }
 
@@ -211,12 +211,12 @@ func TestStreamsAreReportedAgain(t *testing.T) {
 	head := s.change(t, "uid:1")
 	s.exec(t, "TRUNCATE edge_streams") // which is what a crash does to it
 	s.expect(t, "the edge has not acknowledged", cores)
-	a.Acknowledge(stream, head.Position)
+	a.Acknowledge(stream, head.Cursor)
 	s.expect(t, "the edge has acknowledged", cores, tagged(head, "user-1"))
 	s.exec(t, "UPDATE edge_streams SET seen_at = now() - interval '3 s'")
 	next := s.change(t, "uid:2")
 	s.expect(t, "the edge is still there", cores)
-	a.Acknowledge(stream, next.Position)
+	a.Acknowledge(stream, next.Cursor)
 	s.expect(t, "the edge has acknowledged", cores, tagged(next, "user-2"))
 }
 
@@ -230,35 +230,35 @@ func TestFormerStreamsAreNotWaitedFor(t *testing.T) {
 	runOnce(t, a)
 	former, other := register(t, a), register(t, b)
 	first := s.change(t, "uid:1")
-	a.Acknowledge(former, first.Position)
-	a.Acknowledge(other, first.Position)
+	a.Acknowledge(former, first.Cursor)
+	a.Acknowledge(other, first.Cursor)
 	s.expect(t, "both have acknowledged", cores, tagged(first, "user-1"))
 
 	stream := reregister(t, b, former)
 	second := s.change(t, "uid:2")
-	a.Acknowledge(former, second.Position) // held up on its way
-	a.Acknowledge(other, second.Position)
+	a.Acknowledge(former, second.Cursor) // held up on its way
+	a.Acknowledge(other, second.Cursor)
 	s.expect(t, "nothing is acknowledged on the new stream", cores)
-	b.Acknowledge(stream, second.Position)
+	b.Acknowledge(stream, second.Cursor)
 	s.expect(t, "the new stream has caught up", cores, tagged(second, "user-2"))
 	third := s.change(t, "uid:3")
-	b.Acknowledge(other, third.Position)
-	b.Acknowledge(stream, third.Position)
+	b.Acknowledge(other, third.Cursor)
+	b.Acknowledge(stream, third.Cursor)
 	s.expect(t, "the former stream hears no more", cores, tagged(third, "user-3"))
 
 	// Back once more, after its former stream's row is lost.
 	s.exec(t, "DELETE FROM edge_streams WHERE stream = $1", stream)
 	last := reregister(t, a, stream)
 	fourth := s.change(t, "uid:4")
-	b.Acknowledge(other, fourth.Position)
-	b.Acknowledge(last, fourth.Position)
+	b.Acknowledge(other, fourth.Cursor)
+	b.Acknowledge(last, fourth.Cursor)
 	s.expect(t, "the row is not written anew", cores, tagged(fourth, "user-4"))
 }
 
 // failingPurgeStore is a database that cannot note what is purged.
 type failingPurgeStore struct{ core.PurgeStore }
 
-func (failingPurgeStore) SetPurged(context.Context, uuid.UUID, mapping.Position) error {
+func (failingPurgeStore) SetPurged(context.Context, uuid.UUID, mapping.Cursor) error {
 	return errors.New("gone at this moment")
 }
 
@@ -324,7 +324,7 @@ func TestPurgesAreBounded(t *testing.T) {
 		return tags
 	}
 	up := func(changes int64) core.FeedHead { // after those before
-		return core.FeedHead{Position: mapping.Position{Epoch: head.Epoch, Revision: 1 + changes}}
+		return core.FeedHead{Cursor: mapping.Cursor{Epoch: head.Epoch, Revision: 1 + changes}}
 	}
 	s.expect(t, "first", []*core.CDNPurger{a}, tagged(up(512), number("user-", 0, 256)...))
 	s.expect(t, "the rest of the users, and no tags", []*core.CDNPurger{a}, tagged(up(512+1024), number("user-", 256, 300)...))
@@ -347,16 +347,16 @@ func TestLostChangesPurgeEverything(t *testing.T) {
 	if _, err := s.db.TrimChanges(t.Context(), time.Now().Add(-core.ChangeRetention)); err != nil {
 		t.Fatal(err)
 	}
-	s.expect(t, "a change is trimmed", cores, core.Purge{Position: head.Position, All: true})
+	s.expect(t, "a change is trimmed", cores, core.Purge{Cursor: head.Cursor, All: true})
 	s.expect(t, "it is done", cores)
 
 	edge := register(t, a)
-	a.Acknowledge(edge, head.Position)
+	a.Acknowledge(edge, head.Cursor)
 	s.exec(t, "UPDATE feed SET history = 'before the restore'")
 	restored := s.change(t, "uid:3")
 	s.expect(t, "the edge is in the epoch before", cores)
-	a.Acknowledge(edge, restored.Position)
-	s.expect(t, "the edge is in the new epoch", cores, core.Purge{Position: restored.Position, All: true})
+	a.Acknowledge(edge, restored.Cursor)
+	s.expect(t, "the edge is in the new epoch", cores, core.Purge{Cursor: restored.Cursor, All: true})
 	s.expect(t, "it is done", cores)
 }
 
@@ -375,14 +375,14 @@ type memoryStore struct {
 func (s *memoryStore) NumberChanges(context.Context) (core.FeedHead, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return core.FeedHead{Position: mapping.Position{Epoch: "e", Revision: s.head}, Trimmed: s.trimmed}, nil
+	return core.FeedHead{Cursor: mapping.Cursor{Epoch: "e", Revision: s.head}, Trimmed: s.trimmed}, nil
 }
 
 func (s *memoryStore) ChangesAfter(context.Context, int64, int) ([]mapping.Event, error) { return nil, nil }
 
 func (s *memoryStore) RegisterStream(context.Context, uuid.UUID, uuid.UUID) error { return nil }
 
-func (s *memoryStore) ReportStreams(_ context.Context, streams map[uuid.UUID]mapping.Position) error {
+func (s *memoryStore) ReportStreams(_ context.Context, streams map[uuid.UUID]mapping.Cursor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(streams) > 0 {
@@ -398,7 +398,7 @@ func (s *memoryStore) AcquirePurgeLease(ctx context.Context, _ uuid.UUID, _ time
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs++
-	return core.PurgeState{Done: mapping.Position{Epoch: "e", Revision: s.done}, Head: head}, true, err
+	return core.PurgeState{Done: mapping.Cursor{Epoch: "e", Revision: s.done}, Head: head}, true, err
 }
 
 func (s *memoryStore) ChangesToPurge(context.Context, int64, int) ([]core.NumberedChange, error) {
@@ -407,7 +407,7 @@ func (s *memoryStore) ChangesToPurge(context.Context, int64, int) ([]core.Number
 	return []core.NumberedChange{{Revision: s.done + 1, Keys: []mapping.Key{"uid:1"}, Age: time.Hour}}, nil
 }
 
-func (s *memoryStore) SetPurged(_ context.Context, _ uuid.UUID, done mapping.Position) error {
+func (s *memoryStore) SetPurged(_ context.Context, _ uuid.UUID, done mapping.Cursor) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = done.Revision

@@ -34,7 +34,7 @@ type sweepEnv struct {
 	address  string
 	db       *postgres.DB
 	conn     *pgx.Conn
-	backend    objectstest.Place
+	backend    objectstest.Backend
 	files    *objects.Store
 	uploader core.UserID
 	// salt makes the files those of this test: tests share the locks on hashes.
@@ -42,13 +42,13 @@ type sweepEnv struct {
 }
 
 // backends are where files may be.
-var backends = map[string]func(testing.TB) objectstest.Place{"directory": objectstest.Directory, "bucket": objectstest.Bucket}
+var backends = map[string]func(testing.TB) objectstest.Backend{"directory": objectstest.Directory, "bucket": objectstest.Bucket}
 
-func newSweepEnv(t *testing.T, backend objectstest.Place) *sweepEnv {
+func newSweepEnv(t *testing.T, backend objectstest.Backend) *sweepEnv {
 	t.Helper()
 	s := &sweepEnv{address: postgrestest.URL(t), backend: backend, files: objectstest.Open(t, backend.Config), salt: uuid.NewString()}
 	s.db, s.conn = postgrestest.Connect(t, s.address), postgrestest.Conn(t, s.address)
-	if err := s.files.Prepare(t.Context()); err != nil {
+	if err := s.files.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	user, err := s.db.CreateUser(t.Context(), core.NewUser{Email: "a@example.com", EmailKey: fold.Key("a@example.com"), Nickname: "a", PasswordHash: "x"})
@@ -80,7 +80,7 @@ func (s *sweepEnv) put(t *testing.T, content string) skin.Hash {
 func (s *sweepEnv) upload(ctx context.Context, db *postgres.DB, content string, between func()) (core.TextureID, error) {
 	file, hash := s.file(content)
 	texture, err := db.AddTexture(ctx, core.NewTexture{
-		Name: content, Type: skin.Steve, Hash: hash, Pixels: hash, Bytes: len(file), Uploader: s.uploader, Public: true,
+		Name: content, Type: skin.Classic, Hash: hash, Pixels: hash, Bytes: len(file), Uploader: s.uploader, Public: true,
 	}, core.Pricing{}, func(ctx context.Context) error {
 		defer between()
 		return s.files.Put(ctx, hash, file)

@@ -153,7 +153,7 @@ func (t *Textures) Upload(ctx context.Context, uploader UserID, upload Upload) (
 		return Texture{}, err
 	}
 	defer release()
-	parsed, err := skin.Read(upload.File, upload.Type, t.limits)
+	parsed, err := skin.ParseUpload(upload.File, upload.Type, t.limits)
 	wrong.add(err)
 	if err := wrong.fault(); err != nil {
 		return Texture{}, err
@@ -293,7 +293,7 @@ func (c *TextureChange) check() error {
 // either model, but slim arms want a square sheet. What is slim has one.
 func (t *Textures) checkTypeChange(ctx context.Context, texture Texture, wanted skin.Type) error {
 	switch {
-	case wanted == texture.Type || wanted == skin.Steve && texture.Type == skin.Alex:
+	case wanted == texture.Type || wanted == skin.Classic && texture.Type == skin.Slim:
 		return nil
 	case !wanted.IsSkin() || !texture.Type.IsSkin():
 		return fault.Field("type", "A %s cannot become a %s.", texture.Type, wanted)

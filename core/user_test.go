@@ -76,7 +76,7 @@ func TestName(t *testing.T) {
 
 func TestFieldFaultsAreCollected(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	var wrong fieldFaults
 	wrong.add(nil)

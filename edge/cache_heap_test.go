@@ -15,7 +15,7 @@ import (
 // with how much the heap grows, when many have come and gone. It has the heap to
 // itself.
 func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	for _, budget := range []int64{12 << 20, 16 << 20} {
 		for _, size := range []int{320, 2048} {
 			before := heap()

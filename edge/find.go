@@ -91,7 +91,7 @@ func (p *Pictures) View(want Request, led mapping.Mapping) (View, error) {
 	case len(want.Key) == 0 || bytes.HasPrefix(want.Key, []byte(mapping.UIDPrefix)):
 		// Whoever shows the avatars of a list of users should not have to know
 		// which of them are gone, or have none.
-		return p.view(p.defaultSkinHash, skin.Steve, want), nil
+		return p.view(p.defaultSkinHash, skin.Classic, want), nil
 	}
 	switch {
 	case texture == nil:

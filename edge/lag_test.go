@@ -29,7 +29,7 @@ func TestStreamLag(t *testing.T) {
 		s := script{T: t, resolver: m}
 		s.advance(3 * time.Second)
 		lag(3)
-		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.apply(mapping.Event{Cursor: at(10), Start: true})
 		s.heartbeat(10)
 		lag(0)
 		s.advance(250 * time.Millisecond)

@@ -51,7 +51,7 @@ type Core interface {
 	// if core is asked too much; answer is never called then. Otherwise another goroutine
 	// calls answer once, before long, with what the key leads to and the position of the
 	// snapshot in which that was read, or with an Unavailable fault.
-	StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error
+	StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Cursor, error)) error
 	// WouldReject returns the fault that Ask would return for a key and the network of a
 	// client, if it would, and nil otherwise. The zero Prefix stands for a client whose
 	// network is not known.
@@ -120,7 +120,7 @@ type Resolver struct {
 	// It is locked before the lock of a shard. Visitors who find what they want
 	// need only that of the shard.
 	mu       sync.RWMutex
-	position mapping.Position
+	position mapping.Cursor
 	probeTimer     *time.Timer // runs probe if there is no beat for too long; nil before the first
 	probing  atomic.Bool // whether a probe is under way
 
@@ -285,7 +285,7 @@ func (m *Resolver) probe() {
 }
 
 // Cursor returns the position up to which changes have been taken in.
-func (m *Resolver) Cursor() mapping.Position {
+func (m *Resolver) Cursor() mapping.Cursor {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.position
@@ -313,12 +313,12 @@ func (m *Resolver) Apply(event mapping.Event, asOf time.Time) error {
 	defer m.mu.Unlock()
 
 	if event.Start {
-		if event.Position != m.position {
+		if event.Cursor != m.position {
 			cacheFlushes.Inc()
 			for i := range m.shards {
 				m.shards[i].flush()
 			}
-			m.position = event.Position
+			m.position = event.Cursor
 		}
 		return nil
 	}
@@ -329,8 +329,8 @@ func (m *Resolver) Apply(event mapping.Event, asOf time.Time) error {
 	for _, key := range event.Keys {
 		m.shard(key).invalidate(key)
 	}
-	m.position = event.Position
-	if event.IsBeat() {
+	m.position = event.Cursor
+	if event.IsHeartbeat() {
 		heartbeatsReceived.Inc()
 		// What a former stream has vouched for later is still true.
 		m.validAsOf.Store(max(m.validAsOf.Load(), int64(asOf.Sub(m.start))))
@@ -382,7 +382,7 @@ func (m *Resolver) startCall(ctx context.Context, key mapping.Key) (cachedMappin
 		f.invalidated = true
 	}
 	f := &call{revision: m.position.Revision, startedAt: m.now(), done: make(chan struct{})}
-	err := m.core.StartLookup(ctx, key, func(answer mapping.Mapping, position mapping.Position, err error) {
+	err := m.core.StartLookup(ctx, key, func(answer mapping.Mapping, position mapping.Cursor, err error) {
 		m.finishCall(key, f, answer, position, err)
 	})
 	if err != nil {
@@ -394,7 +394,7 @@ func (m *Resolver) startCall(ctx context.Context, key mapping.Key) (cachedMappin
 }
 
 // finishCall takes an answer in, on behalf of everybody who waits.
-func (m *Resolver) finishCall(key mapping.Key, f *call, answer mapping.Mapping, position mapping.Position, err error) {
+func (m *Resolver) finishCall(key mapping.Key, f *call, answer mapping.Mapping, position mapping.Cursor, err error) {
 	m.observeResult(err)
 
 	m.mu.RLock()

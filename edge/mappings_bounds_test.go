@@ -14,7 +14,7 @@ import (
 // stubCore is a core that knows every key and answers at once.
 type stubCore struct{}
 
-func (stubCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (stubCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Cursor, error)) error {
 	go answer(mapping.Mapping{Player: &mapping.Player{Name: string(key)}}, at(10), nil)
 	return nil
 }
@@ -31,12 +31,12 @@ func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := script{T: t, resolver: m}
-		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.apply(mapping.Event{Cursor: at(10), Start: true})
 		s.heartbeat(10)
 
 		hot := make([]mapping.Key, 64)
 		for i := range hot {
-			hot[i] = mapping.TID(int64(i))
+			hot[i] = mapping.TIDKey(int64(i))
 		}
 		look := func(key mapping.Key) LookupResult {
 			_, source, err := m.Lookup(t.Context(), key)
@@ -46,13 +46,13 @@ func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 			return source
 		}
 		for i := range 20_000 {
-			key := mapping.Name(fmt.Sprintf("visitor%d", i))
+			key := mapping.NameKey(fmt.Sprintf("visitor%d", i))
 			look(key)
 			if source := look(hot[i%len(hot)]); i > 2*len(hot) && source != LookupHit {
 				t.Fatalf("after %d keys that nobody asks for again, a key in constant use is forgotten", i)
 			}
 			if i%7 == 0 {
-				s.apply(mapping.Event{Position: at(10), Keys: []mapping.Key{key, mapping.Name(fmt.Sprintf("visitor%d", i/2))}})
+				s.apply(mapping.Event{Cursor: at(10), Keys: []mapping.Key{key, mapping.NameKey(fmt.Sprintf("visitor%d", i/2))}})
 			}
 			if used := m.usage(positivePart); used.bytes > budget {
 				t.Fatalf("%d mappings take %d bytes; want at most %d", used.count, used.bytes, budget)
@@ -62,7 +62,7 @@ func TestResolverIsBoundedAndScanResistant(t *testing.T) {
 			t.Errorf("%d mappings remain and %d were evicted; the budget has room for more", used.count, used.evicted)
 		}
 
-		s.apply(mapping.Event{Position: at(11), Start: true})
+		s.apply(mapping.Event{Cursor: at(11), Start: true})
 		if used := m.usage(positivePart); used.count != 0 || used.bytes != 0 {
 			t.Errorf("after all is forgotten, %d mappings take %d bytes", used.count, used.bytes)
 		}
@@ -76,7 +76,7 @@ func negativePart(s *shard) *mappingCache  { return s.negative }
 // halfCore is a core that knows every name that begins with a "y", and no other.
 type halfCore struct{}
 
-func (halfCore) StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (halfCore) StartLookup(ctx context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Cursor, error)) error {
 	if key[len(mapping.NamePrefix)] == 'y' {
 		return stubCore{}.StartLookup(ctx, key, answer)
 	}
@@ -97,10 +97,10 @@ func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := script{T: t, resolver: m}
-			s.apply(mapping.Event{Position: at(10), Start: true})
+			s.apply(mapping.Event{Cursor: at(10), Start: true})
 			s.heartbeat(10)
 			look := func(name string) LookupResult {
-				_, source, err := m.Lookup(t.Context(), mapping.Name(name))
+				_, source, err := m.Lookup(t.Context(), mapping.NameKey(name))
 				if err != nil {
 					t.Fatal(err)
 				}

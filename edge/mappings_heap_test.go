@@ -27,31 +27,31 @@ func heap() int64 {
 // TestMappingsAllocateWhatTheyCost compares what mappings are thought to take with
 // how much the heap grows, when many have come and gone. It has the heap to itself.
 func TestMappingsAllocateWhatTheyCost(t *testing.T) {
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	sheet := func(i int) *mapping.Texture { return &mapping.Texture{TID: int64(i), Hash: skin.Hash{byte(i)}} }
 	for name, test := range map[string]struct {
 		key   func(i int) mapping.Key
 		leads func(i int) mapping.Mapping
 	}{
 		"players": {
-			func(i int) mapping.Key { return mapping.Name(fmt.Sprintf("player_%d", i)) },
+			func(i int) mapping.Key { return mapping.NameKey(fmt.Sprintf("player_%d", i)) },
 			func(i int) mapping.Mapping {
 				player := &mapping.Player{Name: fmt.Sprintf("Player_%d", i), UUID: strings.Repeat("x", 36), Skin: sheet(i), Cape: sheet(i)}
 				return mapping.Mapping{Player: player}
 			},
 		},
 		"users": {
-			func(i int) mapping.Key { return mapping.UID(int64(i)) },
+			func(i int) mapping.Key { return mapping.UIDKey(int64(i)) },
 			func(i int) mapping.Mapping {
 				return mapping.Mapping{User: &mapping.User{UID: int64(i), Avatar: 1, Texture: sheet(i)}}
 			},
 		},
 		"files": {
-			func(i int) mapping.Key { return mapping.Hash(skin.Hash{byte(i), byte(i >> 8), byte(i >> 16)}) },
+			func(i int) mapping.Key { return mapping.HashKey(skin.Hash{byte(i), byte(i >> 8), byte(i >> 16)}) },
 			func(i int) mapping.Mapping { return mapping.Mapping{Texture: sheet(i)} },
 		},
 		"nothing": {
-			func(i int) mapping.Key { return mapping.Name(fmt.Sprintf("no_such_player_%d", i)) },
+			func(i int) mapping.Key { return mapping.NameKey(fmt.Sprintf("no_such_player_%d", i)) },
 			func(int) mapping.Mapping { return mapping.Mapping{} },
 		},
 	} {

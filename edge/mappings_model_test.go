@@ -22,7 +22,7 @@ import (
 type modelCore struct {
 	mu       sync.Mutex
 	random   *rand.Rand
-	position mapping.Position
+	position mapping.Cursor
 	oldest   int64
 	truth    map[mapping.Key]int64
 	changes  []mapping.Event
@@ -69,13 +69,13 @@ func (w *modelCore) intN(n int) int {
 func (w *modelCore) sleep(most time.Duration) { <-time.After(time.Duration(w.intN(int(most)))) }
 
 // StartLookup has look answer.
-func (w *modelCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (w *modelCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Cursor, error)) error {
 	return answerAsync(w.lookup, key, answer)
 }
 
 // lookup answers as core does: with the truth of some moment after the question
 // and before the answer. Now and then the answer is long on its way.
-func (w *modelCore) lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+func (w *modelCore) lookup(_ context.Context, key mapping.Key) (mapping.Mapping, mapping.Cursor, error) {
 	w.sleep(30 * time.Millisecond)
 	w.mu.Lock()
 	away, leads, position := w.unreachable, texture(w.truth[key]), w.position
@@ -85,7 +85,7 @@ func (w *modelCore) lookup(_ context.Context, key mapping.Key) (mapping.Mapping,
 		w.sleep(3 * time.Second)
 	}
 	if away {
-		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", errors.New("away"))
+		return mapping.Mapping{}, mapping.Cursor{}, fault.NewUnavailable("core", errors.New("away"))
 	}
 	return leads, position, nil
 }
@@ -95,7 +95,7 @@ func (*modelCore) WouldReject(mapping.Key, netip.Prefix) error { return nil }
 
 // Probe is answered, or not, as a question would be.
 func (w *modelCore) Probe(done func(error)) {
-	err := w.StartLookup(context.Background(), mapping.UID(0), func(_ mapping.Mapping, _ mapping.Position, err error) { done(err) })
+	err := w.StartLookup(context.Background(), mapping.UIDKey(0), func(_ mapping.Mapping, _ mapping.Cursor, err error) { done(err) })
 	if err != nil {
 		go done(err)
 	}
@@ -108,7 +108,7 @@ func (w *modelCore) step(keys []mapping.Key) {
 	defer w.mu.Unlock()
 	switch {
 	case n == 0: // a new epoch
-		w.position = mapping.Position{Epoch: w.position.Epoch + "+", Revision: w.position.Revision / 2}
+		w.position = mapping.Cursor{Epoch: w.position.Epoch + "+", Revision: w.position.Revision / 2}
 		w.changes, w.oldest = nil, w.position.Revision
 	case n < 3: // the history is trimmed
 		w.changes, w.oldest = nil, w.position.Revision
@@ -118,7 +118,7 @@ func (w *modelCore) step(keys []mapping.Key) {
 		w.position.Revision++
 		w.set(key, w.truth[key]+1)
 		w.set(other, w.truth[other]+1)
-		w.changes = append(w.changes, mapping.Event{Position: w.position, Keys: []mapping.Key{key, other}})
+		w.changes = append(w.changes, mapping.Event{Cursor: w.position, Keys: []mapping.Key{key, other}})
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 		if from.Epoch != w.position.Epoch || from.Revision < w.oldest || from.Revision > w.position.Revision {
 			from = w.position
 		}
-		start, then := mapping.Event{Position: from, Start: true}, maps.Clone(w.truth)
+		start, then := mapping.Event{Cursor: from, Start: true}, maps.Clone(w.truth)
 		w.mu.Unlock()
 		if away {
 			w.sleep(100 * time.Millisecond)
@@ -160,7 +160,7 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 			if err := m.Apply(event, sent); err != nil {
 				t.Errorf("Apply(%+v): %v", event, err)
 			}
-			from = event.Position
+			from = event.Cursor
 			w.mu.Lock()
 			for i, key := range event.Keys {
 				w.applied[key] = max(w.applied[key], leads[i])
@@ -172,7 +172,7 @@ func (w *modelCore) stream(ctx context.Context, t *testing.T, m *Resolver) {
 
 // next returns the event after a position and the least that its keys lead to
 // from there on; not ok if the stream is over.
-func (w *modelCore) next(from mapping.Position) (event mapping.Event, leads []int64, ok bool) {
+func (w *modelCore) next(from mapping.Cursor) (event mapping.Event, leads []int64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unreachable || from.Epoch != w.position.Epoch || from.Revision < w.oldest {
@@ -180,7 +180,7 @@ func (w *modelCore) next(from mapping.Position) (event mapping.Event, leads []in
 	}
 	i := slices.IndexFunc(w.changes, func(e mapping.Event) bool { return e.Revision > from.Revision })
 	if i < 0 {
-		return mapping.Event{Position: w.position}, nil, true
+		return mapping.Event{Cursor: w.position}, nil, true
 	}
 	event = w.changes[i]
 	for _, key := range event.Keys {
@@ -216,7 +216,7 @@ func runModel(t *testing.T, seed uint64) {
 	t.Helper()
 	w := &modelCore{
 		random:   rand.New(rand.NewPCG(seed, 1)),
-		position: mapping.Position{Epoch: "e", Revision: 1000},
+		position: mapping.Cursor{Epoch: "e", Revision: 1000},
 		oldest:   1000,
 		truth:    map[mapping.Key]int64{},
 		past:     map[mapping.Key][]fact{},
@@ -224,7 +224,7 @@ func runModel(t *testing.T, seed uint64) {
 	}
 	keys := make([]mapping.Key, 40)
 	for i := range keys {
-		keys[i] = mapping.TID(int64(i + 1))
+		keys[i] = mapping.TIDKey(int64(i + 1))
 		w.set(keys[i], 1)
 	}
 	m, err := NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Minute}, w)

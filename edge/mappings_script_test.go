@@ -29,11 +29,11 @@ type pendingLookup struct {
 
 type lookupReply struct {
 	mapping    mapping.Mapping
-	position mapping.Position
+	position mapping.Cursor
 	err      error
 }
 
-func (d scriptedCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Position, error)) error {
+func (d scriptedCore) StartLookup(_ context.Context, key mapping.Key, answer func(mapping.Mapping, mapping.Cursor, error)) error {
 	if err := d.rejects[key]; err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ const coreTimeout = 5 * time.Second
 
 // answerAsync has a question answered by what may wait.
 func answerAsync(
-	look func(context.Context, mapping.Key) (mapping.Mapping, mapping.Position, error),
-	key mapping.Key, answer func(mapping.Mapping, mapping.Position, error),
+	look func(context.Context, mapping.Key) (mapping.Mapping, mapping.Cursor, error),
+	key mapping.Key, answer func(mapping.Mapping, mapping.Cursor, error),
 ) error {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), coreTimeout)
@@ -56,18 +56,18 @@ func answerAsync(
 	return nil
 }
 
-func (d scriptedCore) lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Position, error) {
+func (d scriptedCore) lookup(ctx context.Context, key mapping.Key) (mapping.Mapping, mapping.Cursor, error) {
 	q := &pendingLookup{key: key, answer: make(chan lookupReply)}
 	select {
 	case d.lookups <- q:
 	case <-ctx.Done():
-		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", ctx.Err())
+		return mapping.Mapping{}, mapping.Cursor{}, fault.NewUnavailable("core", ctx.Err())
 	}
 	select {
 	case a := <-q.answer:
 		return a.mapping, a.position, a.err
 	case <-ctx.Done():
-		return mapping.Mapping{}, mapping.Position{}, fault.Down("core", ctx.Err())
+		return mapping.Mapping{}, mapping.Cursor{}, fault.NewUnavailable("core", ctx.Err())
 	}
 }
 
@@ -98,13 +98,13 @@ func runScript(t *testing.T, scene func(s script)) {
 			t.Fatal(err)
 		}
 		s.resolver = m
-		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.apply(mapping.Event{Cursor: at(10), Start: true})
 		s.heartbeat(10)
 		scene(s)
 	})
 }
 
-func at(revision int64) mapping.Position { return mapping.Position{Epoch: "a", Revision: revision} }
+func at(revision int64) mapping.Cursor { return mapping.Cursor{Epoch: "a", Revision: revision} }
 
 func texture(tid int64) mapping.Mapping {
 	return mapping.Mapping{Texture: &mapping.Texture{TID: tid}}
@@ -119,12 +119,12 @@ func (s script) apply(event mapping.Event) {
 
 func (s script) heartbeat(revision int64) {
 	s.Helper()
-	s.apply(mapping.Event{Position: at(revision)})
+	s.apply(mapping.Event{Cursor: at(revision)})
 }
 
 func (s script) change(revision int64, keys ...mapping.Key) {
 	s.Helper()
-	s.apply(mapping.Event{Position: at(revision), Keys: keys})
+	s.apply(mapping.Event{Cursor: at(revision), Keys: keys})
 }
 
 // lookupOutcome is what a look-up came to.
@@ -179,7 +179,7 @@ func (s script) wantNoLookup() {
 	}
 }
 
-func (s script) answer(q *pendingLookup, leads mapping.Mapping, position mapping.Position) {
+func (s script) answer(q *pendingLookup, leads mapping.Mapping, position mapping.Cursor) {
 	q.answer <- lookupReply{mapping: leads, position: position}
 	synctest.Wait()
 }
@@ -216,7 +216,7 @@ func (s script) wantHit(key mapping.Key, tid int64) {
 func (s script) wantMiss(key mapping.Key) {
 	s.Helper()
 	got := s.lookup(key)
-	s.nextLookup(key).answer <- lookupReply{err: fault.Down("core", errors.New("away"))}
+	s.nextLookup(key).answer <- lookupReply{err: fault.NewUnavailable("core", errors.New("away"))}
 	s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
 }
 
@@ -225,7 +225,7 @@ func (s script) wantMiss(key mapping.Key) {
 func (s script) wantStale() {
 	s.Helper()
 	got := s.lookup(key)
-	s.nextLookup(key).answer <- lookupReply{err: fault.Down("core", errors.New("away"))}
+	s.nextLookup(key).answer <- lookupReply{err: fault.NewUnavailable("core", errors.New("away"))}
 	s.want(got, lookupOutcome{TID: 1, Result: LookupStale})
 }
 

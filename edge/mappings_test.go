@@ -138,7 +138,7 @@ func TestResultOfOtherEpochIsNotCached(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
 		got := s.lookup(key)
-		s.answer(s.nextLookup(key), texture(1), mapping.Position{Epoch: "b", Revision: 10})
+		s.answer(s.nextLookup(key), texture(1), mapping.Cursor{Epoch: "b", Revision: 10})
 		s.want(got, lookupOutcome{TID: 1, Result: LookupMiss})
 		s.wantMiss(key)
 	})
@@ -163,11 +163,11 @@ func TestOtherHistoryFlushesCache(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
-		start mapping.Position
+		start mapping.Cursor
 	}{
 		{"a gap that was trimmed", at(50)},
 		{"a head before our own position", at(5)},
-		{"a new epoch", mapping.Position{Epoch: "b", Revision: 10}},
+		{"a new epoch", mapping.Cursor{Epoch: "b", Revision: 10}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -175,8 +175,8 @@ func TestOtherHistoryFlushesCache(t *testing.T) {
 				s.learn(key, 1, 10)
 				early := s.lookup("tid:1")
 				flying := s.nextLookup("tid:1")
-				s.apply(mapping.Event{Position: test.start, Start: true})
-				s.apply(mapping.Event{Position: test.start})
+				s.apply(mapping.Event{Cursor: test.start, Start: true})
+				s.apply(mapping.Event{Cursor: test.start})
 				if got := s.resolver.Cursor(); got != test.start {
 					s.Errorf("Position() = %+v; want %+v", got, test.start)
 				}
@@ -198,7 +198,7 @@ func TestSameHistoryKeepsCache(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
-		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.apply(mapping.Event{Cursor: at(10), Start: true})
 		s.heartbeat(10)
 		s.wantHit(key, 1)
 	})
@@ -263,7 +263,7 @@ func TestLateHeartbeatCountsFromItsTime(t *testing.T) {
 		s.learn(key, 1, 10)
 		sent := time.Now()
 		s.advance(trustWindow + time.Millisecond)
-		late := mapping.Event{Position: at(10)}
+		late := mapping.Event{Cursor: at(10)}
 		if err := s.resolver.Apply(late, sent); err != nil {
 			s.Fatal(err)
 		}
@@ -304,7 +304,7 @@ func TestCatchingUpIsNotLive(t *testing.T) {
 	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		s.advance(2 * trustWindow)
-		s.apply(mapping.Event{Position: at(10), Start: true})
+		s.apply(mapping.Event{Cursor: at(10), Start: true})
 		s.change(11, "name:alex")
 		s.wantStale()
 		s.change(12, "name:alex")
@@ -413,7 +413,7 @@ func TestSilenceAfterLateHeartbeatIsProbed(t *testing.T) {
 		s.core.unresponsive.Store(true)
 		sent := time.Now()
 		s.advance(probeAfter - time.Millisecond)
-		if err := s.resolver.Apply(mapping.Event{Position: at(10)}, sent); err != nil {
+		if err := s.resolver.Apply(mapping.Event{Cursor: at(10)}, sent); err != nil {
 			s.Fatal(err)
 		}
 		s.advance(trustWindow - probeAfter)
@@ -449,9 +449,9 @@ func TestBusyCoreIsNotUnreachable(t *testing.T) {
 		s.learn(key, 1, 10)
 		s.advance(2 * trustWindow)
 		got := s.lookup("name:alex")
-		s.nextLookup("name:alex").answer <- lookupReply{err: fault.Down("core", ErrShed)}
+		s.nextLookup("name:alex").answer <- lookupReply{err: fault.NewUnavailable("core", ErrShed)}
 		s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
-		s.core.rejects["name:alex"] = fault.Down("core", ErrShed)
+		s.core.rejects["name:alex"] = fault.NewUnavailable("core", ErrShed)
 		s.want(s.lookup("name:alex"), lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
 		s.wantNoLookup()
 
@@ -467,7 +467,7 @@ func TestRejectedLookupFailsAtOnce(t *testing.T) {
 	runScript(t, func(s script) {
 		s.learn(key, 1, 10)
 		first := s.lookup("name:alex")
-		s.core.rejects[key] = fault.Down("core", errors.New("away"))
+		s.core.rejects[key] = fault.NewUnavailable("core", errors.New("away"))
 		s.core.rejects["name:alex"] = s.core.rejects[key]
 		s.core.rejects["name:bob"] = s.core.rejects[key]
 		second := s.lookup("name:alex")
@@ -491,7 +491,7 @@ func TestChangeWhileCoreIsTriedIsNotServedStale(t *testing.T) {
 		got := s.lookup(key)
 		q := s.nextLookup(key)
 		s.change(11, key)
-		q.answer <- lookupReply{err: fault.Down("core", errors.New("away"))}
+		q.answer <- lookupReply{err: fault.NewUnavailable("core", errors.New("away"))}
 		s.want(got, lookupOutcome{Result: LookupMiss, Kind: "unavailable"})
 	})
 }
@@ -523,8 +523,8 @@ func TestApplyRejectsEventsOutOfOrder(t *testing.T) {
 		name  string
 		event mapping.Event
 	}{
-		{"a beat of another epoch", mapping.Event{Position: mapping.Position{Epoch: "b", Revision: 10}}},
-		{"a change from before", mapping.Event{Position: at(9), Keys: []mapping.Key{key}}},
+		{"a beat of another epoch", mapping.Event{Cursor: mapping.Cursor{Epoch: "b", Revision: 10}}},
+		{"a change from before", mapping.Event{Cursor: at(9), Keys: []mapping.Key{key}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

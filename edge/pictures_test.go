@@ -86,7 +86,7 @@ func (s *fakeBackend) open(t *testing.T, config Config) *Pictures {
 }
 
 func viewOf(hash byte, size int) View {
-	return View{Texture: skin.Hash{hash}, View: render.View{Type: skin.Steve, Size: size}}
+	return View{Texture: skin.Hash{hash}, View: render.View{Type: skin.Classic, Size: size}}
 }
 
 // testNetwork is a client network.
@@ -282,7 +282,7 @@ func TestETagNamesTheContent(t *testing.T) {
 		func(*View) {},
 		func(v *View) { v.Texture[31] = 1 },
 		func(v *View) { v.Pose = render.Isometric },
-		func(v *View) { v.Type = skin.Alex },
+		func(v *View) { v.Type = skin.Slim },
 		func(v *View) { v.Size = 512 },
 		func(v *View) { v.Format = render.WebP },
 		func(v *View) { *v = View{Texture: v.Texture, File: true} },
@@ -328,7 +328,7 @@ func TestNewPicturesRejects(t *testing.T) {
 
 func TestView(t *testing.T) {
 	t.Parallel()
-	sheet := &mapping.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Alex}
+	sheet := &mapping.Texture{TID: 7, Hash: skin.Hash{7}, Type: skin.Slim}
 	cape := &mapping.Texture{TID: 8, Hash: skin.Hash{8}, Type: skin.Cape}
 	nobody := skin.Hash(skin.NewSheet(64, 64).Digest())
 	pictures := (&fakeBackend{}).open(t, testConfig())
@@ -351,15 +351,15 @@ func TestView(t *testing.T) {
 	user := func(avatar int64, worn *mapping.Texture) mapping.Mapping {
 		return mapping.Mapping{User: &mapping.User{Avatar: avatar, Texture: worn}}
 	}
-	f(player(sheet), "name:a", render.Flat, sheet.Hash, skin.Alex, 0)
+	f(player(sheet), "name:a", render.Flat, sheet.Hash, skin.Slim, 0)
 	f(player(nil), "name:a", render.Flat, nobody, none, fault.NotFound)
 	f(mapping.Mapping{}, "name:a", render.Flat, nobody, none, fault.NotFound)
-	f(user(7, sheet), "uid:1", render.Isometric, sheet.Hash, skin.Alex, 0)
-	f(user(0, nil), "uid:1", render.Flat, nobody, skin.Steve, 0)
+	f(user(7, sheet), "uid:1", render.Isometric, sheet.Hash, skin.Slim, 0)
+	f(user(0, nil), "uid:1", render.Flat, nobody, skin.Classic, 0)
 	f(user(7, nil), "uid:1", render.Flat, nobody, none, fault.NotFound)
-	f(mapping.Mapping{}, "uid:1", render.Flat, nobody, skin.Steve, 0)
-	f(mapping.Mapping{}, "", render.Flat, nobody, skin.Steve, 0)
-	f(mapping.Mapping{Texture: sheet}, "tid:7", render.Preview, sheet.Hash, skin.Alex, 0)
+	f(mapping.Mapping{}, "uid:1", render.Flat, nobody, skin.Classic, 0)
+	f(mapping.Mapping{}, "", render.Flat, nobody, skin.Classic, 0)
+	f(mapping.Mapping{Texture: sheet}, "tid:7", render.Preview, sheet.Hash, skin.Slim, 0)
 	f(mapping.Mapping{Texture: cape}, "tid:8", render.Preview, cape.Hash, skin.Cape, 0)
 	f(mapping.Mapping{Texture: cape}, "tid:8", render.Flat, nobody, none, fault.Invalid)
 	f(mapping.Mapping{}, "tid:8", render.Preview, nobody, none, fault.NotFound)

@@ -84,6 +84,6 @@ func (v View) observeRender(ctx context.Context, took render.Timing) {
 	v.observeStage(encoding, took.Encoding)
 	ended := time.Now()
 	drawn := ended.Add(-took.Encoding)
-	tracing.Passed(ctx, stageNames[drawing], drawn.Add(-took.Drawing), drawn)
-	tracing.Passed(ctx, stageNames[encoding], drawn, ended)
+	tracing.Record(ctx, stageNames[drawing], drawn.Add(-took.Drawing), drawn)
+	tracing.Record(ctx, stageNames[encoding], drawn, ended)
 }

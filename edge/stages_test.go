@@ -11,8 +11,8 @@ func TestViewKinds(t *testing.T) {
 	t.Parallel()
 	view := func(pose render.Pose, kind skin.Type) View { return View{View: render.View{Pose: pose, Type: kind}} }
 	for want, v := range map[string]View{
-		"flat": view(render.Flat, skin.Alex), "isometric": view(render.Isometric, skin.Steve),
-		"preview-skin": view(render.Preview, skin.Steve), "preview-cape": view(render.Preview, skin.Cape), "file": {File: true},
+		"flat": view(render.Flat, skin.Slim), "isometric": view(render.Isometric, skin.Classic),
+		"preview-skin": view(render.Preview, skin.Classic), "preview-cape": view(render.Preview, skin.Cape), "file": {File: true},
 	} {
 		if got := viewKindNames[viewKindOf(v)]; got != want {
 			t.Errorf("what is shown is counted as %s; want %s", got, want)

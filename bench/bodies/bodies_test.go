@@ -61,7 +61,7 @@ type site struct {
 // Hostile bodies cost neither memory nor the requests of others, whichever way they come.
 func TestStalledAndSlowUploads(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	s := start(t)
 	before := [2]int{metric(t, s.Core, goroutines), metric(t, s.Edge, goroutines)}
 	for _, way := range []struct {
@@ -249,7 +249,7 @@ func (s *site) upload(t *testing.T, base string) int64 {
 	for i := range sheet.Pix {
 		sheet.Pix[i] = byte(s.noise.Uint32())
 	}
-	form := system.SheetForm("Noise", skin.Steve, sheet)
+	form := system.SheetForm("Noise", skin.Classic, sheet)
 	status, answer := s.ask(t, http.MethodPost, base+"/api/textures", system.UploadType, s.people[len(s.people)-1].Bearer, form)
 	var said struct {
 		Data struct {

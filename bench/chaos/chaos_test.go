@@ -217,7 +217,7 @@ func (s *stage) populate(t *testing.T) []*writer {
 	var tids, capes [skins]int64
 	var tags [skins]string
 	atOnce(skins, func(i int) {
-		tids[i] = upload(paint.Noise(uint64(i), 64, 64), skin.Steve)
+		tids[i] = upload(paint.Noise(uint64(i), 64, 64), skin.Classic)
 		capes[i] = upload(paint.Noise(uint64(i), 64, 32), skin.Cape)
 		var ok bool
 		if tags[i], _, ok = s.sites[0].look(fmt.Sprint("/avatar/", tids[i])); !ok || tags[i] == missing {

@@ -141,7 +141,7 @@ func (w *writer) commit(ctx context.Context, p *person, method, path, form strin
 // upload adds a texture, which visitors may have missed before. What its picture
 // looks like is compared in the end.
 func (w *writer) upload(ctx context.Context, p *person) bool {
-	form := system.SheetForm("chaos", skin.Steve, paint.Noise(w.noise.Add(1), 64, 64))
+	form := system.SheetForm("chaos", skin.Classic, paint.Noise(w.noise.Add(1), 64, 64))
 	return w.send(ctx, p.bearer, "POST", "/api/textures", system.UploadType, form)
 }
 

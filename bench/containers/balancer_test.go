@@ -199,18 +199,18 @@ func (b balancer) test(t *testing.T) {
 	t.Helper()
 	core, place := origintest.Start(t), objectstest.Directory(t)
 	store := objectstest.Open(t, place.Config)
-	if err := store.Prepare(t.Context()); err != nil {
+	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	const players = 100
-	known, file := map[mapping.Key]mapping.Mapping{}, origintest.File(t, paint.Robot(), skin.Steve)
+	known, file := map[mapping.Key]mapping.Mapping{}, origintest.File(t, paint.Robot(), skin.Classic)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}
 	for i := range players {
-		worn := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Steve}
+		worn := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
 		name := fmt.Sprintf("player_%d", i)
-		known[mapping.Name(name)] = mapping.Mapping{Player: &mapping.Player{PID: int64(i + 1), Name: name, Skin: worn}}
+		known[mapping.NameKey(name)] = mapping.Mapping{Player: &mapping.Player{PID: int64(i + 1), Name: name, Skin: worn}}
 	}
 	core.Set(known)
 	var mu sync.Mutex
@@ -242,7 +242,7 @@ func (b balancer) test(t *testing.T) {
 	}
 
 	if b.keeps {
-		forget(t, url, core, known[mapping.Name("player_0")], first, second)
+		forget(t, url, core, known[mapping.NameKey("player_0")], first, second)
 	}
 	told := core.Keys.Load()
 	// ask asks for something of every player, and returns how many an edge had not heard of.
@@ -361,7 +361,7 @@ func forget(t *testing.T, url string, core *origintest.Core, dressed mapping.Map
 	const target = "/avatar/player/changing"
 	become := func(worn *mapping.Texture, status int) {
 		t.Helper()
-		core.Set(map[mapping.Key]mapping.Mapping{mapping.Name("changing"): {Player: &mapping.Player{PID: 1000, Name: "changing", Skin: worn}}})
+		core.Set(map[mapping.Key]mapping.Mapping{mapping.NameKey("changing"): {Player: &mapping.Player{PID: 1000, Name: "changing", Skin: worn}}})
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for _, edge := range edges {

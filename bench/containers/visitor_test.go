@@ -61,7 +61,7 @@ type texture struct {
 func (v visitor) upload(ctx context.Context, number int) (texture, error) {
 	sheet := paint.Robot()
 	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
-	form := system.SheetForm(fmt.Sprint("skin ", number), skin.Steve, sheet)
+	form := system.SheetForm(fmt.Sprint("skin ", number), skin.Classic, sheet)
 	answer, err := v.ask(ctx, http.MethodPost, "/api/textures", system.UploadType, form)
 	if err != nil {
 		return texture{}, err

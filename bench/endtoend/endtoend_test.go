@@ -103,7 +103,7 @@ func (c *client) call(tb testing.TB, method, path string, body map[string]any) a
 // uploadForm returns the form of an upload.
 func uploadForm(name string, sheet *image.NRGBA) io.Reader {
 	size := sheet.Rect.Size()
-	return bytes.NewReader(system.SheetForm(name, skin.Steve, skin.Sheet{Width: size.X, Height: size.Y, Pix: sheet.Pix}))
+	return bytes.NewReader(system.SheetForm(name, skin.Classic, skin.Sheet{Width: size.X, Height: size.Y, Pix: sheet.Pix}))
 }
 
 func (c *client) upload(tb testing.TB, name string, sheet *image.NRGBA) answer {

@@ -200,7 +200,7 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 	}
 
 	secured := system.NewCore(t, objectstest.Directory(t).Config)
-	chain, key := certificatetest.NewAuthority(t).Certify(t)
+	chain, key := certificatetest.NewAuthority(t).Issue(t)
 	secured.Set("CORE_TLS_CERT", chain)
 	secured.Set("CORE_TLS_KEY", key)
 	secured.Start(t)

@@ -24,7 +24,7 @@ func verified(p *system.Postgres, authorities string) string {
 // number returns the number of the certificate that a listener shows.
 func number(t *testing.T, address, authorities string) string {
 	t.Helper()
-	config, err := certificate.Client(authorities)
+	config, err := certificate.ClientConfig(authorities)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestTLS(t *testing.T) {
 	authority, stranger := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t)
 	files := system.NewMinIO(t, authority).Config
 	postgres := system.NewPostgres(t)
-	chain, key := authority.Certify(t)
+	chain, key := authority.Issue(t)
 	postgres.Secure(t, chain, key)
 
 	core := system.NewCoreOn(t, files, verified(postgres, authority.File))
@@ -103,7 +103,7 @@ func TestTLS(t *testing.T) {
 	secure.Set("EDGE_TLS_KEY", key)
 	secure.Start(t)
 	secure.AwaitReady(t)
-	config, err := certificate.Client(authority.File)
+	config, err := certificate.ClientConfig(authority.File)
 	if err != nil {
 		t.Fatal(err)
 	}

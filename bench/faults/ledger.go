@@ -117,7 +117,7 @@ func (p *person) next() (method, path, contentType string, body []byte) {
 	case added:
 		return http.MethodPost, "/api/players", form, fields("name", p.names()[0])
 	case uploaded:
-		return http.MethodPost, "/api/textures", system.UploadType, system.SheetForm("own", skin.Steve, paint.Noise(uint64(p.User), 64, 64))
+		return http.MethodPost, "/api/textures", system.UploadType, system.SheetForm("own", skin.Classic, paint.Noise(uint64(p.User), 64, 64))
 	case dressed:
 		return http.MethodPut, player + "/textures", form, fields("skin", fmt.Sprint(p.tid))
 	case collected:

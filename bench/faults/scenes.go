@@ -269,7 +269,7 @@ func (s *stage) hostileNetwork() {
 	uploader := s.signIn(1)[0]
 	hostile := &load.Stream{Connections: 12 * len(s.Edges), From: netip.MustParseAddr("127.0.1.1")}
 	for n := range sheets {
-		form := system.SheetForm("noise", skin.Steve, paint.Noise(uint64(n), 512, 512))
+		form := system.SheetForm("noise", skin.Classic, paint.Noise(uint64(n), 512, 512))
 		status, content, err := s.ledger.call(http.MethodPost, "/api/textures", uploader.Bearer, system.UploadType, form)
 		_, hash, ok := strings.Cut(string(content), `"hash":"`)
 		if err != nil || status != http.StatusOK || !ok {

@@ -74,7 +74,7 @@ func (s *stage) diskFull() {
 		return nil
 	}
 	round := func(n int) {
-		form := system.SheetForm("own", skin.Steve, paint.Noise(uint64(n), 64, 64))
+		form := system.SheetForm("own", skin.Classic, paint.Noise(uint64(n), 64, 64))
 		if content := ask(writes, site.API, http.MethodPost, "/api/textures", system.UploadType, form); content != nil {
 			_, after, _ := strings.Cut(string(content), `"hash":"`)
 			hashes = append(hashes, after[:64])

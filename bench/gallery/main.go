@@ -70,46 +70,46 @@ func strips() []strip {
 	legacy, fine := named("Old Plain 1"), named("HD Smooth 1")
 	return []strip{
 		{margin, middle - margin, 428, []exhibit{
-			{paint.Explorer(), skin.Steve, render.Preview, 400},
+			{paint.Explorer(), skin.Classic, render.Preview, 400},
 		}},
 		{middle, end, 220, []exhibit{
-			{paint.Robot(), skin.Steve, render.Isometric, 192},
-			{paint.Frog(), skin.Alex, render.Isometric, 192},
+			{paint.Robot(), skin.Classic, render.Isometric, 192},
+			{paint.Frog(), skin.Slim, render.Isometric, 192},
 		}},
 		{middle, end, 340, []exhibit{
-			{paint.Diver(), skin.Alex, render.Isometric, 96},
-			{paint.Gardener(), skin.Steve, render.Isometric, 96},
-			{paint.Mage(), skin.Steve, render.Isometric, 96},
-			{paint.Fox(), skin.Steve, render.Isometric, 96},
+			{paint.Diver(), skin.Slim, render.Isometric, 96},
+			{paint.Gardener(), skin.Classic, render.Isometric, 96},
+			{paint.Mage(), skin.Classic, render.Isometric, 96},
+			{paint.Fox(), skin.Classic, render.Isometric, 96},
 		}},
 		{middle, end, 428, []exhibit{
-			{paint.Explorer(), skin.Steve, render.Flat, 56},
-			{paint.Ranger(), skin.Alex, render.Flat, 56},
-			{paint.Robot(), skin.Steve, render.Flat, 56},
-			{paint.Knight(), skin.Steve, render.Flat, 56},
-			{paint.Penguin(), skin.Steve, render.Flat, 56},
-			{paint.Astronaut(), skin.Steve, render.Flat, 56},
+			{paint.Explorer(), skin.Classic, render.Flat, 56},
+			{paint.Ranger(), skin.Slim, render.Flat, 56},
+			{paint.Robot(), skin.Classic, render.Flat, 56},
+			{paint.Knight(), skin.Classic, render.Flat, 56},
+			{paint.Penguin(), skin.Classic, render.Flat, 56},
+			{paint.Astronaut(), skin.Classic, render.Flat, 56},
 		}},
 		{margin, end, 660, []exhibit{
-			{paint.Ranger(), skin.Alex, render.Preview, 208},
-			{paint.Knight(), skin.Steve, render.Preview, 208},
-			{paint.Gardener(), skin.Steve, render.Preview, 208},
-			{paint.Diver(), skin.Alex, render.Preview, 208},
+			{paint.Ranger(), skin.Slim, render.Preview, 208},
+			{paint.Knight(), skin.Classic, render.Preview, 208},
+			{paint.Gardener(), skin.Classic, render.Preview, 208},
+			{paint.Diver(), skin.Slim, render.Preview, 208},
 		}},
 		{margin, end, 908, []exhibit{
-			{legacy, skin.Alex, render.Preview, 208},
-			{fine, skin.Steve, render.Preview, 208},
-			{glazed(), skin.Steve, render.Preview, 208},
-			{paint.Robot(), skin.Steve, render.Isometric, 48},
-			{fine, skin.Steve, render.Isometric, 48},
+			{legacy, skin.Slim, render.Preview, 208},
+			{fine, skin.Classic, render.Preview, 208},
+			{glazed(), skin.Classic, render.Preview, 208},
+			{paint.Robot(), skin.Classic, render.Isometric, 48},
+			{fine, skin.Classic, render.Isometric, 48},
 		}},
 		{margin, end, height - margin, []exhibit{
 			{paint.Sunrise(), skin.Cape, render.Preview, 128},
 			{paint.Evergreen(), skin.Cape, render.Preview, 128},
 			{paint.NightSky(), skin.Cape, render.Preview, 128},
-			{paint.Default(), skin.Steve, render.Isometric, 128},
-			{paint.Default(), skin.Steve, render.Isometric, 64},
-			{paint.Default(), skin.Steve, render.Flat, 32},
+			{paint.Default(), skin.Classic, render.Isometric, 128},
+			{paint.Default(), skin.Classic, render.Isometric, 64},
+			{paint.Default(), skin.Classic, render.Flat, 32},
 		}},
 	}
 }
@@ -117,14 +117,14 @@ func strips() []strip {
 // named returns a sheet of the corpus.
 func named(name string) skin.Sheet {
 	corpus := paint.Corpus()
-	return corpus[slices.IndexFunc(corpus, func(n paint.Named) bool { return n.Name == name })].Sheet
+	return corpus[slices.IndexFunc(corpus, func(n paint.NamedSheet) bool { return n.Name == name })].Sheet
 }
 
 // glazed returns the default skin in a jacket, sleeves and trousers of glass.
 func glazed() skin.Sheet {
 	sheet := paint.Default()
 	for _, part := range []skin.Part{skin.Jacket, skin.RightSleeve, skin.LeftSleeve, skin.RightPants, skin.LeftPants} {
-		box := skin.Faces(part, skin.Steve)
+		box := skin.Faces(part, skin.Classic)
 		for _, face := range []skin.Rect{box.Top, box.Bottom, box.Right, box.Front, box.Left, box.Back} {
 			for y := range face.H {
 				for x := range face.W {

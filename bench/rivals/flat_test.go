@@ -19,14 +19,14 @@ import (
 )
 
 // settled puts skins into a directory and returns it with their hashes.
-func settled(t *testing.T, skins []paint.Named) (directory string, hashes []skin.Hash) {
+func settled(t *testing.T, skins []paint.NamedSheet) (directory string, hashes []skin.Hash) {
 	t.Helper()
 	directory = t.TempDir()
 	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Prepare(t.Context()); err != nil {
+	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range skins {
@@ -34,7 +34,7 @@ func settled(t *testing.T, skins []paint.Named) (directory string, hashes []skin
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored, err := skin.Read(file, s.Type.String(), skin.DefaultLimits())
+		stored, err := skin.ParseUpload(file, s.Type.String(), skin.DefaultLimits())
 		if err != nil {
 			t.Fatal(err)
 		}

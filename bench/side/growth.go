@@ -314,9 +314,9 @@ func (g *grownSite) lookUps(tb testing.TB, names int, rate float64) *load.Stream
 		stream.Connections = 1
 	}
 	for range 2000 {
-		question := mapping.Question{}
+		question := mapping.LookupRequest{}
 		for range names {
-			question.Keys = append(question.Keys, mapping.Name(fmt.Sprint("p", 1+random.IntN(g.players))))
+			question.Keys = append(question.Keys, mapping.NameKey(fmt.Sprint("p", 1+random.IntN(g.players))))
 		}
 		body, err := json.Marshal(question)
 		if err != nil {
@@ -374,7 +374,7 @@ func (g *grownSite) lag(tb testing.TB, duration time.Duration) []time.Duration {
 				return
 			}
 			answered := time.Now()
-			key := mapping.PID(g.pids[who])
+			key := mapping.PIDKey(g.pids[who])
 			select {
 			case at := <-heard.of(key):
 				mu.Lock()

@@ -125,7 +125,7 @@ func (s *stage) found() (*site, error) {
 // stock uploads the textures that everybody is to wear.
 func (t *site) stock() (err error) {
 	for i := range t.tids {
-		form := system.SheetForm("bench", skin.Steve, paint.Noise(uint64(i), 64, 64))
+		form := system.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
 		if err := t.call("POST", "/api/textures", system.UploadType, t.people[0].Bearer, form, &answer); err != nil {
 			return err
@@ -389,7 +389,7 @@ func (t *site) newUploads(first, count int) [][]byte {
 		all.Go(func() {
 			for i := worker; i < count; i += workers {
 				n := first + i
-				requests[i] = bearing(t.people[n%len(t.people)], "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Steve, newSkin(n)))
+				requests[i] = bearing(t.people[n%len(t.people)], "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Classic, newSkin(n)))
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func (s *stage) storeCosts(tb testing.TB, c *crowd) []report.Cost {
 	server := system.NewMinIO(tb, certificatetest.NewAuthority(tb))
 	s.tell("program of MinIO", server.Program)
 	from, to := openStore(tb, objects.Config{URL: "file://" + town.Textures(s.place), Timeout: time.Minute}), openStore(tb, server.Config)
-	if err := to.Prepare(tb.Context()); err != nil {
+	if err := to.Init(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
 	hashes := c.Skins()

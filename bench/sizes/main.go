@@ -35,7 +35,7 @@ type aim struct {
 	format render.Format
 	view   string
 	pose   render.Pose
-	of     func() []paint.Named
+	of     func() []paint.NamedSheet
 	limit  float64
 	rivals []tool
 }
@@ -148,7 +148,7 @@ func sum(results []result, limit float64) (t total) {
 
 // measure draws and writes a picture, makes sure that it can be read back, and has
 // the rivals write the same pixels.
-func measure(ctx context.Context, renderer *render.Renderer, arena *arena, texture paint.Named, view render.View, rivals []tool) (result, error) {
+func measure(ctx context.Context, renderer *render.Renderer, arena *arena, texture paint.NamedSheet, view render.View, rivals []tool) (result, error) {
 	picture, err := renderer.Draw(texture.Sheet, view)
 	if err != nil {
 		return result{}, err

@@ -105,11 +105,11 @@ var (
 	capes = []string{"Sunrise"}
 )
 
-func find(name string) (paint.Named, error) {
+func find(name string) (paint.NamedSheet, error) {
 	corpus := append(paint.Corpus(), paint.CorpusCapes()...)
-	at := slices.IndexFunc(corpus, func(texture paint.Named) bool { return texture.Name == name })
+	at := slices.IndexFunc(corpus, func(texture paint.NamedSheet) bool { return texture.Name == name })
 	if at < 0 {
-		return paint.Named{}, fmt.Errorf("there is no %s in the corpus", name)
+		return paint.NamedSheet{}, fmt.Errorf("there is no %s in the corpus", name)
 	}
 	return corpus[at], nil
 }
@@ -126,7 +126,7 @@ func (c cost) ms() float64 { return float64(c.time) / float64(time.Millisecond) 
 // measure returns the costs of the floor, of WebP and of PNG, which take turns on one
 // core, and then of both written by libvips. It takes no turns with the others: what it
 // leaves in the processor's caches would slow them down by a third.
-func measure(own, byLibvips *render.Renderer, texture paint.Named, view render.View) ([]cost, error) {
+func measure(own, byLibvips *render.Renderer, texture paint.NamedSheet, view render.View) ([]cost, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -153,7 +153,7 @@ func measure(own, byLibvips *render.Renderer, texture paint.Named, view render.V
 }
 
 // rendered returns a way to make a file: by a renderer.
-func rendered(by *render.Renderer, texture paint.Named, view render.View) func() ([]byte, error) {
+func rendered(by *render.Renderer, texture paint.NamedSheet, view render.View) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		file, _, err := by.Render(texture.Sheet, view)
 		return file, err

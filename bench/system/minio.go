@@ -63,7 +63,7 @@ func NewMinIO(tb testing.TB, authority *certificatetest.Authority) MinIO {
 		<-ended
 	})
 
-	verified, err := certificate.Client(authority.File)
+	verified, err := certificate.ClientConfig(authority.File)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type core struct {
 	asked atomic.Int64 // for how many keys
 }
 
-var position = mapping.Position{Epoch: "town", Revision: 1}
+var position = mapping.Cursor{Epoch: "town", Revision: 1}
 
 // serve answers edges at a free port until what it returns is closed.
 func (c *core) serve() (url string, server *http.Server, err error) {
@@ -37,13 +37,13 @@ func (c *core) serve() (url string, server *http.Server, err error) {
 }
 
 func (c *core) lookup(w http.ResponseWriter, r *http.Request) {
-	var question mapping.Question
+	var question mapping.LookupRequest
 	if err := json.NewDecoder(r.Body).Decode(&question); err != nil {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		return
 	}
 	c.asked.Add(int64(len(question.Keys)))
-	answer := mapping.Answer{Position: position}
+	answer := mapping.LookupResponse{Cursor: position}
 	for _, key := range question.Keys {
 		answer.Mappings = append(answer.Mappings, c.leads[key])
 	}
@@ -54,7 +54,7 @@ func (c *core) stream(w http.ResponseWriter, r *http.Request) {
 	lines, opened := json.NewEncoder(w), time.Now()
 	beat := time.NewTicker(100 * time.Millisecond)
 	defer beat.Stop()
-	for event := (mapping.Event{Position: position, Start: true}); ; event = (mapping.Event{Position: position, AsOf: time.Since(opened)}) {
+	for event := (mapping.Event{Cursor: position, Start: true}); ; event = (mapping.Event{Cursor: position, AsOf: time.Since(opened)}) {
 		if lines.Encode(event) != nil || http.NewResponseController(w).Flush() != nil {
 			return
 		}

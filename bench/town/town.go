@@ -185,12 +185,12 @@ func settle(ctx context.Context, directory string, count int) ([]resident, map[m
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := store.Prepare(ctx); err != nil {
+	if err := store.Init(ctx); err != nil {
 		return nil, nil, err
 	}
 	skins, capes := usual(paint.Corpus()), usual(paint.CorpusCapes())
 	residents, leads := make([]resident, count), map[mapping.Key]mapping.Mapping{}
-	put := func(from []paint.Named, into []mapping.Texture) error {
+	put := func(from []paint.NamedSheet, into []mapping.Texture) error {
 		var all errgroup.Group
 		all.SetLimit(8 * runtime.GOMAXPROCS(0)) // most of them wait for the disk
 		for i := range into {
@@ -220,16 +220,16 @@ func settle(ctx context.Context, directory string, count int) ([]resident, map[m
 
 		player := mapping.Mapping{Player: &mapping.Player{PID: id, UUID: r.uuid, Name: r.name, Skin: &r.worn, Cape: &cape}}
 		texture := mapping.Mapping{Texture: &r.worn}
-		leads[mapping.Name(r.name)], leads[mapping.UUID(r.uuid)] = player, player
-		leads[mapping.UID(id)] = mapping.Mapping{User: &mapping.User{UID: id, Avatar: id, Texture: &r.worn}}
-		leads[mapping.TID(id)], leads[mapping.Hash(r.worn.Hash)] = texture, texture
-		leads[mapping.TID(cape.TID)], leads[mapping.Hash(cape.Hash)] = mapping.Mapping{Texture: &cape}, mapping.Mapping{Texture: &cape}
+		leads[mapping.NameKey(r.name)], leads[mapping.UUIDKey(r.uuid)] = player, player
+		leads[mapping.UIDKey(id)] = mapping.Mapping{User: &mapping.User{UID: id, Avatar: id, Texture: &r.worn}}
+		leads[mapping.TIDKey(id)], leads[mapping.HashKey(r.worn.Hash)] = texture, texture
+		leads[mapping.TIDKey(cape.TID)], leads[mapping.HashKey(cape.Hash)] = mapping.Mapping{Texture: &cape}, mapping.Mapping{Texture: &cape}
 	}
 	return residents, leads, nil
 }
 
 // usual leaves out fine sheets, which few players have.
-func usual(all []paint.Named) (usual []paint.Named) {
+func usual(all []paint.NamedSheet) (usual []paint.NamedSheet) {
 	for _, texture := range all {
 		if texture.Sheet.Scale() == 1 {
 			usual = append(usual, texture)
@@ -240,7 +240,7 @@ func usual(all []paint.Named) (usual []paint.Named) {
 
 // fileOf returns a texture as core would store it, in one of many tints: so files
 // differ that are as large as those of real textures.
-func fileOf(texture paint.Named, tint int) ([]byte, error) {
+func fileOf(texture paint.NamedSheet, tint int) ([]byte, error) {
 	sheet := texture.Sheet
 	pixels := bytes.Clone(sheet.Pix)
 	for i := 0; i < len(pixels); i += 4 {
@@ -253,6 +253,6 @@ func fileOf(texture paint.Named, tint int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	stored, err := skin.Read(file, texture.Type.String(), skin.DefaultLimits())
+	stored, err := skin.ParseUpload(file, texture.Type.String(), skin.DefaultLimits())
 	return stored.File, err
 }

@@ -44,7 +44,7 @@ func TestAddresses(t *testing.T) {
 		r := &residents[i]
 		files[r.worn.Hash.String()] = true
 		for _, key := range []mapping.Key{
-			mapping.Name(r.name), mapping.UUID(r.uuid), mapping.UID(r.id()), mapping.TID(r.id()), mapping.Hash(r.worn.Hash),
+			mapping.NameKey(r.name), mapping.UUIDKey(r.uuid), mapping.UIDKey(r.id()), mapping.TIDKey(r.id()), mapping.HashKey(r.worn.Hash),
 		} {
 			if cmp.Equal(leads[key], mapping.Mapping{}) {
 				t.Errorf("%s leads nowhere", key)

@@ -70,7 +70,7 @@ const (
 func (w Workload) view(number int) edge.View {
 	var view edge.View
 	binary.LittleEndian.PutUint32(view.Texture[:], uint32(number/viewsEach))
-	view.Type, view.Size, view.Format = skin.Steve, number%viewsEach, render.WebP
+	view.Type, view.Size, view.Format = skin.Classic, number%viewsEach, render.WebP
 	switch {
 	case view.Size < flatEach:
 		view.Pose = render.Flat
@@ -130,7 +130,7 @@ func (pretence) Revision() string { return "pretence" }
 func (pretence) CanWebP() bool { return true }
 
 // StartLookup is asked for nothing.
-func (pretence) StartLookup(context.Context, mapping.Key, func(mapping.Mapping, mapping.Position, error)) error {
+func (pretence) StartLookup(context.Context, mapping.Key, func(mapping.Mapping, mapping.Cursor, error)) error {
 	return errors.New("views need no look-up")
 }
 

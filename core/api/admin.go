@@ -12,7 +12,7 @@ import (
 // domain decides.
 func (s *Server) requireAdmin(h func(context.Context, *fasthttp.RequestCtx, core.Actor) error) fasthttp.RequestHandler {
 	return s.requireUser(func(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-		by, err := core.NewActor(caller.User, s.opts.Proxies.Client(rc))
+		by, err := core.NewActor(caller.User, s.opts.Proxies.ClientIP(rc))
 		if err != nil {
 			return err
 		}

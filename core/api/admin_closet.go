@@ -23,7 +23,7 @@ func (s *Server) handleListUserClosetItems(ctx context.Context, rc *fasthttp.Req
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
 }
 
 // handleAddUserClosetItem handles POST /api/admin/users/{uid}/closet.

@@ -21,7 +21,7 @@ func (s *Server) handleFindPlayers(ctx context.Context, rc *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toPlayerJSON))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toPlayerJSON))
 }
 
 // playerAction is what an administrator does to a player, as the fields of the

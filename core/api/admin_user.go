@@ -21,7 +21,7 @@ func (s *Server) handleFindUsers(ctx context.Context, rc *fasthttp.RequestCtx, _
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toUserJSON))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toUserJSON))
 }
 
 // userAction is what an administrator does to a user, as the fields of the request

@@ -81,7 +81,7 @@ func newSite(t *testing.T, environ ...string) *testSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := files.Prepare(t.Context()); err != nil {
+	if err := files.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	address := postgrestest.URL(t)
@@ -175,7 +175,7 @@ func (s *testSite) clock() time.Time { return time.Unix(s.now.Load(), 0) }
 func (s *testSite) httpServer(t *testing.T, services api.Services) *fasthttp.Server {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	server, err := api.New(serve.Door{Log: log, Limits: s.setup.Limits, Proxies: serve.NewProxies(s.setup.Proxies, log)}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
+	server, err := api.New(serve.Options{Log: log, Limits: s.setup.Limits, Proxies: serve.NewTrustedProxies(s.setup.Proxies, log)}, services, s.setup.API, s.setup.Textures.Bytes, s.clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func listen(t *testing.T, environ ...string) client {
 	}
 	db, services := s.services(t)
 	c := client{site: s, db: db, services: services, server: s.httpServer(t, services), http: &fasthttp.HostClient{Addr: opened.Addr().String()}}
-	serveListener(t, c.server, serve.Listener{Server: c.server}.Keep(opened))
+	serveListener(t, c.server, serve.Listener{Server: c.server}.Wrap(opened))
 	return c
 }
 

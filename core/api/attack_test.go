@@ -27,7 +27,7 @@ import (
 // nothing but its pixels.
 func TestMaliciousFiles(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := listen(t)
 	corpus := skintest.Corpus()
@@ -36,15 +36,15 @@ func TestMaliciousFiles(t *testing.T) {
 	for _, file := range corpus {
 		uploader := c.signUp(t) // so that no pixels are there already
 		began := time.Now()
-		a := uploader.upload(t, "name=N&public=false&type="+file.As, file.Data)
+		a := uploader.upload(t, "name=N&public=false&type="+file.Type, file.Data)
 		if took := time.Since(began); took > longest {
 			longest, slowest = took, file.Name
 		}
-		if file.Refusal != "" {
+		if file.WantError != "" {
 			refused++
 			a.isError(t, 422, 4, "file")
-			if sentence := a.message(t); !strings.Contains(sentence, file.Refusal) {
-				t.Errorf("%s: the answer says %q; want a sentence with %q", file.Name, sentence, file.Refusal)
+			if sentence := a.message(t); !strings.Contains(sentence, file.WantError) {
+				t.Errorf("%s: the answer says %q; want a sentence with %q", file.Name, sentence, file.WantError)
 			}
 			continue
 		}
@@ -280,7 +280,7 @@ func TestUploadReadTimeout(t *testing.T) {
 // Requests made to confuse whoever reads HTTP are refused, or read as they must be.
 func TestMaliciousUploadRequests(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := listen(t, "UPLOAD_TIMEOUT=300ms", "READ_TIMEOUT=300ms").signUp(t)
 	want, accepted := firstSkin(), 0

@@ -55,5 +55,5 @@ func (s *Server) handleListAuditEntries(ctx context.Context, rc *fasthttp.Reques
 			body.Next = e.ID
 		}
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, body)
+	return serve.WriteJSON(rc, fasthttp.StatusOK, body)
 }

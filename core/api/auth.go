@@ -35,7 +35,7 @@ func (s *Server) handleLogin(ctx context.Context, rc *fasthttp.RequestCtx) error
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toTokenJSON(token))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(token))
 }
 
 // handleRefreshToken handles POST /api/auth/refresh.
@@ -48,7 +48,7 @@ func (s *Server) handleRefreshToken(ctx context.Context, rc *fasthttp.RequestCtx
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toTokenJSON(successor))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toTokenJSON(successor))
 }
 
 // handleLogout handles POST /api/auth/logout.

@@ -205,7 +205,7 @@ func TestLoginWithBcrypt(t *testing.T) {
 // another one has replaced the hash meanwhile.
 func TestConcurrentLoginsRehash(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := start(t).signUp(t)
 	old, err := bcrypt.GenerateFromPassword([]byte("correct horse"), bcrypt.MinCost)
@@ -304,7 +304,7 @@ func TestRefresh(t *testing.T) {
 // Eight refreshes at once, at two servers, give one successor.
 func TestConcurrentRefreshes(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := start(t).signUp(t)
 	servers := []client{c, c.site.serve(t).as(c.token)}

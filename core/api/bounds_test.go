@@ -112,7 +112,7 @@ func (a response) checkField(t *testing.T, field string, value any, valid bool) 
 // tests see to.
 func TestDocumentedBounds(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := start(t, "LIMIT_REQUESTS=0", "LIMIT_REGISTRATIONS=0", "LIMIT_UPLOADS=0", "LIMIT_CHANGES=0", "LIMIT_REPORTS=0",
 		"LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0").signUp(t)

@@ -58,7 +58,7 @@ func (s *Server) handleListClosetItems(ctx context.Context, rc *fasthttp.Request
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toClosetPageJSON(query, page))
 }
 
 // parseClosetQuery reads which items of a closet are wanted.

@@ -535,7 +535,7 @@ func isEdgePath(path string) bool {
 func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
 
-	server, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Services{}, newSite(t).setup.API, 0, time.Now)
+	server, err := api.New(serve.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{}, newSite(t).setup.API, 0, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func sendTooLarge(t *testing.T, address, token, method, path string) response {
 // situation after another.
 func TestDocumentedResponsesOccur(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	seen := seenResponses{}
 	s := newSite(t, "LIMIT_REQUESTS=0")
@@ -221,7 +221,7 @@ func recordCommonErrors(t *testing.T, s *testSite, seen seenResponses) {
 
 	clock := func() time.Time { panic("BUG: the clock has stopped") }
 	log := slog.New(slog.DiscardHandler)
-	broken, err := api.New(serve.Door{Log: log, Limits: s.setup.Limits, Proxies: serve.NewProxies(s.setup.Proxies, log)},
+	broken, err := api.New(serve.Options{Log: log, Limits: s.setup.Limits, Proxies: serve.NewTrustedProxies(s.setup.Proxies, log)},
 		api.Services{}, api.Config{Registration: "open", CORSOrigins: []string{"*"}, Limits: api.Limits{Requests: 1, RequestsBurst: 1}}, 0, clock)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func heap() uint64 {
 // Nobody is counted as having failed.
 // It measures the memory of the whole process, so no other test may run.
 func TestConcurrentLoginsBoundMemory(t *testing.T) {
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	c := newUser(t, "LIMIT_REQUESTS=0", "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0", "WORK_TIMEOUT=5m")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +95,7 @@ func TestConcurrentLoginsBoundMemory(t *testing.T) {
 // However fast a network guesses passwords, log-ins from other networks have places.
 // It takes all processors for a while, so it is long.
 func TestLoginsOfOneNetworkLeaveCapacity(t *testing.T) {
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	hostile, honest := startTwoNetworks(t, "LIMIT_LOGIN_FAILURES=0", "LIMIT_LOGIN_FAILURES_PER_ADDRESS=0", "LIMIT_LOGIN_FAILURES_PER_ACCOUNT=0")
 	honest = honest.signUp(t)
 	honest.withPassword(t, rightPassword)

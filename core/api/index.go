@@ -51,7 +51,7 @@ func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error
 // handleRoot handles GET /: people get a page, programs the index.
 func (s *Server) handleRoot(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if serve.PrefersHTML(rc) {
-		startPage.Answer(rc, fasthttp.StatusOK)
+		startPage.Write(rc, fasthttp.StatusOK)
 		return nil
 	}
 	return s.handleIndex(ctx, rc)

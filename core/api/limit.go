@@ -98,7 +98,7 @@ func (l *limiter) peek(rc *fasthttp.RequestCtx, key limitKey) error {
 	if l == nil {
 		return nil
 	}
-	state := l.Look(key, l.now())
+	state := l.Peek(key, l.now())
 	if state.Wait > 0 {
 		l.setHeaders(rc, state)
 	}
@@ -108,7 +108,7 @@ func (l *limiter) peek(rc *fasthttp.RequestCtx, key limitKey) error {
 // refund takes back one time that should not have counted.
 func (l *limiter) refund(key limitKey) {
 	if l != nil {
-		l.GiveBack(key)
+		l.Refund(key)
 	}
 }
 

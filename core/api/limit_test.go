@@ -263,7 +263,7 @@ func TestLimitsAreChecked(t *testing.T) {
 
 	f := func(limits api.Limits, want string) {
 		t.Helper()
-		_, err := api.New(serve.Door{Log: slog.New(slog.DiscardHandler)}, api.Services{},
+		_, err := api.New(serve.Options{Log: slog.New(slog.DiscardHandler)}, api.Services{},
 			api.Config{Registration: "open", BodyBytes: 65536, Limits: limits}, 0, time.Now)
 		switch {
 		case want == "" && err != nil:

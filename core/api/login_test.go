@@ -322,7 +322,7 @@ func TestWrongCurrentPasswordsCountAsFailures(t *testing.T) {
 // tried.
 func TestConcurrentGuesses(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := newUser(t)
 	servers := []client{c, c.site.serve(t)}
@@ -346,7 +346,7 @@ func TestConcurrentGuesses(t *testing.T) {
 // those are who guess.
 func TestConcurrentLogins(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := newUser(t)
 	answers := make(chan response, 30)
@@ -385,7 +385,7 @@ func TestNoLoginLimits(t *testing.T) {
 // one has replaced its hash meanwhile.
 func TestConcurrentPasswordChangesRehash(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	c := start(t).signUp(t)
 	old, err := bcrypt.GenerateFromPassword([]byte(rightPassword), bcrypt.MinCost)

@@ -42,7 +42,7 @@ func (s *testSite) checkLikes(t *testing.T) {
 
 func TestConcurrentPlayersOfOneName(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	_, servers := twoServers(t)
 	var users []client
@@ -70,7 +70,7 @@ func TestConcurrentPlayersOfOneName(t *testing.T) {
 
 func TestConcurrentUploadsOfSamePixels(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	s, servers := twoServers(t)
 	first, second := servers[0].signUp(t), servers[1].signUp(t)
@@ -201,7 +201,7 @@ func TestTextureChangesAreAtomic(t *testing.T) {
 // the other has changed.
 func TestConcurrentSlotChanges(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	_, servers := twoServers(t)
 	c := servers[0].signUp(t)
@@ -349,7 +349,7 @@ func (l *deletedUser) requestByOther(t *testing.T, c client, player string, step
 // leads nowhere, and every answer is one that the API promises.
 func TestDeleteUserDuringRequests(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	s, servers := twoServers(t)
 	s.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash) VALUES ('taken@example.com', 'taken@example.com', 'N', 'x')")

@@ -39,7 +39,7 @@ func (s *Server) handleListPlayers(ctx context.Context, rc *fasthttp.RequestCtx,
 	for i, p := range players {
 		bodies[i] = toPlayerJSON(p)
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, bodies)
+	return serve.WriteJSON(rc, fasthttp.StatusOK, bodies)
 }
 
 // handleAddPlayer handles POST /api/players.

@@ -74,7 +74,7 @@ func (s *Server) handleListReports(ctx context.Context, rc *fasthttp.RequestCtx,
 	for i, r := range page.Reports {
 		bodies[i] = toReportJSON(r)
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
 }
 
 // defaultReportsPerPage is how many reports a page shows.

@@ -162,7 +162,7 @@ func TestReportsOfNetworkAreLimited(t *testing.T) {
 // settlement is one act.
 func TestConcurrentReportsAndDeletions(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	s, servers := twoServers(t)
 	admins := []client{servers[0].signUpAs(t, core.Administrator), servers[1].signUpAs(t, core.Administrator)}

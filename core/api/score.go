@@ -40,7 +40,7 @@ func (s *Server) handleListScoreChanges(ctx context.Context, rc *fasthttp.Reques
 	for i, c := range page.Changes {
 		bodies[i] = scoreChangeJSON{timestamp(c.At), c.Amount, c.Balance, c.Reason, c.Subject}
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(query.Page, query.PerPage, page.Total, bodies))
 }
 
 // handleSignForToday handles POST /api/user/sign.

@@ -55,7 +55,7 @@ type Services struct {
 type Server struct {
 	Services
 	config    Config
-	opts      serve.Door
+	opts      serve.Options
 	fileBytes int
 
 	requests, registrations, uploads *limiter
@@ -73,7 +73,7 @@ type Server struct {
 
 // New returns a door to the domain. fileBytes is the largest texture file that
 // the domain accepts.
-func New(opts serve.Door, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
+func New(opts serve.Options, services Services, config Config, fileBytes int, now core.Clock) (*Server, error) {
 	if err := config.Limits.check(); err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ const uploadPath = "/api/textures"
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
 	opts := s.opts
-	opts.Mark = s.setDefaultHeaders
-	return opts.Server(opts.AddressLimiter().Handler(s.withDefaults(s.routes().Handler)))
+	opts.DefaultHeaders = s.setDefaultHeaders
+	return opts.NewServer(opts.AddressLimiter().Handler(s.withDefaults(s.routes().Handler)))
 }
 
 // maxCharacterBytes is the most bytes that a character takes in a body: an emoji escaped in
@@ -169,7 +169,7 @@ func (s *Server) routes() *router.Router {
 		if isAPI(string(rc.Path())) {
 			return notFound()
 		}
-		return notFoundPage.Refuse(rc)
+		return notFoundPage.WriteNotFound(rc)
 	})
 	r.MethodNotAllowed = s.public(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
@@ -178,7 +178,7 @@ func (s *Server) routes() *router.Router {
 	handleWithoutBody := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
 		route := s.opts.Route(method + " " + path)
 		withRoute := func(rc *fasthttp.RequestCtx) {
-			route.Claim(rc)
+			route.AssignTo(rc)
 			h(rc)
 		}
 		r.Handle(method, path, withRoute)
@@ -190,7 +190,7 @@ func (s *Server) routes() *router.Router {
 	handle := func(method, path string, h fasthttp.RequestHandler) *serve.Route {
 		route := handleWithoutBody(method, path, h)
 		if method != fasthttp.MethodGet {
-			route.TakeBody(s.bodyLimit(0), 0)
+			route.AcceptBody(s.bodyLimit(0), 0)
 		}
 		return route
 	}
@@ -232,7 +232,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/closet/{tid}", s.requireUser(s.handleRenameClosetItem))
 	handle(fasthttp.MethodDelete, "/api/closet/{tid}", s.requireUser(s.handleRemoveClosetItem))
 
-	handle(fasthttp.MethodPost, uploadPath, s.requireUser(s.handleUploadTexture)).TakeBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
+	handle(fasthttp.MethodPost, uploadPath, s.requireUser(s.handleUploadTexture)).AcceptBody(s.uploadLimit(), s.opts.Limits.UploadTimeout)
 	handle(fasthttp.MethodGet, "/api/textures", s.optionalUser(s.handleListTextures))
 	handle(fasthttp.MethodGet, "/api/textures/{tid}", s.optionalUser(s.handleGetTexture))
 	handle(fasthttp.MethodPut, "/api/textures/{tid}", s.requireUser(s.limitChanges(s.handleChangeTexture)))
@@ -264,7 +264,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodGet, "/api/admin/reports", s.requireAdmin(s.handleListReports))
 	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.requireAdmin(s.handleSettleReport))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.requireAdmin(s.handleSendNotification)).
-		TakeBody(s.bodyLimit(maxCharacterBytes*core.MaxContent), 0)
+		AcceptBody(s.bodyLimit(maxCharacterBytes*core.MaxContent), 0)
 	handle(fasthttp.MethodGet, "/api/admin/audit", s.requireAdmin(s.handleListAuditEntries))
 
 	for _, path := range []string{documentPath, pagePath, pagePath + "/{digest}/{file}"} {
@@ -284,7 +284,7 @@ func (s *Server) withDefaults(next fasthttp.RequestHandler) fasthttp.RequestHand
 			rc.URI().SetPathBytes(bytes.TrimRight(path, "/"))
 		}
 		if rc.IsOptions() {
-			preflights.Claim(rc)
+			preflights.AssignTo(rc)
 			header := &rc.Response.Header
 			header.Set(fasthttp.HeaderAccessControlAllowMethods, "GET, HEAD, POST, PUT, DELETE")
 			if names := requestedHeaders(&rc.Request.Header); names != "" {
@@ -322,7 +322,7 @@ func requestedHeaders(header *fasthttp.RequestHeader) string {
 // setDefaultHeaders sets what every answer has, also one to a request that cannot be read: a
 // page must see why its upload was too large.
 func (s *Server) setDefaultHeaders(rc *fasthttp.RequestCtx) {
-	serve.Reserve(rc)
+	serve.SetSecurityHeaders(rc)
 	s.allowOrigin(rc)
 }
 
@@ -347,7 +347,7 @@ func (s *Server) allowOrigin(rc *fasthttp.RequestCtx) {
 
 // public is a route for everybody. Requests count for their address.
 func (s *Server) public(h serve.Handler) fasthttp.RequestHandler {
-	return s.opts.Guard(func(rc *fasthttp.RequestCtx) error {
+	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		if err := s.requests.take(rc, s.addressKey(rc)); err != nil {
 			return err
 		}
@@ -369,7 +369,7 @@ func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h serve
 		}
 		return err
 	}
-	ctx, cancel := s.opts.Bound(rc)
+	ctx, cancel := s.opts.RequestContext(rc)
 	defer cancel()
 	return h(s.withClient(ctx, rc, user), rc)
 }
@@ -378,12 +378,12 @@ func (s *Server) readAndServe(rc *fasthttp.RequestCtx, user core.UserID, h serve
 // session lives is left to the handler: a read looks it up in the round trip in
 // which it reads. Requests count for their user.
 func (s *Server) withToken(h func(context.Context, *fasthttp.RequestCtx, core.VerifiedToken) error) fasthttp.RequestHandler {
-	return s.opts.Guard(func(rc *fasthttp.RequestCtx) error {
+	return s.opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		verified, err := s.verifyToken(rc)
 		if err != nil {
 			return cmp.Or(s.requests.take(rc, s.addressKey(rc)), err)
 		}
-		serve.Note(rc, slog.Int64("uid", int64(verified.Token.User)))
+		serve.AddLogAttr(rc, slog.Int64("uid", int64(verified.Token.User)))
 		user, token := limitKey{user: verified.Token.User}, limitKey{token: verified.Token.ID}
 		if err := s.endedTokens.peek(rc, token); err != nil {
 			return err
@@ -452,14 +452,14 @@ func (s *Server) verifyToken(rc *fasthttp.RequestCtx) (core.VerifiedToken, error
 
 // withClient returns a context of the work on a request of a user, 0 for none.
 func (s *Server) withClient(ctx context.Context, rc *fasthttp.RequestCtx, user core.UserID) context.Context {
-	return core.WithClient(ctx, core.Client{Network: serve.ClientNetwork(s.opts.Proxies.Client(rc)), User: user})
+	return core.WithClient(ctx, core.Client{Network: serve.ClientNetwork(s.opts.Proxies.ClientIP(rc)), User: user})
 }
 
 // addressKey is who makes a request, by their address.
 func (s *Server) addressKey(rc *fasthttp.RequestCtx) limitKey { return limitKey{network: s.network(rc)} }
 
 func (s *Server) network(rc *fasthttp.RequestCtx) netip.Prefix {
-	return serve.Network(s.opts.Proxies.Client(rc))
+	return serve.ClientPrefix(s.opts.Proxies.ClientIP(rc))
 }
 
 // bearerToken returns the token of the Authorization header (RFC 6750, section 2.1).
@@ -495,12 +495,12 @@ type envelope struct {
 
 // writeOK answers with an envelope.
 func writeOK(rc *fasthttp.RequestCtx, message string, data any) error {
-	return serve.JSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
+	return serve.WriteJSON(rc, fasthttp.StatusOK, envelope{Message: message, Data: data})
 }
 
 // writeAccepted answers with an envelope that what was asked for is yet to be confirmed.
 func writeAccepted(rc *fasthttp.RequestCtx, message string) error {
-	return serve.JSON(rc, fasthttp.StatusAccepted, envelope{Message: message})
+	return serve.WriteJSON(rc, fasthttp.StatusAccepted, envelope{Message: message})
 }
 
 // timestamp is a time as the API writes it: in UTC, to the second.

@@ -63,7 +63,7 @@ func (s *Server) handleListTextures(ctx context.Context, rc *fasthttp.RequestCtx
 		Uploader: (*core.UserID)(f.optionalInteger("uploader")),
 	}
 	if text := strings.TrimSpace(f.optionalStr("type", "")); text == "skin" {
-		query.Types = []skin.Type{skin.Steve, skin.Alex}
+		query.Types = []skin.Type{skin.Classic, skin.Slim}
 	} else if !f.isAbsent("type") {
 		typ, err := skin.ParseType(text)
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *Server) handleListTextures(ctx context.Context, rc *fasthttp.RequestCtx
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toSearchPageJSON(page, query.Page, query.PerPage, core.MaxCounted/query.PerPage, toTextureJSON))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(page, query.Page, query.PerPage, core.MaxCounted/query.PerPage, toTextureJSON))
 }
 
 // handleGetTexture handles GET /api/textures/{tid}.
@@ -98,7 +98,7 @@ func (s *Server) handleGetTexture(ctx context.Context, rc *fasthttp.RequestCtx, 
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, toTextureJSON(texture))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toTextureJSON(texture))
 }
 
 // parseTextureChange reads what is to become different of a texture.
@@ -134,7 +134,7 @@ func (s *Server) handleChangeTexture(ctx context.Context, rc *fasthttp.RequestCt
 	if err != nil {
 		return err
 	}
-	texture, err := s.Textures.Change(ctx, caller, s.opts.Proxies.Client(rc), core.TextureID(tid), change)
+	texture, err := s.Textures.Change(ctx, caller, s.opts.Proxies.ClientIP(rc), core.TextureID(tid), change)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (s *Server) handleDeleteTexture(ctx context.Context, rc *fasthttp.RequestCt
 	if err != nil {
 		return err
 	}
-	if err := s.Textures.Delete(ctx, caller, s.opts.Proxies.Client(rc), core.TextureID(tid)); err != nil {
+	if err := s.Textures.Delete(ctx, caller, s.opts.Proxies.ClientIP(rc), core.TextureID(tid)); err != nil {
 		return err
 	}
 	return writeOK(rc, "The texture is deleted.", nil)

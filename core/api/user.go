@@ -31,7 +31,7 @@ func toUserJSON(u core.User) userJSON {
 
 // handleGetUser handles GET /api/user.
 func (s *Server) handleGetUser(_ context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	return serve.JSON(rc, fasthttp.StatusOK, toUserJSON(caller.User))
+	return serve.WriteJSON(rc, fasthttp.StatusOK, toUserJSON(caller.User))
 }
 
 // handleUpdateUser handles PUT /api/user.

@@ -36,15 +36,15 @@ type Server struct {
 	feed     *core.Feed
 	purges   *core.CDNPurger // nil where nobody waits for edges
 	secrets  [][sha256.Size]byte
-	http     serve.Door
+	http     serve.Options
 	ctx     context.Context //nolint:containedctx // ends the endless answers
 }
 
 // New returns a door for edges that know one of the secrets. Its streams end
 // with ctx. Edges are asked to acknowledge changes if purges are not nil.
-func New(ctx context.Context, options serve.Door, mappings *core.Mappings, feed *core.Feed, purges *core.CDNPurger, secrets []string) (*Server, error) {
+func New(ctx context.Context, options serve.Options, mappings *core.Mappings, feed *core.Feed, purges *core.CDNPurger, secrets []string) (*Server, error) {
 	// Edges choose what is traced.
-	options.Listener, options.Tracer, options.Mark = "edges", options.Tracer.Follower(), serve.Reserve
+	options.Listener, options.Tracer, options.DefaultHeaders = "edges", options.Tracer.Follower(), serve.SetSecurityHeaders
 	s := &Server{mappings: mappings, feed: feed, purges: purges, http: options, ctx: ctx}
 	valid, err := mapping.Secrets(secrets)
 	if err != nil {
@@ -58,12 +58,12 @@ func New(ctx context.Context, options serve.Door, mappings *core.Mappings, feed 
 
 // HTTP returns the server behind the edges' listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	lookups, changes := s.http.Route("POST "+mapping.LookupPath).TakeBody(maxBodyBytes, 0), s.http.Route("GET "+mapping.ChangesPath)
-	acknowledgements := s.http.Route("POST "+mapping.AcknowledgePath).TakeBody(maxBodyBytes, 0)
+	lookups, changes := s.http.Route("POST "+mapping.LookupPath).AcceptBody(maxBodyBytes, 0), s.http.Route("GET "+mapping.ChangesPath)
+	acknowledgements := s.http.Route("POST "+mapping.AcknowledgePath).AcceptBody(maxBodyBytes, 0)
 
 	liked := s.http.Route("GET " + mapping.LikedPath)
-	server := s.http.Server(s.http.Guard(func(rc *fasthttp.RequestCtx) error {
-		serve.Reserve(rc)
+	server := s.http.NewServer(s.http.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		serve.SetSecurityHeaders(rc)
 		if err := rc.Conn().SetWriteDeadline(time.Now().Add(s.http.Limits.WorkTimeout + streamWriteTimeout)); err != nil {
 			return err
 		}
@@ -72,18 +72,18 @@ func (s *Server) HTTP() *fasthttp.Server {
 		}
 		switch string(rc.Path()) {
 		case mapping.LookupPath:
-			lookups.Claim(rc)
+			lookups.AssignTo(rc)
 			return s.lookup(rc)
 		case mapping.ChangesPath:
-			changes.Claim(rc)
+			changes.AssignTo(rc)
 			return s.changes(rc)
 		case mapping.AcknowledgePath:
-			acknowledgements.Claim(rc)
+			acknowledgements.AssignTo(rc)
 			return s.acknowledge(rc)
 
 		case mapping.LikedPath:
-			liked.Claim(rc)
-			ctx, cancel := s.http.Bound(rc)
+			liked.AssignTo(rc)
+			ctx, cancel := s.http.RequestContext(rc)
 			defer cancel()
 			return s.liked(ctx, rc)
 		default:
@@ -114,20 +114,20 @@ func (s *Server) lookup(rc *fasthttp.RequestCtx) error {
 	if err := serve.ReadBody(rc); err != nil {
 		return err
 	}
-	ctx, cancel := s.http.Bound(rc)
+	ctx, cancel := s.http.RequestContext(rc)
 	defer cancel()
-	var lookup mapping.Question
+	var lookup mapping.LookupRequest
 	if err := json.Unmarshal(rc.PostBody(), &lookup); err != nil {
 		return fault.New(fault.Malformed, "The body is no question.")
 	}
 	if len(lookup.Requests) > 1 { // one is that of the header
-		serve.Note(rc, slog.Any("request_ids", lookup.Requests))
+		serve.AddLogAttr(rc, slog.Any("request_ids", lookup.Requests))
 	}
 	answer, err := s.mappings.Resolve(ctx, lookup)
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, answer)
+	return serve.WriteJSON(rc, fasthttp.StatusOK, answer)
 }
 
 func mustPost(rc *fasthttp.RequestCtx) error {
@@ -156,9 +156,9 @@ func (s *Server) acknowledge(rc *fasthttp.RequestCtx) error {
 		return fault.Field("stream", "The stream must be named as its start named it.")
 	}
 	if s.purges != nil {
-		s.purges.Acknowledge(stream, ack.Position)
+		s.purges.Acknowledge(stream, ack.Cursor)
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, struct{}{})
+	return serve.WriteJSON(rc, fasthttp.StatusOK, struct{}{})
 }
 
 // changes handles GET mapping.ChangesPath.
@@ -171,7 +171,7 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 	if err != nil && !errors.Is(err, fasthttp.ErrNoArgValue) {
 		return fault.Field("revision", "The revision must be an integer.")
 	}
-	from := mapping.Position{Epoch: string(rc.QueryArgs().Peek("epoch")), Revision: int64(max(0, revision))}
+	from := mapping.Cursor{Epoch: string(rc.QueryArgs().Peek("epoch")), Revision: int64(max(0, revision))}
 	previous, err := uuid.ParseBytes(rc.QueryArgs().Peek("former"))
 	if err != nil {
 		previous = uuid.Nil // whatever is no name of ours is nobody's former stream
@@ -210,7 +210,7 @@ func (s *Server) changes(rc *fasthttp.RequestCtx) error {
 // follow sends a stream to its end, under a name if its edge is to acknowledge
 // it. Purges know of the stream before the edge hears anything that it could
 // believe its memories by.
-func (s *Server) follow(from mapping.Position, previous uuid.UUID, receivedAt time.Time, send func(...mapping.Event) error) error {
+func (s *Server) follow(from mapping.Cursor, previous uuid.UUID, receivedAt time.Time, send func(...mapping.Event) error) error {
 	if s.purges == nil {
 		return s.feed.Follow(s.ctx, from, receivedAt, send)
 	}

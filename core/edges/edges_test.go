@@ -75,7 +75,7 @@ func startServerWithHook(t *testing.T, hook core.Purger) testServer {
 	}
 
 	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
-	server, err := edges.New(ctx, serve.Door{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, secondSecret})
+	server, err := edges.New(ctx, serve.Options{Log: log, Limits: limits}, core.NewMappings(db), feed, purges, []string{secret, secondSecret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestSecretIsRequired(t *testing.T) {
 	f("GET", fmt.Sprintf("%s?limit=%d", mapping.LikedPath, mapping.MaxLiked+1), secret, "", 422)
 
 	keys := make([]mapping.Key, mapping.MaxKeys+1)
-	tooMany, err := json.Marshal(mapping.Question{Keys: keys})
+	tooMany, err := json.Marshal(mapping.LookupRequest{Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestSecretIsRequired(t *testing.T) {
 
 func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := edges.New(t.Context(), serve.Door{}, nil, nil, nil, []string{secret, "short"}); err == nil || !strings.Contains(err.Error(), "EDGE_SECRETS") {
+	if _, err := edges.New(t.Context(), serve.Options{}, nil, nil, nil, []string{secret, "short"}); err == nil || !strings.Contains(err.Error(), "EDGE_SECRETS") {
 		t.Errorf("%v; want an error that names the setting", err)
 	}
 }
@@ -202,17 +202,17 @@ func TestLookupAndChanges(t *testing.T) {
 	}
 	change := nextEvent(t, lines, isChange)
 
-	_, answered := d.do(t, "POST", mapping.LookupPath, secret, `{"keys":["name:ann","`+string(mapping.UID(int64(user.ID)))+`"]}`)
+	_, answered := d.do(t, "POST", mapping.LookupPath, secret, `{"keys":["name:ann","`+string(mapping.UIDKey(int64(user.ID)))+`"]}`)
 	body, err := io.ReadAll(answered)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answer mapping.Answer
+	var answer mapping.LookupResponse
 	if err := json.Unmarshal(body, &answer); err != nil {
 		t.Fatal(err)
 	}
-	if answer.Position != change.Position || answer.Mappings[0].Player == nil || answer.Mappings[1].User == nil {
-		t.Errorf("answer %s; want the player and the user at %+v", body, change.Position)
+	if answer.Cursor != change.Cursor || answer.Mappings[0].Player == nil || answer.Mappings[1].User == nil {
+		t.Errorf("answer %s; want the player and the user at %+v", body, change.Cursor)
 	}
 	if bytes.Contains(body, []byte("@")) || bytes.Contains(body, []byte("hash\":\"secret")) || bytes.Contains(body, []byte("score")) {
 		t.Errorf("answer %s holds what edges must not know", body)
@@ -260,9 +260,9 @@ func TestAcknowledge(t *testing.T) {
 	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
 	lines := bufio.NewScanner(stream)
 	start := nextEvent(t, lines, isStart)
-	acknowledge := func(at mapping.Position) {
+	acknowledge := func(at mapping.Cursor) {
 		t.Helper()
-		body, err := json.Marshal(mapping.Acknowledgement{Position: at, Stream: start.Stream})
+		body, err := json.Marshal(mapping.Acknowledgement{Cursor: at, Stream: start.Stream})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestAcknowledge(t *testing.T) {
 			t.Fatalf("an acknowledgement is answered with %d %s", status, text)
 		}
 	}
-	acknowledge(start.Position)
+	acknowledge(start.Cursor)
 
 	began := time.Now()
 	user, err := d.db.CreateUser(t.Context(), core.NewUser{Email: "ann", EmailKey: "ann@example.com", Nickname: "Ann", PasswordHash: "x"})
@@ -280,13 +280,13 @@ func TestAcknowledge(t *testing.T) {
 	}
 	change := nextEvent(t, lines, isChange)
 	for range 2 { // by then a core that waits for nobody has purged
-		nextEvent(t, lines, mapping.Event.IsBeat)
+		nextEvent(t, lines, mapping.Event.IsHeartbeat)
 	}
 	if len(purges) > 0 && time.Since(began) < 2*time.Second { // it waits no longer for anybody
 		t.Fatalf("%v is purged, but the edge has not acknowledged it", <-purges)
 	}
-	acknowledge(change.Position)
-	want := core.Purge{Position: change.Position, Tags: []string{mapping.UID(int64(user.ID)).Tag()}}
+	acknowledge(change.Cursor)
+	want := core.Purge{Cursor: change.Cursor, Tags: []string{mapping.UIDKey(int64(user.ID)).Tag()}}
 	if diff := cmp.Diff(want, <-purges); diff != "" {
 		t.Errorf("purged (-want +got):\n%s", diff)
 	}
@@ -353,7 +353,7 @@ func TestHeartbeatsCountFromRequest(t *testing.T) {
 		}
 	})
 	_, stream := d.do(t, "GET", mapping.ChangesPath, secret, "")
-	if heartbeat := nextEvent(t, bufio.NewScanner(stream), mapping.Event.IsBeat); heartbeat.AsOf < held {
+	if heartbeat := nextEvent(t, bufio.NewScanner(stream), mapping.Event.IsHeartbeat); heartbeat.AsOf < held {
 		t.Errorf("the first beat is of %s after the request; want %s or more", heartbeat.AsOf, held)
 	}
 }
@@ -365,11 +365,11 @@ func TestLiked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := mapping.Liked{Hashes: []skin.Hash{}}
+	want := mapping.LikedTextures{Hashes: []skin.Hash{}}
 	liked := func() {
 		t.Helper()
 		_, body := d.do(t, "GET", mapping.LikedPath+"?limit=2", secret, "")
-		var got mapping.Liked
+		var got mapping.LikedTextures
 		if err := json.NewDecoder(body).Decode(&got); err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +379,7 @@ func TestLiked(t *testing.T) {
 	}
 	liked()
 	for n := range byte(3) {
-		texture := core.NewTexture{Name: "N", Type: skin.Steve, Hash: skin.Hash{n}, Pixels: skin.Hash{n}, Bytes: 1, Uploader: user.ID, Public: true}
+		texture := core.NewTexture{Name: "N", Type: skin.Classic, Hash: skin.Hash{n}, Pixels: skin.Hash{n}, Bytes: 1, Uploader: user.ID, Public: true}
 		if _, err := d.db.AddTexture(t.Context(), texture, core.Pricing{}, func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -393,7 +393,7 @@ func TestPanicEndsOnlyItsStream(t *testing.T) {
 	t.Parallel()
 	limits := serve.Limits{ReadTimeout: time.Minute, WorkTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 100, BodiesBytes: 64 << 20}
 	// Without a feed there is nothing to follow.
-	server, err := edges.New(t.Context(), serve.Door{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, nil, []string{secret})
+	server, err := edges.New(t.Context(), serve.Options{Log: slog.New(slog.DiscardHandler), Limits: limits}, nil, nil, nil, []string{secret})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,5 +23,5 @@ func (s *Server) liked(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return serve.JSON(rc, fasthttp.StatusOK, liked)
+	return serve.WriteJSON(rc, fasthttp.StatusOK, liked)
 }

@@ -69,7 +69,7 @@ var _ core.Purger = (*Webhook)(nil)
 // Check returns an error that names a setting which makes no sense. That there is no URL
 // makes sense where nothing is purged.
 func (c Config) Check() error {
-	_, ok := settings.URL(c.URL)
+	_, ok := settings.ParseURL(c.URL)
 	switch {
 	case c.URL != "" && !ok:
 		return errors.New("URL must look like http://host/path or https://host/path") // it may hold a token, and is not shown
@@ -87,7 +87,7 @@ func New(config Config) (*Webhook, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
 	}
-	target, ok := settings.URL(config.URL)
+	target, ok := settings.ParseURL(config.URL)
 	if !ok {
 		return nil, errors.New("URL must be set")
 	}

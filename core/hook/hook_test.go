@@ -54,7 +54,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-var position = mapping.Position{Epoch: "e", Revision: 7}
+var position = mapping.Cursor{Epoch: "e", Revision: 7}
 
 func TestPost(t *testing.T) {
 	t.Parallel()
@@ -83,8 +83,8 @@ func TestPost(t *testing.T) {
 		}
 	}
 
-	f(core.Purge{Position: position, Tags: []string{"player-5", "name-steve"}}, `{"epoch":"e","revision":7,"tags":["player-5","name-steve"]}`)
-	f(core.Purge{Position: position, All: true}, `{"epoch":"e","revision":7,"all":true}`)
+	f(core.Purge{Cursor: position, Tags: []string{"player-5", "name-steve"}}, `{"epoch":"e","revision":7,"tags":["player-5","name-steve"]}`)
+	f(core.Purge{Cursor: position, All: true}, `{"epoch":"e","revision":7,"all":true}`)
 }
 
 // Whatever is no success is a failure, and no error tells the URL, which may
@@ -110,7 +110,7 @@ func TestFailures(t *testing.T) {
 			h, posts := startReceiver(t, test.answer)
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			err := h.Purge(ctx, core.Purge{Position: position, All: true})
+			err := h.Purge(ctx, core.Purge{Cursor: position, All: true})
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%v; want an error with %q and without the token", err, test.want)
 			}

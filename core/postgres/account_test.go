@@ -40,26 +40,26 @@ func proofFor(user core.User) core.VerifiedCredentials {
 
 // playerKeys are the keys that lead to a player.
 func playerKeys(p core.Player) []mapping.Key {
-	return []mapping.Key{mapping.PID(int64(p.ID)), mapping.Name(p.Name), mapping.UUID(p.UUID.String())}
+	return []mapping.Key{mapping.PIDKey(int64(p.ID)), mapping.NameKey(p.Name), mapping.UUIDKey(p.UUID.String())}
 }
 
 // textureKeys are the keys that lead to a texture.
 func textureKeys(t core.Texture) []mapping.Key {
-	return []mapping.Key{mapping.TID(int64(t.ID)), mapping.Hash(t.Hash)}
+	return []mapping.Key{mapping.TIDKey(int64(t.ID)), mapping.HashKey(t.Hash)}
 }
 
 func TestAvatarsNameTheirUser(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann := addUser(t, db, "ann")
-	a := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
+	a := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
 	calls := 0
 	db.OnChange(func() { calls++ })
 	wantKeys := watchChanges(t, db)
 
 	must(db.SetAvatar(t.Context(), ann.ID, a.ID))(t)
-	wantKeys("an avatar", mapping.UID(int64(ann.ID)))
+	wantKeys("an avatar", mapping.UIDKey(int64(ann.ID)))
 	if calls == 0 {
 		t.Error("nobody rang")
 	}
@@ -69,7 +69,7 @@ func TestAvatarsNameTheirUser(t *testing.T) {
 	wantKind(t, err, fault.Invalid)
 	wantKeys("an avatar that is refused")
 	must(db.SetAvatar(t.Context(), ann.ID, 0))(t)
-	wantKeys("no avatar any more", mapping.UID(int64(ann.ID)))
+	wantKeys("no avatar any more", mapping.UIDKey(int64(ann.ID)))
 	_, err = db.SetAvatar(t.Context(), ann.ID+100, 0)
 	wantKind(t, err, fault.Unauthenticated)
 }
@@ -80,7 +80,7 @@ func TestAvatarAfterWaitingForADeletion(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
+	tid := addTexture(t, db, texture(bob.ID, skin.Classic, "x", true)).ID
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 
@@ -105,7 +105,7 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
-	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false))
+	private := addTexture(t, db, texture(bob.ID, skin.Classic, "private", false))
 	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestAvatarLocksItsTexture(t *testing.T) {
 		t.Error(err)
 	}
 	wantKeys("an avatar that is set, and deleted", append(
-		textureKeys(private), mapping.UID(int64(ann.ID)), mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID)))...)
+		textureKeys(private), mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(bob.ID)))...)
 }
 
 // All that edges may know of a deleted user is named, and nothing else.
@@ -152,10 +152,10 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 	if err := db.SetPermission(t.Context(), bob.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
-	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
-	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
+	public := addTexture(t, db, texture(ann.ID, skin.Classic, "public", true))
+	private := addTexture(t, db, texture(ann.ID, skin.Classic, "private", false))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", false))
-	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false))
+	bobs := addTexture(t, db, texture(bob.ID, skin.Classic, "bobs", false))
 	own := addPlayer(t, db, ann.ID, "Own")
 	skinned, caped, both, bare := addPlayer(t, db, bob.ID, "Skinned"), addPlayer(t, db, bob.ID, "Caped"), addPlayer(t, db, bob.ID, "Both"), addPlayer(t, db, bob.ID, "Bare")
 	for _, texture := range []core.Texture{private, cape, public} {
@@ -189,7 +189,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys("a deleted user", slices.Concat(
-		[]mapping.Key{mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID))}, // whose avatar is gone
+		[]mapping.Key{mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(bob.ID))}, // whose avatar is gone
 		playerKeys(own), playerKeys(skinned), playerKeys(caped), playerKeys(both), textureKeys(private), textureKeys(cape),
 	)...)
 	if calls != 1 {
@@ -199,7 +199,7 @@ func TestDeletedUserNamesItsKeys(t *testing.T) {
 
 	// What edges are told then is what is true.
 	answer := must(db.Mappings(t.Context(), []mapping.Key{
-		mapping.UID(int64(ann.ID)), mapping.Name("own"), mapping.TID(int64(private.ID)), mapping.Hash(private.Hash), mapping.TID(int64(public.ID)), mapping.Name("caped"),
+		mapping.UIDKey(int64(ann.ID)), mapping.NameKey("own"), mapping.TIDKey(int64(private.ID)), mapping.HashKey(private.Hash), mapping.TIDKey(int64(public.ID)), mapping.NameKey("caped"),
 	}))(t)
 	for i, m := range answer.Mappings[:4] {
 		if m != (mapping.Mapping{}) {
@@ -221,7 +221,7 @@ func TestDeleteUserSeesConcurrentDressing(t *testing.T) {
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	alex := addPlayer(t, db, bob.ID, "Alex")
-	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
+	private := addTexture(t, db, texture(ann.ID, skin.Classic, "private", false))
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM textures WHERE tid = $1 FOR SHARE", private.ID)
 	other.exec(t, "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID)
@@ -244,7 +244,7 @@ func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	alex := addPlayer(t, db, bob.ID, "Alex")
-	private := addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
+	private := addTexture(t, db, texture(ann.ID, skin.Classic, "private", false))
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE players SET tid_skin = $2 WHERE pid = $1", alex.ID, private.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestDeleteUserSeesConcurrentUndressing(t *testing.T) {
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
 	}
-	wantKeys("the deleted user", append(textureKeys(private), mapping.UID(int64(ann.ID)))...)
+	wantKeys("the deleted user", append(textureKeys(private), mapping.UIDKey(int64(ann.ID)))...)
 	if got := playersOf(t, db, bob.ID)[0]; got != alex {
 		t.Errorf("the player is %+v; want %+v, untouched", got, alex)
 	}
@@ -271,7 +271,7 @@ func TestDeleteLocksTexturesBeforePlayers(t *testing.T) {
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
+	public := addTexture(t, db, texture(ann.ID, skin.Classic, "public", true))
 	if err := db.RemoveClosetItem(t.Context(), ann.ID, public.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -359,8 +359,8 @@ func TestClearLostAvatars(t *testing.T) {
 	t.Parallel()
 	l := newLinkTest(t)
 	ann, ben := addUser(t, l.DB, "ann"), addUser(t, l.DB, "ben")
-	private := addTexture(t, l.DB, texture(ann.ID, skin.Steve, "private", false)).ID
-	public := addTexture(t, l.DB, texture(ann.ID, skin.Steve, "public", true)).ID
+	private := addTexture(t, l.DB, texture(ann.ID, skin.Classic, "private", false)).ID
+	public := addTexture(t, l.DB, texture(ann.ID, skin.Classic, "public", true)).ID
 	l.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'x')", ben.ID, private)
 	l.exec(t, "UPDATE users SET avatar = $1", private)
 	l.exec(t, "INSERT INTO users (email, email_key, nickname, password_hash, avatar) SELECT n || '@b.c', n || '@b.c', 'x', 'x', $1 FROM generate_series(1, 1500) n", private)

@@ -77,7 +77,7 @@ func TestAdminRemovalUndresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKeys("the removal", playerKeys(wearer)...)
-	answer := must(r.db.Mappings(t.Context(), []mapping.Key{mapping.Name("wearer")}))(t)
+	answer := must(r.db.Mappings(t.Context(), []mapping.Key{mapping.NameKey("wearer")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
 		t.Errorf("edges are told of %+v", got)
 	}

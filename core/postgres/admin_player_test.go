@@ -24,9 +24,9 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	root := addAdministrator(t, db, "root", core.SuperAdministrator)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	public := addTexture(t, db, texture(ann.ID, skin.Steve, "public", true))
+	public := addTexture(t, db, texture(ann.ID, skin.Classic, "public", true))
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", false))
-	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false))
+	bobs := addTexture(t, db, texture(bob.ID, skin.Classic, "bobs", false))
 	calls := 0
 	db.OnChange(func() { calls++ })
 	wantKeys := watchChanges(t, db)
@@ -34,7 +34,7 @@ func TestPlayerActionsNameTheirKeys(t *testing.T) {
 	renamed.Name = "Alex"
 
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
-	wantKeys("a rename", append(playerKeys(renamed), mapping.Name("Steve"))...)
+	wantKeys("a rename", append(playerKeys(renamed), mapping.NameKey("Steve"))...)
 	must(db.RenamePlayerBy(t.Context(), root, steve.ID, player("Alex")))(t)
 	wantKeys("a rename to the same name")
 	_, err := db.SetPlayerTexturesBy(t.Context(), root, steve.ID, core.TextureSlots{Skin: &bobs.ID})
@@ -73,7 +73,7 @@ func TestMovedPlayerKeepsAllowedTextures(t *testing.T) {
 	root := addAdministrator(t, db, "root", core.SuperAdministrator)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	gift := addTexture(t, db, texture(ann.ID, skin.Steve, "gift", false))
+	gift := addTexture(t, db, texture(ann.ID, skin.Classic, "gift", false))
 	bobs := addTexture(t, db, texture(bob.ID, skin.Cape, "bobs", false))
 	conn := postgrestest.Conn(t, address)
 	for uid, tid := range map[core.UserID]core.TextureID{bob.ID: gift.ID, ann.ID: bobs.ID} {
@@ -137,7 +137,7 @@ func TestPlayerActionsAreRetried(t *testing.T) {
 // it, but an act on a player who changes all the time.
 func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	const most = 3
@@ -151,7 +151,7 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 		owners = append(owners, owner)
 		for j := range 2 {
 			word := fmt.Sprintf("texture%d%d", i, j)
-			tids = append(tids, addTexture(t, db, texture(owner, skin.Steve, word, j == 0)).ID)
+			tids = append(tids, addTexture(t, db, texture(owner, skin.Classic, word, j == 0)).ID)
 			pids = append(pids, addPlayer(t, db, owner, word).ID)
 		}
 	}

@@ -38,11 +38,11 @@ func TestDeleteTextureBy(t *testing.T) {
 	r.wantAuditEntries(t, fmt.Sprintf(`texture.delete texture:%d {"name": "doomed", "reports": [%d], "uploader": %d}`, doomed.ID, report, r.ann.ID))
 
 	// Nobody's texture, and the actor's own.
-	orphan := addTexture(t, r.db, texture(r.cid.ID, skin.Steve, "orphan", true))
+	orphan := addTexture(t, r.db, texture(r.cid.ID, skin.Classic, "orphan", true))
 	if err := r.db.DeleteUser(t.Context(), proofFor(r.cid)); err != nil {
 		t.Fatal(err)
 	}
-	own := addTexture(t, r.db, texture(r.boss.ID, skin.Steve, "own", true))
+	own := addTexture(t, r.db, texture(r.boss.ID, skin.Classic, "own", true))
 	for _, tid := range []core.TextureID{orphan.ID, own.ID} {
 		if err := r.db.DeleteTextureBy(t.Context(), r.by, tid); err != nil {
 			t.Error(err)
@@ -68,7 +68,7 @@ func TestChangeTextureBy(t *testing.T) {
 	if _, err := postgrestest.Conn(t, r.address).Exec(t.Context(), "UPDATE textures SET type = 'alex', pixels = (SELECT pixels FROM textures WHERE tid = $1) WHERE tid = $2", tid.ID, twin.ID); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{})
+	_, err = r.db.ChangeTextureBy(t.Context(), r.by, tid.ID, core.TextureChange{Type: new(skin.Slim)}, core.Scores{})
 	wantKind(t, err, fault.Duplicate)
 	if got, _ := fault.Of(err).Data.(map[string]core.TextureID); got["tid"] != twin.ID {
 		t.Errorf("data %v; want tid %d", fault.Of(err).Data, twin.ID)
@@ -97,7 +97,7 @@ func TestTextureActionsLockUsersInOrder(t *testing.T) {
 	admin := core.Actor{ID: actor.ID, Permission: core.Administrator, From: netip.MustParseAddr("192.0.2.1")}
 	act := func(word string, begin func(core.TextureID) error) {
 		t.Helper()
-		tid := must(db.AddTexture(t.Context(), texture(uploader.ID, skin.Steve, word, true), core.Pricing{}, putOK))(t).ID
+		tid := must(db.AddTexture(t.Context(), texture(uploader.ID, skin.Classic, word, true), core.Pricing{}, putOK))(t).ID
 		item := db.AddClosetItem(t.Context(), itemOwner.ID, tid, "N", core.Pricing{Refund: true})
 		if item == nil {
 			_, item = postgrestest.Conn(t, address).Exec(t.Context(), "UPDATE closet_items SET refund = 1 WHERE uid = $1 AND tid = $2", itemOwner.ID, tid)
@@ -131,7 +131,7 @@ func TestTextureActionsLockUsersInOrder(t *testing.T) {
 		}
 		return err
 	})
-	keepers := must(db.AddTexture(t.Context(), texture(itemOwner.ID, skin.Steve, "keeper's", true), core.Pricing{}, putOK))(t).ID
+	keepers := must(db.AddTexture(t.Context(), texture(itemOwner.ID, skin.Classic, "keeper's", true), core.Pricing{}, putOK))(t).ID
 	act("liked", func(core.TextureID) error {
 		return db.AddClosetItemBy(t.Context(), admin, actor.ID, keepers, "N", core.Pricing{Reward: 1})
 	})

@@ -107,8 +107,8 @@ func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
-	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false))
-	addTexture(t, db, texture(bob.ID, skin.Steve, "public", true))
+	private := addTexture(t, db, texture(bob.ID, skin.Classic, "private", false))
+	addTexture(t, db, texture(bob.ID, skin.Classic, "public", true))
 	own, anns := addPlayer(t, db, bob.ID, "Own"), addPlayer(t, db, ann.ID, "Anns")
 	if err := db.AddClosetItem(t.Context(), ann.ID, private.ID, "gift", core.Pricing{}); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestAdminDeletionNamesItsKeys(t *testing.T) {
 	if err := db.DeleteUserBy(t.Context(), ann, bob.ID); err != nil {
 		t.Fatal(err)
 	}
-	wantKeys("a deleted user", slices.Concat([]mapping.Key{mapping.UID(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
+	wantKeys("a deleted user", slices.Concat([]mapping.Key{mapping.UIDKey(int64(bob.ID))}, playerKeys(own), playerKeys(anns), textureKeys(private))...)
 	if calls != 1 {
 		t.Errorf("it rang %d times; want once", calls)
 	}

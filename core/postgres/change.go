@@ -75,7 +75,7 @@ func (db *DB) NumberChanges(ctx context.Context) (core.FeedHead, error) {
 			return core.FeedHead{}, failure("number changes", err)
 		}
 		if row := rows[0]; !row.Pending {
-			return core.FeedHead{Position: mapping.Position{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed}, nil
+			return core.FeedHead{Cursor: mapping.Cursor{Epoch: row.Epoch, Revision: row.Revision}, Trimmed: row.Trimmed}, nil
 		}
 		statements = []statement{{lockFeed, nil}, {numberChanges, []any{numberBatch}}}
 	}
@@ -96,7 +96,7 @@ func (db *DB) ChangesAfter(ctx context.Context, revision int64, limit int) ([]ma
 	}
 	events := make([]mapping.Event, len(rows))
 	for i, row := range rows {
-		events[i] = mapping.Event{Position: mapping.Position{Revision: row.Revision}, Keys: row.Keys}
+		events[i] = mapping.Event{Cursor: mapping.Cursor{Revision: row.Revision}, Keys: row.Keys}
 	}
 	return events, nil
 }
@@ -119,7 +119,7 @@ const updateEpoch = `UPDATE feed SET epoch = gen_random_uuid() WHERE epoch::text
 
 // RenewEpoch begins a new epoch, unless one began already or the feed has come
 // as far as the position.
-func (db *DB) RenewEpoch(ctx context.Context, seen mapping.Position) error {
+func (db *DB) RenewEpoch(ctx context.Context, seen mapping.Cursor) error {
 	_, err := db.feed.Exec(ctx, updateEpoch, seen.Epoch, seen.Revision)
 	return failure("begin a new epoch", err)
 }

@@ -57,23 +57,23 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	}
 
 	ann := addUser(t, db, "ann")
-	expect("a registration", mapping.UID(int64(ann.ID)))
+	expect("a registration", mapping.UIDKey(int64(ann.ID)))
 	bob := must(db.CreateUser(t.Context(), core.NewUser{Email: "b@x.org", EmailKey: "b@x.org", Nickname: "b", PasswordHash: "x", Player: player("Bob")}))(t)
 	bobs := playersOf(t, db, bob.ID)[0]
-	expect("a registration with a player", append(playerKeys(bobs), mapping.UID(int64(bob.ID)))...)
+	expect("a registration with a player", append(playerKeys(bobs), mapping.UIDKey(int64(bob.ID)))...)
 
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	pid, uuid := mapping.PID(int64(steve.ID)), mapping.UUID(steve.UUID.String())
-	expect("an added player", pid, mapping.Name("Steve"), uuid)
+	pid, uuid := mapping.PIDKey(int64(steve.ID)), mapping.UUIDKey(steve.UUID.String())
+	expect("an added player", pid, mapping.NameKey("Steve"), uuid)
 	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
-	expect("a renamed player", pid, mapping.Name("Steve"), mapping.Name("Alex"), uuid)
+	expect("a renamed player", pid, mapping.NameKey("Steve"), mapping.NameKey("Alex"), uuid)
 	must(db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex")))(t)
 	expect("a player renamed to the same")
 
-	a := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
-	expect("an upload", mapping.TID(int64(a.ID)), mapping.Hash(a.Hash))
+	a := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
+	expect("an upload", mapping.TIDKey(int64(a.ID)), mapping.HashKey(a.Hash))
 	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
-	expect("a dressed player", pid, mapping.Name("Alex"), uuid)
+	expect("a dressed player", pid, mapping.NameKey("Alex"), uuid)
 	must(db.SetPlayerTextures(t.Context(), ann.ID, steve.ID, core.TextureSlots{Skin: &a.ID}))(t)
 	expect("a player dressed in the same")
 	if _, err := db.ClearPlayerTextures(t.Context(), bob.ID, steve.ID, true, true); err == nil {
@@ -81,11 +81,11 @@ func TestWritesNameTheirKeys(t *testing.T) {
 	}
 	expect("a refusal")
 	must(db.ClearPlayerTextures(t.Context(), ann.ID, steve.ID, true, true))(t)
-	expect("an undressed player", pid, mapping.Name("Alex"), uuid)
+	expect("an undressed player", pid, mapping.NameKey("Alex"), uuid)
 	if err := db.DeletePlayer(t.Context(), ann.ID, steve.ID); err != nil {
 		t.Fatal(err)
 	}
-	expect("a deleted player", pid, mapping.Name("Alex"), uuid)
+	expect("a deleted player", pid, mapping.NameKey("Alex"), uuid)
 }
 
 // write writes a change that names a key.
@@ -235,9 +235,9 @@ func TestMappings(t *testing.T) {
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	first := texture(ann.ID, skin.Steve, "a", true)
+	first := texture(ann.ID, skin.Classic, "a", true)
 	a := addTexture(t, db, first)
-	again := texture(bob.ID, skin.Alex, "b", false) // the same file as another type
+	again := texture(bob.ID, skin.Slim, "b", false) // the same file as another type
 	again.Hash = first.Hash
 	b := addTexture(t, db, again)
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "c", true))
@@ -257,24 +257,24 @@ func TestMappings(t *testing.T) {
 		key  mapping.Key
 		want mapping.Mapping
 	}{
-		{mapping.Name("sTEVE"), steveMapping},
-		{mapping.UUID(steve.UUID.String()), steveMapping},
-		{mapping.Name("bare"), mapping.Mapping{Player: &mapping.Player{PID: int64(bare.ID), UUID: bare.UUID.String(), Name: "Bare"}}},
-		{mapping.Name("nobody"), mapping.Mapping{}},
-		{mapping.UID(int64(ann.ID)), mapping.Mapping{User: &mapping.User{UID: int64(ann.ID), Avatar: int64(b.ID), Texture: mapped(b)}}},
-		{mapping.UID(int64(bob.ID)), mapping.Mapping{User: &mapping.User{UID: int64(bob.ID), Avatar: 12345}}}, // gone
-		{mapping.UID(999), mapping.Mapping{}},
-		{mapping.TID(int64(cape.ID)), mapping.Mapping{Texture: mapped(cape)}},
-		{mapping.TID(0), mapping.Mapping{}},
-		{mapping.Hash(first.Hash), mapping.Mapping{Texture: mapped(a)}}, // the lowest TID decides
-		{mapping.Hash(skin.Hash{}), mapping.Mapping{}},
+		{mapping.NameKey("sTEVE"), steveMapping},
+		{mapping.UUIDKey(steve.UUID.String()), steveMapping},
+		{mapping.NameKey("bare"), mapping.Mapping{Player: &mapping.Player{PID: int64(bare.ID), UUID: bare.UUID.String(), Name: "Bare"}}},
+		{mapping.NameKey("nobody"), mapping.Mapping{}},
+		{mapping.UIDKey(int64(ann.ID)), mapping.Mapping{User: &mapping.User{UID: int64(ann.ID), Avatar: int64(b.ID), Texture: mapped(b)}}},
+		{mapping.UIDKey(int64(bob.ID)), mapping.Mapping{User: &mapping.User{UID: int64(bob.ID), Avatar: 12345}}}, // gone
+		{mapping.UIDKey(999), mapping.Mapping{}},
+		{mapping.TIDKey(int64(cape.ID)), mapping.Mapping{Texture: mapped(cape)}},
+		{mapping.TIDKey(0), mapping.Mapping{}},
+		{mapping.HashKey(first.Hash), mapping.Mapping{Texture: mapped(a)}}, // the lowest TID decides
+		{mapping.HashKey(skin.Hash{}), mapping.Mapping{}},
 		{"name:with\x00nul", mapping.Mapping{}},
 		{"name:not utf-8 \xff", mapping.Mapping{}},
 		{"uid:99999999999999999999", mapping.Mapping{}},
 		{"uuid:nonsense", mapping.Mapping{}},
 		{"hash:nonsense", mapping.Mapping{}},
 		{"nonsense", mapping.Mapping{}},
-		{mapping.Name("Steve"), steveMapping}, // asked twice
+		{mapping.NameKey("Steve"), steveMapping}, // asked twice
 	}
 	keys, want := make([]mapping.Key, len(lookups)), make([]mapping.Mapping, len(lookups))
 	for i, a := range lookups {
@@ -283,13 +283,13 @@ func TestMappings(t *testing.T) {
 	head := must(db.NumberChanges(t.Context()))(t)
 	got := must(db.Mappings(t.Context(), keys))(t)
 	undated := cmpopts.IgnoreFields(mapping.Mapping{}, "Modified") // has a test of its own
-	if diff := cmp.Diff(mapping.Answer{Position: head.Position, Mappings: want}, got, undated); diff != "" {
+	if diff := cmp.Diff(mapping.LookupResponse{Cursor: head.Cursor, Mappings: want}, got, undated); diff != "" {
 		t.Errorf("mappings (-want +got):\n%s", diff)
 	}
 
 	nothing := must(db.Mappings(t.Context(), nil))(t)
-	if nothing.Position != head.Position {
-		t.Errorf("the position of an answer without keys is %v; want %v", nothing.Position, head.Position)
+	if nothing.Cursor != head.Cursor {
+		t.Errorf("the position of an answer without keys is %v; want %v", nothing.Cursor, head.Cursor)
 	}
 }
 
@@ -302,9 +302,9 @@ func TestMappingsBeforeNumbering(t *testing.T) {
 	head := must(db.NumberChanges(t.Context()))(t)
 	addPlayer(t, db, ann.ID, "Steve")
 
-	got := must(db.Mappings(t.Context(), []mapping.Key{mapping.Name("steve")}))(t)
-	if got.Position != head.Position || got.Mappings[0].Player == nil {
-		t.Errorf("answer %+v; want the player, at %v", got, head.Position)
+	got := must(db.Mappings(t.Context(), []mapping.Key{mapping.NameKey("steve")}))(t)
+	if got.Cursor != head.Cursor || got.Mappings[0].Player == nil {
+		t.Errorf("answer %+v; want the player, at %v", got, head.Cursor)
 	}
 	if after := must(db.NumberChanges(t.Context()))(t); after.Revision != head.Revision+1 {
 		t.Errorf("head %v after numbering; want one more than %v", after, head)

@@ -20,8 +20,8 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
-	public := addTexture(t, db, texture(bob.ID, skin.Steve, "public", true)).ID
-	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
+	public := addTexture(t, db, texture(bob.ID, skin.Classic, "public", true)).ID
+	private := addTexture(t, db, texture(bob.ID, skin.Classic, "private", false)).ID
 	first, second, bare := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second"), addPlayer(t, db, ann.ID, "Bare")
 	bobs := addPlayer(t, db, bob.ID, "Bobs")
 	must(db.SetPlayerTextures(t.Context(), bob.ID, bobs.ID, core.TextureSlots{Skin: &private}))(t)
@@ -44,15 +44,15 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	wantKeys("dressing", slices.Concat(playerKeys(first), playerKeys(second), playerKeys(bare))...)
 	must(db.SetAvatar(t.Context(), ann.ID, public))(t)
 	must(db.SetAvatar(t.Context(), bob.ID, private))(t)
-	wantKeys("avatars", mapping.UID(int64(ann.ID)), mapping.UID(int64(bob.ID)))
+	wantKeys("avatars", mapping.UIDKey(int64(ann.ID)), mapping.UIDKey(int64(bob.ID)))
 	do(db.RemoveClosetItem(t.Context(), ann.ID, public))
 	wantKeys("a removal of what is public")
 	must(db.SetAvatar(t.Context(), ann.ID, private))(t)
-	wantKeys("another avatar", mapping.UID(int64(ann.ID)))
+	wantKeys("another avatar", mapping.UIDKey(int64(ann.ID)))
 	calls := 0
 	db.OnChange(func() { calls++ })
 	do(db.RemoveClosetItem(t.Context(), ann.ID, private))
-	wantKeys("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second), []mapping.Key{mapping.UID(int64(ann.ID))})...)
+	wantKeys("a removal of what is private", slices.Concat(playerKeys(first), playerKeys(second), []mapping.Key{mapping.UIDKey(int64(ann.ID))})...)
 	if got, uploaders := must(db.UserByEmail(t.Context(), ann.Email))(t).Avatar, must(db.UserByEmail(t.Context(), bob.Email))(t).Avatar; got != 0 || uploaders != private {
 		t.Errorf("the avatars are %d, and the uploader's %d; want 0 and %d", got, uploaders, private)
 	}
@@ -62,7 +62,7 @@ func TestClosetChangesNameUndressedPlayers(t *testing.T) {
 	wantKind(t, db.RemoveClosetItem(t.Context(), ann.ID, private), fault.NotFound)
 	wantKeys("a removal of what is not there")
 
-	answer := must(db.Mappings(t.Context(), []mapping.Key{mapping.Name("first"), mapping.Name("bobs")}))(t)
+	answer := must(db.Mappings(t.Context(), []mapping.Key{mapping.NameKey("first"), mapping.NameKey("bobs")}))(t)
 	if got := answer.Mappings[0].Player.Skin; got != nil {
 		t.Errorf("edges are told of %+v", got)
 	}
@@ -80,7 +80,7 @@ func TestRemoveItemWaitsForDressing(t *testing.T) {
 		t.Fatal(err)
 	}
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
+	private := addTexture(t, db, texture(bob.ID, skin.Classic, "private", false)).ID
 	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 	if err := db.SetPermission(t.Context(), ann.ID, core.Administrator); err != nil {
 		t.Fatal(err)
 	}
-	private := addTexture(t, db, texture(bob.ID, skin.Steve, "private", false)).ID
+	private := addTexture(t, db, texture(bob.ID, skin.Classic, "private", false)).ID
 	if err := db.AddClosetItem(t.Context(), ann.ID, private, "N", core.Pricing{}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,13 +139,13 @@ func TestRemoveLocksPlayersInOrder(t *testing.T) {
 // Of many adds at once no more succeed than the closet has room, or the score pays.
 func TestClosetItemsAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	var tids []core.TextureID
 	for i := range 10 {
-		tids = append(tids, addTexture(t, db, texture(bob.ID, skin.Steve, string(rune('a'+i)), true)).ID)
+		tids = append(tids, addTexture(t, db, texture(bob.ID, skin.Classic, string(rune('a'+i)), true)).ID)
 	}
 	f := func(terms core.Pricing, refusal fault.Kind) {
 		t.Helper()
@@ -182,7 +182,7 @@ func TestAddToClosetAfterWaitingLooksAgain(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
+	tid := addTexture(t, db, texture(bob.ID, skin.Classic, "x", true)).ID
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE textures SET public = false WHERE tid = $1", tid)
 

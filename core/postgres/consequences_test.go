@@ -47,8 +47,8 @@ func TestDeleteTexture(t *testing.T) {
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true))
-	twin := addTexture(t, db, texture(ann.ID, skin.Alex, "doomed", true)) // of the same file
+	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true))
+	twin := addTexture(t, db, texture(ann.ID, skin.Slim, "doomed", true)) // of the same file
 	addToCloset(t, db, bob, doomed.ID)
 	first, second := addWearingPlayer(t, db, ann, "First", doomed.ID), addWearingPlayer(t, db, bob, "Second", doomed.ID)
 	addWearingPlayer(t, db, bob, "Other", twin.ID)
@@ -60,7 +60,7 @@ func TestDeleteTexture(t *testing.T) {
 	if err := db.DeleteTexture(t.Context(), doomed.ID); err != nil {
 		t.Fatal(err)
 	}
-	wantKeys("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(doomed), []mapping.Key{mapping.UID(int64(bob.ID))})...)
+	wantKeys("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(doomed), []mapping.Key{mapping.UIDKey(int64(bob.ID))})...)
 	if calls == 0 {
 		t.Error("nobody rang")
 	}
@@ -73,7 +73,7 @@ func TestDeleteTexture(t *testing.T) {
 	wantKeys("a deletion of nothing")
 
 	answer := must(db.Mappings(t.Context(), []mapping.Key{
-		mapping.TID(int64(doomed.ID)), mapping.Name("first"), mapping.Name("second"), mapping.Name("other"), mapping.Hash(doomed.Hash), mapping.UID(int64(bob.ID)),
+		mapping.TIDKey(int64(doomed.ID)), mapping.NameKey("first"), mapping.NameKey("second"), mapping.NameKey("other"), mapping.HashKey(doomed.Hash), mapping.UIDKey(int64(bob.ID)),
 	}))(t)
 	if got := answer.Mappings[0]; got != (mapping.Mapping{}) {
 		t.Errorf("the TID leads to %+v", got)
@@ -99,7 +99,7 @@ func TestHideTexture(t *testing.T) {
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	hidden := addTexture(t, db, texture(ann.ID, skin.Steve, "hidden", true))
+	hidden := addTexture(t, db, texture(ann.ID, skin.Classic, "hidden", true))
 	addToCloset(t, db, bob, hidden.ID)
 	own, theirs := addWearingPlayer(t, db, ann, "Own", hidden.ID), addWearingPlayer(t, db, bob, "Theirs", hidden.ID)
 	must(db.SetAvatar(t.Context(), ann.ID, hidden.ID))(t)
@@ -112,7 +112,7 @@ func TestHideTexture(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the texture (-want +got):\n%s", diff)
 	}
-	wantKeys("becoming private", append(playerKeys(theirs), mapping.UID(int64(bob.ID)))...)
+	wantKeys("becoming private", append(playerKeys(theirs), mapping.UIDKey(int64(bob.ID)))...)
 	if got := must(db.SetAvatar(t.Context(), ann.ID, hidden.ID))(t); got.Avatar != hidden.ID {
 		t.Errorf("the uploader's avatar is %d; want %d", got.Avatar, hidden.ID)
 	}
@@ -158,20 +158,20 @@ func TestRetypeTexture(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	changed := addTexture(t, db, texture(ann.ID, skin.Steve, "changed", true))
+	changed := addTexture(t, db, texture(ann.ID, skin.Classic, "changed", true))
 	addToCloset(t, db, bob, changed.ID)
 	own, theirs := addWearingPlayer(t, db, ann, "Own", changed.ID), addWearingPlayer(t, db, bob, "Theirs", changed.ID)
 	must(db.SetAvatar(t.Context(), bob.ID, changed.ID))(t)
 	wantKeys := watchChanges(t, db)
-	all := slices.Concat(playerKeys(own), playerKeys(theirs), textureKeys(changed), []mapping.Key{mapping.UID(int64(bob.ID))})
+	all := slices.Concat(playerKeys(own), playerKeys(theirs), textureKeys(changed), []mapping.Key{mapping.UIDKey(int64(bob.ID))})
 
-	if got := must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{}))(t); got.Type != skin.Alex || got.Likes != 2 {
+	if got := must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Slim)}, core.Scores{}))(t); got.Type != skin.Slim || got.Likes != 2 {
 		t.Errorf("the texture is %+v", got)
 	}
 	wantKeys("another type", all...)
-	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex), Name: new("N")}, core.Scores{}))(t)
+	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Slim), Name: new("N")}, core.Scores{}))(t)
 	wantKeys("the same type")
-	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Steve), Public: new(false)}, core.Scores{}))(t)
+	must(db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Classic), Public: new(false)}, core.Scores{}))(t)
 	wantKeys("another type, and private", slices.Concat(all)...)
 }
 
@@ -188,14 +188,14 @@ func TestChangeTextureCollides(t *testing.T) {
 		}
 	}
 
-	steve, alex := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true)), addTexture(t, db, texture(ann.ID, skin.Alex, "a", true))
-	f(core.TextureChange{Type: new(skin.Alex)}, steve.ID, alex.ID)
-	private := addTexture(t, db, texture(ann.ID, skin.Steve, "b", false))
-	public := addTexture(t, db, texture(bob.ID, skin.Steve, "b", true))
+	steve, alex := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true)), addTexture(t, db, texture(ann.ID, skin.Slim, "a", true))
+	f(core.TextureChange{Type: new(skin.Slim)}, steve.ID, alex.ID)
+	private := addTexture(t, db, texture(ann.ID, skin.Classic, "b", false))
+	public := addTexture(t, db, texture(bob.ID, skin.Classic, "b", true))
 	f(core.TextureChange{Public: new(true)}, private.ID, public.ID)
-	own := addTexture(t, db, texture(bob.ID, skin.Alex, "b", false))
-	f(core.TextureChange{Type: new(skin.Alex)}, public.ID, own.ID)
-	must(db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{}))(t) // nobody else's private one is in the way
+	own := addTexture(t, db, texture(bob.ID, skin.Slim, "b", false))
+	f(core.TextureChange{Type: new(skin.Slim)}, public.ID, own.ID)
+	must(db.ChangeTexture(t.Context(), private.ID, core.TextureChange{Type: new(skin.Slim)}, core.Scores{}))(t) // nobody else's private one is in the way
 }
 
 // Who changes or deletes a texture waits for who is about to put it on, and for
@@ -205,7 +205,7 @@ func TestDeleteTextureWaitsForDressing(t *testing.T) {
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	alex := addPlayer(t, db, bob.ID, "Alex")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true))
+	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true))
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", alex.ID) // dressing will wait here
 
@@ -233,7 +233,7 @@ func TestRetypeNamesTheLatestNames(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
-	changed := addTexture(t, db, texture(ann.ID, skin.Steve, "changed", true))
+	changed := addTexture(t, db, texture(ann.ID, skin.Classic, "changed", true))
 	steve := addWearingPlayer(t, db, ann, "Steve", changed.ID)
 	wantKeys := watchChanges(t, db)
 	other := beginLockTx(t, address)
@@ -241,7 +241,7 @@ func TestRetypeNamesTheLatestNames(t *testing.T) {
 
 	retyped := make(chan error, 1)
 	go func() {
-		_, err := db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Alex)}, core.Scores{})
+		_, err := db.ChangeTexture(t.Context(), changed.ID, core.TextureChange{Type: new(skin.Slim)}, core.Scores{})
 		retyped <- err
 	}()
 	other.commitOnceBlocked(t, 1)
@@ -257,7 +257,7 @@ func TestDeleteTextureLocksPlayersInOrder(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true)).ID
+	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true)).ID
 	first, second := addPlayer(t, db, ann.ID, "First"), addPlayer(t, db, ann.ID, "Second")
 	for _, player := range []core.PlayerID{second.ID, first.ID} { // the later it is written, the later it is found
 		must(db.SetPlayerTextures(t.Context(), ann.ID, player, core.TextureSlots{Skin: &doomed}))(t)
@@ -281,7 +281,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	ann := addUser(t, db, "ann")
-	doomed := addTexture(t, db, texture(ann.ID, skin.Steve, "doomed", true))
+	doomed := addTexture(t, db, texture(ann.ID, skin.Classic, "doomed", true))
 	const many = 2001
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(), `
 		WITH u AS (
@@ -313,7 +313,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 // Whatever happens to textures at once, everything fits together afterwards.
 func TestTexturesAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	var users []core.User
@@ -323,7 +323,7 @@ func TestTexturesAtOnce(t *testing.T) {
 		users = append(users, addUser(t, db, fmt.Sprintf("user%d", i)))
 		players = append(players, addPlayer(t, db, users[i].ID, fmt.Sprintf("Player%d", i)))
 		for j := range 6 {
-			tids = append(tids, addTexture(t, db, texture(users[i].ID, skin.Steve, fmt.Sprint(i, j), true)).ID)
+			tids = append(tids, addTexture(t, db, texture(users[i].ID, skin.Classic, fmt.Sprint(i, j), true)).ID)
 		}
 	}
 	var group sync.WaitGroup
@@ -347,7 +347,7 @@ func TestTexturesAtOnce(t *testing.T) {
 					_, err := db.ChangeTexture(t.Context(), tid, core.TextureChange{Public: new(i%2 == 0)}, core.Scores{})
 					allow(err)
 				case 1:
-					_, err := db.ChangeTexture(t.Context(), tid, core.TextureChange{Type: new(skin.Alex)}, core.Scores{})
+					_, err := db.ChangeTexture(t.Context(), tid, core.TextureChange{Type: new(skin.Slim)}, core.Scores{})
 					allow(err)
 				case 2:
 					allow(db.RemoveClosetItem(t.Context(), user.ID, tid))

@@ -119,7 +119,7 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 // done is in nobody's way. Those that were used a moment ago are not tried first.
 func TestRecoversAfterNetworkCut(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	type asker struct {
 		name  string
 		bound time.Duration // look-ups have one of their own, at which the others give up here, too
@@ -254,7 +254,7 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 			db, address := openNamed(t)
 			ann := addUser(t, db, "Ann")
 			admin := addAdministrator(t, db, "Root", core.Administrator)
-			hat := addTexture(t, db, texture(ann.ID, skin.Steve, "hat", true))
+			hat := addTexture(t, db, texture(ann.ID, skin.Classic, "hat", true))
 			writes := map[string]func() error{
 				"one batch": func() error {
 					_, err := db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Pricing{})
@@ -271,7 +271,7 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 				},
 				"a transaction": func() error { return db.DeleteTexture(t.Context(), hat.ID) },
 				"an upload": func() error {
-					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "coat", true), core.Pricing{}, putOK)
+					_, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Classic, "coat", true), core.Pricing{}, putOK)
 					return err
 				},
 			}
@@ -374,7 +374,7 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 			return err
 		}},
 		{"an upload", "coat", "textures", func(db *postgres.DB, _ core.Actor, user core.UserID) error {
-			_, err := db.AddTexture(t.Context(), texture(user, skin.Steve, "coat", true), core.Pricing{}, putOK)
+			_, err := db.AddTexture(t.Context(), texture(user, skin.Classic, "coat", true), core.Pricing{}, putOK)
 			return err
 		}},
 		{"a transaction", "commit\x00", "audit_log", func(db *postgres.DB, admin core.Actor, user core.UserID) error {

@@ -96,7 +96,7 @@ func (b *batcher[T]) run() {
 func (b *batcher[T]) send(queries []*batchQuery[T]) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	ctx, span := tracing.StartTogether(ctx, "gather", func(yield func(trace.Span) bool) {
+	ctx, span := tracing.StartLinked(ctx, "gather", func(yield func(trace.Span) bool) {
 		for _, q := range queries {
 			if !yield(q.span) {
 				return

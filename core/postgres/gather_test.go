@@ -27,7 +27,7 @@ func lookUp(ctx context.Context, db *postgres.DB, token core.Token) (core.UserID
 
 func TestSessionLookupsAreBatched(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	db, address := openNamed(t)
 	now := time.Now().UTC().Truncate(time.Second)

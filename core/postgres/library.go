@@ -202,7 +202,7 @@ type visibleSet struct {
 // types returns the types of textures that are listed.
 func (l *list) types() []skin.Type {
 	if len(l.query.Types) == 0 {
-		return []skin.Type{skin.Steve, skin.Alex, skin.Cape}
+		return []skin.Type{skin.Classic, skin.Slim, skin.Cape}
 	}
 	return l.query.Types
 }

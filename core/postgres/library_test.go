@@ -56,7 +56,7 @@ func addRandomTextures(t *testing.T, conn *pgx.Conn, random *rand.Rand, users []
 	for n := range number {
 		x := core.Texture{
 			ID: core.TextureID(n + 1), Uploader: users[random.IntN(len(users))], Likes: int64(random.IntN(4)), Public: random.IntN(4) > 0,
-			Type: []skin.Type{skin.Steve, skin.Alex, skin.Cape}[random.IntN(3)],
+			Type: []skin.Type{skin.Classic, skin.Slim, skin.Cape}[random.IntN(3)],
 			Name: "x" + words[random.IntN(len(words))] + words[random.IntN(len(words))] + words[random.IntN(len(words))],
 		}
 		if random.IntN(50) == 0 {
@@ -93,7 +93,7 @@ func TestListsAgainstModel(t *testing.T) {
 	for n := range 400 {
 		query := core.LibraryQuery{
 			ByLikes: random.IntN(2) == 0, Name: names[random.IntN(len(names))],
-			Types: [][]skin.Type{nil, {skin.Cape}, {skin.Steve, skin.Alex}}[random.IntN(3)], PerPage: 1 + random.IntN(100),
+			Types: [][]skin.Type{nil, {skin.Cape}, {skin.Classic, skin.Slim}}[random.IntN(3)], PerPage: 1 + random.IntN(100),
 		}
 		if random.IntN(3) == 0 {
 			query.Uploader = &users[random.IntN(len(users))]
@@ -124,7 +124,7 @@ func TestLikesAreCopied(t *testing.T) {
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	x := addTexture(t, db, texture(ann.ID, skin.Steve, "first", true))
+	x := addTexture(t, db, texture(ann.ID, skin.Classic, "first", true))
 	f := func(what string, textures int) {
 		t.Helper()
 		var copied, all int
@@ -138,7 +138,7 @@ func TestLikesAreCopied(t *testing.T) {
 	f("an upload", 1)
 	do(t, db.AddClosetItem(t.Context(), bob.ID, x.ID, "N", core.Pricing{}))
 	f("a like", 1)
-	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Alex)}, core.Scores{}))(t)
+	must(db.ChangeTexture(t.Context(), x.ID, core.TextureChange{Name: new("renamed"), Type: new(skin.Slim)}, core.Scores{}))(t)
 	f("a name and a type", 1)
 	if _, err := conn.Exec(t.Context(), "UPDATE textures SET name = 'as the release before renames'"); err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestFindTextures(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Open(t)
 	ann := addUser(t, db, "ann")
-	want := addTexture(t, db, texture(ann.ID, skin.Alex, "Ann's", true))
+	want := addTexture(t, db, texture(ann.ID, skin.Slim, "Ann's", true))
 	result := must(db.FindTextures(t.Context(), core.User{}, core.LibraryQuery{Page: 1, PerPage: 10}))(t)
 	if diff := gocmp.Diff(core.Page[core.Texture]{Items: []core.Texture{want}, Total: 1}, result); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -169,7 +169,7 @@ func TestFindTextures(t *testing.T) {
 func TestListsLeaveConnections(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
-	x := addTexture(t, db, texture(addUser(t, db, "ann").ID, skin.Steve, "first", true))
+	x := addTexture(t, db, texture(addUser(t, db, "ann").ID, skin.Classic, "first", true))
 	tx := beginLockTx(t, address)
 	tx.exec(t, "LOCK TABLE texture_likes")
 	var lists sync.WaitGroup
@@ -197,7 +197,7 @@ func TestListsLeaveConnections(t *testing.T) {
 // believes of how much there is of it.
 func TestListPlans(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	address := postgrestest.URL(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann := addUser(t, db, "ann")
@@ -290,7 +290,7 @@ func listIndexes(query core.LibraryQuery, user core.User, search bool) (want, ot
 // cut off, and makes the keys of names first.
 func TestMigrateBuildsIndexes(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	address := postgrestest.Empty(t)
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	do(t, db.MigrateTo(t.Context(), 20))
@@ -350,7 +350,7 @@ func wantAllIndexes(t *testing.T, conn *pgx.Conn) {
 // attempt has left is built anew though the textures have gone meanwhile.
 func TestMigrationsBuildIndexesTogether(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	for _, texture := range []string{"kept", "gone"} {
 		t.Run(texture, func(t *testing.T) {
 			t.Parallel()

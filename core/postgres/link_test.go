@@ -161,7 +161,7 @@ func TestLinksWorkOnceForTheirPurpose(t *testing.T) {
 // Of many who use a link at once, one succeeds.
 func TestLinksAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	l := newLinkTest(t)
 	addUser(t, l.DB, "ann")
 	f := func(purpose core.Purpose, name string) {
@@ -308,7 +308,7 @@ func TestConfirmRegistration(t *testing.T) {
 		t.Errorf("the user has %d players of the name; want 1", n)
 	}
 	must(l.NumberChanges(t.Context()))(t)
-	if keys := keysAfter(t, l.DB, head.Revision); len(keys) != 1 || !slices.Contains(keys[0], mapping.UID(int64(ann.ID))) || !slices.Contains(keys[0], mapping.Name("Ann")) {
+	if keys := keysAfter(t, l.DB, head.Revision); len(keys) != 1 || !slices.Contains(keys[0], mapping.UIDKey(int64(ann.ID))) || !slices.Contains(keys[0], mapping.NameKey("Ann")) {
 		t.Errorf("edges are told of %v", keys)
 	}
 	_, err := l.Registration(t.Context(), first, l.now)
@@ -402,7 +402,7 @@ func TestMigrationOfPendingRegistrations(t *testing.T) {
 // Several registrations of an address that are confirmed at once make one user.
 func TestConfirmationsAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	l := newLinkTest(t)
 	var tokens []core.LinkHash
 	for range 5 {

@@ -114,7 +114,7 @@ func TestRenameAfterWaitingNamesTheLatestName(t *testing.T) {
 	}
 	head := must(db.NumberChanges(t.Context()))(t)
 	keys := keysAfter(t, db, head.Revision-1)[0]
-	if !slices.Contains(keys, mapping.Name("Between")) || !slices.Contains(keys, mapping.Name("Last")) {
+	if !slices.Contains(keys, mapping.NameKey("Between")) || !slices.Contains(keys, mapping.NameKey("Last")) {
 		t.Errorf("the rename names %v; want the name it replaced and the one it gave", keys)
 	}
 }
@@ -126,7 +126,7 @@ func TestDressAfterWaitingLooksAgain(t *testing.T) {
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	gift := addTexture(t, db, texture(bob.ID, skin.Steve, "gift", false)).ID
+	gift := addTexture(t, db, texture(bob.ID, skin.Classic, "gift", false)).ID
 	before := beginLockTx(t, address)
 	before.exec(t, "INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, gift)
 	if err := before.Commit(t.Context()); err != nil {
@@ -151,7 +151,7 @@ func TestDressAfterWaitingKeepsTheOtherSlot(t *testing.T) {
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	tid := addTexture(t, db, texture(ann.ID, skin.Steve, "skin", true)).ID
+	tid := addTexture(t, db, texture(ann.ID, skin.Classic, "skin", true)).ID
 	cape := addTexture(t, db, texture(ann.ID, skin.Cape, "cape", true)).ID
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE players SET tid_cape = $2 WHERE pid = $1", steve.ID, cape)
@@ -177,7 +177,7 @@ func TestDressLocksItsTextures(t *testing.T) {
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	tid := addTexture(t, db, texture(bob.ID, skin.Steve, "x", true)).ID
+	tid := addTexture(t, db, texture(bob.ID, skin.Classic, "x", true)).ID
 
 	other := beginLockTx(t, address)
 	other.exec(t, "UPDATE players SET last_modified = now() WHERE pid = $1", steve.ID) // dressing will wait here
@@ -234,7 +234,7 @@ func TestRefreshesWaitForEachOther(t *testing.T) {
 func TestUploadWaitsForTheSweep(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
-	upload := texture(addUser(t, db, "ann").ID, skin.Steve, "swept", true)
+	upload := texture(addUser(t, db, "ann").ID, skin.Classic, "swept", true)
 	sweep := beginLockTx(t, address)
 	sweep.exec(t, "SELECT pg_advisory_xact_lock($1)", int64(binary.BigEndian.Uint64(upload.Hash[:])))
 
@@ -268,7 +268,7 @@ func TestEdgesDoNotWaitForRequests(t *testing.T) {
 	other.waitBlocked(t, 8) // they have every connection for requests
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := db.Mappings(ctx, []mapping.Key{mapping.UID(int64(ann.ID))}); err != nil {
+	if _, err := db.Mappings(ctx, []mapping.Key{mapping.UIDKey(int64(ann.ID))}); err != nil {
 		t.Errorf("edges get no answer while requests wait: %v", err)
 	}
 	if _, err := db.NumberChanges(ctx); err != nil {

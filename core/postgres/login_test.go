@@ -31,7 +31,7 @@ func network(i int) netip.Prefix {
 // it is.
 func TestAttemptsAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	f := func(limits core.LoginLimits, of func(i int) (email string, from netip.Prefix)) {
 		t.Helper()

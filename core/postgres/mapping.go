@@ -98,17 +98,17 @@ func (k *keysByKind) add(key mapping.Key) {
 }
 
 // Mappings returns what keys lead to.
-func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.Answer, error) {
+func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.LookupResponse, error) {
 	var k keysByKind
 	for _, key := range keys {
 		k.add(key)
 	}
 	rows, err := lookUp[mappingRow](ctx, db, statement{selectMappings, []any{k.names, k.uuids, k.uids, k.tids, k.hashes}})
 	if err != nil {
-		return mapping.Answer{}, failure("read mappings", err)
+		return mapping.LookupResponse{}, failure("read mappings", err)
 	}
 
-	response := mapping.Answer{Mappings: make([]mapping.Mapping, len(keys))}
+	response := mapping.LookupResponse{Mappings: make([]mapping.Mapping, len(keys))}
 	mappings := make(map[mapping.Key]mapping.Mapping, len(rows))
 	for _, row := range rows {
 		response.Epoch, response.Revision = row.Epoch, row.Revision
@@ -116,7 +116,7 @@ func (db *DB) Mappings(ctx context.Context, keys []mapping.Key) (mapping.Answer,
 			continue
 		}
 		if mappings[*row.Key], err = row.mapping(); err != nil {
-			return mapping.Answer{}, err
+			return mapping.LookupResponse{}, err
 		}
 	}
 	for i, key := range keys {

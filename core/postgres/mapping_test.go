@@ -25,11 +25,11 @@ func TestMappingsModified(t *testing.T) {
 		}
 	}
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	own := addTexture(t, db, texture(ann.ID, skin.Steve, "own", true))
-	lent := addTexture(t, db, texture(bob.ID, skin.Steve, "lent", true))
+	own := addTexture(t, db, texture(ann.ID, skin.Classic, "own", true))
+	lent := addTexture(t, db, texture(bob.ID, skin.Classic, "lent", true))
 	doomed := addTexture(t, db, texture(bob.ID, skin.Cape, "doomed", true))
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	uuid := mapping.UUID(steve.UUID.String())
+	uuid := mapping.UUIDKey(steve.UUID.String())
 
 	modified := func(key mapping.Key) int64 {
 		t.Helper()
@@ -63,7 +63,7 @@ func TestMappingsModified(t *testing.T) {
 		_, err := db.RenamePlayer(t.Context(), ann.ID, steve.ID, player("Alex"))
 		return err
 	})
-	retype := core.TextureChange{Type: new(skin.Alex)}
+	retype := core.TextureChange{Type: new(skin.Slim)}
 	changes("the skin's model changed", func() error {
 		_, err := db.ChangeTexture(t.Context(), own.ID, retype, core.Scores{})
 		return err
@@ -83,16 +83,16 @@ func TestMappingsModified(t *testing.T) {
 	})
 
 	reset()
-	if _, err := db.ChangeTexture(t.Context(), own.ID, core.TextureChange{Type: new(skin.Alex), Name: new("Other")}, core.Scores{}); err != nil {
+	if _, err := db.ChangeTexture(t.Context(), own.ID, core.TextureChange{Type: new(skin.Slim), Name: new("Other")}, core.Scores{}); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[mapping.Key]int64{
-		mapping.Name("alex"):              pastUp, // the texture that is of the same type again is not worn
-		mapping.Hash(own.Hash):            pastUp,
-		mapping.TID(int64(own.ID)):        pastUp,
-		mapping.UID(int64(ann.ID)):        0,
-		mapping.Name("nobody"):            0,
-		mapping.TID(int64(own.ID) + 1000): 0,
+		mapping.NameKey("alex"):              pastUp, // the texture that is of the same type again is not worn
+		mapping.HashKey(own.Hash):            pastUp,
+		mapping.TIDKey(int64(own.ID)):        pastUp,
+		mapping.UIDKey(int64(ann.ID)):        0,
+		mapping.NameKey("nobody"):            0,
+		mapping.TIDKey(int64(own.ID) + 1000): 0,
 	} {
 		if got := modified(key); got != want {
 			t.Errorf("%s is dated %d; want %d", key, got, want)
@@ -161,12 +161,12 @@ func TestMostLiked(t *testing.T) {
 	}
 	// Each is in its uploader's closet from the start.
 	for _, word := range []string{"old", "older than the last"} {
-		addTexture(t, db, texture(ann.ID, skin.Steve, word, true))
+		addTexture(t, db, texture(ann.ID, skin.Classic, word, true))
 	}
 	loved := addTexture(t, db, texture(ann.ID, skin.Cape, "loved", true))
-	liked := addTexture(t, db, texture(ann.ID, skin.Alex, "liked", true))
-	addTexture(t, db, texture(ann.ID, skin.Steve, "private", false))
-	addTexture(t, db, texture(ann.ID, skin.Steve, "new", true))
+	liked := addTexture(t, db, texture(ann.ID, skin.Slim, "liked", true))
+	addTexture(t, db, texture(ann.ID, skin.Classic, "private", false))
+	addTexture(t, db, texture(ann.ID, skin.Classic, "new", true))
 	like(bob, loved)
 	like(eve, loved)
 	like(bob, liked)

@@ -36,7 +36,7 @@ const selectSchema = `
 // Each migration can be taken back, which leaves the schema as it was before.
 func TestMigrationsAreReversible(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	files, err := filepath.Glob("migrations/*.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
@@ -74,7 +74,7 @@ func TestMigrationsAreReversible(t *testing.T) {
 // can use the table, and is tried again.
 func TestMigrationLockTimeout(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	address := postgrestest.Empty(t)
 	db := postgrestest.Connect(t, address)
 	do(t, db.MigrateTo(t.Context(), 14))

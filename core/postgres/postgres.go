@@ -282,11 +282,11 @@ func describeConnError(setting string, err error) error {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && pgErr.Code[:2] == "28":
-		return settings.WrongError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
+		return settings.SettingError{Cause: fmt.Errorf("%s has a user or a password that the server refuses: %w", setting, err)}
 	case ok && pgErr.Code == "3D000":
-		return settings.WrongError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
+		return settings.SettingError{Cause: fmt.Errorf("%s names a database that does not exist; create it, or name another: %w", setting, err)}
 	case strings.Contains(err.Error(), "server refused TLS connection"): // pgx 5.12 has no value for it
-		return settings.WrongError{Cause: fmt.Errorf("%s has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", setting, err)}
+		return settings.SettingError{Cause: fmt.Errorf("%s has an sslmode that asks for TLS, but the server offers none; leave sslmode out, or set sslmode=disable: %w", setting, err)}
 	default:
 		return &fault.Error{Kind: fault.Unavailable, Message: setting + " leads to a server that does not answer; start PostgreSQL, or correct the URL", Cause: err}
 	}
@@ -304,7 +304,7 @@ func failure(operation string, err error) error {
 		return err
 	}
 	if isOutage(err) {
-		return fault.Down("database", err)
+		return fault.NewUnavailable("database", err)
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
@@ -314,7 +314,7 @@ func failure(operation string, err error) error {
 			pgErr.Code == "25006",  // a standby: fail-over is under way
 			pgErr.Code == "40P01",  // deadlock, after retries
 			pgErr.Code == "40001":  // serialisation, after retries
-			return fault.Down("database", err)
+			return fault.NewUnavailable("database", err)
 		}
 	}
 	return err
@@ -531,7 +531,7 @@ func lookUp[T any](ctx context.Context, db *DB, s statement) ([]T, error) {
 	defer cancel()
 	rows, err := collect[T](bounded, db.lookups, s)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = fault.Down("database", err)
+		err = fault.NewUnavailable("database", err)
 	}
 	return rows, err
 }

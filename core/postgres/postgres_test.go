@@ -254,11 +254,11 @@ func TestDressPlayer(t *testing.T) {
 	db := postgrestest.Open(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	public := addTexture(t, db, texture(bob.ID, skin.Steve, "public", true)).ID
-	alex := addTexture(t, db, texture(bob.ID, skin.Alex, "alex", true)).ID
+	public := addTexture(t, db, texture(bob.ID, skin.Classic, "public", true)).ID
+	alex := addTexture(t, db, texture(bob.ID, skin.Slim, "alex", true)).ID
 	cape := addTexture(t, db, texture(bob.ID, skin.Cape, "cape", true)).ID
-	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false)).ID
-	own := addTexture(t, db, texture(ann.ID, skin.Steve, "own", false)).ID
+	bobs := addTexture(t, db, texture(bob.ID, skin.Classic, "bobs", false)).ID
+	own := addTexture(t, db, texture(ann.ID, skin.Classic, "own", false)).ID
 	none := core.TextureID(1 << 40)
 
 	wantRejected := func(owner core.UserID, who core.PlayerID, want fault.Kind, slots core.TextureSlots) {
@@ -308,7 +308,7 @@ func TestDressPlayerFromCloset(t *testing.T) {
 	db := postgrestest.Connect(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	steve := addPlayer(t, db, ann.ID, "Steve")
-	bobs := addTexture(t, db, texture(bob.ID, skin.Steve, "bobs", false)).ID
+	bobs := addTexture(t, db, texture(bob.ID, skin.Classic, "bobs", false)).ID
 
 	if _, err := postgrestest.Conn(t, address).Exec(t.Context(),
 		"INSERT INTO closet_items (uid, tid, cape, item_name) VALUES ($1, $2, false, 'gift')", ann.ID, bobs); err != nil {
@@ -325,7 +325,7 @@ func TestAddTexture(t *testing.T) {
 	db, conn := postgrestest.Connect(t, address), postgrestest.Conn(t, address)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 
-	first := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
+	first := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
 	var items, likes int
 	if err := conn.QueryRow(t.Context(),
 		"SELECT count(*), min(likes) FROM closet_items JOIN textures USING (tid) WHERE uid = $1 AND tid = $2 AND item_name = 'a'", ann.ID, first.ID,
@@ -347,20 +347,20 @@ func TestAddTexture(t *testing.T) {
 			t.Errorf("data %v; want tid %d", fault.Of(err).Data, of)
 		}
 	}
-	duplicate(texture(ann.ID, skin.Steve, "a", true), first.ID)
-	duplicate(texture(ann.ID, skin.Steve, "a", false), first.ID)
-	duplicate(texture(bob.ID, skin.Steve, "a", true), first.ID)
-	addTexture(t, db, texture(ann.ID, skin.Alex, "a", true)) // another type is another texture
+	duplicate(texture(ann.ID, skin.Classic, "a", true), first.ID)
+	duplicate(texture(ann.ID, skin.Classic, "a", false), first.ID)
+	duplicate(texture(bob.ID, skin.Classic, "a", true), first.ID)
+	addTexture(t, db, texture(ann.ID, skin.Slim, "a", true)) // another type is another texture
 
-	hidden := addTexture(t, db, texture(ann.ID, skin.Steve, "b", false))
-	duplicate(texture(ann.ID, skin.Steve, "b", true), hidden.ID)
-	addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)) // what bob cannot see is no duplicate
+	hidden := addTexture(t, db, texture(ann.ID, skin.Classic, "b", false))
+	duplicate(texture(ann.ID, skin.Classic, "b", true), hidden.ID)
+	addTexture(t, db, texture(bob.ID, skin.Classic, "b", true)) // what bob cannot see is no duplicate
 
 	putErr := errors.New("no room")
-	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Steve, "c", true), core.Pricing{}, func(context.Context) error { return putErr }); !errors.Is(err, putErr) {
+	if _, err := db.AddTexture(t.Context(), texture(ann.ID, skin.Classic, "c", true), core.Pricing{}, func(context.Context) error { return putErr }); !errors.Is(err, putErr) {
 		t.Errorf("put fails: %v; want its error", err)
 	}
-	addTexture(t, db, texture(ann.ID, skin.Steve, "c", true)) // nothing was recorded before
+	addTexture(t, db, texture(ann.ID, skin.Classic, "c", true)) // nothing was recorded before
 }
 
 // Two uploads of the same pixels that both have stored their file: one wins, the
@@ -375,7 +375,7 @@ func TestAddTextureInParallel(t *testing.T) {
 	outcomes := make(chan error, 2)
 	for _, uploader := range []core.UserID{ann.ID, bob.ID} {
 		go func() {
-			_, err := db.AddTexture(t.Context(), texture(uploader, skin.Steve, "same", true), core.Pricing{}, func(context.Context) error {
+			_, err := db.AddTexture(t.Context(), texture(uploader, skin.Classic, "same", true), core.Pricing{}, func(context.Context) error {
 				both.Done()
 				both.Wait()
 				return nil
@@ -517,7 +517,7 @@ func TestRefreshForgetsTokens(t *testing.T) {
 
 func TestRefreshesAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	s := newSessionTest(t)
 	first := s.open(t)
 

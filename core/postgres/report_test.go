@@ -46,7 +46,7 @@ func (r *reportTest) permit(t *testing.T, user core.User, permission core.Permis
 
 func (r *reportTest) texture(t *testing.T, word string, public bool) core.Texture {
 	t.Helper()
-	return addTexture(t, r.db, texture(r.ann.ID, skin.Steve, word, public))
+	return addTexture(t, r.db, texture(r.ann.ID, skin.Classic, word, public))
 }
 
 // report adds a report and returns its id.
@@ -284,7 +284,7 @@ func TestSettleByBan(t *testing.T) {
 func TestSettleReportOnOwnTexture(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
-	own := addTexture(t, r.db, texture(r.boss.ID, skin.Steve, "own", true))
+	own := addTexture(t, r.db, texture(r.boss.ID, skin.Classic, "own", true))
 	report := r.report(t, r.bob, own)
 	r.wantRejected(t, report, core.ReportBanned, fault.Forbidden)
 	r.settle(t, report, core.ReportDeleted)

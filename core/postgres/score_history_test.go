@@ -112,7 +112,7 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 		}
 		return int64(user.ID), err
 	case "upload":
-		fresh := texture(e.user, skin.Steve, e.word, e.public)
+		fresh := texture(e.user, skin.Classic, e.word, e.public)
 		fresh.Bytes = textureKiB << 10
 		added, err := s.AddTexture(ctx, fresh, e.terms, putOK)
 		if err == nil {
@@ -472,7 +472,7 @@ func (l ledger) scores(t *testing.T) map[core.UserID]int64 {
 // sum of their changes.
 func TestScoresAgainstModel(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
@@ -506,7 +506,7 @@ func TestScoresAgainstModel(t *testing.T) {
 // nobody fails for the others.
 func TestScoreSumsUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	s, l := newScoreHarness(t)
 	for range 4 {
 		if _, err := s.apply(t.Context(), event{kind: "register", word: fmt.Sprint(len(s.entities.users)), terms: core.Pricing{Cost: 100}}); err != nil {

@@ -93,7 +93,7 @@ func (s scoreTest) user(t *testing.T, name string, score int64) core.UserID {
 
 func (s scoreTest) upload(t *testing.T, user core.UserID, word string, public bool, terms core.Pricing) core.TextureID {
 	t.Helper()
-	return must(s.AddTexture(t.Context(), texture(user, skin.Steve, word, public), terms, putOK))(t).ID
+	return must(s.AddTexture(t.Context(), texture(user, skin.Classic, word, public), terms, putOK))(t).ID
 }
 
 func (s scoreTest) charge(t *testing.T, user core.UserID, amount int64) error {
@@ -157,7 +157,7 @@ func TestCharge(t *testing.T) {
 // Of many charges at once no more succeed than the score pays for.
 func TestChargesAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	address := postgrestest.URL(t)
 	db := postgrestest.Connect(t, address)
 	s := scoreTest{db, ledger{postgrestest.Conn(t, address)}}
@@ -265,9 +265,9 @@ func TestUploadRewards(t *testing.T) {
 	s.upload(t, ann, "b", false, terms)
 	history := []string{"6 6 registration", "-4 2 upload", "3 5 upload_reward", "-4 1 upload", "3 4 upload_reward"}
 	s.wantChanges(t, ann, history...)
-	_, err := s.AddTexture(t.Context(), texture(ann, skin.Steve, "c", true), core.Pricing{Cost: 5, Reward: 5}, putOK)
+	_, err := s.AddTexture(t.Context(), texture(ann, skin.Classic, "c", true), core.Pricing{Cost: 5, Reward: 5}, putOK)
 	wantKind(t, err, fault.ScoreTooLow)
-	_, err = s.AddTexture(t.Context(), texture(ann, skin.Steve, "b", true), terms, putOK)
+	_, err = s.AddTexture(t.Context(), texture(ann, skin.Classic, "b", true), terms, putOK)
 	wantKind(t, err, fault.Duplicate)
 	s.wantChanges(t, ann, history...)
 }
@@ -426,7 +426,7 @@ func TestLikesLockUsersInOrder(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	anns, bobs := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true)).ID, addTexture(t, db, texture(bob.ID, skin.Steve, "b", true)).ID
+	anns, bobs := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true)).ID, addTexture(t, db, texture(bob.ID, skin.Classic, "b", true)).ID
 	f := func(fan core.UserID, tid core.TextureID) {
 		t.Helper()
 		other := beginLockTx(t, address)
@@ -447,7 +447,7 @@ func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
-	tid := addTexture(t, db, texture(ann.ID, skin.Steve, "a", true)).ID
+	tid := addTexture(t, db, texture(ann.ID, skin.Classic, "a", true)).ID
 	other := beginLockTx(t, address)
 	other.exec(t, "SELECT FROM users WHERE uid = $1 FOR UPDATE", ann.ID)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -459,7 +459,7 @@ func TestUnrewardedLikeLocksNoUploader(t *testing.T) {
 // Of many sign-ins for a day at once, one is rewarded.
 func TestSignsAtOnce(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	s := newScoreTest(t)
 	ann := s.user(t, "ann", 0)
 	now := time.Date(2031, 2, 3, 23, 59, 59, 0, time.UTC)

@@ -71,7 +71,7 @@ func TestLockHashes(t *testing.T) {
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
 	conn := postgrestest.Conn(t, address)
-	fresh := func(word string) core.NewTexture { return texture(ann.ID, skin.Steve, ann.Email+address+word, true) }
+	fresh := func(word string) core.NewTexture { return texture(ann.ID, skin.Classic, ann.Email+address+word, true) }
 	one, other := fresh("named"), fresh("orphan")
 	tid := addTexture(t, db, one).ID
 	twin := fresh("twin")

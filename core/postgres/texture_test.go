@@ -27,7 +27,7 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 			"SELECT pid FROM pg_stat_activity WHERE application_name = current_schema() AND state = 'idle' ORDER BY pid") // CollectRows reports the error
 		return must(pgx.CollectRows(rows, pgx.RowTo[int]))(t)
 	}
-	addTexture(t, db, texture(ann.ID, skin.Steve, "a", true))
+	addTexture(t, db, texture(ann.ID, skin.Classic, "a", true))
 	before := idle()
 	if len(before) == 0 {
 		t.Fatal("there is no connection")
@@ -43,16 +43,16 @@ func TestAddTextureReleasesConnection(t *testing.T) {
 		}
 	}
 
-	fresh := texture(ann.ID, skin.Steve, "b", true)
+	fresh := texture(ann.ID, skin.Classic, "b", true)
 	putErr := errors.New("no room")
 	ctx, cancel := context.WithCancel(t.Context())
 	kind := func(kind fault.Kind) error { return fault.New(kind, "") }
-	wantRejected("a duplicate", t.Context(), texture(bob.ID, skin.Steve, "a", true), core.Pricing{}, putOK, kind(fault.Duplicate))
+	wantRejected("a duplicate", t.Context(), texture(bob.ID, skin.Classic, "a", true), core.Pricing{}, putOK, kind(fault.Duplicate))
 	wantRejected("one texture too many", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{Textures: 1}}, putOK, kind(fault.Refused))
 	wantRejected("a byte too many", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{TextureBytes: 199}}, putOK, kind(fault.Refused))
 	wantRejected("a full closet", t.Context(), fresh, core.Pricing{Quotas: core.Quotas{ClosetItems: 1}}, putOK, kind(fault.Refused))
 	wantRejected("a poor uploader", t.Context(), fresh, core.Pricing{Cost: 1}, putOK, kind(fault.ScoreTooLow))
-	wantRejected("nobody", t.Context(), texture(ann.ID+100, skin.Steve, "b", true), core.Pricing{}, putOK, kind(fault.Unauthenticated))
+	wantRejected("nobody", t.Context(), texture(ann.ID+100, skin.Classic, "b", true), core.Pricing{}, putOK, kind(fault.Unauthenticated))
 	wantRejected("a file that cannot be stored", t.Context(), fresh, core.Pricing{}, func(context.Context) error { return putErr }, putErr)
 	wantRejected("a deadline during the upload", ctx, fresh, core.Pricing{}, func(ctx context.Context) error { cancel(); return ctx.Err() }, context.Canceled)
 
@@ -72,7 +72,7 @@ func TestAddTextureConflictBeforeUserDeletion(t *testing.T) {
 	t.Parallel()
 	db, address := openNamed(t)
 	ann := addUser(t, db, "ann")
-	upload := texture(ann.ID, skin.Steve, "a", false)
+	upload := texture(ann.ID, skin.Classic, "a", false)
 	waiting, proceed := make(chan struct{}), make(chan struct{})
 	lost := make(chan error, 1)
 	go func() {

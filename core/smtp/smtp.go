@@ -86,7 +86,7 @@ func New(config Config) (*Client, error) {
 	if err != nil || config.Host == "" {
 		return nil, errors.New("HOST and FROM must be set")
 	}
-	tlsConfig, err := certificate.Client(config.CA)
+	tlsConfig, err := certificate.ClientConfig(config.CA)
 	if err != nil {
 		return nil, fmt.Errorf("CA %w", err)
 	}
@@ -180,7 +180,7 @@ func unavailable(err error) error {
 	if protocolErr, ok := errors.AsType[*textproto.Error](err); ok {
 		err = fmt.Errorf("it answers %d before any e-mail", protocolErr.Code)
 	}
-	return fault.Down("mail server", err)
+	return fault.NewUnavailable("mail server", err)
 }
 
 // deliveryError returns why a letter was not taken. A server that finds fault with
@@ -188,15 +188,15 @@ func unavailable(err error) error {
 func deliveryError(err error) error {
 	sendErr, ok := errors.AsType[*mail.SendError](err)
 	if !ok {
-		return fault.Down("mail server", errors.New("it broke off"))
+		return fault.NewUnavailable("mail server", errors.New("it broke off"))
 	}
 	reason, code := sendErr.Reason, sendErr.ErrorCode()
 	cause := fmt.Errorf("%s: it answers %d %s", reason, code, sendErr.EnhancedStatusCode())
 	switch {
 	case code == 0:
-		return fault.Down("mail server", fmt.Errorf("%s: it broke off", reason))
+		return fault.NewUnavailable("mail server", fmt.Errorf("%s: it broke off", reason))
 	case reason != mail.ErrSMTPRcptTo && reason != mail.ErrSMTPData && reason != mail.ErrSMTPDataClose || code == 421:
-		return fault.Down("mail server", cause)
+		return fault.NewUnavailable("mail server", cause)
 	case code >= 500:
 		return &fault.Error{Kind: fault.Refused, Message: "The mail server does not take this e-mail.", Cause: cause}
 	default:

@@ -25,7 +25,7 @@ type Config struct {
 
 // Server answers the edge's public requests.
 type Server struct {
-	httpServer     serve.Door
+	httpServer     serve.Options
 	pictures *edge.Pictures
 	tags     Tags
 	playerCacheControl   []byte    // Cache-Control of pictures whose mapping changes often
@@ -37,7 +37,7 @@ type Server struct {
 }
 
 // New returns a server of pictures.
-func New(httpServer serve.Door, pictures *edge.Pictures, config Config) (*Server, error) {
+func New(httpServer serve.Options, pictures *edge.Pictures, config Config) (*Server, error) {
 	upstream, err := newUpstream(config, httpServer)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func New(httpServer serve.Door, pictures *edge.Pictures, config Config) (*Server
 	case config.SMaxage%time.Second != 0:
 		return nil, fmt.Errorf("S_MAXAGE is %s, but must be whole seconds", config.SMaxage)
 	}
-	httpServer.Listener, httpServer.Mark = "public", setDefaultHeaders
+	httpServer.Listener, httpServer.DefaultHeaders = "public", setDefaultHeaders
 	var links []serve.Link
 	if upstream != nil {
 		links = append(links, serve.Link{Path: "/api/docs", Text: "Documentation of the API"})
@@ -69,7 +69,7 @@ func New(httpServer serve.Door, pictures *edge.Pictures, config Config) (*Server
 
 // HTTP returns the server behind the public listener.
 func (s *Server) HTTP() *fasthttp.Server {
-	return s.httpServer.Server(s.limiter.Handler(s.httpServer.Guard(s.handle)))
+	return s.httpServer.NewServer(s.limiter.Handler(s.httpServer.HandleNoContext(s.handle)))
 }
 
 // FastPath returns the fast path for most requests for what is in memory.
@@ -123,7 +123,7 @@ func isAPI(path string) bool { return path == "/api" || strings.HasPrefix(path, 
 // serveNonImage answers a request for what is no picture.
 func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	if isAPI(path) {
-		s.routes.api.Claim(rc)
+		s.routes.api.AssignTo(rc)
 		if s.upstream != nil && isCanonicalAPI(rc.URI()) {
 			return s.upstream.forward(rc)
 		}
@@ -133,14 +133,14 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 	setDefaultHeaders(rc)
 	switch path {
 	case "/":
-		s.routes.root.Claim(rc)
-		return serveGet(rc, func() { s.startPage.Answer(rc, fasthttp.StatusOK) })
+		s.routes.root.AssignTo(rc)
+		return serveGet(rc, func() { s.startPage.Write(rc, fasthttp.StatusOK) })
 	case "/robots.txt":
-		s.routes.robots.Claim(rc)
+		s.routes.robots.AssignTo(rc)
 		return serveGet(rc, func() { serve.Robots(rc) })
 	default:
 		rc.Response.Header.SetCanonical(keyCacheControl, ccNotFound)
-		return s.notFoundPage.Refuse(rc)
+		return s.notFoundPage.WriteNotFound(rc)
 	}
 }
 
@@ -170,7 +170,7 @@ func setDefaultHeaders(rc *fasthttp.RequestCtx) {
 // setAPIDefaultHeaders sets what every answer in core's place has.
 func setAPIDefaultHeaders(rc *fasthttp.RequestCtx) {
 	setDefaultHeaders(rc)
-	serve.Reserve(rc)
+	serve.SetSecurityHeaders(rc)
 }
 
 func notFound() error { return fault.New(fault.NotFound, "There is nothing at this address.") }

@@ -17,8 +17,8 @@ import (
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	robot := string(origintest.File(t, paint.Robot(), skin.Steve))
-	ranger := string(origintest.File(t, paint.Ranger(), skin.Alex))
+	robot := string(origintest.File(t, paint.Robot(), skin.Classic))
+	ranger := string(origintest.File(t, paint.Ranger(), skin.Slim))
 	cape := string(origintest.File(t, paint.Sunrise(), skin.Cape))
 	const forEver = "public, max-age=31536000, immutable"
 

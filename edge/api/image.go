@@ -59,18 +59,18 @@ func (s *Server) serveFast(c *serve.FastContext) bool {
 	case fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Unavailable:
 		return false
 	}
-	c.Refuse(err)
-	c.Claim(s.routes.images[target.route][noFormat][errorOutcome(err)])
+	c.WriteError(err)
+	c.SetRoute(s.routes.images[target.route][noFormat][errorOutcome(err)])
 	return true
 }
 
 // wouldReject returns the fault with which fetch would refuse a request without a try, as there
 // are very many when names are made up, or core is away.
 func (s *Server) wouldReject(c *serve.FastContext, res *response) error {
-	if c.IsRefusalLogged() {
+	if c.IsUnavailableLogged() {
 		return nil
 	}
-	err := s.pictures.WouldReject(res.want.Key, serve.ClientNetwork(c.Client()))
+	err := s.pictures.WouldReject(res.want.Key, serve.ClientNetwork(c.ClientIP()))
 	if err != nil {
 		c.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 	}
@@ -146,10 +146,10 @@ const maxTries = 3
 
 // serveMiss answers what image could not: it asks core, fetches and has drawn.
 func (s *Server) serveMiss(rc *fasthttp.RequestCtx, res *response, scratch *requestScratch) error {
-	ctx, cancel := s.httpServer.Bound(rc)
+	ctx, cancel := s.httpServer.RequestContext(rc)
 	defer cancel()
-	ctx = tracing.WithRequest(ctx, serve.RequestID(rc))
-	ctx = edge.WithNetwork(ctx, serve.ClientNetwork(s.httpServer.Proxies.Client(rc)))
+	ctx = tracing.WithRequestID(ctx, serve.RequestID(rc))
+	ctx = edge.WithNetwork(ctx, serve.ClientNetwork(s.httpServer.Proxies.ClientIP(rc)))
 	failed := func(err error) error {
 		rc.Response.Header.SetCanonical(keyCacheStatus, errorCacheStatus(err))
 		return err
@@ -258,7 +258,7 @@ func (s *Server) writeResponse(to serve.Response, res *response, scratch *reques
 		scratch.tags = appendTag(scratch.tags, "render-", s.pictures.Revision())
 	}
 	s.tags.setHeaders(to, scratch.tags)
-	to.Claim(s.routes.images[res.target.route][in][res.outcome()])
+	to.SetRoute(s.routes.images[res.target.route][in][res.outcome()])
 }
 
 // writeNotFound returns a fault of locate, and sets what is said where there is nothing to be seen.

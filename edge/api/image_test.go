@@ -39,8 +39,8 @@ func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 	s := open(tb, changes...)
 	w := seededServer{
 		testServer:  s,
-		robot: s.put(tb, 11, paint.Robot(), skin.Steve),
-		slim:  s.put(tb, 12, paint.Ranger(), skin.Alex),
+		robot: s.put(tb, 11, paint.Robot(), skin.Classic),
+		slim:  s.put(tb, 12, paint.Ranger(), skin.Slim),
 		cape:  s.put(tb, 13, paint.Sunrise(), skin.Cape),
 	}
 	s.set(tb, map[mapping.Key]mapping.Mapping{
@@ -54,8 +54,8 @@ func openSeeded(tb testing.TB, changes ...func(*setup)) seededServer {
 		"tid:11":                   {Texture: w.robot},
 		"tid:12":                   {Texture: w.slim},
 		"tid:13":                   {Texture: w.cape},
-		mapping.Hash(w.robot.Hash): {Texture: w.robot},
-		mapping.Hash(w.cape.Hash):  {Texture: w.cape},
+		mapping.HashKey(w.robot.Hash): {Texture: w.robot},
+		mapping.HashKey(w.cape.Hash):  {Texture: w.cape},
 	})
 	return w
 }
@@ -81,43 +81,43 @@ func TestPictures(t *testing.T) {
 		cache string
 		tags  string
 	}{
-		{"/avatar/player/Steve", robot, render.View{Type: skin.Steve, Size: 96, Format: render.WebP}, byName, "player-1 texture-11"},
-		{"/avatar/player/sTEVE", robot, render.View{Type: skin.Steve, Size: 96, Format: render.WebP}, byName, "player-1 texture-11"},
-		{"/avatar/player/Alex?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "player-2 texture-12"},
-		{"/avatar/player/%C3%89LAN?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "player-4 texture-12"},
-		{"/avatar/player/Alex.png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "player-2 texture-12"},
-		{"/avatar/player/Alex.webp?png=1", slim, render.View{Type: skin.Alex, Size: 96, Format: render.WebP}, byName, "player-2 texture-12"},
-		{"/avatar/player/St%65ve?png=0", robot, render.View{Type: skin.Steve, Size: 96}, byName, "player-1 texture-11"},
-		{"/avatar/user/1?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "user-1 texture-12"},
-		{"/avatar/user/01?png", slim, render.View{Type: skin.Alex, Size: 96}, byName, "user-1 texture-12"},
-		{"/avatar/user/2?png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, "user-2"},
-		{"/avatar/user/777?png&3d", nobody, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 96}, byName, "user-777"},
-		{"/avatar/user/0.png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, ""},
-		{"/avatar/user/-7?png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, ""},
-		{"/avatar/user/99999999999999999999999?png", nobody, render.View{Type: skin.Steve, Size: 96}, byName, ""},
-		{"/avatar/11", robot, render.View{Type: skin.Steve, Size: 96, Format: render.WebP}, byTexture, "texture-11"},
-		{"/avatar/12?3d&png", slim, render.View{Pose: render.Isometric, Type: skin.Alex, Size: 96}, byTexture, "texture-12"},
-		{"/avatar/12?3d=false&png", slim, render.View{Pose: render.Isometric, Type: skin.Alex, Size: 96}, byTexture, "texture-12"},
-		{"/avatar/hash/" + w.robot.Hash.String() + "?png", robot, render.View{Type: skin.Steve, Size: 96}, byTexture, "texture-11"},
-		{"/preview/12", slim, render.View{Pose: render.Preview, Type: skin.Alex, Size: 400, Format: render.WebP}, byTexture, "texture-12"},
-		{"/preview/11?png&size=banana&3d", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, byTexture, "texture-11"},
+		{"/avatar/player/Steve", robot, render.View{Type: skin.Classic, Size: 96, Format: render.WebP}, byName, "player-1 texture-11"},
+		{"/avatar/player/sTEVE", robot, render.View{Type: skin.Classic, Size: 96, Format: render.WebP}, byName, "player-1 texture-11"},
+		{"/avatar/player/Alex?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "player-2 texture-12"},
+		{"/avatar/player/%C3%89LAN?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "player-4 texture-12"},
+		{"/avatar/player/Alex.png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "player-2 texture-12"},
+		{"/avatar/player/Alex.webp?png=1", slim, render.View{Type: skin.Slim, Size: 96, Format: render.WebP}, byName, "player-2 texture-12"},
+		{"/avatar/player/St%65ve?png=0", robot, render.View{Type: skin.Classic, Size: 96}, byName, "player-1 texture-11"},
+		{"/avatar/user/1?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "user-1 texture-12"},
+		{"/avatar/user/01?png", slim, render.View{Type: skin.Slim, Size: 96}, byName, "user-1 texture-12"},
+		{"/avatar/user/2?png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, "user-2"},
+		{"/avatar/user/777?png&3d", nobody, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 96}, byName, "user-777"},
+		{"/avatar/user/0.png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, ""},
+		{"/avatar/user/-7?png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, ""},
+		{"/avatar/user/99999999999999999999999?png", nobody, render.View{Type: skin.Classic, Size: 96}, byName, ""},
+		{"/avatar/11", robot, render.View{Type: skin.Classic, Size: 96, Format: render.WebP}, byTexture, "texture-11"},
+		{"/avatar/12?3d&png", slim, render.View{Pose: render.Isometric, Type: skin.Slim, Size: 96}, byTexture, "texture-12"},
+		{"/avatar/12?3d=false&png", slim, render.View{Pose: render.Isometric, Type: skin.Slim, Size: 96}, byTexture, "texture-12"},
+		{"/avatar/hash/" + w.robot.Hash.String() + "?png", robot, render.View{Type: skin.Classic, Size: 96}, byTexture, "texture-11"},
+		{"/preview/12", slim, render.View{Pose: render.Preview, Type: skin.Slim, Size: 400, Format: render.WebP}, byTexture, "texture-12"},
+		{"/preview/11?png&size=banana&3d", robot, render.View{Pose: render.Preview, Type: skin.Classic, Size: 400}, byTexture, "texture-11"},
 		{"/preview/13.png", cape, render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, byTexture, "texture-13"},
 		{"/preview/hash/" + w.cape.Hash.String() + ".png", cape, render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, byTexture, "texture-13"},
 
-		{"/avatar/11.png?size=64", robot, render.View{Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=65", robot, render.View{Type: skin.Steve, Size: 72}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=0", robot, render.View{Type: skin.Steve, Size: 8}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=-100", robot, render.View{Type: skin.Steve, Size: 8}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=-99999999999999999999", robot, render.View{Type: skin.Steve, Size: 8}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=99999999999999999999", robot, render.View{Type: skin.Steve, Size: 512}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=9223372036854775808", robot, render.View{Type: skin.Steve, Size: 512}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=513", robot, render.View{Type: skin.Steve, Size: 512}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=0064", robot, render.View{Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
-		{"/avatar/11.png?size=64&size=banana", robot, render.View{Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
-		{"/avatar/11.png?height=banana", robot, render.View{Type: skin.Steve, Size: 96}, byTexture, "texture-11"},
-		{"/preview/11.png?height=1", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 64}, byTexture, "texture-11"},
-		{"/preview/11.png?height=129", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 144}, byTexture, "texture-11"},
-		{"/preview/11.png?height=5000", robot, render.View{Pose: render.Preview, Type: skin.Steve, Size: 1024}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=64", robot, render.View{Type: skin.Classic, Size: 64}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=65", robot, render.View{Type: skin.Classic, Size: 72}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=0", robot, render.View{Type: skin.Classic, Size: 8}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=-100", robot, render.View{Type: skin.Classic, Size: 8}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=-99999999999999999999", robot, render.View{Type: skin.Classic, Size: 8}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=99999999999999999999", robot, render.View{Type: skin.Classic, Size: 512}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=9223372036854775808", robot, render.View{Type: skin.Classic, Size: 512}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=513", robot, render.View{Type: skin.Classic, Size: 512}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=0064", robot, render.View{Type: skin.Classic, Size: 64}, byTexture, "texture-11"},
+		{"/avatar/11.png?size=64&size=banana", robot, render.View{Type: skin.Classic, Size: 64}, byTexture, "texture-11"},
+		{"/avatar/11.png?height=banana", robot, render.View{Type: skin.Classic, Size: 96}, byTexture, "texture-11"},
+		{"/preview/11.png?height=1", robot, render.View{Pose: render.Preview, Type: skin.Classic, Size: 64}, byTexture, "texture-11"},
+		{"/preview/11.png?height=129", robot, render.View{Pose: render.Preview, Type: skin.Classic, Size: 144}, byTexture, "texture-11"},
+		{"/preview/11.png?height=5000", robot, render.View{Pose: render.Preview, Type: skin.Classic, Size: 1024}, byTexture, "texture-11"},
 	} {
 		t.Run(test.path, func(t *testing.T) {
 			t.Parallel()
@@ -413,7 +413,7 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 	before := w.get(t, path)
 	w.set(t, map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	after := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {before.header.Get("Etag")}}, "")
-	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Alex, Size: 96}); after.status != http.StatusOK || after.body != want {
+	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Slim, Size: 96}); after.status != http.StatusOK || after.body != want {
 		t.Errorf("after the change: %d; want 200 and the other skin", after.status)
 	}
 
@@ -442,7 +442,7 @@ func TestChangeWhileRenderingIsServed(t *testing.T) {
 	w.set(t, map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	close(finish)
 	got := <-asked
-	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Alex, Size: 96}); got.status != http.StatusOK || got.body != want {
+	if want := drawn(t, paint.Ranger(), render.View{Type: skin.Slim, Size: 96}); got.status != http.StatusOK || got.body != want {
 		t.Errorf("%d, %d bytes; want 200 and the skin that is worn since", got.status, len(got.body))
 	}
 	if tags := got.header.Get("Surrogate-Key"); !strings.Contains(tags, "texture-12") {

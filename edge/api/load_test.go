@@ -171,8 +171,8 @@ func TestMissingFile(t *testing.T) {
 		t.Errorf("%d %s; want 503, code 9", got.status, got.body)
 	}
 
-	must(t, w.store.Prepare(t.Context()))
-	w.put(t, 11, paint.Robot(), skin.Steve)
+	must(t, w.store.Init(t.Context()))
+	w.put(t, 11, paint.Robot(), skin.Classic)
 	// That it was missing is remembered for a moment.
 	eventually(t, "the picture is there once the file is back", func() bool { return w.get(t, "/avatar/11").status == http.StatusOK })
 }

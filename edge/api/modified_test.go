@@ -43,7 +43,7 @@ func (w seededServer) date(tb testing.TB, changed time.Time) {
 	tb.Helper()
 	w.set(tb, map[mapping.Key]mapping.Mapping{
 		"name:dated":               {Player: &mapping.Player{PID: 9, Name: "Dated", Skin: w.robot, Cape: w.cape}, Modified: changed.Unix()},
-		mapping.Hash(w.robot.Hash): {Texture: w.robot, Modified: changed.Unix()},
+		mapping.HashKey(w.robot.Hash): {Texture: w.robot, Modified: changed.Unix()},
 	})
 }
 

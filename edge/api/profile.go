@@ -29,7 +29,7 @@ func appendProfile(dst []byte, player *mapping.Player) []byte {
 	dst = append(dst, `,"skins":{`...)
 	if worn := player.Skin; worn != nil {
 		model := `"default":"`
-		if worn.Type == skin.Alex {
+		if worn.Type == skin.Slim {
 			model = `"slim":"`
 		}
 		dst = append(dst, model...)

@@ -81,7 +81,7 @@ type routes struct {
 	images          [routeCount][formatCount][outcomeCount]*serve.Route
 }
 
-func newRoutes(httpServer serve.Door) *routes {
+func newRoutes(httpServer serve.Options) *routes {
 	r := &routes{api: httpServer.Route("/api"), root: httpServer.Route("/"), robots: httpServer.Route("/robots.txt")}
 	for of, name := range routeNames {
 		for in, format := range formatNames {
@@ -94,5 +94,5 @@ func newRoutes(httpServer serve.Door) *routes {
 }
 
 func (r *routes) set(rc *fasthttp.RequestCtx, of route, in format, how outcome) {
-	r.images[of][in][how].Claim(rc)
+	r.images[of][in][how].AssignTo(rc)
 }

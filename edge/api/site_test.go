@@ -115,7 +115,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 
 	store, err := objects.New(objects.Config{URL: "file://" + s.directory, Timeout: time.Minute})
 	must(tb, err)
-	must(tb, store.Prepare(tb.Context()))
+	must(tb, store.Init(tb.Context()))
 	s.store, s.backend.files = store, origin.NewFiles(store)
 	core, err := origin.NewCore(origin.Config{URL: s.core.URL, Secrets: []string{origintest.Secret}, Queue: 8192, UnknownKeysPerSecond: with.unknown, Timeout: 2 * time.Second}, log)
 	must(tb, err)
@@ -134,7 +134,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	if with.limits != nil {
 		with.limits(&limits)
 	}
-	server, err := api.New(serve.Door{Log: log, Sample: with.sample, Limits: limits, Proxies: serve.NewProxies(with.proxies, log)}, pictures, with.api)
+	server, err := api.New(serve.Options{Log: log, LogSampleRate: with.sample, Limits: limits, Proxies: serve.NewTrustedProxies(with.proxies, log)}, pictures, with.api)
 	must(tb, err)
 	s.server = server.HTTP()
 	s.slowURL = listen(tb, serve.Listener{Server: s.server})
@@ -160,7 +160,7 @@ func listen(tb testing.TB, with serve.Listener) string {
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	must(tb, err)
 	served := make(chan error, 1)
-	go func() { served <- with.Server.Serve(with.Keep(listener)) }()
+	go func() { served <- with.Server.Serve(with.Wrap(listener)) }()
 	tb.Cleanup(func() {
 		must(tb, with.Server.Shutdown())
 		must(tb, <-served)

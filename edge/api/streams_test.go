@@ -28,7 +28,7 @@ var pictureRequests = []string{
 	"HEAD /preview/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"OPTIONS /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"POST /avatar/11 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
-	servetest.Sized("GET /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /avatar/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
+	servetest.WithContentLength("GET /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /avatar/12 HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
 	servetest.Chunked("POST /avatar/11 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /avatar/12 HTTP/1.1\r\nHost: a\r\n\r\n", "abc"),
 	"PUT /avatar/11 HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
 	"GET /avatar/11 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
@@ -102,7 +102,7 @@ var apiRequests = []string{
 	"HEAD /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"POST /api/closet/%E2%9C%93 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 7\r\nX-Request-ID: {id}\r\n\r\n{\"a\":1}",
 	"DELETE /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\nCookie: a=b\r\nCookie: c=d\r\n\r\n",
-	servetest.Sized("PUT /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /api/smuggled HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
+	servetest.WithContentLength("PUT /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /api/smuggled HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"),
 	servetest.Chunked("POST /api/x HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", "GET /api/smuggled HTTP/1.1\r\nHost: a\r\n\r\n", "abc"),
 	"POST /api/x HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
 	"POST /api/x HTTP/1.0\r\nContent-Length: 5\r\nX-Request-ID: {id}\r\n\r\nhello",
@@ -114,10 +114,10 @@ var apiRequests = []string{
 // an answer from both.
 func echoUpstream(tb testing.TB) (url string) {
 	tb.Helper()
-	httpServer := serve.Door{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
-	route := httpServer.Route("echo").TakeBody(1<<20, 0)
-	return listen(tb, serve.Listener{Server: httpServer.Server(httpServer.Guard(func(rc *fasthttp.RequestCtx) error {
-		route.Claim(rc)
+	httpServer := serve.Options{Listener: "echo", Limits: serve.Limits{HeaderBytes: 16 << 10, BodiesBytes: 64 << 20, MaxConnections: 4096}, Log: slog.New(slog.DiscardHandler)}
+	route := httpServer.Route("echo").AcceptBody(1<<20, 0)
+	return listen(tb, serve.Listener{Server: httpServer.NewServer(httpServer.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		route.AssignTo(rc)
 		if api.IsForwarded(rc) {
 			if err := serve.ReadBody(rc); err != nil {
 				return err

@@ -265,7 +265,7 @@ func unescape(text string) string {
 func appendKey(dst []byte, t target) ([]byte, bool) {
 	switch t.route {
 	case avatarOfPlayer, skinFile, capeFile, profile:
-		return mapping.AppendName(dst, t.value), isName(t.value)
+		return mapping.AppendNameKey(dst, t.value), isName(t.value)
 	case avatarOfUUID:
 		return appendUUID(append(dst, mapping.UUIDPrefix...), t.value)
 	case avatarOfUser:

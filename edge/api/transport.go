@@ -58,14 +58,14 @@ func (t transport) RoundTrip(client *fasthttp.HostClient, request *fasthttp.Requ
 	defer client.ReleaseReader(reader)
 	response.SkipBody = response.SkipBody || request.Header.IsHead()
 	err = response.ReadLimitBody(reader, client.MaxResponseBodySize)
-	if err != nil || !body.IsWhole() { // core has not waited for the rest, or is away
+	if err != nil || !body.IsComplete() { // core has not waited for the rest, or is away
 		interrupted.Store(true)
 		_ = body.Interrupt()
 		_ = conn.Close()
 	}
 	o := <-sent
 	if err != nil && o.fault != nil {
-		return false, errors.Join(o.fault, breaker.ErrNotTried)
+		return false, errors.Join(o.fault, breaker.ErrNotAttempted)
 	}
 	reuse = err == nil && o.err == nil && !interrupted.Load() && !response.ConnectionClose()
 	return false, err

@@ -51,7 +51,7 @@ type upstream struct {
 	scheme, host string
 	client       *fasthttp.HostClient
 	breaker      *breaker.Breaker
-	httpServer         serve.Door
+	httpServer         serve.Options
 	// conns and networks bound the requests whose bodies are not passed on: all of them, and
 	// those of a client network.
 	conns    chan struct{}
@@ -62,15 +62,15 @@ type upstream struct {
 const dependency = "API"
 
 // newUpstream returns the upstream that is configured, nil if none is.
-func newUpstream(config Config, httpServer serve.Door) (*upstream, error) {
+func newUpstream(config Config, httpServer serve.Options) (*upstream, error) {
 	if config.APIUpstream == "" {
 		return nil, nil //nolint:nilnil // see above
 	}
-	target, ok := settings.URL(config.APIUpstream)
+	target, ok := settings.ParseURL(config.APIUpstream)
 	if !ok || strings.Trim(target.Path, "/") != "" || target.RawQuery != "" {
-		return nil, fmt.Errorf("API_UPSTREAM is %s, but must look like http://host:port or https://host", settings.Masked(config.APIUpstream))
+		return nil, fmt.Errorf("API_UPSTREAM is %s, but must look like http://host:port or https://host", settings.QuoteRedacted(config.APIUpstream))
 	}
-	verified, err := certificate.Client(config.APICA)
+	verified, err := certificate.ClientConfig(config.APICA)
 	if err != nil {
 		return nil, fmt.Errorf("API_CA %w", err)
 	}
@@ -121,10 +121,10 @@ func (u *upstream) forward(rc *fasthttp.RequestCtx) error {
 		setAPIDefaultHeaders(rc)
 		return err
 	}
-	ctx, cancel := u.httpServer.Bound(rc)
+	ctx, cancel := u.httpServer.RequestContext(rc)
 	defer cancel()
 	if body == nil { // others take no more connections than the budget has shares
-		release, err := u.acquire(ctx, serve.ClientNetwork(u.httpServer.Proxies.Client(rc)))
+		release, err := u.acquire(ctx, serve.ClientNetwork(u.httpServer.Proxies.ClientIP(rc)))
 		if err != nil {
 			setAPIDefaultHeaders(rc)
 			return err
@@ -163,7 +163,7 @@ func (u *upstream) probe(ctx context.Context) error {
 	deadline, _ := ctx.Deadline()
 	return u.breaker.Call(func() error {
 		if _, _, err := u.client.GetDeadline(nil, u.scheme+"://"+u.host+"/api", deadline); err != nil {
-			return fault.Down(dependency, err)
+			return fault.NewUnavailable(dependency, err)
 		}
 		return nil
 	})
@@ -187,11 +187,11 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	request.URI().SetScheme(u.scheme)
 	request.URI().SetHost(u.host)
 	request.Header.SetNoDefaultContentType(true)
-	copyHeader(&request.Header, &rc.Request.Header, append(tracing.Headers(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
+	copyHeader(&request.Header, &rc.Request.Header, append(tracing.HeaderNames(), fasthttp.HeaderHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
 	request.Header.SetHost(u.host)
-	request.Header.Set(fasthttp.HeaderXForwardedFor, u.httpServer.Proxies.Client(rc).String())
+	request.Header.Set(fasthttp.HeaderXForwardedFor, u.httpServer.Proxies.ClientIP(rc).String())
 	request.Header.Set(headerRequestID, id)
-	u.httpServer.Proxies.SendTrace(ctx, rc, &request.Header)
+	u.httpServer.Proxies.ForwardTrace(ctx, rc, &request.Header)
 	if body != nil {
 		request.SetBodyStream(body, body.Size())
 		deadline = deadline.Add(u.httpServer.Limits.UploadTimeout)
@@ -203,14 +203,14 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 	defer fasthttp.ReleaseResponse(answer)
 	err = u.breaker.Call(func() error {
 		switch err := u.client.DoDeadline(request, answer, deadline); {
-		case errors.Is(err, breaker.ErrNotTried):
+		case errors.Is(err, breaker.ErrNotAttempted):
 			return err
 		case errors.Is(err, fasthttp.ErrNoFreeConns):
-			return fault.Down(dependency, errors.Join(err, breaker.ErrNotTried))
+			return fault.NewUnavailable(dependency, errors.Join(err, breaker.ErrNotAttempted))
 		case errors.Is(err, fasthttp.ErrBodyTooLarge):
 			return err // an answer, though none to pass on
 		case err != nil:
-			return fault.Down(dependency, err)
+			return fault.NewUnavailable(dependency, err)
 		default:
 			return nil // core's own refusals are answers
 		}
@@ -219,7 +219,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, body *
 		setAPIDefaultHeaders(rc)
 		return err
 	}
-	if body != nil && !body.IsWhole() {
+	if body != nil && !body.IsComplete() {
 		rc.SetConnectionClose() // core has answered before it had all of the body
 	}
 	rc.SetStatusCode(answer.StatusCode())
@@ -273,7 +273,7 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	}
 	if err := s.upstream.client.DoDeadline(request, response, deadline); err != nil {
 		if record, ok := errors.AsType[tls.RecordHeaderError](err); ok && string(record.RecordHeader[:]) == "HTTP/" {
-			return settings.WrongError{Cause: fmt.Errorf("API_UPSTREAM is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)}
+			return settings.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, but the listener there has no certificate: it must begin with http://: %w", base, err)}
 		}
 		if errors.As(err, new(*tls.CertificateVerificationError)) { // core may get another one
 			return fmt.Errorf("API_CA does not vouch for the certificate at %q: %w", base, err)
@@ -281,7 +281,7 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 		if errors.Is(err, fasthttp.ErrConnectionClosed) { // whose text is about the server's code
 			err = io.EOF
 		}
-		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer; start core, or correct the URL%s: %w", base, certificate.Advice(base, err), err)
+		return fmt.Errorf("API_UPSTREAM is %q, where core does not answer; start core, or correct the URL%s: %w", base, certificate.HTTPSHint(base, err), err)
 	}
 	listener := ""
 	switch response.StatusCode() {
@@ -295,6 +295,6 @@ func (s *Server) CheckUpstream(ctx context.Context) error {
 	if listener == "" {
 		return nil
 	}
-	return settings.WrongError{Cause: fmt.Errorf("API_UPSTREAM is %q, which is a listener for %s, but must be core's public one: "+
+	return settings.SettingError{Cause: fmt.Errorf("API_UPSTREAM is %q, which is a listener for %s, but must be core's public one: "+
 		"the address that CORE_LISTEN names there, whose port is 8080 unless it is set", base, listener)}
 }

@@ -339,8 +339,8 @@ func TestClientAddress(t *testing.T) {
 func TestOneIDInBothLogs(t *testing.T) {
 	t.Parallel()
 	log := &loggingtest.Buffer{}
-	httpServer := serve.Door{Log: slog.New(slog.NewTextHandler(log, nil)), Sample: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
-	core := listen(t, serve.Listener{Server: httpServer.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
+	httpServer := serve.Options{Log: slog.New(slog.NewTextHandler(log, nil)), LogSampleRate: 1, Limits: serve.Limits{HeaderBytes: 4096, MaxConnections: 10, BodiesBytes: 64 << 20}}
+	core := listen(t, serve.Listener{Server: httpServer.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusTeapot) })})
 	s := open(t, func(s *setup) { s.api.APIUpstream, s.sample = core, 1 })
 
 	f := func(header http.Header) {
@@ -564,7 +564,7 @@ func TestNewRejects(t *testing.T) {
 	t.Parallel()
 	f := func(setting string, config api.Config) {
 		t.Helper()
-		if _, err := api.New(serve.Door{}, nil, config); err == nil || !strings.HasPrefix(err.Error(), setting) {
+		if _, err := api.New(serve.Options{}, nil, config); err == nil || !strings.HasPrefix(err.Error(), setting) {
 			t.Errorf("New(%+v) = %v; want an error about %s", config, err, setting)
 		}
 	}

@@ -68,7 +68,7 @@ func (a *acknowledger) apply(ctx context.Context, event mapping.Event, asOf time
 func (a *acknowledger) run(ctx context.Context, stream string) {
 	pause := time.NewTicker(acknowledgeInterval)
 	defer pause.Stop()
-	var acknowledged mapping.Position
+	var acknowledged mapping.Cursor
 	for failing := false; ; {
 		select {
 		case <-ctx.Done():
@@ -79,7 +79,7 @@ func (a *acknowledger) run(ctx context.Context, stream string) {
 		if cursor == acknowledged {
 			continue
 		}
-		err := a.core.sendAcknowledgement(ctx, mapping.Acknowledgement{Position: cursor, Stream: stream})
+		err := a.core.sendAcknowledgement(ctx, mapping.Acknowledgement{Cursor: cursor, Stream: stream})
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -31,7 +31,7 @@ func TestAcknowledge(t *testing.T) {
 	core, follower := newCore(t, origin.Config{URL: server.URL}, nil), &slowFollower{started: make(chan struct{}), release: make(chan struct{})}
 	background(t, func(ctx context.Context) { core.Follow(ctx, follower) })
 	applied := func(revision int64) func() bool {
-		return func() bool { return server.Applied() == mapping.Position{Epoch: "first", Revision: revision} }
+		return func() bool { return server.Applied() == mapping.Cursor{Epoch: "first", Revision: revision} }
 	}
 
 	eventually(t, "the start is acknowledged", applied(100))
@@ -57,7 +57,7 @@ func TestAcknowledge(t *testing.T) {
 
 	// On another stream, and in another epoch, it goes on.
 	server.Restore("second")
-	eventually(t, "the new epoch is acknowledged", func() bool { return server.Applied() == mapping.Position{Epoch: "second", Revision: 1} })
+	eventually(t, "the new epoch is acknowledged", func() bool { return server.Applied() == mapping.Cursor{Epoch: "second", Revision: 1} })
 }
 
 // One acknowledgement speaks for many changes.

@@ -40,7 +40,7 @@ const (
 // Follower takes in the stream of changes.
 type Follower interface {
 	// Cursor returns where the stream has to go on.
-	Cursor() mapping.Position
+	Cursor() mapping.Cursor
 	// Apply takes in one event. A beat was true at a moment. An error ends the
 	// stream.
 	Apply(event mapping.Event, asOf time.Time) error
@@ -107,7 +107,7 @@ func (c *Core) followStream(ctx context.Context, follower Follower) (live bool, 
 	defer func() { _ = response.Body.Close() }()
 	// Core is there again, if it was away. Its first line may have all mappings forgotten,
 	// and so must not find look-ups refused.
-	c.breaker.Close()
+	c.breaker.Reset()
 
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxLineBytes)
@@ -121,7 +121,7 @@ func (c *Core) followStream(ctx context.Context, follower Follower) (live bool, 
 			return live, err
 		}
 		switch {
-		case !event.IsBeat():
+		case !event.IsHeartbeat():
 			// What was missed may take long, and has no beats in it.
 			if !live {
 				watchdog.Reset(silenceTimeout)
@@ -159,7 +159,7 @@ func decodeEvent(line []byte, first bool, sentAt, now time.Time) (event mapping.
 }
 
 // openStream asks core for the changes from a position on, and returns when it did.
-func (c *Core) openStream(ctx context.Context, from mapping.Position) (response *http.Response, sentAt time.Time, err error) {
+func (c *Core) openStream(ctx context.Context, from mapping.Cursor) (response *http.Response, sentAt time.Time, err error) {
 	query := url.Values{}
 	if from.Epoch != "" {
 		query.Set("epoch", from.Epoch)

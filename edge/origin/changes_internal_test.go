@@ -28,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 		if asOf.After(now) {
 			t.Errorf("%q is true as of %s, and it is %s", line, asOf, now)
 		}
-		if event.IsBeat() && (event.Start || len(event.Keys) > 0) {
+		if event.IsHeartbeat() && (event.Start || len(event.Keys) > 0) {
 			t.Errorf("%q is a beat: %+v", line, event)
 		}
 	})

@@ -66,7 +66,7 @@ func TestStreamIsReopened(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var streams []stream
-		began, position := time.Now(), mapping.Position{Epoch: "e", Revision: 1}
+		began, position := time.Now(), mapping.Cursor{Epoch: "e", Revision: 1}
 		mux := http.NewServeMux()
 		mux.HandleFunc("POST "+mapping.AcknowledgePath, func(http.ResponseWriter, *http.Request) {})
 		mux.HandleFunc("GET "+mapping.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func TestStreamIsReopened(t *testing.T) {
 			streams = append(streams, stream{opened.Sub(began).Truncate(time.Second), r.URL.Query().Get("former")})
 			n := len(streams)
 			mu.Unlock()
-			start := mapping.Event{Position: position, Start: true}
+			start := mapping.Event{Cursor: position, Start: true}
 			if n < 3 {
 				start.Stream = "stream-" + strconv.Itoa(n)
 			}
@@ -85,7 +85,7 @@ func TestStreamIsReopened(t *testing.T) {
 				if n == 3 && time.Since(opened) > time.Minute {
 					return // it breaks
 				}
-				_ = lines.Encode(mapping.Event{Position: position, AsOf: time.Since(opened)})
+				_ = lines.Encode(mapping.Event{Cursor: position, AsOf: time.Since(opened)})
 				_ = http.NewResponseController(w).Flush()
 				select {
 				case <-tick.C:
@@ -128,7 +128,7 @@ type probingFollower struct {
 }
 
 func (a *probingFollower) Apply(event mapping.Event, asOf time.Time) error {
-	a.rejections <- a.core.WouldReject(mapping.UID(1), netip.Prefix{})
+	a.rejections <- a.core.WouldReject(mapping.UIDKey(1), netip.Prefix{})
 	return a.recorder.Apply(event, asOf)
 }
 
@@ -139,7 +139,7 @@ func TestStreamClosesBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET "+mapping.ChangesPath, func(w http.ResponseWriter, r *http.Request) {
-			_ = json.NewEncoder(w).Encode(mapping.Event{Position: mapping.Position{Epoch: "e", Revision: 1}, Start: true})
+			_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: mapping.Cursor{Epoch: "e", Revision: 1}, Start: true})
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		})
@@ -151,7 +151,7 @@ func TestStreamClosesBreaker(t *testing.T) {
 
 		follower := &probingFollower{core: newCore(t, origin.Config{URL: "http://core"}, nil), rejections: make(chan error, 1)}
 		follower.core.DialBy(listener.dial)
-		for tries := 0; follower.core.WouldReject(mapping.UID(1), netip.Prefix{}) == nil; tries++ {
+		for tries := 0; follower.core.WouldReject(mapping.UIDKey(1), netip.Prefix{}) == nil; tries++ {
 			if tries == 10 {
 				t.Fatal("look-ups are not refused, though core is away")
 			}

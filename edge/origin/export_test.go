@@ -9,20 +9,20 @@ import (
 )
 
 // Lookup asks what a key leads to and waits for the answer.
-func (c *Core) Lookup(ctx context.Context, key mapping.Key) (result mapping.Mapping, position mapping.Position, err error) {
+func (c *Core) Lookup(ctx context.Context, key mapping.Key) (result mapping.Mapping, position mapping.Cursor, err error) {
 	done := make(chan struct{})
-	rejected := c.StartLookup(ctx, key, func(m mapping.Mapping, p mapping.Position, e error) {
+	rejected := c.StartLookup(ctx, key, func(m mapping.Mapping, p mapping.Cursor, e error) {
 		result, position, err = m, p, e
 		close(done)
 	})
 	if rejected != nil {
-		return mapping.Mapping{}, mapping.Position{}, rejected
+		return mapping.Mapping{}, mapping.Cursor{}, rejected
 	}
 	select {
 	case <-done:
 		return result, position, err
 	case <-ctx.Done():
-		return mapping.Mapping{}, mapping.Position{}, ctx.Err()
+		return mapping.Mapping{}, mapping.Cursor{}, ctx.Err()
 	}
 }
 

@@ -70,7 +70,7 @@ func (f Files) File(ctx context.Context, hash skin.Hash) ([]byte, error) {
 		return nil, &fault.Error{Kind: fault.NotFound, Message: "The file of this texture is missing.", Cause: err}
 	case err != nil:
 		filesFailed.Inc()
-		return nil, fault.Down("texture store", err)
+		return nil, fault.NewUnavailable("texture store", err)
 	}
 	return file, nil
 }

@@ -22,14 +22,14 @@ import (
 // recorder is a follower that writes down what it hears.
 type recorder struct {
 	mu       sync.Mutex
-	position mapping.Position
-	starts   []mapping.Position
+	position mapping.Cursor
+	starts   []mapping.Cursor
 	keys     []mapping.Key
 	heartbeats    int
 	asOf  []time.Time // as of which the beats were true
 }
 
-func (r *recorder) Cursor() mapping.Position {
+func (r *recorder) Cursor() mapping.Cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.position
@@ -38,11 +38,11 @@ func (r *recorder) Cursor() mapping.Position {
 func (r *recorder) Apply(event mapping.Event, asOf time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.position = event.Position
+	r.position = event.Cursor
 	switch {
 	case event.Start:
-		r.starts = append(r.starts, event.Position)
-	case event.IsBeat():
+		r.starts = append(r.starts, event.Cursor)
+	case event.IsHeartbeat():
 		r.heartbeats++
 		r.asOf = append(r.asOf, asOf)
 	default:
@@ -86,7 +86,7 @@ func TestFollow(t *testing.T) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wantStarts := []mapping.Position{
+	wantStarts := []mapping.Cursor{
 		{Epoch: "first", Revision: 100}, {Epoch: "first", Revision: 101}, {Epoch: "first", Revision: 103}, {Epoch: "second", Revision: 1},
 	}
 	if diff := cmp.Diff(wantStarts, r.starts); diff != "" {
@@ -170,14 +170,14 @@ func TestHeartbeatTimes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams.Add(1)
 		opened := time.Now()
-		position := mapping.Position{Epoch: "e", Revision: 1}
-		_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, Start: true})
+		position := mapping.Cursor{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, Start: true})
 		send := func(moment time.Time) {
 			select {
 			case sent <- moment:
 			case <-r.Context().Done():
 			}
-			_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, AsOf: moment.Sub(opened)})
+			_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, AsOf: moment.Sub(opened)})
 			_ = http.NewResponseController(w).Flush()
 		}
 		moment := time.Now()
@@ -215,11 +215,11 @@ func TestLateStreamIsReopened(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		position := mapping.Position{Epoch: "e", Revision: 1}
-		_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, Start: true})
+		position := mapping.Cursor{Epoch: "e", Revision: 1}
+		_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, Start: true})
 		// Time passes, but the beats say what was true in the beginning.
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
-			_ = json.NewEncoder(w).Encode(mapping.Event{Position: position, AsOf: 1})
+			_ = json.NewEncoder(w).Encode(mapping.Event{Cursor: position, AsOf: 1})
 			_ = http.NewResponseController(w).Flush()
 			select {
 			case <-tick.C:
@@ -253,7 +253,7 @@ func TestBadStreamIsReopened(t *testing.T) {
 			core, r := newCore(t, origin.Config{URL: server.URL}, nil), &recorder{}
 			background(t, func(ctx context.Context) { core.Follow(ctx, r) })
 			eventually(t, "it is tried again", func() bool { return asked.Load() > 2 })
-			if r.Cursor() != (mapping.Position{}) {
+			if r.Cursor() != (mapping.Cursor{}) {
 				t.Errorf("such a stream moved the position to %+v", r.Cursor())
 			}
 		})

@@ -40,9 +40,9 @@ func (c *Core) Liked(ctx context.Context, limit int) ([]skin.Hash, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	var liked mapping.Liked
+	var liked mapping.LikedTextures
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxLikedBytes)).Decode(&liked); err != nil {
-		return nil, fault.Down("core", fmt.Errorf("read what is liked: %w", err))
+		return nil, fault.NewUnavailable("core", fmt.Errorf("read what is liked: %w", err))
 	}
 	return liked.Hashes, nil
 }

@@ -34,7 +34,7 @@ type pendingLookup struct {
 	key    mapping.Key
 	charge charge // as a stranger's
 	enqueuedAt  time.Time
-	done func(mapping.Mapping, mapping.Position, error)
+	done func(mapping.Mapping, mapping.Cursor, error)
 
 	requestID string     // the id of the one it is asked for; empty if nobody gave it
 	span    trace.Span // of what it is a part
@@ -47,12 +47,12 @@ const queueTimeout = 5 * time.Second
 // said by that.
 func (c *Core) fail(q pendingLookup, err error) {
 	q.charge.refund()
-	q.done(mapping.Mapping{}, mapping.Position{}, err)
+	q.done(mapping.Mapping{}, mapping.Cursor{}, err)
 }
 
 // WouldReject returns what Ask would refuse a key with at this moment, and nil if it may ask.
 func (c *Core) WouldReject(key mapping.Key, network netip.Prefix) error {
-	if err := c.breaker.Refusal(); err != nil {
+	if err := c.breaker.Allow(); err != nil {
 		return err
 	}
 	if c.unknownLimit.wouldReject(network, time.Now()) && !c.knownKeys.has(key) {
@@ -66,11 +66,11 @@ func (c *Core) WouldReject(key mapping.Key, network netip.Prefix) error {
 // Unavailable fault when core does not answer in time. It returns such a fault, and
 // never calls answer, when core is known to be away, and, with edge.ErrShed in its
 // chain, when too many others ask. Answer must be running.
-func (c *Core) StartLookup(ctx context.Context, key mapping.Key, done func(mapping.Mapping, mapping.Position, error)) error {
-	if err := c.breaker.Refusal(); err != nil {
+func (c *Core) StartLookup(ctx context.Context, key mapping.Key, done func(mapping.Mapping, mapping.Cursor, error)) error {
+	if err := c.breaker.Allow(); err != nil {
 		return err
 	}
-	q := pendingLookup{key: key, enqueuedAt: time.Now(), done: done, requestID: tracing.Request(ctx), span: trace.SpanFromContext(ctx)}
+	q := pendingLookup{key: key, enqueuedAt: time.Now(), done: done, requestID: tracing.RequestID(ctx), span: trace.SpanFromContext(ctx)}
 	queue := c.knownQueue
 	if !c.knownKeys.has(key) {
 		var allowed bool
@@ -94,7 +94,7 @@ func (c *Core) StartLookup(ctx context.Context, key mapping.Key, done func(mappi
 // Unavailable fault if it does not answer.
 func (c *Core) Probe(done func(error)) {
 	go func() {
-		_, err := c.lookupWithRetry(context.Background(), mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
+		_, err := c.lookupWithRetry(context.Background(), mapping.LookupRequest{Keys: []mapping.Key{mapping.UIDKey(0)}})
 		done(err)
 	}()
 }
@@ -121,7 +121,7 @@ func (c *Core) Run(ctx context.Context) {
 	workers.Wait()
 	for _, queue := range []chan pendingLookup{c.knownQueue, c.unknownQueue} {
 		for _, q := range fillBatch(nil, queue, cap(queue)) {
-			c.fail(q, fault.Down(dependency, ctx.Err()))
+			c.fail(q, fault.NewUnavailable(dependency, ctx.Err()))
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (c *Core) dropExpired(batch []pendingLookup) []pendingLookup {
 	return slices.DeleteFunc(batch, func(q pendingLookup) bool {
 		expired := q.enqueuedAt.Before(deadline)
 		if expired {
-			c.fail(q, fault.Down(dependency, context.DeadlineExceeded))
+			c.fail(q, fault.NewUnavailable(dependency, context.DeadlineExceeded))
 		}
 		return expired
 	})
@@ -179,14 +179,14 @@ func (c *Core) sendBatch(ctx context.Context, batch []pendingLookup) {
 	if len(batch) == 0 {
 		return
 	}
-	ctx, span := tracing.StartTogether(ctx, "POST "+mapping.LookupPath, func(yield func(trace.Span) bool) {
+	ctx, span := tracing.StartLinked(ctx, "POST "+mapping.LookupPath, func(yield func(trace.Span) bool) {
 		for _, q := range batch {
 			if !yield(q.span) {
 				return
 			}
 		}
 	}, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attribute.Int("keys", len(batch))))
-	lookup := mapping.Question{Keys: make([]mapping.Key, len(batch))}
+	lookup := mapping.LookupRequest{Keys: make([]mapping.Key, len(batch))}
 	for i, q := range batch {
 		lookup.Keys[i] = q.key
 		if q.requestID != "" {
@@ -205,13 +205,13 @@ func (c *Core) sendBatch(ctx context.Context, batch []pendingLookup) {
 			c.knownKeys.add(q.key)
 			q.charge.refund()
 		}
-		q.done(result.Mappings[i], result.Position, nil)
+		q.done(result.Mappings[i], result.Cursor, nil)
 	}
 }
 
 // lookupWithRetry asks core, and if it fails before its time is over, once more: any
 // connection can break, and another core may stand behind the same address.
-func (c *Core) lookupWithRetry(ctx context.Context, lookup mapping.Question) (result mapping.Answer, err error) {
+func (c *Core) lookupWithRetry(ctx context.Context, lookup mapping.LookupRequest) (result mapping.LookupResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	attempt := func() error {
@@ -223,7 +223,7 @@ func (c *Core) lookupWithRetry(ctx context.Context, lookup mapping.Question) (re
 			return err
 		})
 	}
-	if err = attempt(); err == nil || c.breaker.Refusal() != nil {
+	if err = attempt(); err == nil || c.breaker.Allow() != nil {
 		return result, err
 	}
 	select {
@@ -236,37 +236,37 @@ func (c *Core) lookupWithRetry(ctx context.Context, lookup mapping.Question) (re
 	}
 }
 
-func (c *Core) lookupOnce(ctx context.Context, lookup mapping.Question) (mapping.Answer, error) {
+func (c *Core) lookupOnce(ctx context.Context, lookup mapping.LookupRequest) (mapping.LookupResponse, error) {
 	body, err := json.Marshal(lookup)
 	if err != nil {
-		return mapping.Answer{}, fmt.Errorf("encode look-up: %w", err)
+		return mapping.LookupResponse{}, fmt.Errorf("encode look-up: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+mapping.LookupPath, bytes.NewReader(body))
 	if err != nil {
-		return mapping.Answer{}, fmt.Errorf("make look-up: %w", err)
+		return mapping.LookupResponse{}, fmt.Errorf("make look-up: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if len(lookup.Requests) > 0 {
 		request.Header.Set("X-Request-ID", lookup.Requests[0])
 	}
-	tracing.Send(ctx, propagation.HeaderCarrier(request.Header))
+	tracing.Inject(ctx, propagation.HeaderCarrier(request.Header))
 	response, err := c.send(request)
 	if err != nil {
-		return mapping.Answer{}, err
+		return mapping.LookupResponse{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 
 	// Read to its end, or the connection could not be used again.
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
 	if err != nil {
-		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("read mappings: %w", err))
+		return mapping.LookupResponse{}, fault.NewUnavailable(dependency, fmt.Errorf("read mappings: %w", err))
 	}
-	var result mapping.Answer
+	var result mapping.LookupResponse
 	if err := json.Unmarshal(data, &result); err != nil {
-		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("read mappings: %w", err))
+		return mapping.LookupResponse{}, fault.NewUnavailable(dependency, fmt.Errorf("read mappings: %w", err))
 	}
 	if len(result.Mappings) != len(lookup.Keys) || result.Epoch == "" {
-		return mapping.Answer{}, fault.Down(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(lookup.Keys), len(result.Mappings), result.Epoch))
+		return mapping.LookupResponse{}, fault.NewUnavailable(dependency, fmt.Errorf("core answered %d keys with %d mappings of epoch %q", len(lookup.Keys), len(result.Mappings), result.Epoch))
 	}
 	return result, nil
 }

@@ -9,16 +9,16 @@ import (
 
 func TestBloomFilter(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	m := newBloomFilter()
-	repeated := mapping.UID(-1)
+	repeated := mapping.UIDKey(-1)
 	// So many that the first ones are forgotten.
 	const keys = 4 * bloomGenerationKeys
 	for i := range int64(keys) {
 		if i%(bloomGenerationKeys/2) == 0 {
 			m.add(repeated)
 		}
-		m.add(mapping.TID(i))
+		m.add(mapping.TIDKey(i))
 	}
 	if !m.has(repeated) {
 		t.Error("who comes again and again is forgotten")
@@ -31,13 +31,13 @@ func TestBloomFilter(t *testing.T) {
 		}
 		return known
 	}
-	if n := count(mapping.TID, keys-bloomGenerationKeys, keys); n != bloomGenerationKeys {
+	if n := count(mapping.TIDKey, keys-bloomGenerationKeys, keys); n != bloomGenerationKeys {
 		t.Errorf("of the last %d only %d are remembered", bloomGenerationKeys, n)
 	}
 	// One in four hundred, and less before the present generation is full; the seed is another
 	// each time.
 	const samples = 100_000
-	for kind, n := range map[string]int{"strangers": count(mapping.UID, 0, samples), "those of long ago": count(mapping.TID, 0, samples)} {
+	for kind, n := range map[string]int{"strangers": count(mapping.UIDKey, 0, samples), "those of long ago": count(mapping.TIDKey, 0, samples)} {
 		if n > samples/350 {
 			t.Errorf("of %d %s %d are taken for acquaintances", samples, kind, n)
 		}

@@ -90,9 +90,9 @@ type Core struct {
 
 // NewCore returns core as configured. It reaches nothing yet.
 func NewCore(config Config, log *slog.Logger) (*Core, error) {
-	base, ok := settings.URL(config.URL)
+	base, ok := settings.ParseURL(config.URL)
 	if !ok || strings.Trim(base.Path, "/") != "" || base.RawQuery != "" {
-		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.Masked(config.URL))
+		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.QuoteRedacted(config.URL))
 	}
 	secrets, err := mapping.Secrets(config.Secrets)
 	switch {
@@ -107,7 +107,7 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 	case config.Timeout <= 0:
 		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
 	}
-	tlsConfig, err := certificate.Client(config.CA)
+	tlsConfig, err := certificate.ClientConfig(config.CA)
 	if err != nil {
 		return nil, fmt.Errorf("CA %w", err)
 	}
@@ -143,10 +143,10 @@ func NewCore(config Config, log *slog.Logger) (*Core, error) {
 func (c *Core) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	_, err := c.lookupOnce(ctx, mapping.Question{Keys: []mapping.Key{mapping.UID(0)}})
+	_, err := c.lookupOnce(ctx, mapping.LookupRequest{Keys: []mapping.Key{mapping.UIDKey(0)}})
 	err = fault.CauseOf(err)
 	status, answered := errors.AsType[statusError](err)
-	wrong := func(format string, args ...any) error { return settings.WrongError{Cause: fmt.Errorf(format, args...)} }
+	wrong := func(format string, args ...any) error { return settings.SettingError{Cause: fmt.Errorf(format, args...)} }
 	switch {
 	case err == nil:
 		return nil
@@ -155,7 +155,7 @@ func (c *Core) Check(ctx context.Context) error {
 	case errors.As(err, new(*tls.CertificateVerificationError)): // core may get another one
 		return fmt.Errorf("CA does not vouch for the certificate at %q: %w", c.base, err)
 	case !answered || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
-		return fmt.Errorf("URL is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, certificate.Advice(c.base, err), err)
+		return fmt.Errorf("URL is %q, where core does not answer; start core, or correct the URL%s: %w", c.base, certificate.HTTPSHint(c.base, err), err)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return wrong("SECRETS begins with a secret that core at %q refuses: it must be among CORE_EDGE_SECRETS there", c.base)
 	default:
@@ -199,7 +199,7 @@ func (c *Core) send(request *http.Request) (*http.Response, error) {
 	request.Header.Set("Authorization", "Bearer "+c.secret)
 	response, err := c.client.Do(request)
 	if err != nil {
-		return nil, fault.Down(dependency, err)
+		return nil, fault.NewUnavailable(dependency, err)
 	}
 	switch response.StatusCode {
 	case http.StatusOK:
@@ -212,7 +212,7 @@ func (c *Core) send(request *http.Request) (*http.Response, error) {
 		}
 	}
 	_ = response.Body.Close()
-	return nil, fault.Down(dependency, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, statusError(response.StatusCode)))
+	return nil, fault.NewUnavailable(dependency, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, statusError(response.StatusCode)))
 }
 
 // statusError is how core answers what it does not do.

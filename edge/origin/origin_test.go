@@ -90,7 +90,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 func texture(tid int64) mapping.Mapping {
-	return mapping.Mapping{Texture: &mapping.Texture{TID: tid, Hash: skin.Hash{byte(tid)}, Type: skin.Alex}}
+	return mapping.Mapping{Texture: &mapping.Texture{TID: tid, Hash: skin.Hash{byte(tid)}, Type: skin.Slim}}
 }
 
 func TestLookup(t *testing.T) {
@@ -111,7 +111,7 @@ func TestLookup(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("Lookup(%s) (-want +got):\n%s", key, diff)
 		}
-		if want := (mapping.Position{Epoch: "first", Revision: 101}); position != want {
+		if want := (mapping.Cursor{Epoch: "first", Revision: 101}); position != want {
 			t.Errorf("Lookup(%s) at %+v; want %+v", key, position, want)
 		}
 	}
@@ -126,13 +126,13 @@ func lookUpTextures(t *testing.T, core *origin.Core, server *origintest.Core, te
 	t.Helper()
 	changes := map[mapping.Key]mapping.Mapping{}
 	for i := range textures {
-		changes[mapping.TID(i)] = texture(i)
+		changes[mapping.TIDKey(i)] = texture(i)
 	}
 	server.Set(changes)
 	var all sync.WaitGroup
 	for i := range textures {
 		all.Go(func() {
-			if _, _, err := core.Lookup(t.Context(), mapping.TID(i)); err != nil {
+			if _, _, err := core.Lookup(t.Context(), mapping.TIDKey(i)); err != nil {
 				t.Errorf("Lookup of %d: %v", i, err)
 			}
 		})
@@ -159,7 +159,7 @@ func TestLookupsAreBatched(t *testing.T) {
 
 	var all sync.WaitGroup
 	ask := func(i int64) {
-		got, _, err := core.Lookup(t.Context(), mapping.TID(i))
+		got, _, err := core.Lookup(t.Context(), mapping.TIDKey(i))
 		if err != nil || got.Texture == nil || got.Texture.TID != i {
 			t.Errorf("Lookup of %d = %+v, %v", i, got, err)
 		}
@@ -330,7 +330,7 @@ func TestQueuedLookupsExpire(t *testing.T) {
 		answers := make(chan error, 3)
 		ask := func(key mapping.Key) {
 			t.Helper()
-			err := core.StartLookup(t.Context(), key, func(_ mapping.Mapping, _ mapping.Position, err error) { answers <- err })
+			err := core.StartLookup(t.Context(), key, func(_ mapping.Mapping, _ mapping.Cursor, err error) { answers <- err })
 			if err != nil {
 				t.Errorf("Ask(%s) = %v", key, err)
 			}
@@ -438,12 +438,12 @@ func TestFile(t *testing.T) {
 	}
 	// Without its marker a store is not believed.
 	missing(fault.Unavailable)
-	if err := store.Prepare(t.Context()); err != nil {
+	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	missing(fault.NotFound)
 
-	file := origintest.File(t, paint.Robot(), skin.Steve)
+	file := origintest.File(t, paint.Robot(), skin.Classic)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}
@@ -487,10 +487,10 @@ func (w *countingStore) Get(ctx context.Context, hash skin.Hash) ([]byte, error)
 func TestMissingFileIsRechecked(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, objectstest.Bucket(t).Config)
-	if err := store.Prepare(t.Context()); err != nil {
+	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	file := origintest.File(t, paint.Robot(), skin.Steve)
+	file := origintest.File(t, paint.Robot(), skin.Classic)
 	ctx, leave := context.WithCancel(t.Context())
 	for _, test := range []struct {
 		name  string

@@ -24,7 +24,7 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	lookUpTextures(t, core, server, 1)
 	release, entered := make(chan struct{}), make(chan struct{}, 100)
 	server.SetOnLookup(func(keys []mapping.Key) {
-		if keys[0] != mapping.TID(0) {
+		if keys[0] != mapping.TIDKey(0) {
 			entered <- struct{}{}
 			<-release
 		}
@@ -37,7 +37,7 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	defer cancel()
 	ask := func(from, to int) {
 		for i := from; i < to; i++ {
-			unknownLookups.Go(func() { _, _, _ = core.Lookup(ctx, mapping.Name(fmt.Sprintf("stranger%d", i))) })
+			unknownLookups.Go(func() { _, _, _ = core.Lookup(ctx, mapping.NameKey(fmt.Sprintf("stranger%d", i))) })
 		}
 	}
 	ask(0, 1)
@@ -46,7 +46,7 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	<-entered
 	ask(2, 1000)
 	for range 10 {
-		if got, _, err := core.Lookup(t.Context(), mapping.TID(0)); err != nil || got.Texture == nil {
+		if got, _, err := core.Lookup(t.Context(), mapping.TIDKey(0)); err != nil || got.Texture == nil {
 			t.Errorf("Lookup of a texture that is known = %+v, %v", got, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestUnknownKeysAreLimited(t *testing.T) {
 	const rate = 10
 	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: rate}, nil)
 	lookUpUnknown := func(i int) error {
-		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", i)))
+		_, _, err := core.Lookup(t.Context(), mapping.NameKey(fmt.Sprintf("stranger%d", i)))
 		return err
 	}
 	began, asked := time.Now(), 0
@@ -93,7 +93,7 @@ func TestUnknownKeysAreLimitedByNetwork(t *testing.T) {
 	asked := 0
 	from := func(network string) error {
 		asked++
-		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), mapping.Name(fmt.Sprintf("stranger%d", asked)))
+		_, _, err := core.Lookup(edge.WithNetwork(t.Context(), netip.MustParsePrefix(network)), mapping.NameKey(fmt.Sprintf("stranger%d", asked)))
 		return err
 	}
 	const flooding = "203.0.113.0/24"
@@ -119,7 +119,7 @@ func TestKnownKeysAreNotCounted(t *testing.T) {
 	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
 	lookUpTextures(t, core, server, 1)
 	for range 100 {
-		if _, _, err := core.Lookup(t.Context(), mapping.TID(0)); err != nil {
+		if _, _, err := core.Lookup(t.Context(), mapping.TIDKey(0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -131,8 +131,8 @@ func TestExistingKeysAreNotCounted(t *testing.T) {
 	server := origintest.Start(t)
 	core := startCore(t, origin.Config{URL: server.URL, UnknownKeysPerSecond: 1}, nil)
 	for i := range int64(30) {
-		server.Set(map[mapping.Key]mapping.Mapping{mapping.TID(i): texture(i)})
-		if _, _, err := core.Lookup(t.Context(), mapping.TID(i)); err != nil {
+		server.Set(map[mapping.Key]mapping.Mapping{mapping.TIDKey(i): texture(i)})
+		if _, _, err := core.Lookup(t.Context(), mapping.TIDKey(i)); err != nil {
 			t.Fatalf("Lookup of the newcomer %d: %v", i, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestKeysOfChangesAreNotCounted(t *testing.T) {
 	exhaustUnknownLimit(t, core)
 	newest := map[mapping.Key]mapping.Mapping{}
 	for i := range int64(30) {
-		newest[mapping.TID(i)] = texture(i)
+		newest[mapping.TIDKey(i)] = texture(i)
 	}
 	server.Set(newest)
 	eventually(t, "the change is heard", follower.holds(func() bool { return len(follower.keys) == len(newest) }))
@@ -165,7 +165,7 @@ func TestKeysOfChangesAreNotCounted(t *testing.T) {
 func exhaustUnknownLimit(t *testing.T, core *origin.Core) (asked int) {
 	t.Helper()
 	for {
-		_, _, err := core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("stranger%d", asked)))
+		_, _, err := core.Lookup(t.Context(), mapping.NameKey(fmt.Sprintf("stranger%d", asked)))
 		if errors.Is(err, edge.ErrShed) {
 			return asked
 		}
@@ -187,13 +187,13 @@ func TestFailuresAreNotCounted(t *testing.T) {
 	server.SetOnLookup(func([]mapping.Key) { <-release })
 	var all sync.WaitGroup
 	for i := range burst {
-		all.Go(func() { _, _, _ = core.Lookup(t.Context(), mapping.Name(fmt.Sprintf("late%d", i))) })
+		all.Go(func() { _, _, _ = core.Lookup(t.Context(), mapping.NameKey(fmt.Sprintf("late%d", i))) })
 	}
 	all.Wait()
 	close(release)
 	server.SetOnLookup(nil)
 	eventually(t, "core is known to be back", func() bool {
-		_, _, err := core.Lookup(t.Context(), mapping.Name("first"))
+		_, _, err := core.Lookup(t.Context(), mapping.NameKey("first"))
 		return err == nil
 	})
 	if asked := 1 + exhaustUnknownLimit(t, core); asked < burst {

@@ -56,13 +56,13 @@ func (u *unknownLimiter) take(network netip.Prefix, now time.Time) (charge, bool
 	if u == nil {
 		return charge{}, true
 	}
-	c := charge{limiter: u, network: network, fromShare: u.total.Look(struct{}{}, now).Left < u.reserve}
+	c := charge{limiter: u, network: network, fromShare: u.total.Peek(struct{}{}, now).Left < u.reserve}
 	if c.fromShare && u.byNetwork.Take(network, now).Wait > 0 {
 		return charge{}, false
 	}
 	if u.total.Take(struct{}{}, now).Wait > 0 {
 		if c.fromShare {
-			u.byNetwork.GiveBack(network)
+			u.byNetwork.Refund(network)
 		}
 		return charge{}, false
 	}
@@ -75,8 +75,8 @@ func (u *unknownLimiter) wouldReject(network netip.Prefix, now time.Time) bool {
 	if u == nil {
 		return false
 	}
-	state := u.total.Look(struct{}{}, now)
-	return state.Wait > 0 || network.IsValid() && state.Left < u.reserve && u.byNetwork.Look(network, now).Wait > 0
+	state := u.total.Peek(struct{}{}, now)
+	return state.Wait > 0 || network.IsValid() && state.Left < u.reserve && u.byNetwork.Peek(network, now).Wait > 0
 }
 
 // refund takes back a look-up that should not have counted.
@@ -84,8 +84,8 @@ func (c charge) refund() {
 	if c.limiter == nil {
 		return
 	}
-	c.limiter.total.GiveBack(struct{}{})
+	c.limiter.total.Refund(struct{}{})
 	if c.fromShare {
-		c.limiter.byNetwork.GiveBack(c.network)
+		c.limiter.byNetwork.Refund(c.network)
 	}
 }

@@ -73,9 +73,9 @@ func TestUnknownLimitRefunds(t *testing.T) {
 	if !ok || !other.fromShare {
 		t.Fatalf("take for another network = %+v, %t; want it from the share", other, ok)
 	}
-	before := u.total.Look(struct{}{}, now).Left
+	before := u.total.Peek(struct{}{}, now).Left
 	other.refund()
-	if left := u.total.Look(struct{}{}, now).Left; left != before+1 {
+	if left := u.total.Peek(struct{}{}, now).Left; left != before+1 {
 		t.Errorf("%d are left for all after one of %d was given back", left, before)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // pictures are left to TestFlat, which is exact.
 func TestDrawAgreesWithReference(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	classic := func(height, k, step int) *referenceMap { return previewReference(classicArms, height, k, step) }
 	slim := func(height, k, step int) *referenceMap { return previewReference(slimArms, height, k, step) }
@@ -26,13 +26,13 @@ func TestDrawAgreesWithReference(t *testing.T) {
 		plan   func(size, k, step int) *referenceMap
 		shapes []shape
 	}{
-		{"isometric", render.View{Pose: render.Isometric, Type: skin.Steve}, isometricReference, []shape{
+		{"isometric", render.View{Pose: render.Isometric, Type: skin.Classic}, isometricReference, []shape{
 			{8, 1, 1}, {24, 1, 1}, {56, 1, 1}, {64, 1, 1}, {96, 1, 2}, {128, 1, 3}, {512, 1, 24}, {16, 2, 1}, {72, 2, 2}, {120, 2, 2}, {128, 3, 4}, {96, 4, 2}, {240, 4, 8}, {48, 8, 1}, {472, 8, 32}, {512, 8, 32},
 		}},
-		{"preview", render.View{Pose: render.Preview, Type: skin.Steve}, classic, []shape{
+		{"preview", render.View{Pose: render.Preview, Type: skin.Classic}, classic, []shape{
 			{64, 1, 1}, {128, 1, 3}, {144, 1, 2}, {400, 1, 8}, {1024, 1, 32}, {80, 2, 3}, {288, 2, 8}, {96, 4, 4}, {560, 4, 20}, {1024, 7, 64}, {96, 8, 8}, {400, 8, 64},
 		}},
-		{"slim preview", render.View{Pose: render.Preview, Type: skin.Alex}, slim, []shape{
+		{"slim preview", render.View{Pose: render.Preview, Type: skin.Slim}, slim, []shape{
 			{64, 1, 1}, {96, 1, 3}, {144, 1, 2}, {400, 1, 8}, {80, 2, 3}, {288, 2, 8}, {80, 4, 4}, {560, 4, 20}, {64, 8, 4}, {400, 8, 64},
 		}},
 		{"cape", render.View{Pose: render.Preview, Type: skin.Cape}, capeReference, []shape{

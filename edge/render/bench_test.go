@@ -15,11 +15,11 @@ func BenchmarkRender(b *testing.B) {
 		sheet string
 		view  render.View
 	}{
-		{"flat", "classic", render.View{Pose: render.Flat, Type: skin.Steve, Size: render.DefaultSize}},
-		{"flat-hd", "hd", render.View{Pose: render.Flat, Type: skin.Steve, Size: render.DefaultSize}},
-		{"isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: render.DefaultSize}},
-		{"preview", "classic", render.View{Pose: render.Preview, Type: skin.Steve, Size: render.DefaultHeight}},
-		{"preview-slim", "slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: render.DefaultHeight}},
+		{"flat", "classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: render.DefaultSize}},
+		{"flat-hd", "hd", render.View{Pose: render.Flat, Type: skin.Classic, Size: render.DefaultSize}},
+		{"isometric", "classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: render.DefaultSize}},
+		{"preview", "classic", render.View{Pose: render.Preview, Type: skin.Classic, Size: render.DefaultHeight}},
+		{"preview-slim", "slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: render.DefaultHeight}},
 		{"preview-cape", "cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: render.DefaultHeight}},
 	} {
 		sheet := readSheet(b, bench.sheet)

@@ -21,7 +21,7 @@ import (
 // measured in the time of processors, of which libvips uses more than one; and as the test
 // is not parallel, nothing else uses them.
 func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole process
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	const factor, least = 4, 5 * time.Millisecond
 	for _, encoder := range []Encoder{Native, Libvips} {
 		r, err := Start(Config{Encoder: encoder})
@@ -37,11 +37,11 @@ func TestCost(t *testing.T) { //nolint:paralleltest // it measures the whole pro
 		var all []measurement
 		for _, scale := range []int{1, 4, 8, 12, 16} {
 			for _, view := range []View{
-				{Pose: Flat, Type: skin.Steve, Size: 512},
-				{Pose: Isometric, Type: skin.Steve, Size: 512},
-				{Pose: Preview, Type: skin.Alex, Size: 64},
-				{Pose: Preview, Type: skin.Steve, Size: 400},
-				{Pose: Preview, Type: skin.Steve, Size: 1024},
+				{Pose: Flat, Type: skin.Classic, Size: 512},
+				{Pose: Isometric, Type: skin.Classic, Size: 512},
+				{Pose: Preview, Type: skin.Slim, Size: 64},
+				{Pose: Preview, Type: skin.Classic, Size: 400},
+				{Pose: Preview, Type: skin.Classic, Size: 1024},
 				{Pose: Preview, Type: skin.Cape, Size: 1024},
 			} {
 				height := 64 * scale
@@ -112,13 +112,13 @@ func TestCostLimit(t *testing.T) {
 			texels := 64 * 64 * scale * scale
 			for _, format := range []Format{PNG, WebP} {
 				for size := minHeight; size <= maxHeight; size += heightStep {
-					for _, kind := range []skin.Type{skin.Steve, skin.Cape} {
+					for _, kind := range []skin.Type{skin.Classic, skin.Cape} {
 						most = max(most, r.Cost(View{Pose: Preview, Type: kind, Size: size, Format: format}, 64*scale)+time.Duration(texels)*decoding)
 					}
 				}
 				for size := minSize; size <= maxSize; size += sizeStep {
 					for _, pose := range []Pose{Flat, Isometric} {
-						most = max(most, r.Cost(View{Pose: pose, Type: skin.Steve, Size: size, Format: format}, 64*scale)+time.Duration(texels)*decoding)
+						most = max(most, r.Cost(View{Pose: pose, Type: skin.Classic, Size: size, Format: format}, 64*scale)+time.Duration(texels)*decoding)
 					}
 				}
 			}
@@ -144,11 +144,11 @@ func TestLargeSheetsHaveSmallerPreviews(t *testing.T) {
 			t.Errorf("a preview of %v of scale %d at %d is %d pixels high, %v; want %d", kind, scale, asked, picture.Height, err, want)
 		}
 	}
-	f(skin.Steve, 8, 1024, 1024)
-	f(skin.Steve, 9, 1024, 720)
-	f(skin.Alex, 12, 1024, 720)
-	f(skin.Steve, 12, 704, 704)
-	f(skin.Steve, 13, 1024, 384)
-	f(skin.Alex, 16, 400, 240)
+	f(skin.Classic, 8, 1024, 1024)
+	f(skin.Classic, 9, 1024, 720)
+	f(skin.Slim, 12, 1024, 720)
+	f(skin.Classic, 12, 704, 704)
+	f(skin.Classic, 13, 1024, 384)
+	f(skin.Slim, 16, 400, 240)
 	f(skin.Cape, 16, 1024, 1024)
 }

@@ -28,17 +28,17 @@ func TestDrawAllocates(t *testing.T) {
 		}
 	}
 
-	f("classic", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 2)
-	f("hd", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 2)
-	f("legacy", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 3)
-	f("classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}, 1)
-	f("hd", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 32}, 1)
-	f("slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: 400}, 1)
-	f("legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, 2)
+	f("classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 2)
+	f("hd", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 2)
+	f("legacy", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 3)
+	f("classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}, 1)
+	f("hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 32}, 1)
+	f("slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 400}, 1)
+	f("legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 400}, 2)
 	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
 	f("elytra", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 1)
-	f("noise", render.View{Pose: render.Flat, Type: skin.Steve, Size: 72}, 2)
-	f("noise", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}, 1)
+	f("noise", render.View{Pose: render.Flat, Type: skin.Classic, Size: 72}, 2)
+	f("noise", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}, 1)
 	f("noise", render.View{Pose: render.Preview, Type: skin.Cape, Size: 112}, 1)
 }
 
@@ -57,11 +57,11 @@ func TestRenderAllocates(t *testing.T) {
 		}
 	}
 
-	f("classic", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 2)
-	f("legacy", render.View{Pose: render.Flat, Type: skin.Steve, Size: 128}, 3)
-	f("classic", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 128}, 1)
-	f("hd", render.View{Pose: render.Isometric, Type: skin.Steve, Size: 32}, 1)
-	f("slim", render.View{Pose: render.Preview, Type: skin.Alex, Size: 400}, 1)
-	f("legacy", render.View{Pose: render.Preview, Type: skin.Steve, Size: 400}, 2)
+	f("classic", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 2)
+	f("legacy", render.View{Pose: render.Flat, Type: skin.Classic, Size: 128}, 3)
+	f("classic", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 128}, 1)
+	f("hd", render.View{Pose: render.Isometric, Type: skin.Classic, Size: 32}, 1)
+	f("slim", render.View{Pose: render.Preview, Type: skin.Slim, Size: 400}, 1)
+	f("legacy", render.View{Pose: render.Preview, Type: skin.Classic, Size: 400}, 2)
 	f("cape", render.View{Pose: render.Preview, Type: skin.Cape, Size: 400}, 3)
 }

@@ -49,7 +49,7 @@ func head() bodyPart {
 // the other: sleeves over trousers.
 func figure(model skin.Type) []bodyPart {
 	shoulder := 8.0
-	if model == skin.Alex {
+	if model == skin.Slim {
 		shoulder = 7
 	}
 	return []bodyPart{

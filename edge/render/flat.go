@@ -19,7 +19,7 @@ func drawFlat(sheet skin.Sheet, side int, pixels []byte) Picture {
 // opaque, hence so is the result.
 func faceWithHat(sheet skin.Sheet) skin.Sheet {
 	k := sheet.Scale()
-	front, hat := skin.Faces(skin.Head, skin.Steve).Front.Scaled(k), skin.Faces(skin.Hat, skin.Steve).Front.Scaled(k)
+	front, hat := skin.Faces(skin.Head, skin.Classic).Front.Scaled(k), skin.Faces(skin.Hat, skin.Classic).Front.Scaled(k)
 	face := skin.NewSheet(front.W, front.H)
 	for v := range face.Height {
 		texels := face.Pix[face.At(0, v):][:4*face.Width]

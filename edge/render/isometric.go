@@ -22,7 +22,7 @@ func isometric(side int) scene {
 		figures: []figureInstance{{
 			camera: camera,
 			parts:  []bodyPart{head()},
-			model:  skin.Steve, // the head is the same for both
+			model:  skin.Classic, // the head is the same for both
 			viewport:     centred(bounds, scale, 0, side, side),
 		}},
 	}

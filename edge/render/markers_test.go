@@ -49,10 +49,10 @@ func TestPicturesShowTheseTexelsOnly(t *testing.T) {
 	t.Parallel()
 
 	const whole = 12 // as many hidden rows: any of the texels may be seen, or none
-	flat := render.View{Pose: render.Flat, Type: skin.Steve, Size: 64}
-	isometric := render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512}
-	classic := render.View{Pose: render.Preview, Type: skin.Steve, Size: previewHeight}
-	slim := render.View{Pose: render.Preview, Type: skin.Alex, Size: previewHeight}
+	flat := render.View{Pose: render.Flat, Type: skin.Classic, Size: 64}
+	isometric := render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512}
+	classic := render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight}
+	slim := render.View{Pose: render.Preview, Type: skin.Slim, Size: previewHeight}
 	cape := render.View{Pose: render.Preview, Type: skin.Cape, Size: 512}
 
 	// What a preview shows of a classic skin, in its left half and in its right one.

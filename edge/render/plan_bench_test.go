@@ -31,7 +31,7 @@ func BenchmarkPaint(b *testing.B) {
 	for _, key := range benchmarkKeys() {
 		b.Run(key.String(), func(b *testing.B) {
 			samples, scratch := key.build(), new(painter)
-			sheet := paint.Noise(1, 64*key.scale, 64*key.scale).Normalised(skin.Steve)
+			sheet := paint.Noise(1, 64*key.scale, 64*key.scale).Normalised(skin.Classic)
 			pixels := make([]byte, 4*samples.width*samples.height)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -45,10 +45,10 @@ func BenchmarkPaint(b *testing.B) {
 func benchmarkKeys() []mapKey {
 	return append(
 		mappedKeys(),
-		mapKey{Preview, skin.Steve, 400, 1},
-		mapKey{Preview, skin.Steve, 1024, 1},
-		mapKey{Preview, skin.Steve, 400, 8},
-		mapKey{Preview, skin.Steve, 1024, 8},
+		mapKey{Preview, skin.Classic, 400, 1},
+		mapKey{Preview, skin.Classic, 1024, 1},
+		mapKey{Preview, skin.Classic, 400, 8},
+		mapKey{Preview, skin.Classic, 1024, 8},
 	)
 }
 

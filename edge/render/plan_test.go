@@ -12,16 +12,16 @@ import (
 // HD sheets.
 func mappedKeys() []mapKey {
 	return []mapKey{
-		{Isometric, skin.Steve, 8, 1},
-		{Isometric, skin.Steve, 56, 1},
-		{Isometric, skin.Steve, 64, 2},
-		{Isometric, skin.Steve, 64, 1},
-		{Isometric, skin.Steve, 512, 1},
-		{Isometric, skin.Steve, 248, 4},
-		{Preview, skin.Steve, 128, 1},
-		{Preview, skin.Steve, 144, 1},
-		{Preview, skin.Alex, 400, 1},
-		{Preview, skin.Alex, 400, 2},
+		{Isometric, skin.Classic, 8, 1},
+		{Isometric, skin.Classic, 56, 1},
+		{Isometric, skin.Classic, 64, 2},
+		{Isometric, skin.Classic, 64, 1},
+		{Isometric, skin.Classic, 512, 1},
+		{Isometric, skin.Classic, 248, 4},
+		{Preview, skin.Classic, 128, 1},
+		{Preview, skin.Classic, 144, 1},
+		{Preview, skin.Slim, 400, 1},
+		{Preview, skin.Slim, 400, 2},
 	}
 }
 
@@ -122,7 +122,7 @@ func TestSmoothAreas(t *testing.T) {
 				sheet.Pix[i] = 255
 			}
 		}
-		p := mapKey{Isometric, skin.Steve, size, scale}.build()
+		p := mapKey{Isometric, skin.Classic, size, scale}.build()
 		if p.crisp {
 			t.Fatalf("the picture of %d pixels is crisp", size)
 		}
@@ -151,7 +151,7 @@ func TestMapsAndScansAgree(t *testing.T) {
 
 	f := func(s scene, k int) {
 		t.Helper()
-		sheet := paint.Noise(1, 64*k, 64*k).Normalised(skin.Steve)
+		sheet := paint.Noise(1, 64*k, 64*k).Normalised(skin.Classic)
 		paint := func(p *sampleMap) []byte {
 			pixels := make([]byte, 4*p.width*p.height)
 			p.paint(pixels, sheet, new(painter))
@@ -175,8 +175,8 @@ func TestMapsAndScansAgree(t *testing.T) {
 
 	f(isometric(32), 1)
 	f(isometric(96), 3)
-	f(preview(skin.Steve, 128), 1)
-	f(preview(skin.Alex, 112), 4)
+	f(preview(skin.Classic, 128), 1)
+	f(preview(skin.Slim, 112), 4)
 	f(isometric(128), skin.MaxScale)
 }
 

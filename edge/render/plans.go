@@ -25,7 +25,7 @@ type mapKey struct {
 func mapKeyOf(view View, scale int) mapKey {
 	key := mapKey{view.Pose, view.Type, view.Size, scale}
 	if view.Pose == Isometric {
-		key.model = skin.Steve
+		key.model = skin.Classic
 	}
 	return key
 }

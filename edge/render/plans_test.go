@@ -7,7 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-func head32(scale int) mapKey { return mapKey{Isometric, skin.Steve, 32, scale} }
+func head32(scale int) mapKey { return mapKey{Isometric, skin.Classic, 32, scale} }
 
 // However many ask for a plan at once, all get the same.
 func TestSampleMapsAreBuiltOnce(t *testing.T) {
@@ -48,7 +48,7 @@ func TestMapCacheEvicts(t *testing.T) {
 	var keys []mapKey
 	limit := -1
 	for size := 64; size <= 104; size += 8 {
-		keys = append(keys, mapKey{Isometric, skin.Steve, size, 1})
+		keys = append(keys, mapKey{Isometric, skin.Classic, size, 1})
 	}
 	for _, key := range keys {
 		limit += key.build().bytes() // too little for all by one byte
@@ -89,7 +89,7 @@ func TestLargeMapsAreNotCached(t *testing.T) {
 func TestPanicIsNotCached(t *testing.T) {
 	t.Parallel()
 
-	broken := mapKey{Isometric, skin.Steve, -8, 1}
+	broken := mapKey{Isometric, skin.Classic, -8, 1}
 	cache := newMapCache(mapCacheBytes)
 	for range 2 {
 		func() {
@@ -113,7 +113,7 @@ func TestIsMapped(t *testing.T) {
 
 	f := func(pose Pose, size, scale int, want bool) {
 		t.Helper()
-		key := mapKey{pose, skin.Steve, size, scale}
+		key := mapKey{pose, skin.Classic, size, scale}
 		if p := key.build(); (p.scanned == nil) != want {
 			t.Errorf("%s is planned: %t", key, !want)
 		}
@@ -135,7 +135,7 @@ func TestMapKeyOf(t *testing.T) {
 
 	f := func(pose Pose, same bool) {
 		t.Helper()
-		steve, alex := mapKeyOf(View{Pose: pose, Type: skin.Steve, Size: 64}, 1), mapKeyOf(View{Pose: pose, Type: skin.Alex, Size: 64, Format: WebP}, 1)
+		steve, alex := mapKeyOf(View{Pose: pose, Type: skin.Classic, Size: 64}, 1), mapKeyOf(View{Pose: pose, Type: skin.Slim, Size: 64, Format: WebP}, 1)
 		if (steve == alex) != same {
 			t.Errorf("%s: %s and %s", pose, steve, alex)
 		}

@@ -98,7 +98,7 @@ func TestIsometricShowsTheRightTexels(t *testing.T) {
 	t.Parallel()
 
 	for _, side := range []int{96, 512} {
-		view := render.View{Pose: render.Isometric, Type: skin.Steve, Size: side}
+		view := render.View{Pose: render.Isometric, Type: skin.Classic, Size: side}
 
 		covered := paint.Marker(64, 64)
 		expectTexels(t, mustDraw(t, covered, view), covered, isometric(side), headPatches("hat", 32, 9))
@@ -117,7 +117,7 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	sheet := paint.Marker(64, 64)
 	fill(sheet, 32, 0, 32, 8, [4]byte{}) // top and bottom
 	fill(sheet, 32, 8, 16, 8, [4]byte{}) // right and front
-	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512})
+	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
 	const e = 9.0 / 8
 	expectTexels(t, picture, sheet, isometric(512), append(headPatches("head", 0, 8),
 		facePatch{"hat back", 56, 8, 8, 1, point{4.5, 32.5, -4.5}, point{x: -e}, point{y: -e}, 90, 0},
@@ -130,7 +130,7 @@ func TestIsometricShowsTheInsideOfTheHat(t *testing.T) {
 	sheet = paint.Marker(64, 64)
 	fill(sheet, 32, 8, 32, 8, [4]byte{})
 	fill(sheet, 40, 0, 8, 8, [4]byte{})
-	picture = mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512})
+	picture = mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
 	where := isometric(512)
 	for _, rim := range []struct {
 		u, v int
@@ -155,7 +155,7 @@ func TestLayersBlend(t *testing.T) {
 	sheet := skin.NewSheet(64, 64)
 	fill(sheet, 0, 0, 32, 16, [4]byte{200, 100, 0, 255})
 	fill(sheet, 32, 0, 32, 16, [4]byte{0, 100, 200, 51})
-	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 512})
+	picture := mustDraw(t, sheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 512})
 
 	f := func(at point, want [4]byte) {
 		t.Helper()
@@ -180,7 +180,7 @@ func TestIsometricOutline(t *testing.T) {
 	t.Parallel()
 
 	for _, side := range []int{8, 64, 96, 200, 512} {
-		picture := mustDraw(t, paint.Marker(64, 64), render.View{Pose: render.Isometric, Type: skin.Steve, Size: side})
+		picture := mustDraw(t, paint.Marker(64, 64), render.View{Pose: render.Isometric, Type: skin.Classic, Size: side})
 		alpha := func(x, y int) byte { return pixel(picture, x, y)[3] }
 		scale := float64(side) / (9 * math.Sqrt(8.0/3))
 		left := (float64(side) - scale*9*math.Sqrt2) / 2 // where the hat's left edge is
@@ -295,8 +295,8 @@ func TestPreviewShowsTheRightTexels(t *testing.T) {
 		as   skin.Type
 		arm  int
 	}{
-		{"classic", skin.Steve, 4},
-		{"slim", skin.Alex, 3},
+		{"classic", skin.Classic, 4},
+		{"slim", skin.Slim, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -358,7 +358,7 @@ func TestSleeveShowsBeforeTrousers(t *testing.T) {
 
 	sheet := paint.Marker(64, 64)
 	fill(sheet, 16, 32, 24, 16, [4]byte{}) // the jacket
-	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Steve, Size: previewHeight})
+	picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight})
 	f := func(name string, where func(point) (x, y float64), at point, u, v int) {
 		t.Helper()
 		x, y := where(at)
@@ -375,7 +375,7 @@ func TestSleeveShowsBeforeTrousers(t *testing.T) {
 func TestGlassHasNoSeams(t *testing.T) {
 	t.Parallel()
 
-	for _, as := range []skin.Type{skin.Steve, skin.Alex} {
+	for _, as := range []skin.Type{skin.Classic, skin.Slim} {
 		for _, k := range []int{1, 8} { // crisp and smooth
 			t.Run(fmt.Sprintf("%s, scale %d", as, k), func(t *testing.T) {
 				t.Parallel()
@@ -389,7 +389,7 @@ func TestGlassHasNoSeams(t *testing.T) {
 				picture := mustDraw(t, sheet, render.View{Pose: render.Preview, Type: as, Size: previewHeight})
 
 				hands := 8.0
-				if as == skin.Alex {
+				if as == skin.Slim {
 					hands = 7
 				}
 				seen := func(where func(point) (x, y float64), p point) [4]byte {
@@ -425,7 +425,7 @@ func TestPreviewOfLegacySkin(t *testing.T) {
 
 	legacy := paint.Marker(64, 32)
 	fill(legacy, 32, 0, 32, 16, [4]byte{})
-	picture := mustDraw(t, legacy, render.View{Pose: render.Preview, Type: skin.Steve, Size: previewHeight})
+	picture := mustDraw(t, legacy, render.View{Pose: render.Preview, Type: skin.Classic, Size: previewHeight})
 
 	base, _ := limbs(4)
 	for _, l := range base[:3] {
@@ -460,9 +460,9 @@ func TestHDSheetsLookLikeClassicOnes(t *testing.T) {
 			}
 		}
 		for _, view := range []render.View{
-			{Pose: render.Flat, Type: skin.Steve, Size: 48},
-			{Pose: render.Isometric, Type: skin.Alex, Size: 512},
-			{Pose: render.Preview, Type: skin.Alex, Size: previewHeight},
+			{Pose: render.Flat, Type: skin.Classic, Size: 48},
+			{Pose: render.Isometric, Type: skin.Slim, Size: 512},
+			{Pose: render.Preview, Type: skin.Slim, Size: previewHeight},
 		} {
 			got, want := mustDraw(t, hd, view), mustDraw(t, classic, view)
 			pixels, apart := len(want.Pix)/4, 0
@@ -490,10 +490,10 @@ func TestPreviewMeasures(t *testing.T) {
 		}
 	}
 
-	f(skin.Steve, 64, 60)
-	f(skin.Steve, 400, 370)
-	f(skin.Alex, 400, 370)
-	f(skin.Steve, 1024, 946)
+	f(skin.Classic, 64, 60)
+	f(skin.Classic, 400, 370)
+	f(skin.Slim, 400, 370)
+	f(skin.Classic, 1024, 946)
 	f(skin.Cape, 64, 88)
 	f(skin.Cape, 400, 550)
 }

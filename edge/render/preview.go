@@ -26,7 +26,7 @@ const figureGap = 1
 // twice that.
 func preview(model skin.Type, height int) scene {
 	var boxes []cuboid
-	for _, part := range figure(skin.Steve) {
+	for _, part := range figure(skin.Classic) {
 		boxes = append(boxes, part.layerBox())
 	}
 	parts := figure(model)

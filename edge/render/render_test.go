@@ -102,12 +102,12 @@ func TestDrawRejectsViews(t *testing.T) {
 		{"the face of a cape", capeSheet, render.View{Pose: render.Flat, Type: skin.Cape, Size: 64}, "A cape has no face."},
 		{"the head of a cape", capeSheet, render.View{Pose: render.Isometric, Type: skin.Cape, Size: 64}, "A cape has no face."},
 		{"no type", skinSheet, render.View{Pose: render.Flat, Size: 64}, "A texture of no known type cannot be drawn."},
-		{"an unknown pose", skinSheet, render.View{Pose: render.Preview + 1, Type: skin.Steve, Size: 64}, "A texture has no such pose."},
-		{"an unknown format", skinSheet, render.View{Type: skin.Steve, Size: 64, Format: render.WebP + 1}, "Pictures are PNG or WebP."},
-		{"no size", skinSheet, render.View{Type: skin.Steve}, "The size is a multiple of 8 from 8 to 512 pixels."},
-		{"an odd size", skinSheet, render.View{Type: skin.Steve, Size: 65}, "The size is a multiple of 8 from 8 to 512 pixels."},
-		{"a huge head", skinSheet, render.View{Pose: render.Isometric, Type: skin.Steve, Size: 520}, "The size is a multiple of 8 from 8 to 512 pixels."},
-		{"a tiny preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Alex, Size: 48}, "The height is a multiple of 16 from 64 to 1024 pixels."},
+		{"an unknown pose", skinSheet, render.View{Pose: render.Preview + 1, Type: skin.Classic, Size: 64}, "A texture has no such pose."},
+		{"an unknown format", skinSheet, render.View{Type: skin.Classic, Size: 64, Format: render.WebP + 1}, "Pictures are PNG or WebP."},
+		{"no size", skinSheet, render.View{Type: skin.Classic}, "The size is a multiple of 8 from 8 to 512 pixels."},
+		{"an odd size", skinSheet, render.View{Type: skin.Classic, Size: 65}, "The size is a multiple of 8 from 8 to 512 pixels."},
+		{"a huge head", skinSheet, render.View{Pose: render.Isometric, Type: skin.Classic, Size: 520}, "The size is a multiple of 8 from 8 to 512 pixels."},
+		{"a tiny preview", skinSheet, render.View{Pose: render.Preview, Type: skin.Slim, Size: 48}, "The height is a multiple of 16 from 64 to 1024 pixels."},
 		{"a preview of odd height", capeSheet, render.View{Pose: render.Preview, Type: skin.Cape, Size: 72}, "The height is a multiple of 16 from 64 to 1024 pixels."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestExtent(t *testing.T) {
 	for _, view := range []render.View{
 		{},
 		{Pose: render.Flat, Type: skin.Cape, Size: 64},
-		{Pose: render.Preview, Type: skin.Steve, Size: 65},
+		{Pose: render.Preview, Type: skin.Classic, Size: 65},
 	} {
 		if width, height := view.Extent(); width != 0 || height != 0 {
 			t.Errorf("%+v: %d × %d pixels, though it cannot be drawn", view, width, height)
@@ -159,14 +159,14 @@ func TestDrawRejectsSheets(t *testing.T) {
 		}
 	}
 
-	f(skin.Steve, 0, 0, 0)
-	f(skin.Steve, 64, 64, 64*64*4-1)
-	f(skin.Steve, 64, 48, 64*48*4)
-	f(skin.Alex, 96, 96, 96*96*4)
-	f(skin.Steve, -64, -64, 64*64*4)
+	f(skin.Classic, 0, 0, 0)
+	f(skin.Classic, 64, 64, 64*64*4-1)
+	f(skin.Classic, 64, 48, 64*48*4)
+	f(skin.Slim, 96, 96, 96*96*4)
+	f(skin.Classic, -64, -64, 64*64*4)
 	f(skin.Cape, 64, 64, 64*64*4)
 	f(skin.Cape, 22, 17, 22*17*4)
-	f(skin.Steve, 64*(skin.MaxScale+1), 64*(skin.MaxScale+1), 4*64*64*(skin.MaxScale+1)*(skin.MaxScale+1))
+	f(skin.Classic, 64*(skin.MaxScale+1), 64*(skin.MaxScale+1), 4*64*64*(skin.MaxScale+1)*(skin.MaxScale+1))
 }
 
 func TestDrawLeavesTheSheetAlone(t *testing.T) {
@@ -269,7 +269,7 @@ func TestRevision(t *testing.T) {
 // pictures drawn one by one in memory of their own.
 func TestRenderConcurrently(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	type job struct {
 		sheet skin.Sheet
@@ -313,7 +313,7 @@ func TestRenderConcurrently(t *testing.T) {
 func views() []render.View {
 	var all []render.View
 	for _, format := range []render.Format{render.PNG, render.WebP} {
-		for _, as := range []skin.Type{skin.Steve, skin.Alex} {
+		for _, as := range []skin.Type{skin.Classic, skin.Slim} {
 			all = append(all,
 				render.View{Pose: render.Flat, Type: as, Size: 96, Format: format},
 				render.View{Pose: render.Isometric, Type: as, Size: 96, Format: format},

@@ -77,5 +77,5 @@ func TestNearerHides(t *testing.T) {
 }
 
 func scenes() []scene {
-	return []scene{isometric(96), preview(skin.Steve, 400), preview(skin.Alex, 1024)}
+	return []scene{isometric(96), preview(skin.Classic, 400), preview(skin.Slim, 1024)}
 }

@@ -137,21 +137,21 @@ func (r *Renderer) fingerprint(w io.Writer) error {
 	}{
 		// What encoders treat in other ways: of few colours and of many, small, large
 		// and very large.
-		{few, skin.Steve, Flat, []int{96, 512}},
-		{few, skin.Steve, Isometric, []int{128, 512}},
-		{few, skin.Steve, Preview, []int{400, 1024}},
-		{modern, skin.Steve, Isometric, []int{512}},
-		{modern, skin.Steve, Preview, []int{400}},
-		{modern, skin.Steve, Flat, []int{24, 32}},      // whole texels
-		{fine, skin.Steve, Flat, []int{24, 40}},        // several in a pixel, and parts of them
-		{modern, skin.Steve, Isometric, []int{48, 64}}, // smooth and crisp
-		{fine, skin.Steve, Isometric, []int{64, 240}},
-		{finest, skin.Steve, Isometric, []int{264}}, // without a plan
-		{finest, skin.Steve, Preview, []int{1024}},  // the most work for encoders
-		{modern, skin.Steve, Preview, []int{96, 144}},
-		{modern, skin.Alex, Preview, []int{96, 144}},
-		{legacy, skin.Steve, Preview, []int{144}},
-		{hatless, skin.Steve, Preview, []int{144}},
+		{few, skin.Classic, Flat, []int{96, 512}},
+		{few, skin.Classic, Isometric, []int{128, 512}},
+		{few, skin.Classic, Preview, []int{400, 1024}},
+		{modern, skin.Classic, Isometric, []int{512}},
+		{modern, skin.Classic, Preview, []int{400}},
+		{modern, skin.Classic, Flat, []int{24, 32}},      // whole texels
+		{fine, skin.Classic, Flat, []int{24, 40}},        // several in a pixel, and parts of them
+		{modern, skin.Classic, Isometric, []int{48, 64}}, // smooth and crisp
+		{fine, skin.Classic, Isometric, []int{64, 240}},
+		{finest, skin.Classic, Isometric, []int{264}}, // without a plan
+		{finest, skin.Classic, Preview, []int{1024}},  // the most work for encoders
+		{modern, skin.Classic, Preview, []int{96, 144}},
+		{modern, skin.Slim, Preview, []int{96, 144}},
+		{legacy, skin.Classic, Preview, []int{144}},
+		{hatless, skin.Classic, Preview, []int{144}},
 		{legacy, skin.Cape, Preview, []int{64}},
 		{paint.Noise(6, 512, 256), skin.Cape, Preview, []int{64, 240}}, // shrunk and stretched
 		{paint.Wings(), skin.Cape, Preview, []int{64, 112}},

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// patience is how many failures in a row open a breaker. Single ones happen to
+	// failureThreshold is how many failures in a row open a breaker. Single ones happen to
 	// everything, and more would only keep more callers waiting.
-	patience = 5
+	failureThreshold = 5
 	// An open breaker lets nobody through for a pause. Each is twice the one before,
 	// up to the longest, which is how late it may be noticed that all is well again.
-	shortestPause = 50 * time.Millisecond
-	longestPause  = time.Second
+	minPause = 50 * time.Millisecond
+	maxPause  = time.Second
 )
 
 // ErrOpen is in the chain of the error of a call that was refused.
@@ -34,19 +34,19 @@ var (
 
 	open    = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_breaker_open", Help: "1 while a dependency is left alone, since it fails."}, byDependency)
 	opened  = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_opened_total", Help: "Times when a dependency was left alone."}, byDependency)
-	refused = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_refused_total", Help: "Calls refused, since a dependency is left alone."}, byDependency)
+	rejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_breaker_refused_total", Help: "Calls refused, since a dependency is left alone."}, byDependency)
 )
 
 // Breaker stands before one dependency. All methods may be called at once.
 type Breaker struct {
 	dependency      string
 	open            prometheus.Gauge
-	opened, refused prometheus.Counter
+	opened, rejected prometheus.Counter
 
 	mu       sync.Mutex
 	failures int // in a row
 	pause    time.Duration
-	until    time.Time // when somebody may try again; zero while closed
+	retryAt    time.Time // when somebody may try again; zero while closed
 }
 
 // New returns a breaker, which is closed. The name of the dependency stands in
@@ -56,28 +56,28 @@ func New(dependency string) *Breaker {
 		dependency: dependency,
 		open:       open.WithLabelValues(dependency),
 		opened:     opened.WithLabelValues(dependency),
-		refused:    refused.WithLabelValues(dependency),
+		rejected:    rejected.WithLabelValues(dependency),
 	}
 }
 
-// ErrNotTried is in the chain of the error of a call that never came as far as the
+// ErrNotAttempted is in the chain of the error of a call that never came as far as the
 // dependency.
-var ErrNotTried = errors.New("not tried")
+var ErrNotAttempted = errors.New("not tried")
 
 // Call calls the dependency, or returns an Unavailable fault at once if it is
 // known to be away.
 //
 // Only an Unavailable fault of the call's counts as a failure: any other answer
 // shows that somebody is there. That a caller left, by its context's
-// cancellation, shows nothing, and neither does ErrNotTried.
+// cancellation, shows nothing, and neither does ErrNotAttempted.
 func (b *Breaker) Call(call func() error) error {
-	probe, ok := b.enter()
+	probe, ok := b.begin()
 	if !ok {
-		return b.refuse()
+		return b.reject()
 	}
 	err := call()
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrNotTried):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrNotAttempted):
 	case fault.KindOf(err) == fault.Unavailable:
 		b.fail(probe)
 	default:
@@ -86,14 +86,14 @@ func (b *Breaker) Call(call func() error) error {
 	return err
 }
 
-// Refusal returns what Call would refuse a caller with who came at this moment,
+// Allow returns what Call would refuse a caller with who came at this moment,
 // and nil if it would not: for those who would first have to wait in line.
-func (b *Breaker) Refusal() error {
+func (b *Breaker) Allow() error {
 	b.mu.Lock()
-	refuses := !b.until.IsZero() && time.Now().Before(b.until)
+	isRejecting := !b.retryAt.IsZero() && time.Now().Before(b.retryAt)
 	b.mu.Unlock()
-	if refuses {
-		return b.refuse()
+	if isRejecting {
+		return b.reject()
 	}
 	return nil
 }
@@ -103,33 +103,33 @@ func (b *Breaker) Refusal() error {
 func (b *Breaker) IsOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.until.IsZero()
+	return !b.retryAt.IsZero()
 }
 
-// Close lets everybody through again: somebody has seen in another way that the
+// Reset lets everybody through again: somebody has seen in another way that the
 // dependency is there.
-func (b *Breaker) Close() { b.succeed() }
+func (b *Breaker) Reset() { b.succeed() }
 
-func (b *Breaker) refuse() error {
-	b.refused.Inc()
-	return fault.Down(b.dependency, ErrOpen)
+func (b *Breaker) reject() error {
+	b.rejected.Inc()
+	return fault.NewUnavailable(b.dependency, ErrOpen)
 }
 
-// enter reports whether a caller may go on, and whether it is to find out if the
+// begin reports whether a caller may go on, and whether it is to find out if the
 // dependency is back.
-func (b *Breaker) enter() (probe, ok bool) {
+func (b *Breaker) begin() (probe, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.until.IsZero() {
+	if b.retryAt.IsZero() {
 		return false, true
 	}
 	now := time.Now()
-	if now.Before(b.until) {
+	if now.Before(b.retryAt) {
 		return false, false
 	}
 	// The next one waits for this one's outcome, but not for ever: what hangs can
 	// take long to fail.
-	b.until = now.Add(longestPause)
+	b.retryAt = now.Add(maxPause)
 	return true, true
 }
 
@@ -137,8 +137,8 @@ func (b *Breaker) succeed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures = 0
-	if !b.until.IsZero() {
-		b.until = time.Time{}
+	if !b.retryAt.IsZero() {
+		b.retryAt = time.Time{}
 		b.open.Set(0)
 	}
 }
@@ -147,16 +147,16 @@ func (b *Breaker) fail(probe bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures++
-	switch isOpen := !b.until.IsZero(); {
+	switch isOpen := !b.retryAt.IsZero(); {
 	case isOpen && probe:
-		b.pause = min(2*b.pause, longestPause)
-	case !isOpen && b.failures >= patience:
-		b.pause = shortestPause
+		b.pause = min(2*b.pause, maxPause)
+	case !isOpen && b.failures >= failureThreshold:
+		b.pause = minPause
 		b.open.Set(1)
 		b.opened.Inc()
 	default: // too few, or a call from before it was opened
 		return
 	}
 	// Jitter keeps programs apart that lost the same dependency at the same moment.
-	b.until = time.Now().Add(b.pause/2 + rand.N(b.pause/2)) //nolint:gosec // not a secret
+	b.retryAt = time.Now().Add(b.pause/2 + rand.N(b.pause/2)) //nolint:gosec // not a secret
 }

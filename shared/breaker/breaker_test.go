@@ -13,7 +13,7 @@ import (
 )
 
 // errAway is what a dependency that is away answers.
-var errAway = fault.Down("test", errors.New("away"))
+var errAway = fault.NewUnavailable("test", errors.New("away"))
 
 // calls is a breaker with a count of the calls that it let through.
 type calls struct {
@@ -22,27 +22,27 @@ type calls struct {
 	n int
 }
 
-// play runs a scene in a bubble, where time passes only when everybody waits.
-func play(t *testing.T, scene func(c *calls)) {
+// runInBubble runs a scene in a bubble, where time passes only when everybody waits.
+func runInBubble(t *testing.T, test func(c *calls)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { scene(&calls{T: t, Breaker: breaker.New(t.Name())}) })
+	synctest.Test(t, func(t *testing.T) { test(&calls{T: t, Breaker: breaker.New(t.Name())}) })
 }
 
 // call makes a call that comes to an outcome, and demands that it is let through
 // or not.
-func (c *calls) call(outcome error, through bool) {
+func (c *calls) call(outcome error, allowed bool) {
 	c.Helper()
 	before := c.n
-	if err := c.Refusal(); (err == nil) != through {
-		c.Errorf("Refusal() = %v; want none: %t", err, through)
+	if err := c.Allow(); (err == nil) != allowed {
+		c.Errorf("Refusal() = %v; want none: %t", err, allowed)
 	}
 	err := c.Call(func() error { c.n++; return outcome })
 	switch {
-	case c.n-before == 1 != through:
-		c.Errorf("the call was let through: %t; want %t", !through, through)
-	case through && !errors.Is(err, outcome):
+	case c.n-before == 1 != allowed:
+		c.Errorf("the call was let through: %t; want %t", !allowed, allowed)
+	case allowed && !errors.Is(err, outcome):
 		c.Errorf("Call() = %v; want %v", err, outcome)
-	case !through && (fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0):
+	case !allowed && (fault.KindOf(err) != fault.Unavailable || fault.Of(err).RetryAfter == 0):
 		c.Errorf("Call() = %v; want it unavailable, with a time to try again", err)
 	}
 }
@@ -69,7 +69,7 @@ func (c *calls) pauses() time.Duration {
 
 func TestOpensAfterFailuresInARow(t *testing.T) {
 	t.Parallel()
-	play(t, func(c *calls) {
+	runInBubble(t, func(c *calls) {
 		for range 10 {
 			for range 4 {
 				c.call(errAway, true)
@@ -83,22 +83,22 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 func TestOnlyAnUnavailableFaultIsAFailure(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []error{
-		errors.New("anything"), fault.New(fault.NotFound, "There is none."), fault.Down("test", context.Canceled), context.Canceled,
+		errors.New("anything"), fault.New(fault.NotFound, "There is none."), fault.NewUnavailable("test", context.Canceled), context.Canceled,
 	} {
-		play(t, func(c *calls) {
+		runInBubble(t, func(c *calls) {
 			for range 100 {
 				c.call(outcome, true)
 			}
 		})
 	}
-	play(t, func(c *calls) {
+	runInBubble(t, func(c *calls) {
 		for range 5 {
-			c.call(fault.Down("test", context.DeadlineExceeded), true)
+			c.call(fault.NewUnavailable("test", context.DeadlineExceeded), true)
 		}
 		c.call(nil, false)
 	})
 	// One who leaves does not hide that all others fail.
-	play(t, func(c *calls) {
+	runInBubble(t, func(c *calls) {
 		for range 5 {
 			c.call(fmt.Errorf("read: %w", context.Canceled), true)
 			c.call(errAway, true)
@@ -109,7 +109,7 @@ func TestOnlyAnUnavailableFaultIsAFailure(t *testing.T) {
 
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
-	play(t, func(c *calls) {
+	runInBubble(t, func(c *calls) {
 		c.open()
 		for _, milliseconds := range []int{50, 100, 200, 400, 800, 1000, 1000, 1000} {
 			most := time.Duration(milliseconds) * time.Millisecond
@@ -127,9 +127,9 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-func TestOneTriesAtATime(t *testing.T) {
+func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
-	play(t, func(c *calls) {
+	runInBubble(t, func(c *calls) {
 		c.open()
 		<-time.After(50 * time.Millisecond)
 		hangs, done := make(chan error), make(chan struct{})
@@ -155,9 +155,9 @@ func TestOneTriesAtATime(t *testing.T) {
 	})
 }
 
-func TestCallsFromBeforeDoNotMakePausesLonger(t *testing.T) {
+func TestEarlierCallsDoNotLengthenPause(t *testing.T) {
 	t.Parallel()
-	play(t, func(c *calls) {
+	runInBubble(t, func(c *calls) {
 		fails, done := make(chan error), make(chan struct{})
 		for range 60 {
 			go func() {
@@ -176,11 +176,11 @@ func TestCallsFromBeforeDoNotMakePausesLonger(t *testing.T) {
 	})
 }
 
-func TestClose(t *testing.T) {
+func TestReset(t *testing.T) {
 	t.Parallel()
-	play(t, func(c *calls) {
+	runInBubble(t, func(c *calls) {
 		c.open()
-		c.Close()
+		c.Reset()
 		for range 4 { // the failures of before do not count
 			c.call(errAway, true)
 		}
@@ -188,9 +188,9 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestRefusingIsCheap keeps a breaker from doing more than it must while it is
+// TestRejectAllocations keeps a breaker from doing more than it must while it is
 // open: what it costs then is paid for every request.
-func TestRefusingIsCheap(t *testing.T) {
+func TestRejectAllocations(t *testing.T) {
 	b := breaker.New(t.Name())
 	if allocs := testing.AllocsPerRun(1000, func() {
 		_ = b.Call(func() error { return errAway })

@@ -28,10 +28,10 @@ type listener struct {
 func listen(t *testing.T, authority *certificatetest.Authority) *listener {
 	t.Helper()
 	l := &listener{}
-	l.chain, l.key = authority.Certify(t)
-	proof, err := certificate.Server(l.chain, l.key, slog.New(slog.NewTextHandler(&l.log, nil)))
+	l.chain, l.key = authority.Issue(t)
+	cert, err := certificate.Load(l.chain, l.key, slog.New(slog.NewTextHandler(&l.log, nil)))
 	must(t, err)
-	opened, err := tls.Listen("tcp", "127.0.0.1:0", proof.TLS())
+	opened, err := tls.Listen("tcp", "127.0.0.1:0", cert.ServerConfig())
 	must(t, err)
 	t.Cleanup(func() { _ = opened.Close() })
 	l.address = opened.Addr().String()
@@ -50,10 +50,10 @@ func listen(t *testing.T, authority *certificatetest.Authority) *listener {
 	return l
 }
 
-// shown returns the number of the certificate that a client is shown, if they believe it.
-func (l *listener) shown(t *testing.T, authorities string, change func(*tls.Config)) (string, error) {
+// servedSerial returns the number of the certificate that a client is shown, if they believe it.
+func (l *listener) servedSerial(t *testing.T, authorities string, change func(*tls.Config)) (string, error) {
 	t.Helper()
-	config, err := certificate.Client(authorities)
+	config, err := certificate.ClientConfig(authorities)
 	must(t, err)
 	if change != nil {
 		change(config)
@@ -73,22 +73,22 @@ func (l *listener) shown(t *testing.T, authorities string, change func(*tls.Conf
 	return secure.ConnectionState().PeerCertificates[0].SerialNumber.String(), nil
 }
 
-func TestWhoIsBelieved(t *testing.T) {
+func TestVerification(t *testing.T) {
 	t.Parallel()
 	ours, others := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t)
 	l := listen(t, ours)
-	if _, err := l.shown(t, ours.File, nil); err != nil {
+	if _, err := l.servedSerial(t, ours.File, nil); err != nil {
 		t.Errorf("a certificate of our authority: %v", err)
 	}
 	for name, authorities := range map[string]string{"another authority": others.File, "the system": ""} {
-		if _, err := l.shown(t, authorities, nil); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		if _, err := l.servedSerial(t, authorities, nil); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 			t.Errorf("a certificate that %s does not vouch for: %v", name, err)
 		}
 	}
-	if _, err := l.shown(t, ours.File, func(c *tls.Config) { c.ServerName = "core.example.org" }); err == nil || !strings.Contains(err.Error(), "core.example.org") {
+	if _, err := l.servedSerial(t, ours.File, func(c *tls.Config) { c.ServerName = "core.example.org" }); err == nil || !strings.Contains(err.Error(), "core.example.org") {
 		t.Errorf("a certificate of another server: %v", err)
 	}
-	if _, err := l.shown(t, ours.File, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }); err == nil {
+	if _, err := l.servedSerial(t, ours.File, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }); err == nil {
 		t.Error("TLS 1.1 is spoken")
 	}
 }
@@ -101,7 +101,7 @@ func TestRenewal(t *testing.T) {
 	l := listen(t, authority)
 	show := func() string {
 		t.Helper()
-		number, err := l.shown(t, authority.File, nil)
+		number, err := l.servedSerial(t, authority.File, nil)
 		must(t, err)
 		return number
 	}
@@ -115,7 +115,7 @@ func TestRenewal(t *testing.T) {
 	first := show()
 	logged("")
 
-	chain, key := authority.Certify(t)
+	chain, key := authority.Issue(t)
 	move(t, chain, l.chain)
 	for range 3 { // it is said once
 		if got := show(); got != first {
@@ -150,34 +150,34 @@ func move(t *testing.T, from, to string) {
 	must(t, os.Rename(from, to))
 }
 
-func TestFilesThatAreNone(t *testing.T) {
+func TestInvalidFiles(t *testing.T) {
 	t.Parallel()
-	chain, key := certificatetest.NewAuthority(t).Certify(t)
+	chain, key := certificatetest.NewAuthority(t).Issue(t)
 	nothing := filepath.Join(t.TempDir(), "nothing")
 	for _, files := range [][2]string{{chain, ""}, {"", key}, {chain, nothing}, {nothing, key}, {key, chain}, {chain, chain}} {
-		if _, err := certificate.Server(files[0], files[1], slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := certificate.Load(files[0], files[1], slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%q are taken for a chain and its key", files)
 		}
 	}
-	if proof, err := certificate.Server("", "", nil); proof.TLS() != nil || err != nil {
-		t.Errorf("without files: %v, %v; want plain HTTP", proof, err)
+	if cert, err := certificate.Load("", "", nil); cert.ServerConfig() != nil || err != nil {
+		t.Errorf("without files: %v, %v; want plain HTTP", cert, err)
 	}
 	for _, file := range []string{nothing, key, "/dev/null"} {
-		if _, err := certificate.Client(file); err == nil {
+		if _, err := certificate.ClientConfig(file); err == nil {
 			t.Errorf("%s is taken for authorities", file)
 		}
 	}
 }
 
 // The metrics tell when the certificate ends that is in the files now.
-func TestEndIsExposed(t *testing.T) {
+func TestExpiryMetric(t *testing.T) {
 	t.Parallel()
 	authority := certificatetest.NewAuthority(t)
-	chain, key := authority.Certify(t)
-	proof, err := certificate.Server(chain, key, slog.New(slog.DiscardHandler))
+	chain, key := authority.Issue(t)
+	cert, err := certificate.Load(chain, key, slog.New(slog.DiscardHandler))
 	must(t, err)
 	registry := prometheus.NewRegistry()
-	proof.Expose(registry, "public")
+	cert.RegisterMetrics(registry, "public")
 	for range 2 {
 		pair, err := tls.LoadX509KeyPair(chain, key)
 		must(t, err)
@@ -187,8 +187,8 @@ func TestEndIsExposed(t *testing.T) {
 		}
 		authority.Renew(t, chain, key)
 	}
-	var none *certificate.Proof
-	if none.Expose(registry, "edges"); strings.Contains(metricstest.Text(t, registry), "edges") {
+	var none *certificate.Certificate
+	if none.RegisterMetrics(registry, "edges"); strings.Contains(metricstest.Text(t, registry), "edges") {
 		t.Error("plain HTTP has a certificate")
 	}
 }

@@ -24,12 +24,12 @@ import (
 // Program is a program and what it can do.
 type Program struct {
 	Name  string
-	About string // a sentence
+	Description string // a sentence
 	// Prefix begins the names of its settings.
 	Prefix   string
 	Commands []Command
 
-	unknown func(program, prefix string, environ []string) error
+	checkUnknown func(program, prefix string, environ []string) error
 	explain func(prefix string, err error) error
 	help    func(w io.Writer, prefix string) error
 }
@@ -37,7 +37,7 @@ type Program struct {
 // Command is a thing that a program does when told to.
 type Command struct {
 	Name    string // one word or two
-	Operand string // what follows it; empty for nothing
+	ArgsUsage string // what follows it; empty for nothing
 	Help    string
 	// Settings lists the settings that it reads, as settings.Help does; nil for none.
 	Settings func(w io.Writer, prefix string) error
@@ -51,14 +51,14 @@ type Invocation struct {
 	Stdin         io.Reader
 	Stdout        io.Writer
 
-	about string // the command's help
+	help string // the command's help
 }
 
 // New returns a program whose settings are the fields of a Config.
-func New[Config any](name, about, prefix string, commands ...Command) Program {
+func New[Config any](name, description, prefix string, commands ...Command) Program {
 	return Program{
-		Name: name, About: about, Prefix: prefix, Commands: commands,
-		unknown: settings.Unknown[Config], explain: settings.Explain[Config], help: settings.Help[Config],
+		Name: name, Description: description, Prefix: prefix, Commands: commands,
+		checkUnknown: settings.CheckUnknown[Config], explain: settings.Explain[Config], help: settings.Help[Config],
 	}
 }
 
@@ -77,11 +77,11 @@ func (p Program) Main() int {
 
 // Run carries out the command that the arguments begin with.
 func (p Program) Run(ctx context.Context, i Invocation) error {
-	asked := ""
+	name := ""
 	if len(i.Args) > 0 {
-		asked = i.Args[0]
+		name = i.Args[0]
 	}
-	switch asked {
+	switch name {
 	case "", "-h", "-help", "--help":
 		return p.writeHelp(i.Stdout)
 	case "version", "--version", "-version":
@@ -94,31 +94,31 @@ func (p Program) Run(ctx context.Context, i Invocation) error {
 		if group := p.group(i.Args[1]); len(i.Args) == 2 && len(group) > 0 {
 			return p.writeCommands(i.Stdout, group)
 		}
-		c, operands, err := p.find(i.Args[1:])
+		c, rest, err := p.find(i.Args[1:])
 		if err != nil {
 			return err
 		}
-		if len(operands) > 0 {
-			return fmt.Errorf("%s help takes a command and nothing else, but was given %q", p.Name, operands[0])
+		if len(rest) > 0 {
+			return fmt.Errorf("%s help takes a command and nothing else, but was given %q", p.Name, rest[0])
 		}
 		i.Args = []string{"-h"}
 		return p.run(ctx, c, i)
 	}
-	c, operands, err := p.find(i.Args)
+	c, rest, err := p.find(i.Args)
 	if err != nil {
 		return err
 	}
-	if err := p.unknown(p.Name, p.Prefix, i.Environ); err != nil {
+	if err := p.checkUnknown(p.Name, p.Prefix, i.Environ); err != nil {
 		return err
 	}
-	i.Args = operands
+	i.Args = rest
 	return p.explain(p.Prefix, p.run(ctx, c, i))
 }
 
 // run runs a command. If that was asked for help and has given it, the settings that it
 // reads follow.
 func (p Program) run(ctx context.Context, c Command, i Invocation) error {
-	i.about = c.Help
+	i.help = c.Help
 	err := c.Run(ctx, i)
 	if !errors.Is(err, flag.ErrHelp) {
 		return err
@@ -132,26 +132,26 @@ func (p Program) run(ctx context.Context, c Command, i Invocation) error {
 
 // find returns the command that arguments begin with, and those that follow its name.
 // The error lists commands that may be meant.
-func (p Program) find(args []string) (c Command, operands []string, err error) {
+func (p Program) find(args []string) (c Command, rest []string, err error) {
 	for _, c := range p.Commands {
 		words := strings.Fields(c.Name)
 		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) {
 			return c, args[len(words):], nil
 		}
 	}
-	given := args[:min(len(args), mostWords)]
+	given := args[:min(len(args), maxWords)]
 	if len(given) > 1 && strings.HasPrefix(given[1], "-") {
 		given = given[:1]
 	}
-	meant := ""
-	if near := p.near(given); len(near) > 0 {
-		meant = strconv.Quote(near[0])
-		if last := len(near) - 1; last > 0 {
-			meant = fmt.Sprintf(`"%s" or %q`, strings.Join(near[:last], `", "`), near[last])
+	hint := ""
+	if suggestions := p.suggest(given); len(suggestions) > 0 {
+		hint = strconv.Quote(suggestions[0])
+		if last := len(suggestions) - 1; last > 0 {
+			hint = fmt.Sprintf(`"%s" or %q`, strings.Join(suggestions[:last], `", "`), suggestions[last])
 		}
-		meant = " did you mean " + meant + "?"
+		hint = " did you mean " + hint + "?"
 	}
-	return Command{}, nil, fmt.Errorf("there is no command %q;%s %s help lists them all", strings.Join(given, " "), meant, p.Name)
+	return Command{}, nil, fmt.Errorf("there is no command %q;%s %s help lists them all", strings.Join(given, " "), hint, p.Name)
 }
 
 // group returns the commands of two words that begin with a word.
@@ -164,46 +164,46 @@ func (p Program) group(word string) (group []Command) {
 	return group
 }
 
-// mostWords is how many words a command's name has at most.
-const mostWords = 2
+// maxWords is how many words a command's name has at most.
+const maxWords = 2
 
-// near returns the names of commands that may be meant by words which are none: those
+// suggest returns the names of commands that may be meant by words which are none: those
 // that a single word is a part of, those that are spelt nearly so, or those that have
 // one of several words.
-func (p Program) near(given []string) []string {
-	var names, parts []string
+func (p Program) suggest(given []string) []string {
+	var names, matches []string
 	for _, c := range p.Commands {
 		names = append(names, c.Name)
 		if slices.ContainsFunc(strings.Fields(c.Name), func(word string) bool { return slices.Contains(given, word) }) {
-			parts = append(parts, c.Name)
+			matches = append(matches, c.Name)
 		}
 	}
-	if len(given) == 1 && len(parts) > 0 {
-		return parts
+	if len(given) == 1 && len(matches) > 0 {
+		return matches
 	}
 	if len(given) == 1 { // the first word of a command of two
 		for _, name := range names {
 			if first, _, two := strings.Cut(name, " "); two && len(spelling.Nearest(given[0], []string{first})) > 0 {
-				parts = append(parts, name)
+				matches = append(matches, name)
 			}
 		}
-		if len(parts) > 0 {
-			return parts
+		if len(matches) > 0 {
+			return matches
 		}
 	}
 	for words := len(given); words > 0; words-- { // what follows may be an operand
-		if near := spelling.Nearest(strings.Join(given[:words], " "), names); len(near) > 0 {
-			return near
+		if suggestions := spelling.Nearest(strings.Join(given[:words], " "), names); len(suggestions) > 0 {
+			return suggestions
 		}
 	}
-	return parts
+	return matches
 }
 
 // writeHelp writes how to use the program.
 func (p Program) writeHelp(w io.Writer) error {
-	fmt.Fprintf(w, "%s %s\n\nCommands:\n", p.Name, p.About)
+	fmt.Fprintf(w, "%s %s\n\nCommands:\n", p.Name, p.Description)
 	if err := p.writeCommands(w, slices.Concat(p.Commands, []Command{
-		{Name: "help", Operand: "[COMMAND]", Help: "list all this, or tell a command's flags and settings"},
+		{Name: "help", ArgsUsage: "[COMMAND]", Help: "list all this, or tell a command's flags and settings"},
 		{Name: "version", Help: "tell what the program was built from"},
 	})); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (p Program) writeHelp(w io.Writer) error {
 func (p Program) writeCommands(w io.Writer, commands []Command) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range commands {
-		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(p.Name+" "+c.Name+" "+c.Operand), c.Help)
+		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(p.Name+" "+c.Name+" "+c.ArgsUsage), c.Help)
 	}
 	return table.Flush()
 }
@@ -229,36 +229,36 @@ func Flags(name string) *flag.FlagSet {
 	return flags
 }
 
-// Operand parses flags and returns the one argument that follows them, which
+// ParseArg parses flags and returns the one argument that follows them, which
 // name is for people; with an empty name none may follow. It returns flag.ErrHelp
 // when it was asked for help and has given it.
-func (i Invocation) Operand(flags *flag.FlagSet, name string) (string, error) {
-	operands, err := i.Operands(flags, name)
+func (i Invocation) ParseArg(flags *flag.FlagSet, name string) (string, error) {
+	rest, err := i.ParseArgs(flags, name)
 	switch {
 	case err != nil:
 		return "", err
-	case name == "" && len(operands) > 0:
-		return "", fmt.Errorf("%s takes no argument, but was given %q", flags.Name(), operands[0])
-	case name != "" && len(operands) != 1:
+	case name == "" && len(rest) > 0:
+		return "", fmt.Errorf("%s takes no argument, but was given %q", flags.Name(), rest[0])
+	case name != "" && len(rest) != 1:
 		return "", fmt.Errorf("give exactly one %s, after the flags: %s [flags] %s", name, flags.Name(), name)
 	case name == "":
 		return "", nil
 	default:
-		return operands[0], nil
+		return rest[0], nil
 	}
 }
 
-// Operands is Operand for commands that take several arguments, or none.
-func (i Invocation) Operands(flags *flag.FlagSet, name string) ([]string, error) {
+// ParseArgs is Operand for commands that take several arguments, or none.
+func (i Invocation) ParseArgs(flags *flag.FlagSet, name string) ([]string, error) {
 	err := flags.Parse(i.Args)
 	if errors.Is(err, flag.ErrHelp) {
-		usage, flagged := flags.Name(), false
-		flags.VisitAll(func(*flag.Flag) { flagged = true })
-		if flagged {
+		usage, hasFlags := flags.Name(), false
+		flags.VisitAll(func(*flag.Flag) { hasFlags = true })
+		if hasFlags {
 			usage += " [flags]"
 		}
-		fmt.Fprintf(i.Stdout, "%s\n\n%s\n", strings.TrimSpace(usage+" "+name), i.about)
-		if flagged {
+		fmt.Fprintf(i.Stdout, "%s\n\n%s\n", strings.TrimSpace(usage+" "+name), i.help)
+		if hasFlags {
 			fmt.Fprintln(i.Stdout, "\nFlags:")
 			flags.SetOutput(i.Stdout)
 			flags.PrintDefaults()

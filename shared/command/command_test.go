@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
-type config struct {
+type testConfig struct {
 	Colour string `env:"COLOUR" envDefault:"red" help:"what it looks like"`
 }
 
@@ -18,11 +18,11 @@ type config struct {
 func run(t *testing.T, environ []string, args ...string) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	say := func(name, operand string) command.Command {
-		return command.Command{Name: name, Operand: operand, Help: "help of " + name, Settings: settings.Help[config], Run: func(_ context.Context, i command.Invocation) error {
+	say := func(name, argsUsage string) command.Command {
+		return command.Command{Name: name, ArgsUsage: argsUsage, Help: "help of " + name, Settings: settings.Help[testConfig], Run: func(_ context.Context, i command.Invocation) error {
 			flags := command.Flags("x " + name)
 			loud := flags.Bool("loud", false, "shout")
-			got, err := i.Operand(flags, operand)
+			got, err := i.ParseArg(flags, argsUsage)
 			if err != nil {
 				return err
 			}
@@ -32,7 +32,7 @@ func run(t *testing.T, environ []string, args ...string) (string, error) {
 	}
 	failing := command.Command{Name: "fail", Run: func(context.Context, command.Invocation) error { return errors.New("no luck") }}
 	wrong := command.Command{Name: "take none", Run: func(context.Context, command.Invocation) error { return errors.New("X_COLOUR is none") }}
-	err := command.New[config]("x", "is a test.", "X_", say("one", ""), say("take more", "FILE"), failing, wrong).
+	err := command.New[testConfig]("x", "is a test.", "X_", say("one", ""), say("take more", "FILE"), failing, wrong).
 		Run(t.Context(), command.Invocation{Args: args, Environ: environ, Stdout: &out})
 	return out.String(), err
 }
@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 	f("x help [COMMAND]", "help", "help")
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunErrors(t *testing.T) {
 	t.Parallel()
 
 	f := func(want string, environ []string, args ...string) {

@@ -69,8 +69,8 @@ func Field(name, format string, args ...any) *Error {
 	return &Error{Kind: Invalid, Message: sentence, Fields: map[string][]string{name: {sentence}}}
 }
 
-// Down returns an Unavailable fault: the named dependency did not answer.
-func Down(dependency string, cause error) *Error {
+// NewUnavailable returns an Unavailable fault: the named dependency did not answer.
+func NewUnavailable(dependency string, cause error) *Error {
 	return &Error{
 		Kind:       Unavailable,
 		Message:    "The " + dependency + " cannot be reached at the moment. Please try again.",

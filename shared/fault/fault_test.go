@@ -14,7 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
-func TestEveryKindHasItsName(t *testing.T) {
+func TestKindNames(t *testing.T) {
 	t.Parallel()
 
 	seen := map[string]fault.Kind{}
@@ -39,7 +39,7 @@ func TestOfFindsTheFaultInAChain(t *testing.T) {
 	}
 }
 
-func TestAnUnclassifiedErrorTellsNothing(t *testing.T) {
+func TestUnclassifiedErrorHidesCause(t *testing.T) {
 	t.Parallel()
 
 	cause := errors.New("the password is hunter2")
@@ -52,7 +52,7 @@ func TestAnUnclassifiedErrorTellsNothing(t *testing.T) {
 	}
 }
 
-func TestFieldSaysTheSameTwice(t *testing.T) {
+func TestField(t *testing.T) {
 	t.Parallel()
 
 	want := &fault.Error{
@@ -64,10 +64,10 @@ func TestFieldSaysTheSameTwice(t *testing.T) {
 	}
 }
 
-func TestDownAsksToTryAgain(t *testing.T) {
+func TestNewUnavailable(t *testing.T) {
 	t.Parallel()
 
-	got := fault.Down("texture store", io.ErrUnexpectedEOF)
+	got := fault.NewUnavailable("texture store", io.ErrUnexpectedEOF)
 	want := &fault.Error{
 		Kind: fault.Unavailable, Message: "The texture store cannot be reached at the moment. Please try again.",
 		RetryAfter: time.Second, Cause: io.ErrUnexpectedEOF,

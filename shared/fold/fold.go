@@ -15,7 +15,7 @@ import (
 // only in case or in how accents are composed have the same key, and a key is
 // its own key.
 func Key(text string) string {
-	if isKey(text) {
+	if isASCIIKey(text) {
 		return text
 	}
 	return string(AppendKey(make([]byte, 0, len(text)), text))
@@ -37,8 +37,8 @@ func AppendKey(dst []byte, text string) []byte {
 	return dst
 }
 
-// isKey reports whether a text is plainly its own key.
-func isKey(text string) bool {
+// isASCIIKey reports whether a text is plainly its own key.
+func isASCIIKey(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c >= utf8.RuneSelf || ('A' <= c && c <= 'Z') {
 			return false
@@ -50,16 +50,16 @@ func isKey(text string) bool {
 func appendUnicodeKey(dst []byte, text string) []byte {
 	folded := make([]byte, 0, len(text))
 	for _, r := range norm.NFC.String(text) {
-		folded = utf8.AppendRune(folded, fold(r))
+		folded = utf8.AppendRune(folded, foldRune(r))
 	}
 	// Folding can bring letters together that compose further.
 	return append(dst, norm.NFC.Bytes(folded)...)
 }
 
-// fold returns the representative of the runes that are equal to r under simple
+// foldRune returns the representative of the runes that are equal to r under simple
 // case folding: the lower case of the smallest of them where that is one of
 // them too, so that keys read naturally, else the smallest.
-func fold(r rune) rune {
+func foldRune(r rune) rune {
 	smallest := r
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
 		smallest = min(smallest, other)

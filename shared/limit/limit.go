@@ -20,7 +20,7 @@ type Limiter[C comparable] struct {
 
 type shard[C comparable] struct {
 	mu      sync.Mutex
-	full    map[C]time.Time
+	fullAt    map[C]time.Time
 	sweepAt int // the size at which those whose bucket is full are forgotten
 }
 
@@ -35,7 +35,7 @@ const (
 func New[C comparable](times int, period time.Duration, burst int) *Limiter[C] {
 	l := &Limiter[C]{interval: period / time.Duration(times), burst: burst, seed: maphash.MakeSeed()}
 	for i := range l.shards {
-		l.shards[i].full, l.shards[i].sweepAt = map[C]time.Time{}, minSweep
+		l.shards[i].fullAt, l.shards[i].sweepAt = map[C]time.Time{}, minSweep
 	}
 	return l
 }
@@ -48,37 +48,37 @@ type State struct {
 }
 
 // Take counts one more time, unless the client has to wait.
-func (l *Limiter[C]) Take(client C, now time.Time) State { return l.ask(client, now, true) }
+func (l *Limiter[C]) Take(client C, now time.Time) State { return l.check(client, now, true) }
 
-// Look returns what Take would return, and counts nothing.
-func (l *Limiter[C]) Look(client C, now time.Time) State { return l.ask(client, now, false) }
+// Peek returns what Take would return, and counts nothing.
+func (l *Limiter[C]) Peek(client C, now time.Time) State { return l.check(client, now, false) }
 
-func (l *Limiter[C]) ask(client C, now time.Time, count bool) State {
+func (l *Limiter[C]) check(client C, now time.Time, count bool) State {
 	s := l.shard(client)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := s.full[client]
+	full := s.fullAt[client]
 	if full.Before(now) {
 		full = now
 	}
 	next := full.Add(l.interval)
-	room := time.Duration(l.burst)*l.interval - next.Sub(now)
-	if room < 0 {
-		return State{Full: full.Sub(now), Wait: -room}
+	remaining := time.Duration(l.burst)*l.interval - next.Sub(now)
+	if remaining < 0 {
+		return State{Full: full.Sub(now), Wait: -remaining}
 	}
 	if count {
 		s.put(client, next, now)
 	}
-	return State{Left: int(room / l.interval), Full: next.Sub(now)}
+	return State{Left: int(remaining / l.interval), Full: next.Sub(now)}
 }
 
-// GiveBack takes back one time that should not have counted.
-func (l *Limiter[C]) GiveBack(client C) {
+// Refund takes back one time that should not have counted.
+func (l *Limiter[C]) Refund(client C) {
 	s := l.shard(client)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if full, ok := s.full[client]; ok {
-		s.full[client] = full.Add(-l.interval)
+	if full, ok := s.fullAt[client]; ok {
+		s.fullAt[client] = full.Add(-l.interval)
 	}
 }
 
@@ -90,15 +90,15 @@ func (l *Limiter[C]) shard(client C) *shard[C] {
 // they are as good as new. Should too many be left, half of them get a new bucket
 // at once, so that even then few calls look through all.
 func (s *shard[C]) put(client C, full, now time.Time) {
-	s.full[client] = full
-	if len(s.full) < s.sweepAt {
+	s.fullAt[client] = full
+	if len(s.fullAt) < s.sweepAt {
 		return
 	}
-	kept := map[C]time.Time{} // deleting would not give the old one's memory back
-	for other, at := range s.full {
-		if at.After(now) && len(kept) < maxClients/2 {
-			kept[other] = at
+	live := map[C]time.Time{} // deleting would not give the old one's memory back
+	for other, at := range s.fullAt {
+		if at.After(now) && len(live) < maxClients/2 {
+			live[other] = at
 		}
 	}
-	s.full, s.sweepAt = kept, min(max(minSweep, 2*len(kept)), maxClients)
+	s.fullAt, s.sweepAt = live, min(max(minSweep, 2*len(live)), maxClients)
 }

@@ -13,8 +13,8 @@ import (
 // epoch is when the tests begin.
 var epoch = time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// stranger returns the i-th client.
-func stranger(i uint64) netip.Prefix {
+// testClient returns the i-th client.
+func testClient(i uint64) netip.Prefix {
 	var address [16]byte
 	binary.BigEndian.PutUint64(address[:], 0x2001_0db8<<32+i)
 	return netip.PrefixFrom(netip.AddrFrom16(address), 64)
@@ -32,11 +32,11 @@ func TestStates(t *testing.T) {
 		}
 	}
 
-	f(l.Look, 0, State{Left: 2, Full: 5 * s})
+	f(l.Peek, 0, State{Left: 2, Full: 5 * s})
 	f(l.Take, 0, State{Left: 2, Full: 5 * s})
 	f(l.Take, 0, State{Left: 1, Full: 10 * s})
 	f(l.Take, s, State{Left: 0, Full: 14 * s})
-	f(l.Look, s, State{Full: 14 * s, Wait: 4 * s})
+	f(l.Peek, s, State{Full: 14 * s, Wait: 4 * s})
 	f(l.Take, s, State{Full: 14 * s, Wait: 4 * s})
 	f(l.Take, 4*s, State{Full: 11 * s, Wait: s})
 	f(l.Take, 5*s, State{Left: 0, Full: 15 * s})
@@ -48,16 +48,16 @@ func TestStates(t *testing.T) {
 
 // However many clients come, a shard remembers only so many, and few calls look
 // through all of them.
-func TestLimitersAreBounded(t *testing.T) {
+func TestLimiterMemory(t *testing.T) {
 	t.Parallel()
 
 	l := New[netip.Prefix](20, time.Hour, 20)
 	shard := &l.shards[0]
 	sweeps := 0
 	for i := range uint64(10 * maxClients) {
-		before := len(shard.full)
-		shard.put(stranger(i), epoch.Add(time.Hour), epoch)
-		switch after := len(shard.full); {
+		before := len(shard.fullAt)
+		shard.put(testClient(i), epoch.Add(time.Hour), epoch)
+		switch after := len(shard.fullAt); {
 		case after > maxClients:
 			t.Fatalf("%d clients are remembered; want at most %d", after, maxClients)
 		case after > before:
@@ -73,13 +73,13 @@ func TestLimitersAreBounded(t *testing.T) {
 }
 
 // Clients do not crowd in a few shards.
-func TestLimitersSpreadClients(t *testing.T) {
+func TestLimiterShards(t *testing.T) {
 	t.Parallel()
 
 	l := New[netip.Prefix](20, time.Hour, 20)
 	clients := map[*shard[netip.Prefix]]int{}
 	for i := range uint64(16_000) {
-		clients[l.shard(stranger(i))]++
+		clients[l.shard(testClient(i))]++
 	}
 	for i := range l.shards {
 		// Were it due to chance, it would be more than ten deviations.
@@ -90,7 +90,7 @@ func TestLimitersSpreadClients(t *testing.T) {
 }
 
 // Who is forgotten is as good as new: nobody gains by it.
-func TestLimitersForgetOnlyFullBuckets(t *testing.T) {
+func TestLimiterDropsFullBuckets(t *testing.T) {
 	t.Parallel()
 
 	now := epoch
@@ -100,7 +100,7 @@ func TestLimitersForgetOnlyFullBuckets(t *testing.T) {
 	const busy = 100
 	for i := range uint64(busy) {
 		for range 5 {
-			if !passes(stranger(i)) {
+			if !passes(testClient(i)) {
 				t.Fatalf("busy client %d has to wait", i)
 			}
 		}
@@ -109,7 +109,7 @@ func TestLimitersForgetOnlyFullBuckets(t *testing.T) {
 	next := uint64(busy)
 	for range 4 {
 		for range 10_000 {
-			if !passes(stranger(next)) {
+			if !passes(testClient(next)) {
 				t.Fatalf("client %d has to wait", next)
 			}
 			next++
@@ -118,7 +118,7 @@ func TestLimitersForgetOnlyFullBuckets(t *testing.T) {
 	}
 	remembered := 0
 	for i := range l.shards {
-		remembered += len(l.shards[i].full)
+		remembered += len(l.shards[i].fullAt)
 	}
 	if remembered > 30_000 {
 		t.Errorf("%d clients are remembered; want most of those with full buckets forgotten", remembered)
@@ -126,7 +126,7 @@ func TestLimitersForgetOnlyFullBuckets(t *testing.T) {
 	// Four of the five times have come back to the busy, and no more.
 	for i := range uint64(busy) {
 		for n := range 5 {
-			if got, want := passes(stranger(i)), n < 4; got != want {
+			if got, want := passes(testClient(i)), n < 4; got != want {
 				t.Fatalf("request %d of busy client %d passes: %t; want %t", n+1, i, got, want)
 			}
 		}
@@ -134,7 +134,7 @@ func TestLimitersForgetOnlyFullBuckets(t *testing.T) {
 }
 
 // Of those who ask at once, just as many pass as there is room for.
-func TestLimitersCountInParallel(t *testing.T) {
+func TestLimiterInParallel(t *testing.T) {
 	t.Parallel()
 
 	l := New[int](50, time.Second, 200)
@@ -149,7 +149,7 @@ func TestLimitersCountInParallel(t *testing.T) {
 						continue
 					}
 					if i%10 == 0 {
-						l.GiveBack(client)
+						l.Refund(client)
 						continue
 					}
 					mu.Lock()
@@ -168,7 +168,7 @@ func TestLimitersCountInParallel(t *testing.T) {
 
 // What is given back can be taken again, and what was never taken cannot be given
 // back.
-func TestLimitersGiveBack(t *testing.T) {
+func TestLimiterRefund(t *testing.T) {
 	t.Parallel()
 
 	now := epoch
@@ -180,24 +180,24 @@ func TestLimitersGiveBack(t *testing.T) {
 		}
 	}
 
-	l.GiveBack(7)
+	l.Refund(7)
 	f(true)
 	f(true)
 	f(false)
-	l.GiveBack(7)
+	l.Refund(7)
 	f(true)
 	f(false)
 
 	now = now.Add(time.Hour)
-	l.GiveBack(7) // the bucket is full
+	l.Refund(7) // the bucket is full
 	f(true)
 	f(true)
 	f(false)
 }
 
-func TestLimitersAllocateNothing(t *testing.T) {
+func TestLimiterAllocations(t *testing.T) {
 	l := New[netip.Prefix](1_000_000, time.Second, 1_000_000)
-	client := stranger(1)
+	client := testClient(1)
 	l.Take(client, epoch)
 	if n := testing.AllocsPerRun(1000, func() { l.Take(client, epoch) }); n != 0 {
 		t.Errorf("a client who is known allocates %v times; want 0", n)

@@ -51,9 +51,9 @@ func TestSemaphore(t *testing.T) {
 		}
 
 		// Who gives up leaves nothing behind.
-		hurried, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		expiring, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		if _, err := s.Acquire(hurried, "honest"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Acquire(expiring, "honest"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Acquire beyond the bound = %v; want the deadline", err)
 		}
 		calls.Wait()

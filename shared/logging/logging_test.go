@@ -10,7 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/logging"
 )
 
-func TestJSONIsALineAnEvent(t *testing.T) {
+func TestJSONLines(t *testing.T) {
 	t.Parallel()
 
 	var out strings.Builder
@@ -49,12 +49,12 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestAShareIsFromNoneToAll(t *testing.T) {
+func TestSampleRateRange(t *testing.T) {
 	t.Parallel()
 
 	f := func(share float64, accepted bool) {
 		t.Helper()
-		_, err := logging.New(nil, logging.Config{Format: "json", Requests: share})
+		_, err := logging.New(nil, logging.Config{Format: "json", SampleRate: share})
 		if (err == nil) != accepted || err != nil && !strings.Contains(err.Error(), "LOG_REQUESTS") {
 			t.Errorf("the share %v: %v; want it accepted: %t, or else named", share, err, accepted)
 		}
@@ -68,7 +68,7 @@ func TestAShareIsFromNoneToAll(t *testing.T) {
 	f(math.NaN(), false)
 }
 
-func TestAnUnknownFormatIsNamed(t *testing.T) {
+func TestUnknownFormat(t *testing.T) {
 	t.Parallel()
 
 	if _, err := logging.New(nil, logging.Config{Format: "xml"}); err == nil || !strings.Contains(err.Error(), "LOG_FORMAT") {

@@ -56,32 +56,32 @@ const (
 	HashPrefix = "hash:"
 )
 
-// Name returns the key of a player's name, in any case.
-func Name(name string) Key { return NamePrefix + Key(fold.Key(name)) }
+// NameKey returns the key of a player's name, in any case.
+func NameKey(name string) Key { return NamePrefix + Key(fold.Key(name)) }
 
-// AppendName appends the key of a player's name, in any case, to dst.
-func AppendName(dst []byte, name string) []byte {
+// AppendNameKey appends the key of a player's name, in any case, to dst.
+func AppendNameKey(dst []byte, name string) []byte {
 	return fold.AppendKey(append(dst, NamePrefix...), name)
 }
 
-// PID returns the key of a player's number.
-func PID(pid int64) Key { return PIDPrefix + Key(strconv.FormatInt(pid, 10)) }
+// PIDKey returns the key of a player's number.
+func PIDKey(pid int64) Key { return PIDPrefix + Key(strconv.FormatInt(pid, 10)) }
 
-// UID returns the key of a user.
-func UID(uid int64) Key { return UIDPrefix + Key(strconv.FormatInt(uid, 10)) }
+// UIDKey returns the key of a user.
+func UIDKey(uid int64) Key { return UIDPrefix + Key(strconv.FormatInt(uid, 10)) }
 
-// UUID returns the key of a player's UUID in its hyphenated lower-case form.
-func UUID(uuid string) Key { return UUIDPrefix + Key(uuid) }
+// UUIDKey returns the key of a player's UUIDKey in its hyphenated lower-case form.
+func UUIDKey(uuid string) Key { return UUIDPrefix + Key(uuid) }
 
-// TID returns the key of a texture.
-func TID(tid int64) Key { return TIDPrefix + Key(strconv.FormatInt(tid, 10)) }
+// TIDKey returns the key of a texture.
+func TIDKey(tid int64) Key { return TIDPrefix + Key(strconv.FormatInt(tid, 10)) }
 
-// Hash returns the key of a texture file.
-func Hash(hash skin.Hash) Key { return HashPrefix + Key(hash.String()) }
+// HashKey returns the key of a texture file.
+func HashKey(hash skin.Hash) Key { return HashPrefix + Key(hash.String()) }
 
-// Position is a place in the history of changes. The zero Position is that of
+// Cursor is a place in the history of changes. The zero Position is that of
 // somebody who knows nothing.
-type Position struct {
+type Cursor struct {
 	Epoch    string `json:"epoch"`
 	Revision int64  `json:"revision"`
 }
@@ -104,7 +104,7 @@ type Player struct {
 }
 
 // User is what the key of a uid leads to. Texture is nil when Avatar is 0, which
-// says that none is set, and when the texture with that TID is gone.
+// says that none is set, and when the texture with that TIDKey is gone.
 type User struct {
 	UID     int64    `json:"uid"`
 	Avatar  int64    `json:"avatar"`
@@ -124,24 +124,24 @@ type Mapping struct {
 	Modified int64 `json:"modified,omitempty"`
 }
 
-// Question asks for the mappings of up to MaxKeys keys.
-type Question struct {
+// LookupRequest asks for the mappings of up to MaxKeys keys.
+type LookupRequest struct {
 	Keys []Key `json:"keys"`
 	// Requests are the ids of the requests that need the answer, as far as they have
 	// some. Logs tell them; nothing else depends on them.
 	Requests []string `json:"requests,omitempty"`
 }
 
-// Answer holds the mappings of a Question's keys, in their order, all read in
+// LookupResponse holds the mappings of a Question's keys, in their order, all read in
 // one snapshot, and that snapshot's position.
-type Answer struct {
-	Position
+type LookupResponse struct {
+	Cursor
 	Mappings []Mapping `json:"mappings"`
 }
 
-// Liked is the files of public textures by how many closets hold them, those that
+// LikedTextures is the files of public textures by how many closets hold them, those that
 // most hold first, and of equals the latest texture's.
-type Liked struct {
+type LikedTextures struct {
 	Hashes []skin.Hash `json:"hashes"`
 }
 
@@ -161,7 +161,7 @@ type Liked struct {
 // got the request for the stream. The reader knows when it sent that request, and
 // so how old the beat is at most, without comparing two clocks.
 type Event struct {
-	Position
+	Cursor
 	Start  bool          `json:"start,omitempty"`
 	Stream string        `json:"stream,omitempty"`
 	Keys   []Key         `json:"keys,omitempty"`
@@ -172,9 +172,9 @@ type Event struct {
 // a position: none of its answers begins from what was before. It can reach any
 // core, as its stream is known by name to all.
 type Acknowledgement struct {
-	Position
+	Cursor
 	Stream string `json:"stream"`
 }
 
-// IsBeat reports whether the event says only that the stream is complete.
-func (e Event) IsBeat() bool { return !e.Start && len(e.Keys) == 0 }
+// IsHeartbeat reports whether the event says only that the stream is complete.
+func (e Event) IsHeartbeat() bool { return !e.Start && len(e.Keys) == 0 }

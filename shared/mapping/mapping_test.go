@@ -20,47 +20,47 @@ func TestKeys(t *testing.T) {
 		}
 	}
 
-	f(mapping.Name("Steve_99"), "name:steve_99")
-	f(mapping.Name("steve_99"), mapping.Name("STEVE_99"))
-	f(mapping.PID(5), "pid:5")
-	f(mapping.UID(7), "uid:7")
-	f(mapping.UID(-7), "uid:-7")
-	f(mapping.UUID("7d444840-9dc0-11d1-b245-5ffdce74fad2"), "uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2")
-	f(mapping.TID(12), "tid:12")
-	f(mapping.Hash(skin.HashOf([]byte("abc"))), "hash:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+	f(mapping.NameKey("Steve_99"), "name:steve_99")
+	f(mapping.NameKey("steve_99"), mapping.NameKey("STEVE_99"))
+	f(mapping.PIDKey(5), "pid:5")
+	f(mapping.UIDKey(7), "uid:7")
+	f(mapping.UIDKey(-7), "uid:-7")
+	f(mapping.UUIDKey("7d444840-9dc0-11d1-b245-5ffdce74fad2"), "uuid:7d444840-9dc0-11d1-b245-5ffdce74fad2")
+	f(mapping.TIDKey(12), "tid:12")
+	f(mapping.HashKey(skin.HashOf([]byte("abc"))), "hash:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
 }
 
-func TestIsBeat(t *testing.T) {
+func TestIsHeartbeat(t *testing.T) {
 	t.Parallel()
 
 	f := func(event mapping.Event, want bool) {
 		t.Helper()
-		if got := event.IsBeat(); got != want {
+		if got := event.IsHeartbeat(); got != want {
 			t.Errorf("%+v is a beat: %t; want %t", event, got, want)
 		}
 	}
 
-	f(mapping.Event{Position: mapping.Position{Epoch: "e", Revision: 3}}, true)
+	f(mapping.Event{Cursor: mapping.Cursor{Epoch: "e", Revision: 3}}, true)
 	f(mapping.Event{Start: true}, false)
 	f(mapping.Event{Keys: []mapping.Key{"tid:1"}}, false)
 }
 
 // The JSON forms are the protocol: core and edges of different ages speak it.
-func TestForms(t *testing.T) {
+func TestJSON(t *testing.T) {
 	t.Parallel()
 
-	position := mapping.Position{Epoch: "e", Revision: 3}
+	position := mapping.Cursor{Epoch: "e", Revision: 3}
 	hash := skin.HashOf([]byte("abc"))
-	texture := &mapping.Texture{TID: 12, Hash: hash, Type: skin.Alex}
+	texture := &mapping.Texture{TID: 12, Hash: hash, Type: skin.Slim}
 
-	form(t, mapping.Question{Keys: []mapping.Key{"uid:7"}}, `{"keys":["uid:7"]}`)
-	form(t, mapping.Liked{Hashes: []skin.Hash{hash}}, `{"hashes":["`+hash.String()+`"]}`)
-	form(t, mapping.Event{Position: position, Start: true}, `{"epoch":"e","revision":3,"start":true}`)
-	form(t, mapping.Event{Position: position, Start: true, Stream: "s"}, `{"epoch":"e","revision":3,"start":true,"stream":"s"}`)
-	form(t, mapping.Acknowledgement{Position: position, Stream: "s"}, `{"epoch":"e","revision":3,"stream":"s"}`)
-	form(t, mapping.Event{Position: position, Keys: []mapping.Key{"tid:1"}}, `{"epoch":"e","revision":3,"keys":["tid:1"]}`)
-	form(t, mapping.Event{Position: position}, `{"epoch":"e","revision":3}`)
-	form(t, mapping.Answer{Position: position, Mappings: []mapping.Mapping{
+	checkJSON(t, mapping.LookupRequest{Keys: []mapping.Key{"uid:7"}}, `{"keys":["uid:7"]}`)
+	checkJSON(t, mapping.LikedTextures{Hashes: []skin.Hash{hash}}, `{"hashes":["`+hash.String()+`"]}`)
+	checkJSON(t, mapping.Event{Cursor: position, Start: true}, `{"epoch":"e","revision":3,"start":true}`)
+	checkJSON(t, mapping.Event{Cursor: position, Start: true, Stream: "s"}, `{"epoch":"e","revision":3,"start":true,"stream":"s"}`)
+	checkJSON(t, mapping.Acknowledgement{Cursor: position, Stream: "s"}, `{"epoch":"e","revision":3,"stream":"s"}`)
+	checkJSON(t, mapping.Event{Cursor: position, Keys: []mapping.Key{"tid:1"}}, `{"epoch":"e","revision":3,"keys":["tid:1"]}`)
+	checkJSON(t, mapping.Event{Cursor: position}, `{"epoch":"e","revision":3}`)
+	checkJSON(t, mapping.LookupResponse{Cursor: position, Mappings: []mapping.Mapping{
 		{},
 		{Texture: texture},
 		{User: &mapping.User{UID: 7, Avatar: 12, Texture: texture}},
@@ -74,8 +74,8 @@ func TestForms(t *testing.T) {
 		`{"texture":{"tid":12,"hash":"`+hash.String()+`","type":"alex"},"modified":1790000000}]}`)
 }
 
-// form checks that a value is written as want and that want is read as it.
-func form[T any](t *testing.T, value T, want string) {
+// checkJSON checks that a value is written as want and that want is read as it.
+func checkJSON[T any](t *testing.T, value T, want string) {
 	t.Helper()
 	got, err := json.Marshal(value)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 // Tag returns what edges tag answers with that depend on what a key stands for,
 // so that content delivery networks can be told to forget them. It is empty for
-// a hash, since it would give private files away, and for a UUID: answers about a
+// a hash, since it would give private files away, and for a UUIDKey: answers about a
 // player carry the pid's.
 func (k Key) Tag() string {
 	kind, value, _ := strings.Cut(string(k), ":")

@@ -17,12 +17,12 @@ func TestTag(t *testing.T) {
 		}
 	}
 
-	f(mapping.PID(5), "player-5")
-	f(mapping.UID(7), "user-7")
-	f(mapping.TID(12), "texture-12")
-	f(mapping.Name("Steve_99"), "name-steve_99")
-	f(mapping.Name("Zoë, the 1st: x"), "name-zo%C3%AB%2C%20the%201st:%20x")
-	f(mapping.UUID("7d444840-9dc0-11d1-b245-5ffdce74fad2"), "")
-	f(mapping.Hash(skin.HashOf([]byte("abc"))), "")
+	f(mapping.PIDKey(5), "player-5")
+	f(mapping.UIDKey(7), "user-7")
+	f(mapping.TIDKey(12), "texture-12")
+	f(mapping.NameKey("Steve_99"), "name-steve_99")
+	f(mapping.NameKey("Zoë, the 1st: x"), "name-zo%C3%AB%2C%20the%201st:%20x")
+	f(mapping.UUIDKey("7d444840-9dc0-11d1-b245-5ffdce74fad2"), "")
+	f(mapping.HashKey(skin.HashOf([]byte("abc"))), "")
 	f("nonsense", "")
 }

@@ -26,7 +26,7 @@ var (
 	}, residentAnon)
 	_ = promauto.NewCounterFunc(prometheus.CounterOpts{
 		Name: "go_gc_cpu_seconds_total", Help: "Estimated processor time of the garbage collector.",
-	}, collectorTime)
+	}, gcCPUSeconds)
 )
 
 // residentAnon returns the anonymous resident memory of the process; 0 without /proc.
@@ -42,7 +42,7 @@ func residentAnon() float64 {
 	return float64(status.RssAnon)
 }
 
-func collectorTime() float64 {
+func gcCPUSeconds() float64 {
 	sample := []runtimemetrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
 	runtimemetrics.Read(sample)
 	return sample[0].Value.Float64()
@@ -53,14 +53,14 @@ const ContentType = string(expfmt.FmtText)
 
 // Write writes all that a gatherer has.
 func Write(w io.Writer, gatherer prometheus.Gatherer) error {
-	families, failed := gatherer.Gather() // with an error it returns all but what failed
+	families, gatherErr := gatherer.Gather() // with an error it returns all but what failed
 	for _, family := range families {
 		if _, err := expfmt.MetricFamilyToText(w, family); err != nil {
 			return fmt.Errorf("write metrics: %w", err)
 		}
 	}
-	if failed != nil && len(families) == 0 {
-		return fmt.Errorf("gather metrics: %w", failed)
+	if gatherErr != nil && len(families) == 0 {
+		return fmt.Errorf("gather metrics: %w", gatherErr)
 	}
 	return nil
 }

@@ -15,33 +15,33 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// fake returns a store over something that speaks S3 as far as getting a file goes.
-func fake(t *testing.T, answer http.HandlerFunc) *objects.Store {
+// newFakeS3 returns a store over something that speaks S3 as far as getting a file goes.
+func newFakeS3(t *testing.T, answer http.HandlerFunc) *objects.Store {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
-	return objectstest.Open(t, stub(server.Listener.Addr(), time.Minute))
+	return objectstest.Open(t, stubConfig(server.Listener.Addr(), time.Minute))
 }
 
-func give(w http.ResponseWriter, file []byte) {
+func writeFile(w http.ResponseWriter, file []byte) {
 	w.Header().Set("Last-Modified", time.Unix(0, 0).UTC().Format(http.TimeFormat))
 	_, _ = w.Write(file)
 }
 
-// TestBrokenStoreIsLeftAlone sees to it that a store which always fails is asked
+// TestBreakerOpensForBrokenStore sees to it that a store which always fails is asked
 // only now and then, and used again as soon as it answers.
-func TestBrokenStoreIsLeftAlone(t *testing.T) {
+func TestBreakerOpensForBrokenStore(t *testing.T) {
 	t.Parallel()
 	file := []byte("file")
 	var requests atomic.Int64
 	var works atomic.Bool
-	store := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+	store := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
 		if !works.Load() {
 			w.WriteHeader(http.StatusForbidden) // which the client does not try again
 			return
 		}
-		give(w, file)
+		writeFile(w, file)
 	})
 	get := func() error {
 		_, err := store.Get(t.Context(), skin.HashOf(file))
@@ -65,11 +65,11 @@ func TestBrokenStoreIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestMissingFilesAreNoTrouble asks for so many files that are not there that a
+// TestMissingFilesAreNoFailures asks for so many files that are not there that a
 // store in trouble would be left alone.
-func TestMissingFilesAreNoTrouble(t *testing.T) {
+func TestMissingFilesAreNoFailures(t *testing.T) {
 	t.Parallel()
-	store := objectstest.Prepared(t)
+	store := objectstest.NewStore(t)
 	hash := skin.HashOf([]byte("file"))
 	for range 20 {
 		if _, err := store.Get(t.Context(), hash); err == nil {
@@ -82,34 +82,34 @@ func TestMissingFilesAreNoTrouble(t *testing.T) {
 	}
 }
 
-// TestCallsAreBounded has more callers than a store may be asked for at once, or
+// TestCallLimit has more callers than a store may be asked for at once, or
 // may wait.
-func TestCallsAreBounded(t *testing.T) {
+func TestCallLimit(t *testing.T) {
 	t.Parallel()
-	const atOnce, waiting, more = 64, 256, 20
+	const maxCalls, maxQueued, more = 64, 256, 20
 	file := []byte("file")
-	let, entered := make(chan struct{}), make(chan struct{}, atOnce+waiting+more)
+	release, entered := make(chan struct{}), make(chan struct{}, maxCalls+maxQueued+more)
 	var inFlight, most atomic.Int64
-	store := fake(t, func(w http.ResponseWriter, r *http.Request) {
+	store := newFakeS3(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		n := inFlight.Add(1)
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 		}
 		entered <- struct{}{}
-		<-let
+		<-release
 		inFlight.Add(-1)
-		give(w, file)
+		writeFile(w, file)
 	})
 
 	var callers sync.WaitGroup
-	outcomes := make(chan error, atOnce+waiting+more)
-	for range atOnce + waiting + more {
+	outcomes := make(chan error, maxCalls+maxQueued+more)
+	for range maxCalls + maxQueued + more {
 		callers.Go(func() {
 			_, err := store.Get(t.Context(), skin.HashOf(file))
 			outcomes <- err
 		})
 	}
-	for range atOnce {
+	for range maxCalls {
 		<-entered
 	}
 	// Nothing is answered, so whoever is refused had no place even to wait.
@@ -120,10 +120,10 @@ func TestCallsAreBounded(t *testing.T) {
 			t.Errorf("got %v, want that there are too many", err)
 		}
 	}
-	close(let)
+	close(release)
 	callers.Wait()
-	if n := most.Load(); n > atOnce {
-		t.Errorf("%d requests were under way; want %d at most", n, atOnce)
+	if n := most.Load(); n > maxCalls {
+		t.Errorf("%d requests were under way; want %d at most", n, maxCalls)
 	}
 	// The others were served, unless the machine took longer than they wait.
 	close(outcomes)
@@ -133,7 +133,7 @@ func TestCallsAreBounded(t *testing.T) {
 			served++
 		}
 	}
-	if served < atOnce {
-		t.Errorf("%d callers were served; want %d at least", served, atOnce)
+	if served < maxCalls {
+		t.Errorf("%d callers were served; want %d at least", served, maxCalls)
 	}
 }

@@ -29,8 +29,8 @@ func TestBucket(t *testing.T) {
 
 func TestBucketRequests(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Bucket(t).Config
-	upstream, err := url.Parse(config.Endpoint)
+	cfg := objectstest.Bucket(t).Config
+	upstream, err := url.Parse(cfg.Endpoint)
 	must(t, err)
 	var requests atomic.Int32
 	var contentType atomic.Value
@@ -43,18 +43,18 @@ func TestBucketRequests(t *testing.T) {
 		},
 	})
 	t.Cleanup(proxy.Close)
-	config.Endpoint = proxy.URL
-	store := objectstest.Open(t, config)
-	must(t, store.Prepare(t.Context()))
+	cfg.Endpoint = proxy.URL
+	store := objectstest.Open(t, cfg)
+	must(t, store.Init(t.Context()))
 
-	f := func(attempt string, want int32, do func() error) {
+	f := func(operation string, want int32, do func() error) {
 		t.Helper()
 		requests.Store(0)
 		if err := do(); err != nil {
-			t.Errorf("%s: %v", attempt, err)
+			t.Errorf("%s: %v", operation, err)
 		}
 		if got := requests.Load(); got != want {
-			t.Errorf("%s took %d requests, want %d", attempt, got, want)
+			t.Errorf("%s took %d requests, want %d", operation, got, want)
 		}
 	}
 	file := bytes.Repeat([]byte("1 MiB of texture"), 1<<16)
@@ -73,17 +73,17 @@ func TestBucketRequests(t *testing.T) {
 	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
 }
 
-// trouble stands before a bucket: it breaks the connections of some requests.
-type trouble struct {
+// flakyProxy stands before a bucket: it breaks the connections of some requests.
+type flakyProxy struct {
 	objects.Config
 
 	breaks, requests atomic.Int32 // how many requests are still to break; how many came
 }
 
-func troubled(t *testing.T) *trouble {
+func newFlakyProxy(t *testing.T) *flakyProxy {
 	t.Helper()
-	trouble := &trouble{Config: objectstest.Bucket(t).Config}
-	must(t, objectstest.Open(t, trouble.Config).Prepare(t.Context()))
+	trouble := &flakyProxy{Config: objectstest.Bucket(t).Config}
+	must(t, objectstest.Open(t, trouble.Config).Init(t.Context()))
 	upstream, err := url.Parse(trouble.Endpoint)
 	must(t, err)
 	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -103,22 +103,22 @@ func troubled(t *testing.T) *trouble {
 }
 
 // Every request is sent again when its connection breaks, but once.
-func TestBucketTriesTwice(t *testing.T) {
+func TestBucketRetriesOnce(t *testing.T) {
 	t.Parallel()
-	trouble := troubled(t)
+	trouble := newFlakyProxy(t)
 	file := []byte("at the second attempt")
 	hash := skin.HashOf(file)
-	f := func(attempt string, do func(*objects.Store) error) {
+	f := func(operation string, do func(*objects.Store) error) {
 		t.Helper()
 		for _, broken := range []int32{1, 2} {
 			trouble.breaks.Store(broken)
 			trouble.requests.Store(0)
 			err := do(objectstest.Open(t, trouble.Config))
 			if (err == nil) != (broken == 1) {
-				t.Errorf("%s with %d broken connections: %v", attempt, broken, err)
+				t.Errorf("%s with %d broken connections: %v", operation, broken, err)
 			}
 			if got := trouble.requests.Load(); broken == 2 && got != 2 {
-				t.Errorf("%s was tried %d times; want 2", attempt, got)
+				t.Errorf("%s was tried %d times; want 2", operation, got)
 			}
 		}
 	}
@@ -137,9 +137,9 @@ func TestBucketTriesTwice(t *testing.T) {
 }
 
 // A file is put again until the trouble has passed, unless it is none that passes.
-func TestBucketPutsAgain(t *testing.T) {
+func TestBucketRetriesPut(t *testing.T) {
 	t.Parallel()
-	trouble := troubled(t)
+	trouble := newFlakyProxy(t)
 	store := objectstest.Open(t, trouble.Config)
 	file := []byte("at the sixth attempt")
 	trouble.breaks.Store(5)
@@ -156,7 +156,7 @@ func TestBucketPutsAgain(t *testing.T) {
 	var first sync.WaitGroup
 	first.Add(8)
 	var tries atomic.Int32
-	shared := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+	shared := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
 		try := tries.Add(1)
 		if try <= 8 {
 			first.Done()
@@ -177,7 +177,7 @@ func TestBucketPutsAgain(t *testing.T) {
 	}
 	putting.Wait()
 
-	full := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+	full := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
 		trouble.requests.Add(1)
 		w.WriteHeader(http.StatusInsufficientStorage)
 	})
@@ -196,7 +196,7 @@ func TestBucketPutsAgain(t *testing.T) {
 
 	// A caller that leaves does not wait for it to pass.
 	ctx, cancel := context.WithCancel(t.Context())
-	away := fake(t, func(w http.ResponseWriter, _ *http.Request) {
+	away := newFakeS3(t, func(w http.ResponseWriter, _ *http.Request) {
 		cancel()
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
@@ -208,7 +208,7 @@ func TestBucketPutsAgain(t *testing.T) {
 func TestBucketPages(t *testing.T) {
 	t.Parallel()
 	store := objectstest.Open(t, objectstest.Bucket(t).Config)
-	must(t, store.Prepare(t.Context()))
+	must(t, store.Init(t.Context()))
 	const files = 1234
 	numbers := make(chan int)
 	var group sync.WaitGroup
@@ -238,23 +238,23 @@ func TestBucketPages(t *testing.T) {
 	}
 }
 
-func TestBucketPrefixesAreApart(t *testing.T) {
+func TestBucketPrefixes(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Bucket(t).Config
-	location, err := url.Parse(config.URL)
+	cfg := objectstest.Bucket(t).Config
+	location, err := url.Parse(cfg.URL)
 	must(t, err)
 	file, other := []byte("inside"), []byte("outside")
 
-	config.URL = "s3://" + location.Host + "/0"
-	inner := objectstest.Open(t, config)
-	must(t, inner.Prepare(t.Context()))
+	cfg.URL = "s3://" + location.Host + "/0"
+	inner := objectstest.Open(t, cfg)
+	must(t, inner.Init(t.Context()))
 	must(t, inner.Put(t.Context(), skin.HashOf(file), file))
 
-	config.URL = "s3://" + location.Host
-	outer := objectstest.Open(t, config)
+	cfg.URL = "s3://" + location.Host
+	outer := objectstest.Open(t, cfg)
 	_, err = outer.Get(t.Context(), skin.HashOf(file))
 	unavailable(t, err) // the marker does not count for what is above it
-	must(t, outer.Prepare(t.Context()))
+	must(t, outer.Init(t.Context()))
 	must(t, outer.Put(t.Context(), skin.HashOf(other), other))
 	if _, err := outer.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, objects.ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -275,10 +275,10 @@ func TestBucketPrefixesAreApart(t *testing.T) {
 
 func TestBucketWrongKey(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Bucket(t).Config
-	must(t, objectstest.Open(t, config).Prepare(t.Context()))
-	config.SecretKey = "not the secret"
-	everyCallFails(t, config, nil)
+	cfg := objectstest.Bucket(t).Config
+	must(t, objectstest.Open(t, cfg).Init(t.Context()))
+	cfg.SecretKey = "not the secret"
+	everyCallFails(t, cfg, nil)
 }
 
 func TestBucketUnreachable(t *testing.T) {
@@ -286,11 +286,11 @@ func TestBucketUnreachable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	must(t, listener.Close())
-	everyCallFails(t, stub(listener.Addr(), time.Minute), nil)
+	everyCallFails(t, stubConfig(listener.Addr(), time.Minute), nil)
 }
 
-// TestBucketHangs lets the store accept connections, but never answer.
-func TestBucketHangs(t *testing.T) {
+// TestBucketTimeout lets the store accept connections, but never answer.
+func TestBucketTimeout(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -311,7 +311,7 @@ func TestBucketHangs(t *testing.T) {
 			conn.Close()
 		}
 	})
-	everyCallFails(t, stub(listener.Addr(), 50*time.Millisecond), context.DeadlineExceeded)
+	everyCallFails(t, stubConfig(listener.Addr(), 50*time.Millisecond), context.DeadlineExceeded)
 
 	// A caller that leaves need not wait for the deadline.
 	for len(accepted) > 0 {
@@ -323,22 +323,22 @@ func TestBucketHangs(t *testing.T) {
 		cancel()
 		conn.Close()
 	}()
-	_, err = objectstest.Open(t, stub(listener.Addr(), time.Hour)).Get(ctx, skin.Hash{})
+	_, err = objectstest.Open(t, stubConfig(listener.Addr(), time.Hour)).Get(ctx, skin.Hash{})
 	unavailable(t, err)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestBucketNoStore has something else answer at the address: nothing that it
+// TestBucketNotS3 has something else answer at the address: nothing that it
 // says means that a file is gone.
-func TestBucketNoStore(t *testing.T) {
+func TestBucketNotS3(t *testing.T) {
 	t.Parallel()
 	f := func(answer http.HandlerFunc) {
 		t.Helper()
 		server := httptest.NewServer(answer)
 		t.Cleanup(server.Close)
-		everyCallFails(t, stub(server.Listener.Addr(), time.Minute), nil)
+		everyCallFails(t, stubConfig(server.Listener.Addr(), time.Minute), nil)
 	}
 	f(http.NotFound)
 	f(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
@@ -346,7 +346,7 @@ func TestBucketNoStore(t *testing.T) {
 	f(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/log-in", http.StatusFound) })
 }
 
-func TestBucketCutShort(t *testing.T) {
+func TestBucketTruncatedFile(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -354,16 +354,16 @@ func TestBucketCutShort(t *testing.T) {
 		_, _ = io.WriteString(w, "less than that")
 	}))
 	t.Cleanup(server.Close)
-	_, err := objectstest.Open(t, stub(server.Listener.Addr(), time.Minute)).Get(t.Context(), skin.HashOf([]byte("less than that")))
+	_, err := objectstest.Open(t, stubConfig(server.Listener.Addr(), time.Minute)).Get(t.Context(), skin.HashOf([]byte("less than that")))
 	unavailable(t, err)
 }
 
-// TestBucketListsForEver has a store that begins every listing at the start.
-func TestBucketListsForEver(t *testing.T) {
+// TestBucketListOutOfOrder has a store that begins every listing at the start.
+func TestBucketListOutOfOrder(t *testing.T) {
 	t.Parallel()
 	upstream := objectstest.Bucket(t)
 	store := objectstest.Open(t, upstream.Config)
-	must(t, store.Prepare(t.Context()))
+	must(t, store.Init(t.Context()))
 	file := []byte("listed once")
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
 
@@ -402,11 +402,11 @@ func TestBucketListsForEver(t *testing.T) {
 // everyCallFails tries all there is, each with a store of its own, since one that
 // has failed often tries no more; if want is not nil, each failure must have it for
 // its cause.
-func everyCallFails(t *testing.T, config objects.Config, want error) {
+func everyCallFails(t *testing.T, cfg objects.Config, want error) {
 	t.Helper()
 	f := func(call func(store *objects.Store) error) {
 		t.Helper()
-		err := call(objectstest.Open(t, config))
+		err := call(objectstest.Open(t, cfg))
 		unavailable(t, err)
 		if want != nil && !errors.Is(err, want) {
 			t.Errorf("got %v, want %v", err, want)
@@ -414,7 +414,7 @@ func everyCallFails(t *testing.T, config objects.Config, want error) {
 	}
 	file := []byte("file")
 	hash := skin.HashOf(file)
-	f(func(store *objects.Store) error { return store.Prepare(t.Context()) })
+	f(func(store *objects.Store) error { return store.Init(t.Context()) })
 	f(func(store *objects.Store) error { return store.Check(t.Context()) })
 	f(func(store *objects.Store) error { return store.Put(t.Context(), hash, file) })
 	f(func(store *objects.Store) error { return store.Delete(t.Context(), hash) })
@@ -428,8 +428,8 @@ func everyCallFails(t *testing.T, config objects.Config, want error) {
 	f(func(store *objects.Store) error { _, _, err := store.CleanTemp(t.Context(), true); return err })
 }
 
-// stub returns a configuration with S3 at an address.
-func stub(address net.Addr, timeout time.Duration) objects.Config {
+// stubConfig returns a configuration with S3 at an address.
+func stubConfig(address net.Addr, timeout time.Duration) objects.Config {
 	return objects.Config{
 		URL: "s3://textures", Endpoint: "http://" + address.String(), AccessKey: "access", SecretKey: "secret",
 		Region: "us-east-1", Timeout: timeout,

@@ -32,71 +32,71 @@ type Config struct {
 
 // New returns the store that the configuration describes. It reaches nothing
 // yet, so a program starts although its store is down.
-func New(config Config) (*Store, error) {
-	if config.Timeout <= 0 {
-		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", config.Timeout)
+func New(cfg Config) (*Store, error) {
+	if cfg.Timeout <= 0 {
+		return nil, fmt.Errorf("TIMEOUT is %s, but must be longer than 0", cfg.Timeout)
 	}
-	place, err := newPlace(config)
+	backend, err := newBackend(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &Store{
-		place: place, url: settings.Masked(config.URL), timeout: config.Timeout, readOnly: config.ReadOnly,
-		pool: newPool(), breaker: breaker.New(dependency),
+		backend: backend, url: settings.QuoteRedacted(cfg.URL), timeout: cfg.Timeout, readOnly: cfg.ReadOnly,
+		limiter: newCallLimiter(), breaker: breaker.New(dependency),
 	}, nil
 }
 
-func newPlace(config Config) (place, error) {
-	scheme, rest, _ := strings.Cut(config.URL, "://")
+func newBackend(cfg Config) (backend, error) {
+	scheme, rest, _ := strings.Cut(cfg.URL, "://")
 	switch scheme {
 	case "file":
 		path, err := url.PathUnescape(rest)
 		if err != nil || path == "" {
-			return nil, fmt.Errorf("URL is %s, but must name a directory or a bucket", settings.Masked(config.URL))
+			return nil, fmt.Errorf("URL is %s, but must name a directory or a bucket", settings.QuoteRedacted(cfg.URL))
 		}
 		// The place must not move if the program changes its directory.
 		root, err := filepath.Abs(path)
 		if err != nil {
-			return nil, fmt.Errorf("URL is %s, and the directory that it is relative to is not known: %w", settings.Masked(config.URL), err)
+			return nil, fmt.Errorf("URL is %s, and the directory that it is relative to is not known: %w", settings.QuoteRedacted(cfg.URL), err)
 		}
-		return newDirectory(root), nil
+		return newDirBackend(root), nil
 	case "s3":
-		return newBucket(config, rest)
+		return newS3Backend(cfg, rest)
 	default:
-		return nil, fmt.Errorf("URL is %s, but must begin with file:// or s3://", settings.Masked(config.URL))
+		return nil, fmt.Errorf("URL is %s, but must begin with file:// or s3://", settings.QuoteRedacted(cfg.URL))
 	}
 }
 
-func newBucket(config Config, rest string) (*bucket, error) {
+func newS3Backend(cfg Config, rest string) (*s3Backend, error) {
 	name, prefix, _ := strings.Cut(rest, "/")
 	if err := s3utils.CheckValidBucketNameStrict(name); err != nil {
-		return nil, fmt.Errorf("URL is %s, but a bucket has 3 to 63 lower-case letters, digits and hyphens", settings.Masked(config.URL))
+		return nil, fmt.Errorf("URL is %s, but a bucket has 3 to 63 lower-case letters, digits and hyphens", settings.QuoteRedacted(cfg.URL))
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	endpoint, ok := settings.URL(config.Endpoint)
+	endpoint, ok := settings.ParseURL(cfg.Endpoint)
 	switch {
-	case config.Endpoint == "":
+	case cfg.Endpoint == "":
 		return nil, errors.New("ENDPOINT must be set for a bucket")
 	case !ok || endpoint.User != nil:
-		return nil, fmt.Errorf("ENDPOINT is %s, but must look like https://host or http://host:port", settings.Masked(config.Endpoint))
+		return nil, fmt.Errorf("ENDPOINT is %s, but must look like https://host or http://host:port", settings.QuoteRedacted(cfg.Endpoint))
 	case strings.Trim(endpoint.Path, "/") != "":
-		return nil, fmt.Errorf("ENDPOINT is %s, but must have no path", settings.Masked(config.Endpoint))
-	case config.AccessKey == "":
+		return nil, fmt.Errorf("ENDPOINT is %s, but must have no path", settings.QuoteRedacted(cfg.Endpoint))
+	case cfg.AccessKey == "":
 		return nil, errors.New("ACCESS_KEY must be set for a bucket")
-	case config.SecretKey == "":
+	case cfg.SecretKey == "":
 		return nil, errors.New("SECRET_KEY must be set for a bucket")
-	case config.Region == "":
+	case cfg.Region == "":
 		return nil, errors.New("REGION must be set for a bucket")
 	}
-	verified, err := certificate.Client(config.CA)
+	tlsConfig, err := certificate.ClientConfig(cfg.CA)
 	if err != nil {
 		return nil, fmt.Errorf("CA %w", err)
 	}
-	client, err := minio.NewCore(endpoint.Host, clientOptions(config, endpoint.Scheme == "https", verified))
+	client, err := minio.NewCore(endpoint.Host, clientOptions(cfg, endpoint.Scheme == "https", tlsConfig))
 	if err != nil {
-		return nil, fmt.Errorf("ENDPOINT is %s, which cannot be used: %w", settings.Masked(config.Endpoint), err)
+		return nil, fmt.Errorf("ENDPOINT is %s, which cannot be used: %w", settings.QuoteRedacted(cfg.Endpoint), err)
 	}
-	return &bucket{client: client, name: name, prefix: prefix}, nil
+	return &s3Backend{client: client, name: name, prefix: prefix}, nil
 }

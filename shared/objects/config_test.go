@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects"
 )
 
-func TestNewNamesTheWrongSetting(t *testing.T) {
+func TestNewNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
 	good := objects.Config{
 		URL: "s3://textures/prefix", Endpoint: "https://s3.example.org", AccessKey: "access", SecretKey: "secret",
@@ -20,12 +20,12 @@ func TestNewNamesTheWrongSetting(t *testing.T) {
 
 	f := func(setting string, change func(c *objects.Config)) {
 		t.Helper()
-		config := good
-		change(&config)
-		_, err := objects.New(config)
+		cfg := good
+		change(&cfg)
+		_, err := objects.New(cfg)
 		switch {
 		case err == nil:
-			t.Errorf("accepts %+v", config)
+			t.Errorf("accepts %+v", cfg)
 		case !strings.HasPrefix(err.Error(), setting+" ") || strings.Contains(err.Error(), "\n"):
 			t.Errorf("got %q, want a line about %s", err, setting)
 		}

@@ -26,12 +26,12 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// unwritableURL names the store that a child process of TestDirectoryUnwritable looks at.
+// unwritableURL names the store that a child process of TestDirectoryNotWritable looks at.
 const unwritableURL = "OBJECTS_TEST_UNWRITABLE_URL"
 
 // A store that was prepared by another user is read by this one, and is not ready to be
 // written. As root may write everywhere, a child process under another account looks.
-func TestDirectoryUnwritable(t *testing.T) {
+func TestDirectoryNotWritable(t *testing.T) {
 	t.Parallel()
 
 	if url := os.Getenv(unwritableURL); url != "" {
@@ -41,7 +41,7 @@ func TestDirectoryUnwritable(t *testing.T) {
 		writer, err := objects.New(objects.Config{URL: url, Timeout: time.Minute})
 		must(t, err)
 		err = writer.Ready(t.Context())
-		if _, wrong := errors.AsType[settings.WrongError](err); !wrong || !strings.HasPrefix(err.Error(), fmt.Sprintf("URL is %q, a directory that this user cannot write to; ", url)) {
+		if _, wrong := errors.AsType[settings.SettingError](err); !wrong || !strings.HasPrefix(err.Error(), fmt.Sprintf("URL is %q, a directory that this user cannot write to; ", url)) {
 			t.Errorf("Ready: %v; want a WrongError that says that this user cannot write", err)
 		}
 		return
@@ -53,7 +53,7 @@ func TestDirectoryUnwritable(t *testing.T) {
 	root, program := filepath.Join(public, "textures"), filepath.Join(public, "program")
 	store, err := objects.New(objects.Config{URL: "file://" + root, Timeout: time.Minute})
 	must(t, err)
-	must(t, store.Prepare(t.Context()))
+	must(t, store.Init(t.Context()))
 	must(t, store.Ready(t.Context()))
 	self, err := os.Executable()
 	must(t, err)
@@ -102,12 +102,12 @@ func TestDirectory(t *testing.T) {
 
 func TestDirectoryFiles(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Directory(t).Config
-	root := strings.TrimPrefix(config.URL, "file://")
+	cfg := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(cfg.URL, "file://")
 	root = filepath.Join(root, "made", "on the way")
-	config.URL = "file://" + root
-	store := objectstest.Open(t, config)
-	must(t, store.Prepare(t.Context()))
+	cfg.URL = "file://" + root
+	store := objectstest.Open(t, cfg)
+	must(t, store.Init(t.Context()))
 	file := []byte("public")
 	hash := skin.HashOf(file)
 	must(t, store.Put(t.Context(), hash, file))
@@ -123,7 +123,7 @@ func TestDirectoryFiles(t *testing.T) {
 	must(t, os.WriteFile(old, file, 0o600))
 	must(t, os.WriteFile(young, file, 0o600))
 	must(t, os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)))
-	must(t, store.Prepare(t.Context()))
+	must(t, store.Init(t.Context()))
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an abandoned file: %v", err)
 	}
@@ -134,12 +134,12 @@ func TestDirectoryFiles(t *testing.T) {
 
 // Only files are listed and tidied up: a directory may have any name, and what a
 // link leads to is not in this place.
-func TestDirectoryLeavesOtherThingsAlone(t *testing.T) {
+func TestDirectoryIgnoresOtherFiles(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Directory(t).Config
-	root := strings.TrimPrefix(config.URL, "file://")
-	store := objectstest.Open(t, config)
-	must(t, store.Prepare(t.Context()))
+	cfg := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(cfg.URL, "file://")
+	store := objectstest.Open(t, cfg)
+	must(t, store.Init(t.Context()))
 	file, long := []byte("cut off"), time.Now().Add(-2*time.Hour)
 	name := func(content string) string {
 		hash := skin.HashOf([]byte(content)).String()
@@ -179,18 +179,18 @@ func TestDirectoryLeavesOtherThingsAlone(t *testing.T) {
 // More files in one directory than are listed at once.
 func TestDirectoryPages(t *testing.T) {
 	t.Parallel()
-	place := objectstest.Directory(t)
-	store := objectstest.Open(t, place.Config)
-	must(t, store.Prepare(t.Context()))
+	backend := objectstest.Directory(t)
+	store := objectstest.Open(t, backend.Config)
+	must(t, store.Init(t.Context()))
 	const files = 2345
 	var want []string
 	for n := range files {
 		hash := fmt.Sprintf("ab%062x", n)
-		place.Write(t, "ab/"+hash+".png", nil)
+		backend.Write(t, "ab/"+hash+".png", nil)
 		want = append(want, hash)
 	}
 	last := strings.Repeat("f", 64)
-	place.Write(t, "ff/"+last+".png", nil)
+	backend.Write(t, "ff/"+last+".png", nil)
 
 	var got []string
 	for object, err := range store.List(t.Context()) {
@@ -205,17 +205,17 @@ func TestDirectoryPages(t *testing.T) {
 func TestDirectoryRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
 	store := objectstest.Open(t, objects.Config{URL: "file://dev/textures", Timeout: time.Minute})
-	must(t, store.Prepare(t.Context()))
+	must(t, store.Init(t.Context()))
 	t.Chdir(t.TempDir())
 	must(t, store.Check(t.Context()))
 }
 
 func TestDirectoryNotMounted(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Directory(t).Config
-	root := strings.TrimPrefix(config.URL, "file://")
-	store := objectstest.Open(t, config)
-	must(t, store.Prepare(t.Context()))
+	cfg := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(cfg.URL, "file://")
+	store := objectstest.Open(t, cfg)
+	must(t, store.Init(t.Context()))
 	file := []byte("on the disk")
 	hash := skin.HashOf(file)
 	must(t, store.Put(t.Context(), hash, file))
@@ -242,19 +242,19 @@ func TestDirectoryNotMounted(t *testing.T) {
 	}
 }
 
-// TestDirectoryHangs reads named pipes, which nobody writes: opening one hangs
+// TestDirectoryTimeout reads named pipes, which nobody writes: opening one hangs
 // as a dead network disk does.
-func TestDirectoryHangs(t *testing.T) {
+func TestDirectoryTimeout(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Directory(t).Config
-	root := strings.TrimPrefix(config.URL, "file://")
-	must(t, objectstest.Open(t, config).Prepare(t.Context()))
+	cfg := objectstest.Directory(t).Config
+	root := strings.TrimPrefix(cfg.URL, "file://")
+	must(t, objectstest.Open(t, cfg).Init(t.Context()))
 	pipe := skin.HashOf([]byte("pipe"))
 	path := filepath.Join(root, pipe.String()[:2], pipe.String()+".png")
 	must(t, syscall.Mkfifo(path, 0o600))
 
-	config.Timeout = 50 * time.Millisecond
-	store := objectstest.Open(t, config)
+	cfg.Timeout = 50 * time.Millisecond
+	store := objectstest.Open(t, cfg)
 
 	// More calls than may be under way at once: all end, whether they hang, wait for
 	// their turn or are told that nothing works.
@@ -279,10 +279,10 @@ func TestDirectoryHangs(t *testing.T) {
 		}
 	}
 	release()
-	patience := time.After(time.Minute)
+	timeout := time.After(time.Minute)
 	for store.Put(t.Context(), skin.HashOf(file), file) != nil {
 		select {
-		case <-patience:
+		case <-timeout:
 			t.Fatal("the store does not recover")
 		default:
 		}
@@ -292,14 +292,14 @@ func TestDirectoryHangs(t *testing.T) {
 // TestDirectoryKilled kills a process that puts files, again and again.
 func TestDirectoryKilled(t *testing.T) {
 	t.Parallel()
-	config := objectstest.Directory(t).Config
-	store := objectstest.Open(t, config)
-	must(t, store.Prepare(t.Context()))
+	cfg := objectstest.Directory(t).Config
+	store := objectstest.Open(t, cfg)
+	must(t, store.Init(t.Context()))
 
 	acknowledged := map[skin.Hash]bool{}
 	for round := range 5 {
 		child := exec.CommandContext(t.Context(), os.Args[0])
-		child.Env = append(os.Environ(), childURL+"="+config.URL)
+		child.Env = append(os.Environ(), childURL+"="+cfg.URL)
 		child.Stderr = os.Stderr
 		output, err := child.StdoutPipe()
 		must(t, err)

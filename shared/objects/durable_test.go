@@ -11,8 +11,8 @@ import (
 // gets its name, and the directory after.
 func TestDirectorySyncs(t *testing.T) {
 	t.Parallel()
-	d := newDirectory(t.TempDir())
-	if err := d.prepare(t.Context()); err != nil {
+	d := newDirBackend(t.TempDir())
+	if err := d.create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	path := d.path("ab/name.png")

@@ -16,78 +16,78 @@ import (
 // only must be one that this user may write to.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.Check(ctx)
-	if d, ok := s.place.(*directory); ok && err == nil && !s.readOnly {
+	if d, ok := s.backend.(*dirBackend); ok && err == nil && !s.readOnly {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
-		err = d.writable(ctx)
+		err = d.checkWritable(ctx)
 	}
 	return s.Explain(err)
 }
 
 // IsDirectory reports whether the place is a directory.
 func (s *Store) IsDirectory() bool {
-	_, ok := s.place.(*directory)
+	_, ok := s.backend.(*dirBackend)
 	return ok
 }
 
 // Explain has an error of a Store begin with the name of the setting that it is about,
 // and say what to do. It is a settings.WrongError if only another setting can mend it.
-// ErrUnprepared is none, as core migrate mends that.
+// ErrNotInitialized is none, as core migrate mends that.
 func (s *Store) Explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	b, isBucket := s.place.(*bucket)
-	unprepared := errors.Is(err, ErrUnprepared)
+	b, isBucket := s.backend.(*s3Backend)
+	notInitialized := errors.Is(err, ErrNotInitialized)
 	err = fault.CauseOf(err)
 	switch {
-	case isBucket && (errors.Is(err, errNoS3) || isNoS3(err)):
-		return settings.WrongError{Cause: fmt.Errorf("ENDPOINT is %q, where no S3 store answers: %w", b.client.EndpointURL(), err)}
-	case isBucket && unprepared:
-		return inBucket(fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place (%w)", s.url, err))
-	case unprepared:
+	case isBucket && (errors.Is(err, errNotS3) || isNotS3(err)):
+		return settings.SettingError{Cause: fmt.Errorf("ENDPOINT is %q, where no S3 store answers: %w", b.client.EndpointURL(), err)}
+	case isBucket && notInitialized:
+		return withBucketExample(fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place (%w)", s.url, err))
+	case notInitialized:
 		return fmt.Errorf("URL is %s, where no texture store was prepared; run core migrate; if it was run, this is another place, or a disk that is not mounted (%w)", s.url, err)
 	case isBucket:
 		return b.explain(s.url, err)
 	}
-	return explainDirectory(s.url, err)
+	return explainDirError(s.url, err)
 }
 
-// inBucket has an error about the URL of a bucket end with an example of one.
-func inBucket(err error) error { return settings.ExampleError{Cause: err, Example: "s3://veneer"} }
+// withBucketExample has an error about the URL of a bucket end with an example of one.
+func withBucketExample(err error) error { return settings.ExampleError{Cause: err, Example: "s3://veneer"} }
 
-// explainDirectory calls all trouble wrong but that nothing answers in time: no other
+// explainDirError calls all trouble wrong but that nothing answers in time: no other
 // machine gives this one a directory, unless it is mounted from there.
-func explainDirectory(url string, err error) error {
+func explainDirError(url string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("URL is %s, a directory that does not answer; look at the disk or the server that it is mounted from, or name another: %w", url, err)
 	}
-	if errors.Is(err, errUnwritable) {
-		return settings.WrongError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot write to; have its owner be the user that runs this, or name another: %w", url, err)}
+	if errors.Is(err, errNotWritable) {
+		return settings.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot write to; have its owner be the user that runs this, or name another: %w", url, err)}
 	}
-	return settings.WrongError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
+	return settings.SettingError{Cause: fmt.Errorf("URL is %s, a directory that this user cannot use: %w", url, err)}
 }
 
 // explain calls wrong what the store says of the request, as long as it is not about its
 // own state.
-func (b *bucket) explain(url string, err error) error {
+func (b *s3Backend) explain(url string, err error) error {
 	answer, answered := errors.AsType[minio.ErrorResponse](err)
 	if !answered || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
 		return fmt.Errorf("ENDPOINT is %q, where the store does not answer; start it, or correct the address: %w", b.client.EndpointURL(), err)
 	}
-	wrong := func(format string, args ...any) error { return settings.WrongError{Cause: fmt.Errorf(format, args...)} }
+	settingError := func(format string, args ...any) error { return settings.SettingError{Cause: fmt.Errorf(format, args...)} }
 	switch answer.Code {
 	case minio.NoSuchBucket:
-		return inBucket(fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which makes it, or name another: %w", url, ErrUnprepared))
+		return withBucketExample(fmt.Errorf("URL is %s, but there is no such bucket; run core migrate, which makes it, or name another: %w", url, ErrNotInitialized))
 	case "InvalidAccessKeyId":
-		return wrong("ACCESS_KEY is none that the store at %q knows: %w", b.client.EndpointURL(), err)
+		return settingError("ACCESS_KEY is none that the store at %q knows: %w", b.client.EndpointURL(), err)
 	case "SignatureDoesNotMatch":
-		return wrong("SECRET_KEY is not the one of the access key, says the store at %q: %w", b.client.EndpointURL(), err)
+		return settingError("SECRET_KEY is not the one of the access key, says the store at %q: %w", b.client.EndpointURL(), err)
 	case "AuthorizationHeaderMalformed":
-		return wrong("REGION is not that of the store at %q: %w", b.client.EndpointURL(), err)
+		return settingError("REGION is not that of the store at %q: %w", b.client.EndpointURL(), err)
 	case minio.AccessDenied:
-		return wrong("ACCESS_KEY may not do that at %s; its policy must allow it, or the bucket is another: %w", url, err)
+		return settingError("ACCESS_KEY may not do that at %s; its policy must allow it, or the bucket is another: %w", url, err)
 	default:
-		return wrong("ENDPOINT is %q, where %s is refused: %w", b.client.EndpointURL(), url, err)
+		return settingError("ENDPOINT is %q, where %s is refused: %w", b.client.EndpointURL(), url, err)
 	}
 }

@@ -53,37 +53,37 @@ const (
 // longer than people wait for an upload: a cluster of MinIO refuses some of what is
 // written while a node of it starts.
 const (
-	shortestPause  = 100 * time.Millisecond
-	longestPause   = time.Second
-	longestPassing = 4 * time.Second
+	minRetryPause  = 100 * time.Millisecond
+	maxRetryPause   = time.Second
+	maxRetryTime = 4 * time.Second
 )
 
-// passing is trouble with a place that may have passed in a moment.
-type passing struct{ error }
+// transientError is trouble with a place that may have passed in a moment.
+type transientError struct{ error }
 
-func (p passing) Unwrap() error { return p.error }
+func (p transientError) Unwrap() error { return p.error }
 
-// ErrUnprepared is why an absent file is not reported as such.
-var ErrUnprepared = errors.New("the file " + marker + " is missing there")
+// ErrNotInitialized is why an absent file is not reported as such.
+var ErrNotInitialized = errors.New("the file " + marker + " is missing there")
 
-// absentError says that nothing is there, as there is no place.
-type absentError string
+// noStoreError says that nothing is there, as there is no place.
+type noStoreError string
 
 const (
-	errNoDirectory absentError = "the directory does not exist"
-	errNoS3        absentError = "it answers, but not as S3 does"
+	errNoDirectory noStoreError = "the directory does not exist"
+	errNotS3        noStoreError = "it answers, but not as S3 does"
 )
 
-func (a absentError) Error() string { return string(a) }
+func (a noStoreError) Error() string { return string(a) }
 
 // Is reports that there is neither the marker nor any other file.
-func (a absentError) Is(target error) bool {
-	return target == ErrUnprepared || target == fs.ErrNotExist
+func (a noStoreError) Is(target error) bool {
+	return target == ErrNotInitialized || target == fs.ErrNotExist
 }
 
-// errOrder ends a listing that would otherwise go on for ever: not everything
+// errListOrder ends a listing that would otherwise go on for ever: not everything
 // that calls itself S3 continues where it is told to.
-var errOrder = errors.New("it lists names out of their order")
+var errListOrder = errors.New("it lists names out of their order")
 
 // Object is a file in a listing.
 type Object struct {
@@ -97,19 +97,19 @@ type Object struct {
 // context, or after the configured time if that is sooner. It fails at once while
 // the place is known to be away, or has more to do than it can.
 type Store struct {
-	place    place
+	backend    backend
 	url      string // as it is shown
 	timeout  time.Duration
 	readOnly bool
-	pool     *pool
+	limiter     *callLimiter
 	breaker  *breaker.Breaker
 }
 
-// place is where the files are: it knows names and bytes, and leaves to Store
+// backend is where the files are: it knows names and bytes, and leaves to Store
 // what they mean. It honours the deadline of every context.
-type place interface {
-	// prepare makes the place, unless it exists.
-	prepare(ctx context.Context) error
+type backend interface {
+	// create makes the place, unless it exists.
+	create(ctx context.Context) error
 	// read returns the first MaxSize bytes of a file. The error is fs.ErrNotExist
 	// only if the place has said that there is no such file.
 	read(ctx context.Context, name string) ([]byte, error)
@@ -120,9 +120,9 @@ type place interface {
 	// page returns some of the files whose names follow after, in the order of
 	// their names, and none at the end.
 	page(ctx context.Context, after string) ([]entry, error)
-	// leftovers returns what writes that were cut off have left behind, and removes
+	// tempFiles returns what writes that were cut off have left behind, and removes
 	// it if told to.
-	leftovers(ctx context.Context, remove bool) ([]entry, error)
+	tempFiles(ctx context.Context, remove bool) ([]entry, error)
 }
 
 // entry is what a place says of one file.
@@ -132,18 +132,18 @@ type entry struct {
 	modified time.Time
 }
 
-// Prepare makes the place, unless it exists, and marks it as Veneer's.
-func (s *Store) Prepare(ctx context.Context) error {
+// Init makes the place, unless it exists, and marks it as Veneer's.
+func (s *Store) Init(ctx context.Context) error {
 	if s.readOnly {
 		return ErrReadOnly
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := s.try(ctx, "prepare", func() error { return s.place.prepare(ctx) }); err != nil {
+	if err := s.call(ctx, "prepare", func() error { return s.backend.create(ctx) }); err != nil {
 		return err
 	}
 	// The marker comes last: it vouches for all the rest.
-	return s.try(ctx, "write marker", func() error { return s.place.write(ctx, marker, []byte(markerContent)) })
+	return s.call(ctx, "write marker", func() error { return s.backend.write(ctx, marker, []byte(markerContent)) })
 }
 
 // Check reports whether the place can be reached and is Veneer's.
@@ -151,11 +151,11 @@ func (s *Store) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	content, err := s.read(ctx, "read marker", marker)
-	if absent, ok := errors.AsType[absentError](err); ok {
-		return down("check", absent)
+	if absent, ok := errors.AsType[noStoreError](err); ok {
+		return unavailableError("check", absent)
 	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && string(content) != markerContent {
-		return down("check", ErrUnprepared)
+		return unavailableError("check", ErrNotInitialized)
 	}
 	return err
 }
@@ -198,21 +198,21 @@ func (s *Store) Put(ctx context.Context, hash skin.Hash, file []byte) error {
 	// A disk or a connection may still be reading the bytes when a call that was
 	// abandoned at its deadline has given the caller its buffer back.
 	file = bytes.Clone(file)
-	write := func() error { return s.place.write(ctx, nameOf(hash), file) }
+	write := func() error { return s.backend.write(ctx, nameOf(hash), file) }
 	began := time.Now()
-	var trouble error // the place's own
-	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
-		err := s.try(ctx, "put texture "+hash.String(), write)
-		_, passes := errors.AsType[passing](err)
+	var transient error // the place's own
+	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
+		err := s.call(ctx, "put texture "+hash.String(), write)
+		_, isTransient := errors.AsType[transientError](err)
 		switch {
-		case passes:
-			trouble = err
-		case trouble != nil && errors.Is(err, breaker.ErrOpen): // after others' trouble, and this one's
-			err = trouble
+		case isTransient:
+			transient = err
+		case transient != nil && errors.Is(err, breaker.ErrOpen): // after others' trouble, and this one's
+			err = transient
 		default:
 			return err
 		}
-		if time.Since(began)+pause > longestPassing {
+		if time.Since(began)+pause > maxRetryTime {
 			return err
 		}
 		select {
@@ -231,7 +231,7 @@ func (s *Store) Delete(ctx context.Context, hash skin.Hash) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.try(ctx, "delete texture "+hash.String(), func() error { return s.place.remove(ctx, nameOf(hash)) })
+	return s.call(ctx, "delete texture "+hash.String(), func() error { return s.backend.remove(ctx, nameOf(hash)) })
 }
 
 // List goes through all files in the order of their hashes, whatever else lies
@@ -277,25 +277,25 @@ func (s *Store) CleanTemp(ctx context.Context, remove bool) (files int, size int
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var found []entry
-	err = s.try(ctx, "tidy up", func() (err error) { found, err = s.place.leftovers(ctx, remove); return err })
-	for _, e := range found {
+	var temps []entry
+	err = s.call(ctx, "tidy up", func() (err error) { temps, err = s.backend.tempFiles(ctx, remove); return err })
+	for _, e := range temps {
 		size += e.size
 	}
-	return len(found), size, err
+	return len(temps), size, err
 }
 
 func (s *Store) page(ctx context.Context, after string) (page []entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	attempt := "list after " + after
-	err = s.try(ctx, attempt, func() (err error) { page, err = s.place.page(ctx, after); return err })
+	operation := "list after " + after
+	err = s.call(ctx, operation, func() (err error) { page, err = s.backend.page(ctx, after); return err })
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range page {
 		if e.name <= after {
-			return nil, down(attempt, errOrder)
+			return nil, unavailableError(operation, errListOrder)
 		}
 		after = e.name
 	}
@@ -304,10 +304,10 @@ func (s *Store) page(ctx context.Context, after string) (page []entry, err error
 
 // read returns a file of the place: fs.ErrNotExist if the place says that there
 // is none, which is no trouble with the place.
-func (s *Store) read(ctx context.Context, attempt, name string) (file []byte, err error) {
+func (s *Store) read(ctx context.Context, operation, name string) (file []byte, err error) {
 	var missing error
-	err = s.try(ctx, attempt, func() (err error) {
-		file, err = s.place.read(ctx, name)
+	err = s.call(ctx, operation, func() (err error) {
+		file, err = s.backend.read(ctx, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = err
 			return nil
@@ -320,19 +320,19 @@ func (s *Store) read(ctx context.Context, attempt, name string) (file []byte, er
 	return file, err
 }
 
-// try has the place do something, unless it is known to be away or has too much
+// call has the place do something, unless it is known to be away or has too much
 // to do. Any trouble with it is an Unavailable fault.
-func (s *Store) try(ctx context.Context, attempt string, do func() error) (err error) {
-	verb, _, _ := strings.Cut(attempt, " ")
+func (s *Store) call(ctx context.Context, operation string, do func() error) (err error) {
+	verb, _, _ := strings.Cut(operation, " ")
 	_, span := tracing.Start(ctx, dependency+": "+verb, trace.WithSpanKind(trace.SpanKindClient))
 	defer tracing.End(span, &err)
-	if err := s.pool.enter(ctx); err != nil {
-		return down(attempt, err)
+	if err := s.limiter.acquire(ctx); err != nil {
+		return unavailableError(operation, err)
 	}
-	defer s.pool.leave()
+	defer s.limiter.release()
 	return s.breaker.Call(func() error {
 		if err := do(); err != nil {
-			return down(attempt, err)
+			return unavailableError(operation, err)
 		}
 		return nil
 	})
@@ -353,11 +353,11 @@ func hashOf(name string) (skin.Hash, bool) {
 	return hash, err == nil && nameOf(hash) == name
 }
 
-// down says that the place did not do what was attempted.
-func down(attempt string, cause error) error {
-	return fault.Down(dependency, fmt.Errorf("%s: %w", attempt, cause))
+// unavailableError says that the place did not do what was attempted.
+func unavailableError(operation string, cause error) error {
+	return fault.NewUnavailable(dependency, fmt.Errorf("%s: %w", operation, cause))
 }
 
-// readSome reads as much of a file as any texture may hold. The rest of a larger
+// readCapped reads as much of a file as any texture may hold. The rest of a larger
 // one is not missed: its hash cannot be right.
-func readSome(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, MaxSize)) }
+func readCapped(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, MaxSize)) }

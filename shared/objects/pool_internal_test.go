@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-func TestPool(t *testing.T) {
+func TestCallLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool()
-		for range atOnce {
-			if err := p.enter(t.Context()); err != nil {
+		l := newCallLimiter()
+		for range maxCalls {
+			if err := l.acquire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		began, outcomes := time.Now(), make(chan error, queue)
-		for range queue {
-			go func() { outcomes <- p.enter(t.Context()) }()
+		began, outcomes := time.Now(), make(chan error, maxQueued)
+		for range maxQueued {
+			go func() { outcomes <- l.acquire(t.Context()) }()
 		}
 		synctest.Wait()
-		if err := p.enter(t.Context()); !errors.Is(err, errFull) || time.Since(began) != 0 {
+		if err := l.acquire(t.Context()); !errors.Is(err, errQueueFull) || time.Since(began) != 0 {
 			t.Errorf("with no room to wait: %v after %v; want to be told at once", err, time.Since(began))
 		}
-		p.leave()
+		l.release()
 		synctest.Wait()
 		if err := <-outcomes; err != nil {
 			t.Errorf("the next in line when one has left: %v", err)
 		}
-		for range queue - 1 {
-			if err := <-outcomes; !errors.Is(err, errLate) {
+		for range maxQueued - 1 {
+			if err := <-outcomes; !errors.Is(err, errQueueTimeout) {
 				t.Fatalf("in line while nobody leaves: %v; want to be told that it takes too long", err)
 			}
 		}
-		if waited := time.Since(began); waited != longestWait {
-			t.Errorf("they waited for %v; want %v", waited, longestWait)
+		if waited := time.Since(began); waited != queueTimeout {
+			t.Errorf("they waited for %v; want %v", waited, queueTimeout)
 		}
 	})
 }

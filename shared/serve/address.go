@@ -14,12 +14,12 @@ import (
 // fast path together. They are counted for the address that proxies tell, and for the whole
 // network of an IPv6 one. A nil one bounds none.
 type AddressLimiter struct {
-	door    Door
+	opts    Options
 	limiter *limit.Limiter[netip.Prefix]
 }
 
 // AddressLimiter returns what the limits allow each address; nil if that is any number.
-func (d Door) AddressLimiter() *AddressLimiter {
+func (d Options) AddressLimiter() *AddressLimiter {
 	if d.Limits.AddressRequests == 0 {
 		return nil
 	}
@@ -32,45 +32,45 @@ func (l *AddressLimiter) Handler(h fasthttp.RequestHandler) fasthttp.RequestHand
 		return h
 	}
 	return func(rc *fasthttp.RequestCtx) {
-		state := l.limiter.Take(Network(l.door.Proxies.Client(rc)), rc.Time())
+		state := l.limiter.Take(ClientPrefix(l.opts.Proxies.ClientIP(rc)), rc.Time())
 		if state.Wait == 0 {
 			h(rc)
 			return
 		}
-		if l.door.Mark != nil {
-			l.door.Mark(rc)
+		if l.opts.DefaultHeaders != nil {
+			l.opts.DefaultHeaders(rc)
 		}
-		Refuse(rc, &fault.Error{
+		WriteError(rc, &fault.Error{
 			Kind: fault.TooMany, Message: "There were too many requests from your address. Please wait before the next one.", RetryAfter: state.Wait,
 		})
 	}
 }
 
-// take counts a request on the fast path, and reports whether it is allowed. Otherwise the
+// allow counts a request on the fast path, and reports whether it is allowed. Otherwise the
 // server refuses it.
-func (l *AddressLimiter) take(c *FastContext) bool {
+func (l *AddressLimiter) allow(c *FastContext) bool {
 	if l == nil {
 		return true
 	}
-	c.network = Network(c.Client())
+	c.network = ClientPrefix(c.ClientIP())
 	return l.limiter.Take(c.network, c.At).Wait == 0
 }
 
-// giveBack takes back a request that is left to the server, which counts it.
-func (l *AddressLimiter) giveBack(c *FastContext) {
+// refund takes back a request that is left to the server, which counts it.
+func (l *AddressLimiter) refund(c *FastContext) {
 	if l != nil {
-		l.limiter.GiveBack(c.network)
+		l.limiter.Refund(c.network)
 	}
 }
 
-// Peers is what a listener grants its peers. Trusted proxies have any number of
+// PeerLimits is what a listener grants its peers. Trusted proxies have any number of
 // connections, which are those of all their clients. The zero value trusts no proxy.
-type Peers struct {
-	most    int // connections of one address; 0: any number
-	proxies *Proxies
+type PeerLimits struct {
+	maxConns    int // connections of one address; 0: any number
+	proxies *TrustedProxies
 }
 
-// Peers returns what the limits grant.
-func (d Door) Peers() Peers {
-	return Peers{most: d.Limits.AddressConnections, proxies: d.Proxies}
+// PeerLimits returns what the limits grant.
+func (d Options) PeerLimits() PeerLimits {
+	return PeerLimits{maxConns: d.Limits.AddressConnections, proxies: d.Proxies}
 }

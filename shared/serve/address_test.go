@@ -12,23 +12,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// visitors returns how to connect to a server from an address; the connection is nil
+// dialFrom returns how to connect to a server from an address; the connection is nil
 // if it is closed unanswered, else it stays open.
-func visitors(t *testing.T, most int, proxies ...netip.Prefix) (connect func(from string) net.Conn) {
+func dialFrom(t *testing.T, maxConns int, proxies ...netip.Prefix) (connect func(from string) net.Conn) {
 	t.Helper()
 	bounds := limits()
-	bounds.AddressConnections = most
-	door := serve.Door{Log: silent(), Limits: bounds, Proxies: serve.NewProxies(serve.ProxyConfig{TrustedProxies: proxies}, silent())}
-	server := door.Server(func(*fasthttp.RequestCtx) {})
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	bounds.AddressConnections = maxConns
+	opts := serve.Options{Log: silent(), Limits: bounds, Proxies: serve.NewTrustedProxies(serve.ProxyConfig{TrustedProxies: proxies}, silent())}
+	server := opts.NewServer(func(*fasthttp.RequestCtx) {})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, server, serve.Listener{Server: server, Peers: door.Peers()}.Keep(opened))
+	run(t, server, serve.Listener{Server: server, PeerLimits: opts.PeerLimits()}.Wrap(ln))
 	return func(from string) net.Conn {
 		t.Helper()
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-		conn, err := dialer.DialContext(t.Context(), "tcp", opened.Addr().String())
+		conn, err := dialer.DialContext(t.Context(), "tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,10 +44,10 @@ func visitors(t *testing.T, most int, proxies ...netip.Prefix) (connect func(fro
 	}
 }
 
-func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
+func TestAddressConnectionLimit(t *testing.T) {
 	t.Parallel()
 
-	connect := visitors(t, 2)
+	connect := dialFrom(t, 2)
 	first := connect("127.0.0.1")
 	if first == nil || connect("127.0.0.1") == nil {
 		t.Fatal("two connections are too many")
@@ -68,10 +68,10 @@ func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
 }
 
 // What connects a proxy is everybody's.
-func TestConnectionsOfProxiesAreNotBounded(t *testing.T) {
+func TestAddressConnectionLimitExemptsProxies(t *testing.T) {
 	t.Parallel()
 
-	connect := visitors(t, 1, netip.MustParsePrefix("127.0.0.1/32"))
+	connect := dialFrom(t, 1, netip.MustParsePrefix("127.0.0.1/32"))
 	for range 3 {
 		if connect("127.0.0.1") == nil {
 			t.Error("a connection of a trusted proxy is too many")
@@ -80,7 +80,7 @@ func TestConnectionsOfProxiesAreNotBounded(t *testing.T) {
 	if connect("127.0.0.2") == nil || connect("127.0.0.2") != nil {
 		t.Error("a peer that is no trusted proxy has not one connection")
 	}
-	connect = visitors(t, 0)
+	connect = dialFrom(t, 0)
 	for range 3 {
 		if connect("127.0.0.1") == nil {
 			t.Error("a connection is too many where any number is allowed")
@@ -88,17 +88,17 @@ func TestConnectionsOfProxiesAreNotBounded(t *testing.T) {
 	}
 }
 
-func TestRequestsOfAnAddressAreBounded(t *testing.T) {
+func TestAddressRequestLimit(t *testing.T) {
 	t.Parallel()
 
 	bounds := limits()
 	bounds.AddressRequests, bounds.AddressBurst = 1, 2
-	door := serve.Door{
+	opts := serve.Options{
 		Log: silent(), Limits: bounds,
-		Proxies: serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, silent()),
-		Mark:    func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") },
+		Proxies: serve.NewTrustedProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, silent()),
+		DefaultHeaders:    func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") },
 	}
-	handler := door.AddressLimiter().Handler(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
+	handler := opts.AddressLimiter().Handler(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNoContent) })
 	f := func(want int, peer string, forwarded ...string) {
 		t.Helper()
 		rc := from(peer, forwarded...)
@@ -123,13 +123,13 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 }
 
 // What comes back with time, comes back to clients.
-func TestAnAddressMayAskAgain(t *testing.T) {
+func TestAddressRequestLimitRefills(t *testing.T) {
 	t.Parallel()
 
 	bounds := limits()
 	bounds.AddressRequests, bounds.AddressBurst = 2, 1
-	door := serve.Door{Log: silent(), Limits: bounds}
-	address := socket(t, door.Server(door.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
+	opts := serve.Options{Log: silent(), Limits: bounds}
+	address := serveTCP(t, opts.NewServer(opts.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
 	expect(t, receive(t, send(t, address, get+get+"GET / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")), "HTTP/1.1 429 ")
 	for {
 		status, _, err := fasthttp.Get(nil, "http://"+address)
@@ -142,15 +142,15 @@ func TestAnAddressMayAskAgain(t *testing.T) {
 	}
 }
 
-func TestNobodyPaysForALimitThatIsNone(t *testing.T) {
-	door := serve.Door{Log: silent(), Limits: limits()}
-	handler, rc := door.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {}), from("203.0.113.9")
+func TestAddressLimiterAllocations(t *testing.T) {
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	handler, rc := opts.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {}), from("203.0.113.9")
 	if n := testing.AllocsPerRun(100, func() { handler(rc) }); n != 0 {
 		t.Errorf("without a limit, a request allocates %v times", n)
 	}
 	bounds := limits()
 	bounds.AddressRequests, bounds.AddressBurst = 1_000_000, 1_000_000
-	limited := serve.Door{Log: silent(), Limits: bounds}.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})
+	limited := serve.Options{Log: silent(), Limits: bounds}.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})
 	if n := testing.AllocsPerRun(100, func() { limited(rc) }); n != 0 {
 		t.Errorf("with a limit, a request allocates %v times", n)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-// answers is the one place where a kind of fault meets a status and a code.
-var answers = map[fault.Kind]struct{ status, code int }{
+// responseByKind is the one place where a kind of fault meets a status and a code.
+var responseByKind = map[fault.Kind]struct{ status, code int }{
 	fault.Internal:           {fasthttp.StatusInternalServerError, 10},
 	fault.Refused:            {fasthttp.StatusForbidden, 1},
 	fault.Duplicate:          {fasthttp.StatusConflict, 2},
@@ -38,42 +38,42 @@ var answers = map[fault.Kind]struct{ status, code int }{
 	fault.Banned:             {fasthttp.StatusForbidden, -1},
 }
 
-// refused counts failed requests by kind, one counter made for each at start.
-var refused = func() map[fault.Kind]prometheus.Counter {
+// errorResponses counts failed requests by kind, one counter made for each at start.
+var errorResponses = func() map[fault.Kind]prometheus.Counter {
 	all := promauto.NewCounterVec(prometheus.CounterOpts{
 		Name: "veneer_refused_total", Help: "Failed requests by kind, with the status and the code that answer it.",
 	}, []string{"status", "code", "kind"})
-	counters := make(map[fault.Kind]prometheus.Counter, len(answers))
-	for kind, answer := range answers {
-		counters[kind] = all.WithLabelValues(strconv.Itoa(answer.status), strconv.Itoa(answer.code), kind.String())
+	counters := make(map[fault.Kind]prometheus.Counter, len(responseByKind))
+	for kind, response := range responseByKind {
+		counters[kind] = all.WithLabelValues(strconv.Itoa(response.status), strconv.Itoa(response.code), kind.String())
 	}
 	return counters
 }()
 
-// problem is the body of every answer that says no.
-type problem struct {
+// errorBody is the body of every answer that says no.
+type errorBody struct {
 	Code    int                 `json:"code"`
 	Message string              `json:"message"`
 	Errors  map[string][]string `json:"errors,omitempty"`
 	Data    any                 `json:"data,omitempty"`
 }
 
-// JSON answers with a status and a body. Texts are written as they are: HTML in
-// them is no HTML in JSON. It sets no caching headers.
-func JSON(rc *fasthttp.RequestCtx, status int, body any) error {
-	encoded, err := encode(body)
+// WriteJSON answers with a status and a body. Texts are written as they are: HTML in
+// them is no HTML in WriteJSON. It sets no caching headers.
+func WriteJSON(rc *fasthttp.RequestCtx, status int, body any) error {
+	encoded, err := encodeJSON(body)
 	if err != nil {
 		return err
 	}
 	rc.SetStatusCode(status)
-	rc.Response.Header.SetContentTypeBytes(typeJSON)
+	rc.Response.Header.SetContentTypeBytes(jsonContentType)
 	rc.SetBody(encoded)
 	return nil
 }
 
-var contentType, typeJSON = []byte(fasthttp.HeaderContentType), []byte("application/json; charset=utf-8")
+var contentTypeName, jsonContentType = []byte(fasthttp.HeaderContentType), []byte("application/json; charset=utf-8")
 
-func encode(body any) ([]byte, error) {
+func encodeJSON(body any) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
@@ -83,16 +83,16 @@ func encode(body any) ([]byte, error) {
 	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n")), nil
 }
 
-// Refuse answers a request that failed, and has its cause logged if an operator
+// WriteError answers a request that failed, and has its cause logged if an operator
 // must look into it. Headers that were set before stay, but what is not
 // cacheable by an earlier word is no-store.
-func Refuse(rc *fasthttp.RequestCtx, err error) {
+func WriteError(rc *fasthttp.RequestCtx, err error) {
 	noStore := len(rc.Response.Header.Peek(fasthttp.HeaderCacheControl)) == 0
-	status, body, err := refuse(ResponseTo(rc), noStore, err)
+	status, body, err := prepareError(ResponseTo(rc), noStore, err)
 	rc.SetStatusCode(status)
 	rc.SetBody(body)
 	if kind := fault.KindOf(err); kind == fault.Internal || kind == fault.Unavailable {
-		if r := recordOf(rc); r != nil {
+		if r := stateOf(rc); r != nil {
 			r.cause = err
 		}
 	}
@@ -107,8 +107,8 @@ type Response interface {
 	SetBody(body []byte)
 	// SetBodyRaw sets a body that never changes.
 	SetBodyRaw(body []byte)
-	// Claim says which route the request is counted under.
-	Claim(route *Route)
+	// SetRoute says which route the request is counted under.
+	SetRoute(route *Route)
 }
 
 // ResponseTo returns the server's response to a request.
@@ -118,61 +118,61 @@ type serverResponse struct{ *fasthttp.RequestCtx }
 
 func (r serverResponse) SetCanonical(name, value []byte) { r.Response.Header.SetCanonical(name, value) }
 func (r serverResponse) SetBodyRaw(body []byte)          { r.Response.SetBodyRaw(body) }
-func (r serverResponse) Claim(route *Route)              { route.Claim(r.RequestCtx) }
+func (r serverResponse) SetRoute(route *Route)              { route.AssignTo(r.RequestCtx) }
 
-// refuse sets what is said of a failure, counts it, and returns how to answer it, and
+// prepareError sets what is said of a failure, counts it, and returns how to answer it, and
 // what has failed in the end.
-func refuse(to Response, noStore bool, err error) (status int, body []byte, failed error) {
+func prepareError(res Response, noStore bool, err error) (status int, body []byte, failed error) {
 	f := fault.Of(err)
-	answer := answers[f.Kind]
-	body, unfit := bodyOf(f)
-	if unfit != nil {
-		return refuse(to, noStore, fmt.Errorf("encode the answer %q: %w", f.Message, unfit))
+	response := responseByKind[f.Kind]
+	body, encodeErr := errorBodyOf(f)
+	if encodeErr != nil {
+		return prepareError(res, noStore, fmt.Errorf("encode the answer %q: %w", f.Message, encodeErr))
 	}
-	refused[f.Kind].Inc()
-	to.SetCanonical(contentType, typeJSON)
+	errorResponses[f.Kind].Inc()
+	res.SetCanonical(contentTypeName, jsonContentType)
 	if f.RetryAfter > 0 {
-		to.SetCanonical([]byte(fasthttp.HeaderRetryAfter), strconv.AppendInt(nil, int64(math.Ceil(f.RetryAfter.Seconds())), 10))
+		res.SetCanonical([]byte(fasthttp.HeaderRetryAfter), strconv.AppendInt(nil, int64(math.Ceil(f.RetryAfter.Seconds())), 10))
 	}
 	if f.Kind == fault.Unauthenticated {
-		to.SetCanonical([]byte("Www-Authenticate"), []byte("Bearer"))
+		res.SetCanonical([]byte("Www-Authenticate"), []byte("Bearer"))
 	}
 	if noStore {
-		to.SetCanonical([]byte(fasthttp.HeaderCacheControl), []byte("no-store"))
+		res.SetCanonical([]byte(fasthttp.HeaderCacheControl), []byte("no-store"))
 	}
-	return answer.status, body, err
+	return response.status, body, err
 }
 
-// sentence is what a body says.
-type sentence struct {
+// errorBodyKey is what a body says.
+type errorBodyKey struct {
 	kind    fault.Kind
 	message string
 }
 
-// bodies are those of answers of which there may be very many: that something does not
+// errorBodies are those of answers of which there may be very many: that something does not
 // exist, or that a dependency is busy or away. There are few different ones.
-var bodies = struct {
+var errorBodies = struct {
 	sync.RWMutex
-	*sieve.Cache[sentence, []byte]
-}{Cache: sieve.New[sentence, []byte](64)}
+	*sieve.Cache[errorBodyKey, []byte]
+}{Cache: sieve.New[errorBodyKey, []byte](64)}
 
-// bodyOf returns the body that says what a fault does.
-func bodyOf(f *fault.Error) ([]byte, error) {
-	isOften := (f.Kind == fault.Unavailable || f.Kind == fault.NotFound) && f.Fields == nil && f.Data == nil
-	said := sentence{f.Kind, f.Message}
-	if isOften {
-		bodies.RLock()
-		body := bodies.Get(said)
-		bodies.RUnlock()
+// errorBodyOf returns the body that says what a fault does.
+func errorBodyOf(f *fault.Error) ([]byte, error) {
+	isCached := (f.Kind == fault.Unavailable || f.Kind == fault.NotFound) && f.Fields == nil && f.Data == nil
+	key := errorBodyKey{f.Kind, f.Message}
+	if isCached {
+		errorBodies.RLock()
+		body := errorBodies.Get(key)
+		errorBodies.RUnlock()
 		if body != nil {
 			return *body, nil
 		}
 	}
-	body, err := encode(problem{answers[f.Kind].code, f.Message, f.Fields, f.Data})
-	if isOften && err == nil {
-		bodies.Lock()
-		bodies.Put(said, body, 1)
-		bodies.Unlock()
+	body, err := encodeJSON(errorBody{responseByKind[f.Kind].code, f.Message, f.Fields, f.Data})
+	if isCached && err == nil {
+		errorBodies.Lock()
+		errorBodies.Put(key, body, 1)
+		errorBodies.Unlock()
 	}
 	return body, err
 }

@@ -26,7 +26,7 @@ func exchange(peer net.Addr) *fasthttp.RequestCtx {
 	return &rc
 }
 
-func TestEveryKindHasItsStatusAndCode(t *testing.T) {
+func TestWriteErrorStatusAndCode(t *testing.T) {
 	t.Parallel()
 
 	type answer struct{ status, code int }
@@ -52,7 +52,7 @@ func TestEveryKindHasItsStatusAndCode(t *testing.T) {
 	}
 	for kind := fault.Internal; kind <= fault.Banned; kind++ {
 		rc := exchange(nil)
-		serve.Refuse(rc, fault.New(kind, "A sentence."))
+		serve.WriteError(rc, fault.New(kind, "A sentence."))
 
 		var body struct{ Code int }
 		if err := json.Unmarshal(rc.Response.Body(), &body); err != nil {
@@ -64,13 +64,13 @@ func TestEveryKindHasItsStatusAndCode(t *testing.T) {
 	}
 }
 
-func TestRefuseTellsWhatTheFaultTells(t *testing.T) {
+func TestWriteErrorBody(t *testing.T) {
 	t.Parallel()
 
 	f := func(err error, want string) {
 		t.Helper()
 		rc := exchange(nil)
-		serve.Refuse(rc, err)
+		serve.WriteError(rc, err)
 		if diff := cmp.Diff(want, string(rc.Response.Body())); diff != "" {
 			t.Errorf("the answer to %v (-want +got):\n%s", err, diff)
 		}
@@ -88,13 +88,13 @@ func TestRefuseTellsWhatTheFaultTells(t *testing.T) {
 	f(&fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: func() {}}, `{"code":10,"message":"Something went wrong on our side."}`)
 }
 
-func TestRefuseSetsHeaders(t *testing.T) {
+func TestWriteErrorHeaders(t *testing.T) {
 	t.Parallel()
 
 	f := func(err error, header, want string) {
 		t.Helper()
 		rc := exchange(nil)
-		serve.Refuse(rc, err)
+		serve.WriteError(rc, err)
 		if got := string(rc.Response.Header.Peek(header)); got != want {
 			t.Errorf("%s of the answer to %v is %q; want %q", header, err, got, want)
 		}
@@ -111,15 +111,15 @@ func TestRefuseSetsHeaders(t *testing.T) {
 	f(wait(time.Second), "Retry-After", "1")
 	f(wait(1001*time.Millisecond), "Retry-After", "2")
 	f(wait(15*time.Minute), "Retry-After", "900")
-	f(fault.Down("database", io.EOF), "Retry-After", "1")
+	f(fault.NewUnavailable("database", io.EOF), "Retry-After", "1")
 }
 
-func TestRefuseKeepsAnEarlierCacheControl(t *testing.T) {
+func TestWriteErrorKeepsCacheControl(t *testing.T) {
 	t.Parallel()
 
 	rc := exchange(nil)
 	rc.Response.Header.Set("Cache-Control", "public, max-age=15")
-	serve.Refuse(rc, fault.New(fault.NotFound, "There is no such player."))
+	serve.WriteError(rc, fault.New(fault.NotFound, "There is no such player."))
 	if got := string(rc.Response.Header.Peek("Cache-Control")); got != "public, max-age=15" {
 		t.Errorf("Cache-Control is %q", got)
 	}

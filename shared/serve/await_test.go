@@ -16,18 +16,18 @@ import (
 )
 
 // What only another setting can mend stops a program, and what may come later does not.
-func TestAwaitReturnsWhatIsWrong(t *testing.T) {
+func TestCheckDependenciesReturnsSettingError(t *testing.T) {
 	t.Parallel()
 
 	check := func(name string, err error) serve.Check {
 		return serve.Check{Name: name, Probe: func(context.Context) error { return err }}
 	}
-	wrong := settings.WrongError{Cause: errors.New("X_URL is wrong")}
+	wrong := settings.SettingError{Cause: errors.New("X_URL is wrong")}
 	f := func(want error, checks ...serve.Check) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if err := serve.Await(ctx, silent(), checks...); !errors.Is(err, want) {
+		if err := serve.CheckDependencies(ctx, silent(), checks...); !errors.Is(err, want) {
 			t.Errorf("%v; want %v", err, want)
 		}
 	}
@@ -36,30 +36,30 @@ func TestAwaitReturnsWhatIsWrong(t *testing.T) {
 	f(wrong, check("away", errors.New("away")), check("wrong", fmt.Errorf("more: %w", wrong)))
 }
 
-// text is what is written, and may be read meanwhile.
-type text struct {
+// syncBuffer is what is written, and may be read meanwhile.
+type syncBuffer struct {
 	mu      sync.Mutex
 	written strings.Builder
 }
 
-func (t *text) Write(p []byte) (int, error) {
+func (t *syncBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.written.Write(p)
 }
 
-func (t *text) String() string {
+func (t *syncBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.written.String()
 }
 
 // A dependency that is away is logged at once and each minute, until it is there.
-func TestAwaitTellsEachMinute(t *testing.T) {
+func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		var out text
+		var out syncBuffer
 		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
@@ -67,7 +67,7 @@ func TestAwaitTellsEachMinute(t *testing.T) {
 			return a
 		}}))
 		began := time.Now()
-		flaw := func(ctx context.Context) error {
+		probe := func(ctx context.Context) error {
 			switch after := time.Since(began); {
 			case after < 30*time.Second:
 				return errors.New("away")
@@ -78,7 +78,7 @@ func TestAwaitTellsEachMinute(t *testing.T) {
 				return nil
 			}
 		}
-		if err := serve.Await(t.Context(), log, serve.Check{Name: "database", Probe: flaw}); err != nil {
+		if err := serve.CheckDependencies(t.Context(), log, serve.Check{Name: "database", Probe: probe}); err != nil {
 			t.Fatal(err)
 		}
 		const away, hangs = "level=WARN msg=\"dependency is not available\" dependency=database error=away\n",

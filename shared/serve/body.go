@@ -29,74 +29,74 @@ const (
 	// stalledGrace is how far a body may fall behind stalledRate. It is also the most that
 	// a body gets ahead, so that one that arrives fast and then stops is stalled a second later.
 	stalledGrace = time.Second
-	// notRead is Body.due while nothing waits for the body to arrive.
-	notRead = math.MaxInt64
+	// notWaiting is Body.due while nothing waits for the body to arrive.
+	notWaiting = math.MaxInt64
 )
 
-// interrupted is a deadline in the past. It ends a read that another goroutine waits in.
-var interrupted = time.Unix(1, 0)
+// pastDeadline is a deadline in the past. It ends a read that another goroutine waits in.
+var pastDeadline = time.Unix(1, 0)
 
 var (
 	byListener = []string{"listener"}
 
 	bodyBytes     = promauto.NewGaugeVec(prometheus.GaugeOpts{Name: "veneer_body_bytes", Help: "Bytes that request bodies take."}, byListener)
-	bodiesEnded   = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_ended_total", Help: "Slow request bodies that were ended for others."}, byListener)
-	bodiesRefused = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_refused_total", Help: "Request bodies refused, since others took all bytes."}, byListener)
+	bodiesAborted   = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_ended_total", Help: "Slow request bodies that were ended for others."}, byListener)
+	bodiesRejected = promauto.NewCounterVec(prometheus.CounterOpts{Name: "veneer_bodies_refused_total", Help: "Request bodies refused, since others took all bytes."}, byListener)
 )
 
 // budget bounds the bytes that the bodies of a listener take.
 type budget struct {
-	most           int64
-	mostOfNetwork  int64 // what more than one body of a client network take at most
-	bytes          prometheus.Gauge
-	ended, refused prometheus.Counter
+	limit           int64
+	networkLimit  int64 // what more than one body of a client network take at most
+	usedGauge          prometheus.Gauge
+	abortedTotal, rejectedTotal prometheus.Counter
 
 	mu       sync.Mutex
-	taken    int64
-	networks map[netip.Prefix]int64 // what the bodies of each client network have taken
+	used    int64
+	usedByNetwork map[netip.Prefix]int64 // what the bodies of each client network have taken
 	arriving map[*Body]struct{}     // bodies that have taken bytes and have not arrived whole
 }
 
-func newBudget(listener string, most int64) *budget {
+func newBudget(listener string, limit int64) *budget {
 	return &budget{
-		most:          most,
-		mostOfNetwork: most / 4 * 3,
-		bytes:         bodyBytes.WithLabelValues(listener),
-		ended:         bodiesEnded.WithLabelValues(listener),
-		refused:       bodiesRefused.WithLabelValues(listener),
-		networks:      map[netip.Prefix]int64{},
+		limit:          limit,
+		networkLimit: limit / 4 * 3,
+		usedGauge:         bodyBytes.WithLabelValues(listener),
+		abortedTotal:         bodiesAborted.WithLabelValues(listener),
+		rejectedTotal:       bodiesRejected.WithLabelValues(listener),
+		usedByNetwork:      map[netip.Prefix]int64{},
 		arriving:      map[*Body]struct{}{},
 	}
 }
 
 var (
 	errStalled = fault.New(fault.Timeout, "The body arrived too slowly while others waited. Please try again.")
-	errBodies  = &fault.Error{
+	errBodiesBudget  = &fault.Error{
 		Kind: fault.Unavailable, Message: "Too much is being uploaded at the moment. Please try again.", RetryAfter: time.Second,
 	}
 )
 
-// take has a body take n more bytes. If they are not free, the slowest stalled bodies are
+// reserve has a body take n more bytes. If they are not free, the slowest stalled bodies are
 // ended until they are; if none is stalled, it returns an Unavailable fault. If they would be
 // more than the share of the body's client network, only bodies of that network are ended.
-func (g *budget) take(b *Body, n int64) error {
+func (g *budget) reserve(b *Body, n int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if b.ended {
+	if b.aborted {
 		return errStalled
 	}
 	for {
-		ofNetwork := g.networks[b.network]
-		isOverShare := ofNetwork > b.taken && ofNetwork+n > g.mostOfNetwork
-		if !isOverShare && g.taken+n <= g.most {
+		networkUsed := g.usedByNetwork[b.network]
+		isOverShare := networkUsed > b.reserved && networkUsed+n > g.networkLimit
+		if !isOverShare && g.used+n <= g.limit {
 			break
 		}
 		slowest := g.slowest(func(other *Body) bool { return !isOverShare || other.network == b.network })
 		if slowest == nil {
-			g.refused.Inc()
-			return errBodies
+			g.rejectedTotal.Inc()
+			return errBodiesBudget
 		}
-		g.end(slowest)
+		g.abort(slowest)
 	}
 	g.add(b, n)
 	g.arriving[b] = struct{}{}
@@ -106,36 +106,36 @@ func (g *budget) take(b *Body, n int64) error {
 // slowest returns the stalled body that is furthest behind stalledRate of those that may be
 // ended, nil if none is stalled. Only one that is waited for is: time in which the server does
 // not read does not count against the client.
-func (g *budget) slowest(mayEnd func(*Body) bool) (slowest *Body) {
-	least := int64(time.Since(processStart))
+func (g *budget) slowest(mayAbort func(*Body) bool) (slowest *Body) {
+	earliest := int64(time.Since(processStart))
 	for b := range g.arriving {
-		if due := b.due.Load(); due < least && mayEnd(b) {
-			slowest, least = b, due
+		if stalledAt := b.stalledAt.Load(); stalledAt < earliest && mayAbort(b) {
+			slowest, earliest = b, stalledAt
 		}
 	}
 	return slowest
 }
 
-// end has a body give back what it has taken, and ends the read that it waits in.
-func (g *budget) end(b *Body) {
-	b.ended = true
-	g.giveBack(b)
-	g.ended.Inc()
+// abort has a body give back what it has taken, and ends the read that it waits in.
+func (g *budget) abort(b *Body) {
+	b.aborted = true
+	g.release(b)
+	g.abortedTotal.Inc()
 	_ = b.Interrupt() // if that fails, the connection is closed
 }
 
-func (g *budget) giveBack(b *Body) {
+func (g *budget) release(b *Body) {
 	delete(g.arriving, b)
-	g.add(b, -b.taken)
+	g.add(b, -b.reserved)
 }
 
 // add counts what a body takes, or gives back.
 func (g *budget) add(b *Body, n int64) {
-	b.taken += n
-	g.taken += n
-	g.bytes.Add(float64(n))
-	if g.networks[b.network] += n; g.networks[b.network] == 0 {
-		delete(g.networks, b.network)
+	b.reserved += n
+	g.used += n
+	g.usedGauge.Add(float64(n))
+	if g.usedByNetwork[b.network] += n; g.usedByNetwork[b.network] == 0 {
+		delete(g.usedByNetwork, b.network)
 	}
 }
 
@@ -149,56 +149,56 @@ type Body struct {
 	network   netip.Prefix // of the client of a body that takes from the budget
 	conn      net.Conn
 	stream    io.Reader // nil: not opened
-	announced int       // Content-Length, -1 if it is chunked
-	arrived   int
-	held      []byte        // what ReadSmall has read and Read has not returned
+	contentLength int       // Content-Length, -1 if it is chunked
+	received   int
+	buffered      []byte        // what ReadSmall has read and Read has not returned
 	err       error         // why no more arrives: io.EOF behind the whole body, else a fault
-	whole     atomic.Bool   // it has arrived whole
-	ahead     time.Duration // of stalledRate, by the time in which Read waited; at most stalledGrace
-	due       atomic.Int64  // when a Read that waits has used up ahead, in nanoseconds from processStart
+	complete     atomic.Bool   // it has arrived whole
+	credit     time.Duration // of stalledRate, by the time in which Read waited; at most stalledGrace
+	stalledAt       atomic.Int64  // when a Read that waits has used up ahead, in nanoseconds from processStart
 
 	// Guarded by budget.mu.
-	taken int64
-	ended bool
+	reserved int64
+	aborted bool
 }
 
 // OpenBody returns the body of a request, nil if there is none or it has been read. The
 // body must arrive within a time from now, or with 0 within the rest of READ_TIMEOUT.
-func OpenBody(rc *fasthttp.RequestCtx, within time.Duration) (*Body, error) {
-	r := recordOf(rc)
+func OpenBody(rc *fasthttp.RequestCtx, timeout time.Duration) (*Body, error) {
+	r := stateOf(rc)
 	if r == nil || !rc.Request.IsBodyStream() || rc.Request.Header.ContentLength() == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
 	b := &r.body
-	b.open(r.observer.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength())
-	if b.isChunked() || b.announced >= smallBody {
-		b.network = ClientNetwork(r.observer.Proxies.Client(rc))
+	b.open(r.instr.budget, rc.Conn(), rc.RequestBodyStream(), rc.Request.Header.ContentLength())
+	if b.isChunked() || b.contentLength >= smallBody {
+		b.network = ClientNetwork(r.instr.Proxies.ClientIP(rc))
 	}
-	return b, b.allow(within)
+	return b, b.extendDeadline(timeout)
 }
 
-func (b *Body) open(g *budget, conn net.Conn, stream io.Reader, announced int) {
-	b.budget, b.conn, b.stream, b.announced = g, conn, stream, announced
-	b.ahead = stalledGrace
-	b.due.Store(notRead)
+func (b *Body) open(g *budget, conn net.Conn, stream io.Reader, contentLength int) {
+	b.budget, b.conn, b.stream, b.contentLength = g, conn, stream, contentLength
+	b.credit = stalledGrace
+	b.stalledAt.Store(notWaiting)
 }
 
-// ReadBody reads the body of a request whose route takes one, as Route.TakeBody says.
+// ReadBody reads the body of a request whose route takes one, as Route.AcceptBody says.
 // rc.PostBody returns it until the request ends. Nothing is read for other routes.
 func ReadBody(rc *fasthttp.RequestCtx) error {
-	r := recordOf(rc)
-	if r == nil || !r.route.takesBody {
+	r := stateOf(rc)
+	if r == nil || !r.route.acceptsBody {
 		return nil
 	}
-	b, err := OpenBody(rc, r.route.bodyTime)
+	b, err := OpenBody(rc, r.route.bodyTimeout)
 	if b == nil || err != nil {
 		return err
 	}
-	whole, err := b.readAll(r.route.bodyLimit)
+	complete, err := b.readAll(r.route.maxBody)
 	if err != nil {
 		return err
 	}
-	rc.Request.SetBodyRaw(whole)
+	rc.Request.SetBodyRaw(complete)
 	return nil
 }
 
@@ -210,49 +210,49 @@ func TooLarge(limit int) *fault.Error {
 // readAll returns the whole body, of at most limit bytes; 0 is for as many as the budget
 // has. It takes memory for what has arrived, at most twice as much, not for what is announced.
 func (b *Body) readAll(limit int) ([]byte, error) {
-	if limit == 0 || int64(limit) > b.budget.most {
-		limit = int(b.budget.most)
+	if limit == 0 || int64(limit) > b.budget.limit {
+		limit = int(b.budget.limit)
 	}
-	if b.announced > limit {
+	if b.contentLength > limit {
 		return nil, TooLarge(limit)
 	}
-	largest := b.announced
+	largest := b.contentLength
 	if b.isChunked() {
 		largest = limit + 1
 	}
 	buffer, err := b.readFirst()
 	for err == nil { // it is larger than the buffer
-		if b.arrived > limit {
+		if b.received > limit {
 			return nil, TooLarge(limit)
 		}
 		larger := min(2*len(buffer), largest)
 		// The byte behind a chunked body that is as large as the budget takes none of it.
-		if err = b.take(min(int64(larger), b.budget.most) - b.taken); err != nil {
+		if err = b.reserve(min(int64(larger), b.budget.limit) - b.reserved); err != nil {
 			return nil, err
 		}
 		buffer = append(make([]byte, 0, larger), buffer...)[:larger]
 		err = b.fill(buffer)
 	}
 	switch {
-	case b.arrived > limit:
+	case b.received > limit:
 		return nil, TooLarge(limit)
 	case err != io.EOF: //nolint:errorlint // receive wraps nothing
 		return nil, err
 	default:
-		return buffer[:b.arrived], b.finish()
+		return buffer[:b.received], b.finish()
 	}
 }
 
 // ReadSmall reads a body of up to 8 KiB. rc.PostBody returns it then, until the request
 // ends. It returns false if the body is larger: that is for Stream.
-func (b *Body) ReadSmall(rc *fasthttp.RequestCtx) (whole bool, err error) {
+func (b *Body) ReadSmall(rc *fasthttp.RequestCtx) (complete bool, err error) {
 	buffer, err := b.readFirst()
 	switch err {
 	case nil:
-		b.held = buffer
+		b.buffered = buffer
 		return false, nil
 	case io.EOF: //nolint:errorlint // receive wraps nothing
-		rc.Request.SetBodyRaw(buffer[:b.arrived])
+		rc.Request.SetBodyRaw(buffer[:b.received])
 		return true, nil
 	default:
 		return false, err
@@ -262,21 +262,21 @@ func (b *Body) ReadSmall(rc *fasthttp.RequestCtx) (whole bool, err error) {
 // Stream prepares a body to be read with Read, which holds no bytes. It takes share bytes
 // of the budget, for what it costs to pass a body on. The rest of the body must arrive
 // within a time.
-func (b *Body) Stream(share int64, within time.Duration) error {
-	if err := b.allow(within); err != nil {
+func (b *Body) Stream(share int64, timeout time.Duration) error {
+	if err := b.extendDeadline(timeout); err != nil {
 		return err
 	}
-	return b.take(share)
+	return b.reserve(share)
 }
 
 // Size returns the length that was announced, -1 if the body is chunked.
-func (b *Body) Size() int { return b.announced }
+func (b *Body) Size() int { return b.contentLength }
 
 // Read reads the body, from its beginning. Errors but io.EOF are faults.
 func (b *Body) Read(p []byte) (int, error) {
-	if len(b.held) > 0 {
-		n := copy(p, b.held)
-		b.held = b.held[n:]
+	if len(b.buffered) > 0 {
+		n := copy(p, b.buffered)
+		b.buffered = b.buffered[n:]
 		return n, nil
 	}
 	n, err := b.receive(p)
@@ -296,25 +296,25 @@ func (b *Body) Err() error {
 	return b.err
 }
 
-// IsWhole reports whether all of the body has arrived. Any goroutine may ask.
-func (b *Body) IsWhole() bool { return b.whole.Load() }
+// IsComplete reports whether all of the body has arrived. Any goroutine may ask.
+func (b *Body) IsComplete() bool { return b.complete.Load() }
 
 // Interrupt ends a Read that another goroutine waits in, and those that follow.
-func (b *Body) Interrupt() error { return b.conn.SetReadDeadline(interrupted) }
+func (b *Body) Interrupt() error { return b.conn.SetReadDeadline(pastDeadline) }
 
-func (b *Body) isChunked() bool { return b.announced < 0 }
+func (b *Body) isChunked() bool { return b.contentLength < 0 }
 
-// allow bounds the time of what has not arrived.
-func (b *Body) allow(within time.Duration) error {
-	if within == 0 {
+// extendDeadline bounds the time of what has not arrived.
+func (b *Body) extendDeadline(timeout time.Duration) error {
+	if timeout == 0 {
 		return nil
 	}
-	return b.conn.SetReadDeadline(time.Now().Add(within))
+	return b.conn.SetReadDeadline(time.Now().Add(timeout))
 }
 
 // readFirst reads up to 8 KiB. The error is nil if there is more.
 func (b *Body) readFirst() ([]byte, error) {
-	size := min(b.announced, smallBody)
+	size := min(b.contentLength, smallBody)
 	if b.isChunked() {
 		size = smallBody + 1 // the end of one of 8 KiB is found behind its last byte
 	}
@@ -324,8 +324,8 @@ func (b *Body) readFirst() ([]byte, error) {
 
 // fill reads until the bytes that have arrived fill a buffer.
 func (b *Body) fill(buffer []byte) error {
-	for b.arrived < len(buffer) {
-		if _, err := b.receive(buffer[b.arrived:]); err != nil {
+	for b.received < len(buffer) {
+		if _, err := b.receive(buffer[b.received:]); err != nil {
 			return err
 		}
 	}
@@ -338,37 +338,37 @@ func (b *Body) receive(p []byte) (int, error) {
 		return 0, b.err
 	}
 	began := time.Since(processStart)
-	b.due.Store(int64(began + b.ahead))
+	b.stalledAt.Store(int64(began + b.credit))
 	n, err := b.stream.Read(p)
-	b.due.Store(notRead)
-	b.arrived += n
+	b.stalledAt.Store(notWaiting)
+	b.received += n
 	waited := time.Since(processStart) - began
-	b.ahead = min(b.ahead-waited+time.Duration(n)*time.Second/stalledRate, stalledGrace)
+	b.credit = min(b.credit-waited+time.Duration(n)*time.Second/stalledRate, stalledGrace)
 	switch {
 	case err == nil:
-	case errors.Is(err, io.EOF) && (b.isChunked() || b.arrived == b.announced):
+	case errors.Is(err, io.EOF) && (b.isChunked() || b.received == b.contentLength):
 		b.err = io.EOF
-		b.whole.Store(true)
+		b.complete.Store(true)
 	case errors.Is(err, io.EOF): // the client has gone
-		b.err = unread(io.ErrUnexpectedEOF)
-	case b.isEnded():
+		b.err = readFault(io.ErrUnexpectedEOF)
+	case b.isAborted():
 		b.err = errStalled
 	default:
-		b.err = unread(err)
+		b.err = readFault(err)
 	}
 	return n, b.err
 }
 
-func (b *Body) take(n int64) error { return b.budget.take(b, n) }
+func (b *Body) reserve(n int64) error { return b.budget.reserve(b, n) }
 
 // finish says that the body has arrived. It keeps what it has taken, and is not ended.
 func (b *Body) finish() error {
-	if b.arrived < smallBody {
+	if b.received < smallBody {
 		return nil
 	}
 	b.budget.mu.Lock()
 	defer b.budget.mu.Unlock()
-	if b.ended {
+	if b.aborted {
 		b.err = errStalled
 		return errStalled
 	}
@@ -376,10 +376,10 @@ func (b *Body) finish() error {
 	return nil
 }
 
-func (b *Body) isEnded() bool {
+func (b *Body) isAborted() bool {
 	b.budget.mu.Lock()
 	defer b.budget.mu.Unlock()
-	return b.ended
+	return b.aborted
 }
 
 // release gives back what the body has taken, and prepares it for another request.
@@ -387,12 +387,12 @@ func (b *Body) release() {
 	if b.stream == nil {
 		return
 	}
-	if b.arrived >= smallBody {
+	if b.received >= smallBody {
 		b.budget.mu.Lock()
-		b.budget.giveBack(b)
+		b.budget.release(b)
 		b.budget.mu.Unlock()
 	}
-	b.budget, b.conn, b.stream, b.held, b.err = nil, nil, nil, nil, nil
-	b.network, b.announced, b.arrived, b.taken, b.ended = netip.Prefix{}, 0, 0, 0, false
-	b.whole.Store(false)
+	b.budget, b.conn, b.stream, b.buffered, b.err = nil, nil, nil, nil, nil
+	b.network, b.contentLength, b.received, b.reserved, b.aborted = netip.Prefix{}, 0, 0, 0, false
+	b.complete.Store(false)
 }

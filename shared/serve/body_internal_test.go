@@ -10,7 +10,7 @@ import (
 
 // A body that is not read is not stalled, however long that lasts: its client may be fast,
 // and what it is passed on to slow. It is stalled once a read has waited for too long.
-func TestTimeWithoutReadsDoesNotStallABody(t *testing.T) {
+func TestBodyStallsOnlyWhileRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const share = 1 << 20
@@ -30,8 +30,8 @@ func TestTimeWithoutReadsDoesNotStallABody(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-time.After(10 * stalledGrace)                 // by the clock of synctest
-			if err := other.take(share); err != errBodies { //nolint:errorlint // take wraps nothing
-				t.Fatalf("take = %v while a body is not read; want %v", err, errBodies)
+			if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // take wraps nothing
+				t.Fatalf("take = %v while a body is not read; want %v", err, errBodiesBudget)
 			}
 		}
 
@@ -41,11 +41,11 @@ func TestTimeWithoutReadsDoesNotStallABody(t *testing.T) {
 			ended <- err
 		}()
 		<-time.After(stalledGrace - time.Millisecond)
-		if err := other.take(share); err != errBodies { //nolint:errorlint // take wraps nothing
-			t.Errorf("take = %v while a body is read in time; want %v", err, errBodies)
+		if err := other.reserve(share); err != errBodiesBudget { //nolint:errorlint // take wraps nothing
+			t.Errorf("take = %v while a body is read in time; want %v", err, errBodiesBudget)
 		}
 		<-time.After(2 * time.Millisecond)
-		if err := other.take(share); err != nil {
+		if err := other.reserve(share); err != nil {
 			t.Errorf("take = %v while a body is stalled", err)
 		}
 		if err := <-ended; err != errStalled { //nolint:errorlint // receive wraps nothing

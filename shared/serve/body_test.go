@@ -32,19 +32,19 @@ func chunked(body string, size int) string {
 	return sent.String() + "0\r\n\r\n"
 }
 
-func announced(body string) string {
+func withContentLength(body string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// echoing serves a handler that answers with the body, of at most limit bytes.
-func echoing(t *testing.T, limit int) (address string) {
+// echoServer serves a handler that answers with the body, of at most limit bytes.
+func echoServer(t *testing.T, limit int) (address string) {
 	t.Helper()
-	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: limits()}
-	return socket(t, door.Server(taking(door, limit, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
+	opts := serve.Options{Listener: t.Name(), Log: silent(), Limits: limits()}
+	return serveTCP(t, opts.NewServer(bodyHandler(opts, limit, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
 }
 
 // Bodies are read as they were sent, up to the byte that is one too many.
-func TestBodiesAreReadUpToTheirLimit(t *testing.T) {
+func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 
 	var text strings.Builder
@@ -53,10 +53,10 @@ func TestBodiesAreReadUpToTheirLimit(t *testing.T) {
 	}
 	f := func(size, limit, status int) {
 		t.Helper()
-		address, body := echoing(t, limit), text.String()[:size]
+		address, body := echoServer(t, limit), text.String()[:size]
 		for _, sent := range []string{
-			announced(body),
-			"Expect: 100-continue\r\n" + announced(body),
+			withContentLength(body),
+			"Expect: 100-continue\r\n" + withContentLength(body),
 			"Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 1000),
 			"Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 1<<20),
 		} {
@@ -83,24 +83,24 @@ func TestBodiesAreReadUpToTheirLimit(t *testing.T) {
 }
 
 // Without a limit, the budget is one: the length that a client announces can be anything.
-func TestBodiesWithoutALimit(t *testing.T) {
+func TestBodyWithoutLimit(t *testing.T) {
 	t.Parallel()
-	address := echoing(t, 0)
+	address := echoServer(t, 0)
 	large := strings.Repeat("x", 5<<20)
-	expect(t, receive(t, send(t, address, post+announced(large))), "HTTP/1.1 200 ", "\r\n\r\n"+large[:100])
+	expect(t, receive(t, send(t, address, post+withContentLength(large))), "HTTP/1.1 200 ", "\r\n\r\n"+large[:100])
 	expect(t, receive(t, send(t, address, post+"Content-Length: 1099511627776\r\n\r\nx")), "HTTP/1.1 413 ", "larger than the 67108864 bytes")
 }
 
 // A body may take all of the budget, whether its length is announced or not.
-func TestABodyAsLargeAsTheBudget(t *testing.T) {
+func TestBodyOfWholeBudget(t *testing.T) {
 	t.Parallel()
 	bounds := limits()
 	bounds.BodiesBytes = 4 << 20
-	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
-	address := socket(t, door.Server(taking(door, 0, 0, func(rc *fasthttp.RequestCtx) { _, _ = fmt.Fprint(rc, len(rc.PostBody())) })))
+	opts := serve.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := serveTCP(t, opts.NewServer(bodyHandler(opts, 0, 0, func(rc *fasthttp.RequestCtx) { _, _ = fmt.Fprint(rc, len(rc.PostBody())) })))
 	for size, want := range map[int]string{3 << 20: "HTTP/1.1 200 ", 4 << 20: "HTTP/1.1 200 ", 4<<20 + 1: "HTTP/1.1 413 "} {
 		body := strings.Repeat("x", size)
-		for _, sent := range []string{announced(body), "Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 100_000)} {
+		for _, sent := range []string{withContentLength(body), "Transfer-Encoding: chunked\r\n\r\n" + chunked(body, 100_000)} {
 			answer := receive(t, send(t, address, post+sent))
 			expect(t, answer, want)
 			if strings.HasPrefix(answer, "HTTP/1.1 200 ") && !strings.HasSuffix(answer, fmt.Sprint("\r\n\r\n", size)) {
@@ -112,9 +112,9 @@ func TestABodyAsLargeAsTheBudget(t *testing.T) {
 }
 
 // A body that ends before its announced length has not arrived.
-func TestHalfABodyIsNone(t *testing.T) {
+func TestIncompleteBody(t *testing.T) {
 	t.Parallel()
-	address := echoing(t, 1<<20)
+	address := echoServer(t, 1<<20)
 	for _, sent := range []string{
 		"Content-Length: 10\r\n\r\nhalf", "Content-Length: 100000\r\n\r\n" + strings.Repeat("x", 50_000),
 		"Transfer-Encoding: chunked\r\n\r\n5\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n",
@@ -130,14 +130,14 @@ func TestHalfABodyIsNone(t *testing.T) {
 
 // A client that sends all of its body before it reads is told, too, that the body is too
 // large or not wanted: nothing of it is left unread, which would reset the connection.
-func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
+func TestOversizedBodyGetsResponse(t *testing.T) {
 	t.Parallel()
-	door := serve.Door{Log: silent(), Limits: limits()}
-	unread := socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(http.StatusTeapot) }))
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	unread := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(http.StatusTeapot) }))
 
-	for address, want := range map[string]int{echoing(t, 1000): http.StatusRequestEntityTooLarge, unread: http.StatusTeapot} {
+	for address, want := range map[string]int{echoServer(t, 1000): http.StatusRequestEntityTooLarge, unread: http.StatusTeapot} {
 		for range 20 {
-			conn := send(t, address, post+announced(strings.Repeat("x", 4<<20)))
+			conn := send(t, address, post+withContentLength(strings.Repeat("x", 4<<20)))
 			expect(t, receive(t, conn), fmt.Sprintf("HTTP/1.1 %d ", want))
 			response, err := http.Post("http://"+address, "application/octet-stream", bytes.NewReader(make([]byte, 4<<20))) //nolint:noctx // short
 			if err != nil {
@@ -153,10 +153,10 @@ func TestASenderOfTooMuchReadsTheAnswer(t *testing.T) {
 
 // What no route has asked for is not read: a client that sends only a head, and a byte, has
 // its answer at once. A request that follows a small body nobody has read is answered.
-func TestBodiesThatNobodyReads(t *testing.T) {
+func TestUnreadBodies(t *testing.T) {
 	t.Parallel()
-	door := serve.Door{Log: silent(), Limits: limits()}
-	address := socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) }))
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) }))
 
 	for _, sent := range []string{"Content-Length: 1114111\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n"} {
 		conn := send(t, address, "POST /unread HTTP/1.1\r\nHost: veneer.test\r\n"+sent)
@@ -165,11 +165,11 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 			t.Errorf("%q is answered %q, %v", sent, head, err)
 		}
 	}
-	for _, sent := range []string{announced("body"), "Transfer-Encoding: chunked\r\n\r\n" + chunked("body", 2)} {
+	for _, sent := range []string{withContentLength("body"), "Transfer-Encoding: chunked\r\n\r\n" + chunked("body", 2)} {
 		conn := send(t, address, "POST /first HTTP/1.1\r\nHost: veneer.test\r\n"+sent+"GET /next HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")
 		expect(t, receive(t, conn), "\r\n\r\n/first", "\r\n\r\n/next")
 	}
-	large := receive(t, send(t, echoing(t, 1000), "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1001\r\n\r\nx"))
+	large := receive(t, send(t, echoServer(t, 1000), "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1001\r\n\r\nx"))
 	expect(t, large, "HTTP/1.1 413 ", "Connection: close\r\n")
 }
 
@@ -192,8 +192,8 @@ func awaitBytes(t *testing.T, listener string, want float64) {
 	}
 }
 
-// untilTaken sends a request until its body is taken. Before it is refused.
-func untilTaken(t *testing.T, address, sent string) {
+// sendUntilAccepted sends a request until its body is taken. Before it is refused.
+func sendUntilAccepted(t *testing.T, address, sent string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -213,13 +213,13 @@ func untilTaken(t *testing.T, address, sent string) {
 
 // When the budget is full, stalled bodies make room, the slowest first, and small ones need
 // none. A body that is not stalled is not ended: a new one is refused instead.
-func TestABudgetOfBodies(t *testing.T) {
+func TestBodiesBudget(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20 // a body that takes the half of the budget
 	bounds := limits()
 	bounds.BodiesBytes = 2 << 20
-	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
-	address := socket(t, door.Server(taking(door, size, 0, func(*fasthttp.RequestCtx) {})))
+	opts := serve.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := serveTCP(t, opts.NewServer(bodyHandler(opts, size, 0, func(*fasthttp.RequestCtx) {})))
 	begin := func(from string, part int) net.Conn {
 		return sendFrom(t, from, address, post+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, strings.Repeat("x", part)))
 	}
@@ -229,16 +229,16 @@ func TestABudgetOfBodies(t *testing.T) {
 	awaitBytes(t, t.Name(), float64(size))
 	slow := begin("127.0.2.1", size*3/4)
 	awaitBytes(t, t.Name(), float64(2*size))
-	expect(t, receive(t, send(t, address, post+announced("small"))), "HTTP/1.1 200 ")
-	expect(t, receive(t, send(t, address, post+announced(strings.Repeat("x", 8<<10)))), "HTTP/1.1 200 ")
-	refused := receive(t, send(t, address, post+announced(strings.Repeat("x", 20_000))))
+	expect(t, receive(t, send(t, address, post+withContentLength("small"))), "HTTP/1.1 200 ")
+	expect(t, receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 8<<10)))), "HTTP/1.1 200 ")
+	refused := receive(t, send(t, address, post+withContentLength(strings.Repeat("x", 20_000))))
 	expect(t, refused, "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 	if got := metric(t, "veneer_bodies_refused_total", t.Name()); got != 1 {
 		t.Errorf("%v bodies are refused; want 1", got)
 	}
 
 	// Both stop. The one that has stopped first is ended for the next.
-	untilTaken(t, address, announced(strings.Repeat("x", size)))
+	sendUntilAccepted(t, address, withContentLength(strings.Repeat("x", size)))
 	expect(t, receive(t, slower), "HTTP/1.1 408 ", `"code":4`, "Connection: close\r\n")
 	if got := metric(t, "veneer_bodies_ended_total", t.Name()); got != 1 {
 		t.Errorf("%v bodies are ended; want 1", got)
@@ -252,15 +252,15 @@ func TestABudgetOfBodies(t *testing.T) {
 
 // Bodies of one client network leave a quarter of the budget to others, also when they have
 // arrived whole. For another body of that network, only a stalled one of that network is ended.
-func TestBodiesOfOneNetworkLeaveRoom(t *testing.T) {
+func TestBodiesBudgetPerNetwork(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	bounds := limits()
 	bounds.BodiesBytes = 4 << 20
 	proxies := serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
-	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds, Proxies: serve.NewProxies(proxies, silent())}
+	opts := serve.Options{Listener: t.Name(), Log: silent(), Limits: bounds, Proxies: serve.NewTrustedProxies(proxies, silent())}
 	holding, answer := make(chan struct{}, 8), make(chan struct{})
-	address := socket(t, door.Server(taking(door, size, 0, func(*fasthttp.RequestCtx) {
+	address := serveTCP(t, opts.NewServer(bodyHandler(opts, size, 0, func(*fasthttp.RequestCtx) {
 		holding <- struct{}{}
 		<-answer
 	})))
@@ -270,16 +270,16 @@ func TestBodiesOfOneNetworkLeaveRoom(t *testing.T) {
 		return send(t, address, post+from(client)+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", size, body[:size*3/4]))
 	}
 
-	var held []net.Conn
+	var conns []net.Conn
 	for _, client := range []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "198.51.100.1"} {
-		if len(held) == 3 {
-			expect(t, receive(t, send(t, address, post+from("203.0.113.200")+announced(body))), "HTTP/1.1 503 ")
+		if len(conns) == 3 {
+			expect(t, receive(t, send(t, address, post+from("203.0.113.200")+withContentLength(body))), "HTTP/1.1 503 ")
 		}
-		held = append(held, send(t, address, post+from(client)+announced(body)))
+		conns = append(conns, send(t, address, post+from(client)+withContentLength(body)))
 		<-holding
 	}
 	close(answer)
-	for _, conn := range held {
+	for _, conn := range conns {
 		expect(t, receive(t, conn), "HTTP/1.1 200 ")
 	}
 	awaitBytes(t, t.Name(), 0)
@@ -292,7 +292,7 @@ func TestBodiesOfOneNetworkLeaveRoom(t *testing.T) {
 	awaitBytes(t, t.Name(), float64(3*size))
 	begin("203.0.113.3")
 	awaitBytes(t, t.Name(), float64(4*size))
-	untilTaken(t, address, from("203.0.113.200")+announced(body))
+	sendUntilAccepted(t, address, from("203.0.113.200")+withContentLength(body))
 	expect(t, receive(t, first), "HTTP/1.1 408 ")
 	if _, err := io.WriteString(other, body[size*3/4:]); err != nil {
 		t.Fatal(err)
@@ -301,48 +301,48 @@ func TestBodiesOfOneNetworkLeaveRoom(t *testing.T) {
 }
 
 // What a body has taken is given back however its request ends.
-func TestTheBudgetIsGivenBack(t *testing.T) {
+func TestBodiesBudgetIsReleased(t *testing.T) {
 	t.Parallel()
 	const size = 100_000
 	bounds := limits()
 	bounds.ReadTimeout = 500 * time.Millisecond
-	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
-	address := socket(t, door.Server(taking(door, size, 0, func(rc *fasthttp.RequestCtx) {
+	opts := serve.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := serveTCP(t, opts.NewServer(bodyHandler(opts, size, 0, func(rc *fasthttp.RequestCtx) {
 		if len(rc.PostBody()) == 20_000 {
 			panic("a handler's")
 		}
-		if got := metric(t, "veneer_body_bytes", door.Listener); got == 0 {
+		if got := metric(t, "veneer_body_bytes", opts.Listener); got == 0 {
 			t.Error("a body of which the handler has memory is not counted")
 		}
 	})))
-	var all sync.WaitGroup
+	var clients sync.WaitGroup
 	f := func(status int, sent string) {
 		t.Helper()
 		expect(t, receive(t, send(t, address, post+sent)), fmt.Sprintf("HTTP/1.1 %d ", status))
 	}
-	f(200, announced(strings.Repeat("x", size)))
-	f(500, announced(strings.Repeat("x", 20_000)))
+	f(200, withContentLength(strings.Repeat("x", size)))
+	f(500, withContentLength(strings.Repeat("x", 20_000)))
 	f(413, "Transfer-Encoding: chunked\r\n\r\n"+chunked(strings.Repeat("x", size+1), 1000))
 	f(400, "Transfer-Encoding: chunked\r\n\r\n"+strings.TrimSuffix(chunked(strings.Repeat("x", 50_000), 1000), "0\r\n\r\n")+"nonsense\r\n")
 	f(408, "Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000))
 	for range 20 {
-		all.Go(func() {
+		clients.Go(func() {
 			conn := send(t, address, post+"Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50_000))
 			_ = conn.Close()
 		})
 	}
-	all.Wait()
-	awaitBytes(t, door.Listener, 0)
+	clients.Wait()
+	awaitBytes(t, opts.Listener, 0)
 }
 
 // A body is passed on while it arrives, and takes its share of the budget.
-func TestBodiesAsStreams(t *testing.T) {
+func TestStreamedBodies(t *testing.T) {
 	t.Parallel()
 	const share = 1 << 20
 	bounds := limits()
 	bounds.BodiesBytes = 2 << 20
-	door := serve.Door{Listener: t.Name(), Log: silent(), Limits: bounds}
-	address := socket(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+	opts := serve.Options{Listener: t.Name(), Log: silent(), Limits: bounds}
+	address := serveTCP(t, opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		body, err := serve.OpenBody(rc, 0)
 		if err != nil {
 			return err
@@ -365,13 +365,13 @@ func TestBodiesAsStreams(t *testing.T) {
 			want = fmt.Sprint(size, " in parts")
 		}
 		body := strings.Repeat("x", size)
-		expect(t, receive(t, send(t, address, post+announced(body))), "HTTP/1.1 200 ", want)
+		expect(t, receive(t, send(t, address, post+withContentLength(body))), "HTTP/1.1 200 ", want)
 		expect(t, receive(t, send(t, address, post+"Transfer-Encoding: chunked\r\n\r\n"+chunked(body, 5000))), "HTTP/1.1 200 ", want)
 	}
 	half := "Content-Length: 20000\r\n\r\n" + strings.Repeat("x", 10_000)
 	stalled := []net.Conn{sendFrom(t, "127.0.1.1", address, post+half), sendFrom(t, "127.0.2.1", address, post+half)}
 	awaitBytes(t, t.Name(), float64(2*share))
-	untilTaken(t, address, announced(strings.Repeat("x", 20_000)))
+	sendUntilAccepted(t, address, withContentLength(strings.Repeat("x", 20_000)))
 	_ = stalled[0].Close()
 	_ = stalled[1].Close()
 	awaitBytes(t, t.Name(), 0)

@@ -16,12 +16,12 @@ type ProxyConfig struct {
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" example:"10.0.0.0/8" help:"networks of proxies whose X-Forwarded-For is believed, or whose Forwarded if there is no other, as in 10.0.0.0/8,192.0.2.7/32"`
 }
 
-// Proxies knows the trusted proxies. A nil one trusts none: every peer is a client.
-type Proxies struct {
+// TrustedProxies knows the trusted proxies. A nil one trusts none: every peer is a client.
+type TrustedProxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
-	// warned has the Unix second of the last warning, for each header and its fault.
-	warned [len(forwardedHeaders)][2]atomic.Int64
+	// lastWarned has the Unix second of the last warning, for each header and its fault.
+	lastWarned [len(forwardedHeaders)][2]atomic.Int64
 }
 
 // forwardedHeaders are the headers in which proxies tell the addresses of clients, the
@@ -37,48 +37,48 @@ var forwardedHeaders = [...]struct {
 
 // The faults of a header that are logged.
 const (
-	untrusted  = iota // it comes from a peer that is no trusted proxy
-	unreadable        // a trusted proxy names no address in it
+	untrustedPeer  = iota // it comes from a peer that is no trusted proxy
+	noAddress        // a trusted proxy names no address in it
 )
 
-// NewProxies returns the proxies that are trusted.
-func NewProxies(config ProxyConfig, log *slog.Logger) *Proxies {
-	return &Proxies{trusted: config.TrustedProxies, log: log}
+// NewTrustedProxies returns the proxies that are trusted.
+func NewTrustedProxies(config ProxyConfig, log *slog.Logger) *TrustedProxies {
+	return &TrustedProxies{trusted: config.TrustedProxies, log: log}
 }
 
-// Client returns the address of the client. It is that of the peer or, if the peer is a
+// ClientIP returns the address of the client. It is that of the peer or, if the peer is a
 // trusted proxy, the last one in X-Forwarded-For that is not a trusted proxy. What stands
 // before that one may be forged. Forwarded counts where no X-Forwarded-For has a member.
 // If a member names no address, the client is the hop behind it. An IPv4 address is never
 // in its IPv6 form, and no address has a zone.
-func (p *Proxies) Client(rc *fasthttp.RequestCtx) netip.Addr {
-	return p.client(rc.RemoteAddr(), &rc.Request.Header)
+func (p *TrustedProxies) ClientIP(rc *fasthttp.RequestCtx) netip.Addr {
+	return p.clientIP(rc.RemoteAddr(), &rc.Request.Header)
 }
 
-func (p *Proxies) client(from net.Addr, header interface{ PeekAll(name string) [][]byte }) netip.Addr {
+func (p *TrustedProxies) clientIP(from net.Addr, header interface{ PeekAll(name string) [][]byte }) netip.Addr {
 	peer := addressOf(from)
 	if p == nil {
 		return peer
 	}
-	for i, known := range forwardedHeaders {
-		lines := header.PeekAll(known.name)
+	for i, forwarded := range forwardedHeaders {
+		lines := header.PeekAll(forwarded.name)
 		if len(lines) == 0 {
 			continue
 		}
 		if !p.trusts(peer) {
-			p.warn(i, untrusted, peer)
+			p.warn(i, untrustedPeer, peer)
 			return peer
 		}
-		if client, found := p.named(i, peer, lines); found {
+		if client, found := p.clientFromHeader(i, peer, lines); found {
 			return client
 		}
 	}
 	return peer
 }
 
-// named returns the client that the lines of a header name; found reports whether they
+// clientFromHeader returns the client that the lines of a header name; found reports whether they
 // have a member.
-func (p *Proxies) named(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
+func (p *TrustedProxies) clientFromHeader(header int, peer netip.Addr, lines [][]byte) (client netip.Addr, found bool) {
 	client = peer
 	for _, line := range slices.Backward(lines) {
 		for rest := line; len(rest) > 0; {
@@ -89,7 +89,7 @@ func (p *Proxies) named(header int, peer netip.Addr, lines [][]byte) (client net
 			found = true
 			hop, ok := forwardedHeaders[header].address(member)
 			if !ok {
-				p.warn(header, unreadable, peer)
+				p.warn(header, noAddress, peer)
 				return client, true
 			}
 			if client = hop; !p.trusts(client) {
@@ -100,7 +100,7 @@ func (p *Proxies) named(header int, peer netip.Addr, lines [][]byte) (client net
 	return client, found
 }
 
-func (p *Proxies) trusts(address netip.Addr) bool {
+func (p *TrustedProxies) trusts(address netip.Addr) bool {
 	if p == nil {
 		return false
 	}
@@ -114,23 +114,23 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 
 // warn logs a fault of a header, once a minute. The peer is a proxy, or a client that
 // forges.
-func (p *Proxies) warn(header, fault int, peer netip.Addr) {
-	last := &p.warned[header][fault]
+func (p *TrustedProxies) warn(header, fault int, peer netip.Addr) {
+	last := &p.lastWarned[header][fault]
 	now, before := time.Now().Unix(), last.Load()
 	if now-before < 60 || !last.CompareAndSwap(before, now) {
 		return
 	}
 	log := p.log.With("header", forwardedHeaders[header].name, "peer", peer.String())
-	if fault == untrusted {
+	if fault == untrustedPeer {
 		log.Warn("header from a peer that is no trusted proxy")
 	} else {
 		log.Warn("header of a trusted proxy names no address")
 	}
 }
 
-// Network returns the network that limits count a client by. Whoever has an
+// ClientPrefix returns the network that limits count a client by. Whoever has an
 // IPv6 address has the 2^64 around it, too.
-func Network(client netip.Addr) netip.Prefix {
+func ClientPrefix(client netip.Addr) netip.Prefix {
 	bits := 64
 	if client.Is4() {
 		bits = 32
@@ -140,10 +140,10 @@ func Network(client netip.Addr) netip.Prefix {
 
 func addressOf(peer net.Addr) netip.Addr {
 	if tcp, ok := peer.(*net.TCPAddr); ok {
-		return plain(tcp.AddrPort().Addr())
+		return unmapped(tcp.AddrPort().Addr())
 	}
 	return netip.IPv4Unspecified()
 }
 
-// plain returns an address in the one form in which it is compared.
-func plain(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }
+// unmapped returns an address in the one form in which it is compared.
+func unmapped(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }

@@ -28,21 +28,21 @@ func withLines(peer, header string, lines ...string) *fasthttp.RequestCtx {
 	return rc
 }
 
-func trusting(log *slog.Logger, networks ...string) *serve.Proxies {
+func newProxies(log *slog.Logger, networks ...string) *serve.TrustedProxies {
 	var config serve.ProxyConfig
 	for _, network := range networks {
 		config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(network))
 	}
-	return serve.NewProxies(config, log)
+	return serve.NewTrustedProxies(config, log)
 }
 
-func TestClient(t *testing.T) {
+func TestClientIP(t *testing.T) {
 	t.Parallel()
 
-	proxies := trusting(silent(), "10.0.0.0/8", "2001:db8:1::/48", "fe80::/10")
+	proxies := newProxies(silent(), "10.0.0.0/8", "2001:db8:1::/48", "fe80::/10")
 	f := func(want, peer string, forwarded ...string) {
 		t.Helper()
-		if got := proxies.Client(from(peer, forwarded...)).String(); got != want {
+		if got := proxies.ClientIP(from(peer, forwarded...)).String(); got != want {
 			t.Errorf("the client behind %s with X-Forwarded-For %q is %s; want %s", peer, forwarded, got, want)
 		}
 	}
@@ -103,13 +103,13 @@ func TestClient(t *testing.T) {
 }
 
 // RFC 7239 is understood where there is no X-Forwarded-For.
-func TestClientByForwarded(t *testing.T) {
+func TestClientIPByForwarded(t *testing.T) {
 	t.Parallel()
 
-	proxies := trusting(silent(), "10.0.0.0/8", "2001:db8:1::/48")
+	proxies := newProxies(silent(), "10.0.0.0/8", "2001:db8:1::/48")
 	f := func(want, peer string, lines ...string) {
 		t.Helper()
-		if got := proxies.Client(withLines(peer, "Forwarded", lines...)).String(); got != want {
+		if got := proxies.ClientIP(withLines(peer, "Forwarded", lines...)).String(); got != want {
 			t.Errorf("the client behind %s with Forwarded %q is %s; want %s", peer, lines, got, want)
 		}
 	}
@@ -144,34 +144,34 @@ func TestClientByForwarded(t *testing.T) {
 	// clients.
 	both := withLines("10.0.0.1", "Forwarded", "for=6.6.6.6")
 	both.Request.Header.Set("X-Forwarded-For", "203.0.113.9")
-	if got := proxies.Client(both).String(); got != "203.0.113.9" {
+	if got := proxies.ClientIP(both).String(); got != "203.0.113.9" {
 		t.Errorf("of both headers the client is %s; want that of X-Forwarded-For", got)
 	}
 	both.Request.Header.Set("X-Forwarded-For", "unknown")
-	if got := proxies.Client(both).String(); got != "10.0.0.1" {
+	if got := proxies.ClientIP(both).String(); got != "10.0.0.1" {
 		t.Errorf("beside X-Forwarded-For: unknown the client is %s; want the proxy", got)
 	}
 	both.Request.Header.Set("X-Forwarded-For", ",")
-	if got := proxies.Client(both).String(); got != "6.6.6.6" {
+	if got := proxies.ClientIP(both).String(); got != "6.6.6.6" {
 		t.Errorf("beside an empty X-Forwarded-For the client is %s; want that of Forwarded", got)
 	}
 }
 
-func TestClientsWithoutProxies(t *testing.T) {
+func TestClientIPWithoutProxies(t *testing.T) {
 	t.Parallel()
 
-	var none *serve.Proxies
-	if got := none.Client(from("203.0.113.9", "6.6.6.6")).String(); got != "203.0.113.9" {
+	var none *serve.TrustedProxies
+	if got := none.ClientIP(from("203.0.113.9", "6.6.6.6")).String(); got != "203.0.113.9" {
 		t.Errorf("the client is %s; want the peer", got)
 	}
 }
 
 // Whatever a client sends, the client is what the proxy adds.
-func FuzzClient(f *testing.F) {
+func FuzzClientIP(f *testing.F) {
 	for _, sent := range []string{"", "6.6.6.6", "unknown", "[2001:db8::1]:80", `for="`, `for="\`, `for=6.6.6.6;host="a,b"`, ",", " \t,", `"`, "[", "10.0.0.2"} {
 		f.Add(sent)
 	}
-	proxies := trusting(silent(), "10.0.0.0/8")
+	proxies := newProxies(silent(), "10.0.0.0/8")
 	f.Fuzz(func(t *testing.T, sent string) {
 		for _, test := range []struct{ header, added, want string }{
 			{"X-Forwarded-For", "203.0.113.9", "203.0.113.9"},
@@ -182,12 +182,12 @@ func FuzzClient(f *testing.F) {
 			{"Forwarded", `for="203.0.113.9:_x", for=10.0.0.7;by=_y`, "203.0.113.9"},
 		} {
 			for _, lines := range [][]string{{sent + ", " + test.added}, {sent, test.added}} {
-				if got := proxies.Client(withLines("10.0.0.1", test.header, lines...)).String(); got != test.want {
+				if got := proxies.ClientIP(withLines("10.0.0.1", test.header, lines...)).String(); got != test.want {
 					t.Errorf("%s: %q: the client is %s; want %s", test.header, lines, got, test.want)
 				}
 			}
 			// Alone it may be anything, but never a form that limits would count apart.
-			if got := proxies.Client(withLines("10.0.0.1", test.header, sent)); !got.IsValid() || got.Is4In6() || got.Zone() != "" {
+			if got := proxies.ClientIP(withLines("10.0.0.1", test.header, sent)); !got.IsValid() || got.Is4In6() || got.Zone() != "" {
 				t.Errorf("%s: %q: the client is %s", test.header, sent, got)
 			}
 		}
@@ -196,18 +196,18 @@ func FuzzClient(f *testing.F) {
 
 // A header of a peer that is no trusted proxy, and one of a trusted proxy that names no
 // address, is logged once a minute by its name.
-func TestForwardedHeadersAreLoggedOnceAMinute(t *testing.T) {
+func TestForwardedHeaderWarnings(t *testing.T) {
 	t.Parallel()
 
 	// Time passes only where the test says so.
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		proxies := trusting(slog.New(slog.NewTextHandler(&out, nil)), "10.0.0.0/8")
-		proxies.Client(from("203.0.113.9"))
+		proxies := newProxies(slog.New(slog.NewTextHandler(&out, nil)), "10.0.0.0/8")
+		proxies.ClientIP(from("203.0.113.9"))
 		for _, value := range []string{"6.6.6.6", "[2001:db8::1]:80", "6.6.6.6, ", "", "unknown, 6.6.6.6"} {
-			proxies.Client(from("10.0.0.1", value))
+			proxies.ClientIP(from("10.0.0.1", value))
 		}
-		proxies.Client(withLines("10.0.0.1", "Forwarded", `for="6.6.6.6:_x"`))
+		proxies.ClientIP(withLines("10.0.0.1", "Forwarded", `for="6.6.6.6:_x"`))
 		if out.Len() > 0 {
 			t.Errorf("what is in order is logged: %s", out.String())
 		}
@@ -216,7 +216,7 @@ func TestForwardedHeadersAreLoggedOnceAMinute(t *testing.T) {
 			<-time.After(after)
 			out.Reset()
 			for range 3 {
-				proxies.Client(withLines(peer, header, value))
+				proxies.ClientIP(withLines(peer, header, value))
 			}
 			got := out.String()
 			if want == "" && got != "" || want != "" && (strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN")) ||
@@ -242,12 +242,12 @@ func TestForwardedHeadersAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestNetwork(t *testing.T) {
+func TestClientPrefix(t *testing.T) {
 	t.Parallel()
 
 	f := func(client, want string) {
 		t.Helper()
-		if got := serve.Network(netip.MustParseAddr(client)).String(); got != want {
+		if got := serve.ClientPrefix(netip.MustParseAddr(client)).String(); got != want {
 			t.Errorf("%s is counted by %s; want %s", client, got, want)
 		}
 	}

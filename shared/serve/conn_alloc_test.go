@@ -11,17 +11,17 @@ import (
 )
 
 // Neither limits of time nor large answers cost an allocation.
-func TestAnswersAllocateNothing(t *testing.T) {
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+func TestResponseAllocations(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = opened.Close() })
-	client, err := net.Dial("tcp", opened.Addr().String())
+	t.Cleanup(func() { _ = ln.Close() })
+	client, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := Listener{Server: &fasthttp.Server{WriteTimeout: time.Minute}}.Keep(opened).Accept()
+	accepted, err := Listener{Server: &fasthttp.Server{WriteTimeout: time.Minute}}.Wrap(ln).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +36,14 @@ func TestAnswersAllocateNothing(t *testing.T) {
 
 	rc, full, rest := request(c, 2*writeBuffer), make([]byte, writeBuffer), make([]byte, writeBuffer)
 	n := testing.AllocsPerRun(1000, func() {
-		c.enter(fasthttp.StateActive)
-		c.answer(rc, time.Now())
+		c.setState(fasthttp.StateActive)
+		c.beginResponse(rc, time.Now())
 		for _, part := range [][]byte{full, rest} {
 			if _, err := c.Write(part); err != nil {
 				t.Fatal(err)
 			}
 		}
-		c.enter(fasthttp.StateIdle)
+		c.setState(fasthttp.StateIdle)
 	})
 	if n != 0 {
 		t.Errorf("an answer allocates %v times; want 0", n)

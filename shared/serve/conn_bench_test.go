@@ -10,22 +10,22 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// script is a client on a real connection that always has another request, and
+// endlessClient is a client on a real connection that always has another request, and
 // takes every answer: what is left is the server's own work.
-type script struct {
+type endlessClient struct {
 	net.Conn
 	request []byte
 	more    func() bool
 }
 
-func (s *script) Read(p []byte) (int, error) {
+func (s *endlessClient) Read(p []byte) (int, error) {
 	if !s.more() {
 		return 0, net.ErrClosed
 	}
 	return copy(p, s.request), nil
 }
 
-func (s *script) Write(p []byte) (int, error) { return len(p), nil }
+func (s *endlessClient) Write(p []byte) (int, error) { return len(p), nil }
 
 // BenchmarkServe is what a server does for a request besides reading and writing:
 // a bare one, without limits of time and with its own, and one behind a door, with
@@ -38,12 +38,12 @@ func BenchmarkServe(b *testing.B) {
 	b.Cleanup(func() { _ = listener.Close() })
 	body := make([]byte, 700)
 	answer := func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(body) }
-	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096, BodiesBytes: leastBodies}
+	limits := Limits{ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second, HeaderBytes: 4096, BodiesBytes: minBodiesBytes}
 	behind := func() *fasthttp.Server {
-		door := Door{Listener: "bench", Log: slog.New(slog.DiscardHandler), Limits: limits}
-		route := door.Route("GET /", Label{"outcome", "hit"}).TakeBody(1024, 0)
-		return door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
-			route.Claim(rc)
+		opts := Options{Listener: "bench", Log: slog.New(slog.DiscardHandler), Limits: limits}
+		route := opts.Route("GET /", Label{"outcome", "hit"}).AcceptBody(1024, 0)
+		return opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+			route.AssignTo(rc)
 			if err := ReadBody(rc); err != nil {
 				return err
 			}
@@ -78,9 +78,9 @@ func BenchmarkServe(b *testing.B) {
 			if strings.HasSuffix(bench.name, " with a body") {
 				request = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 60\r\n\r\n" + strings.Repeat("x", 60)
 			}
-			var served net.Conn = &script{client, []byte(request), b.Loop}
+			var served net.Conn = &endlessClient{client, []byte(request), b.Loop}
 			if bench.kept {
-				served = keepConn(bench.server, listener, served)
+				served = wrapConn(bench.server, listener, served)
 			}
 			b.ReportAllocs()
 			_ = bench.server.ServeConn(served)
@@ -97,7 +97,7 @@ func BenchmarkAdmit(b *testing.B) {
 		open int
 	}{{"room", most - 1}, {"full", most}} {
 		b.Run("listener="+bench.name, func(b *testing.B) {
-			l := newConnLimiter(&fasthttp.Server{Concurrency: most}, Peers{}, true)
+			l := newConnLimiter(&fasthttp.Server{Concurrency: most}, PeerLimits{}, true)
 			open := func(network, host int) *conn {
 				c := &conn{Conn: peer{from: &net.TCPAddr{IP: net.IPv4(10, 0, byte(network), byte(host))}}}
 				if err := l.admit(c); err != nil {
@@ -110,9 +110,9 @@ func BenchmarkAdmit(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				l.leave(open(200, 1))
+				l.release(open(200, 1))
 				if evicted := l.evicted.oldest; evicted != nil {
-					l.leave(evicted)
+					l.release(evicted)
 					open(int(addressOf(evicted.RemoteAddr()).As4()[2]), 1)
 				}
 			}

@@ -31,21 +31,21 @@ const (
 // open beyond it.
 const fullLimit, mostEvicted = 64, fullLimit/8 + 16
 
-// site is a server with fullLimit connections.
-type site struct {
+// testServer is a server with fullLimit connections.
+type testServer struct {
 	address string
-	kept    net.Listener // for CountsOf
+	listener    net.Listener // for CountsOf
 	secure  bool
 	working chan struct{} // has a value for each request for /wait
 	release func()        // has them answered
 	body    []byte        // of the answer to them, and to /huge
 }
 
-// openSite serves until the test ends.
-func openSite(t *testing.T, short, secure bool, bound func(*serve.Limits)) *site {
+// newTestServer serves until the test ends.
+func newTestServer(t *testing.T, withFastPath, secure bool, bound func(*serve.Limits)) *testServer {
 	t.Helper()
 	released, release := context.WithCancel(t.Context())
-	s := &site{secure: secure, working: make(chan struct{}, 2*fullLimit), release: release, body: bytes.Repeat([]byte("x"), 32<<20)}
+	s := &testServer{secure: secure, working: make(chan struct{}, 2*fullLimit), release: release, body: bytes.Repeat([]byte("x"), 32<<20)}
 	bounds := limits()
 	bounds.MaxConnections = fullLimit
 	if bound != nil {
@@ -53,9 +53,9 @@ func openSite(t *testing.T, short, secure bool, bound func(*serve.Limits)) *site
 	}
 	trusted := serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(proxyNetwork + "/32")}}
 	e := newEcho(bounds)
-	e.door.Proxies = serve.NewProxies(trusted, silent())
-	small := taking(e.door, 1<<20, 0, e.handle)
-	server := e.door.Server(func(rc *fasthttp.RequestCtx) {
+	e.door.Proxies = serve.NewTrustedProxies(trusted, silent())
+	small := bodyHandler(e.door, 1<<20, 0, e.handle)
+	server := e.door.NewServer(func(rc *fasthttp.RequestCtx) {
 		switch string(rc.Path()) {
 		case "/wait":
 			s.working <- struct{}{}
@@ -67,28 +67,28 @@ func openSite(t *testing.T, short, secure bool, bound func(*serve.Limits)) *site
 			small(rc)
 		}
 	})
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := serve.Listener{Server: server, Peers: e.door.Peers()}
-	if short {
-		l.FastPath = e.door.FastPath(nil, e.fast)
+	l := serve.Listener{Server: server, PeerLimits: e.door.PeerLimits()}
+	if withFastPath {
+		l.FastPath = e.door.FastPath(nil, e.tryHandle)
 	}
 	if secure {
-		pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
+		pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Issue(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
-	s.address, s.kept = opened.Addr().String(), l.Keep(opened)
-	run(t, server, s.kept)
+	s.address, s.listener = ln.Addr().String(), l.Wrap(ln)
+	run(t, server, s.listener)
 	return s
 }
 
 // dial opens a connection from a network.
-func (s *site) dial(ctx context.Context, from string) (net.Conn, error) {
+func (s *testServer) dial(ctx context.Context, from string) (net.Conn, error) {
 	dialer := net.Dialer{
 		LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)},
 		// Little of an answer that the client does not read is on its way.
@@ -104,7 +104,7 @@ func (s *site) dial(ctx context.Context, from string) (net.Conn, error) {
 }
 
 // connect opens a connection from a network until the test ends, and sends something.
-func (s *site) connect(t *testing.T, from, sent string) net.Conn {
+func (s *testServer) connect(t *testing.T, from, sent string) net.Conn {
 	t.Helper()
 	conn, err := s.dial(t.Context(), from)
 	if err != nil {
@@ -131,20 +131,20 @@ func statusOf(conn net.Conn) int {
 }
 
 // await waits until what the listener counts is as wanted.
-func (s *site) await(t *testing.T, wanted string, is func(serve.Counts) bool) {
+func (s *testServer) await(t *testing.T, wanted string, is func(serve.Counts) bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !is(serve.CountsOf(s.kept)); <-tick.C {
+	for deadline := time.Now().Add(20 * time.Second); !is(serve.CountsOf(s.listener)); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("the listener counts %+v; want %s", serve.CountsOf(s.kept), wanted)
+			t.Fatalf("the listener counts %+v; want %s", serve.CountsOf(s.listener), wanted)
 		}
 	}
 }
 
 // attack keeps connections from hostileNetwork open until ctx ends, more than the limit. One
 // that ends is opened again at once, so that some are always being refused.
-func (s *site) attack(ctx context.Context, use func(net.Conn)) (ended *sync.WaitGroup) {
+func (s *testServer) attack(ctx context.Context, use func(net.Conn)) (ended *sync.WaitGroup) {
 	ended = new(sync.WaitGroup)
 	for range fullLimit + 16 {
 		ended.Go(func() {
@@ -189,7 +189,7 @@ func flooding(conn net.Conn) {
 
 // A client network that opens far more connections than the limit, whatever it does with
 // them, leaves places to others.
-func TestAFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest // each attack takes all processors
+func TestFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest // each attack takes all processors
 	const body = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 100000\r\n\r\n"
 	for name, use := range map[string]func(net.Conn){
 		"idle":         sending(""),
@@ -213,15 +213,15 @@ func TestAFullListenerAdmitsOtherNetworks(t *testing.T) { //nolint:paralleltest 
 	} {
 		for listener, of := range map[string]struct{ short, secure bool }{"server": {}, "fast path": {short: true}, "TLS": {secure: true}} {
 			t.Run(name+", "+listener, func(t *testing.T) {
-				s := openSite(t, of.short, of.secure, nil)
-				s.leavesPlaces(t, use)
+				s := newTestServer(t, of.short, of.secure, nil)
+				s.checkHonestClients(t, use)
 			})
 		}
 	}
 }
 
-// leavesPlaces attacks a site while honest clients use it.
-func (s *site) leavesPlaces(t *testing.T, use func(net.Conn)) {
+// checkHonestClients attacks a site while honest clients use it.
+func (s *testServer) checkHonestClients(t *testing.T, use func(net.Conn)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	attackers := s.attack(ctx, use)
@@ -245,7 +245,7 @@ func (s *site) leavesPlaces(t *testing.T, use func(net.Conn)) {
 		} else {
 			_ = conn.Close()
 		}
-		if got := serve.CountsOf(s.kept).Open; got > fullLimit+mostEvicted {
+		if got := serve.CountsOf(s.listener).Open; got > fullLimit+mostEvicted {
 			t.Fatalf("%d connections are open; want at most %d", got, fullLimit+mostEvicted)
 		}
 	}
@@ -261,13 +261,13 @@ func (s *site) leavesPlaces(t *testing.T, use func(net.Conn)) {
 }
 
 // A connection on which requests arrive faster than they are answered is evicted like others.
-func TestAFloodIsEvicted(t *testing.T) {
+func TestFloodingConnectionIsEvicted(t *testing.T) {
 	t.Parallel()
 
 	for name, of := range map[string]struct{ short, secure bool }{"server": {}, "fast path": {short: true}, "fast path under TLS": {short: true, secure: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := openSite(t, of.short, of.secure, func(l *serve.Limits) { l.IdleTimeout = 20 * time.Second })
+			s := newTestServer(t, of.short, of.secure, func(l *serve.Limits) { l.IdleTimeout = 20 * time.Second })
 			conn := s.connect(t, hostileNetwork, "")
 			var flood sync.WaitGroup
 			flood.Go(func() { flooding(conn) })
@@ -282,13 +282,13 @@ func TestAFloodIsEvicted(t *testing.T) {
 }
 
 // An evicted connection ends behind the answer to its request, which arrives whole.
-func TestAnEvictedConnectionGetsItsAnswer(t *testing.T) {
+func TestEvictedConnectionGetsResponse(t *testing.T) {
 	t.Parallel()
 
 	for name, secure := range map[string]bool{"in clear": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := openSite(t, false, secure, nil)
+			s := newTestServer(t, false, secure, nil)
 			asking := s.connect(t, hostileNetwork, "GET /wait HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
 			<-s.working
 			for range fullLimit - 1 {
@@ -314,27 +314,27 @@ func TestAnEvictedConnectionGetsItsAnswer(t *testing.T) {
 }
 
 // fill opens connections from a network, and waits until they are counted.
-func (s *site) fill(t *testing.T, from string, conns, total int) (opened []net.Conn) {
+func (s *testServer) fill(t *testing.T, from string, conns, total int) (ln []net.Conn) {
 	t.Helper()
 	for range conns {
-		opened = append(opened, s.connect(t, from, ""))
+		ln = append(ln, s.connect(t, from, ""))
 	}
 	s.await(t, "all of them", func(c serve.Counts) bool { return c.Open == total })
-	return opened
+	return ln
 }
 
 // Networks that have as much as the new connection's would have keep theirs.
-func TestConnectionsAreNotEvictedForEqualNetworks(t *testing.T) {
+func TestNoEvictionForEqualNetworks(t *testing.T) {
 	t.Parallel()
 
-	s := openSite(t, false, false, nil)
-	opened := append(s.fill(t, hostileNetwork, fullLimit/2, fullLimit/2), s.fill(t, honestNetwork, fullLimit/2, fullLimit)...)
+	s := newTestServer(t, false, false, nil)
+	ln := append(s.fill(t, hostileNetwork, fullLimit/2, fullLimit/2), s.fill(t, honestNetwork, fullLimit/2, fullLimit)...)
 	for _, from := range []string{hostileNetwork, honestNetwork} {
 		if status := statusOf(s.connect(t, from, "")); status != fasthttp.StatusServiceUnavailable {
 			t.Errorf("a connection from %s is answered %d; want 503", from, status)
 		}
 	}
-	for _, conn := range opened {
+	for _, conn := range ln {
 		if status := statusOf(conn); status != fasthttp.StatusOK {
 			t.Fatalf("a connection of two equal networks is answered %d", status)
 		}
@@ -342,10 +342,10 @@ func TestConnectionsAreNotEvictedForEqualNetworks(t *testing.T) {
 }
 
 // Connections of trusted proxies are never evicted, and are those of many networks.
-func TestConnectionsOfProxiesAreNotEvicted(t *testing.T) {
+func TestProxiesAreNotEvicted(t *testing.T) {
 	t.Parallel()
 
-	s := openSite(t, false, false, nil)
+	s := newTestServer(t, false, false, nil)
 	s.fill(t, hostileNetwork, fullLimit, fullLimit)
 	var proxied []net.Conn
 	for range fullLimit - 1 {
@@ -368,22 +368,22 @@ func TestConnectionsOfProxiesAreNotEvicted(t *testing.T) {
 }
 
 // The bound of an address counts an evicted connection until it has ended.
-func TestEvictedConnectionsOfAnAddress(t *testing.T) {
+func TestAddressLimitCountsEvicted(t *testing.T) {
 	t.Parallel()
 
-	s := openSite(t, false, false, func(l *serve.Limits) { l.AddressConnections = fullLimit })
-	opened := s.fill(t, hostileNetwork, fullLimit, fullLimit)
+	s := newTestServer(t, false, false, func(l *serve.Limits) { l.AddressConnections = fullLimit })
+	ln := s.fill(t, hostileNetwork, fullLimit, fullLimit)
 	if status := statusOf(s.connect(t, hostileNetwork, "")); status != 0 {
 		t.Errorf("a connection too many of an address is answered %d", status)
 	}
 	if status := statusOf(s.connect(t, honestNetwork, "")); status != fasthttp.StatusOK {
 		t.Errorf("another network is answered %d", status)
 	}
-	if _, err := io.Copy(io.Discard, opened[0]); err != nil {
+	if _, err := io.Copy(io.Discard, ln[0]); err != nil {
 		t.Errorf("the oldest connection does not end: %v", err)
 	}
-	_ = opened[0].Close()
-	for _, conn := range opened[1:] {
+	_ = ln[0].Close()
+	for _, conn := range ln[1:] {
 		if status := statusOf(conn); status != fasthttp.StatusOK {
 			t.Fatalf("a connection that is not the oldest is answered %d", status)
 		}

@@ -20,7 +20,7 @@ import (
 var errTooManyConns = errors.New("too many connections are open")
 
 var (
-	connectionsRefused = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_refused_total", Help: "Connections refused, since too many were open."})
+	connectionsRejected = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_refused_total", Help: "Connections refused, since too many were open."})
 	connectionsEvicted = promauto.NewCounter(prometheus.CounterOpts{Name: "veneer_connections_evicted_total", Help: "Connections ended early to make room for those of other client networks."})
 	connectionsOpen    atomic.Int64
 	connectionsLimit   atomic.Int64 // the highest of all listeners
@@ -44,31 +44,31 @@ const (
 	rejectBytes = 64 << 10
 )
 
-// networksShare is the part of a listener's connections, 1 in 64, that a client network
+// networkShareDivisor is the part of a listener's connections, 1 in 64, that a client network
 // keeps whatever others open. So fewer than 64 networks have more than that.
-const networksShare = 64
+const networkShareDivisor = 64
 
 // connLimiter bounds how many connections a listener has open, and of each address.
 // When it is full, a connection of another client network takes the place of the oldest
 // one of the network with the most, which is evicted: it ends before its next request.
 // Nothing is done for a request.
 type connLimiter struct {
-	peers     Peers
-	most      int // connections; 0: any number
-	evictions int // most evicted connections that have not ended, beyond most
-	share     int // connections that a network keeps
+	peerLimits     PeerLimits
+	maxConns      int // connections; 0: any number
+	maxEvicted int // most evicted connections that have not ended, beyond most
+	networkShare     int // connections that a network keeps
 
 	mu        sync.Mutex
 	open      int // all connections, evicted ones among them
-	addresses map[netip.Prefix]int
-	networks  map[netip.Prefix]*connList
-	large     map[*connList]struct{} // the networks with more than share
+	connsByAddress map[netip.Prefix]int
+	listByNetwork  map[netip.Prefix]*connList
+	overShare     map[*connList]struct{} // the networks with more than share
 	proxied   connList               // of trusted proxies
 	evicted   connList               // not ended yet
 	aborted   connList               // evicted ones whose answer was ended, too
 
-	answer    func(*fasthttp.RequestCtx, error)
-	inClear   bool // whether an answer can be sent as it is
+	errorHandler    func(*fasthttp.RequestCtx, error)
+	plaintext   bool // whether an answer can be sent as it is
 	rejecting chan struct{}
 }
 
@@ -108,19 +108,19 @@ func (l *connList) remove(c *conn) {
 
 // newConnLimiter takes the bound over from a server, which would close connections beyond
 // it with a text in place of an answer, without a limit of time.
-func newConnLimiter(server *fasthttp.Server, peers Peers, inClear bool) *connLimiter {
-	most := server.Concurrency
-	for known := connectionsLimit.Load(); int64(most) > known && !connectionsLimit.CompareAndSwap(known, int64(most)); known = connectionsLimit.Load() {
+func newConnLimiter(server *fasthttp.Server, peerLimits PeerLimits, plaintext bool) *connLimiter {
+	maxConns := server.Concurrency
+	for highest := connectionsLimit.Load(); int64(maxConns) > highest && !connectionsLimit.CompareAndSwap(highest, int64(maxConns)); highest = connectionsLimit.Load() {
 	}
-	evictions := most/8 + 16
-	if most > 0 {
+	maxEvicted := maxConns/8 + 16
+	if maxConns > 0 {
 		// A server is done with a connection a little after that is closed.
-		server.Concurrency = 2 * (most + evictions)
+		server.Concurrency = 2 * (maxConns + maxEvicted)
 	}
 	return &connLimiter{
-		peers: peers, most: most, evictions: evictions, share: most / networksShare,
-		addresses: map[netip.Prefix]int{}, networks: map[netip.Prefix]*connList{}, large: map[*connList]struct{}{},
-		answer: server.ErrorHandler, inClear: inClear, rejecting: make(chan struct{}, maxRejecting),
+		peerLimits: peerLimits, maxConns: maxConns, maxEvicted: maxEvicted, networkShare: maxConns / networkShareDivisor,
+		connsByAddress: map[netip.Prefix]int{}, listByNetwork: map[netip.Prefix]*connList{}, overShare: map[*connList]struct{}{},
+		errorHandler: server.ErrorHandler, plaintext: plaintext, rejecting: make(chan struct{}, maxRejecting),
 	}
 }
 
@@ -131,17 +131,17 @@ var errAddressConns = errors.New("too many connections of the address are open")
 // errAddressConns.
 func (l *connLimiter) admit(c *conn) error {
 	peer := addressOf(c.RemoteAddr())
-	trusted := l.peers.proxies.trusts(peer)
+	trusted := l.peerLimits.proxies.trusts(peer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !trusted && l.peers.most > 0 && l.addresses[Network(peer)] >= l.peers.most {
+	if !trusted && l.peerLimits.maxConns > 0 && l.connsByAddress[ClientPrefix(peer)] >= l.peerLimits.maxConns {
 		return errAddressConns
 	}
 	list := &l.proxied
 	if !trusted {
 		list = l.networkOf(peer)
 	}
-	if l.isFull() && !l.evictFor(list) {
+	if l.isFull() && !l.evictOldest(list) {
 		return errTooManyConns
 	}
 	l.add(1)
@@ -150,13 +150,13 @@ func (l *connLimiter) admit(c *conn) error {
 		return nil
 	}
 	if list.size == 1 {
-		l.networks[list.network] = list
+		l.listByNetwork[list.network] = list
 	}
-	if list.size > l.share {
-		l.large[list] = struct{}{}
+	if list.size > l.networkShare {
+		l.overShare[list] = struct{}{}
 	}
-	if l.peers.most > 0 {
-		l.addresses[Network(peer)]++
+	if l.peerLimits.maxConns > 0 {
+		l.connsByAddress[ClientPrefix(peer)]++
 	}
 	return nil
 }
@@ -164,14 +164,14 @@ func (l *connLimiter) admit(c *conn) error {
 // networkOf returns the connections of a peer's network, an empty list if there are none.
 func (l *connLimiter) networkOf(peer netip.Addr) *connList {
 	network := ClientNetwork(peer)
-	if list := l.networks[network]; list != nil {
+	if list := l.listByNetwork[network]; list != nil {
 		return list
 	}
 	return &connList{network: network}
 }
 
-// leave counts a connection out, if it is counted in.
-func (l *connLimiter) leave(c *conn) {
+// release counts a connection out, if it is counted in.
+func (l *connLimiter) release(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.list == nil {
@@ -180,12 +180,12 @@ func (l *connLimiter) leave(c *conn) {
 	trusted := c.list == &l.proxied
 	l.unlist(c)
 	l.add(-1)
-	if trusted || l.peers.most == 0 {
+	if trusted || l.peerLimits.maxConns == 0 {
 		return
 	}
-	address := Network(addressOf(c.RemoteAddr()))
-	if l.addresses[address]--; l.addresses[address] == 0 {
-		delete(l.addresses, address)
+	address := ClientPrefix(addressOf(c.RemoteAddr()))
+	if l.connsByAddress[address]--; l.connsByAddress[address] == 0 {
+		delete(l.connsByAddress, address)
 	}
 }
 
@@ -196,11 +196,11 @@ func (l *connLimiter) unlist(c *conn) {
 	if !list.network.IsValid() {
 		return
 	}
-	if list.size <= l.share {
-		delete(l.large, list)
+	if list.size <= l.networkShare {
+		delete(l.overShare, list)
 	}
 	if list.size == 0 {
-		delete(l.networks, list.network)
+		delete(l.listByNetwork, list.network)
 	}
 }
 
@@ -211,22 +211,22 @@ func (l *connLimiter) add(n int) {
 
 // isFull reports whether a connection more is too many. Evicted ones are about to end.
 func (l *connLimiter) isFull() bool {
-	return l.most > 0 && l.open-l.evicted.size-l.aborted.size >= l.most
+	return l.maxConns > 0 && l.open-l.evicted.size-l.aborted.size >= l.maxConns
 }
 
-// evictFor evicts the oldest connection of the network with the most, for a new one of
+// evictOldest evicts the oldest connection of the network with the most, for a new one of
 // another network. It reports whether there is a place now. There is none if no network
 // has more than its share, or if the new one's would then have the most.
-func (l *connLimiter) evictFor(newcomer *connList) bool {
-	if l.evicted.size >= l.evictions/2 {
+func (l *connLimiter) evictOldest(newcomer *connList) bool {
+	if l.evicted.size >= l.maxEvicted/2 {
 		// A client that does not take its answer would keep its place for WRITE_TIMEOUT.
 		l.abort(l.evicted.oldest)
 	}
-	if l.evicted.size+l.aborted.size >= l.evictions {
+	if l.evicted.size+l.aborted.size >= l.maxEvicted {
 		return false
 	}
 	var largest *connList
-	for list := range l.large {
+	for list := range l.overShare {
 		if largest == nil || list.size > largest.size {
 			largest = list
 		}
@@ -255,7 +255,7 @@ func (l *connLimiter) abort(c *conn) {
 
 // reject refuses a connection, and does not wait until it has ended.
 func (l *connLimiter) reject(conn net.Conn) {
-	if !l.inClear || l.answer == nil {
+	if !l.plaintext || l.errorHandler == nil {
 		_ = conn.Close()
 		return
 	}
@@ -278,7 +278,7 @@ func (l *connLimiter) writeRejection(conn net.Conn) {
 	}
 	var rc fasthttp.RequestCtx
 	rc.Init2(conn, nil, true)
-	l.answer(&rc, errTooManyConns)
+	l.errorHandler(&rc, errTooManyConns)
 	rc.SetConnectionClose()
 	out := bufio.NewWriterSize(conn, writeBuffer)
 	if rc.Response.Write(out) != nil || out.Flush() != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// full returns the address of a server that has a bound of two connections, and both
+// fullServer returns the address of a server that has a bound of two connections, and both
 // of them open, after an answer each.
-func full(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
+func fullServer(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first net.Conn) {
 	t.Helper()
 	bounds := limits()
 	bounds.MaxConnections = 2
-	door := serve.Door{Log: silent(), Limits: bounds, Mark: mark}
-	address = socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
+	opts := serve.Options{Log: silent(), Limits: bounds, DefaultHeaders: mark}
+	address = serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
 	first = send(t, address, get)
 	for _, conn := range []net.Conn{first, send(t, address, get)} {
 		var response fasthttp.Response
@@ -32,10 +32,10 @@ func full(t *testing.T, mark func(*fasthttp.RequestCtx)) (address string, first 
 	return address, first
 }
 
-func TestConnectionsAreBounded(t *testing.T) {
+func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 
-	address, first := full(t, func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") })
+	address, first := fullServer(t, func(rc *fasthttp.RequestCtx) { rc.Response.Header.Set("X-Content-Type-Options", "nosniff") })
 	const tooMany = `{"code":9,"message":"There are too many connections at the moment. Please try again."}`
 	for _, request := range []string{get, "", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n" + strings.Repeat("x", 30000)} {
 		expect(t, receive(t, send(t, address, request)),
@@ -59,10 +59,10 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 // Refused connections that send nothing and stay open are not waited for.
-func TestManyConnectionsTooMany(t *testing.T) {
+func TestConnectionLimitUnderFlood(t *testing.T) {
 	t.Parallel()
 
-	address, first := full(t, nil)
+	address, first := fullServer(t, nil)
 	var silent sync.WaitGroup
 	for range 600 {
 		conn, err := net.Dial("tcp", address)

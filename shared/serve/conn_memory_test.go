@@ -25,7 +25,7 @@ import (
 //
 // Each state is measured in a process of its own: what other tests, and other states, have
 // left behind would count as well.
-func TestMemoryOfAConnection(t *testing.T) { //nolint:paralleltest // it is the only one in its processes
+func TestConnectionMemory(t *testing.T) { //nolint:paralleltest // it is the only one in its processes
 	const variable = "TEST_MEMORY_OF" // names the state that this process measures
 	const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n"
 	const post = "POST / HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 1000000\r\n\r\n"
@@ -47,7 +47,7 @@ func TestMemoryOfAConnection(t *testing.T) { //nolint:paralleltest // it is the 
 			state := fmt.Sprintf("%s, TLS %t", test.state, secure)
 			if measured := os.Getenv(variable); measured != "" {
 				if measured == state {
-					fmt.Println(memoryOfAConnection(t, test.sent, test.answered, secure)) //nolint:forbidigo // its parent reads it
+					fmt.Println(connectionMemory(t, test.sent, test.answered, secure)) //nolint:forbidigo // its parent reads it
 				}
 				continue
 			}
@@ -79,29 +79,29 @@ func measure(t *testing.T, environ string) (bytes int64) {
 	return bytes
 }
 
-func memoryOfAConnection(t *testing.T, sent string, answered, secure bool) int64 {
+func connectionMemory(t *testing.T, sent string, answered, secure bool) int64 {
 	t.Helper()
 	const conns = 200
 	bounds := limits()
 	bounds.MaxConnections, bounds.HeaderBytes = 2*conns, 16<<10
-	door := serve.Door{Log: silent(), Limits: bounds}
-	server := door.Server(taking(door, 1<<20, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	opts := serve.Options{Log: silent(), Limits: bounds}
+	server := opts.NewServer(bodyHandler(opts, 1<<20, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("done") }))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := serve.Listener{Server: server}
 	if secure {
-		pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
+		pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Issue(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
-	run(t, server, l.Keep(opened))
+	run(t, server, l.Wrap(ln))
 	before := inUse()
 	for range conns {
-		conn := send(t, opened.Addr().String(), "")
+		conn := send(t, ln.Addr().String(), "")
 		if secure { // what the client's end of TLS takes is collected
 			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 		}

@@ -23,22 +23,22 @@ import (
 
 const get = "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n"
 
-// short returns limits with one that is short.
-func short(change func(*serve.Limits)) serve.Limits {
+// limitsWith returns limits with one that is short.
+func limitsWith(change func(*serve.Limits)) serve.Limits {
 	bounds := limits()
 	change(&bounds)
 	return bounds
 }
 
 // Whoever sends a crumb at a time has no longer for all of it.
-func TestCrumbsDoNotBuyTime(t *testing.T) {
+func TestTricklingRequestTimesOut(t *testing.T) {
 	t.Parallel()
 
-	f := func(head, crumb string) {
+	f := func(head, byteAtATime string) {
 		t.Helper()
-		bounds := short(func(l *serve.Limits) { l.ReadTimeout = 100 * time.Millisecond })
-		door := serve.Door{Log: silent(), Limits: bounds}
-		conn := send(t, socket(t, door.Server(taking(door, 1<<20, 0, func(*fasthttp.RequestCtx) {}))), head)
+		bounds := limitsWith(func(l *serve.Limits) { l.ReadTimeout = 100 * time.Millisecond })
+		opts := serve.Options{Log: silent(), Limits: bounds}
+		conn := send(t, serveTCP(t, opts.NewServer(bodyHandler(opts, 1<<20, 0, func(*fasthttp.RequestCtx) {}))), head)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		var answer string
@@ -48,7 +48,7 @@ func TestCrumbsDoNotBuyTime(t *testing.T) {
 			answer = string(all)
 		})
 		for range 2000 { // ten seconds, should nothing end it
-			if _, err := io.WriteString(conn, crumb); err != nil {
+			if _, err := io.WriteString(conn, byteAtATime); err != nil {
 				break
 			}
 			<-tick.C
@@ -63,11 +63,11 @@ func TestCrumbsDoNotBuyTime(t *testing.T) {
 }
 
 // Whoever sends an endless header reads why it is refused.
-func TestASenderOfHugeHeadersReadsTheAnswer(t *testing.T) {
+func TestHugeHeaderGetsResponse(t *testing.T) {
 	t.Parallel()
 
-	door := serve.Door{Log: silent(), Limits: limits()}
-	address := socket(t, door.Server(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }))
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) { t.Error("the handler is called") }))
 	for range 5 {
 		conn := send(t, address, "GET / HTTP/1.1\r\nHost: veneer.test\r\nX-Long: "+strings.Repeat("x", 1<<20))
 		expect(t, receive(t, conn), "HTTP/1.1 431 ", `"code":4`, "Connection: close\r\n")
@@ -78,21 +78,21 @@ func TestASenderOfHugeHeadersReadsTheAnswer(t *testing.T) {
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 
-	door := serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond })}
-	answer := receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {})), get+get))
+	opts := serve.Options{Log: silent(), Limits: limitsWith(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond })}
+	answer := receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), get+get))
 	if strings.Count(answer, "HTTP/1.1 200 ") != 2 || strings.Contains(answer, "HTTP/1.1 4") {
 		t.Errorf("two requests and a pause are answered with:\n%s", answer)
 	}
 
-	door = serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond })}
-	expect(t, receive(t, send(t, socket(t, door.Server(func(*fasthttp.RequestCtx) {})), "")), "HTTP/1.1 408 ")
+	opts = serve.Options{Log: silent(), Limits: limitsWith(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond })}
+	expect(t, receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), "")), "HTTP/1.1 408 ")
 }
 
 // A client that breaks off a body is told so, and gets the answers before.
-func TestAnswersBeforeABrokenBody(t *testing.T) {
+func TestResponsesBeforeBrokenBody(t *testing.T) {
 	t.Parallel()
-	door := serve.Door{Log: silent(), Limits: limits()}
-	address := socket(t, door.Server(taking(door, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("well") })))
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBodyString("well") })))
 	for _, broken := range []string{"Content-Length: 5\r\n\r\n", "Content-Length: 5\r\n\r\nhell", "Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "A: b"} {
 		conn := send(t, address, get+get+"POST / HTTP/1.1\r\nHost: a\r\n"+broken)
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -122,18 +122,18 @@ func TestAnswersBeforeABrokenBody(t *testing.T) {
 func TestLimitsUnderTLS(t *testing.T) {
 	t.Parallel()
 
-	lender := httptest.NewTLSServer(nil) // of a certificate
-	t.Cleanup(lender.Close)
+	certServer := httptest.NewTLSServer(nil) // of a certificate
+	t.Cleanup(certServer.Close)
 	dial := func(change func(*serve.Limits), handler fasthttp.RequestHandler) net.Conn {
 		t.Helper()
-		server := serve.Door{Log: silent(), Limits: short(change)}.Server(handler)
-		opened, err := net.Listen("tcp", "127.0.0.1:0")
+		server := serve.Options{Log: silent(), Limits: limitsWith(change)}.NewServer(handler)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
-		run(t, server, serve.Listener{Server: server, TLS: config}.Keep(opened))
-		return send(t, opened.Addr().String(), "")
+		config := &tls.Config{Certificates: certServer.TLS.Certificates, MinVersion: tls.VersionTLS12}
+		run(t, server, serve.Listener{Server: server, TLS: config}.Wrap(ln))
+		return send(t, ln.Addr().String(), "")
 	}
 	secure := func(conn net.Conn) net.Conn {
 		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
@@ -158,11 +158,11 @@ func TestLimitsUnderTLS(t *testing.T) {
 }
 
 // Requests that are sent at once are answered in their order.
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+func TestPipelineOrder(t *testing.T) {
 	t.Parallel()
 
-	door := serve.Door{Log: silent(), Limits: limits()}
-	conn := send(t, socket(t, door.Server(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) })), "")
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	conn := send(t, serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.Path()) })), "")
 	const requests = 5000
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -187,15 +187,15 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 }
 
 // Answers of all sizes arrive whole, alone and in a pipeline.
-func TestAnswersOfAllSizes(t *testing.T) {
+func TestResponseSizes(t *testing.T) {
 	t.Parallel()
 
 	body := make([]byte, 100_000)
 	for i := range body {
 		body[i] = byte(i * 31 >> 3)
 	}
-	door := serve.Door{Log: silent(), Limits: limits()}
-	address := socket(t, door.Server(func(rc *fasthttp.RequestCtx) {
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) {
 		rc.Response.SetBodyRaw(body[:rc.QueryArgs().GetUintOrZero("size")])
 	}))
 	var sizes []int
@@ -246,19 +246,19 @@ func TestAnswersOfAllSizes(t *testing.T) {
 
 // Whoever asks and asks and takes no answer is not read any more, has no room beyond
 // that of its connection, and holds nobody up.
-func TestAGreedyPipelineIsCutOff(t *testing.T) {
+func TestPipelineWithoutReaderIsClosed(t *testing.T) {
 	t.Parallel()
 
 	var answered atomic.Int64
 	body := make([]byte, 64<<10)
-	door := serve.Door{Log: silent(), Limits: short(func(l *serve.Limits) { l.WriteTimeout = 300 * time.Millisecond })}
-	server := door.Server(func(rc *fasthttp.RequestCtx) {
+	opts := serve.Options{Log: silent(), Limits: limitsWith(func(l *serve.Limits) { l.WriteTimeout = 300 * time.Millisecond })}
+	server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
 		if string(rc.Path()) == "/" {
 			answered.Add(1)
 			rc.Response.SetBodyRaw(body)
 		}
 	})
-	address := socket(t, server)
+	address := serveTCP(t, server)
 	greedy := send(t, address, "")
 	cut := make(chan struct{})
 	go func() {
@@ -281,16 +281,16 @@ func TestAGreedyPipelineIsCutOff(t *testing.T) {
 }
 
 // The system looks after peers that are gone without a word.
-func TestConnectionsAreKeptAlive(t *testing.T) {
+func TestTCPKeepAlive(t *testing.T) {
 	t.Parallel()
 
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = opened.Close() })
-	send(t, opened.Addr().String(), "")
-	conn, err := serve.Accept(serve.Listener{Server: &fasthttp.Server{}}.Keep(opened))
+	t.Cleanup(func() { _ = ln.Close() })
+	send(t, ln.Addr().String(), "")
+	conn, err := serve.Accept(serve.Listener{Server: &fasthttp.Server{}}.Wrap(ln))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,12 +38,12 @@ type Limits struct {
 	AddressBurst       int `env:"ADDRESS_BURST" envDefault:"100" help:"most of those requests at once, after a pause"`
 }
 
-// leastBodies is the least budget of bodies, the largest upload by default and its form.
-const leastBodies = 2 << 20
+// minBodiesBytes is the least budget of bodies, the largest upload by default and its form.
+const minBodiesBytes = 2 << 20
 
-// mostTimes bounds limits of an address, far beyond any that limits: times between
+// maxAddressRate bounds limits of an address, far beyond any that limits: times between
 // requests are reckoned in nanoseconds.
-const mostTimes = 1_000_000
+const maxAddressRate = 1_000_000
 
 // Check returns an error that names a limit which makes no sense. Only those of one
 // address can be switched off: without another one client could take everything.
@@ -59,8 +59,8 @@ func (l Limits) Check() error {
 	if l.HeaderBytes < 1024 {
 		return fmt.Errorf("HEADER_BYTES is %d, but must be at least 1024", l.HeaderBytes)
 	}
-	if l.BodiesBytes < leastBodies {
-		return fmt.Errorf("BODIES_BYTES is %d, but must be at least %d", l.BodiesBytes, leastBodies)
+	if l.BodiesBytes < minBodiesBytes {
+		return fmt.Errorf("BODIES_BYTES is %d, but must be at least %d", l.BodiesBytes, minBodiesBytes)
 	}
 	if l.MaxConnections < 1 {
 		return fmt.Errorf("MAX_CONNECTIONS is %d, but must be at least 1", l.MaxConnections)
@@ -68,8 +68,8 @@ func (l Limits) Check() error {
 	for name, value := range map[string]int{
 		"ADDRESS_CONNECTIONS": l.AddressConnections, "ADDRESS_REQUESTS": l.AddressRequests, "ADDRESS_BURST": l.AddressBurst,
 	} {
-		if value < 0 || value > mostTimes {
-			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, mostTimes)
+		if value < 0 || value > maxAddressRate {
+			return fmt.Errorf("%s is %d, but must be 0 to %d", name, value, maxAddressRate)
 		}
 	}
 	if l.AddressRequests > 0 && l.AddressBurst < 1 {
@@ -78,57 +78,57 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// refusalsLogged is how many requests answered with 503 a server logs a second, and its fast
+// unavailableLogRate is how many requests answered with 503 a server logs a second, and its fast
 // path as many.
-const refusalsLogged = 100
+const unavailableLogRate = 100
 
-func limitRefusals() *limit.Limiter[struct{}] {
-	return limit.New[struct{}](refusalsLogged, time.Second, refusalsLogged)
+func newUnavailableLog() *limit.Limiter[struct{}] {
+	return limit.New[struct{}](unavailableLogRate, time.Second, unavailableLogRate)
 }
 
-// Door makes fasthttp servers and handlers out of handlers that return errors.
-type Door struct {
+// Options makes fasthttp servers and handlers out of handlers that return errors.
+type Options struct {
 	Listener string // its name in the log and the metrics: public, edges, operators
 	Log      *slog.Logger
-	// Sample is the share of requests that are logged besides those that fail
+	// LogSampleRate is the share of requests that are logged besides those that fail
 	// through no fault of the client's.
-	Sample float64
+	LogSampleRate float64
 	Limits Limits
-	// Proxies finds the addresses of clients.
-	Proxies *Proxies
+	// TrustedProxies finds the addresses of clients.
+	Proxies *TrustedProxies
 	// Tracer, unless nil, has requests traced.
 	Tracer *tracing.Tracer
 	// Mark, unless nil, sets the headers that every answer has on those to requests that
 	// are not read, which reach no handler.
-	Mark func(*fasthttp.RequestCtx)
+	DefaultHeaders func(*fasthttp.RequestCtx)
 
-	refusals *limit.Limiter[struct{}] // of the lines about 503s; each server has its own
+	unavailableLog *limit.Limiter[struct{}] // of the lines about 503s; each server has its own
 }
 
-// Server returns a server for a handler. Requests that fasthttp itself refuses are
+// NewServer returns a server for a handler. Requests that fasthttp itself refuses are
 // answered, counted and logged like all others. A panic is answered as an internal
 // error and ends nothing else. The handler is called when the head and the first byte of
 // a body have arrived; it reads the rest by ReadBody or OpenBody, or leaves it alone.
-func (d Door) Server(handler fasthttp.RequestHandler) *fasthttp.Server {
-	d.refusals = limitRefusals()
-	other, unreadable, connLimit := d.Route("other"), d.Route("unreadable"), d.Route("conn_limit")
-	o := &observer{Door: d, inFlight: counted.at(d.Listener), budget: newBudget(d.Listener, int64(d.Limits.BodiesBytes))}
-	survived := survive(d.validated(unreadable, handler))
+func (d Options) NewServer(handler fasthttp.RequestHandler) *fasthttp.Server {
+	d.unavailableLog = newUnavailableLog()
+	other, badRequest, connLimit := d.Route("other"), d.Route("unreadable"), d.Route("conn_limit")
+	o := &instrumentation{Options: d, inFlight: requestRegistry.inFlightFor(d.Listener), budget: newBudget(d.Listener, int64(d.Limits.BodiesBytes))}
+	safeHandler := recoverPanic(d.validateHead(badRequest, handler))
 	return &fasthttp.Server{
-		Handler: func(rc *fasthttp.RequestCtx) { o.observe(rc, rc.Time(), other, survived) },
+		Handler: func(rc *fasthttp.RequestCtx) { o.serve(rc, rc.Time(), other, safeHandler) },
 		ErrorHandler: func(rc *fasthttp.RequestCtx, err error) {
-			route := unreadable
+			route := badRequest
 			if errors.Is(err, errTooManyConns) {
 				route = connLimit
 			}
-			o.observe(rc, time.Now(), route, survive(func(rc *fasthttp.RequestCtx) {
-				if d.Mark != nil {
-					d.Mark(rc)
+			o.serve(rc, time.Now(), route, recoverPanic(func(rc *fasthttp.RequestCtx) {
+				if d.DefaultHeaders != nil {
+					d.DefaultHeaders(rc)
 				}
-				Refuse(rc, d.unreadable(err))
+				WriteError(rc, d.requestFault(err))
 			}))
 			if c := connOf(rc.Conn()); c != nil {
-				c.lingers.Store(true) // what follows is not read
+				c.lingerOnClose.Store(true) // what follows is not read
 			}
 		},
 		Concurrency:           d.Limits.MaxConnections,
@@ -144,41 +144,41 @@ func (d Door) Server(handler fasthttp.RequestHandler) *fasthttp.Server {
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		SecureErrorLogMessage: true,
-		Logger:                quiet{d.Log},
+		Logger:                debugLogger{d.Log},
 		// fasthttp would write files of large forms to disk, and every form anew.
 		DisablePreParseMultipartForm: true,
 	}
 }
 
-// survive returns a handler that answers where another one panics.
-func survive(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+// recoverPanic returns a handler that answers where another one panics.
+func recoverPanic(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		defer func() {
 			if caught := recover(); caught != nil {
 				// What every answer has, set already, stays.
 				rc.Response.Header.Del(fasthttp.HeaderCacheControl)
 				rc.Response.Header.Del(fasthttp.HeaderETag)
-				Refuse(rc, fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
+				WriteError(rc, fmt.Errorf("panic: %v\n%s", caught, debug.Stack()))
 			}
 		}()
 		handler(rc)
 	}
 }
 
-// unreadable returns the fault of a request that has no handler.
-func (d Door) unreadable(err error) error {
+// requestFault returns the fault of a request that has no handler.
+func (d Options) requestFault(err error) error {
 	switch {
 	case errors.Is(err, errTooManyConns):
 		return &fault.Error{Kind: fault.Unavailable, Message: "There are too many connections at the moment. Please try again.", RetryAfter: time.Second}
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		return fault.New(fault.HeaderTooLarge, "The header block is larger than %d bytes.", d.Limits.HeaderBytes)
 	default:
-		return unread(err)
+		return readFault(err)
 	}
 }
 
-// unread returns the fault of a request that could not be read.
-func unread(err error) error {
+// readFault returns the fault of a request that could not be read.
+func readFault(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return fault.New(fault.Timeout, "The request did not arrive in time.")
@@ -188,28 +188,28 @@ func unread(err error) error {
 
 // Handle returns a fasthttp handler that gives h a bounded time and answers its
 // error.
-func (d Door) Handle(h Handler) fasthttp.RequestHandler {
-	return d.Guard(func(rc *fasthttp.RequestCtx) error {
-		ctx, cancel := d.Bound(rc)
+func (d Options) Handle(h Handler) fasthttp.RequestHandler {
+	return d.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		ctx, cancel := d.RequestContext(rc)
 		defer cancel()
 		return h(ctx, rc)
 	})
 }
 
-// Bound returns a context that bounds the work on a request, as from now, and is a part
+// RequestContext returns a context that bounds the work on a request, as from now, and is a part
 // of its trace.
-func (d Door) Bound(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+func (d Options) RequestContext(rc *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
 	ctx := context.Background()
-	if r := recordOf(rc); r != nil && r.span != nil {
+	if r := stateOf(rc); r != nil && r.span != nil {
 		ctx = trace.ContextWithSpan(ctx, r.span)
 	}
 	return context.WithTimeout(ctx, d.Limits.WorkTimeout)
 }
 
-// Guard returns a fasthttp handler that answers h's error, as Handle does, but
+// HandleNoContext returns a fasthttp handler that answers h's error, as Handle does, but
 // makes no context: for paths where that would cost too much. Should such a
 // request have to wait for something after all, Bound bounds that.
-func (d Door) Guard(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
+func (d Options) HandleNoContext(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		err := h(rc)
 		if err == nil {
@@ -218,14 +218,14 @@ func (d Door) Guard(h func(rc *fasthttp.RequestCtx) error) fasthttp.RequestHandl
 		if errors.Is(err, context.DeadlineExceeded) && fault.KindOf(err) == fault.Internal {
 			err = &fault.Error{Kind: fault.Unavailable, Message: "This took too long. Please try again.", RetryAfter: time.Second, Cause: err}
 		}
-		Refuse(rc, err)
+		WriteError(rc, err)
 	}
 }
 
-// quiet gives fasthttp's complaints about single connections, which any client
+// debugLogger gives fasthttp's complaints about single connections, which any client
 // can cause, to the log's lowest level.
-type quiet struct{ log *slog.Logger }
+type debugLogger struct{ log *slog.Logger }
 
-func (q quiet) Printf(format string, args ...any) {
-	q.log.Debug("connection trouble", "error", fmt.Sprintf(format, args...))
+func (l debugLogger) Printf(format string, args ...any) {
+	l.log.Debug("connection trouble", "error", fmt.Sprintf(format, args...))
 }

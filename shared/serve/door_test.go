@@ -29,12 +29,12 @@ func limits() serve.Limits {
 	}
 }
 
-// taking returns a handler that reads a body of at most limit bytes, within a time, and then
+// bodyHandler returns a handler that reads a body of at most limit bytes, within a time, and then
 // calls h.
-func taking(door serve.Door, limit int, within time.Duration, h fasthttp.RequestHandler) fasthttp.RequestHandler {
-	route := door.Route("POST /").TakeBody(limit, within)
-	return door.Guard(func(rc *fasthttp.RequestCtx) error {
-		route.Claim(rc)
+func bodyHandler(opts serve.Options, limit int, timeout time.Duration, h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	route := opts.Route("POST /").AcceptBody(limit, timeout)
+	return opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		route.AssignTo(rc)
 		if err := serve.ReadBody(rc); err != nil {
 			return err
 		}
@@ -52,9 +52,9 @@ func start(t *testing.T, server *fasthttp.Server) *fasthttputil.InmemoryListener
 	return listener
 }
 
-// converse sends bytes and returns all that comes back until the server closes
+// exchangeRaw sends bytes and returns all that comes back until the server closes
 // the connection.
-func converse(t *testing.T, listener *fasthttputil.InmemoryListener, sent string) string {
+func exchangeRaw(t *testing.T, listener *fasthttputil.InmemoryListener, sent string) string {
 	t.Helper()
 	conn, err := listener.Dial()
 	if err != nil {
@@ -72,10 +72,10 @@ func converse(t *testing.T, listener *fasthttputil.InmemoryListener, sent string
 	return string(got)
 }
 
-// ask sends a GET request and closes the connection behind it.
-func ask(t *testing.T, listener *fasthttputil.InmemoryListener, path, headers string) string {
+// getPath sends a GET request and closes the connection behind it.
+func getPath(t *testing.T, listener *fasthttputil.InmemoryListener, path, headers string) string {
 	t.Helper()
-	return converse(t, listener, "GET "+path+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+headers+"\r\n")
+	return exchangeRaw(t, listener, "GET "+path+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+headers+"\r\n")
 }
 
 func expect(t *testing.T, answer string, parts ...string) {
@@ -87,40 +87,40 @@ func expect(t *testing.T, answer string, parts ...string) {
 	}
 }
 
-func TestAPanicEndsOneRequestOnly(t *testing.T) {
+func TestPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
 
 	var out strings.Builder
-	door := serve.Door{Log: slog.New(slog.NewTextHandler(&out, nil)), Limits: limits()}
-	listener := start(t, door.Server(door.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+	opts := serve.Options{Log: slog.New(slog.NewTextHandler(&out, nil)), Limits: limits()}
+	listener := start(t, opts.NewServer(opts.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		if string(rc.Path()) == "/panic" {
 			rc.Response.Header.Set("Cache-Control", "public, max-age=60")
 			rc.SetBodyString("half an answer")
 			panic("the secret is out")
 		}
-		return serve.JSON(rc, fasthttp.StatusOK, "well")
+		return serve.WriteJSON(rc, fasthttp.StatusOK, "well")
 	})))
 
-	answer := ask(t, listener, "/panic", "X-Request-ID: abc-123\r\n")
+	answer := getPath(t, listener, "/panic", "X-Request-ID: abc-123\r\n")
 	expect(t, answer, "HTTP/1.1 500 ", `{"code":10,"message":"Something went wrong on our side."}`, "X-Request-Id: abc-123\r\n", "Cache-Control: no-store\r\n")
 	if strings.Contains(answer, "secret") || strings.Contains(answer, "half") {
 		t.Errorf("the answer tells too much:\n%s", answer)
 	}
 	expect(t, out.String(), "request_id=abc-123", "the secret is out", "door_test.go")
 
-	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
 }
 
-func TestWhatCannotBeReadIsAnsweredLikeTheRest(t *testing.T) {
+func TestBadRequestResponses(t *testing.T) {
 	t.Parallel()
 
 	f := func(sent string, parts ...string) {
 		t.Helper()
-		door := serve.Door{Log: silent(), Limits: limits()}
-		listener := start(t, door.Server(taking(door, 1024, 0, func(rc *fasthttp.RequestCtx) {
+		opts := serve.Options{Log: silent(), Limits: limits()}
+		listener := start(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) {
 			t.Errorf("the handler is called with %d bytes", len(rc.PostBody()))
 		})))
-		expect(t, converse(t, listener, sent), append(parts, `"message":"`, "Cache-Control: no-store\r\n", "Connection: close\r\n", "application/json")...)
+		expect(t, exchangeRaw(t, listener, sent), append(parts, `"message":"`, "Cache-Control: no-store\r\n", "Connection: close\r\n", "application/json")...)
 	}
 
 	const head = "POST / HTTP/1.1\r\nHost: veneer.test\r\n"
@@ -129,16 +129,16 @@ func TestWhatCannotBeReadIsAnsweredLikeTheRest(t *testing.T) {
 	f(head+"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", "HTTP/1.1 400 ", `"code":4`)
 }
 
-// socket serves on a real socket until the test ends, and returns its address.
+// serveTCP serves on a real socket until the test ends, and returns its address.
 // In memory, timeouts and what is in flight are of another kind.
-func socket(t *testing.T, server *fasthttp.Server) string {
+func serveTCP(t *testing.T, server *fasthttp.Server) string {
 	t.Helper()
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, server, serve.Listener{Server: server}.Keep(opened))
-	return opened.Addr().String()
+	run(t, server, serve.Listener{Server: server}.Wrap(ln))
+	return ln.Addr().String()
 }
 
 // run serves a listener until the test ends.
@@ -188,24 +188,24 @@ func receive(t *testing.T, conn net.Conn) string {
 	return string(answer)
 }
 
-func TestASlowRequestIsNotWaitedForForEver(t *testing.T) {
+func TestSlowRequestTimesOut(t *testing.T) {
 	t.Parallel()
 
 	f := func(sent string, shorten func(*serve.Limits)) {
 		t.Helper()
 		bounds := limits()
 		shorten(&bounds)
-		door := serve.Door{Log: silent(), Limits: bounds}
+		opts := serve.Options{Log: silent(), Limits: bounds}
 		never := func(*fasthttp.RequestCtx) { t.Error("the handler is called") }
-		others, uploads := taking(door, 1024, 0, never), taking(door, 1024, bounds.UploadTimeout, never)
-		server := door.Server(func(rc *fasthttp.RequestCtx) {
+		others, uploads := bodyHandler(opts, 1024, 0, never), bodyHandler(opts, 1024, bounds.UploadTimeout, never)
+		server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
 			if string(rc.Path()) == "/uploads" {
 				uploads(rc)
 			} else {
 				others(rc)
 			}
 		})
-		expect(t, receive(t, send(t, socket(t, server), sent)), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
+		expect(t, receive(t, send(t, serveTCP(t, server), sent)), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
 	}
 
 	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\nhalf"
@@ -220,21 +220,21 @@ func TestASlowRequestIsNotWaitedForForEver(t *testing.T) {
 
 // A large file over a slow line takes longer than other requests may, and the
 // time to work on it begins when it is there.
-func TestUploadsHaveLongerToArrive(t *testing.T) {
+func TestUploadTimeout(t *testing.T) {
 	t.Parallel()
 	bounds := limits()
 	bounds.ReadTimeout = 250 * time.Millisecond
-	door := serve.Door{Log: silent(), Limits: bounds}
+	opts := serve.Options{Log: silent(), Limits: bounds}
 	deadlines := make(chan time.Time, 1)
 	answer := func(rc *fasthttp.RequestCtx) {
-		ctx, cancel := door.Bound(rc)
+		ctx, cancel := opts.RequestContext(rc)
 		defer cancel()
 		deadline, _ := ctx.Deadline()
 		deadlines <- deadline
 		rc.SetBody(rc.PostBody())
 	}
-	others, uploads := taking(door, 4, 0, answer), taking(door, 10, bounds.UploadTimeout, answer)
-	address := socket(t, door.Server(func(rc *fasthttp.RequestCtx) {
+	others, uploads := bodyHandler(opts, 4, 0, answer), bodyHandler(opts, 10, bounds.UploadTimeout, answer)
+	address := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) {
 		if string(rc.Path()) == "/uploads" {
 			uploads(rc)
 		} else {
@@ -264,27 +264,27 @@ func TestUploadsHaveLongerToArrive(t *testing.T) {
 }
 
 // Who takes an answer in crumbs is not served for ever.
-func TestASlowReaderIsCutOff(t *testing.T) {
+func TestSlowReaderIsClosed(t *testing.T) {
 	t.Parallel()
 	bounds := limits()
 	bounds.WriteTimeout = 50 * time.Millisecond
 	large := make([]byte, 64<<20) // more than the system's buffers hold
-	server := serve.Door{Log: silent(), Limits: bounds}.Server(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
+	server := serve.Options{Log: silent(), Limits: bounds}.NewServer(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
 	closed := make(chan struct{})
 	server.ConnState = func(_ net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateClosed {
 			close(closed)
 		}
 	}
-	conn := send(t, socket(t, server), "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
+	conn := send(t, serveTCP(t, server), "GET / HTTP/1.1\r\nHost: veneer.test\r\n\r\n")
 
-	taken, crumb := int64(0), make([]byte, 1)
+	read, byteAtATime := int64(0), make([]byte, 1)
 	for open := true; open; {
-		n, err := conn.Read(crumb)
+		n, err := conn.Read(byteAtATime)
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken += int64(n)
+		read += int64(n)
 		select {
 		case <-closed:
 			open = false
@@ -292,12 +292,12 @@ func TestASlowReaderIsCutOff(t *testing.T) {
 		}
 	}
 	rest, _ := io.Copy(io.Discard, conn) // what was on its way; it may end in a reset
-	if taken += rest; taken >= int64(len(large)) {
-		t.Errorf("the reader got all %d bytes", taken)
+	if read += rest; read >= int64(len(large)) {
+		t.Errorf("the reader got all %d bytes", read)
 	}
 }
 
-func TestLimitsThatMakeNoSenseAreNamed(t *testing.T) {
+func TestLimitsCheck(t *testing.T) {
 	t.Parallel()
 
 	if err := limits().Check(); err != nil {
@@ -327,54 +327,54 @@ func TestLimitsThatMakeNoSenseAreNamed(t *testing.T) {
 
 // A multipart body is the handler's to read, as all others are: its bytes stay
 // as they were sent.
-func TestMultipartIsLeftAlone(t *testing.T) {
+func TestMultipartIsNotParsed(t *testing.T) {
 	t.Parallel()
 
-	door := serve.Door{Log: silent(), Limits: limits()}
-	listener := start(t, door.Server(taking(door, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	listener := start(t, opts.NewServer(bodyHandler(opts, 1024, 0, func(rc *fasthttp.RequestCtx) { rc.SetBody(rc.PostBody()) })))
 	const body = "no multipart at all"
-	answer := converse(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+
+	answer := exchangeRaw(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n"+
 		"Content-Type: multipart/form-data; boundary=x\r\n"+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body))+body)
 	expect(t, answer, "HTTP/1.1 200 ", "\r\n\r\n"+body)
 }
 
-func TestWorkIsBounded(t *testing.T) {
+func TestWorkTimeout(t *testing.T) {
 	t.Parallel()
 
 	bounds := limits()
 	bounds.WorkTimeout = time.Millisecond
-	door := serve.Door{Log: silent(), Limits: bounds}
-	listener := start(t, door.Server(door.Handle(func(ctx context.Context, _ *fasthttp.RequestCtx) error {
+	opts := serve.Options{Log: silent(), Limits: bounds}
+	listener := start(t, opts.NewServer(opts.Handle(func(ctx context.Context, _ *fasthttp.RequestCtx) error {
 		<-ctx.Done()
 		return fmt.Errorf("read a texture: %w", ctx.Err())
 	})))
-	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 }
 
 // A handler that makes no context until it needs one is answered the same way.
-func TestWorkIsBoundedOnDemand(t *testing.T) {
+func TestWorkTimeoutWithoutContext(t *testing.T) {
 	t.Parallel()
 
 	bounds := limits()
 	bounds.WorkTimeout = time.Millisecond
-	door := serve.Door{Log: silent(), Limits: bounds}
-	listener := start(t, door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
-		ctx, cancel := door.Bound(rc)
+	opts := serve.Options{Log: silent(), Limits: bounds}
+	listener := start(t, opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		ctx, cancel := opts.RequestContext(rc)
 		defer cancel()
 		<-ctx.Done()
 		return fmt.Errorf("read a texture: %w", ctx.Err())
 	})))
-	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 503 ", `"code":9`, "Retry-After: 1\r\n")
 }
 
-func TestAFaultOutlivesTheDeadlineThatCausedIt(t *testing.T) {
+func TestFaultCausedByDeadline(t *testing.T) {
 	t.Parallel()
 
-	door := serve.Door{Log: silent(), Limits: limits()}
-	listener := start(t, door.Server(door.Handle(func(context.Context, *fasthttp.RequestCtx) error {
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	listener := start(t, opts.NewServer(opts.Handle(func(context.Context, *fasthttp.RequestCtx) error {
 		return &fault.Error{Kind: fault.NotFound, Message: "There is no such thing.", Cause: context.DeadlineExceeded}
 	})))
-	expect(t, ask(t, listener, "/", ""), "HTTP/1.1 404 ", `"code":3`)
+	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 404 ", `"code":3`)
 }
 
 func TestOperatorServer(t *testing.T) {
@@ -382,14 +382,14 @@ func TestOperatorServer(t *testing.T) {
 
 	trouble := errors.New("the database is away")
 	health := serve.NewHealth(serve.Check{Name: "postgres", Probe: func(context.Context) error { return trouble }})
-	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
+	listener := start(t, serve.OperatorServer(serve.Options{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
 
-	expect(t, ask(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n")
-	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
-	expect(t, ask(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_refused_total{code="3",kind="not_found",status="404"}`,
+	expect(t, getPath(t, listener, "/livez", ""), "HTTP/1.1 200 ", `{"live":true}`, "Cache-Control: no-store\r\n", "X-Content-Type-Options: nosniff\r\n", "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n")
+	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 503 ", `{"ready":false,"checks":{"postgres":"the database is away"}}`)
+	expect(t, getPath(t, listener, "/metrics", ""), "HTTP/1.1 200 ", "text/plain", `veneer_refused_total{code="3",kind="not_found",status="404"}`,
 		`veneer_requests_total{listener="operators",route="GET /livez",status="2xx"}`,
 		`veneer_build_info{go_version="go1.`, `,version="`, `veneer_request_seconds_bucket{listener="operators",route="GET /livez",le="+Inf"}`)
-	expect(t, ask(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
+	expect(t, getPath(t, listener, "/nothing", ""), "HTTP/1.1 404 ", `"code":3`)
 }
 
 // Balancers wait for a second until they count on a program no longer. One that is
@@ -406,21 +406,21 @@ func TestReadyWhileADependencyHangs(t *testing.T) {
 		return nil
 	}
 	health := serve.NewHealth(serve.Check{Name: "postgres", Probe: probe}, serve.Check{Name: "objects", Probe: func(context.Context) error { return nil }})
-	listener := start(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
+	listener := start(t, serve.OperatorServer(serve.Options{Log: silent(), Limits: limits()}, health, prometheus.NewRegistry(), false))
 
-	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 200 ")
+	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 200 ")
 	hangs.Store(true)
-	expect(t, ask(t, listener, "/readyz", ""), "HTTP/1.1 200 ", `{"ready":true,"checks":{"objects":"ok","postgres":"no answer within 500ms"}}`)
+	expect(t, getPath(t, listener, "/readyz", ""), "HTTP/1.1 200 ", `{"ready":true,"checks":{"objects":"ok","postgres":"no answer within 500ms"}}`)
 }
 
-func TestProfilesAreForLoopback(t *testing.T) {
+func TestProfilesOnLoopbackOnly(t *testing.T) {
 	t.Parallel()
 
 	f := func(peer string, forAll bool, want int) {
 		t.Helper()
 		rc := exchange(&net.TCPAddr{IP: net.ParseIP(peer), Port: 1})
 		rc.Request.SetRequestURI("/debug/pprof/cmdline")
-		serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), prometheus.NewRegistry(), forAll).Handler(rc)
+		serve.OperatorServer(serve.Options{Log: silent(), Limits: limits()}, serve.NewHealth(), prometheus.NewRegistry(), forAll).Handler(rc)
 		if got := rc.Response.StatusCode(); got != want {
 			t.Errorf("profiles for %s, for all: %t, are answered with %d; want %d", peer, forAll, got, want)
 		}

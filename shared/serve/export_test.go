@@ -16,9 +16,9 @@ type Counts struct{ Open, Evicted, Networks, Large, Addresses int }
 
 // CountsOf returns what a listener that Listener.Keep returned counts.
 func CountsOf(listener net.Listener) Counts {
-	k, _ := listener.(*keeper)
-	l := k.connLimiter
+	dl, _ := listener.(*deadlineListener)
+	l := dl.connLimiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Counts{l.open, l.evicted.size + l.aborted.size, len(l.networks), len(l.large), len(l.addresses)}
+	return Counts{l.open, l.evicted.size + l.aborted.size, len(l.listByNetwork), len(l.overShare), len(l.connsByAddress)}
 }

@@ -14,19 +14,19 @@ import (
 
 // FastPath answers requests out of memory in the place of a server.
 type FastPath struct {
-	Door
-	answer    func(*FastContext) bool
-	addresses *AddressLimiter
-	// panics bounds the lines about them, and refusals those of the server about 503s on
+	Options
+	handler    func(*FastContext) bool
+	addressLimiter *AddressLimiter
+	// panicLog bounds the lines about them, and refusals those of the server about 503s on
 	// the connections of the fast path.
-	panics, refusals *limit.Limiter[struct{}]
+	panicLog, unavailableLog *limit.Limiter[struct{}]
 }
 
 // FastPath returns a fast path on which answer responds to requests, or reports false:
 // then the server does. It must wait for nothing, and keep nothing of the request. Requests
 // count for the limiter that bounds the server's.
-func (d Door) FastPath(addresses *AddressLimiter, answer func(*FastContext) bool) *FastPath {
-	return &FastPath{Door: d, answer: answer, addresses: addresses, panics: limit.New[struct{}](1, time.Minute, 1), refusals: limitRefusals()}
+func (d Options) FastPath(addressLimiter *AddressLimiter, handler func(*FastContext) bool) *FastPath {
+	return &FastPath{Options: d, handler: handler, addressLimiter: addressLimiter, panicLog: limit.New[struct{}](1, time.Minute, 1), unavailableLog: newUnavailableLog()}
 }
 
 // FastContext is a request on the fast path, and the response to it.
@@ -53,23 +53,23 @@ func (c *FastContext) SetBody(body []byte) { c.Body = body }
 // SetBodyRaw sets the body of the response. It must never change.
 func (c *FastContext) SetBodyRaw(body []byte) { c.Body = body }
 
-// Claim says which route the request is counted under.
-func (c *FastContext) Claim(route *Route) { c.route = route }
+// SetRoute says which route the request is counted under.
+func (c *FastContext) SetRoute(route *Route) { c.route = route }
 
-// Client returns the address of the client, as the server finds it.
-func (c *FastContext) Client() netip.Addr {
-	return c.conn.keeper.fastPath.Proxies.client(c.conn.RemoteAddr(), c.Context)
+// ClientIP returns the address of the client, as the server finds it.
+func (c *FastContext) ClientIP() netip.Addr {
+	return c.conn.listener.fastPath.Proxies.clientIP(c.conn.RemoteAddr(), c.Context)
 }
 
-// IsRefusalLogged reports whether the server would log that it answers the request with
+// IsUnavailableLogged reports whether the server would log that it answers the request with
 // 503. Then that should be left to it.
-func (c *FastContext) IsRefusalLogged() bool {
-	return c.conn.keeper.fastPath.refusals.Look(struct{}{}, c.At).Wait == 0
+func (c *FastContext) IsUnavailableLogged() bool {
+	return c.conn.listener.fastPath.unavailableLog.Peek(struct{}{}, c.At).Wait == 0
 }
 
-// Refuse answers a request that failed, as the server's Refuse does.
-func (c *FastContext) Refuse(err error) {
-	c.Status, c.Body, _ = refuse(c, !c.HasField("Cache-Control"), err)
+// WriteError answers a request that failed, as the server's Refuse does.
+func (c *FastContext) WriteError(err error) {
+	c.Status, c.Body, _ = prepareError(c, !c.HasField("Cache-Control"), err)
 }
 
 // sampling says whether chance wants a request logged.
@@ -89,14 +89,14 @@ func sample(rate float64) sampling {
 	return skipped
 }
 
-// Answer answers a request on the fast path. It is not counted as in flight: nothing could
+// TryHandle answers a request on the fast path. It is not counted as in flight: nothing could
 // see it. Lines of the log are the server's, and so are traces.
-func (c *conn) Answer(p *fastpath.Context) bool {
-	f := c.keeper.fastPath
-	if c.keeper.draining.Load() || p.Traced && f.Tracer != nil {
+func (c *conn) TryHandle(p *fastpath.Context) bool {
+	f := c.listener.fastPath
+	if c.listener.draining.Load() || p.Traced && f.Tracer != nil {
 		return false
 	}
-	if c.sampling = sample(f.Sample); c.sampling == sampled {
+	if c.sampling = sample(f.LogSampleRate); c.sampling == sampled {
 		return false
 	}
 	ctx, _ := p.UserData.(*FastContext)
@@ -105,13 +105,13 @@ func (c *conn) Answer(p *fastpath.Context) bool {
 		p.UserData = ctx
 	}
 	ctx.conn = c
-	if !f.addresses.take(ctx) {
+	if !f.addressLimiter.allow(ctx) {
 		return false
 	}
 	ctx.id = appendRequestID(ctx.id[:0], p.RequestID)
 	p.SetCanonical(keyRequestID, ctx.id)
-	if !f.try(ctx) {
-		f.addresses.giveBack(ctx)
+	if !f.tryHandle(ctx) {
+		f.addressLimiter.refund(ctx)
 		return false
 	}
 	c.sampling = undecided
@@ -121,33 +121,33 @@ func (c *conn) Answer(p *fastpath.Context) bool {
 	return true
 }
 
-// try has a request answered. Should that panic, the server answers instead.
-func (f *FastPath) try(ctx *FastContext) (answered bool) {
+// tryHandle has a request answered. Should that panic, the server answers instead.
+func (f *FastPath) tryHandle(ctx *FastContext) (answered bool) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			answered = false
-			if f.panics.Take(struct{}{}, ctx.At).Wait == 0 {
+			if f.panicLog.Take(struct{}{}, ctx.At).Wait == 0 {
 				f.Log.Error("panic on the fast path", "panic", fmt.Sprint(caught), "stack", string(debug.Stack()))
 			}
 		}
 	}()
-	return f.answer(ctx)
+	return f.handler(ctx)
 }
 
 // Send sends responses of the fast path, and begins the time in which the next request must
 // begin to arrive.
 func (c *conn) Send(ready time.Time, responses, body []byte) (sent time.Time, err error) {
-	c.answered, c.large = ready.Sub(c.opened), len(body) > 0 && c.keeper.tls == nil
-	c.writes.begin()
+	c.readyAt, c.isLarge = ready.Sub(c.opened), len(body) > 0 && c.listener.tls == nil
+	c.writeDeadline.markDue()
 	_, err = c.plaintext.Write(responses)
 	if err == nil && len(body) > 0 {
 		_, err = c.plaintext.Write(body)
 	}
 	sent = time.Now()
-	c.reads.begin()
-	c.writes.begin()
+	c.readDeadline.markDue()
+	c.writeDeadline.markDue()
 	if err == nil {
-		err = c.reads.bound(c.opened, sent.Sub(c.opened), c.keeper.idle)
+		err = c.readDeadline.arm(c.opened, sent.Sub(c.opened), c.listener.idleTimeout)
 	}
 	return sent, err
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// fastConn returns a connection that waits for a request, and its client's end.
-func fastConn(t *testing.T, answer func(*FastContext) bool) (*conn, net.Conn) {
+// newFastConn returns a connection that waits for a request, and its client's end.
+func newFastConn(t *testing.T, answer func(*FastContext) bool) (*conn, net.Conn) {
 	t.Helper()
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := net.Dial("tcp", opened.Addr().String())
+	client, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := &fasthttp.Server{ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
-	listener := Listener{Server: server, FastPath: Door{}.FastPath(nil, answer)}.Keep(opened)
+	listener := Listener{Server: server, FastPath: Options{}.FastPath(nil, answer)}.Wrap(ln)
 	accepted, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func fastConn(t *testing.T, answer func(*FastContext) bool) (*conn, net.Conn) {
 		_ = listener.Close()
 	})
 	c := connOf(accepted)
-	c.enter(fasthttp.StateIdle)
+	c.setState(fasthttp.StateIdle)
 	return c, client
 }
 
@@ -42,15 +42,15 @@ const plainGet = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"
 
 // A server that stops closes connections it believes to be idle. An answer that has
 // begun is sent all the same.
-func TestAnswerIsSentBeforeItsConnectionCloses(t *testing.T) {
+func TestCloseWaitsForResponse(t *testing.T) {
 	t.Parallel()
 
 	begun, closed := make(chan struct{}), make(chan struct{})
-	route := Door{Listener: "closing"}.Route("short")
-	c, client := fastConn(t, func(p *FastContext) bool {
+	route := Options{Listener: "closing"}.Route("short")
+	c, client := newFastConn(t, func(p *FastContext) bool {
 		close(begun)
 		<-closed
-		p.Claim(route)
+		p.SetRoute(route)
 		p.SetBody([]byte("all of it"))
 		return true
 	})
@@ -78,10 +78,10 @@ func TestAnswerIsSentBeforeItsConnectionCloses(t *testing.T) {
 }
 
 // A connection that is closed while it waits answers nothing more.
-func TestAWaitingConnectionCloses(t *testing.T) {
+func TestCloseWhileIdle(t *testing.T) {
 	t.Parallel()
 
-	c, client := fastConn(t, func(*FastContext) bool {
+	c, client := newFastConn(t, func(*FastContext) bool {
 		t.Error("a request is answered")
 		return false
 	})
@@ -102,14 +102,14 @@ func TestAWaitingConnectionCloses(t *testing.T) {
 }
 
 // A program that drains leaves everything to the server.
-func TestADrainingServerHasNoFastPath(t *testing.T) {
+func TestNoFastPathWhileDraining(t *testing.T) {
 	t.Parallel()
 
-	c, client := fastConn(t, func(*FastContext) bool {
+	c, client := newFastConn(t, func(*FastContext) bool {
 		t.Error("a request is answered")
 		return true
 	})
-	c.keeper.draining.Store(true)
+	c.listener.draining.Store(true)
 	if _, err := io.WriteString(client, plainGet); err != nil {
 		t.Fatal(err)
 	}
@@ -121,15 +121,15 @@ func TestADrainingServerHasNoFastPath(t *testing.T) {
 
 // A request that had to wait until an answer before it was taken is answered as from
 // then: what was known before may no longer hold.
-func TestTimePassesWhileAnAnswerIsTaken(t *testing.T) {
+func TestRequestTimeAfterSlowWrite(t *testing.T) {
 	t.Parallel()
 
-	route := Door{Listener: "taken"}.Route("short")
+	route := Options{Listener: "taken"}.Route("short")
 	body := make([]byte, 64<<20) // more than the system's buffers hold
 	begun, second := make(chan struct{}), make(chan time.Time, 1)
 	var answered int
-	c, client := fastConn(t, func(p *FastContext) bool {
-		p.Claim(route)
+	c, client := newFastConn(t, func(p *FastContext) bool {
+		p.SetRoute(route)
 		if answered++; answered == 1 {
 			close(begun)
 			p.SetBodyRaw(body)

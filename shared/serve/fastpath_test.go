@@ -31,22 +31,22 @@ import (
 // echo is a server that answers with what it was asked, at some addresses on a fast path,
 // and counts how often that was taken.
 type echo struct {
-	door  serve.Door
+	door  serve.Options
 	tls   *tls.Config
-	short *serve.Route
-	taken atomic.Int64
+	fastRoute *serve.Route
+	fastCount atomic.Int64
 }
 
 func newEcho(limits serve.Limits) *echo {
-	e := &echo{door: serve.Door{Listener: "echo", Log: silent(), Limits: limits}}
-	e.short = e.door.Route("short")
+	e := &echo{door: serve.Options{Listener: "echo", Log: silent(), Limits: limits}}
+	e.fastRoute = e.door.Route("short")
 	return e
 }
 
 // large is the body of whatever begins with /large.
 var large = bytes.Repeat([]byte("0123456789"), 2000)
 
-func bodyOf(path, query []byte) []byte {
+func errorBodyOf(path, query []byte) []byte {
 	if bytes.HasPrefix(path, []byte("/large")) {
 		return large
 	}
@@ -61,71 +61,71 @@ func (e *echo) handle(rc *fasthttp.RequestCtx) {
 	if fields := rc.Request.Header.RawHeaders(); isUnchanged(fields) {
 		rc.SetStatusCode(fasthttp.StatusNotModified)
 	} else {
-		rc.SetBody(bodyOf(rc.Path(), rc.URI().QueryString()))
+		rc.SetBody(errorBodyOf(rc.Path(), rc.URI().QueryString()))
 	}
 }
 
-func (e *echo) fast(p *serve.FastContext) bool {
+func (e *echo) tryHandle(p *serve.FastContext) bool {
 	if bytes.HasPrefix(p.Path, []byte("/long")) {
 		return false
 	}
 	if bytes.HasPrefix(p.Path, []byte("/panic")) {
 		panic("the answer is lost")
 	}
-	e.taken.Add(1)
-	p.Claim(e.short)
+	e.fastCount.Add(1)
+	p.SetRoute(e.fastRoute)
 	p.SetCanonical([]byte("Etag"), []byte(`"tag"`))
 	p.SetCanonical([]byte("X-Named"), []byte("Veneer"))
 	if isUnchanged(p.Conditions) {
 		p.SetStatusCode(fasthttp.StatusNotModified)
 	} else {
-		p.SetBody(bodyOf(p.Path, p.Query))
+		p.SetBody(errorBodyOf(p.Path, p.Query))
 	}
 	return true
 }
 
 // listen serves until the test ends, with the fast path or without.
-func (e *echo) listen(t *testing.T, short bool) (address string) {
+func (e *echo) listen(t *testing.T, withFastPath bool) (address string) {
 	t.Helper()
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	limiter := e.door.AddressLimiter()
 	var fastPath *serve.FastPath
-	if short {
-		fastPath = e.door.FastPath(limiter, e.fast)
+	if withFastPath {
+		fastPath = e.door.FastPath(limiter, e.tryHandle)
 	}
-	server := e.door.Server(limiter.Handler(e.handle))
-	run(t, server, serve.Listener{Server: server, TLS: e.tls, FastPath: fastPath}.Keep(opened))
-	return opened.Addr().String()
+	server := e.door.NewServer(limiter.Handler(e.handle))
+	run(t, server, serve.Listener{Server: server, TLS: e.tls, FastPath: fastPath}.Wrap(ln))
+	return ln.Addr().String()
 }
 
-// answered is one answer as its client sees it.
-type answered struct {
+// clientResponse is one answer as its client sees it.
+type clientResponse struct {
 	Status int
 	Close  bool
 	Header http.Header
 	Body   string
 }
 
-// generated are ids of requests that no client has named.
-var generated = regexp.MustCompile("^[0-9a-f]{16}$")
+// generatedID are ids of requests that no client has named.
+var generatedID = regexp.MustCompile("^[0-9a-f]{16}$")
 
-// talk sends a request that opens the way for the fast path and, once that is
+// exchangeSecond sends a request that opens the way for the fast path and, once that is
 // answered, other bytes and the end. It returns all answers but the first.
-func talk(t *testing.T, address string, sent []byte) []answered {
+func exchangeSecond(t *testing.T, address string, sent []byte) []clientResponse {
 	t.Helper()
-	return talkOn(t, send(t, address, ""), sent)
+	return exchangeSecondOn(t, send(t, address, ""), sent)
 }
 
-func talkOn(t *testing.T, conn net.Conn, sent []byte) []answered {
+func exchangeSecondOn(t *testing.T, conn net.Conn, sent []byte) []clientResponse {
 	t.Helper()
 	if _, err := io.WriteString(conn, get); err != nil {
 		t.Fatal(err)
 	}
 	reader := bufio.NewReader(conn)
-	var all []answered
+	var all []clientResponse
 	method, _, _ := strings.Cut(string(sent), " ")
 	asked := &http.Request{Method: http.MethodGet}
 	for {
@@ -146,10 +146,10 @@ func talkOn(t *testing.T, conn net.Conn, sent []byte) []answered {
 			t.Errorf("%q: %v", sent, err)
 		}
 		response.Header.Del("Date")
-		if ids := response.Header["X-Request-Id"]; response.StatusCode >= http.StatusOK && len(ids) == 1 && generated.MatchString(ids[0]) {
+		if ids := response.Header["X-Request-Id"]; response.StatusCode >= http.StatusOK && len(ids) == 1 && generatedID.MatchString(ids[0]) {
 			ids[0] = "generated"
 		}
-		all = append(all, answered{response.StatusCode, response.Close, response.Header, string(body)})
+		all = append(all, clientResponse{response.StatusCode, response.Close, response.Header, string(body)})
 		if len(all) == 1 {
 			_, _ = conn.Write(sent) // a server that refuses the first half may not take the rest
 			end := conn
@@ -164,39 +164,39 @@ func talkOn(t *testing.T, conn net.Conn, sent []byte) []answered {
 }
 
 // The fast path answers as the server does, whatever is sent, and under TLS.
-func TestFastPathAnswersAsTheServer(t *testing.T) {
+func TestFastPathEqualsServer(t *testing.T) {
 	t.Parallel()
 
-	pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
+	pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Issue(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, config := range map[string]*tls.Config{"in clear": nil, "TLS": {Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			answersAsTheServer(t, config)
+			testFastPathEqualsServer(t, config)
 		})
 	}
 }
 
-func answersAsTheServer(t *testing.T, config *tls.Config) {
+func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 	t.Helper()
-	short, long := newEcho(limits()), newEcho(limits())
-	short.tls, long.tls = config, config
-	shortAddress, longAddress := short.listen(t, true), long.listen(t, false)
-	talk := func(address, sent string) []answered {
+	withFastPath, slow := newEcho(limits()), newEcho(limits())
+	withFastPath.tls, slow.tls = config, config
+	shortAddress, longAddress := withFastPath.listen(t, true), slow.listen(t, false)
+	talk := func(address, sent string) []clientResponse {
 		t.Helper()
 		conn := send(t, address, "")
 		if config != nil {
 			conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 		}
-		return talkOn(t, conn, []byte(sent))
+		return exchangeSecondOn(t, conn, []byte(sent))
 	}
 	f := func(sent string, wantTaken int64) {
 		t.Helper()
-		before := short.taken.Load()
+		before := withFastPath.fastCount.Load()
 		got := talk(shortAddress, sent)
-		if taken := short.taken.Load() - before; wantTaken >= 0 && taken != wantTaken {
+		if taken := withFastPath.fastCount.Load() - before; wantTaken >= 0 && taken != wantTaken {
 			t.Errorf("%q: the fast path is taken %d times; want %d", sent, taken, wantTaken)
 		}
 		if diff := cmp.Diff(talk(longAddress, sent), got); diff != "" {
@@ -278,13 +278,13 @@ func answersAsTheServer(t *testing.T, config *tls.Config) {
 }
 
 // Answers of the fast path are counted as all others.
-func TestFastPathCounts(t *testing.T) {
+func TestFastPathMetrics(t *testing.T) {
 	t.Parallel()
 
 	e := newEcho(limits())
 	e.door.Listener = crand.Text() // nobody else counts there
-	e.short = e.door.Route("short")
-	talk(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 80)+
+	e.fastRoute = e.door.Route("short")
+	exchangeSecond(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", 80)+
 		strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", 20)))
 	labels := fmt.Sprintf("listener=%q,route=%q", e.door.Listener, "short")
 	expect(t, metricstest.Text(t, prometheus.DefaultGatherer),
@@ -295,14 +295,14 @@ func TestFastPathCounts(t *testing.T) {
 }
 
 // Chance has requests logged whether the fast path would answer them or not.
-func TestSomeOfTheFastPathAreLogged(t *testing.T) {
+func TestFastPathLogSample(t *testing.T) {
 	t.Parallel()
 
 	var log bytes.Buffer
 	e := newEcho(limits())
-	e.door.Log, e.door.Sample = slog.New(slog.NewTextHandler(&log, nil)), 0.5
+	e.door.Log, e.door.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
 	const requests = 1000
-	answers := talk(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", requests)))
+	answers := exchangeSecond(t, e.listen(t, true), []byte(strings.Repeat("GET /a HTTP/1.1\r\nHost: a\r\n\r\n", requests)))
 	if len(answers) != requests {
 		t.Fatalf("%d answers; want %d", len(answers), requests)
 	}
@@ -313,34 +313,34 @@ func TestSomeOfTheFastPathAreLogged(t *testing.T) {
 }
 
 // A refusal is either the fast path's, or the server's that logs it.
-func TestRefusalsOfTheFastPathAreLogged(t *testing.T) {
+func TestFastPathLogsUnavailable(t *testing.T) {
 	t.Parallel()
 
 	var log bytes.Buffer
 	e := newEcho(limits())
 	e.door.Log = slog.New(slog.NewTextHandler(&log, nil))
 	var handled, taken int
-	server := e.door.Server(func(rc *fasthttp.RequestCtx) {
+	server := e.door.NewServer(func(rc *fasthttp.RequestCtx) {
 		handled++
 		rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
 	})
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fastPath := e.door.FastPath(nil, func(p *serve.FastContext) bool {
-		if p.IsRefusalLogged() {
+		if p.IsUnavailableLogged() {
 			return false
 		}
 		taken++
-		p.Claim(e.short)
+		p.SetRoute(e.fastRoute)
 		p.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		return true
 	})
-	run(t, server, serve.Listener{Server: server, FastPath: fastPath}.Keep(opened))
+	run(t, server, serve.Listener{Server: server, FastPath: fastPath}.Wrap(ln))
 
 	const requests = 1000
-	conn := send(t, opened.Addr().String(), "")
+	conn := send(t, ln.Addr().String(), "")
 	reader := bufio.NewReader(conn)
 	began := time.Now()
 	for range requests {
@@ -362,10 +362,10 @@ func TestRefusalsOfTheFastPathAreLogged(t *testing.T) {
 }
 
 // Whoever takes the fast path has no longer than others.
-func TestFastPathKeepsLimits(t *testing.T) {
+func TestFastPathTimeouts(t *testing.T) {
 	t.Parallel()
 
-	idle := newEcho(short(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond }))
+	idle := newEcho(limitsWith(func(l *serve.Limits) { l.IdleTimeout = 50 * time.Millisecond }))
 	conn := send(t, idle.listen(t, true), get)
 	reader := bufio.NewReader(conn)
 	for range 5 {
@@ -382,40 +382,40 @@ func TestFastPathKeepsLimits(t *testing.T) {
 		t.Errorf("one answer and a pause end in %v, after %q", err, rest)
 	}
 
-	arriving := newEcho(short(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }))
+	arriving := newEcho(limitsWith(func(l *serve.Limits) { l.ReadTimeout = 50 * time.Millisecond }))
 	expect(t, receive(t, send(t, arriving.listen(t, true), get+get+"GET /a HT")), "HTTP/1.1 200 ", "HTTP/1.1 408 ")
 
-	small := newEcho(short(func(l *serve.Limits) { l.HeaderBytes = 1024 }))
+	small := newEcho(limitsWith(func(l *serve.Limits) { l.HeaderBytes = 1024 }))
 	for _, length := range []int{900, 2000} {
-		long := "GET /a HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("x", length) + "\r\n\r\n"
+		slow := "GET /a HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("x", length) + "\r\n\r\n"
 		want := fasthttp.StatusOK
 		if length > 1024 {
 			want = fasthttp.StatusRequestHeaderFieldsTooLarge
 		}
-		if got := talk(t, small.listen(t, true), []byte(long)); len(got) != 1 || got[0].Status != want {
+		if got := exchangeSecond(t, small.listen(t, true), []byte(slow)); len(got) != 1 || got[0].Status != want {
 			t.Errorf("a header of %d bytes is answered %v; want %d", length, got, want)
 		}
 	}
 
-	taking := newEcho(short(func(l *serve.Limits) { l.WriteTimeout = 100 * time.Millisecond }))
+	taking := newEcho(limitsWith(func(l *serve.Limits) { l.WriteTimeout = 100 * time.Millisecond }))
 	greedy := send(t, taking.listen(t, true), "")
 	for err := error(nil); err == nil; { // until it is cut off
 		_, err = io.WriteString(greedy, strings.Repeat("GET /large HTTP/1.1\r\nHost: a\r\n\r\n", 100))
 	}
-	if n := taking.taken.Load(); n > 10_000 { // 200 MB: more than the system's buffers hold
+	if n := taking.fastCount.Load(); n > 10_000 { // 200 MB: more than the system's buffers hold
 		t.Errorf("%d requests are answered, though no answer is taken", n)
 	}
 }
 
 // On the fast path requests count for the same address and by the same limiter as on the
 // server, whose share of a burst is what the other has left.
-func TestLimitsOfAddressesOnTheFastPath(t *testing.T) {
+func TestFastPathAddressLimit(t *testing.T) {
 	t.Parallel()
 
 	const burst = 10
-	bounds := short(func(l *serve.Limits) { l.AddressRequests, l.AddressBurst = 1, burst })
+	bounds := limitsWith(func(l *serve.Limits) { l.AddressRequests, l.AddressBurst = 1, burst })
 	bounds.HeaderBytes = 16 << 10
-	for _, proxies := range []*serve.Proxies{nil, loopback()} {
+	for _, proxies := range []*serve.TrustedProxies{nil, loopbackProxies()} {
 		fast := newEcho(bounds)
 		fast.door.Proxies = proxies
 		// Every second request is for the server: what the fast path leaves counts once.
@@ -446,18 +446,18 @@ func TestLimitsOfAddressesOnTheFastPath(t *testing.T) {
 				t.Errorf("of %q %d requests pass; want %d to %d", client, passed, burst, most)
 			}
 		}
-		if fast.taken.Load() == 0 {
+		if fast.fastCount.Load() == 0 {
 			t.Error("the fast path is never taken")
 		}
 	}
 }
 
 // Nothing is answered in clear where there is TLS.
-func TestFastPathUnderTLSIsNotInClear(t *testing.T) {
+func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 	t.Parallel()
 
 	e := newEcho(limits())
-	pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Certify(t))
+	pair, err := tls.LoadX509KeyPair(certificatetest.NewAuthority(t).Issue(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,20 +470,20 @@ func TestFastPathUnderTLSIsNotInClear(t *testing.T) {
 		}
 		readAnswer(t, conn, reader)
 	}
-	before := e.taken.Load()
+	before := e.fastCount.Load()
 	if _, err := io.WriteString(conn.NetConn(), get); err != nil {
 		t.Fatal(err)
 	}
 	if rest, _ := io.ReadAll(conn.NetConn()); bytes.Contains(rest, []byte("HTTP/1.1")) {
 		t.Errorf("a request in clear is answered %q", rest)
 	}
-	if n := e.taken.Load(); before != 2 || n != before {
+	if n := e.fastCount.Load(); before != 2 || n != before {
 		t.Errorf("the fast path is taken %d times, and %d by a request in clear; want 2, and never", before, n-before)
 	}
 }
 
 // A panic on the fast path is told, but not for every request.
-func TestPanicsOnTheFastPathAreLogged(t *testing.T) {
+func TestFastPathPanicLog(t *testing.T) {
 	t.Parallel()
 
 	var log bytes.Buffer
@@ -491,7 +491,7 @@ func TestPanicsOnTheFastPathAreLogged(t *testing.T) {
 	e.door.Log = slog.New(slog.NewTextHandler(&log, nil))
 	address := e.listen(t, true)
 	for range 3 {
-		if got := talk(t, address, []byte("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")); len(got) != 1 || got[0].Status != fasthttp.StatusOK {
+		if got := exchangeSecond(t, address, []byte("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")); len(got) != 1 || got[0].Status != fasthttp.StatusOK {
 			t.Errorf("the server behind it answers %v; want 200", got)
 		}
 	}

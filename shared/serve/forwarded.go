@@ -9,7 +9,7 @@ import (
 // parseForwarded returns the address in the parameter "for" of an element of Forwarded
 // (RFC 7239, section 4). It is not ok if there is no such parameter, or more than one.
 func parseForwarded(element []byte) (address netip.Addr, ok bool) {
-	found := false
+	hasFor := false
 	for rest := element; len(rest) > 0; {
 		var pair []byte
 		if rest, pair = cutLast(rest, ';'); len(pair) == 0 {
@@ -19,10 +19,10 @@ func parseForwarded(element []byte) (address netip.Addr, ok bool) {
 		if !hasValue || !bytes.EqualFold(name, []byte("for")) {
 			continue
 		}
-		if found {
+		if hasFor {
 			return netip.Addr{}, false
 		}
-		found = true
+		hasFor = true
 		if value, ok = unquote(value); !ok {
 			return netip.Addr{}, false
 		}
@@ -30,7 +30,7 @@ func parseForwarded(element []byte) (address netip.Addr, ok bool) {
 			return netip.Addr{}, false
 		}
 	}
-	return address, found
+	return address, hasFor
 }
 
 // parseNode returns the address in a node: an IP address, which may have a port behind it
@@ -55,7 +55,7 @@ func parseNode(node []byte) (address netip.Addr, ok bool) {
 	if err != nil || len(port) > 0 && !isPort(port) {
 		return netip.Addr{}, false
 	}
-	return plain(address), true
+	return unmapped(address), true
 }
 
 // isPort reports whether a text is a colon and a port, which may be obfuscated.

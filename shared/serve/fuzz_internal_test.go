@@ -16,22 +16,22 @@ func FuzzHeadScan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, head []byte, size uint8) {
 		var whole, parts headScan
-		whole.begin()
-		parts.begin()
+		whole.start()
+		parts.start()
 		want, wantErr := whole.scan(head)
 		got, step := 0, max(1, int(size))
 		var err error
-		for rest := head; len(rest) > 0 && err == nil && parts.on; {
+		for rest := head; len(rest) > 0 && err == nil && parts.active; {
 			part := rest[:min(step, len(rest))]
 			var n int
 			n, err = parts.scan(part)
 			got, rest = got+n, rest[len(part):]
 		}
-		if !parts.on {
+		if !parts.active {
 			got = len(head)
 		}
-		if got != want || err != wantErr || parts.on != whole.on { //nolint:errorlint // it is none but errBareLF
-			t.Errorf("%q in parts of %d: %d, %v, %t; want %d, %v, %t", head, step, got, err, parts.on, want, wantErr, whole.on)
+		if got != want || err != wantErr || parts.active != whole.active { //nolint:errorlint // it is none but errBareLF
+			t.Errorf("%q in parts of %d: %d, %v, %t; want %d, %v, %t", head, step, got, err, parts.active, want, wantErr, whole.active)
 		}
 	})
 }

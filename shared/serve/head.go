@@ -10,21 +10,21 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve/fastpath"
 )
 
-// validated returns a handler that refuses heads which fasthttp takes, and which others
+// validateHead returns a handler that refuses heads which fasthttp takes, and which others
 // may read otherwise: a request that a proxy and a server divide differently can hide
 // another one. The connection is closed, as nobody knows where the next request begins.
-func (d Door) validated(unreadable *Route, handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (d Options) validateHead(badRequest *Route, handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(rc *fasthttp.RequestCtx) {
 		err := checkFields(rc.Request.Header.RawHeaders())
 		if err == nil {
 			handler(rc)
 			return
 		}
-		unreadable.Claim(rc)
-		if d.Mark != nil {
-			d.Mark(rc)
+		badRequest.AssignTo(rc)
+		if d.DefaultHeaders != nil {
+			d.DefaultHeaders(rc)
 		}
-		Refuse(rc, err)
+		WriteError(rc, err)
 		rc.SetConnectionClose()
 	}
 }
@@ -47,9 +47,9 @@ func checkFields(lines []byte) error {
 			return fault.New(fault.Malformed, "The name of a header field has a space in it, or a field is folded.")
 		}
 		switch {
-		case fastpath.Named(name, "content-length"):
+		case fastpath.EqualName(name, "content-length"):
 			hasLength = true
-		case fastpath.Named(name, "transfer-encoding"):
+		case fastpath.EqualName(name, "transfer-encoding"):
 			hasCoding = true
 			if !bytes.EqualFold(bytes.Trim(value, " \t"), []byte("chunked")) { // section 6.3
 				return fault.New(fault.Malformed, "The only transfer coding that is known here is chunked.")
@@ -66,11 +66,11 @@ func checkFields(lines []byte) error {
 // headReceived spells an Expect that is a list as fasthttp knows it, or a client would wait
 // for a 100 that never comes (RFC 9110, sections 5.6.1 and 10.1.1).
 func headReceived(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
-	const known = "100-continue"
+	const continue100 = "100-continue"
 	for _, line := range header.PeekAll(fasthttp.HeaderExpect) {
 		for member := range bytes.SplitSeq(line, []byte(",")) {
-			if bytes.EqualFold(bytes.Trim(member, " \t"), []byte(known)) {
-				header.Set(fasthttp.HeaderExpect, known)
+			if bytes.EqualFold(bytes.Trim(member, " \t"), []byte(continue100)) {
+				header.Set(fasthttp.HeaderExpect, continue100)
 				return unchanged
 			}
 		}
@@ -87,20 +87,20 @@ var errBareLF = errors.New("a line of the head does not end with CR LF")
 // so: it waits for the rest until the time is over. How a request line ends it does not
 // tell, so that may be a bare LF: no proxy reads more into it than a bad request.
 type headScan struct {
-	on    bool
-	some  bool // something has arrived
-	begun bool // the request line has ended
+	active    bool
+	started  bool // something has arrived
+	inFields bool // the request line has ended
 	size  int  // of the line that is arriving
 	last  byte // of that line
 }
 
-// begin says that what arrives next begins a head.
-func (h *headScan) begin() { *h = headScan{on: true} }
+// start says that what arrives next begins a head.
+func (h *headScan) start() { *h = headScan{active: true} }
 
 // scan looks at bytes that have arrived, and returns how many come before a bare LF. An
 // error is never at the first byte of a request: the server would close without an answer.
 func (h *headScan) scan(arrived []byte) (n int, err error) {
-	h.some = true
+	h.started = true
 	for rest := arrived; len(rest) > 0; {
 		end := bytes.IndexByte(rest, '\n')
 		if end < 0 {
@@ -114,12 +114,12 @@ func (h *headScan) scan(arrived []byte) (n int, err error) {
 		}
 		size := h.size + end
 		switch {
-		case !h.begun: // fasthttp skips lines that are empty
-			h.begun = size > len("\r") || size == len("\r") && before != '\r'
+		case !h.inFields: // fasthttp skips lines that are empty
+			h.inFields = size > len("\r") || size == len("\r") && before != '\r'
 		case size == 0 || before != '\r':
 			return len(arrived) - len(rest) + end, errBareLF
 		case size == len("\r"):
-			h.on = false
+			h.active = false
 			return len(arrived), nil
 		}
 		h.size, rest = 0, rest[end+1:]

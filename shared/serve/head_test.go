@@ -20,18 +20,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// fresh are the ways in which a request can begin to arrive: on a new connection, behind
+// arrivals are the ways in which a request can begin to arrive: on a new connection, behind
 // an answer, together with the request before it, and byte for byte.
-var fresh = []struct {
+var arrivals = []struct {
 	name, before string
 	byByte       bool
 }{
 	{name: "first"}, {name: "later", before: "answered"}, {name: "pipelined", before: "together"}, {name: "byte for byte", byByte: true},
 }
 
-// exchangeWith sends a request in one of those ways, and returns what comes back for it
+// exchangeAs sends a request in one of those ways, and returns what comes back for it
 // until the server closes the connection. It is not closed after five seconds.
-func exchangeWith(t *testing.T, address, request, before string, byByte bool) (answer string, closed bool) {
+func exchangeAs(t *testing.T, address, request, before string, byByte bool) (answer string, closed bool) {
 	t.Helper()
 	if before == "together" {
 		request = get + request
@@ -75,22 +75,22 @@ func readAnswer(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, 
 
 // What a proxy in front may read otherwise than the server is refused at once, and the
 // connection closes: nothing behind it is taken for a request.
-func TestAmbiguousHeadsAreRefused(t *testing.T) {
+func TestAmbiguousHeads(t *testing.T) {
 	t.Parallel()
 	const (
 		head  = "POST /a HTTP/1.1\r\nHost: a\r\n"
 		chunk = "0\r\n\r\n"
 		next  = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	)
-	for _, short := range []bool{true, false} {
+	for _, withFastPath := range []bool{true, false} {
 		e := newEcho(limits())
-		address := e.listen(t, short)
+		address := e.listen(t, withFastPath)
 		f := func(request string) {
 			t.Helper()
-			for _, way := range fresh {
-				t.Run(fmt.Sprintf("%t %s %.60q", short, way.name, request), func(t *testing.T) {
+			for _, way := range arrivals {
+				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
 					t.Parallel()
-					got, closed := exchangeWith(t, address, request, way.before, way.byByte)
+					got, closed := exchangeAs(t, address, request, way.before, way.byByte)
 					if !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "Connection: close\r\n") || strings.Contains(got, "smuggled") || !closed {
 						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
 					}
@@ -139,21 +139,21 @@ func TestAmbiguousHeadsAreRefused(t *testing.T) {
 }
 
 // A head whose fields end with a bare LF is refused before the time for it is over.
-func TestBareLineFeedsAreRefusedAtOnce(t *testing.T) {
+func TestBareLineFeeds(t *testing.T) {
 	t.Parallel()
-	for _, short := range []bool{true, false} {
-		address := newEcho(limits()).listen(t, short) // which waits for a minute
+	for _, withFastPath := range []bool{true, false} {
+		address := newEcho(limits()).listen(t, withFastPath) // which waits for a minute
 		for _, request := range []string{
 			"GET /a HTTP/1.1\nHost: a\n\n", "POST /a HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "GET /a HTTP/1.1\r\nHost: a\r\n\n", "GET /a HTTP/1.1\nHost: a\n",
 			"\r\nGET /a HTTP/1.1\r\nHost: a\nX: 1",
 		} {
-			for _, way := range fresh {
+			for _, way := range arrivals {
 				if way.before == "together" { // where its beginning is, only the server knows
 					continue
 				}
-				t.Run(fmt.Sprintf("%t %s %.60q", short, way.name, request), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
 					t.Parallel()
-					if got, closed := exchangeWith(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !closed {
+					if got, closed := exchangeAs(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !closed {
 						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
 					}
 				})
@@ -163,20 +163,20 @@ func TestBareLineFeedsAreRefusedAtOnce(t *testing.T) {
 }
 
 // What arrives in a body, or before a request line, is none of a head.
-func TestLineFeedsElsewhere(t *testing.T) {
+func TestLineFeedsOutsideFields(t *testing.T) {
 	t.Parallel()
-	for _, short := range []bool{true, false} {
+	for _, withFastPath := range []bool{true, false} {
 		e := newEcho(limits())
-		address := e.listen(t, short)
+		address := e.listen(t, withFastPath)
 		for _, request := range []string{
 			"POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 6\r\n\r\na\nb\n\nc",
 			"\r\n\r\nPOST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: Chunked\r\n\r\n6\r\na\nb\n\nc\r\n0\r\n\r\n",
 			"GET /a HTTP/1.0\r\n\r\n", "GET /a HTTP/1.1\nHost: a\r\nConnection: close\r\n\r\n", "\nGET /a HTTP/1.0\r\n\r\n", "\r\n\n\nGET /a HTTP/1.0\r\n\r\n",
 		} {
-			for _, way := range fresh {
-				t.Run(fmt.Sprintf("%t %s %.60q", short, way.name, request), func(t *testing.T) {
+			for _, way := range arrivals {
+				t.Run(fmt.Sprintf("%t %s %.60q", withFastPath, way.name, request), func(t *testing.T) {
 					t.Parallel()
-					if got, closed := exchangeWith(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 200 ") || !closed {
+					if got, closed := exchangeAs(t, address, request, way.before, way.byByte); !strings.HasPrefix(got, "HTTP/1.1 200 ") || !closed {
 						t.Errorf("the answer is %q, and then the connection is closed: %t", got, closed)
 					}
 				})
@@ -189,14 +189,14 @@ func TestLineFeedsElsewhere(t *testing.T) {
 // body. A token has no case, and may stand in a list (RFC 9110, sections 5.6.1 and 10.1.1).
 func TestExpect(t *testing.T) {
 	t.Parallel()
-	for _, short := range []bool{true, false} {
-		address := newEcho(limits()).listen(t, short)
+	for _, withFastPath := range []bool{true, false} {
+		address := newEcho(limits()).listen(t, withFastPath)
 		for _, fields := range []string{
 			"Expect: 100-continue\r\n", "Expect: 100-Continue\r\n", "expect:100-CONTINUE \r\n", "Expect: , 100-continue\r\n", "Expect: 100-continue,\r\n",
 			"Expect: 100-continue, 100-Continue\r\n", "Expect: other\r\nExpect: 100-Continue\r\n", "Expect: a=\"b\", 100-continue\r\n",
 		} {
 			for _, before := range []string{"", get} {
-				t.Run(fmt.Sprintf("%t %d %q", short, len(before), fields), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%t %d %q", withFastPath, len(before), fields), func(t *testing.T) {
 					t.Parallel()
 					conn := send(t, address, before)
 					reader := bufio.NewReader(conn)
@@ -221,15 +221,15 @@ func TestExpect(t *testing.T) {
 // else, reads to that end (RFC 9110, section 7.6.1).
 func TestConnectionClose(t *testing.T) {
 	t.Parallel()
-	for _, short := range []bool{true, false} {
-		address := newEcho(limits()).listen(t, short)
+	for _, withFastPath := range []bool{true, false} {
+		address := newEcho(limits()).listen(t, withFastPath)
 		for fields, want := range map[string]bool{
 			"Connection: close\r\n": true, "Connection: Close\r\n": true, "connection:CLOSE \r\n": true, "Connection: keep-alive, Close\r\n": true,
 			"Connection: close, TE\r\n": true, "Connection: ,close,\r\n": true, "Connection: TE\r\nConnection: Close\r\n": true, "Connection: keep-alive\r\nConnection: close\r\n": true,
 			"": false, "Connection: keep-alive\r\n": false, "Connection: Keep-Alive, closed\r\n": false, "X: close\r\n": false,
 		} {
 			for _, before := range []string{"", get} {
-				t.Run(fmt.Sprintf("%t %d %q", short, len(before), fields), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%t %d %q", withFastPath, len(before), fields), func(t *testing.T) {
 					t.Parallel()
 					conn := send(t, address, before)
 					reader := bufio.NewReader(conn)
@@ -254,17 +254,17 @@ func TestConnectionClose(t *testing.T) {
 // What arrives under TLS has any bytes in it.
 func TestHeadsUnderTLS(t *testing.T) {
 	t.Parallel()
-	lender := httptest.NewTLSServer(nil) // of a certificate
-	t.Cleanup(lender.Close)
-	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	certServer := httptest.NewTLSServer(nil) // of a certificate
+	t.Cleanup(certServer.Close)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := serve.Door{Log: silent(), Limits: limits()}.Server(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() })
-	config := &tls.Config{Certificates: lender.TLS.Certificates, MinVersion: tls.VersionTLS12}
-	run(t, server, serve.Listener{Server: server, TLS: config}.Keep(opened))
+	server := serve.Options{Log: silent(), Limits: limits()}.NewServer(func(rc *fasthttp.RequestCtx) { rc.SetConnectionClose() })
+	config := &tls.Config{Certificates: certServer.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	run(t, server, serve.Listener{Server: server, TLS: config}.Wrap(ln))
 	for range 20 {
-		conn := tls.Client(send(t, opened.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})
+		conn := tls.Client(send(t, ln.Addr().String(), ""), &tls.Config{InsecureSkipVerify: true})
 		_, _ = io.WriteString(conn, get)
 		expect(t, receive(t, conn), "HTTP/1.1 200 ")
 	}

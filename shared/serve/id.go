@@ -34,7 +34,7 @@ func appendRequestID(dst, sent []byte) []byte {
 // isWord reports whether an id is safe to be logged and sent on.
 func isWord(id []byte) bool {
 	for _, c := range id {
-		if !fastpath.IsInNames(c) && c != '.' {
+		if !fastpath.IsNameByte(c) && c != '.' {
 			return false
 		}
 	}
@@ -44,7 +44,7 @@ func isWord(id []byte) bool {
 // RequestID returns the id that names a request in the logs of every program it passes. The
 // answer has it as X-Request-ID. It is empty unless a Door's server has the request.
 func RequestID(rc *fasthttp.RequestCtx) string {
-	if r := recordOf(rc); r != nil {
+	if r := stateOf(rc); r != nil {
 		return string(r.id)
 	}
 	return ""

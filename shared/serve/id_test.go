@@ -21,11 +21,11 @@ func TestRequestID(t *testing.T) {
 	t.Parallel()
 
 	var known string
-	door := serve.Door{Log: silent(), Limits: limits()}
-	listener := start(t, door.Server(func(rc *fasthttp.RequestCtx) { known = serve.RequestID(rc) }))
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	listener := start(t, opts.NewServer(func(rc *fasthttp.RequestCtx) { known = serve.RequestID(rc) }))
 	f := func(sent string, kept bool) {
 		t.Helper()
-		answer := ask(t, listener, "/", "X-Request-ID: "+sent+"\r\n")
+		answer := getPath(t, listener, "/", "X-Request-ID: "+sent+"\r\n")
 		if (known == sent) != kept || known == "" {
 			t.Errorf("the id %q became %q; want it kept: %t", sent, known, kept)
 		}
@@ -42,8 +42,8 @@ func TestRequestID(t *testing.T) {
 	f("ä", false)
 }
 
-// idOf sends a request, and returns the status of the answer and its ids.
-func idOf(t *testing.T, address, sent string) (status int, ids []string) {
+// responseIDs sends a request, and returns the status of the answer and its ids.
+func responseIDs(t *testing.T, address, sent string) (status int, ids []string) {
 	t.Helper()
 	method, _, _ := strings.Cut(sent, " ")
 	response, err := http.ReadResponse(bufio.NewReader(send(t, address, sent)), &http.Request{Method: method})
@@ -59,14 +59,14 @@ func idOf(t *testing.T, address, sent string) (status int, ids []string) {
 
 // Every answer has the id of its request: also where no handler is reached, and on the fast
 // path.
-func TestEveryAnswerHasARequestID(t *testing.T) {
+func TestEveryResponseHasRequestID(t *testing.T) {
 	t.Parallel()
 
 	bounds := limits()
 	bounds.ReadTimeout, bounds.AddressRequests, bounds.AddressBurst = 100*time.Millisecond, 1_000_000, 1_000_000
-	door := serve.Door{Listener: "id", Log: silent(), Limits: bounds}
-	route := door.Route("POST /").TakeBody(1024, 0)
-	server := door.Server(door.AddressLimiter().Handler(door.Guard(func(rc *fasthttp.RequestCtx) error {
+	opts := serve.Options{Listener: "id", Log: silent(), Limits: bounds}
+	route := opts.Route("POST /").AcceptBody(1024, 0)
+	server := opts.NewServer(opts.AddressLimiter().Handler(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		switch string(rc.Path()) {
 		case "/stream":
 			rc.SetBodyStreamWriter(func(w *bufio.Writer) { _, _ = w.WriteString("a stream") })
@@ -83,21 +83,21 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 		case "/missing":
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		default:
-			route.Claim(rc)
+			route.AssignTo(rc)
 			return serve.ReadBody(rc)
 		}
 		return nil
 	})))
-	address := socket(t, server)
+	address := serveTCP(t, server)
 
 	narrow := limits()
 	narrow.AddressRequests, narrow.AddressBurst = 1, 1
-	few := serve.Door{Listener: "few", Log: silent(), Limits: narrow}
-	fewAddress := socket(t, few.Server(few.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
-	idOf(t, fewAddress, get)
+	few := serve.Options{Listener: "few", Log: silent(), Limits: narrow}
+	fewAddress := serveTCP(t, few.NewServer(few.AddressLimiter().Handler(func(*fasthttp.RequestCtx) {})))
+	responseIDs(t, fewAddress, get)
 
-	fullAddress, _ := full(t, nil)
-	operators := socket(t, serve.OperatorServer(serve.Door{Log: silent(), Limits: limits()}, serve.NewHealth(), prometheus.NewRegistry(), false))
+	fullAddress, _ := fullServer(t, nil)
+	operators := serveTCP(t, serve.OperatorServer(serve.Options{Log: silent(), Limits: limits()}, serve.NewHealth(), prometheus.NewRegistry(), false))
 	fast := newEcho(limits())
 	fastAddress := fast.listen(t, true)
 
@@ -105,8 +105,8 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 	seen := map[string]string{}
 	f := func(address, sent string, status int, readable bool) {
 		t.Helper()
-		answered, got := idOf(t, address, sent)
-		if answered != status || len(got) != 1 || !generated.MatchString(got[0]) || seen[got[0]] != "" {
+		answered, got := responseIDs(t, address, sent)
+		if answered != status || len(got) != 1 || !generatedID.MatchString(got[0]) || seen[got[0]] != "" {
 			t.Errorf("%.60q: %d with X-Request-ID %q; want %d with a new one", sent, answered, got, status)
 			return
 		}
@@ -115,7 +115,7 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 			return
 		}
 		line, rest, _ := strings.Cut(sent, "\r\n")
-		if answered, got := idOf(t, address, line+"\r\n"+id+rest); answered != status || len(got) != 1 || got[0] != "abc-123" {
+		if answered, got := responseIDs(t, address, line+"\r\n"+id+rest); answered != status || len(got) != 1 || got[0] != "abc-123" {
 			t.Errorf("%.60q with an id of its own: %d with X-Request-ID %q; want %d with that", sent, answered, got, status)
 		}
 	}
@@ -139,13 +139,13 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 
 	f(fastAddress, "GET /a"+rest, 200, true) // the server's, as the first one of its connection
 	for _, header := range []string{"", "If-None-Match: *\r\n", id} {
-		before := fast.taken.Load()
-		answers := talk(t, fastAddress, []byte("GET /a HTTP/1.1\r\nHost: veneer.test\r\n"+header+"\r\n"))
+		before := fast.fastCount.Load()
+		answers := exchangeSecond(t, fastAddress, []byte("GET /a HTTP/1.1\r\nHost: veneer.test\r\n"+header+"\r\n"))
 		want := "generated"
 		if header == id {
 			want = "abc-123"
 		}
-		if len(answers) != 1 || answers[0].Header.Get("X-Request-Id") != want || fast.taken.Load() != before+1 {
+		if len(answers) != 1 || answers[0].Header.Get("X-Request-Id") != want || fast.fastCount.Load() != before+1 {
 			t.Errorf("the fast path answers %v; want one answer with the id %s", answers, want)
 		}
 	}
@@ -153,12 +153,12 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 
 // The id on an answer is the one of its line in the log, also where a sample is logged
 // of what the fast path answers.
-func TestRequestIDsAreThoseOfTheLog(t *testing.T) {
+func TestRequestIDIsLogged(t *testing.T) {
 	t.Parallel()
 
 	var log strings.Builder
 	e := newEcho(limits())
-	e.door.Log, e.door.Sample = slog.New(slog.NewTextHandler(&log, nil)), 0.5
+	e.door.Log, e.door.LogSampleRate = slog.New(slog.NewTextHandler(&log, nil)), 0.5
 	conn := send(t, e.listen(t, true), "")
 	reader := bufio.NewReader(conn)
 	ids := map[string]bool{}
@@ -186,7 +186,7 @@ func TestRequestIDsAreThoseOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	if taken := e.taken.Load(); taken == 0 || len(lines) < 2 {
+	if taken := e.fastCount.Load(); taken == 0 || len(lines) < 2 {
 		t.Errorf("of %d requests the fast path answered %d, and the log has %d lines", requests, taken, len(lines))
 	}
 }

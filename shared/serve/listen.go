@@ -42,8 +42,8 @@ func (a Address) port() int {
 	return port
 }
 
-// beside returns an address like this one, which is probably free.
-func (a Address) beside() Address {
+// nextPort returns an address like this one, which is probably free.
+func (a Address) nextPort() Address {
 	const distance = 100
 	host, _, _ := net.SplitHostPort(string(a))
 	port := a.port() + distance
@@ -53,8 +53,8 @@ func (a Address) beside() Address {
 	return Address(net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// explain says why an address cannot be listened at, where others are open already.
-func (l Listener) explain(err error, others []Listener) error {
+// describeListenError says why an address cannot be listened at, where others are open already.
+func (l Listener) describeListenError(err error, others []Listener) error {
 	_, unknown := errors.AsType[*net.DNSError](err)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -63,7 +63,7 @@ func (l Listener) explain(err error, others []Listener) error {
 				return fmt.Errorf("%s is %s, which is taken by %s=%s: each needs an address of its own", l.Setting, l.Address, other.Setting, other.Address)
 			}
 		}
-		return fmt.Errorf("%s is %s, which is taken by another program: stop it, or choose another address, as in %[1]s=%[3]s", l.Setting, l.Address, l.Address.beside())
+		return fmt.Errorf("%s is %s, which is taken by another program: stop it, or choose another address, as in %[1]s=%[3]s", l.Setting, l.Address, l.Address.nextPort())
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("%s is %s, but no interface of this machine has that address", l.Setting, l.Address)
 	case errors.Is(err, fs.ErrPermission):

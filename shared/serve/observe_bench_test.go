@@ -14,7 +14,7 @@ import (
 // BenchmarkCount is what counting costs a request that is answered on the fast path: with
 // one core, and with all that there are.
 func BenchmarkCount(b *testing.B) {
-	route := Door{Listener: "bench"}.Route("GET /", Label{"outcome", "count"})
+	route := Options{Listener: "bench"}.Route("GET /", Label{"outcome", "count"})
 	var at atomic.Int64
 	run := func(more func() bool) {
 		shard, began := int(at.Add(1)%shards), time.Now()
@@ -28,14 +28,14 @@ func BenchmarkCount(b *testing.B) {
 	})
 }
 
-// BenchmarkObserve is what a request costs beside its answer: with one core, and
+// BenchmarkInstrument is what a request costs beside its answer: with one core, and
 // with all that there are, which must not wait for each other.
-func BenchmarkObserve(b *testing.B) {
+func BenchmarkInstrument(b *testing.B) {
 	for _, sample := range []float64{0, 0.01} {
-		door := Door{Listener: "bench", Log: slog.New(slog.DiscardHandler), Sample: sample}
-		o, route := &observer{Door: door, inFlight: counted.at(door.Listener)}, door.Route("GET /", Label{"outcome", "hit"})
-		answer := survive(door.Guard(func(rc *fasthttp.RequestCtx) error {
-			route.Claim(rc)
+		opts := Options{Listener: "bench", Log: slog.New(slog.DiscardHandler), LogSampleRate: sample}
+		o, route := &instrumentation{Options: opts, inFlight: requestRegistry.inFlightFor(opts.Listener)}, opts.Route("GET /", Label{"outcome", "hit"})
+		answer := recoverPanic(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+			route.AssignTo(rc)
 			return nil
 		}))
 		run := func(more func() bool) {
@@ -43,7 +43,7 @@ func BenchmarkObserve(b *testing.B) {
 			rc.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, nil)
 			arrived := time.Now().Add(time.Hour) // however long it runs, each request is a fast one
 			for more() {
-				o.observe(&rc, arrived, route, answer)
+				o.serve(&rc, arrived, route, answer)
 			}
 		}
 		b.Run(fmt.Sprintf("sample=%v/cores=1", sample), func(b *testing.B) { run(b.Loop) })

@@ -49,29 +49,29 @@ type report struct {
 	Checks   map[string]string `json:"checks"`
 }
 
-// probeTimeout bounds a probe, and briefWait how long a program that is ready waits for
+// probeTimeout bounds a probe, and readyProbeTimeout how long a program that is ready waits for
 // one: balancers wait for a second, and would give up every program that depends on
 // something that hangs.
 const (
 	probeTimeout = 2 * time.Second
-	briefWait    = 500 * time.Millisecond
+	readyProbeTimeout    = 500 * time.Millisecond
 )
 
-var errNoAnswer = fmt.Errorf("no answer within %s", briefWait)
+var errNoAnswer = fmt.Errorf("no answer within %s", readyProbeTimeout)
 
 func (h *Health) report(ctx context.Context) report {
-	var over <-chan struct{} // never, until it is ready
+	var briefDone <-chan struct{} // never, until it is ready
 	if h.ready.Load() {
-		brief, stop := context.WithTimeout(ctx, briefWait)
+		brief, stop := context.WithTimeout(ctx, readyProbeTimeout)
 		defer stop()
-		over = brief.Done()
+		briefDone = brief.Done()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
-	flaws := make([]chan error, len(h.checks))
+	probeErrs := make([]chan error, len(h.checks))
 	var probes sync.WaitGroup
 	for i, check := range h.checks {
-		flaws[i] = make(chan error, 1)
-		probes.Go(func() { flaws[i] <- check.Probe(ctx) }) // one that hangs takes no time from the others
+		probeErrs[i] = make(chan error, 1)
+		probes.Go(func() { probeErrs[i] <- check.Probe(ctx) }) // one that hangs takes no time from the others
 	}
 	go func() { probes.Wait(); cancel() }()
 
@@ -81,11 +81,11 @@ func (h *Health) report(ctx context.Context) report {
 		r.Checks[check.Name] = "ok"
 		var err error
 		select {
-		case err = <-flaws[i]:
+		case err = <-probeErrs[i]:
 		default: // not yet
 			select {
-			case err = <-flaws[i]:
-			case <-over:
+			case err = <-probeErrs[i]:
+			case <-briefDone:
 				err = errNoAnswer
 			}
 		}
@@ -108,37 +108,37 @@ var buildInfo = promauto.NewGaugeVec(prometheus.GaugeOpts{
 // OperatorServer returns the server behind the operators' listener: /livez,
 // /readyz, /metrics and /debug/pprof, the last for loopback only unless
 // pprofForAll. /metrics has those of the registry and of the process.
-func OperatorServer(door Door, health *Health, registry prometheus.Gatherer, pprofForAll bool) *fasthttp.Server {
+func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, pprofForAll bool) *fasthttp.Server {
 	build := version.Current()
 	buildInfo.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
 	gatherer := prometheus.Gatherers{prometheus.DefaultGatherer, registry}
-	door.Listener, door.Tracer, door.Mark = "operators", nil, Reserve // whoever watches is not watched
-	live, ready, figures, profiles := door.Route("GET /livez"), door.Route("GET /readyz"), door.Route("GET /metrics"), door.Route("GET /debug/pprof")
-	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
-		Reserve(rc)
+	opts.Listener, opts.Tracer, opts.DefaultHeaders = "operators", nil, SetSecurityHeaders // whoever watches is not watched
+	live, ready, metricsRoute, profiles := opts.Route("GET /livez"), opts.Route("GET /readyz"), opts.Route("GET /metrics"), opts.Route("GET /debug/pprof")
+	server := opts.NewServer(opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		SetSecurityHeaders(rc)
 		switch path := string(rc.Path()); {
 		case path == "/livez":
-			live.Claim(rc)
-			return JSON(rc, fasthttp.StatusOK, map[string]bool{"live": true})
+			live.AssignTo(rc)
+			return WriteJSON(rc, fasthttp.StatusOK, map[string]bool{"live": true})
 		case path == "/readyz":
-			ready.Claim(rc)
+			ready.AssignTo(rc)
 			r := health.report(ctx)
 			if !r.Ready {
-				return JSON(rc, fasthttp.StatusServiceUnavailable, r)
+				return WriteJSON(rc, fasthttp.StatusServiceUnavailable, r)
 			}
-			return JSON(rc, fasthttp.StatusOK, r)
+			return WriteJSON(rc, fasthttp.StatusOK, r)
 		case path == "/metrics":
-			figures.Claim(rc)
+			metricsRoute.AssignTo(rc)
 			rc.SetContentType(metrics.ContentType)
 			return metrics.Write(rc, gatherer)
 		case strings.HasPrefix(path, "/debug/pprof"):
-			profiles.Claim(rc)
+			profiles.AssignTo(rc)
 			if peer, ok := rc.RemoteAddr().(*net.TCPAddr); !pprofForAll && (!ok || !peer.IP.IsLoopback()) {
 				return fault.New(fault.Forbidden, "Profiles are for loopback only.")
 			}
 			rc.Response.Header.Del(fasthttp.HeaderXContentTypeOptions) // some profiles add it
 			pprofhandler.PprofHandler(rc)
-			Reserve(rc)
+			SetSecurityHeaders(rc)
 			return nil
 		default:
 			return fault.New(fault.NotFound, "There is nothing at this path.")

@@ -81,26 +81,26 @@ func NotFoundPage(links ...Link) *Page {
 	return NewPage(PageText{Title: "Not found", Paragraphs: []string{"There is nothing at this address."}, Links: links})
 }
 
-// Answer answers with the page.
-func (p *Page) Answer(rc *fasthttp.RequestCtx, status int) {
+// Write answers with the page.
+func (p *Page) Write(rc *fasthttp.RequestCtx, status int) {
 	rc.SetStatusCode(status)
 	rc.SetContentType("text/html; charset=utf-8")
 	rc.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, pagePolicy)
 	rc.Response.SetBodyRaw(p.body) // which never changes
 }
 
-// Refuse answers an address where there is nothing: with the page if the client prefers
-// HTML to JSON, as browsers do, else with the NotFound fault that it returns.
-func (p *Page) Refuse(rc *fasthttp.RequestCtx) error {
+// WriteNotFound answers an address where there is nothing: with the page if the client prefers
+// HTML to WriteJSON, as browsers do, else with the NotFound fault that it returns.
+func (p *Page) WriteNotFound(rc *fasthttp.RequestCtx) error {
 	if !PrefersHTML(rc) {
 		return fault.New(fault.NotFound, "There is nothing at this address.")
 	}
-	refused[fault.NotFound].Inc()
-	p.Answer(rc, fasthttp.StatusNotFound)
+	errorResponses[fault.NotFound].Inc()
+	p.Write(rc, fasthttp.StatusNotFound)
 	return nil
 }
 
-// PrefersHTML reports whether a client prefers HTML to JSON (RFC 9110, section 12.5.1). As
+// PrefersHTML reports whether a client prefers HTML to WriteJSON (RFC 9110, section 12.5.1). As
 // the answer depends on it, it adds Accept to Vary.
 func PrefersHTML(rc *fasthttp.RequestCtx) bool {
 	rc.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAccept)
@@ -109,8 +109,8 @@ func PrefersHTML(rc *fasthttp.RequestCtx) bool {
 		for part := range strings.SplitSeq(string(line), ",") {
 			kind, parameters, _ := strings.Cut(part, ";")
 			kind = strings.ToLower(strings.TrimSpace(kind))
-			html.read(kind, parameters, "text/html", "text/*")
-			json.read(kind, parameters, "application/json", "application/*")
+			html.update(kind, parameters, "text/html", "text/*")
+			json.update(kind, parameters, "application/json", "application/*")
 		}
 	}
 	return html.value > json.value
@@ -120,16 +120,16 @@ func PrefersHTML(rc *fasthttp.RequestCtx) bool {
 // is in.
 type quality struct {
 	value    float64
-	specific int // 3: the type itself, 2: its family, 1: any, 0: no range
+	specificity int // 3: the type itself, 2: its family, 1: any, 0: no range
 }
 
-// read looks at a range and its parameters.
-func (q *quality) read(kind, parameters, itself, family string) {
-	specific := map[string]int{itself: 3, family: 2, "*/*": 1}[kind]
-	if specific <= q.specific {
+// update looks at a range and its parameters.
+func (q *quality) update(kind, parameters, itself, family string) {
+	specificity := map[string]int{itself: 3, family: 2, "*/*": 1}[kind]
+	if specificity <= q.specificity {
 		return
 	}
-	q.specific, q.value = specific, 1
+	q.specificity, q.value = specificity, 1
 	for parameter := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(parameter, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {

@@ -51,7 +51,7 @@ func TestPage(t *testing.T) {
 
 	page := serve.NewPage(serve.PageText{Title: "A <b>", Paragraphs: []string{"x & y"}, Links: []serve.Link{{"/api/docs", "The <API>"}, {"javascript:alert(1)", "no"}}})
 	rc := exchange(nil)
-	page.Answer(rc, fasthttp.StatusTeapot)
+	page.Write(rc, fasthttp.StatusTeapot)
 	body := string(rc.Response.Body())
 	for _, want := range []string{"<title>A &lt;b&gt;</title>", "<p>x &amp; y</p>", `<a href="/api/docs">The &lt;API&gt;</a>`} {
 		if !strings.Contains(body, want) {
@@ -73,11 +73,11 @@ func TestNotFoundPage(t *testing.T) {
 
 	page := serve.NotFoundPage(serve.Link{Path: "/", Text: "Start"})
 	rc := exchange(nil)
-	if err := page.Refuse(rc); fault.KindOf(err) != fault.NotFound {
+	if err := page.WriteNotFound(rc); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("a program gets %v; want a NotFound fault", err)
 	}
 	rc.Request.Header.Set("Accept", "text/html")
-	if err := page.Refuse(rc); err != nil || rc.Response.StatusCode() != fasthttp.StatusNotFound || !strings.Contains(string(rc.Response.Body()), `<a href="/">Start</a>`) {
+	if err := page.WriteNotFound(rc); err != nil || rc.Response.StatusCode() != fasthttp.StatusNotFound || !strings.Contains(string(rc.Response.Body()), `<a href="/">Start</a>`) {
 		t.Errorf("a browser gets %v, %d %s", err, rc.Response.StatusCode(), rc.Response.Body())
 	}
 }

@@ -23,20 +23,20 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// logged is a line of the request log, what changes from run to run left out.
-type logged map[string]any
+// logLine is a line of the request log, what changes from run to run left out.
+type logLine map[string]any
 
-// watched returns a server that logs a share of its requests, and what it has
+// loggingServer returns a server that logs a share of its requests, and what it has
 // logged.
-func watched(sample float64) (server *fasthttp.Server, lines func(t *testing.T) []logged) {
+func loggingServer(sample float64) (server *fasthttp.Server, lines func(t *testing.T) []logLine) {
 	var out strings.Builder
-	door := serve.Door{Listener: "public", Log: slog.New(slog.NewJSONHandler(&out, nil)), Sample: sample, Limits: limits()}
-	players := door.Route("GET /players/{pid}")
-	server = door.Server(door.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
+	opts := serve.Options{Listener: "public", Log: slog.New(slog.NewJSONHandler(&out, nil)), LogSampleRate: sample, Limits: limits()}
+	players := opts.Route("GET /players/{pid}")
+	server = opts.NewServer(opts.Handle(func(_ context.Context, rc *fasthttp.RequestCtx) error {
 		switch string(rc.Path()) {
 		case "/players/7":
-			players.Claim(rc)
-			serve.Note(rc, slog.Int64("uid", 42))
+			players.AssignTo(rc)
+			serve.AddLogAttr(rc, slog.Int64("uid", 42))
 			rc.SetBodyString("Steve")
 			return nil
 		case "/stream":
@@ -50,7 +50,7 @@ func watched(sample float64) (server *fasthttp.Server, lines func(t *testing.T) 
 		case "/mute":
 			return &fault.Error{Kind: fault.Duplicate, Message: "It exists.", Data: func() {}}
 		case "/down":
-			return fault.Down("database", io.ErrUnexpectedEOF)
+			return fault.NewUnavailable("database", io.ErrUnexpectedEOF)
 		case "/panic":
 			panic("on the Titanic")
 		case "/foreign":
@@ -59,11 +59,11 @@ func watched(sample float64) (server *fasthttp.Server, lines func(t *testing.T) 
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
 	}))
-	return server, func(t *testing.T) []logged {
+	return server, func(t *testing.T) []logLine {
 		t.Helper()
-		var all []logged
+		var all []logLine
 		for line := range strings.Lines(out.String()) {
-			var l logged
+			var l logLine
 			if err := json.Unmarshal([]byte(line), &l); err != nil {
 				t.Fatal(err)
 			}
@@ -81,10 +81,10 @@ func watched(sample float64) (server *fasthttp.Server, lines func(t *testing.T) 
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
 
-	f := func(sent string, want logged) {
+	f := func(sent string, want logLine) {
 		t.Helper()
-		server, lines := watched(1)
-		answer := converse(t, start(t, server), sent)
+		server, lines := loggingServer(1)
+		answer := exchangeRaw(t, start(t, server), sent)
 		got := lines(t)
 		if len(got) != 1 {
 			t.Fatalf("%.40q became the lines %v; want one", sent, got)
@@ -92,7 +92,7 @@ func TestRequestLog(t *testing.T) {
 		if _, body, _ := strings.Cut(answer, "\r\n\r\n"); want["bytes"] == nil {
 			want["bytes"] = float64(len(body))
 		}
-		maps.Copy(want, logged{"msg": "request", "listener": "public", "request_id": "abc-123", "client": "0.0.0.0"})
+		maps.Copy(want, logLine{"msg": "request", "listener": "public", "request_id": "abc-123", "client": "0.0.0.0"})
 		if cause, ok := got[0]["error"].(string); ok {
 			got[0]["error"], _, _ = strings.Cut(cause, "\n") // a stack has many lines
 		}
@@ -104,29 +104,29 @@ func TestRequestLog(t *testing.T) {
 	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"
 	ask := func(request string) string { return request + rest + "\r\n" }
 
-	f(ask("GET /players/7"), logged{"level": "INFO", "method": "GET", "route": "GET /players/{pid}", "path": "/players/7", "status": 200.0, "uid": 42.0})
-	f(ask("HEAD /players/7"), logged{"level": "INFO", "method": "HEAD", "route": "GET /players/{pid}", "path": "/players/7", "status": 200.0, "uid": 42.0})
-	f(ask("GET /stream"), logged{"level": "INFO", "method": "GET", "route": "other", "path": "/stream", "status": 200.0, "bytes": -1.0})
-	f(ask("GET /other"), logged{"level": "INFO", "method": "GET", "route": "other", "path": "/other", "status": 404.0})
-	f(ask("GET /foreign"), logged{"level": "INFO", "method": "GET", "route": "other", "path": "/foreign", "status": 403.0})
-	f(ask("GET /unready"), logged{"level": "WARN", "method": "GET", "route": "other", "path": "/unready", "status": 503.0})
-	f(ask("GET /down"), logged{
+	f(ask("GET /players/7"), logLine{"level": "INFO", "method": "GET", "route": "GET /players/{pid}", "path": "/players/7", "status": 200.0, "uid": 42.0})
+	f(ask("HEAD /players/7"), logLine{"level": "INFO", "method": "HEAD", "route": "GET /players/{pid}", "path": "/players/7", "status": 200.0, "uid": 42.0})
+	f(ask("GET /stream"), logLine{"level": "INFO", "method": "GET", "route": "other", "path": "/stream", "status": 200.0, "bytes": -1.0})
+	f(ask("GET /other"), logLine{"level": "INFO", "method": "GET", "route": "other", "path": "/other", "status": 404.0})
+	f(ask("GET /foreign"), logLine{"level": "INFO", "method": "GET", "route": "other", "path": "/foreign", "status": 403.0})
+	f(ask("GET /unready"), logLine{"level": "WARN", "method": "GET", "route": "other", "path": "/unready", "status": 503.0})
+	f(ask("GET /down"), logLine{
 		"level": "WARN", "method": "GET", "route": "other", "path": "/down", "status": 503.0,
 		"error": "The database cannot be reached at the moment. Please try again. (unexpected EOF)",
 	})
-	f(ask("GET /broken"), logged{"level": "ERROR", "method": "GET", "route": "other", "path": "/broken", "status": 500.0, "error": "a screw is loose"})
-	f(ask("GET /panic"), logged{"level": "ERROR", "method": "GET", "route": "other", "path": "/panic", "status": 500.0, "error": "panic: on the Titanic"})
-	f(ask("GET /mute"), logged{
+	f(ask("GET /broken"), logLine{"level": "ERROR", "method": "GET", "route": "other", "path": "/broken", "status": 500.0, "error": "a screw is loose"})
+	f(ask("GET /panic"), logLine{"level": "ERROR", "method": "GET", "route": "other", "path": "/panic", "status": 500.0, "error": "panic: on the Titanic"})
+	f(ask("GET /mute"), logLine{
 		"level": "ERROR", "method": "GET", "route": "other", "path": "/mute", "status": 500.0,
 		"error": `encode the answer "It exists.": json: unsupported type: func()`,
 	})
 
 	// No secrets: they are in headers, queries and bodies.
-	server, lines := watched(1)
+	server, lines := loggingServer(1)
 	listener := start(t, server)
-	converse(t, listener, "POST /players/7?password=hunter2"+rest+"Authorization: Bearer hunter2\r\nCookie: hunter2\r\nContent-Length: 7\r\n\r\nhunter2")
-	converse(t, listener, "GET http://hunter2:hunter2@veneer.test/players/7?password=hunter2#hunter2"+rest+"\r\n")
-	converse(t, listener, "GET /players/7?password=hunter2 nonsense\r\nhunter2\r\n\r\n")
+	exchangeRaw(t, listener, "POST /players/7?password=hunter2"+rest+"Authorization: Bearer hunter2\r\nCookie: hunter2\r\nContent-Length: 7\r\n\r\nhunter2")
+	exchangeRaw(t, listener, "GET http://hunter2:hunter2@veneer.test/players/7?password=hunter2#hunter2"+rest+"\r\n")
+	exchangeRaw(t, listener, "GET /players/7?password=hunter2 nonsense\r\nhunter2\r\n\r\n")
 	got := lines(t)
 	if encoded, err := json.Marshal(got); err != nil || strings.Contains(string(encoded), "hunter2") || len(got) != 3 {
 		t.Errorf("the log holds %s, %v; want three lines without the password", encoded, err)
@@ -136,13 +136,13 @@ func TestRequestLog(t *testing.T) {
 }
 
 // A line of the log is short, however long a client makes what it says of the request.
-func TestLinesOfTheLogAreShort(t *testing.T) {
+func TestLogLineLength(t *testing.T) {
 	t.Parallel()
-	server, lines := watched(1)
+	server, lines := loggingServer(1)
 	listener := start(t, server)
 	long := strings.Repeat("ä", 300)
-	converse(t, listener, "GET /unready"+long+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nUser-Agent: "+long+"\r\nX-Request-ID: "+long+"\r\n\r\n")
-	converse(t, listener, "GET"+strings.Repeat("T", 600)+" / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")
+	exchangeRaw(t, listener, "GET /unready"+long+" HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nUser-Agent: "+long+"\r\nX-Request-ID: "+long+"\r\n\r\n")
+	exchangeRaw(t, listener, "GET"+strings.Repeat("T", 600)+" / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")
 	got := lines(t)
 	if len(got) != 2 {
 		t.Fatalf("there are %d lines; want 2", len(got))
@@ -163,15 +163,15 @@ func TestLinesOfTheLogAreShort(t *testing.T) {
 
 // Nothing that a client sends becomes a label, of which each value would take memory for
 // ever.
-func TestMetricsTakeNothingFromClients(t *testing.T) {
+func TestMetricLabelsAreBounded(t *testing.T) {
 	t.Parallel()
-	server, _ := watched(0)
+	server, _ := loggingServer(0)
 	listener := start(t, server)
 	for _, request := range []string{
 		"GET /made-up-1 HTTP/1.1", "GET /players/made-up-2 HTTP/1.1", "MADE-UP-3 / HTTP/1.1", "GET /?made-up-4 HTTP/1.1",
 		"GET http://made-up-5/ HTTP/1.1", "GET / MADE-UP-6",
 	} {
-		converse(t, listener, request+"\r\nHost: made-up-7\r\nUser-Agent: made-up-8\r\nX-Request-ID: made-up-9\r\nConnection: close\r\n\r\n")
+		exchangeRaw(t, listener, request+"\r\nHost: made-up-7\r\nUser-Agent: made-up-8\r\nX-Request-ID: made-up-9\r\nConnection: close\r\n\r\n")
 	}
 	if lower := strings.ToLower(metricstest.Text(t, prometheus.DefaultGatherer)); strings.Contains(lower, "made-up") || !strings.Contains(lower, `route="other"`) {
 		t.Error("metrics have labels of clients, or none for all others")
@@ -179,7 +179,7 @@ func TestMetricsTakeNothingFromClients(t *testing.T) {
 }
 
 // lastID returns the id in the last one of some lines.
-func lastID(lines []logged) string {
+func lastID(lines []logLine) string {
 	if len(lines) == 0 {
 		return ""
 	}
@@ -192,15 +192,15 @@ func lastID(lines []logged) string {
 func TestErrorsAreAlwaysLogged(t *testing.T) {
 	t.Parallel()
 
-	server, lines := watched(0)
+	server, lines := loggingServer(0)
 	listener := start(t, server)
 	for _, path := range []string{"/players/7", "/other", "/foreign", "/broken", "/down", "/unready", "/panic", "/stream"} {
-		answer := ask(t, listener, path, "")
+		answer := getPath(t, listener, path, "")
 		if id := lastID(lines(t)); strings.Contains(answer, "HTTP/1.1 50") && !strings.Contains(answer, "X-Request-Id: "+id+"\r\n") {
 			t.Errorf("the line has the id %s, but the answer is:\n%s", id, answer)
 		}
 	}
-	converse(t, listener, "nonsense\r\n\r\n")
+	exchangeRaw(t, listener, "nonsense\r\n\r\n")
 	var got []any
 	for _, line := range lines(t) {
 		got = append(got, line["path"])
@@ -210,12 +210,12 @@ func TestErrorsAreAlwaysLogged(t *testing.T) {
 	}
 }
 
-func TestAShareIsLogged(t *testing.T) {
+func TestLogSampleRate(t *testing.T) {
 	t.Parallel()
 
-	server, lines := watched(0.25)
+	server, lines := loggingServer(0.25)
 	const request = "GET /other HTTP/1.1\r\nHost: veneer.test\r\n"
-	converse(t, start(t, server), strings.Repeat(request+"\r\n", 3999)+request+"Connection: close\r\n\r\n")
+	exchangeRaw(t, start(t, server), strings.Repeat(request+"\r\n", 3999)+request+"Connection: close\r\n\r\n")
 	// Were it due to chance, it would be more than seven deviations.
 	if n := len(lines(t)); n < 800 || n > 1200 {
 		t.Errorf("%d of 4,000 requests are logged; want about 1,000", n)
@@ -223,39 +223,39 @@ func TestAShareIsLogged(t *testing.T) {
 }
 
 // What became of a request is in its line.
-func TestTheLogHasTheLabels(t *testing.T) {
+func TestLogHasRouteLabels(t *testing.T) {
 	t.Parallel()
 
 	var out strings.Builder
-	door := serve.Door{Log: slog.New(slog.NewTextHandler(&out, nil)), Sample: 1, Limits: limits()}
-	route := door.Route("/avatar/{tid}", serve.Label{Name: "format", Value: "webp"}, serve.Label{Name: "outcome", Value: "hit"})
-	door.Server(route.Claim).Handler(exchange(nil))
+	opts := serve.Options{Log: slog.New(slog.NewTextHandler(&out, nil)), LogSampleRate: 1, Limits: limits()}
+	route := opts.Route("/avatar/{tid}", serve.Label{Name: "format", Value: "webp"}, serve.Label{Name: "outcome", Value: "hit"})
+	opts.NewServer(route.AssignTo).Handler(exchange(nil))
 	if got := out.String(); !strings.Contains(got, "route=/avatar/{tid} ") || !strings.Contains(got, " format=webp outcome=hit\n") {
 		t.Errorf("the line is %q; want it to have the route's labels", got)
 	}
 }
 
 // A forwarded address is for the log, too.
-func TestTheLogNamesTheClient(t *testing.T) {
+func TestLogHasClientIP(t *testing.T) {
 	t.Parallel()
 
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	door := serve.Door{Log: log, Sample: 1, Limits: limits(), Proxies: serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, log)}
+	opts := serve.Options{Log: log, LogSampleRate: 1, Limits: limits(), Proxies: serve.NewTrustedProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, log)}
 	rc := from("10.0.0.1", "203.0.113.9")
-	door.Server(func(*fasthttp.RequestCtx) {}).Handler(rc)
+	opts.NewServer(func(*fasthttp.RequestCtx) {}).Handler(rc)
 	if got := out.String(); !strings.Contains(got, "client=203.0.113.9\n") {
 		t.Errorf("the line is %q; want it to name the client", got)
 	}
 }
 
 // Nobody pays for a log that is not written.
-func TestARequestThatIsNotLoggedAllocatesNothing(t *testing.T) {
-	door := serve.Door{Log: silent(), Limits: limits()}
-	route := door.Route("GET /")
-	server := door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
-		route.Claim(rc)
-		serve.Note(rc, slog.Int64("uid", 42))
+func TestUnloggedRequestAllocations(t *testing.T) {
+	opts := serve.Options{Log: silent(), Limits: limits()}
+	route := opts.Route("GET /")
+	server := opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
+		route.AssignTo(rc)
+		serve.AddLogAttr(rc, slog.Int64("uid", 42))
 		return nil
 	}))
 	rc := exchange(&net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)})
@@ -265,12 +265,12 @@ func TestARequestThatIsNotLoggedAllocatesNothing(t *testing.T) {
 }
 
 // A flood that is turned away does not flood the log.
-func TestRefusalsAreNotAllLogged(t *testing.T) {
+func TestUnavailableLogRate(t *testing.T) {
 	t.Parallel()
-	server, lines := watched(0)
+	server, lines := loggingServer(0)
 	const requests = 1000
 	began := time.Now()
-	converse(t, start(t, server), strings.Repeat("GET /down HTTP/1.1\r\nHost: x\r\n\r\n", requests-1)+"GET /broken HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	exchangeRaw(t, start(t, server), strings.Repeat("GET /down HTTP/1.1\r\nHost: x\r\n\r\n", requests-1)+"GET /broken HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	logged := lines(t)
 	most := 100 + int(time.Since(began)/(10*time.Millisecond)) + 1
 	if n := len(logged); n < 101 || n > most+1 {

@@ -2,10 +2,10 @@ package serve
 
 import "github.com/valyala/fasthttp"
 
-// reserved is what Reserve sets: no browser takes the answer for anything but data, draws
+// securityHeaders is what Reserve sets: no browser takes the answer for anything but data, draws
 // a page or runs a script of it, shows it within another site's page, or lets that have it
 // as a picture or a script; no link in it tells where it was; and nobody keeps it.
-var reserved = [...]struct{ name, value []byte }{
+var securityHeaders = [...]struct{ name, value []byte }{
 	{[]byte(fasthttp.HeaderXContentTypeOptions), []byte("nosniff")},
 	{[]byte(fasthttp.HeaderContentSecurityPolicy), []byte("default-src 'none'; frame-ancestors 'none'")},
 	{[]byte(fasthttp.HeaderCrossOriginResourcePolicy), []byte("same-origin")},
@@ -13,9 +13,9 @@ var reserved = [...]struct{ name, value []byte }{
 	{[]byte(fasthttp.HeaderCacheControl), []byte("no-store")},
 }
 
-// Reserve sets the headers of an answer that is for whoever asked and nobody else.
-func Reserve(rc *fasthttp.RequestCtx) {
-	for _, line := range reserved {
+// SetSecurityHeaders sets the headers of an answer that is for whoever asked and nobody else.
+func SetSecurityHeaders(rc *fasthttp.RequestCtx) {
+	for _, line := range securityHeaders {
 		rc.Response.Header.SetCanonical(line.name, line.value)
 	}
 }

@@ -14,9 +14,9 @@ type Route struct {
 	labels []Label
 	counts *counts
 
-	takesBody bool
-	bodyLimit int           // in bytes; 0: as many as the budget has
-	bodyTime  time.Duration // 0: the rest of READ_TIMEOUT
+	acceptsBody bool
+	maxBody int           // in bytes; 0: as many as the budget has
+	bodyTimeout  time.Duration // 0: the rest of READ_TIMEOUT
 }
 
 // Label tells routes of one name apart: what a request asked for, or what became
@@ -26,25 +26,25 @@ type Label struct{ Name, Value string }
 // Route returns a route by its name, as in GET /api/players/{pid}. It is made
 // once, at the start. One without labels stands in /metrics from then on, others
 // once they have counted something: most combinations of labels never do.
-func (d Door) Route(name string, labels ...Label) *Route {
+func (d Options) Route(name string, labels ...Label) *Route {
 	all := prometheus.Labels{"listener": d.Listener, "route": name}
 	for _, label := range labels {
 		all[label.Name] = label.Value
 	}
-	return &Route{name: name, labels: labels, counts: counted.of(all, len(labels) == 0)}
+	return &Route{name: name, labels: labels, counts: requestRegistry.countsFor(all, len(labels) == 0)}
 }
 
-// TakeBody has ReadBody read the bodies of a route's requests, of at most limit bytes, 0 for
+// AcceptBody has ReadBody read the bodies of a route's requests, of at most limit bytes, 0 for
 // as many as BODIES_BYTES. They must arrive within a time, or with 0 within READ_TIMEOUT.
-func (r *Route) TakeBody(limit int, within time.Duration) *Route {
-	r.takesBody, r.bodyLimit, r.bodyTime = true, limit, within
+func (r *Route) AcceptBody(limit int, timeout time.Duration) *Route {
+	r.acceptsBody, r.maxBody, r.bodyTimeout = true, limit, timeout
 	return r
 }
 
-// Claim says that a request is one of the route's; the last word counts. Requests
+// AssignTo says that a request is one of the route's; the last word counts. Requests
 // that nobody claims are those of the route "other".
-func (r *Route) Claim(rc *fasthttp.RequestCtx) {
-	if seen := recordOf(rc); seen != nil {
-		seen.route = r
+func (r *Route) AssignTo(rc *fasthttp.RequestCtx) {
+	if state := stateOf(rc); state != nil {
+		state.route = r
 	}
 }

@@ -21,14 +21,14 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve"
 )
 
-// alone returns a door whose listener has a name that nobody else has, as
+// newOptions returns a door whose listener has a name that nobody else has, as
 // metrics belong to the whole process, and what it exposes of a metric, the name
 // left out.
-func alone(tb testing.TB) (door serve.Door, exposed func(metric string) []string) {
+func newOptions(tb testing.TB) (opts serve.Options, exposed func(metric string) []string) {
 	tb.Helper()
-	door = serve.Door{Listener: rand.Text(), Log: silent(), Limits: limits()}
-	return door, func(metric string) (lines []string) {
-		listener := fmt.Sprintf("listener=%q", door.Listener)
+	opts = serve.Options{Listener: rand.Text(), Log: silent(), Limits: limits()}
+	return opts, func(metric string) (lines []string) {
+		listener := fmt.Sprintf("listener=%q", opts.Listener)
 		for line := range strings.Lines(metricstest.Text(tb, prometheus.DefaultGatherer)) {
 			if labels, ok := strings.CutPrefix(line, metric+"{"); ok && strings.Contains(labels, listener) {
 				lines = append(lines, strings.TrimSpace(strings.NewReplacer(listener+",", "", listener, "").Replace(labels)))
@@ -41,13 +41,13 @@ func alone(tb testing.TB) (door serve.Door, exposed func(metric string) []string
 func TestRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone(t)
-	rename := door.Route("PUT /players/{pid}/name")
-	server := door.Server(door.Guard(func(rc *fasthttp.RequestCtx) error {
+	opts, exposed := newOptions(t)
+	rename := opts.Route("PUT /players/{pid}/name")
+	server := opts.NewServer(opts.HandleNoContext(func(rc *fasthttp.RequestCtx) error {
 		if !strings.HasPrefix(string(rc.Path()), "/players/") {
 			return fault.New(fault.NotFound, "There is nothing at this path.")
 		}
-		rename.Claim(rc)
+		rename.AssignTo(rc)
 		rc.SetStatusCode(rc.QueryArgs().GetUintOrZero("status"))
 		return nil
 	}))
@@ -80,10 +80,10 @@ func TestRequestsAreCounted(t *testing.T) {
 		`route="unreadable",status="5xx"} 0`,
 	)
 	for _, status := range []int{200, 200, 204, 304, 404, 422, 599, 999} {
-		ask(t, listener, fmt.Sprintf("/players/%d/name?status=%d", status, status), "")
+		getPath(t, listener, fmt.Sprintf("/players/%d/name?status=%d", status, status), "")
 	}
-	ask(t, listener, "/a-name-that-a-client-makes-up", "")
-	converse(t, listener, "nonsense\r\n\r\n")
+	getPath(t, listener, "/a-name-that-a-client-makes-up", "")
+	exchangeRaw(t, listener, "nonsense\r\n\r\n")
 	f(
 		`route="PUT /players/{pid}/name",status="2xx"} 3`,
 		`route="PUT /players/{pid}/name",status="3xx"} 1`,
@@ -109,11 +109,11 @@ func TestLatencies(t *testing.T) {
 
 	// Time passes only where the test says so.
 	synctest.Test(t, func(t *testing.T) {
-		door, exposed := alone(t)
-		route := door.Route("GET /")
+		opts, exposed := newOptions(t)
+		route := opts.Route("GET /")
 		var takes time.Duration
-		server := door.Server(func(rc *fasthttp.RequestCtx) {
-			route.Claim(rc)
+		server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
+			route.AssignTo(rc)
 			<-time.After(takes)
 		})
 		for _, takes = range []time.Duration{
@@ -168,17 +168,17 @@ func TestLatencies(t *testing.T) {
 func TestRoutesWithLabels(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone(t)
+	opts, exposed := newOptions(t)
 	outcome := func(value string) *serve.Route {
-		return door.Route("/avatar/{tid}", serve.Label{Name: "format", Value: "webp"}, serve.Label{Name: "outcome", Value: value})
+		return opts.Route("/avatar/{tid}", serve.Label{Name: "format", Value: "webp"}, serve.Label{Name: "outcome", Value: value})
 	}
-	plain, hit, shed := door.Route("/avatar/{tid}"), outcome("hit"), outcome("shed")
+	plain, hit, shed := opts.Route("/avatar/{tid}"), outcome("hit"), outcome("shed")
 	outcome("rendered")
-	server := door.Server(func(rc *fasthttp.RequestCtx) {
-		plain.Claim(rc)
-		hit.Claim(rc)
+	server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		plain.AssignTo(rc)
+		hit.AssignTo(rc)
 		if rc.Request.Header.ContentLength() > 0 {
-			shed.Claim(rc)
+			shed.AssignTo(rc)
 			rc.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		}
 	})
@@ -197,9 +197,9 @@ func TestRoutesWithLabels(t *testing.T) {
 		`route="/avatar/{tid}",status="4xx"} 0`, `route="/avatar/{tid}",status="5xx"} 0`)
 	f("veneer_request_seconds_bucket", `route="/avatar/{tid}",le="+Inf"} 0`)
 	listener := start(t, server)
-	ask(t, listener, "/", "")
-	ask(t, listener, "/", "")
-	converse(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
+	getPath(t, listener, "/", "")
+	getPath(t, listener, "/", "")
+	exchangeRaw(t, listener, "POST / HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
 	f("veneer_requests_total",
 		`route="/avatar/{tid}",status="2xx"} 0`, `route="/avatar/{tid}",status="3xx"} 0`,
 		`route="/avatar/{tid}",status="4xx"} 0`, `route="/avatar/{tid}",status="5xx"} 0`,
@@ -219,8 +219,8 @@ func TestRoutesWithLabels(t *testing.T) {
 func TestRequestsAreCountedInParallel(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone(t)
-	server := door.Server(func(*fasthttp.RequestCtx) {})
+	opts, exposed := newOptions(t)
+	server := opts.NewServer(func(*fasthttp.RequestCtx) {})
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -243,9 +243,9 @@ func TestRequestsAreCountedInParallel(t *testing.T) {
 func TestRequestsInFlight(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone(t)
+	opts, exposed := newOptions(t)
 	var during []string
-	server := door.Server(func(*fasthttp.RequestCtx) {
+	server := opts.NewServer(func(*fasthttp.RequestCtx) {
 		during = exposed("veneer_requests_in_flight")
 		panic("it counts as ended")
 	})
@@ -261,9 +261,9 @@ func TestRequestsInFlight(t *testing.T) {
 func TestRoutesOfOneNameAreOne(t *testing.T) {
 	t.Parallel()
 
-	door, exposed := alone(t)
+	opts, exposed := newOptions(t)
 	for range 2 {
-		door.Server(func(*fasthttp.RequestCtx) {}).Handler(exchange(nil))
+		opts.NewServer(func(*fasthttp.RequestCtx) {}).Handler(exchange(nil))
 	}
 	f := func(metric, want string) {
 		t.Helper()

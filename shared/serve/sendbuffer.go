@@ -8,8 +8,8 @@ import "net"
 // round trip of 100 ms still gets more than 640 KB a second.
 const sendBuffer = 64 << 10
 
-// boundSendBuffer bounds what the system holds of the connection's answers.
-func (c *conn) boundSendBuffer() {
+// limitSendBuffer bounds what the system holds of the connection's answers.
+func (c *conn) limitSendBuffer() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer) // if that fails, the connection is closed
 	}

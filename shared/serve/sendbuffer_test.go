@@ -17,7 +17,7 @@ import (
 
 // Clients that read nothing of an answer make the system hold little of it, and their
 // connections end by WRITE_TIMEOUT.
-func TestAnswersThatNobodyReads(t *testing.T) {
+func TestSendBufferOfUnreadResponses(t *testing.T) {
 	t.Parallel()
 	const (
 		conns = 50
@@ -26,16 +26,16 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	)
 	bounds := limits()
 	bounds.WriteTimeout = time.Second
-	door := serve.Door{Log: silent(), Limits: bounds}
+	opts := serve.Options{Log: silent(), Limits: bounds}
 	large := make([]byte, 1_400_000) // as of the largest pictures
-	server := door.Server(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
+	server := opts.NewServer(func(rc *fasthttp.RequestCtx) { rc.Response.SetBodyRaw(large) })
 	var closed atomic.Int64
 	server.ConnState = func(_ net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateClosed {
 			closed.Add(1)
 		}
 	}
-	address := socket(t, server)
+	address := serveTCP(t, server)
 	for range conns {
 		conn, _ := send(t, address, "").(*net.TCPConn)
 		if err := conn.SetReadBuffer(4096); err != nil {
@@ -45,19 +45,19 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held := 0
+	unsentBytes := 0
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); closed.Load() < conns; <-tick.C {
 		for _, n := range unsent(t, address) {
-			held = max(held, n)
+			unsentBytes = max(unsentBytes, n)
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%d connections are closed; want %d", closed.Load(), conns)
 		}
 	}
-	if held == 0 || held > most {
-		t.Errorf("the system holds up to %d bytes of a connection; want at most %d", held, most)
+	if unsentBytes == 0 || unsentBytes > most {
+		t.Errorf("the system holds up to %d bytes of a connection; want at most %d", unsentBytes, most)
 	}
 }
 

@@ -40,55 +40,55 @@ type Listener struct {
 	Address  Address
 	Server   *fasthttp.Server // its timeouts are taken over by Run
 	TLS      *tls.Config      // nil: plain HTTP
-	Peers    Peers
+	PeerLimits    PeerLimits
 	FastPath *FastPath // answers requests before the server does; nil: nothing does
 }
 
-// Keep returns a listener that keeps the server's limits of time in its place, speaks TLS,
+// Wrap returns a listener that keeps the server's limits of time in its place, speaks TLS,
 // and has the fast path. It is for one that is open already; Run opens its own.
-func (l Listener) Keep(opened net.Listener) net.Listener { return l.keep(opened) }
+func (l Listener) Wrap(ln net.Listener) net.Listener { return l.wrap(ln) }
 
 // Listeners are the addresses of a program, open, with the servers behind them.
 type Listeners struct {
 	listeners []Listener
-	opened    []net.Listener
+	sockets    []net.Listener
 }
 
 // Open opens the addresses of all listeners, or none, and waits for what the program needs
 // as Await does. Connections wait until Run. The first line of the log says what the
 // program was built from.
 func Open(ctx context.Context, log *slog.Logger, needs []Check, listeners ...Listener) (*Listeners, error) {
-	o, err := open(listeners)
+	ls, err := open(listeners)
 	if err != nil {
 		return nil, err
 	}
 	build := version.Current()
 	log.InfoContext(ctx, "starting", "version", build.Version, "revision", build.Revision, "go", build.Go)
-	if err := Await(ctx, log, needs...); err != nil {
-		o.Close()
+	if err := CheckDependencies(ctx, log, needs...); err != nil {
+		ls.Close()
 		return nil, err
 	}
-	return o, nil
+	return ls, nil
 }
 
 func open(listeners []Listener) (*Listeners, error) {
-	o := &Listeners{listeners: listeners}
+	ls := &Listeners{listeners: listeners}
 	for _, l := range listeners {
 		// Not ListenConfig with a context: its end must not cut the accept loop short.
-		opened, err := net.Listen("tcp", string(l.Address))
+		ln, err := net.Listen("tcp", string(l.Address))
 		if err != nil {
-			o.Close()
-			return nil, l.explain(err, listeners[:len(o.opened)])
+			ls.Close()
+			return nil, l.describeListenError(err, listeners[:len(ls.sockets)])
 		}
-		o.opened = append(o.opened, opened)
+		ls.sockets = append(ls.sockets, ln)
 	}
-	return o, nil
+	return ls, nil
 }
 
 // Close closes the addresses, if they are open still.
-func (o *Listeners) Close() {
-	for _, opened := range o.opened {
-		_ = opened.Close()
+func (ls *Listeners) Close() {
+	for _, ln := range ls.sockets {
+		_ = ln.Close()
 	}
 }
 
@@ -97,16 +97,16 @@ func (o *Listeners) Close() {
 // a connection that is about to close. After drain.Wait the listeners close, and
 // requests in flight get drain.Timeout to finish. stopping, unless nil, is called when
 // the listeners close: it ends answers that are endless.
-func (o *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func()) error {
-	listeners := o.listeners
+func (ls *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func()) error {
+	listeners := ls.listeners
 	var servers errgroup.Group
 	failed := make(chan struct{}, len(listeners))
-	keepers := make([]*keeper, len(listeners))
+	wrapped := make([]*deadlineListener, len(listeners))
 	for i, l := range listeners {
-		keepers[i] = l.keep(o.opened[i])
-		log.InfoContext(ctx, "listening", "listener", l.Name, "address", keepers[i].Addr().String(), "tls", l.TLS != nil)
+		wrapped[i] = l.wrap(ls.sockets[i])
+		log.InfoContext(ctx, "listening", "listener", l.Name, "address", wrapped[i].Addr().String(), "tls", l.TLS != nil)
 		servers.Go(func() error {
-			if err := l.Server.Serve(keepers[i]); err != nil {
+			if err := l.Server.Serve(wrapped[i]); err != nil {
 				failed <- struct{}{}
 				return fmt.Errorf("serve the %s listener: %w", l.Name, err)
 			}
@@ -121,8 +121,8 @@ func (o *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, d
 	start := time.Now()
 	log.InfoContext(ctx, "draining", "wait", drain.Wait.String())
 	health.drain()
-	for _, k := range keepers {
-		k.draining.Store(true)
+	for _, dl := range wrapped {
+		dl.draining.Store(true)
 	}
 	select {
 	case <-failed:
@@ -144,7 +144,7 @@ func (o *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, d
 		})
 	}
 	err := shutdowns.Wait()
-	o.Close() // a server that had not begun to serve was not shut down, and must not begin
+	ls.Close() // a server that had not begun to serve was not shut down, and must not begin
 	if err == nil {
 		err = servers.Wait()
 	}

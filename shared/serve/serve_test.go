@@ -32,14 +32,14 @@ type program struct {
 // launch runs listeners at free ports until the test, or stop, ends it.
 func launch(t *testing.T, health *serve.Health, drain serve.Drain, stopping func(), public fasthttp.RequestHandler) *program {
 	t.Helper()
-	door := serve.Door{Log: silent(), Limits: limits()}
+	opts := serve.Options{Log: silent(), Limits: limits()}
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &program{addresses: map[string]string{}, stop: cancel, ended: make(chan error, 1)}
 	lines, out := io.Pipe()
 	go func() {
 		listeners, err := serve.Open(ctx, slog.New(slog.NewJSONHandler(out, nil)), nil,
-			serve.Listener{Name: "public", Address: "127.0.0.1:0", Server: door.Server(public)},
-			serve.Listener{Name: "operators", Address: "127.0.0.1:0", Server: serve.OperatorServer(door, health, prometheus.NewRegistry(), false)},
+			serve.Listener{Name: "public", Address: "127.0.0.1:0", Server: opts.NewServer(public)},
+			serve.Listener{Name: "operators", Address: "127.0.0.1:0", Server: serve.OperatorServer(opts, health, prometheus.NewRegistry(), false)},
 		)
 		if err == nil {
 			err = listeners.Run(ctx, slog.New(slog.NewJSONHandler(out, nil)), health, drain, stopping)
@@ -180,7 +180,7 @@ func TestRunDrains(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhoseRequestsItCutOff(t *testing.T) {
+func TestRunNamesListenerOfCutRequests(t *testing.T) {
 	t.Parallel()
 
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -199,7 +199,7 @@ func TestRunSaysWhoseRequestsItCutOff(t *testing.T) {
 
 // A program that is told to stop while it starts ends, whether its servers serve already
 // or not.
-func TestRunEndsThoughItHardlyBegan(t *testing.T) {
+func TestRunEndsWhileStarting(t *testing.T) {
 	t.Parallel()
 
 	for range 50 {

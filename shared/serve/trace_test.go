@@ -32,9 +32,9 @@ func tracer(t *testing.T, collector *tracingtest.Collector, sample float64) *tra
 	return traces
 }
 
-// loopback trusts everybody on it.
-func loopback() *serve.Proxies {
-	return serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, silent())
+// loopbackProxies trusts everybody on it.
+func loopbackProxies() *serve.TrustedProxies {
+	return serve.NewTrustedProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, silent())
 }
 
 // A request is a span that tells what the log does; its stages are parts of it.
@@ -43,16 +43,16 @@ func TestRequestsAreTraced(t *testing.T) {
 	collector := tracingtest.Start(t)
 	traces := tracer(t, collector, 1)
 	var out strings.Builder
-	door := serve.Door{Listener: "public", Log: slog.New(slog.NewJSONHandler(&out, nil)), Sample: 1, Limits: limits(), Tracer: traces}
-	route := door.Route("GET /{any}", serve.Label{Name: "outcome", Value: "odd"})
-	server := door.Server(door.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
-		route.Claim(rc)
+	opts := serve.Options{Listener: "public", Log: slog.New(slog.NewJSONHandler(&out, nil)), LogSampleRate: 1, Limits: limits(), Tracer: traces}
+	route := opts.Route("GET /{any}", serve.Label{Name: "outcome", Value: "odd"})
+	server := opts.NewServer(opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
+		route.AssignTo(rc)
 		_, span := tracing.Start(ctx, "stage")
 		span.End()
 		return errors.New("a screw is loose")
 	}))
 	address := start(t, server)
-	converse(t, address, "GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"+traceparent+"\r\n")
+	exchangeRaw(t, address, "GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-ID: abc-123\r\n"+traceparent+"\r\n")
 	traces.Close()
 
 	var line struct {
@@ -80,15 +80,15 @@ func TestRequestsAreTraced(t *testing.T) {
 
 // Which traces are followed depends on who names them. What a trusted proxy traces is
 // not answered by the fast path, where nothing else is traced.
-func TestWhoseTracesAreFollowed(t *testing.T) {
+func TestTracesOfTrustedProxiesAreFollowed(t *testing.T) {
 	t.Parallel()
 	const unsampled = "Traceparent: 00-" + traceID + "-b7ad6b7169203331-00\r\n"
-	f := func(proxies *serve.Proxies, sample float64, header string, wantTaken int64, wantTraces ...string) {
+	f := func(proxies *serve.TrustedProxies, sample float64, header string, wantTaken int64, wantTraces ...string) {
 		t.Helper()
 		collector := tracingtest.Start(t)
 		e := newEcho(limits())
 		e.door.Proxies, e.door.Tracer = proxies, tracer(t, collector, sample)
-		talk(t, e.listen(t, true), []byte("GET /short HTTP/1.1\r\nHost: x\r\n"+header+"\r\n"))
+		exchangeSecond(t, e.listen(t, true), []byte("GET /short HTTP/1.1\r\nHost: x\r\n"+header+"\r\n"))
 		e.door.Tracer.Close()
 		var got []string
 		for _, span := range collector.Spans() {
@@ -96,33 +96,33 @@ func TestWhoseTracesAreFollowed(t *testing.T) {
 				got = append(got, span.Trace)
 			}
 		}
-		if diff := cmp.Diff(wantTraces, got); diff != "" || e.taken.Load() != wantTaken {
-			t.Errorf("%q: %d by the fast path, and the traces (-want +got):\n%s", header, e.taken.Load(), diff)
+		if diff := cmp.Diff(wantTraces, got); diff != "" || e.fastCount.Load() != wantTaken {
+			t.Errorf("%q: %d by the fast path, and the traces (-want +got):\n%s", header, e.fastCount.Load(), diff)
 		}
 	}
-	f(loopback(), 0, traceparent, 0, traceID)
-	f(loopback(), 1, unsampled, 1)
-	f(loopback(), 1, "", 1)
+	f(loopbackProxies(), 0, traceparent, 0, traceID)
+	f(loopbackProxies(), 1, unsampled, 1)
+	f(loopbackProxies(), 1, "", 1)
 	f(nil, 0, traceparent, 0)
 	f(nil, 1, "Traceparent: nonsense\r\n", 1)
 }
 
 // A request that is sent on names the trace of the one it is sent for.
-func TestTracesAreSentOn(t *testing.T) {
+func TestForwardTrace(t *testing.T) {
 	t.Parallel()
-	const mine = "00-" + traceID + "-b7ad6b7169203331-01"
-	f := func(proxies *serve.Proxies, ctx context.Context, want string) {
+	const header = "00-" + traceID + "-b7ad6b7169203331-01"
+	f := func(proxies *serve.TrustedProxies, ctx context.Context, want string) {
 		t.Helper()
 		rc := exchange(nil)
-		rc.Request.Header.Set("Traceparent", mine)
+		rc.Request.Header.Set("Traceparent", header)
 		var to fasthttp.RequestHeader
-		proxies.SendTrace(ctx, rc, &to)
+		proxies.ForwardTrace(ctx, rc, &to)
 		if got := string(to.Peek("Traceparent")); got != want {
 			t.Errorf("it names %q; want %q", got, want)
 		}
 	}
-	anyone := serve.NewProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, silent())
+	allProxies := serve.NewTrustedProxies(serve.ProxyConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, silent())
 	f(nil, t.Context(), "")
-	f(loopback(), t.Context(), "")
-	f(anyone, t.Context(), mine)
+	f(loopbackProxies(), t.Context(), "")
+	f(allProxies, t.Context(), header)
 }

@@ -17,18 +17,18 @@ import (
 // The keys of both maps are names of settings. The values of defaults replace those of T.
 // Settings in elsewhere get no line, since they are given in another place, which is the
 // value. A required setting must be in one of both.
-func EnvFile[T any](w io.Writer, prefix string, defaults, elsewhere map[string]string) error {
+func EnvFile[T any](w io.Writer, prefix string, defaults, external map[string]string) error {
 	var file strings.Builder
 	program := strings.ToLower(strings.TrimSuffix(prefix, "_"))
 	writeComment(&file, "Settings of "+program+" for docker-compose.yml. Copy this file to "+program+".env beside it, and "+
 		"take the # from the settings that you change. Each has the value here that it has without its line. "+
 		`A value with a space or one of $ # " \ is put in single quotes.`)
-	unused := slices.Concat(slices.Collect(maps.Keys(defaults)), slices.Collect(maps.Keys(elsewhere)))
+	unused := slices.Concat(slices.Collect(maps.Keys(defaults)), slices.Collect(maps.Keys(external)))
 	for _, s := range List[T](prefix) {
 		unused = slices.DeleteFunc(unused, func(name string) bool { return name == s.Name })
 		fmt.Fprintln(&file)
 		writeComment(&file, s.Help)
-		if place, ok := elsewhere[s.Name]; ok {
+		if place, ok := external[s.Name]; ok {
 			writeComment(&file, s.Name+" is not set here: "+place)
 			continue
 		}
@@ -38,7 +38,7 @@ func EnvFile[T any](w io.Writer, prefix string, defaults, elsewhere map[string]s
 				return fmt.Errorf("%s has no default, so it must be given one here or be set elsewhere", s.Name)
 			}
 		}
-		fmt.Fprintf(&file, "#%s=%s\n", s.Name, quoted(value))
+		fmt.Fprintf(&file, "#%s=%s\n", s.Name, quote(value))
 	}
 	if len(unused) > 0 {
 		return fmt.Errorf("there is no setting %s", slices.Min(unused))
@@ -60,8 +60,8 @@ func writeComment(file *strings.Builder, text string) {
 	fmt.Fprintln(file, line)
 }
 
-// quoted puts a value into single quotes if Compose would take it for something else.
-func quoted(value string) string {
+// quote puts a value into single quotes if Compose would take it for something else.
+func quote(value string) string {
 	if strings.ContainsAny(value, " $#\"\\") {
 		return "'" + value + "'"
 	}

@@ -49,12 +49,12 @@ func TestEnvFile(t *testing.T) {
 	}
 }
 
-func TestEnvFileNamesTheWrongSetting(t *testing.T) {
+func TestEnvFileNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
 
-	f := func(want string, defaults, elsewhere map[string]string) {
+	f := func(want string, defaults, external map[string]string) {
 		t.Helper()
-		if err := settings.EnvFile[envFileConfig](&strings.Builder{}, "X_", defaults, elsewhere); err == nil || !strings.Contains(err.Error(), want) {
+		if err := settings.EnvFile[envFileConfig](&strings.Builder{}, "X_", defaults, external); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error with %q", err, want)
 		}
 	}

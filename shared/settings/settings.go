@@ -60,16 +60,16 @@ func Read[T any](prefix string, environ []string) (T, error) {
 	var none T
 	settings, values := List[T](prefix), env.ToMap(environ)
 	for _, s := range settings {
-		path, ok := values[s.Name+fromFile]
+		path, ok := values[s.Name+fileSuffix]
 		if !ok {
 			continue
 		}
 		if _, both := values[s.Name]; both {
-			return none, fmt.Errorf("%s and %s are both set, but only one of them may be", s.Name, s.Name+fromFile)
+			return none, fmt.Errorf("%s and %s are both set, but only one of them may be", s.Name, s.Name+fileSuffix)
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+fromFile, err)
+			return none, fmt.Errorf("%s names a file that cannot be read: %w", s.Name+fileSuffix, err)
 		}
 		values[s.Name] = strings.TrimRight(string(content), "\r\n")
 	}
@@ -78,9 +78,9 @@ func Read[T any](prefix string, environ []string) (T, error) {
 			return none, fmt.Errorf("%s is a shell command and not its output", s.Name)
 		}
 	}
-	config, err := env.ParseAsWithOptions[T](env.Options{Environment: values, Prefix: prefix})
+	cfg, err := env.ParseAsWithOptions[T](env.Options{Environment: values, Prefix: prefix})
 	if err != nil {
-		return none, explain(settings, values, err)
+		return none, describeError(settings, values, err)
 	}
 	for _, s := range settings {
 		for _, other := range s.needs {
@@ -89,29 +89,29 @@ func Read[T any](prefix string, environ []string) (T, error) {
 			}
 		}
 	}
-	return config, nil
+	return cfg, nil
 }
 
-// fromFile follows the name of a setting whose value is in a file.
-const fromFile = "_FILE"
+// fileSuffix follows the name of a setting whose value is in a file.
+const fileSuffix = "_FILE"
 
-// fromKubernetes matches what Kubernetes puts into every container's environment
+// kubernetesVariable matches what Kubernetes puts into every container's environment
 // for a service: NAME_SERVICE_HOST, NAME_PORT_80_TCP and the like.
-var fromKubernetes = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)$`)
+var kubernetesVariable = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)$`)
 
-// Unknown returns an error that names a variable of an environment which begins
+// CheckUnknown returns an error that names a variable of an environment which begins
 // with prefix but is no setting of T: most likely it is misspelt. Program is the name of the
 // program whose help lists the settings.
-func Unknown[T any](program, prefix string, environ []string) error {
+func CheckUnknown[T any](program, prefix string, environ []string) error {
 	var names []string // without prefix
 	for _, s := range List[T](prefix) {
 		name := strings.TrimPrefix(s.Name, prefix)
-		names = append(names, name, name+fromFile)
+		names = append(names, name, name+fileSuffix)
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
 		rest, ok := strings.CutPrefix(name, prefix)
-		if !ok || slices.Contains(names, rest) || fromKubernetes.MatchString(rest) {
+		if !ok || slices.Contains(names, rest) || kubernetesVariable.MatchString(rest) {
 			continue
 		}
 		if near := spelling.Nearest(rest, names); len(near) > 0 {
@@ -122,9 +122,9 @@ func Unknown[T any](program, prefix string, environ []string) error {
 	return nil
 }
 
-// explain turns the parser's first complaint into a line that begins with the name of
+// describeError turns the parser's first complaint into a line that begins with the name of
 // the setting, and says what is allowed.
-func explain(settings []Setting, values map[string]string, err error) error {
+func describeError(settings []Setting, values map[string]string, err error) error {
 	aggregate, ok := errors.AsType[env.AggregateError](err)
 	if !ok || len(aggregate.Errors) == 0 {
 		return err
@@ -143,19 +143,19 @@ func explain(settings []Setting, values map[string]string, err error) error {
 		if !given {
 			continue
 		}
-		alone := reflect.New(reflect.StructOf([]reflect.StructField{s.field}))
-		err := env.ParseWithOptions(alone.Interface(), env.Options{Environment: map[string]string{s.Name: value}, Prefix: s.prefix})
+		single := reflect.New(reflect.StructOf([]reflect.StructField{s.field}))
+		err := env.ParseWithOptions(single.Interface(), env.Options{Environment: map[string]string{s.Name: value}, Prefix: s.prefix})
 		if aggregate, ok := errors.AsType[env.AggregateError](err); ok {
-			return s.refuse(value, aggregate.Errors[0])
+			return s.valueError(value, aggregate.Errors[0])
 		}
 	}
 	return first
 }
 
-// refuse says what is wrong with a value that cannot be read.
-func (s Setting) refuse(value string, err error) error {
-	if wrong, ok := errors.AsType[env.ParseError](err); ok {
-		err = wrong.Err
+// valueError says what is wrong with a value that cannot be read.
+func (s Setting) valueError(value string, err error) error {
+	if parseErr, ok := errors.AsType[env.ParseError](err); ok {
+		err = parseErr.Err
 	}
 	kind := s.field.Type.Kind()
 	allowed, isCommon := commonTypes[s.field.Type]
@@ -184,15 +184,15 @@ var commonTypes = map[reflect.Type]string{
 	reflect.TypeFor[[]netip.Prefix](): "networks as in 10.0.0.0/8, separated by commas; a single address has /32 behind it, or /128",
 }
 
-// WrongError is trouble with a dependency that only another setting can mend, as a wrong
+// SettingError is trouble with a dependency that only another setting can mend, as a wrong
 // password is, and a server that is away is not.
-type WrongError struct{ Cause error }
+type SettingError struct{ Cause error }
 
 // Error returns the cause's.
-func (e WrongError) Error() string { return e.Cause.Error() }
+func (e SettingError) Error() string { return e.Cause.Error() }
 
 // Unwrap returns the cause.
-func (e WrongError) Unwrap() error { return e.Cause }
+func (e SettingError) Unwrap() error { return e.Cause }
 
 // ExampleError is an error about a setting whose own example does not suit it: Explain
 // takes this one.
@@ -207,9 +207,9 @@ func (e ExampleError) Error() string { return e.Cause.Error() }
 // Unwrap returns the cause.
 func (e ExampleError) Unwrap() error { return e.Cause }
 
-// Masked returns a value in quotes for people to read: a URL without the user and the
+// QuoteRedacted returns a value in quotes for people to read: a ParseURL without the user and the
 // password that may stand in it.
-func Masked(value string) string {
+func QuoteRedacted(value string) string {
 	at := strings.LastIndexByte(value, '@')
 	if at < 0 {
 		return strconv.Quote(value)
@@ -223,9 +223,9 @@ func Masked(value string) string {
 	return strconv.Quote(scheme + "…" + value[at:])
 }
 
-// URL returns the URL of an HTTP server, which names a host and a port that can be. It
+// ParseURL returns the ParseURL of an HTTP server, which names a host and a port that can be. It
 // returns false for any other text.
-func URL(text string) (*url.URL, bool) {
+func ParseURL(text string) (*url.URL, bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Hostname() == "" {
 		return nil, false
@@ -247,32 +247,32 @@ func Explain[T any](prefix string, err error) error {
 	}
 	text := err.Error()
 	name, _, _ := strings.Cut(text, " ")
-	name, inFile := strings.CutSuffix(strings.TrimRight(name, ":,"), fromFile)
+	name, inFile := strings.CutSuffix(strings.TrimRight(name, ":,"), fileSuffix)
 	if !strings.HasPrefix(name, prefix) {
 		name, text = prefix+name, prefix+text
 	}
-	better, _ := errors.AsType[ExampleError](err)
+	withExample, _ := errors.AsType[ExampleError](err)
 	for _, s := range List[T](prefix) {
-		example := s.Name + "=" + cmp.Or(better.Example, s.Example)
+		example := s.Name + "=" + cmp.Or(withExample.Example, s.Example)
 		if inFile {
-			example = s.Name + fromFile + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
+			example = s.Name + fileSuffix + "=/etc/veneer/" + strings.ToLower(strings.TrimPrefix(s.Name, prefix))
 		}
 		if s.Name == name && !strings.Contains(text, s.Name+"=") {
-			return explained{text + "; for example " + example, err}
+			return exampleError{text + "; for example " + example, err}
 		}
 	}
 	return err
 }
 
-// explained is an error with more to say.
-type explained struct {
+// exampleError is an error with more to say.
+type exampleError struct {
 	text string
 	error
 }
 
-func (e explained) Error() string { return e.text }
+func (e exampleError) Error() string { return e.text }
 
-func (e explained) Unwrap() error { return e.error }
+func (e exampleError) Unwrap() error { return e.error }
 
 // Help writes one line for every setting of T: its name, default and meaning.
 func Help[T any](w io.Writer, prefix string) error {

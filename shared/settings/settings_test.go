@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
-type config struct {
+type testConfig struct {
 	Listen   string         `env:"LISTEN" envDefault:"127.0.0.1:1" help:"where"`
 	Secret   string         `env:"SECRET,required,notEmpty" example:"hush" help:"what"`
 	Timeout  time.Duration  `env:"TIMEOUT" envDefault:"5s" help:"how long"`
@@ -27,17 +27,17 @@ type config struct {
 	Small    int32          `env:"SMALL" envDefault:"1" help:"how few"`
 	On       bool           `env:"ON" envDefault:"false" help:"whether"`
 	Key      string         `env:"KEY" random:"true" example:"$(make key)" help:"what to sign with"`
-	Keys     keys           `env:"KEYS" example:"a,b" help:"which"`
+	Keys     invalidKeys           `env:"KEYS" example:"a,b" help:"which"`
 	Log      logging.Config `envPrefix:"LOG_"`
 	Other    struct {
 		Timeout time.Duration `env:"TIMEOUT" envDefault:"6s" help:"how long"`
 	} `envPrefix:"OTHER_"`
 }
 
-// keys is never right.
-type keys string
+// invalidKeys is never right.
+type invalidKeys string
 
-func (keys) UnmarshalText([]byte) error { return errors.New("must be other keys") }
+func (invalidKeys) UnmarshalText([]byte) error { return errors.New("must be other keys") }
 
 func TestRead(t *testing.T) {
 	t.Parallel()
@@ -47,13 +47,13 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	got, err := settings.Read[config]("X_", []string{"X_SECRET_FILE=" + file, "X_TIMEOUT=2s", "X_LOG_LEVEL=warn", "OTHER=1"})
+	got, err := settings.Read[testConfig]("X_", []string{"X_SECRET_FILE=" + file, "X_TIMEOUT=2s", "X_LOG_LEVEL=warn", "OTHER=1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config{
+	want := testConfig{
 		Listen: "127.0.0.1:1", Secret: "from a file", Timeout: 2 * time.Second,
-		Small: 1, Log: logging.Config{Level: slog.LevelWarn, Format: "json", Requests: 0.01},
+		Small: 1, Log: logging.Config{Level: slog.LevelWarn, Format: "json", SampleRate: 0.01},
 	}
 	want.Other.Timeout = 6 * time.Second
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
@@ -61,12 +61,12 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadNamesTheWrongSetting(t *testing.T) {
+func TestReadNamesInvalidSetting(t *testing.T) {
 	t.Parallel()
 
 	f := func(want string, environ ...string) {
 		t.Helper()
-		_, err := settings.Read[config]("X_", environ)
+		_, err := settings.Read[testConfig]("X_", environ)
 		if err == nil {
 			t.Fatalf("%q is accepted", environ)
 		}
@@ -98,7 +98,7 @@ func TestExplain(t *testing.T) {
 
 	f := func(text, want string) {
 		t.Helper()
-		if got := settings.Explain[config]("X_", errors.New(text)); got.Error() != want {
+		if got := settings.Explain[testConfig]("X_", errors.New(text)); got.Error() != want {
 			t.Errorf("%q; want %q", got, want)
 		}
 	}
@@ -109,17 +109,17 @@ func TestExplain(t *testing.T) {
 	f("X_SECRET_FILE names no file", "X_SECRET_FILE names no file; for example X_SECRET_FILE=/etc/veneer/secret")
 	f("TIMEOUT is -1s", "X_TIMEOUT is -1s; for example X_TIMEOUT=5s")
 	f("something else is wrong", "something else is wrong")
-	if err := settings.Explain[config]("X_", nil); err != nil {
+	if err := settings.Explain[testConfig]("X_", nil); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestMasked(t *testing.T) {
+func TestQuoteRedacted(t *testing.T) {
 	t.Parallel()
 
 	f := func(value, want string) {
 		t.Helper()
-		if got := settings.Masked(value); got != want {
+		if got := settings.QuoteRedacted(value); got != want {
 			t.Errorf("%s: %s; want %s", value, got, want)
 		}
 	}
@@ -130,25 +130,25 @@ func TestMasked(t *testing.T) {
 	f("http://ann:hunter@2@core", `"http://…@core"`)
 }
 
-func TestURL(t *testing.T) {
+func TestParseURL(t *testing.T) {
 	t.Parallel()
 
 	for _, right := range []string{"http://core:9090", "https://core.example.org", "http://[::1]:1/path?query", "http://127.0.0.1:65535"} {
-		if parsed, ok := settings.URL(right); !ok || parsed.String() != right {
+		if parsed, ok := settings.ParseURL(right); !ok || parsed.String() != right {
 			t.Errorf("%s: %v, %t", right, parsed, ok)
 		}
 	}
 	for _, wrong := range []string{"", "core", "core:9090", "//core", "ftp://core", "http://", "http://:9090", "http://core:0", "http://core:65536", "http://core:port", "http://co re"} {
-		if parsed, ok := settings.URL(wrong); ok {
+		if parsed, ok := settings.ParseURL(wrong); ok {
 			t.Errorf("%s is taken for %v", wrong, parsed)
 		}
 	}
 }
 
-func TestUnknown(t *testing.T) {
+func TestCheckUnknown(t *testing.T) {
 	t.Parallel()
 
-	if err := settings.Unknown[config]("x", "X_", []string{
+	if err := settings.CheckUnknown[testConfig]("x", "X_", []string{
 		"X_SECRET_FILE=f", "X_LOG_LEVEL=warn", "XYZ=1", "OTHER=1",
 		"X_SERVICE_HOST=10.0.0.1", "X_SERVICE_PORT=80", "X_SERVICE_PORT_HTTP=80", "X_PORT=tcp://10.0.0.1:80", "X_PORT_80_TCP_ADDR=10.0.0.1",
 	}); err != nil {
@@ -156,7 +156,7 @@ func TestUnknown(t *testing.T) {
 	}
 	f := func(name, want string) {
 		t.Helper()
-		if err := settings.Unknown[config]("x", "X_", []string{name + "=1"}); err == nil || err.Error() != want {
+		if err := settings.CheckUnknown[testConfig]("x", "X_", []string{name + "=1"}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v; want %q", name, err, want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 	t.Parallel()
 
 	var help strings.Builder
-	if err := settings.Help[config](&help, "X_"); err != nil {
+	if err := settings.Help[testConfig](&help, "X_"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"X_LISTEN", "127.0.0.1:1", "X_SECRET", "(required)", "X_TIMEOUT", "how long", "X_LOG_LEVEL", "X_LOG_FORMAT"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/sieve"
 )
 
-func TestHitsSurvive(t *testing.T) {
+func TestHitsAreKept(t *testing.T) {
 	t.Parallel()
 	c := sieve.New[string, int](3)
 	f := func(step string, want ...string) {

@@ -58,7 +58,7 @@ const (
 // the arms and sleeves depend on the model: Alex's are three units wide.
 func Faces(part Part, model Type) Box {
 	arm := 4
-	if model == Alex {
+	if model == Slim {
 		arm = 3
 	}
 	switch part {

@@ -17,16 +17,16 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// mostAllocated is how many bytes may ever be allocated on the way from a file to a
+// maxAllocated is how many bytes may ever be allocated on the way from a file to a
 // texture: more than are in use at any moment.
-const mostAllocated = 64 << 20
+const maxAllocated = 64 << 20
 
 // Files of every harmful kind are refused, or their pixels are kept and nothing else:
 // the same ones in the same file, whatever came with them. Neither takes much memory.
 // The test counts the bytes of the whole program, so no
 // other runs beside it.
-func TestReadUnderAttack(t *testing.T) {
-	testenv.Long(t)
+func TestParseUploadOfHostileFiles(t *testing.T) {
+	testenv.SkipShort(t)
 	var largest, slowest string
 	var most uint64
 	var longest time.Duration
@@ -34,20 +34,20 @@ func TestReadUnderAttack(t *testing.T) {
 	stored := map[[32]byte]skin.Hash{} // by the pixels
 	for _, file := range corpus {
 		t.Run(file.Name, func(t *testing.T) {
-			before, began := allocated(), worked(t)
-			texture, err := skin.Read(file.Data, file.As, skin.DefaultLimits())
-			took, used := worked(t)-began, allocated()-before
+			before, began := allocated(), cpuTime(t)
+			texture, err := skin.ParseUpload(file.Data, file.Type, skin.DefaultLimits())
+			took, used := cpuTime(t)-began, allocated()-before
 			if took > longest {
 				longest, slowest = took, file.Name
 			}
 			if used > most {
 				most, largest = used, file.Name
 			}
-			if used > mostAllocated {
-				t.Errorf("%d bytes were allocated; want %d at most", used, mostAllocated)
+			if used > maxAllocated {
+				t.Errorf("%d bytes were allocated; want %d at most", used, maxAllocated)
 			}
-			if file.Refusal != "" {
-				checkRefusal(t, file.As, err, file.Refusal)
+			if file.WantError != "" {
+				checkRefusal(t, file.Type, err, file.WantError)
 				return
 			}
 			if err != nil {
@@ -59,7 +59,7 @@ func TestReadUnderAttack(t *testing.T) {
 			if file.Payload != "" && bytes.Contains(texture.File, []byte(file.Payload)) {
 				t.Errorf("the stored file holds %q", file.Payload)
 			}
-			if known, ok := stored[texture.Pixels]; ok && known != texture.Hash {
+			if previous, ok := stored[texture.Pixels]; ok && previous != texture.Hash {
 				t.Error("of other files with the same pixels another one is kept")
 			}
 			stored[texture.Pixels] = texture.Hash
@@ -77,8 +77,8 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// worked returns how much of the processors' time the program has taken.
-func worked(t *testing.T) time.Duration {
+// cpuTime returns how much of the processors' time the program has taken.
+func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -88,37 +88,37 @@ func worked(t *testing.T) time.Duration {
 }
 
 // A file that has not arrived whole is no texture, wherever it ends.
-func TestReadRefusesWhatIsCutOff(t *testing.T) {
+func TestParseUploadTruncated(t *testing.T) {
 	t.Parallel()
 
-	whole := skintest.Of(paint.Explorer()).File()
+	whole := skintest.FromSheet(paint.Explorer()).File()
 	for n := range whole {
-		_, err := skin.Read(whole[:n], "steve", skin.DefaultLimits())
+		_, err := skin.ParseUpload(whole[:n], "steve", skin.DefaultLimits())
 		checkRefusal(t, "a file cut off", err, "it ")
 	}
 }
 
 // Whatever a file holds: it is refused, or only its pixels are kept, and these are
 // read as the same texture again.
-func FuzzRead(f *testing.F) {
+func FuzzParseUpload(f *testing.F) {
 	// A few of each: all of them are read by other tests, and here before the first new file.
 	for _, painting := range append(paint.Skins()[:2], paint.Capes()[:1]...) {
-		f.Add(skintest.Of(painting.Sheet).File(), painting.Type.String(), true)
+		f.Add(skintest.FromSheet(painting.Sheet).File(), painting.Type.String(), true)
 	}
 	for _, file := range skintest.Corpus() {
 		if len(file.Data) < 256 { // large ones are slow to vary
-			f.Add(file.Data, file.As, !strings.Contains(file.Refusal, "checksum"))
+			f.Add(file.Data, file.Type, !strings.Contains(file.WantError, "checksum"))
 		}
 	}
 
 	f.Fuzz(func(t *testing.T, file []byte, as string, mended bool) {
 		if mended {
 			file = bytes.Clone(file)
-			skintest.Mend(file)
+			skintest.FixChecksums(file)
 		}
 		before := allocated()
-		texture, err := skin.Read(file, as, skin.DefaultLimits())
-		if used := allocated() - before; used > mostAllocated {
+		texture, err := skin.ParseUpload(file, as, skin.DefaultLimits())
+		if used := allocated() - before; used > maxAllocated {
 			t.Errorf("%d bytes were allocated", used)
 		}
 		if err != nil {

@@ -135,8 +135,8 @@ func halves(left, right [4]byte) change {
 	}
 }
 
-// spots paints one texel beside each strip that only wide arms use.
-func spots(texel [4]byte) change {
+// edgeSpots paints one texel beside each strip that only wide arms use.
+func edgeSpots(texel [4]byte) change {
 	return func(sheet skin.Sheet, _ skin.Type) {
 		for _, strip := range wideOnly {
 			paintRect(sheet, skin.Rect{X: strip.X - 1, Y: strip.Y + 1, W: 1, H: 1}, texel)
@@ -180,7 +180,7 @@ func paintings() []painting {
 	}
 	var encoded []skin.Rect // in the alpha of what the game makes opaque
 	for _, part := range bases {
-		encoded = append(encoded, facesOf(skin.Steve, part)...)
+		encoded = append(encoded, facesOf(skin.Classic, part)...)
 	}
 	opaque := each(func(texel []byte) { texel[3] = 255 },
 		skin.Rect{W: 32, H: 16}, skin.Rect{Y: 16, W: 64, H: 16}, skin.Rect{X: 16, Y: 48, W: 32, H: 16})
@@ -190,9 +190,9 @@ func paintings() []painting {
 		{"white sleeves", changes{sleeves(white)}},
 		{"black arms", changes{fill(black, arms...)}},
 		{"white arms", changes{fill(white, arms...)}},
-		{"black arms with a white spot", changes{fill(black, arms...), spots(white)}},
-		{"black arms with a spot that is nearly black", changes{fill(black, arms...), spots([4]byte{1, 1, 1, 255})}},
-		{"black arms of alpha 254 with a white spot", changes{fill([4]byte{0, 0, 0, 254}, arms...), spots(white)}},
+		{"black arms with a white spot", changes{fill(black, arms...), edgeSpots(white)}},
+		{"black arms with a spot that is nearly black", changes{fill(black, arms...), edgeSpots([4]byte{1, 1, 1, 255})}},
+		{"black arms of alpha 254 with a white spot", changes{fill([4]byte{0, 0, 0, 254}, arms...), edgeSpots(white)}},
 		{"arms half white, half black", changes{halves(white, black)}},
 		{"all black", changes{fill(black, bases...)}},
 		{"all white", changes{fill(white, bases...)}},
@@ -266,9 +266,9 @@ func TestDetectModel(t *testing.T) {
 func TestDetectModelScales(t *testing.T) {
 	t.Parallel()
 
-	for _, figure := range []paint.Named{
-		{Name: "Explorer", Type: skin.Steve, Sheet: paint.Explorer()},
-		{Name: "Ranger", Type: skin.Alex, Sheet: paint.Ranger()},
+	for _, figure := range []paint.NamedSheet{
+		{Name: "Explorer", Type: skin.Classic, Sheet: paint.Explorer()},
+		{Name: "Ranger", Type: skin.Slim, Sheet: paint.Ranger()},
 	} {
 		for _, p := range paintings() {
 			sheet := copied(figure.Sheet)
@@ -291,8 +291,8 @@ func TestDetectModelDefault(t *testing.T) {
 	f := func(name string, sheet skin.Sheet) {
 		t.Helper()
 		for k := 1; k <= 8; k++ {
-			if got := skin.DetectModel(enlarged(sheet, k)); got != skin.Steve {
-				t.Errorf("%s, scale %d: detected as %s; want %s", name, k, got, skin.Steve)
+			if got := skin.DetectModel(enlarged(sheet, k)); got != skin.Classic {
+				t.Errorf("%s, scale %d: detected as %s; want %s", name, k, got, skin.Classic)
 			}
 		}
 	}
@@ -304,7 +304,7 @@ func TestDetectModelDefault(t *testing.T) {
 	}
 	f("every texel of another colour", paint.Marker(64, 64))
 	layersOnly := copied(paint.Ranger())
-	fill(none, append(slices.Clone(bases), armLayers...)...)(layersOnly, skin.Alex)
+	fill(none, append(slices.Clone(bases), armLayers...)...)(layersOnly, skin.Slim)
 	f("layers without sleeves", layersOnly)
 
 	for _, figure := range paint.Corpus() {
@@ -332,7 +332,7 @@ func TestDetectModelForgottenTexel(t *testing.T) {
 		for i := range strip.W * strip.H {
 			sheet := copied(paint.Explorer())
 			paintRect(sheet, skin.Rect{X: strip.X + i%strip.W, Y: strip.Y + i/strip.W, W: 1, H: 1}, none)
-			if got := skin.DetectModel(sheet); got != skin.Steve {
+			if got := skin.DetectModel(sheet); got != skin.Classic {
 				t.Errorf("texel %d of the strip at %d, %d: detected as %s", i, strip.X, strip.Y, got)
 			}
 		}

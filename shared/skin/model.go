@@ -13,22 +13,22 @@ func (s Sheet) Normalised(model Type) Sheet {
 		return s
 	}
 	legacy := s.Height < s.Width
-	worn := s.padded(s.Width, s.Width)
+	out := s.padded(s.Width, s.Width)
 	if legacy {
-		worn.mirrorLimb(k, Faces(RightLeg, Steve), Faces(LeftLeg, Steve))
-		worn.mirrorLimb(k, Faces(RightArm, Steve), Faces(LeftArm, Steve))
+		out.mirrorLimb(k, Faces(RightLeg, Classic), Faces(LeftLeg, Classic))
+		out.mirrorLimb(k, Faces(RightArm, Classic), Faces(LeftArm, Classic))
 	}
 
 	// The order matters: the third rule restores what the hat's rule takes from
 	// the body and the arms, which share its half of the sheet.
-	worn.setAlpha(Rect{X: 0, Y: 0, W: 32, H: 16}.Scaled(k), 255)
-	if hats := (Rect{X: 32, Y: 0, W: 32, H: 32}.Scaled(k)); legacy && !worn.hasAlphaBelow(hats, 128) {
+	out.setAlpha(Rect{X: 0, Y: 0, W: 32, H: 16}.Scaled(k), 255)
+	if hats := (Rect{X: 32, Y: 0, W: 32, H: 32}.Scaled(k)); legacy && !out.hasAlphaBelow(hats, 128) {
 		// Old painting programs saved no transparency: a hat without any is no hat.
-		worn.setAlpha(hats, 0)
+		out.setAlpha(hats, 0)
 	}
-	worn.setAlpha(Rect{X: 0, Y: 16, W: 64, H: 16}.Scaled(k), 255)
-	worn.setAlpha(Rect{X: 16, Y: 48, W: 32, H: 16}.Scaled(k), 255)
-	return worn
+	out.setAlpha(Rect{X: 0, Y: 16, W: 64, H: 16}.Scaled(k), 255)
+	out.setAlpha(Rect{X: 16, Y: 48, W: 32, H: 16}.Scaled(k), 255)
+	return out
 }
 
 // wideStrips are the texels that only arms of four units use: the far half of each
@@ -55,7 +55,7 @@ var wideStrips = [2][4]Rect{
 // black have the background's colour, too.
 func DetectModel(sheet Sheet) Type {
 	if sheet.Height < sheet.Width {
-		return Steve
+		return Classic
 	}
 	k := sheet.Scale()
 	background := [4]byte(sheet.row(63*k, 20*k, 1))
@@ -65,19 +65,19 @@ func DetectModel(sheet Sheet) Type {
 	}
 
 	if unused, _ := sheet.countStrips(wideStrips[0], hasColour, 4); unused == len(wideStrips[0]) && sheet.alphaVaries(wideStrips[0]) {
-		return Alex
+		return Slim
 	}
 	for _, strips := range wideStrips {
 		switch unused, used := sheet.countStrips(strips, isBackground, 3); {
 		case unused+used == 0:
 			continue
 		case unused >= used:
-			return Alex
+			return Slim
 		default:
-			return Steve
+			return Classic
 		}
 	}
-	return Steve
+	return Classic
 }
 
 // countStrips counts the strips that are background beside a painted near half, and

@@ -45,16 +45,16 @@ func TestNormalisedLegacyLimbs(t *testing.T) {
 	}
 	for _, k := range []int{1, 2, 8} {
 		legacy := paint.Marker(64*k, 32*k)
-		worn := legacy.Normalised(skin.Steve)
-		if worn.Width != 64*k || worn.Height != 64*k {
-			t.Fatalf("scale %d: the sheet has %d × %d texels", k, worn.Width, worn.Height)
+		out := legacy.Normalised(skin.Classic)
+		if out.Width != 64*k || out.Height != 64*k {
+			t.Fatalf("scale %d: the sheet has %d × %d texels", k, out.Width, out.Height)
 		}
 		for _, c := range copies {
 			for y := range c.h * k {
 				for x := range c.w * k {
 					from := legacy.At(c.fromX*k+x, c.fromY*k+y)
-					to := worn.At((c.toX+c.w)*k-1-x, c.toY*k+y)
-					if got, want := worn.Pix[to:to+4], legacy.Pix[from:from+4]; !bytes.Equal(got, want) {
+					to := out.At((c.toX+c.w)*k-1-x, c.toY*k+y)
+					if got, want := out.Pix[to:to+4], legacy.Pix[from:from+4]; !bytes.Equal(got, want) {
 						t.Fatalf("scale %d, copy %+v, texel %d, %d: %v; want %v", k, c, x, y, got, want)
 					}
 				}
@@ -81,18 +81,18 @@ func TestNormalisedAlpha(t *testing.T) {
 			paintRect(sheet, skin.Rect{X: 32, W: 32, H: 32}, [4]byte{10, 20, 30, 128})
 		}
 		before := bytes.Clone(sheet.Pix)
-		worn := sheet.Normalised(rapid.SampledFrom([]skin.Type{skin.Steve, skin.Alex}).Draw(t, "model"))
+		out := sheet.Normalised(rapid.SampledFrom([]skin.Type{skin.Classic, skin.Slim}).Draw(t, "model"))
 
 		if !bytes.Equal(before, sheet.Pix) {
 			t.Fatal("the sheet itself changed")
 		}
-		for y := range worn.Height {
-			for x := range worn.Width {
+		for y := range out.Height {
+			for x := range out.Width {
 				var want [4]byte
 				if y < sheet.Height {
 					want = [4]byte(sheet.Pix[sheet.At(x, y):])
 				}
-				got := [4]byte(worn.Pix[worn.At(x, y):])
+				got := [4]byte(out.Pix[out.At(x, y):])
 				X, Y := x/k, y/k // in classic units
 				left := Y >= 48 && X >= 16 && X < 48
 				if left && legacy {
@@ -120,8 +120,8 @@ func TestNormalisedKeepsLegacyHat(t *testing.T) {
 	for _, spot := range []skin.Rect{{X: 32, Y: 0, W: 1, H: 1}, {X: 63, Y: 31, W: 1, H: 1}, {X: 34, Y: 25, W: 1, H: 1}} {
 		sheet := paint.Marker(64, 32)
 		paintRect(sheet, spot, [4]byte{1, 2, 3, 127})
-		worn := sheet.Normalised(skin.Steve)
-		if alpha := worn.Pix[worn.At(44, 12)+3]; alpha != 255 {
+		out := sheet.Normalised(skin.Classic)
+		if alpha := out.Pix[out.At(44, 12)+3]; alpha != 255 {
 			t.Errorf("the hat of a sheet with a see-through texel at %d, %d has alpha %d", spot.X, spot.Y, alpha)
 		}
 	}

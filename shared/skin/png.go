@@ -39,19 +39,19 @@ type chunk struct {
 // has agreed to the width and height in the header and every chunk has proved
 // whole. A raster that inflates to more than its header says is refused at its
 // first byte too many.
-func decode(file []byte, fits func(width, height int) error) (Sheet, error) {
+func decode(file []byte, checkSize func(width, height int) error) (Sheet, error) {
 	head, err := readHeader(file)
 	if err != nil {
 		return Sheet{}, err
 	}
-	if err := fits(head.width, head.height); err != nil {
+	if err := checkSize(head.width, head.height); err != nil {
 		return Sheet{}, err
 	}
-	bare, err := strip(file, head)
+	stripped, err := strip(file, head)
 	if err != nil {
 		return Sheet{}, err
 	}
-	picture, err := png.Decode(bytes.NewReader(bare))
+	picture, err := png.Decode(bytes.NewReader(stripped))
 	if err != nil {
 		return Sheet{}, fmt.Errorf("it cannot be decoded: %w", err)
 	}
@@ -92,18 +92,18 @@ func readHeader(file []byte) (header, error) {
 // no profile, no gamma, nothing behind its end. Every chunk must be whole, and
 // known if it is one that a decoder must know.
 func strip(file []byte, head header) ([]byte, error) {
-	bare := append(make([]byte, 0, len(file)), signature...)
+	stripped := append(make([]byte, 0, len(file)), signature...)
 	rest := file[len(signature):]
 	var raster []byte
 	rasters, colours := 0, 0
 	for previous := ""; previous != "IEND"; {
-		next, behind, err := cutChunk(rest)
+		next, after, err := cutChunk(rest)
 		if err != nil {
 			return nil, err
 		}
 		if previous == "IDAT" && next.kind != "IDAT" {
 			// The decoder would take memory for each of very many parts.
-			bare = appendChunk(bare, "IDAT", raster)
+			stripped = appendChunk(stripped, "IDAT", raster)
 		}
 		switch {
 		case next.kind == "IDAT":
@@ -116,23 +116,23 @@ func strip(file []byte, head header) ([]byte, error) {
 			raster = append(raster, next.data...)
 		case next.kind == "tRNS" && head.colour == grey && len(next.data) == 2:
 			// Only as many bits count as a sample has, and the decoder counts all.
-			bare = appendChunk(bare, "tRNS", []byte{0, next.data[1] & (1<<head.depth - 1)})
+			stripped = appendChunk(stripped, "tRNS", []byte{0, next.data[1] & (1<<head.depth - 1)})
 		case next.kind == "tRNS" && head.colour == palette && colours > 0 && len(next.data) > colours:
 			// Some decoders would give the pixels these alphas, others none.
 			return nil, errors.New("it has more alphas than colours")
 		case next.kind == "PLTE":
 			colours = len(next.data) / 3
-			bare = append(bare, next.raw...)
+			stripped = append(stripped, next.raw...)
 		case next.kind == "IHDR" || next.kind == "tRNS" || next.kind == "IEND":
-			bare = append(bare, next.raw...)
+			stripped = append(stripped, next.raw...)
 		case next.kind == "acTL":
 			return nil, errors.New("it is animated, which no texture is")
 		case next.kind[0]&0x20 == 0:
 			return nil, fmt.Errorf("it needs a decoder that knows %q, which no PNG standard does", next.kind)
 		}
-		previous, rest = next.kind, behind
+		previous, rest = next.kind, after
 	}
-	return bare, nil
+	return stripped, nil
 }
 
 // cutChunk returns the first chunk of what is left of a file and what is left

@@ -58,8 +58,8 @@ type Type uint8
 
 // The types of texture. Steve's arms are four units wide, Alex's three.
 const (
-	Steve Type = iota + 1
-	Alex
+	Classic Type = iota + 1
+	Slim
 	Cape
 )
 
@@ -67,9 +67,9 @@ const (
 func ParseType(text string) (Type, error) {
 	switch text {
 	case "steve":
-		return Steve, nil
+		return Classic, nil
 	case "alex":
-		return Alex, nil
+		return Slim, nil
 	case "cape":
 		return Cape, nil
 	default:
@@ -80,9 +80,9 @@ func ParseType(text string) (Type, error) {
 // String returns steve, alex or cape, and nothing for the zero Type.
 func (t Type) String() string {
 	switch t {
-	case Steve:
+	case Classic:
 		return "steve"
-	case Alex:
+	case Slim:
 		return "alex"
 	case Cape:
 		return "cape"
@@ -92,7 +92,7 @@ func (t Type) String() string {
 }
 
 // IsSkin reports whether a player wears the texture as a skin.
-func (t Type) IsSkin() bool { return t == Steve || t == Alex }
+func (t Type) IsSkin() bool { return t == Classic || t == Slim }
 
 // MarshalText writes the type as String does.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

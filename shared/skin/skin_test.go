@@ -29,7 +29,7 @@ func TestHashText(t *testing.T) {
 func TestTypeText(t *testing.T) {
 	t.Parallel()
 
-	for kind, text := range map[skin.Type]string{skin.Steve: `"steve"`, skin.Alex: `"alex"`, skin.Cape: `"cape"`} {
+	for kind, text := range map[skin.Type]string{skin.Classic: `"steve"`, skin.Slim: `"alex"`, skin.Cape: `"cape"`} {
 		encoded, err := json.Marshal(kind)
 		if err != nil || string(encoded) != text {
 			t.Errorf("%d is written %s, %v; want %s", kind, encoded, err, text)

@@ -74,18 +74,18 @@ func FileTooLarge(limit int) error {
 	return tooLarge
 }
 
-// Read reads an uploaded PNG as what its uploader says it is: steve, alex, cape,
+// ParseUpload reads an uploaded PNG as what its uploader says it is: steve, alex, cape,
 // or skin, which is steve or alex, told by the pixels. Capes of the two old sizes
 // are padded to a whole sheet; every pixel stays as it was uploaded.
 //
 // It returns a TooLarge fault for a file above the limit and an Invalid one, with
 // a sentence for the uploader about the field "type" or "file", for anything that
 // is no such texture.
-func Read(file []byte, as string, limits Limits) (Texture, error) {
+func ParseUpload(file []byte, as string, limits Limits) (Texture, error) {
 	if limits.Bytes > 0 && len(file) > limits.Bytes {
 		return Texture{}, FileTooLarge(limits.Bytes)
 	}
-	kind, detect := Steve, as == "skin"
+	kind, detect := Classic, as == "skin"
 	if !detect {
 		var err error
 		if kind, err = ParseType(as); err != nil {
@@ -96,7 +96,7 @@ func Read(file []byte, as string, limits Limits) (Texture, error) {
 
 	var width, height int
 	sheet, err := decode(file, func(w, h int) (err error) {
-		width, height, err = kept(kind, w, h, limits.scale())
+		width, height, err = storedSize(kind, w, h, limits.scale())
 		return err
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func Read(file []byte, as string, limits Limits) (Texture, error) {
 // Decode returns the pixels of a stored texture, every value exact. It accepts
 // every size of sheet that Read may have stored, under any limits.
 func Decode(file []byte) (Sheet, error) {
-	sheet, err := decode(file, isStored)
+	sheet, err := decode(file, checkStoredSize)
 	if err != nil {
 		return Sheet{}, fmt.Errorf("decode texture: %w", err)
 	}
@@ -131,7 +131,7 @@ func Decode(file []byte) (Sheet, error) {
 func SizeOf(file []byte) (width, height int, err error) {
 	head, err := readHeader(file)
 	if err == nil {
-		err = isStored(head.width, head.height)
+		err = checkStoredSize(head.width, head.height)
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("read header of texture: %w", err)
@@ -139,24 +139,24 @@ func SizeOf(file []byte) (width, height int, err error) {
 	return head.width, head.height, nil
 }
 
-// isStored returns an error for a size that no stored texture has.
-func isStored(w, h int) error {
+// checkStoredSize returns an error for a size that no stored texture has.
+func checkStoredSize(w, h int) error {
 	if !isSheet(w, h, MaxScale) && !isSheet(w, 2*h, MaxScale) {
 		return fmt.Errorf("it is %d × %d pixels, which is the size of no sheet", w, h)
 	}
 	return nil
 }
 
-// kept returns the size of the sheet that a picture of w × h pixels is kept in.
-func kept(kind Type, w, h, scale int) (width, height int, err error) {
+// storedSize returns the size of the sheet that a picture of w × h pixels is kept in.
+func storedSize(kind Type, w, h, scale int) (width, height int, err error) {
 	var sizes string
 	switch kind {
-	case Steve:
+	case Classic:
 		if isSheet(w, h, scale) || isSheet(w, 2*h, scale) {
 			return w, h, nil
 		}
 		sizes = "a skin has 64 × 64 or 64 × 32"
-	case Alex:
+	case Slim:
 		if isSheet(w, h, scale) {
 			return w, h, nil
 		}

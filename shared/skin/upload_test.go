@@ -17,7 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 )
 
-func TestReadAccepts(t *testing.T) {
+func TestParseUploadSizes(t *testing.T) {
 	t.Parallel()
 
 	type kept struct {
@@ -26,7 +26,7 @@ func TestReadAccepts(t *testing.T) {
 	}
 	f := func(as string, width, height int, want kept) {
 		t.Helper()
-		texture, err := skin.Read(skintest.Blank(width, height), as, skin.DefaultLimits())
+		texture, err := skin.ParseUpload(skintest.Blank(width, height), as, skin.DefaultLimits())
 		if err != nil {
 			t.Errorf("%s of %d × %d: %v", as, width, height, err)
 			return
@@ -38,34 +38,34 @@ func TestReadAccepts(t *testing.T) {
 	}
 
 	for _, k := range []int{1, 2, 3, 8} {
-		f("steve", 64*k, 64*k, kept{skin.Steve, 64 * k, 64 * k})
-		f("steve", 64*k, 32*k, kept{skin.Steve, 64 * k, 32 * k})
-		f("alex", 64*k, 64*k, kept{skin.Alex, 64 * k, 64 * k})
-		f("skin", 64*k, 64*k, kept{skin.Steve, 64 * k, 64 * k})
-		f("skin", 64*k, 32*k, kept{skin.Steve, 64 * k, 32 * k})
+		f("steve", 64*k, 64*k, kept{skin.Classic, 64 * k, 64 * k})
+		f("steve", 64*k, 32*k, kept{skin.Classic, 64 * k, 32 * k})
+		f("alex", 64*k, 64*k, kept{skin.Slim, 64 * k, 64 * k})
+		f("skin", 64*k, 64*k, kept{skin.Classic, 64 * k, 64 * k})
+		f("skin", 64*k, 32*k, kept{skin.Classic, 64 * k, 32 * k})
 		f("cape", 64*k, 32*k, kept{skin.Cape, 64 * k, 32 * k})
 		f("cape", 22*k, 17*k, kept{skin.Cape, 64 * k, 32 * k})
 		f("cape", 46*k, 22*k, kept{skin.Cape, 64 * k, 32 * k})
 	}
 }
 
-func TestReadDetectsSlimArms(t *testing.T) {
+func TestParseUploadDetectsSlimArms(t *testing.T) {
 	t.Parallel()
 
 	for _, painting := range paint.Skins() {
-		texture, err := skin.Read(skintest.Of(painting.Sheet).File(), "skin", skin.DefaultLimits())
+		texture, err := skin.ParseUpload(skintest.FromSheet(painting.Sheet).File(), "skin", skin.DefaultLimits())
 		if err != nil || texture.Type != painting.Type {
 			t.Errorf("%s: %s, %v; want %s", painting.Name, texture.Type, err, painting.Type)
 		}
 	}
 }
 
-func TestReadPadsOldCapes(t *testing.T) {
+func TestParseUploadPadsOldCapes(t *testing.T) {
 	t.Parallel()
 
 	for _, size := range [][2]int{{22, 17}, {46, 22}, {44, 34}, {92, 44}} {
 		cape := paint.Noise(5, size[0], size[1])
-		texture, err := skin.Read(skintest.Of(cape).File(), "cape", skin.DefaultLimits())
+		texture, err := skin.ParseUpload(skintest.FromSheet(cape).File(), "cape", skin.DefaultLimits())
 		if err != nil {
 			t.Errorf("%v: %v", size, err)
 			continue
@@ -84,12 +84,12 @@ func TestReadPadsOldCapes(t *testing.T) {
 	}
 }
 
-func TestReadRefusesSizes(t *testing.T) {
+func TestParseUploadWrongSizes(t *testing.T) {
 	t.Parallel()
 
 	f := func(as string, width, height int, want string) {
 		t.Helper()
-		_, err := skin.Read(skintest.Blank(width, height), as, skin.DefaultLimits())
+		_, err := skin.ParseUpload(skintest.Blank(width, height), as, skin.DefaultLimits())
 		checkRefusal(t, as, err, fmt.Sprintf("it is %d × %d pixels; %s", width, height, want))
 	}
 
@@ -120,24 +120,24 @@ func checkRefusal(t *testing.T, name string, err error, want string) {
 	}
 }
 
-func TestReadRefusesTypes(t *testing.T) {
+func TestParseUploadWrongTypes(t *testing.T) {
 	t.Parallel()
 
 	for _, as := range []string{"", "Steve", "elytra", "skin "} {
-		_, err := skin.Read(skintest.Of(paint.Marker(64, 64)).File(), as, skin.DefaultLimits())
+		_, err := skin.ParseUpload(skintest.FromSheet(paint.Marker(64, 64)).File(), as, skin.DefaultLimits())
 		if refusal := fault.Of(err); refusal.Kind != fault.Invalid || len(refusal.Fields["type"]) != 1 {
 			t.Errorf("type %q: %v; want an Invalid fault about the type", as, err)
 		}
 	}
 }
 
-func TestReadLimits(t *testing.T) {
+func TestParseUploadLimits(t *testing.T) {
 	t.Parallel()
 
-	classic := skintest.Of(paint.Marker(64, 64)).File()
+	classic := skintest.FromSheet(paint.Marker(64, 64)).File()
 	f := func(file []byte, limits skin.Limits, want fault.Kind) {
 		t.Helper()
-		_, err := skin.Read(file, "steve", limits)
+		_, err := skin.ParseUpload(file, "steve", limits)
 		if err == nil && want != fault.Internal || err != nil && fault.KindOf(err) != want {
 			t.Errorf("%d bytes under %+v: %v; want kind %d", len(file), limits, err, want)
 		}
@@ -158,7 +158,7 @@ func TestReadLimits(t *testing.T) {
 
 // What is kept is what was painted, bit for bit, and reading it again changes
 // nothing.
-func TestReadKeepsPixels(t *testing.T) {
+func TestParseUploadKeepsPixels(t *testing.T) {
 	t.Parallel()
 
 	rapid.Check(t, func(r *rapid.T) {
@@ -174,7 +174,7 @@ func TestReadKeepsPixels(t *testing.T) {
 			}
 		}
 
-		texture, err := skin.Read(skintest.Of(sheet).File(), as, skin.DefaultLimits())
+		texture, err := skin.ParseUpload(skintest.FromSheet(sheet).File(), as, skin.DefaultLimits())
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func checkTexture(t interface {
 	if err != nil || !same(sheet, texture.Sheet) {
 		t.Fatalf("the stored file decodes to another sheet, or not at all: %v", err)
 	}
-	again, err := skin.Read(texture.File, texture.Type.String(), skin.Limits{})
+	again, err := skin.ParseUpload(texture.File, texture.Type.String(), skin.Limits{})
 	if err != nil || again.Hash != texture.Hash || again.Pixels != texture.Pixels || again.Type != texture.Type {
 		t.Fatalf("the stored file is read as another texture, or not at all: %v", err)
 	}
@@ -240,10 +240,10 @@ func TestDecode(t *testing.T) {
 
 	for _, size := range [][2]int{{64, 64}, {64, 32}, {128, 128}} {
 		sheet := paint.Noise(9, size[0], size[1])
-		if got, err := skin.Decode(skintest.Of(sheet).File()); err != nil || !same(got, sheet) {
+		if got, err := skin.Decode(skintest.FromSheet(sheet).File()); err != nil || !same(got, sheet) {
 			t.Errorf("%v: another sheet, or %v", size, err)
 		}
-		if w, h, err := skin.SizeOf(skintest.Of(sheet).File()); w != size[0] || h != size[1] || err != nil {
+		if w, h, err := skin.SizeOf(skintest.FromSheet(sheet).File()); w != size[0] || h != size[1] || err != nil {
 			t.Errorf("SizeOf() of %v = %d, %d, %v", size, w, h, err)
 		}
 	}
@@ -255,7 +255,7 @@ func TestDecode(t *testing.T) {
 		"nothing":              nil,
 		"the size of a corner": skintest.Blank(22, 17),
 		"beyond any scale":     skintest.Blank(most+64, most+64),
-		"cut off":              skintest.Of(paint.Marker(64, 64)).File()[:500],
+		"cut off":              skintest.FromSheet(paint.Marker(64, 64)).File()[:500],
 	} {
 		_, err := skin.Decode(file)
 		if fault.KindOf(err) != fault.Internal || !strings.HasPrefix(errors.Unwrap(fault.Of(err)).Error(), "decode texture: ") {
@@ -267,12 +267,12 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
+func BenchmarkParseUpload(b *testing.B) {
 	for _, bench := range benchmarks() {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := skin.Read(bench.file, "steve", skin.DefaultLimits()); err != nil {
+				if _, err := skin.ParseUpload(bench.file, "steve", skin.DefaultLimits()); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -300,8 +300,8 @@ type benchmark struct {
 
 func benchmarks() []benchmark {
 	return []benchmark{
-		{"classic", skintest.Of(paint.Explorer()).File()},
-		{"hd", skintest.Of(paint.Robot()).File()},
-		{"noise512", skintest.Of(paint.Noise(1, 512, 512)).File()},
+		{"classic", skintest.FromSheet(paint.Explorer()).File()},
+		{"hd", skintest.FromSheet(paint.Robot()).File()},
+		{"noise512", skintest.FromSheet(paint.Noise(1, 512, 512)).File()},
 	}
 }

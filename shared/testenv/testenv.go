@@ -20,8 +20,8 @@ func Skip(tb testing.TB, cause any) {
 	tb.Skip(cause)
 }
 
-// Long skips a test where go test runs with -short, as in make test QUICK=1.
-func Long(tb testing.TB) {
+// SkipShort skips a test where go test runs with -short, as in make test QUICK=1.
+func SkipShort(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
 		tb.Skip("it takes long; make test without QUICK=1 runs it")

@@ -47,30 +47,30 @@ type Tracer struct {
 
 // New returns the tracer of a program, nil if there is no collector. It reaches
 // nothing yet.
-func New(ctx context.Context, program string, config Config, log *slog.Logger) (*Tracer, error) {
-	if ok := 0 <= config.Sample && config.Sample <= 1; !ok {
-		return nil, fmt.Errorf("SAMPLE is %v, but must be from 0 to 1", config.Sample)
+func New(ctx context.Context, program string, cfg Config, log *slog.Logger) (*Tracer, error) {
+	if ok := 0 <= cfg.Sample && cfg.Sample <= 1; !ok {
+		return nil, fmt.Errorf("SAMPLE is %v, but must be from 0 to 1", cfg.Sample)
 	}
-	if config.URL == "" {
+	if cfg.URL == "" {
 		return nil, nil //nolint:nilnil // a nil Tracer is one
 	}
-	target, ok := settings.URL(config.URL)
+	target, ok := settings.ParseURL(cfg.URL)
 	if !ok || target.RawQuery != "" || target.User != nil {
-		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.Masked(config.URL))
+		return nil, fmt.Errorf("URL is %s, but must look like http://host:port or https://host", settings.QuoteRedacted(cfg.URL))
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(target.JoinPath("v1", "traces").String()))
 	if err != nil {
 		return nil, fmt.Errorf("URL: %w", err)
 	}
-	about, err := resource.New(ctx,
+	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "veneer-"+program)),
 		resource.WithHost(), resource.WithProcessPID(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("URL cannot be used with the OTEL_ variables: %w", err)
 	}
 	provider := sdk.NewTracerProvider(
-		sdk.WithResource(about),
-		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(config.Sample))),
+		sdk.WithResource(res),
+		sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(cfg.Sample))),
 		sdk.WithSpanProcessor(newQueue(exporter, log)),
 	)
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope)}, nil
@@ -105,19 +105,19 @@ func (t *Tracer) Follower() *Tracer {
 // Follows reports whether the tracer is a Follower.
 func (t *Tracer) Follows() bool { return t.follows }
 
-// carried is how a request tells the next program of which trace it is a part.
-var carried propagation.TraceContext
+// propagator is how a request tells the next program of which trace it is a part.
+var propagator propagation.TraceContext
 
-// Headers returns the names of the headers that do.
-func Headers() []string { return carried.Fields() }
+// HeaderNames returns the names of the headers that do.
+func HeaderNames() []string { return propagator.Fields() }
 
-// Begin begins the span of a request that has arrived at a time: as a part of the trace
+// StartRequest begins the span of a request that has arrived at a time: as a part of the trace
 // that its header names, if that is given, and chosen as there. The span is nil if the
 // tracer only follows and there is nothing to follow.
-func (t *Tracer) Begin(header propagation.TextMapCarrier, at time.Time) trace.Span {
+func (t *Tracer) StartRequest(header propagation.TextMapCarrier, at time.Time) trace.Span {
 	ctx := context.Background()
 	if header != nil {
-		ctx = carried.Extract(ctx, header)
+		ctx = propagator.Extract(ctx, header)
 	}
 	if t.follows && !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil
@@ -126,77 +126,77 @@ func (t *Tracer) Begin(header propagation.TextMapCarrier, at time.Time) trace.Sp
 	return span
 }
 
-// Send writes into the header of a request of which trace it is a part, if any.
-func Send(ctx context.Context, header propagation.TextMapCarrier) { carried.Inject(ctx, header) }
+// Inject writes into the header of a request of which trace it is a part, if any.
+func Inject(ctx context.Context, header propagation.TextMapCarrier) { propagator.Inject(ctx, header) }
 
 // Start begins a stage of whatever the context is a part of, if that is traced. It must
 // be ended.
 func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
-	whole := trace.SpanFromContext(ctx)
+	parent := trace.SpanFromContext(ctx)
 	// Not IsRecording: a stage may outlive who asked for it.
-	if !whole.SpanContext().IsSampled() {
-		return ctx, none
+	if !parent.SpanContext().IsSampled() {
+		return ctx, noopSpan
 	}
-	return whole.TracerProvider().Tracer(scope).Start(ctx, name, options...)
+	return parent.TracerProvider().Tracer(scope).Start(ctx, name, options...)
 }
 
-// none is the span of what is not traced.
-var none trace.Span = noop.Span{}
+// noopSpan is the span of what is not traced.
+var noopSpan trace.Span = noop.Span{}
 
-// StartTogether begins a stage that is done once for many: of the first of them that is
+// StartLinked begins a stage that is done once for many: of the first of them that is
 // traced, with links to the others.
-func StartTogether(ctx context.Context, name string, spans iter.Seq[trace.Span], options ...trace.SpanStartOption) (context.Context, trace.Span) {
+func StartLinked(ctx context.Context, name string, spans iter.Seq[trace.Span], options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	var first trace.Span
 	for span := range spans {
-		switch of := span.SpanContext(); {
-		case !of.IsSampled():
+		switch sc := span.SpanContext(); {
+		case !sc.IsSampled():
 		case first == nil:
 			first = span
 		default:
-			options = append(options, trace.WithLinks(trace.Link{SpanContext: of}))
+			options = append(options, trace.WithLinks(trace.Link{SpanContext: sc}))
 		}
 	}
 	if first == nil {
-		return ctx, none
+		return ctx, noopSpan
 	}
 	return Start(trace.ContextWithSpan(ctx, first), name, options...)
 }
 
-// Passed tells of a stage that is over.
-func Passed(ctx context.Context, name string, began, ended time.Time) {
-	_, span := Start(ctx, name, trace.WithTimestamp(began))
-	span.End(trace.WithTimestamp(ended))
+// Record tells of a stage that is over.
+func Record(ctx context.Context, name string, start, end time.Time) {
+	_, span := Start(ctx, name, trace.WithTimestamp(start))
+	span.End(trace.WithTimestamp(end))
 }
 
 // End ends a stage that came to nothing if there is an error.
 func End(span trace.Span, err *error) {
 	if *err != nil && span.IsRecording() {
-		Fail(span, *err)
+		SetError(span, *err)
 	}
 	span.End()
 }
 
-// Fail says that what a span is about failed.
-func Fail(span trace.Span, err error) { span.SetStatus(codes.Error, Text(err.Error())) }
+// SetError says that what a span is about failed.
+func SetError(span trace.Span, err error) { span.SetStatus(codes.Error, ValidText(err.Error())) }
 
-// mostText bounds what a client can put into a trace.
-const mostText = 1024
+// maxText bounds what a client can put into a trace.
+const maxText = 1024
 
-// Text returns a text as it can be told: a collector takes a batch with all texts of
+// ValidText returns a text as it can be told: a collector takes a batch with all texts of
 // UTF-8 or not at all.
-func Text(text string) string { return strings.ToValidUTF8(text[:min(len(text), mostText)], "\uFFFD") }
+func ValidText(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD") }
 
-// requestKey is the key of the name of the request that a context belongs to.
-type requestKey struct{}
+// requestIDKey is the key of the name of the request that a context belongs to.
+type requestIDKey struct{}
 
-// WithRequest returns a context that knows the id of the request it belongs to, which
+// WithRequestID returns a context that knows the id of the request it belongs to, which
 // names it in the logs of all programs.
-func WithRequest(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, requestKey{}, id)
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
-// Request returns that id, empty if none is known.
-func Request(ctx context.Context) string {
-	id, _ := ctx.Value(requestKey{}).(string)
+// RequestID returns that id, empty if none is known.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }

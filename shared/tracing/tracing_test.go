@@ -34,19 +34,19 @@ func open(t *testing.T, url string, log *slog.Logger) *tracing.Tracer {
 
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestStagesAreParts(t *testing.T) {
+func TestSpanParents(t *testing.T) {
 	t.Parallel()
 	collector := tracingtest.Start(t)
 	tracer := open(t, collector.URL+"/", silent())
-	root, other := tracer.Begin(nil, time.Now()), tracer.Begin(nil, time.Now())
+	root, other := tracer.StartRequest(nil, time.Now()), tracer.StartRequest(nil, time.Now())
 	ctx := trace.ContextWithSpan(t.Context(), root)
 	inner, stage := tracing.Start(ctx, "outer")
 	began := time.Now().Add(-time.Second)
-	tracing.Passed(inner, "inner", began, began.Add(time.Millisecond))
+	tracing.Record(inner, "inner", began, began.Add(time.Millisecond))
 	err := errors.New("bad \xff bytes")
 	tracing.End(stage, &err)
 	all := []trace.Span{trace.SpanFromContext(t.Context()), root, other}
-	_, together := tracing.StartTogether(t.Context(), "together", slices.Values(all))
+	_, together := tracing.StartLinked(t.Context(), "together", slices.Values(all))
 	together.End()
 	root.End()
 	// A stage may be over later than what it is a part of.
@@ -80,7 +80,7 @@ func TestStagesAreParts(t *testing.T) {
 }
 
 // What is not traced costs no span, and does not end that of which it would be a part.
-func TestNothingIsTraced(t *testing.T) {
+func TestNoCollector(t *testing.T) {
 	t.Parallel()
 	tracer, err := tracing.New(t.Context(), "test", tracing.Config{Sample: 1}, silent())
 	if tracer != nil || err != nil {
@@ -95,12 +95,12 @@ func TestNothingIsTraced(t *testing.T) {
 		t.Error("a stage of nothing is traced")
 	}
 	header := propagation.HeaderCarrier{}
-	if tracing.Send(ctx, header); len(header) > 0 {
+	if tracing.Inject(ctx, header); len(header) > 0 {
 		t.Errorf("nothing is sent as %v", header)
 	}
 }
 
-func TestTracesAreFollowed(t *testing.T) {
+func TestFollower(t *testing.T) {
 	t.Parallel()
 	collector := tracingtest.Start(t)
 	tracer, err := tracing.New(t.Context(), "test", tracing.Config{URL: collector.URL}, silent())
@@ -111,14 +111,14 @@ func TestTracesAreFollowed(t *testing.T) {
 	const id = "0af7651916cd43dd8448eb211c80319c"
 	f := func(by *tracing.Tracer, traceparent string, want bool) {
 		t.Helper()
-		span := by.Begin(propagation.HeaderCarrier{"Traceparent": {traceparent}}, time.Now())
+		span := by.StartRequest(propagation.HeaderCarrier{"Traceparent": {traceparent}}, time.Now())
 		if got := span != nil && span.IsRecording(); got != want || want && span.SpanContext().TraceID().String() != id {
 			t.Errorf("%q is followed with %v", traceparent, span)
 		}
 		// Whoever does not trace says so, or the next one would choose anew.
 		header := propagation.HeaderCarrier{}
 		if by == tracer {
-			tracing.Send(trace.ContextWithSpan(t.Context(), span), header)
+			tracing.Inject(trace.ContextWithSpan(t.Context(), span), header)
 			if sent := header.Get("traceparent"); strings.HasSuffix(sent, "-01") != want || sent == "" {
 				t.Errorf("%q is passed on as %q", traceparent, sent)
 			}
@@ -151,8 +151,8 @@ func TestNewRefuses(t *testing.T) {
 	f("http://collector", 1.1, "SAMPLE")
 }
 
-// figure returns a counter of this process.
-func figure(t *testing.T, series string) int {
+// counterValue returns a counter of this process.
+func counterValue(t *testing.T, series string) int {
 	t.Helper()
 	return int(metricstest.Value(t, metricstest.Text(t, prometheus.DefaultGatherer), series))
 }
@@ -160,19 +160,19 @@ func figure(t *testing.T, series string) int {
 // A collector that does not take what is sent costs what it does not take, which is
 // counted and told, and nothing else: no request waits for it, nor does the end of a
 // program for long.
-func TestCollectorAway(t *testing.T) { //nolint:paralleltest // reads counters of the process
-	const overflow, refused, sent = `veneer_spans_dropped_total{reason="queue"}`, `veneer_spans_dropped_total{reason="collector"}`, "veneer_spans_sent_total"
+func TestCollectorFailures(t *testing.T) { //nolint:paralleltest // reads counters of the process
+	const overflow, unsent, sent = `veneer_spans_dropped_total{reason="queue"}`, `veneer_spans_dropped_total{reason="collector"}`, "veneer_spans_sent_total"
 
 	t.Run("refuses", func(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 		defer server.Close()
 		var out bytes.Buffer
-		tracer, before := open(t, server.URL, slog.New(slog.NewJSONHandler(&out, nil))), figure(t, refused)
+		tracer, before := open(t, server.URL, slog.New(slog.NewJSONHandler(&out, nil))), counterValue(t, unsent)
 		for range 3 {
-			tracer.Begin(nil, time.Now()).End()
+			tracer.StartRequest(nil, time.Now()).End()
 		}
 		tracer.Close()
-		if dropped := figure(t, refused) - before; dropped != 3 {
+		if dropped := counterValue(t, unsent) - before; dropped != 3 {
 			t.Errorf("%d spans are counted as not sent; want 3", dropped)
 		}
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "traces cannot be sent") || !strings.Contains(got, "403") {
@@ -182,10 +182,10 @@ func TestCollectorAway(t *testing.T) { //nolint:paralleltest // reads counters o
 
 	t.Run("is there", func(t *testing.T) {
 		collector := tracingtest.Start(t)
-		tracer, before := open(t, collector.URL, silent()), figure(t, sent)
+		tracer, before := open(t, collector.URL, silent()), counterValue(t, sent)
 		const spans = 3000 // more than wait at once, but none of them has to
 		for i := range spans {
-			tracer.Begin(nil, time.Now()).End()
+			tracer.StartRequest(nil, time.Now()).End()
 			if i%1000 == 999 {
 				if err := flush(t.Context(), tracer); err != nil {
 					t.Fatal(err)
@@ -193,8 +193,8 @@ func TestCollectorAway(t *testing.T) { //nolint:paralleltest // reads counters o
 			}
 		}
 		tracer.Close()
-		if got := len(collector.Spans()); got != spans || figure(t, sent)-before != spans {
-			t.Errorf("%d spans arrive, and %d are counted; want %d", got, figure(t, sent)-before, spans)
+		if got := len(collector.Spans()); got != spans || counterValue(t, sent)-before != spans {
+			t.Errorf("%d spans arrive, and %d are counted; want %d", got, counterValue(t, sent)-before, spans)
 		}
 	})
 
@@ -204,12 +204,12 @@ func TestCollectorAway(t *testing.T) { //nolint:paralleltest // reads counters o
 		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 		defer server.Close()
 		defer close(release)
-		tracer, before := open(t, server.URL, silent()), figure(t, overflow)
+		tracer, before := open(t, server.URL, silent()), counterValue(t, overflow)
 		const spans, room = 5000, 2048
 		for range spans {
-			tracer.Begin(nil, time.Now()).End()
+			tracer.StartRequest(nil, time.Now()).End()
 		}
-		if dropped := figure(t, overflow) - before; dropped != spans-room {
+		if dropped := counterValue(t, overflow) - before; dropped != spans-room {
 			t.Errorf("%d spans are dropped; want %d", dropped, spans-room)
 		}
 		began := time.Now()

@@ -30,15 +30,15 @@ func Current() Build {
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
-	return of(info, linked)
+	return buildOf(info, linked)
 }
 
 // release matches the names of releases.
 var release = regexp.MustCompile(`^v[0-9]`)
 
-// of returns the build that Go and the linker tell of. Sources that were changed since
+// buildOf returns the build that Go and the linker tell of. Sources that were changed since
 // their revision are marked.
-func of(info *debug.BuildInfo, linked string) Build {
+func buildOf(info *debug.BuildInfo, linked string) Build {
 	revision, modified := "", ""
 	for _, setting := range info.Settings {
 		switch {

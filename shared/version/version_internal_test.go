@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-func TestOf(t *testing.T) {
+func TestBuildOf(t *testing.T) {
 	t.Parallel()
 
 	f := func(want Build, linked, version string, settings ...debug.BuildSetting) {
 		t.Helper()
-		if got := of(&debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: version}, Settings: settings}, linked); got != want {
+		if got := buildOf(&debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: version}, Settings: settings}, linked); got != want {
 			t.Errorf("%q, %q, %v: %+v; want %+v", linked, version, settings, got, want)
 		}
 	}

@@ -71,7 +71,7 @@ func addDemoData(ctx context.Context, parts api.Services, mappings *core.Mapping
 			first[painting.Type] = tid
 		}
 	}
-	steve, alex, cape := first[skin.Steve], first[skin.Alex], first[skin.Cape]
+	steve, alex, cape := first[skin.Classic], first[skin.Slim], first[skin.Cape]
 	for _, p := range []struct {
 		name  string
 		slots core.TextureSlots
@@ -110,7 +110,7 @@ func demoUser(ctx context.Context, parts api.Services) (core.Caller, error) {
 }
 
 // demoTexture returns the texture of a painting, uploading it if need be.
-func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID, painting paint.Named) (core.TextureID, error) {
+func demoTexture(ctx context.Context, textures *core.Textures, user core.UserID, painting paint.NamedSheet) (core.TextureID, error) {
 	file, err := painting.Sheet.PNG()
 	if err != nil {
 		return 0, fmt.Errorf("demo texture %s: %w", painting.Name, err)
@@ -137,7 +137,7 @@ func demoPlayer(ctx context.Context, store *core.Players, mappings *core.Mapping
 }
 
 func playerNamed(ctx context.Context, mappings *core.Mappings, name string) (core.PlayerID, error) {
-	answer, err := mappings.Resolve(ctx, mapping.Question{Keys: []mapping.Key{mapping.Name(name)}})
+	answer, err := mappings.Resolve(ctx, mapping.LookupRequest{Keys: []mapping.Key{mapping.NameKey(name)}})
 	if err != nil {
 		return 0, err
 	}

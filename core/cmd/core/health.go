@@ -11,7 +11,7 @@ import (
 
 // healthCommand asks the running core whether it is ready.
 func healthCommand(_ context.Context, i command.Invocation) error {
-	if _, err := i.Operand(command.Flags("core health"), ""); err != nil {
+	if _, err := i.ParseArg(command.Flags("core health"), ""); err != nil {
 		return err
 	}
 	config, err := settings.Read[OpsListener](prefix, i.Environ)

@@ -26,7 +26,7 @@ type migrateConfig struct {
 func migrateCommand(ctx context.Context, i command.Invocation) error {
 	flags := command.Flags("core migrate")
 	adopt := flags.Bool("adopt-store", false, "mark the texture store as ours although textures exist: after their files were moved there without the marker")
-	if _, err := i.Operand(flags, ""); err != nil {
+	if _, err := i.ParseArg(flags, ""); err != nil {
 		return err
 	}
 	config, err := settings.Read[migrateConfig](prefix, i.Environ)
@@ -75,12 +75,12 @@ func migrateCommand(ctx context.Context, i command.Invocation) error {
 	}
 	if hasTextures && !*adopt {
 		switch err := files.Check(ctx); {
-		case errors.Is(err, objects.ErrUnprepared):
+		case errors.Is(err, objects.ErrNotInitialized):
 			return fmt.Errorf("%sOBJECTS_URL is not the store of the textures that the database has; name that one, or run core migrate -adopt-store if their files were moved there (%w)", prefix, fault.CauseOf(err))
 		case err != nil:
 			return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))
 		}
-	} else if err := files.Prepare(ctx); err != nil {
+	} else if err := files.Init(ctx); err != nil {
 		return fmt.Errorf("%sOBJECTS_%w", prefix, files.Explain(err))
 	}
 	fmt.Fprintln(i.Stdout, "texture store: ready")

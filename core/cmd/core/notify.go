@@ -21,7 +21,7 @@ func notifyCommand(ctx context.Context, i command.Invocation) error {
 	flags := command.Flags("core notify")
 	email := flags.String("user", "", "e-mail address of the user it is for")
 	all := flags.Bool("all", false, "send it to all users")
-	title, err := i.Operand(flags, "TITLE")
+	title, err := i.ParseArg(flags, "TITLE")
 	if err != nil {
 		return err
 	}

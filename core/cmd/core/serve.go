@@ -30,7 +30,7 @@ import (
 // serveCommand opens what core stands on, builds it from the bottom up and
 // serves until told to stop.
 func serveCommand(ctx context.Context, i command.Invocation) error {
-	if _, err := i.Operand(command.Flags("core serve"), ""); err != nil {
+	if _, err := i.ParseArg(command.Flags("core serve"), ""); err != nil {
 		return err
 	}
 	// Core keeps a few megabytes, so Go would collect garbage many times a second, for
@@ -75,7 +75,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	feed := core.NewFeed(db, log)
 	db.OnChange(feed.Notify)
 
-	options := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
+	options := serve.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: serve.NewTrustedProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(options, parts, config.API, cmp.Or(config.Textures.Bytes, objects.MaxSize), time.Now)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
@@ -105,13 +105,13 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		purges.Expose(registry)
 	}
 	outbox.Expose(registry)
-	publicTLS.Expose(registry, "public")
-	edgesTLS.Expose(registry, "edges")
+	publicTLS.RegisterMetrics(registry, "public")
+	edgesTLS.RegisterMetrics(registry, "edges")
 	checks := dependencies(db, files)
 	health := serve.NewHealth(checks[:len(checks)-1]...) // core answers without LISTEN
 	listeners, err := serve.Open(ctx, log, checks,
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.TLS(), Peers: options.Peers()},
-		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: edgeAPI.HTTP(), TLS: edgesTLS.TLS()},
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits()},
+		serve.Listener{Name: "edges", Setting: prefix + "EDGES_LISTEN", Address: config.EdgesListen, Server: edgeAPI.HTTP(), TLS: edgesTLS.ServerConfig()},
 		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(options, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
@@ -161,8 +161,8 @@ func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
 	}
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
-		if errors.Is(err, objects.ErrUnprepared) && db.Check(ctx) == nil {
-			return settings.WrongError{Cause: err}
+		if errors.Is(err, objects.ErrNotInitialized) && db.Check(ctx) == nil {
+			return settings.SettingError{Cause: err}
 		}
 		return err
 	}
@@ -177,11 +177,11 @@ func dependencies(db *postgres.DB, files *objects.Store) []serve.Check {
 }
 
 // loadCertificates returns how the two listeners prove who they are, nil for one that does not.
-func loadCertificates(config config, log *slog.Logger) (public, edgeAPI *certificate.Proof, err error) {
-	if public, err = certificate.Server(config.TLSCert, config.TLSKey, log); err != nil {
+func loadCertificates(config config, log *slog.Logger) (public, edgeAPI *certificate.Certificate, err error) {
+	if public, err = certificate.Load(config.TLSCert, config.TLSKey, log); err != nil {
 		return nil, nil, fmt.Errorf("%sTLS_%w", prefix, err)
 	}
-	if edgeAPI, err = certificate.Server(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
+	if edgeAPI, err = certificate.Load(config.EdgesTLSCert, config.EdgesTLSKey, log); err != nil {
 		return nil, nil, fmt.Errorf("%sEDGES_TLS_%w", prefix, err)
 	}
 	return public, edgeAPI, nil

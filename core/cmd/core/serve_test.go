@@ -339,13 +339,13 @@ func TestServeEdgesOverTLS(t *testing.T) {
 	t.Parallel()
 
 	authority := certificatetest.NewAuthority(t)
-	cert, key := authority.Certify(t)
+	cert, key := authority.Issue(t)
 	environ := environment(t, postgrestest.URL(t))
 	fails(t, "CORE_EDGES_TLS_KEY", append(environ, "CORE_EDGES_TLS_CERT="+cert), "", "serve")
 	succeed(t, environ, "", "migrate")
 	s := startServe(t, append(environ, "CORE_EDGES_TLS_CERT="+cert, "CORE_EDGES_TLS_KEY="+key))
 
-	verified, err := certificate.Client(authority.File)
+	verified, err := certificate.ClientConfig(authority.File)
 	if err != nil {
 		t.Fatal(err)
 	}

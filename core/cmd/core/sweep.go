@@ -27,7 +27,7 @@ func sweepCommand(ctx context.Context, i command.Invocation) error {
 	age := flags.Duration("age", 24*time.Hour, "keep files that were stored more lately than that")
 	dry := flags.Bool("dry-run", false, "remove nothing, only say what there is")
 	progress := flags.Duration("progress", 10*time.Second, "time between two lines that say how far it is")
-	if _, err := i.Operand(flags, ""); err != nil {
+	if _, err := i.ParseArg(flags, ""); err != nil {
 		return err
 	}
 	switch {

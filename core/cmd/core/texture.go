@@ -28,7 +28,7 @@ func textureAddCommand(ctx context.Context, i command.Invocation) error {
 	title := flags.String("name", "", "the texture's name; the file's if not given")
 	kind := flags.String("type", "skin", "steve, alex, cape, or skin: told by the pixels")
 	private := flags.Bool("private", false, "keep it out of the library")
-	path, err := i.Operand(flags, "FILE")
+	path, err := i.ParseArg(flags, "FILE")
 	if err != nil {
 		return err
 	}

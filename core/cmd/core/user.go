@@ -29,7 +29,7 @@ func userAddCommand(ctx context.Context, i command.Invocation) error {
 	player := flags.String("player", "", "name of a first player")
 	permission := flags.Int("permission", int(core.Normal), "0 normal, 1 administrator, 2 super administrator")
 	verified := flags.Bool("verified", true, "whether the e-mail address counts as verified")
-	email, err := i.Operand(flags, "EMAIL")
+	email, err := i.ParseArg(flags, "EMAIL")
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type userPasswdConfig struct {
 // userPasswdCommand gives a user another password. A site that sends e-mail tells the
 // user.
 func userPasswdCommand(ctx context.Context, i command.Invocation) error {
-	email, err := i.Operand(command.Flags("core user passwd"), "EMAIL")
+	email, err := i.ParseArg(command.Flags("core user passwd"), "EMAIL")
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func userPasswdCommand(ctx context.Context, i command.Invocation) error {
 func userPermissionCommand(ctx context.Context, i command.Invocation) error {
 	flags := command.Flags("core user permission")
 	permission := flags.Int("set", int(core.Normal), "-1 banned, 0 normal, 1 administrator, 2 super administrator (required)")
-	email, err := i.Operand(flags, "EMAIL")
+	email, err := i.ParseArg(flags, "EMAIL")
 	if err != nil {
 		return err
 	}

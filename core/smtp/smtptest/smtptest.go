@@ -64,7 +64,7 @@ func Start(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s := &Server{options: options, conns: map[net.Conn]bool{}, arrived: make(chan struct{})}
 	authority := certificatetest.NewAuthority(tb)
-	chain, key := authority.Certify(tb)
+	chain, key := authority.Issue(tb)
 	certificate, err := tls.LoadX509KeyPair(chain, key)
 	if err != nil {
 		tb.Fatal(err)

@@ -256,13 +256,13 @@ func (r edgeProcess) breakerOpened(dependency string) float64 {
 
 // player returns the mapping of a player who wears a skin.
 func player(pid int64, worn skin.Hash) mapping.Mapping {
-	return mapping.Mapping{Player: &mapping.Player{PID: pid, Name: fmt.Sprint("player", pid), Skin: &mapping.Texture{TID: pid, Hash: worn, Type: skin.Steve}}}
+	return mapping.Mapping{Player: &mapping.Player{PID: pid, Name: fmt.Sprint("player", pid), Skin: &mapping.Texture{TID: pid, Hash: worn, Type: skin.Classic}}}
 }
 
 // put stores a sheet and returns its hash.
 func put(t *testing.T, store *objects.Store, sheet skin.Sheet) skin.Hash {
 	t.Helper()
-	file := origintest.File(t, sheet, skin.Steve)
+	file := origintest.File(t, sheet, skin.Classic)
 	hash := skin.HashOf(file)
 	if err := store.Put(t.Context(), hash, file); err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func put(t *testing.T, store *objects.Store, sheet skin.Sheet) skin.Hash {
 // TestCoreUnavailable has core be away in every way, and come back.
 func TestCoreUnavailable(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	malformed := []failure{
 		{"answers about other keys", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"epoch":"first","revision":101,"mappings":[{},{},{}]}`)
@@ -285,7 +285,7 @@ func TestCoreUnavailable(t *testing.T) {
 			t.Parallel()
 			core, place := origintest.Start(t), objectstest.Directory(t)
 			store := objectstest.Open(t, place.Config)
-			if err := store.Prepare(t.Context()); err != nil {
+			if err := store.Init(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())
@@ -335,10 +335,10 @@ func TestCoreUnavailable(t *testing.T) {
 // TestStaleMappingsExpire lets core be away for longer than memories may be given.
 func TestStaleMappingsExpire(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	core, place := origintest.Start(t), objectstest.Directory(t)
 	store := objectstest.Open(t, place.Config)
-	if err := store.Prepare(t.Context()); err != nil {
+	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	core.Set(map[mapping.Key]mapping.Mapping{"name:known": player(1, put(t, store, paint.Robot()))})
@@ -356,18 +356,18 @@ func TestStaleMappingsExpire(t *testing.T) {
 // TestStoreUnavailable has the object store be away in every way, and come back.
 func TestStoreUnavailable(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			core, place := origintest.Start(t), objectstest.Bucket(t)
 			store := objectstest.Open(t, place.Config)
-			if err := store.Prepare(t.Context()); err != nil {
+			if err := store.Init(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			mappings := map[mapping.Key]mapping.Mapping{"name:known": player(1, put(t, store, paint.Robot()))}
 			for i := range int64(10) { // a file that could not be fetched is left alone for a moment
-				mappings[mapping.Name(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
+				mappings[mapping.NameKey(fmt.Sprintf("unknown_%d", i))] = player(2+i, put(t, store, paint.Noise(uint64(i), 64, 64)))
 			}
 			core.Set(mappings)
 			proxy := newFaultProxy(t, place.Config.Endpoint)
@@ -405,7 +405,7 @@ func TestChangeDuringLookup(t *testing.T) {
 	core, place := origintest.Start(t), objectstest.Directory(t)
 	core.Stream = "4f2e5a52-8f0c-4b67-9a1c-2b7a3f7b3f11"
 	store := objectstest.Open(t, place.Config)
-	if err := store.Prepare(t.Context()); err != nil {
+	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	worn, after := put(t, store, paint.Robot()), put(t, store, paint.Default())

@@ -103,7 +103,7 @@ func (b *backend) get(path string) error {
 // and gives no request a second try, fails not a single one.
 func TestRestartUnderLoad(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	core := origintest.Start(t)
 	directory, _ := preparedStore(t)

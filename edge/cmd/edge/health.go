@@ -12,7 +12,7 @@ import (
 // healthCommand says whether the edge on this machine is ready; that it is not
 // is an error.
 func healthCommand(_ context.Context, i command.Invocation) error {
-	if _, err := i.Operand(command.Flags("edge health"), ""); err != nil {
+	if _, err := i.ParseArg(command.Flags("edge health"), ""); err != nil {
 		return err
 	}
 	config, err := settings.Read[OpsListener](prefix, i.Environ)

@@ -137,7 +137,7 @@ func preparedStore(t *testing.T) (directory string, store *objects.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Prepare(t.Context()); err != nil {
+	if err := store.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return directory, store
@@ -164,11 +164,11 @@ func inspect(t *testing.T, encoder string) (picture string) {
 	t.Helper()
 	core := origintest.Start(t)
 	directory, store := preparedStore(t)
-	file := origintest.File(t, paint.Robot(), skin.Steve)
+	file := origintest.File(t, paint.Robot(), skin.Classic)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}
-	worn := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Steve}
+	worn := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
 	core.Set(map[mapping.Key]mapping.Mapping{"name:steve": {Player: &mapping.Player{PID: 1, Name: "Steve", Skin: worn}}})
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(origintest.Secret+"\n"), 0o600); err != nil {

@@ -13,7 +13,7 @@ import (
 
 func TestConnectionsAddToMemory(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 	directory, _ := preparedStore(t)
 	r := run(t, "EDGE_CORE_URL="+origintest.Start(t).URL, "EDGE_CORE_SECRETS="+origintest.Secret, "EDGE_OBJECTS_URL=file://"+directory)
 	limit := func() float64 {

@@ -24,7 +24,7 @@ import (
 
 // serveCommand builds the edge from the bottom up and serves until told to stop.
 func serveCommand(ctx context.Context, i command.Invocation) error {
-	if _, err := i.Operand(command.Flags("edge serve"), ""); err != nil {
+	if _, err := i.ParseArg(command.Flags("edge serve"), ""); err != nil {
 		return err
 	}
 	config, err := settings.Read[config](prefix, i.Environ)
@@ -70,11 +70,11 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		return fmt.Errorf("%s%w", prefix, err)
 	}
 	defer pictures.Close()
-	publicTLS, err := certificate.Server(config.TLSCert, config.TLSKey, log)
+	publicTLS, err := certificate.Load(config.TLSCert, config.TLSKey, log)
 	if err != nil {
 		return fmt.Errorf("%sTLS_%w", prefix, err)
 	}
-	options := serve.Door{Log: log, Sample: config.Log.Requests, Limits: config.Limits, Proxies: serve.NewProxies(config.Proxies, log), Tracer: traces}
+	options := serve.Options{Log: log, LogSampleRate: config.Log.SampleRate, Limits: config.Limits, Proxies: serve.NewTrustedProxies(config.Proxies, log), Tracer: traces}
 	public, err := api.New(options, pictures, config.API)
 	if err != nil {
 		return fmt.Errorf("%s%w", prefix, err)
@@ -83,7 +83,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 	mappings.Expose(registry)
 	pictures.Expose(registry)
 	renderer.Expose(registry)
-	publicTLS.Expose(registry, "public")
+	publicTLS.RegisterMetrics(registry, "public")
 	var fastPath *serve.FastPath
 	if config.FastPath {
 		fastPath = public.FastPath()
@@ -93,7 +93,7 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 		serve.Check{Name: "objects", Probe: withSetting("OBJECTS_", files.Ready), Optional: true},
 	)
 	listeners, err := serve.Open(ctx, log, dependencies(core, files, public),
-		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.TLS(), Peers: options.Peers(), FastPath: fastPath},
+		serve.Listener{Name: "public", Setting: prefix + "LISTEN", Address: config.Listen, Server: public.HTTP(), TLS: publicTLS.ServerConfig(), PeerLimits: options.PeerLimits(), FastPath: fastPath},
 		serve.Listener{Name: "operators", Setting: prefix + "OPS_LISTEN", Address: config.OpsListen, Server: serve.OperatorServer(options, health, registry, config.OpsPprof)},
 	)
 	if err != nil {
@@ -123,8 +123,8 @@ func serveCommand(ctx context.Context, i command.Invocation) error {
 func dependencies(core *origin.Core, files *objects.Store, public *api.Server) []serve.Check {
 	store := func(ctx context.Context) error {
 		err := files.Ready(ctx)
-		if errors.Is(err, objects.ErrUnprepared) && files.IsDirectory() {
-			return settings.WrongError{Cause: err}
+		if errors.Is(err, objects.ErrNotInitialized) && files.IsDirectory() {
+			return settings.SettingError{Cause: err}
 		}
 		return err
 	}

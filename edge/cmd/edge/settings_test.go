@@ -27,10 +27,10 @@ var withBucket = []string{
 }
 
 // wrongSettings has a wrong value of every setting.
-var wrongSettings = map[string]settingstest.Wrong{
+var wrongSettings = map[string]settingstest.InvalidValue{
 	"EDGE_LISTEN":              {Value: "nowhere:99999"},
-	"EDGE_TLS_CERT":            {Value: "/nowhere/cert.pem", Beside: []string{"EDGE_TLS_KEY=/nowhere/key.pem"}},
-	"EDGE_TLS_KEY":             {Value: "", Beside: []string{"EDGE_TLS_CERT=/nowhere/cert.pem"}},
+	"EDGE_TLS_CERT":            {Value: "/nowhere/cert.pem", Environ: []string{"EDGE_TLS_KEY=/nowhere/key.pem"}},
+	"EDGE_TLS_KEY":             {Value: "", Environ: []string{"EDGE_TLS_CERT=/nowhere/cert.pem"}},
 	"EDGE_OPS_LISTEN":          {Value: "9081"},
 	"EDGE_OPS_PPROF":           {Value: "all"},
 	"EDGE_CORE_URL":            {Value: "core:9090"},
@@ -40,15 +40,15 @@ var wrongSettings = map[string]settingstest.Wrong{
 	"EDGE_CORE_UNKNOWN_RATE":   {Value: "-1"},
 	"EDGE_CORE_TIMEOUT":        {Value: "soon"},
 	"EDGE_OBJECTS_URL":         {Value: "ftp://textures"},
-	"EDGE_OBJECTS_ENDPOINT":    {Value: "http://s3.example.org/veneer", Beside: withBucket},
-	"EDGE_OBJECTS_ACCESS_KEY":  {Value: "", Beside: withBucket},
-	"EDGE_OBJECTS_SECRET_KEY":  {Value: "", Beside: withBucket},
-	"EDGE_OBJECTS_CA":          {Value: "/nowhere/ca.pem", Beside: withBucket},
+	"EDGE_OBJECTS_ENDPOINT":    {Value: "http://s3.example.org/veneer", Environ: withBucket},
+	"EDGE_OBJECTS_ACCESS_KEY":  {Value: "", Environ: withBucket},
+	"EDGE_OBJECTS_SECRET_KEY":  {Value: "", Environ: withBucket},
+	"EDGE_OBJECTS_CA":          {Value: "/nowhere/ca.pem", Environ: withBucket},
 	"EDGE_OBJECTS_TIMEOUT":     {Value: "-5s"},
 	"EDGE_CACHE_TAGS":          {Value: "all"},
 	"EDGE_S_MAXAGE":            {Value: "1.5s"},
 	"EDGE_API_UPSTREAM":        {Value: "core:8080"},
-	"EDGE_API_CA":              {Value: "/nowhere/ca.pem", Beside: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
+	"EDGE_API_CA":              {Value: "/nowhere/ca.pem", Environ: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
 	"EDGE_FAST_PATH":           {Value: "on"},
 	"EDGE_CACHE_BYTES":         {Value: "256MiB"},
 	"EDGE_SHEET_BYTES":         {Value: "1000"},
@@ -69,7 +69,7 @@ var wrongSettings = map[string]settingstest.Wrong{
 	"EDGE_BODIES_BYTES":        {Value: "1114111"},
 	"EDGE_ADDRESS_CONNECTIONS": {Value: "-1"},
 	"EDGE_ADDRESS_REQUESTS":    {Value: "1000001"},
-	"EDGE_ADDRESS_BURST":       {Value: "0", Beside: []string{"EDGE_ADDRESS_REQUESTS=100"}},
+	"EDGE_ADDRESS_BURST":       {Value: "0", Environ: []string{"EDGE_ADDRESS_REQUESTS=100"}},
 	"EDGE_TRUSTED_PROXIES":     {Value: "10.0.0.0/8,proxy"},
 	"EDGE_DRAIN_WAIT":          {Value: "-1s"},
 	"EDGE_DRAIN_TIMEOUT":       {Value: "20"},
@@ -222,7 +222,7 @@ func TestStartsWithoutDependencies(t *testing.T) {
 // over which something else than TLS comes, as core does.
 func listenTLS(t *testing.T) string {
 	t.Helper()
-	chain, key := certificatetest.NewAuthority(t).Certify(t)
+	chain, key := certificatetest.NewAuthority(t).Issue(t)
 	pair, err := tls.LoadX509KeyPair(chain, key)
 	if err != nil {
 		t.Fatal(err)

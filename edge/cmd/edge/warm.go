@@ -43,7 +43,7 @@ func warmCommand(ctx context.Context, i command.Invocation) error {
 	job := warm.Job{}
 	flags.IntVar(&job.Parallel, "parallel", 2, "pictures to ask each edge for at once; few, as each may take a slot that a visitor would have")
 	flags.DurationVar(&job.RetryFor, "patience", 30*time.Second, "longest time to ask again, less and less often, for a picture that an edge has no time for")
-	operands, err := i.Operands(flags, "[HASH ... | -]")
+	operands, err := i.ParseArgs(flags, "[HASH ... | -]")
 	if err != nil {
 		return err
 	}

@@ -47,14 +47,14 @@ func newWarmFixture(t *testing.T, skins int) warmFixture {
 			t.Fatal(err)
 		}
 		texture := &mapping.Texture{TID: int64(len(mappings) + 1), Hash: skin.HashOf(file), Type: kind}
-		mappings[mapping.Hash(texture.Hash)] = mapping.Mapping{Texture: texture}
+		mappings[mapping.HashKey(texture.Hash)] = mapping.Mapping{Texture: texture}
 		return texture
 	}
 	for n := range skins {
-		texture := put(paint.Noise(uint64(n), 64, 64), skin.Steve)
+		texture := put(paint.Noise(uint64(n), 64, 64), skin.Classic)
 		e.skins = append(e.skins, texture.Hash)
 		if n == 0 {
-			mappings[mapping.Name("Steve")] = mapping.Mapping{Player: &mapping.Player{PID: 1, Name: "Steve", Skin: texture}}
+			mappings[mapping.NameKey("Steve")] = mapping.Mapping{Player: &mapping.Player{PID: 1, Name: "Steve", Skin: texture}}
 		}
 	}
 	e.cape = put(paint.Sunrise(), skin.Cape).Hash

@@ -33,7 +33,7 @@ type Core struct {
 
 	mu       sync.Mutex
 	onLookup     func(keys []mapping.Key)
-	position mapping.Position
+	position mapping.Cursor
 	oldest   int64 // the first revision from which the history is known
 	mappings map[mapping.Key]mapping.Mapping
 	changes  []mapping.Event
@@ -44,14 +44,14 @@ type Core struct {
 	rejectsAcknowledgements     bool
 	cuts     int // how often all streams were cut
 	openStreams     int64
-	acknowledged  mapping.Position // as was acknowledged last
+	acknowledged  mapping.Cursor // as was acknowledged last
 }
 
 // Start starts a core that ends with the test.
 func Start(tb testing.TB) *Core {
 	tb.Helper()
 	c := &Core{
-		position: mapping.Position{Epoch: "first", Revision: 100},
+		position: mapping.Cursor{Epoch: "first", Revision: 100},
 		oldest:   100,
 		mappings: map[mapping.Key]mapping.Mapping{},
 		changed:   make(chan struct{}),
@@ -81,7 +81,7 @@ func Start(tb testing.TB) *Core {
 func (c *Core) Set(changes map[mapping.Key]mapping.Mapping) {
 	c.update(func() {
 		c.position.Revision++
-		event := mapping.Event{Position: c.position}
+		event := mapping.Event{Cursor: c.position}
 		for key, value := range changes {
 			c.mappings[key] = value
 			event.Keys = append(event.Keys, key)
@@ -99,7 +99,7 @@ func (c *Core) Trim() {
 // Restore begins a new epoch, as core does after a restore.
 func (c *Core) Restore(epoch string) {
 	c.update(func() {
-		c.position = mapping.Position{Epoch: epoch, Revision: 1}
+		c.position = mapping.Cursor{Epoch: epoch, Revision: 1}
 		c.changes, c.oldest = nil, 1
 	})
 }
@@ -130,7 +130,7 @@ func (c *Core) update(do func()) {
 }
 
 func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
-	var question mapping.Question
+	var question mapping.LookupRequest
 	if err := json.NewDecoder(r.Body).Decode(&question); err != nil || len(question.Keys) > mapping.MaxKeys {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		return
@@ -144,7 +144,7 @@ func (c *Core) lookup(w http.ResponseWriter, r *http.Request) {
 		onLookup(question.Keys)
 	}
 	c.mu.Lock()
-	unavailable, answer := c.unavailable, mapping.Answer{Position: c.position}
+	unavailable, answer := c.unavailable, mapping.LookupResponse{Cursor: c.position}
 	for _, key := range question.Keys {
 		answer.Mappings = append(answer.Mappings, c.mappings[key])
 	}
@@ -167,14 +167,14 @@ func (c *Core) mostLiked(w http.ResponseWriter, r *http.Request) {
 	case err != nil || limit < 1 || limit > mapping.MaxLiked:
 		w.WriteHeader(http.StatusUnprocessableEntity)
 	default:
-		_ = json.NewEncoder(w).Encode(mapping.Liked{Hashes: liked[:min(limit, len(liked))]})
+		_ = json.NewEncoder(w).Encode(mapping.LikedTextures{Hashes: liked[:min(limit, len(liked))]})
 	}
 }
 
 func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	c.Streams.Add(1)
 	opened := time.Now()
-	from := mapping.Position{Epoch: r.URL.Query().Get("epoch")}
+	from := mapping.Cursor{Epoch: r.URL.Query().Get("epoch")}
 	from.Revision, _ = strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
 	from, cuts, ok := c.beginStream(from)
 	if !ok {
@@ -184,7 +184,7 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 	defer c.endStream()
 
 	lines := json.NewEncoder(w)
-	_ = lines.Encode(mapping.Event{Position: from, Start: true, Stream: c.Stream})
+	_ = lines.Encode(mapping.Event{Cursor: from, Start: true, Stream: c.Stream})
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -194,7 +194,7 @@ func (c *Core) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, event := range events {
 			_ = lines.Encode(event)
-			from = event.Position
+			from = event.Cursor
 		}
 		if http.NewResponseController(w).Flush() != nil {
 			return
@@ -217,12 +217,12 @@ func (c *Core) acknowledge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.Acknowledgements.Add(1)
-	c.acknowledged = received.Position
+	c.acknowledged = received.Cursor
 	_, _ = w.Write([]byte("{}"))
 }
 
 // Applied returns the position that was acknowledged last.
-func (c *Core) Applied() mapping.Position {
+func (c *Core) Applied() mapping.Cursor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.acknowledged
@@ -233,7 +233,7 @@ func (c *Core) SetAcknowledgementsRejected(rejected bool) { c.update(func() { c.
 
 // beginStream lets a stream begin: where it asks to, or at the head if the history from
 // there is not known.
-func (c *Core) beginStream(from mapping.Position) (start mapping.Position, cuts int, ok bool) {
+func (c *Core) beginStream(from mapping.Cursor) (start mapping.Cursor, cuts int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unavailable {
@@ -255,7 +255,7 @@ func (c *Core) endStream() {
 
 // eventsAfter returns the changes after a position with a beat at their end, and what
 // is closed when there are more; not ok if the stream is over.
-func (c *Core) eventsAfter(from mapping.Position, cuts int, opened time.Time) (events []mapping.Event, changed <-chan struct{}, ok bool) {
+func (c *Core) eventsAfter(from mapping.Cursor, cuts int, opened time.Time) (events []mapping.Event, changed <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cuts != cuts || c.position.Epoch != from.Epoch {
@@ -269,5 +269,5 @@ func (c *Core) eventsAfter(from mapping.Position, cuts int, opened time.Time) (e
 			events = append(events, change)
 		}
 	}
-	return append(events, mapping.Event{Position: c.position, AsOf: time.Since(opened)}), c.changed, true
+	return append(events, mapping.Event{Cursor: c.position, AsOf: time.Since(opened)}), c.changed, true
 }

@@ -13,7 +13,7 @@ func File(tb testing.TB, sheet skin.Sheet, kind skin.Type) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	texture, err := skin.Read(file, kind.String(), skin.DefaultLimits())
+	texture, err := skin.ParseUpload(file, kind.String(), skin.DefaultLimits())
 	if err != nil {
 		tb.Fatal(err)
 	}

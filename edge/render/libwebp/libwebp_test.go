@@ -15,7 +15,7 @@ import (
 // settings.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	for _, size := range [][2]int{{1, 1}, {1, 40}, {40, 1}, {7, 13}, {64, 64}, {129, 33}} {
 		width, height := size[0], size[1]

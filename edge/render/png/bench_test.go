@@ -14,9 +14,9 @@ import (
 // BenchmarkAppend measures each pose, of a skin of few colours and of one whose
 // texels are all different.
 func BenchmarkAppend(b *testing.B) {
-	for _, texture := range []paint.Named{
-		{Name: "explorer", Type: skin.Steve, Sheet: paint.Explorer()},
-		{Name: "noise", Type: skin.Steve, Sheet: paint.Noise(1, 64, 64)},
+	for _, texture := range []paint.NamedSheet{
+		{Name: "explorer", Type: skin.Classic, Sheet: paint.Explorer()},
+		{Name: "noise", Type: skin.Classic, Sheet: paint.Noise(1, 64, 64)},
 	} {
 		for _, view := range []render.View{
 			{Pose: render.Flat, Type: texture.Type, Size: 128},

@@ -66,7 +66,7 @@ var views = []struct {
 	{"preview", render.View{Pose: render.Preview, Size: render.DefaultHeight}},
 }
 
-func draw(tb testing.TB, of paint.Named, view render.View) picture {
+func draw(tb testing.TB, of paint.NamedSheet, view render.View) picture {
 	tb.Helper()
 	view.Type = of.Type
 	p, err := renderer.Draw(of.Sheet, view)
@@ -303,7 +303,7 @@ func TestAppend(t *testing.T) {
 // What libwebp needs far longer for is no larger here, taken over all skins.
 func TestFilesAreSmall(t *testing.T) {
 	t.Parallel()
-	testenv.Long(t)
+	testenv.SkipShort(t)
 
 	for _, test := range []struct {
 		view            int

@@ -22,7 +22,7 @@ type Authority struct {
 
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	made        int // certificates, each of which ends a minute after the one before
+	issued        int // certificates, each of which ends a minute after the one before
 }
 
 // NewAuthority makes an authority that nobody knows.
@@ -32,7 +32,7 @@ func NewAuthority(tb testing.TB) *Authority {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "an authority of a test"}, IsCA: true, BasicConstraintsValid: true,
 	}
-	der, key := make509(tb, template, nil)
+	der, key := createCertificate(tb, template, nil)
 	var err error
 	a.certificate, err = x509.ParseCertificate(der)
 	must(tb, err)
@@ -41,9 +41,9 @@ func NewAuthority(tb testing.TB) *Authority {
 	return a
 }
 
-// Certify makes a certificate for 127.0.0.1 and localhost, and returns the files with it
+// Issue makes a certificate for 127.0.0.1 and localhost, and returns the files with it
 // and its key.
-func (a *Authority) Certify(tb testing.TB) (chain, key string) {
+func (a *Authority) Issue(tb testing.TB) (chain, key string) {
 	tb.Helper()
 	directory := tb.TempDir()
 	chain, key = filepath.Join(directory, "chain.pem"), filepath.Join(directory, "key.pem")
@@ -58,15 +58,15 @@ func (a *Authority) Renew(tb testing.TB, chain, key string) {
 		Subject: pkix.Name{CommonName: "a server of a test"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, private := make509(tb, template, a)
+	der, private := createCertificate(tb, template, a)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
 	must(tb, err)
 	write(tb, chain, "CERTIFICATE", der)
 	write(tb, key, "PRIVATE KEY", pkcs8)
 }
 
-// make509 makes a certificate, signed by an authority or by itself.
-func make509(tb testing.TB, template *x509.Certificate, by *Authority) ([]byte, *ecdsa.PrivateKey) {
+// createCertificate makes a certificate, signed by an authority or by itself.
+func createCertificate(tb testing.TB, template *x509.Certificate, by *Authority) ([]byte, *ecdsa.PrivateKey) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(tb, err)
@@ -75,8 +75,8 @@ func make509(tb testing.TB, template *x509.Certificate, by *Authority) ([]byte, 
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := template, key
 	if by != nil {
-		by.made++
-		template.NotAfter = template.NotAfter.Add(time.Duration(by.made) * time.Minute)
+		by.issued++
+		template.NotAfter = template.NotAfter.Add(time.Duration(by.issued) * time.Minute)
 		parent, signer = by.certificate, by.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)

@@ -19,9 +19,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Place is somewhere that no Store has prepared yet, with a way in behind the
+// Backend is somewhere that no Store has prepared yet, with a way in behind the
 // Store's back.
-type Place struct {
+type Backend struct {
 	Config objects.Config
 	// Write makes or replaces what has the name.
 	Write func(t *testing.T, name string, content []byte)
@@ -29,18 +29,18 @@ type Place struct {
 	Remove func(t *testing.T, name string)
 }
 
-// Prepared returns a store in a directory that ends with the test, ready for
+// NewStore returns a store in a directory that ends with the test, ready for
 // use. Other packages test with it.
-func Prepared(tb testing.TB) *objects.Store {
+func NewStore(tb testing.TB) *objects.Store {
 	tb.Helper()
-	return prepare(tb, Directory(tb).Config)
+	return openInit(tb, Directory(tb).Config)
 }
 
 // Directory returns a place on the disk that ends with the test.
-func Directory(tb testing.TB) Place {
+func Directory(tb testing.TB) Backend {
 	tb.Helper()
 	root := filepath.Join(tb.TempDir(), "textures")
-	return Place{
+	return Backend{
 		Config: objects.Config{URL: "file://" + root, Timeout: time.Minute},
 		Write: func(t *testing.T, name string, content []byte) {
 			t.Helper()
@@ -58,7 +58,7 @@ func Directory(tb testing.TB) Place {
 // Bucket returns a place in the S3 store that TEST_S3_ENDPOINT (host:port, plain
 // HTTP), TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY name. It ends with the test.
 // Without such a store the test is skipped.
-func Bucket(tb testing.TB) Place {
+func Bucket(tb testing.TB) Backend {
 	tb.Helper()
 	endpoint, accessKey, secretKey := os.Getenv("TEST_S3_ENDPOINT"), os.Getenv("TEST_S3_ACCESS_KEY"), os.Getenv("TEST_S3_SECRET_KEY")
 	if endpoint == "" {
@@ -84,7 +84,7 @@ func Bucket(tb testing.TB) Place {
 			tb.Errorf("remove bucket %s: %v", name, err)
 		}
 	})
-	return Place{
+	return Backend{
 		Config: objects.Config{
 			URL: "s3://" + name + "/some/where", Endpoint: "http://" + endpoint,
 			AccessKey: accessKey, SecretKey: secretKey, Region: "us-east-1", Timeout: time.Minute,
@@ -102,17 +102,17 @@ func Bucket(tb testing.TB) Place {
 }
 
 // Open returns the store that a configuration describes, unprepared.
-func Open(tb testing.TB, config objects.Config) *objects.Store {
+func Open(tb testing.TB, cfg objects.Config) *objects.Store {
 	tb.Helper()
-	store, err := objects.New(config)
+	store, err := objects.New(cfg)
 	must(tb, err)
 	return store
 }
 
-func prepare(tb testing.TB, config objects.Config) *objects.Store {
+func openInit(tb testing.TB, cfg objects.Config) *objects.Store {
 	tb.Helper()
-	store := Open(tb, config)
-	must(tb, store.Prepare(tb.Context()))
+	store := Open(tb, cfg)
+	must(tb, store.Init(tb.Context()))
 	return store
 }
 

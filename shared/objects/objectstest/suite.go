@@ -25,33 +25,33 @@ const marker = ".veneer"
 func nameOf(hash skin.Hash) string { return fmt.Sprintf("%.2s/%[1]s.png", hash) }
 
 // Run tests one kind of place, which empty makes.
-func Run(t *testing.T, empty func(tb testing.TB) Place) {
+func Run(t *testing.T, newBackend func(tb testing.TB) Backend) {
 	t.Helper()
-	s := suite{empty}
+	s := suite{newBackend}
 	t.Run("keeps files", s.keepsFiles)
-	t.Run("mends a corrupt file", s.mends)
+	t.Run("mends a corrupt file", s.repairs)
 	t.Run("takes one file many times at once", s.concurrent)
 	t.Run("knows a missing file from a bad place", s.missing)
 	t.Run("never serves a corrupt file", s.corrupt)
-	t.Run("refuses to put a file by another name", s.misnamed)
+	t.Run("refuses to put a file by another name", s.wrongHash)
 	t.Run("only reads when told so", s.readOnly)
 	t.Run("deletes", s.deletes)
 	t.Run("lists files and nothing else", s.lists)
-	t.Run("lists nothing of a bad place", s.listsBadPlace)
-	t.Run("tidies up nothing that is in use", s.tidies)
-	t.Run("is prepared as often as one likes", s.preparedTwice)
-	t.Run("ends with its context", s.ends)
+	t.Run("lists nothing of a bad place", s.listsUninitialized)
+	t.Run("tidies up nothing that is in use", s.cleansTemp)
+	t.Run("is prepared as often as one likes", s.initTwice)
+	t.Run("ends with its context", s.contextEnds)
 }
 
 type suite struct {
-	empty func(tb testing.TB) Place
+	newBackend func(tb testing.TB) Backend
 }
 
 func (s suite) keepsFiles(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
-	other := Open(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
+	other := Open(t, backend.Config)
 	for _, file := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("veneer\x00\n"), 1<<17)} {
 		hash := skin.HashOf(file)
 		for range 2 {
@@ -65,13 +65,13 @@ func (s suite) keepsFiles(t *testing.T) {
 	}
 }
 
-func (s suite) mends(t *testing.T) {
+func (s suite) repairs(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
 	file := []byte("whole")
 	hash := skin.HashOf(file)
-	p.Write(t, nameOf(hash), []byte("who"))
+	backend.Write(t, nameOf(hash), []byte("who"))
 	must(t, store.Put(t.Context(), hash, file))
 	got, err := store.Get(t.Context(), hash)
 	must(t, err)
@@ -82,8 +82,8 @@ func (s suite) mends(t *testing.T) {
 
 func (s suite) concurrent(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
 	file := bytes.Repeat([]byte("at once "), 1<<14)
 	hash := skin.HashOf(file)
 	var group sync.WaitGroup
@@ -110,26 +110,26 @@ func (s suite) concurrent(t *testing.T) {
 
 func (s suite) missing(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
+	backend := s.newBackend(t)
 	file, absent := []byte("there"), skin.HashOf([]byte("absent"))
-	store := Open(t, p.Config)
+	store := Open(t, backend.Config)
 	_, err := store.Get(t.Context(), absent)
 	wantUnavailable(t, "get before the place is prepared", err)
 	wantUnavailable(t, "check before the place is prepared", store.Check(t.Context()))
 
-	must(t, store.Prepare(t.Context()))
+	must(t, store.Init(t.Context()))
 	must(t, store.Check(t.Context()))
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
 	if _, err := store.Get(t.Context(), absent); !errors.Is(err, objects.ErrNotFound) {
 		t.Errorf("get of an absent file: %v", err)
 	}
 
-	p.Write(t, marker, []byte("of something else"))
+	backend.Write(t, marker, []byte("of something else"))
 	_, err = store.Get(t.Context(), absent)
 	wantUnavailable(t, "get with a foreign marker", err)
 	wantUnavailable(t, "check with a foreign marker", store.Check(t.Context()))
 
-	p.Remove(t, marker)
+	backend.Remove(t, marker)
 	_, err = store.Get(t.Context(), absent)
 	wantUnavailable(t, "get without marker", err)
 	wantUnavailable(t, "check without marker", store.Check(t.Context()))
@@ -140,8 +140,8 @@ func (s suite) missing(t *testing.T) {
 
 func (s suite) corrupt(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
 	file := []byte("as it was put")
 	hash := skin.HashOf(file)
 	for name, content := range map[string][]byte{
@@ -150,17 +150,17 @@ func (s suite) corrupt(t *testing.T) {
 		"longer":    append(bytes.Clone(file), '!'),
 		"huge":      make([]byte, objects.MaxSize+1),
 	} {
-		p.Write(t, nameOf(hash), content)
+		backend.Write(t, nameOf(hash), content)
 		if got, err := store.Get(t.Context(), hash); !errors.Is(err, objects.ErrCorrupt) || got != nil {
 			t.Errorf("%s: got %d bytes and %v", name, len(got), err)
 		}
 	}
 }
 
-func (s suite) misnamed(t *testing.T) {
+func (s suite) wrongHash(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
 	huge := make([]byte, objects.MaxSize+1)
 	for hash, file := range map[skin.Hash][]byte{
 		skin.HashOf([]byte("this")): []byte("that"),
@@ -177,16 +177,16 @@ func (s suite) misnamed(t *testing.T) {
 
 func (s suite) readOnly(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	config := p.Config
-	config.ReadOnly = true
-	reader := Open(t, config)
-	if err := reader.Prepare(t.Context()); !errors.Is(err, objects.ErrReadOnly) {
+	backend := s.newBackend(t)
+	cfg := backend.Config
+	cfg.ReadOnly = true
+	reader := Open(t, cfg)
+	if err := reader.Init(t.Context()); !errors.Is(err, objects.ErrReadOnly) {
 		t.Errorf("prepare: %v", err)
 	}
 	wantUnavailable(t, "check of what a reader must not prepare", reader.Check(t.Context()))
 
-	store := prepare(t, p.Config)
+	store := openInit(t, backend.Config)
 	file, other := []byte("there"), []byte("not there")
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
 	if err := reader.Put(t.Context(), skin.HashOf(other), other); !errors.Is(err, objects.ErrReadOnly) {
@@ -212,26 +212,26 @@ func (s suite) readOnly(t *testing.T) {
 
 func (s suite) deletes(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
-	file, kept := []byte("short-lived"), []byte("kept")
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
+	file, other := []byte("short-lived"), []byte("kept")
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
-	must(t, store.Put(t.Context(), skin.HashOf(kept), kept))
+	must(t, store.Put(t.Context(), skin.HashOf(other), other))
 	for range 2 { // the second time there is nothing to delete
 		must(t, store.Delete(t.Context(), skin.HashOf(file)))
 		if _, err := store.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, objects.ErrNotFound) {
 			t.Errorf("get of a deleted file: %v", err)
 		}
 	}
-	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(kept)}, list(t, store)); diff != "" {
+	if diff := gocmp.Diff([]skin.Hash{skin.HashOf(other)}, list(t, store)); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
 }
 
 func (s suite) lists(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
 	if got := list(t, store); len(got) != 0 {
 		t.Fatalf("listed %v of an empty place", got)
 	}
@@ -247,7 +247,7 @@ func (s suite) lists(t *testing.T) {
 		".unfinished-1", "notes.txt", "00/notes.txt", "zz/" + stray + ".png", stray + ".png",
 		"00/" + stray + ".png", stray[:2] + "/" + stray, stray[:2] + "/." + stray + ".png", stray[:2] + "/" + stray + ".png~",
 	} {
-		p.Write(t, name, []byte("stray"))
+		backend.Write(t, name, []byte("stray"))
 	}
 
 	got := map[skin.Hash]int64{}
@@ -274,12 +274,12 @@ func (s suite) lists(t *testing.T) {
 	}
 }
 
-func (s suite) listsBadPlace(t *testing.T) {
+func (s suite) listsUninitialized(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
 	must(t, store.Put(t.Context(), skin.HashOf(nil), nil))
-	p.Remove(t, marker)
+	backend.Remove(t, marker)
 	ended := false
 	for object, err := range store.List(t.Context()) {
 		if ended {
@@ -296,37 +296,37 @@ func (s suite) listsBadPlace(t *testing.T) {
 	}
 }
 
-func (s suite) tidies(t *testing.T) {
+func (s suite) cleansTemp(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	_, _, err := Open(t, p.Config).CleanTemp(t.Context(), true)
+	backend := s.newBackend(t)
+	_, _, err := Open(t, backend.Config).CleanTemp(t.Context(), true)
 	wantUnavailable(t, "tidy up before the place is prepared", err)
 
-	store := prepare(t, p.Config)
+	store := openInit(t, backend.Config)
 	file := []byte("in use")
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
-	p.Write(t, ".unfinished-1", []byte("being written"))
+	backend.Write(t, ".unfinished-1", []byte("being written"))
 	for _, remove := range []bool{false, true} {
 		if files, size, err := store.CleanTemp(t.Context(), remove); files != 0 || size != 0 || err != nil {
 			t.Errorf("tidied up %d files of %d bytes, %v", files, size, err)
 		}
 	}
-	p.Remove(t, ".unfinished-1") // which is still there
+	backend.Remove(t, ".unfinished-1") // which is still there
 	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
 		t.Error(err)
 	}
 	must(t, store.Check(t.Context()))
 }
 
-func (s suite) preparedTwice(t *testing.T) {
+func (s suite) initTwice(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
+	backend := s.newBackend(t)
 	var group sync.WaitGroup
 	for range 4 { // several cores start at once
 		group.Go(func() {
-			store, err := objects.New(p.Config)
+			store, err := objects.New(backend.Config)
 			if err == nil {
-				err = store.Prepare(t.Context())
+				err = store.Init(t.Context())
 			}
 			if err != nil {
 				t.Error(err)
@@ -335,16 +335,16 @@ func (s suite) preparedTwice(t *testing.T) {
 	}
 	group.Wait()
 	file := []byte("kept")
-	must(t, Open(t, p.Config).Put(t.Context(), skin.HashOf(file), file))
-	if _, err := prepare(t, p.Config).Get(t.Context(), skin.HashOf(file)); err != nil {
+	must(t, Open(t, backend.Config).Put(t.Context(), skin.HashOf(file), file))
+	if _, err := openInit(t, backend.Config).Get(t.Context(), skin.HashOf(file)); err != nil {
 		t.Error(err)
 	}
 }
 
-func (s suite) ends(t *testing.T) {
+func (s suite) contextEnds(t *testing.T) {
 	t.Parallel()
-	p := s.empty(t)
-	store := prepare(t, p.Config)
+	backend := s.newBackend(t)
+	store := openInit(t, backend.Config)
 	file, absent := []byte("there"), []byte("absent")
 	must(t, store.Put(t.Context(), skin.HashOf(file), file))
 
@@ -354,7 +354,7 @@ func (s suite) ends(t *testing.T) {
 	defer cancel()
 	for _, ctx := range []context.Context{cancelled, expired} {
 		for name, err := range map[string]error{
-			"prepare": store.Prepare(ctx),
+			"prepare": store.Init(ctx),
 			"check":   store.Check(ctx),
 			"put":     store.Put(ctx, skin.HashOf(absent), absent),
 			"get":     func() error { _, err := store.Get(ctx, skin.HashOf(file)); return err }(),
@@ -402,9 +402,9 @@ func listErr(ctx context.Context, store *objects.Store) error {
 	return nil
 }
 
-func wantUnavailable(t *testing.T, attempt string, err error) {
+func wantUnavailable(t *testing.T, operation string, err error) {
 	t.Helper()
 	if fault.KindOf(err) != fault.Unavailable || errors.Is(err, objects.ErrNotFound) {
-		t.Errorf("%s: got %v, want an Unavailable fault", attempt, err)
+		t.Errorf("%s: got %v, want an Unavailable fault", operation, err)
 	}
 }

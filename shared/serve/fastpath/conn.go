@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Server is what answers requests of a connection.
-type Server interface {
-	// Answer writes the response to a request, or reports false: then that is for the HTTP
+// Handler is what answers requests of a connection.
+type Handler interface {
+	// TryHandle writes the response to a request, or reports false: then that is for the HTTP
 	// server. It must wait for nothing, and keep nothing of the Context.
-	Answer(*Context) bool
+	TryHandle(*Context) bool
 	// Send sends responses that were ready at a time, and a body behind them unless that is
 	// empty. It returns when it has.
 	Send(ready time.Time, responses, body []byte) (sent time.Time, err error)
@@ -24,20 +24,20 @@ type Server interface {
 // Conn reads the requests of a connection ahead of its HTTP server. All its methods but
 // Close are for the goroutine that serves the connection.
 type Conn struct {
-	server     Server
+	handler     Handler
 	raw        syscall.RawConn
 	requests   io.Reader
 	onReadable func(fd uintptr) (done bool)
 	state      atomic.Int32
 
 	// Of one call of Read.
-	into []byte
+	buf []byte
 	n    int
 	err  error
 
 	reading bool
 	fd      int
-	more    bool     // whether the system may have more to read
+	mayHaveMore    bool     // whether the system may have more to read
 	control [32]byte // of one message
 }
 
@@ -48,7 +48,7 @@ const bufferSize = 4096
 // must be answered.
 const (
 	waiting int32 = iota
-	answering
+	responding
 	closed
 )
 
@@ -58,14 +58,14 @@ const tcpINQ = 36
 
 // NewConn returns the reading end of a connection, whose requests come from a reader. That
 // reads from Receive while IsReading, and decrypts what it reads under TLS.
-func NewConn(tcp *net.TCPConn, server Server, requests io.Reader) (*Conn, error) {
+func NewConn(tcp *net.TCPConn, handler Handler, requests io.Reader) (*Conn, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
 	// Where that is unknown, each connection is read until there is nothing more.
 	_ = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpINQ, 1) })
-	c := &Conn{server: server, raw: raw, requests: requests}
+	c := &Conn{handler: handler, raw: raw, requests: requests}
 	c.onReadable = c.serve
 	return c, nil
 }
@@ -75,7 +75,7 @@ func NewConn(tcp *net.TCPConn, server Server, requests io.Reader) (*Conn, error)
 // The system waits in a call that is made anew only when something was left to the server.
 // So a request costs it one call to read, where asking first and waiting then would cost two.
 func (c *Conn) Read(p []byte) (int, error) {
-	c.into, c.n, c.err = p, 0, nil
+	c.buf, c.n, c.err = p, 0, nil
 	if err := c.raw.Read(c.onReadable); err != nil {
 		return 0, err
 	}
@@ -84,40 +84,40 @@ func (c *Conn) Read(p []byte) (int, error) {
 
 // Close ends Read, and reports whether the connection must not be closed yet: its goroutine
 // closes it once what was read is answered.
-func (c *Conn) Close() (answers bool) { return c.state.Swap(closed) == answering }
+func (c *Conn) Close() (answers bool) { return c.state.Swap(closed) == responding }
 
 // serve answers what has arrived, until it reports that it is done: something is left, or
 // there was an error.
 func (c *Conn) serve(fd uintptr) (done bool) {
-	if !c.state.CompareAndSwap(waiting, answering) {
+	if !c.state.CompareAndSwap(waiting, responding) {
 		c.err = net.ErrClosed
 		return true
 	}
 	ctx, _ := contexts.Get().(*Context)
-	c.fd, c.more, c.reading = int(fd), true, true
-	c.n, c.err = c.answerAll(ctx)
+	c.fd, c.mayHaveMore, c.reading = int(fd), true, true
+	c.n, c.err = c.respondAll(ctx)
 	c.reading = false
 	contexts.Put(ctx)
-	if !c.state.CompareAndSwap(answering, waiting) {
+	if !c.state.CompareAndSwap(responding, waiting) {
 		c.n, c.err = 0, net.ErrClosed
 	}
 	return c.err != syscall.EAGAIN //nolint:errorlint // it is none but this one
 }
 
-// answerAll answers until nothing more is there, or returns what is left to the server. The
+// respondAll answers until nothing more is there, or returns what is left to the server. The
 // error is EAGAIN where it has to wait.
-func (c *Conn) answerAll(ctx *Context) (left int, err error) {
+func (c *Conn) respondAll(ctx *Context) (left int, err error) {
 	for {
-		n, err := c.requests.Read(c.into)
+		n, err := c.requests.Read(c.buf)
 		if n == 0 {
 			return 0, err
 		}
-		answered, err := c.answer(ctx, c.into[:n])
+		answered, err := c.respond(ctx, c.buf[:n])
 		if err != nil {
 			return 0, err
 		}
 		if answered < n {
-			return copy(c.into, c.into[answered:n]), nil
+			return copy(c.buf, c.buf[answered:n]), nil
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (c *Conn) IsReading() bool { return c.reading }
 // temporary one to crypto/tls. The system tells of a connection only when something arrives,
 // so it is read until there is nothing more.
 func (c *Conn) Receive(p []byte) (n int, err error) {
-	if !c.more {
+	if !c.mayHaveMore {
 		return 0, syscall.EAGAIN
 	}
 	size := 0
@@ -137,20 +137,20 @@ func (c *Conn) Receive(p []byte) (n int, err error) {
 		n, size, _, _, err = syscall.Recvmsg(c.fd, p, c.control[:], 0)
 	}
 	start := syscall.CmsgLen(0)
-	c.more = size < start+4 || binary.NativeEndian.Uint32(c.control[start:]) != 0
+	c.mayHaveMore = size < start+4 || binary.NativeEndian.Uint32(c.control[start:]) != 0
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
 	return max(n, 0), err
 }
 
-// answer answers requests until one is for the server, and returns how many bytes are
+// respond answers requests until one is for the server, and returns how many bytes are
 // answered.
-func (c *Conn) answer(ctx *Context, in []byte) (answered int, err error) {
+func (c *Conn) respond(ctx *Context, in []byte) (answered int, err error) {
 	ctx.At, ctx.out = time.Now(), ctx.out[:0]
 	for answered < len(in) && err == nil {
 		size := ctx.parse(in[answered:])
-		if size == 0 || !c.server.Answer(ctx) {
+		if size == 0 || !c.handler.TryHandle(ctx) {
 			break
 		}
 		answered += size
@@ -158,12 +158,12 @@ func (c *Conn) answer(ctx *Context, in []byte) (answered int, err error) {
 		if len(ctx.out)+len(ctx.Body) <= bufferSize {
 			ctx.out = append(ctx.out, ctx.Body...)
 		} else {
-			ctx.At, err = c.server.Send(ctx.At, ctx.out, ctx.Body)
+			ctx.At, err = c.handler.Send(ctx.At, ctx.out, ctx.Body)
 			ctx.out = ctx.out[:0]
 		}
 	}
 	if err == nil && len(ctx.out) > 0 {
-		_, err = c.server.Send(ctx.At, ctx.out, nil)
+		_, err = c.handler.Send(ctx.At, ctx.out, nil)
 	}
 	ctx.Body = nil
 	return answered, err

@@ -95,15 +95,15 @@ func (c *Context) parse(in []byte) int {
 		}
 		name, value, ok := cutField(line)
 		switch {
-		case !ok || !isPlain(name, value):
+		case !ok || !isSimple(name, value):
 			return 0
-		case Named(name, "host"):
+		case EqualName(name, "host"):
 			hosts++
-		case len(name) > 3 && Named(name[:3], "if-"):
+		case len(name) > 3 && EqualName(name[:3], "if-"):
 			conditional = true
-		case Named(name, "traceparent"):
+		case EqualName(name, "traceparent"):
 			c.Traced = isSampled(value)
-		case Named(name, "x-request-id"):
+		case EqualName(name, "x-request-id"):
 			ids++
 			c.RequestID = value
 		}
@@ -125,17 +125,17 @@ func isSampled(traceparent []byte) bool {
 	return len(traceparent) >= flags+2 && strings.IndexByte("13579bdf", traceparent[flags+1]) >= 0
 }
 
-// isPlain reports whether a request with a field needs no server.
-func isPlain(name, value []byte) bool {
+// isSimple reports whether a request with a field needs no server.
+func isSimple(name, value []byte) bool {
 	switch name[0] | 0x20 {
 	case 'h':
-		return !Named(name, "host") || isHost(value)
+		return !EqualName(name, "host") || isHost(value)
 	case 'c':
-		return !Named(name, "content-length") && (!Named(name, "connection") || Named(value, "keep-alive"))
+		return !EqualName(name, "content-length") && (!EqualName(name, "connection") || EqualName(value, "keep-alive"))
 	case 't':
-		return !Named(name, "transfer-encoding") && !Named(name, "trailer")
+		return !EqualName(name, "transfer-encoding") && !EqualName(name, "trailer")
 	case 'e':
-		return !Named(name, "expect")
+		return !EqualName(name, "expect")
 	default:
 		return true
 	}
@@ -152,9 +152,9 @@ func (c *Context) parseTarget(in []byte) (rest []byte, ok bool) {
 	before := byte('/')
 	for ; end < len(target) && target[end] != ' '; end++ {
 		b := target[end]
-		switch kinds[b] {
-		case letter:
-		case inQueries:
+		switch byteClasses[b] {
+		case literalByte:
+		case queryByte:
 			if path < 0 {
 				return nil, false
 			}
@@ -185,26 +185,26 @@ func (c *Context) parseTarget(in []byte) (rest []byte, ok bool) {
 
 // The kinds of bytes in a target.
 const (
-	foreign     = iota // controls and what is not ASCII; # and :, which may mean another server; \
-	letter             // means itself
-	inQueries          // needs decoding in a path
+	unsafeByte     = iota // controls and what is not ASCII; # and :, which may mean another server; \
+	literalByte             // means itself
+	queryByte          // needs decoding in a path
 	queryMark          // ?
 	segmentMark        // / and .
 )
 
-var kinds = func() (kinds [256]byte) {
+var byteClasses = func() (classes [256]byte) {
 	for c := '!'; c <= '~'; c++ {
-		kinds[c] = letter
+		classes[c] = literalByte
 	}
-	kinds['#'], kinds[':'], kinds['\\'] = foreign, foreign, foreign
-	kinds['%'], kinds['?'], kinds['/'], kinds['.'] = inQueries, queryMark, segmentMark, segmentMark
-	return kinds
+	classes['#'], classes[':'], classes['\\'] = unsafeByte, unsafeByte, unsafeByte
+	classes['%'], classes['?'], classes['/'], classes['.'] = queryByte, queryMark, segmentMark, segmentMark
+	return classes
 }()
 
-// IsInNames reports whether names of fields, and hosts, usually have a byte.
-func IsInNames(c byte) bool { return inNames[c] }
+// IsNameByte reports whether names of fields, and hosts, usually have a byte.
+func IsNameByte(c byte) bool { return nameBytes[c] }
 
-var inNames = func() (is [256]bool) {
+var nameBytes = func() (is [256]bool) {
 	for _, c := range "-_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
 		is[c] = true
 	}
@@ -223,7 +223,7 @@ func CutLine(in []byte) (line, rest []byte, ok bool) {
 // cutField cuts a field line into a name and the value without the space around it.
 func cutField(line []byte) (name, value []byte, ok bool) {
 	colon := 0
-	for colon < len(line) && inNames[line[colon]] {
+	for colon < len(line) && nameBytes[line[colon]] {
 		colon++
 	}
 	if colon == 0 || colon == len(line) || line[colon] != ':' {
@@ -248,7 +248,7 @@ func isText(text []byte) bool {
 func isHost(text []byte) bool {
 	host, port, hasPort := bytes.Cut(text, []byte(":"))
 	for _, c := range host {
-		if !inNames[c] && c != '.' {
+		if !nameBytes[c] && c != '.' {
 			return false
 		}
 	}
@@ -260,9 +260,9 @@ func isHost(text []byte) bool {
 	return len(host) > 0 && (!hasPort || len(port) > 0)
 }
 
-// Named reports whether a text is a name, in whatever case, that is given in lower
+// EqualName reports whether a text is a name, in whatever case, that is given in lower
 // case. Both have no bytes but those of names.
-func Named(text []byte, name string) bool {
+func EqualName(text []byte, name string) bool {
 	if len(text) != len(name) {
 		return false
 	}

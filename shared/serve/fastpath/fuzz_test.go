@@ -16,18 +16,18 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve/fastpath"
 )
 
-// memory is a connection on which everything has arrived.
-type memory struct {
+// memoryConn is a connection on which everything has arrived.
+type memoryConn struct {
 	net.Conn
 	in  *bytes.Reader
 	out bytes.Buffer
 }
 
-func (m *memory) Read(p []byte) (int, error)  { return m.in.Read(p) }
-func (m *memory) Write(p []byte) (int, error) { return m.out.Write(p) }
-func (m *memory) Close() error                { return nil }
-func (m *memory) RemoteAddr() net.Addr        { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-func (m *memory) LocalAddr() net.Addr         { return m.RemoteAddr() }
+func (m *memoryConn) Read(p []byte) (int, error)  { return m.in.Read(p) }
+func (m *memoryConn) Write(p []byte) (int, error) { return m.out.Write(p) }
+func (m *memoryConn) Close() error                { return nil }
+func (m *memoryConn) RemoteAddr() net.Addr        { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+func (m *memoryConn) LocalAddr() net.Addr         { return m.RemoteAddr() }
 
 // What the fast path takes for a request is one to the server, too: the same bytes, the
 // same target and id, without a body, and with nothing that ends the connection.
@@ -57,9 +57,9 @@ func FuzzParse(f *testing.F) {
 		return values
 	}
 	var seen []request
-	server := serve.Door{
+	server := serve.Options{
 		Listener: "fuzz", Log: slog.New(slog.DiscardHandler), Limits: serve.Limits{HeaderBytes: 16 << 10, BodiesBytes: 1 << 20},
-	}.Server(func(rc *fasthttp.RequestCtx) {
+	}.NewServer(func(rc *fasthttp.RequestCtx) {
 		header := &rc.Request.Header
 		seen = append(seen, request{
 			path: string(rc.Path()), query: string(rc.URI().QueryString()), id: string(header.Peek("X-Request-Id")),
@@ -75,7 +75,7 @@ func FuzzParse(f *testing.F) {
 		}
 		want := request{path: string(c.Path), query: string(c.Query), id: string(c.RequestID), values: copied(&c)}
 		seen = nil
-		conn := &memory{in: bytes.NewReader(in[:size])}
+		conn := &memoryConn{in: bytes.NewReader(in[:size])}
 		if err := server.ServeConn(conn); err != nil {
 			t.Fatalf("%q is taken, but the server says: %v", in[:size], err)
 		}

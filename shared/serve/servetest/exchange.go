@@ -32,8 +32,8 @@ func (a Answer) IsLast() bool {
 // ErrStatusLine is that of an answer which does not begin with a status line of HTTP/1.
 var ErrStatusLine = errors.New("no status line")
 
-// patience is how long a server may take for all answers on a connection.
-const patience = 20 * time.Second
+// exchangeTimeout is how long a server may take for all answers on a connection.
+const exchangeTimeout = 20 * time.Second
 
 // Exchange sends a stream on a connection of its own and then its end. It returns the
 // answers until the server closes the connection. An error says that the server did not,
@@ -44,7 +44,7 @@ func Exchange(ctx context.Context, address string, s Stream) ([]Answer, error) {
 		return nil, fmt.Errorf("connect to %s: %w", address, err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(exchangeTimeout)); err != nil {
 		return nil, fmt.Errorf("set a deadline: %w", err)
 	}
 	var answers []Answer
@@ -87,14 +87,14 @@ func (s Stream) send(conn net.Conn) {
 	}
 }
 
-func isAnswer(reader *bufio.Reader) bool {
+func isResponse(reader *bufio.Reader) bool {
 	const version = "HTTP/1.1 "
 	begin, _ := reader.Peek(len(version))
 	return string(begin) == version
 }
 
-// generated are ids of requests that no client has named.
-var generated = regexp.MustCompile("^[0-9a-f]{16}$")
+// generatedID are ids of requests that no client has named.
+var generatedID = regexp.MustCompile("^[0-9a-f]{16}$")
 
 // read reads one answer. What is compared here has no body that begins as an answer does,
 // so one that seems to is the next answer behind that to a HEAD request.
@@ -118,7 +118,7 @@ func read(reader *bufio.Reader) (Answer, error) {
 	body := io.Reader(reader)
 	length, lengthErr := strconv.ParseInt(fields.Get("Content-Length"), 10, 64)
 	switch {
-	case status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified || a.ID != openingID && isAnswer(reader):
+	case status < http.StatusOK || status == http.StatusNoContent || status == http.StatusNotModified || a.ID != openingID && isResponse(reader):
 		body = strings.NewReader("")
 	case fields.Get("Transfer-Encoding") != "":
 		body = httputil.NewChunkedReader(reader)
@@ -135,7 +135,7 @@ func read(reader *bufio.Reader) (Answer, error) {
 	a.Body = string(content)
 	delete(a.Header, "Date")
 	delete(a.Header, "X-Request-Id")
-	if generated.MatchString(a.ID) {
+	if generatedID.MatchString(a.ID) {
 		a.ID = "generated"
 	}
 	return a, nil

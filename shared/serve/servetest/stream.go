@@ -64,7 +64,7 @@ type Generator struct {
 	templates []string
 	prefix    string
 	random    *rand.Rand
-	made      int
+	count      int
 }
 
 // NewGenerator returns a generator of streams that are made of requests. In a request {id}
@@ -77,7 +77,7 @@ func NewGenerator(prefix string, seed uint64, requests []string) *Generator {
 // Next returns the next stream: one to four requests, of which up to four things are
 // changed, and most of them are.
 func (g *Generator) Next() Stream {
-	g.made++
+	g.count++
 	var sent []byte
 	for i := range 1 + g.random.IntN(4) {
 		sent = append(sent, g.request(i)...)
@@ -93,7 +93,7 @@ func (g *Generator) Next() Stream {
 func (g *Generator) request(number int) string {
 	template := g.templates[g.random.IntN(len(g.templates))]
 	for part := 0; strings.Contains(template, "{id}"); part++ {
-		template = strings.Replace(template, "{id}", fmt.Sprintf("%s-%d-%d-%d", g.prefix, g.made, number, part), 1)
+		template = strings.Replace(template, "{id}", fmt.Sprintf("%s-%d-%d-%d", g.prefix, g.count, number, part), 1)
 	}
 	return template
 }
@@ -112,8 +112,8 @@ var fragments = []string{
 	"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0", "HTTP/0.9", "//", "/./", "/../", "%2e", "%2f", "%00", "#", "?", "\\", " ",
 }
 
-// marks are bytes that mean something in a request, or must not be there.
-const marks = "\r\n\t :;,/.?%#-+_=\"\x00\x0b\x7f\x80aA05"
+// specialBytes are bytes that mean something in a request, or must not be there.
+const specialBytes = "\r\n\t :;,/.?%#-+_=\"\x00\x0b\x7f\x80aA05"
 
 // change returns a stream in which one thing is different.
 func (g *Generator) change(sent []byte) []byte {
@@ -125,7 +125,7 @@ func (g *Generator) change(sent []byte) []byte {
 	case 1:
 		return slices.Insert(sent, at, sent[at])
 	case 2:
-		sent[at] = marks[g.random.IntN(len(marks))]
+		sent[at] = specialBytes[g.random.IntN(len(specialBytes))]
 		return sent
 	case 3:
 		sent[at], sent[other] = sent[other], sent[at]
@@ -161,9 +161,9 @@ func (g *Generator) fragment() string { return fragments[g.random.IntN(len(fragm
 // lineAt returns where the line begins that a byte is in.
 func lineAt(sent []byte, at int) int { return bytes.LastIndexByte(sent[:at], '\n') + 1 }
 
-// Sized returns a request of a head, which is its first lines, with a body of the length
+// WithContentLength returns a request of a head, which is its first lines, with a body of the length
 // that it says.
-func Sized(head, body string) string {
+func WithContentLength(head, body string) string {
 	return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }
 

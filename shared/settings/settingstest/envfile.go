@@ -16,29 +16,29 @@ import (
 
 var update = flag.Bool("update", false, "write the example files of settings anew")
 
-// given matches a setting of an environment file that is commented out.
-var given = regexp.MustCompile(`(?m)^#(\w+)=(.*)$`)
+// settingLine matches a setting of an environment file that is commented out.
+var settingLine = regexp.MustCompile(`(?m)^#(\w+)=(.*)$`)
 
 // EnvFile tests that the file at path is what settings.EnvFile writes, or writes it with
 // -update. A program that is given all lines of the file must have the same settings as
 // with defaults alone. Required has the settings that the file does not give, in the form
 // of os.Environ.
-func EnvFile[T any](t *testing.T, path, prefix string, defaults, elsewhere map[string]string, required []string) {
+func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[string]string, required []string) {
 	t.Helper()
-	var made strings.Builder
-	if err := settings.EnvFile[T](&made, prefix, defaults, elsewhere); err != nil {
+	var generated strings.Builder
+	if err := settings.EnvFile[T](&generated, prefix, defaults, external); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(made.String()), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(generated.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kept, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(made.String(), string(kept)); diff != "" {
+	if diff := cmp.Diff(generated.String(), string(content)); diff != "" {
 		t.Errorf("%s is not what the settings are now; -update writes it anew (-want +got):\n%s", path, diff)
 	}
 
@@ -46,7 +46,7 @@ func EnvFile[T any](t *testing.T, path, prefix string, defaults, elsewhere map[s
 	for name, value := range defaults {
 		without = append(slices.Clip(without), name+"="+value)
 	}
-	for _, line := range given.FindAllStringSubmatch(string(kept), -1) {
+	for _, line := range settingLine.FindAllStringSubmatch(string(content), -1) {
 		with = append(slices.Clip(with), line[1]+"="+strings.Trim(line[2], "'"))
 	}
 	want, err := settings.Read[T](prefix, without)

@@ -12,29 +12,29 @@ import (
 	"github.com/veneer-skins/veneer/shared/settings"
 )
 
-// Wrong is a value that a setting must not have.
-type Wrong struct {
+// InvalidValue is a value that a setting must not have.
+type InvalidValue struct {
 	Value string
-	// Beside are other settings, as NAME=value, with which it is wrong.
-	Beside []string
+	// Environ are other settings, as NAME=value, with which it is wrong.
+	Environ []string
 	// IsSecret says that no part of the value may be told.
 	IsSecret bool
 }
 
-// parsers matches what Go's parsers say.
-var parsers = regexp.MustCompile(`strconv\.|time: |netip\.|slog: |Parse[A-Z]|parse "|invalid syntax|error parsing|cannot parse|unknown unit|missing port|illegal base64`)
+// parserMessage matches what Go's parsers say.
+var parserMessage = regexp.MustCompile(`strconv\.|time: |netip\.|slog: |Parse[A-Z]|parse "|invalid syntax|error parsing|cannot parse|unknown unit|missing port|illegal base64`)
 
 // Run tries every setting of a Config with a wrong value. The program that start starts
 // with it must end with one line, which names the setting and an example of a right value.
 // Settings of which no value is wrong are listed with the reason.
-func Run[Config any](t *testing.T, prefix string, wrong map[string]Wrong, none map[string]string, start func(t *testing.T, environ []string) (said string)) {
+func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValue, exempt map[string]string, start func(t *testing.T, environ []string) (output string)) {
 	t.Helper()
 	var names []string
 	for _, s := range settings.List[Config](prefix) {
 		names = append(names, s.Name)
-		row, tried := wrong[s.Name]
-		_, exempt := none[s.Name]
-		if tried == exempt {
+		row, tried := invalid[s.Name]
+		_, isExempt := exempt[s.Name]
+		if tried == isExempt {
 			t.Errorf("%s must either have a wrong value here, or a reason why none is wrong", s.Name)
 		}
 		if s.Example == "" {
@@ -45,33 +45,33 @@ func Run[Config any](t *testing.T, prefix string, wrong map[string]Wrong, none m
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			said := start(t, append(slices.Clone(row.Beside), s.Name+"="+row.Value))
-			row.judge(t, s, strings.TrimSuffix(said, "\n"))
+			output := start(t, append(slices.Clone(row.Environ), s.Name+"="+row.Value))
+			row.check(t, s, strings.TrimSuffix(output, "\n"))
 		})
 	}
-	for name := range wrong {
+	for name := range invalid {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s has a wrong value, but is no setting", name)
 		}
 	}
-	for name := range none {
+	for name := range exempt {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s has no wrong value, but is no setting", name)
 		}
 	}
 }
 
-// judge looks at what a program says of a setting.
-func (w Wrong) judge(t *testing.T, s settings.Setting, said string) {
+// check looks at what a program says of a setting.
+func (w InvalidValue) check(t *testing.T, s settings.Setting, output string) {
 	t.Helper()
-	if !strings.Contains(said, s.Name) || !strings.Contains(said, s.Name+"="+s.Example) || strings.Contains(said, "\n") {
-		t.Errorf("it says %q; want one line that names %s=%s", said, s.Name, s.Example)
+	if !strings.Contains(output, s.Name) || !strings.Contains(output, s.Name+"="+s.Example) || strings.Contains(output, "\n") {
+		t.Errorf("it says %q; want one line that names %s=%s", output, s.Name, s.Example)
 	}
-	if found := parsers.FindString(said); found != "" {
-		t.Errorf("it says %q, and %q is a parser's", said, found)
+	if parserText := parserMessage.FindString(output); parserText != "" {
+		t.Errorf("it says %q, and %q is a parser's", output, parserText)
 	}
-	if told := strings.Contains(said, w.Value); w.Value != "" && told == w.IsSecret {
-		t.Errorf("it says %q; the wrong value is told: %t", said, told)
+	if revealed := strings.Contains(output, w.Value); w.Value != "" && revealed == w.IsSecret {
+		t.Errorf("it says %q; the wrong value is told: %t", output, revealed)
 	}
 }
 

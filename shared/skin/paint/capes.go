@@ -3,8 +3,8 @@ package paint
 import "github.com/veneer-skins/veneer/shared/skin"
 
 // Capes returns three capes, each a sheet of 64 × 32 texels.
-func Capes() []Named {
-	return []Named{
+func Capes() []NamedSheet {
+	return []NamedSheet{
 		{Name: "Sunrise", Type: skin.Cape, Sheet: Sunrise()},
 		{Name: "Evergreen", Type: skin.Cape, Sheet: Evergreen()},
 		{Name: "Night Sky", Type: skin.Cape, Sheet: NightSky()},
@@ -12,14 +12,14 @@ func Capes() []Named {
 }
 
 // newCape returns the canvas of a classic cape.
-func newCape(outside, lining ink) canvas {
+func newCape(outside, lining rgba) canvas {
 	c := newCanvas(skin.Cape, 64, 32)
-	c.hang(outside, lining)
+	c.paintCape(outside, lining)
 	return c
 }
 
-// hang paints a cape all over, with another colour on its inner face.
-func (c canvas) hang(outside, lining ink) {
+// paintCape paints a cape all over, with another colour on its inner face.
+func (c canvas) paintCape(outside, lining rgba) {
 	box := skin.CapeFaces()
 	for _, face := range []skin.Rect{box.Front, box.Left, box.Right, box.Top, box.Bottom} {
 		c.fill(face, outside)
@@ -30,7 +30,7 @@ func (c canvas) hang(outside, lining ink) {
 // Sunrise returns a cape of the sun coming up over the sea.
 func Sunrise() skin.Sheet {
 	c := newCape(0xe4684fff, 0x7a2f3fff)
-	c.draw(skin.CapeFaces().Front, inks{
+	c.draw(skin.CapeFaces().Front, palette{
 		'1': 0x503a78ff, '2': 0x8f4a80ff, '3': 0xd2626fff, '4': 0xf08c5cff, '5': 0xf8b760ff,
 		'y': 0xffe58aff, 'w': 0xfff6cfff, 'a': 0x2f6f98ff, 'b': 0x25597fff, 'g': 0xf6c878ff,
 	},
@@ -57,7 +57,7 @@ func Sunrise() skin.Sheet {
 // Evergreen returns a cape with a fir tree and a hem of gold.
 func Evergreen() skin.Sheet {
 	c := newCape(0x2f6b4fff, 0x1f4636ff)
-	c.draw(skin.CapeFaces().Front, inks{'g': 0xe8c766ff, 'l': 0x8fce84ff, 'd': 0x5fa765ff, 't': 0x7b5636ff},
+	c.draw(skin.CapeFaces().Front, palette{'g': 0xe8c766ff, 'l': 0x8fce84ff, 'd': 0x5fa765ff, 't': 0x7b5636ff},
 		"gggggggggg",
 		"          ",
 		"    l     ",
@@ -81,7 +81,7 @@ func Evergreen() skin.Sheet {
 // NightSky returns a cape with the moon and stars.
 func NightSky() skin.Sheet {
 	c := newCape(0x232a55ff, 0x151a38ff)
-	c.draw(skin.CapeFaces().Front, inks{'m': 0xf7efc8ff, 'n': 0xdccf9cff, 's': 0xffffffff, 'd': 0x8f9be0ff, 'h': 0x3c478cff},
+	c.draw(skin.CapeFaces().Front, palette{'m': 0xf7efc8ff, 'n': 0xdccf9cff, 's': 0xffffffff, 'd': 0x8f9be0ff, 'h': 0x3c478cff},
 		"          ",
 		"  d    s  ",
 		"          ",
@@ -106,10 +106,10 @@ func NightSky() skin.Sheet {
 // copper feathers, dark within.
 func Wings() skin.Sheet {
 	c := newCanvas(skin.Cape, 64, 32)
-	outside := inks{'g': 0xf0c860ff, 'd': 0x5a2a24ff, 'm': 0xa8503aff, 'l': 0xe08a54ff}
-	inside := inks{}
+	outside := palette{'g': 0xf0c860ff, 'd': 0x5a2a24ff, 'm': 0xa8503aff, 'l': 0xe08a54ff}
+	inside := palette{}
 	for letter, colour := range outside {
-		inside[letter] = colour.lit(-40)
+		inside[letter] = colour.lighten(-40)
 	}
 	wing := []string{
 		"gggggggggg",

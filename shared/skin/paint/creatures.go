@@ -6,15 +6,15 @@ import "github.com/veneer-skins/veneer/shared/skin"
 // doll of light wood, which is nobody in particular.
 func Default() skin.Sheet {
 	const wood, joint = 0xdbb484ff, 0xad8154ff
-	colours := inks{'g': 0xc99e6bff, 'd': joint, 'e': 0x4a3423ff, 'h': 0xf3dfbdff, 'p': 0xdd9c74ff}
-	c := newCanvas(skin.Steve, 64, 64)
-	c.dress(outfit{skin: wood, hair: wood, shirt: wood, belt: joint, sleeve: 12, trousers: wood, boot: wood})
+	colours := palette{'g': 0xc99e6bff, 'd': joint, 'e': 0x4a3423ff, 'h': 0xf3dfbdff, 'p': 0xdd9c74ff}
+	c := newCanvas(skin.Classic, 64, 64)
+	c.paintBase(figureColours{skin: wood, hair: wood, shirt: wood, belt: joint, sleeve: 12, trousers: wood, boot: wood})
 	for _, pair := range [][]skin.Part{arms, legs} {
-		c.both(pair, 0, 1, joint)
-		c.both(pair, 5, 6, joint)
-		c.both(pair, 10, 11, joint)
+		c.wrapPair(pair, 0, 1, joint)
+		c.wrapPair(pair, 5, 6, joint)
+		c.wrapPair(pair, 10, 11, joint)
 	}
-	head := skin.Faces(skin.Head, skin.Steve)
+	head := skin.Faces(skin.Head, skin.Classic)
 	for _, face := range []skin.Rect{head.Top, head.Right, head.Left, head.Back} {
 		c.draw(face, colours,
 			"  ggg   ",
@@ -37,7 +37,7 @@ func Default() skin.Sheet {
 		"  e  e  ",
 		"   ee  g",
 	)
-	for _, draw := range []func(skin.Part, inks, ...string){c.front, c.back} {
+	for _, draw := range []func(skin.Part, palette, ...string){c.front, c.back} {
 		draw(skin.Body, colours,
 			"   dd   ",
 			" g    g ",
@@ -55,12 +55,12 @@ func Default() skin.Sheet {
 // Robot returns an HD sheet, 128 texels wide: its face is a screen.
 func Robot() skin.Sheet {
 	const steel, dark, cyan, amber = 0xa9b8c6ff, 0x4c5965ff, 0x6ff2ffff, 0xf2a93bff
-	colours := inks{
+	colours := palette{
 		'b': 0x16202aff, 'd': dark, 'c': cyan, 'l': 0xdcfcffff, 'k': 0x1f3f50ff, 'p': 0xff8fb0ff, 'a': amber,
 		'h': 0xd2dde6ff, 'g': 0x6ff2ff50,
 	}
-	c := newCanvas(skin.Steve, 128, 128)
-	c.dress(outfit{
+	c := newCanvas(skin.Classic, 128, 128)
+	c.paintBase(figureColours{
 		skin: steel, hair: steel, shirt: steel, belt: dark, sleeve: 9, hand: dark,
 		trousers: steel, boot: dark,
 	})
@@ -142,7 +142,7 @@ func Robot() skin.Sheet {
 		"   gggggggggg   ",
 		"   gggggggggg   ",
 	)
-	hat := skin.Faces(skin.Hat, skin.Steve)
+	hat := skin.Faces(skin.Hat, skin.Classic)
 	c.draw(hat.Top, colours,
 		"................",
 		"................",
@@ -156,22 +156,22 @@ func Robot() skin.Sheet {
 		"......dddd......",
 	)
 	for _, pair := range [][]skin.Part{arms, legs} {
-		c.both(pair, 5, 6, dark)
+		c.wrapPair(pair, 5, 6, dark)
 	}
-	c.both(sleeves, 0, 2, amber)
-	c.both(pants, 8, 9, amber)
+	c.wrapPair(sleeves, 0, 2, amber)
+	c.wrapPair(pants, 8, 9, amber)
 	return c.Sheet
 }
 
 // Fox returns a classic sheet: a fox with a scarf.
 func Fox() skin.Sheet {
 	const fur, cream, dark, scarf = 0xe07b35ff, 0xfbeedbff, 0x3d2a22ff, 0x2f8f87ff
-	colours := inks{
+	colours := palette{
 		'o': fur, 'c': cream, 'd': dark, 'n': 0x221815ff, 'e': 0x2b1c17ff, 'h': 0xffffffff,
 		'p': 0xf2a58aff, 's': scarf, 't': 0x23716bff,
 	}
-	c := newCanvas(skin.Steve, 64, 64)
-	c.dress(outfit{skin: fur, hair: fur, shirt: fur, belt: fur, sleeve: 8, hand: dark, trousers: fur, boot: dark})
+	c := newCanvas(skin.Classic, 64, 64)
+	c.paintBase(figureColours{skin: fur, hair: fur, shirt: fur, belt: fur, sleeve: 8, hand: dark, trousers: fur, boot: dark})
 	c.front(skin.Head, colours,
 		"        ",
 		"        ",
@@ -202,7 +202,7 @@ func Fox() skin.Sheet {
 		"....ooo.",
 		"....ooo.",
 	)
-	c.draw(skin.Faces(skin.Hat, skin.Steve).Top, colours,
+	c.draw(skin.Faces(skin.Hat, skin.Classic).Top, colours,
 		"........",
 		"........",
 		"........",
@@ -252,12 +252,12 @@ func Fox() skin.Sheet {
 // Frog returns a slim sheet: somebody in a hoodie with the eyes of a frog.
 func Frog() skin.Sheet {
 	const tone, hair, green, shade, cream = 0xf0c09aff, 0x53372aff, 0x74b84bff, 0x569637ff, 0xf3edcfff
-	colours := inks{
+	colours := palette{
 		'g': green, 'd': shade, 'w': 0xffffffff, 'k': 0x20251cff, 'c': cream, 'h': hair,
 		'e': 0x6b4a2fff, 'p': 0xee9b86ff, 'm': 0xb65a4aff, 's': tone,
 	}
-	c := newCanvas(skin.Alex, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Slim, 64, 64)
+	c.paintBase(figureColours{
 		skin: tone, hair: hair, shirt: green, belt: shade, sleeve: 10, hand: tone,
 		trousers: 0x4a638fff, boot: 0xf2f2f2ff,
 	})
@@ -282,7 +282,7 @@ func Frog() skin.Sheet {
 		"d......d",
 		"gd....dg",
 	)
-	c.draw(skin.Faces(skin.Hat, skin.Alex).Top, colours,
+	c.draw(skin.Faces(skin.Hat, skin.Slim).Top, colours,
 		"        ",
 		"        ",
 		"        ",
@@ -307,20 +307,20 @@ func Frog() skin.Sheet {
 		".dggggd.",
 		"..dddd..",
 	)
-	c.both(sleeves, 9, 10, shade)
-	c.both(legs, 11, 12, cream)
+	c.wrapPair(sleeves, 9, 10, shade)
+	c.wrapPair(legs, 11, 12, cream)
 	return c.Sheet
 }
 
 // Penguin returns a classic sheet: a penguin with a bow tie.
 func Penguin() skin.Sheet {
 	const night, white, orange, red = 0x2d3547ff, 0xf4f6faff, 0xf29b38ff, 0xd6455bff
-	colours := inks{
+	colours := palette{
 		'w': white, 'e': 0x161a24ff, 'h': 0xffffffff, 'o': orange, 'd': 0xcf7b22ff, 'p': 0xf7b5b0ff, 'r': red,
 		'k': 0xa92e43ff,
 	}
-	c := newCanvas(skin.Steve, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Classic, 64, 64)
+	c.paintBase(figureColours{
 		skin: night, hair: night, shirt: night, belt: night, sleeve: 12, trousers: night, boot: orange,
 	})
 	c.front(skin.Head, colours,

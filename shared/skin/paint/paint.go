@@ -9,8 +9,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
-// Named is a painted texture and what it shows.
-type Named struct {
+// NamedSheet is a painted texture and what it shows.
+type NamedSheet struct {
 	Name  string
 	Type  skin.Type
 	Sheet skin.Sheet
@@ -18,61 +18,61 @@ type Named struct {
 
 // Skins returns the whole company: classic and slim ones, a legacy sheet among
 // them and an HD one.
-func Skins() []Named {
-	return []Named{
-		{Name: "Explorer", Type: skin.Steve, Sheet: Explorer()},
-		{Name: "Ranger", Type: skin.Alex, Sheet: Ranger()},
-		{Name: "Astronaut", Type: skin.Steve, Sheet: Astronaut()},
-		{Name: "Robot", Type: skin.Steve, Sheet: Robot()},
-		{Name: "Fox", Type: skin.Steve, Sheet: Fox()},
-		{Name: "Frog Hoodie", Type: skin.Alex, Sheet: Frog()},
-		{Name: "Mage", Type: skin.Steve, Sheet: Mage()},
-		{Name: "Knight", Type: skin.Steve, Sheet: Knight()},
-		{Name: "Gardener", Type: skin.Steve, Sheet: Gardener()},
-		{Name: "Penguin", Type: skin.Steve, Sheet: Penguin()},
-		{Name: "Diver", Type: skin.Alex, Sheet: Diver()},
-		{Name: "Wooden Doll", Type: skin.Steve, Sheet: Default()},
+func Skins() []NamedSheet {
+	return []NamedSheet{
+		{Name: "Explorer", Type: skin.Classic, Sheet: Explorer()},
+		{Name: "Ranger", Type: skin.Slim, Sheet: Ranger()},
+		{Name: "Astronaut", Type: skin.Classic, Sheet: Astronaut()},
+		{Name: "Robot", Type: skin.Classic, Sheet: Robot()},
+		{Name: "Fox", Type: skin.Classic, Sheet: Fox()},
+		{Name: "Frog Hoodie", Type: skin.Slim, Sheet: Frog()},
+		{Name: "Mage", Type: skin.Classic, Sheet: Mage()},
+		{Name: "Knight", Type: skin.Classic, Sheet: Knight()},
+		{Name: "Gardener", Type: skin.Classic, Sheet: Gardener()},
+		{Name: "Penguin", Type: skin.Classic, Sheet: Penguin()},
+		{Name: "Diver", Type: skin.Slim, Sheet: Diver()},
+		{Name: "Wooden Doll", Type: skin.Classic, Sheet: Default()},
 	}
 }
 
-// inks names the colours of a drawing by the letters it is written in.
-type inks map[byte]ink
+// palette names the colours of a drawing by the letters it is written in.
+type palette map[byte]rgba
 
 // canvas is a sheet of a player model under the brush. What a legacy sheet has no
 // room for is left out by itself.
 type canvas struct {
 	skin.Sheet
 	model skin.Type
-	weave weave
+	shader shader
 }
 
 // newCanvas returns the canvas of a sheet of width × height texels, which is
 // filled with cloth.
 func newCanvas(model skin.Type, width, height int) canvas {
-	return canvas{Sheet: skin.NewSheet(width, height), model: model, weave: cloth}
+	return canvas{Sheet: skin.NewSheet(width, height), model: model, shader: fabric}
 }
 
 // wrap paints a band round a part, from one row of its sides to before another,
 // and with the first row its top, with the last its bottom.
-func (c canvas) wrap(part skin.Part, from, to int, colour ink) {
+func (c canvas) wrap(part skin.Part, from, to int, colour rgba) {
 	box := skin.Faces(part, c.model)
 	for _, side := range []skin.Rect{box.Right, box.Front, box.Left, box.Back} {
 		c.fill(skin.Rect{X: side.X, Y: side.Y + from, W: side.W, H: to - from}, colour)
 	}
 	if from == 0 {
-		c.fill(box.Top, colour.lit(4))
+		c.fill(box.Top, colour.lighten(4))
 	}
 	if to == box.Front.H {
-		c.fill(box.Bottom, colour.lit(-18))
+		c.fill(box.Bottom, colour.lighten(-18))
 	}
 }
 
 // fill paints a rectangle in one colour, shaded as the canvas weaves it.
-func (c canvas) fill(area skin.Rect, colour ink) {
+func (c canvas) fill(area skin.Rect, colour rgba) {
 	area = area.Scaled(c.Scale())
 	for y := range area.H {
 		for x := range area.W {
-			c.dot(area.X+x, area.Y+y, c.weave(colour, area, x, y))
+			c.setTexel(area.X+x, area.Y+y, c.shader(colour, area, x, y))
 		}
 	}
 }
@@ -80,31 +80,31 @@ func (c canvas) fill(area skin.Rect, colour ink) {
 // draw paints a drawing on a face: one string a row, one letter a texel. A space
 // leaves what is there, and a dot makes it transparent. The drawing is as wide as
 // the face, so that it may be finer on an HD sheet, and need not be as high.
-func (c canvas) draw(face skin.Rect, colours inks, drawing ...string) {
+func (c canvas) draw(face skin.Rect, colours palette, drawing ...string) {
 	face = face.Scaled(c.Scale())
 	size := face.W / len(drawing[0])
 	for y := range size * len(drawing) {
 		for x := range face.W {
 			if letter := drawing[y/size][x/size]; letter != ' ' {
-				c.dot(face.X+x, face.Y+y, colours[letter])
+				c.setTexel(face.X+x, face.Y+y, colours[letter])
 			}
 		}
 	}
 }
 
 // front draws on the front of a part.
-func (c canvas) front(part skin.Part, colours inks, drawing ...string) {
+func (c canvas) front(part skin.Part, colours palette, drawing ...string) {
 	c.draw(skin.Faces(part, c.model).Front, colours, drawing...)
 }
 
 // back draws on the back of a part.
-func (c canvas) back(part skin.Part, colours inks, drawing ...string) {
+func (c canvas) back(part skin.Part, colours palette, drawing ...string) {
 	c.draw(skin.Faces(part, c.model).Back, colours, drawing...)
 }
 
 // sides draws on the right of a part and its mirror image on the left, so that
 // the last letter of a row lies next to the front.
-func (c canvas) sides(part skin.Part, colours inks, drawing ...string) {
+func (c canvas) sides(part skin.Part, colours palette, drawing ...string) {
 	box := skin.Faces(part, c.model)
 	c.draw(box.Right, colours, drawing...)
 	c.draw(box.Left, colours, mirrored(drawing)...)
@@ -121,8 +121,8 @@ func mirrored(drawing []string) []string {
 	return rows
 }
 
-// dot paints a texel.
-func (c canvas) dot(x, y int, colour ink) {
+// setTexel paints a texel.
+func (c canvas) setTexel(x, y int, colour rgba) {
 	if y < c.Height {
 		copy(c.Pix[c.At(x, y):], []byte{byte(colour >> 24), byte(colour >> 16), byte(colour >> 8), byte(colour)})
 	}

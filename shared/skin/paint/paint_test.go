@@ -22,7 +22,7 @@ func TestPaintingsAreTextures(t *testing.T) {
 
 	seen := map[[32]byte]string{}
 	for _, painting := range append(paint.Corpus(), paint.CorpusCapes()...) {
-		texture, err := skin.Read(encode(t, painting.Sheet), painting.Type.String(), skin.DefaultLimits())
+		texture, err := skin.ParseUpload(encode(t, painting.Sheet), painting.Type.String(), skin.DefaultLimits())
 		if err != nil {
 			t.Errorf("%s: %v", painting.Name, err)
 			continue
@@ -52,37 +52,37 @@ func TestSkinsShowTheirModel(t *testing.T) {
 
 // The company has what a demonstration needs: both models, every form of sheet
 // and see-through texels.
-func TestCompanyIsVaried(t *testing.T) {
+func TestSkinsAreVaried(t *testing.T) {
 	t.Parallel()
 
 	skins := paint.Skins()
 	if len(skins) < 10 || len(paint.Capes()) < 3 {
 		t.Errorf("%d skins and %d capes; want 10 and 3 at least", len(skins), len(paint.Capes()))
 	}
-	forms := map[skin.Type]map[image.Point]bool{skin.Steve: {}, skin.Alex: {}}
-	glass := false
+	forms := map[skin.Type]map[image.Point]bool{skin.Classic: {}, skin.Slim: {}}
+	translucent := false
 	for _, painting := range skins {
 		forms[painting.Type][image.Pt(painting.Sheet.Width, painting.Sheet.Height)] = true
 		for i := 3; i < len(painting.Sheet.Pix); i += 4 {
 			alpha := painting.Sheet.Pix[i]
-			glass = glass || alpha > 0 && alpha < 255
+			translucent = translucent || alpha > 0 && alpha < 255
 		}
 	}
 	want := map[skin.Type]map[image.Point]bool{
-		skin.Steve: {image.Pt(64, 64): true, image.Pt(64, 32): true, image.Pt(128, 128): true},
-		skin.Alex:  {image.Pt(64, 64): true},
+		skin.Classic: {image.Pt(64, 64): true, image.Pt(64, 32): true, image.Pt(128, 128): true},
+		skin.Slim:  {image.Pt(64, 64): true},
 	}
 	if diff := cmp.Diff(want, forms); diff != "" {
 		t.Errorf("forms of sheet by type (-want +got):\n%s", diff)
 	}
-	if !glass {
+	if !translucent {
 		t.Error("no skin has a see-through texel")
 	}
 }
 
 // Every face under the overlays is painted, so that no view shows a hole that the
 // game would fill with black.
-func TestFiguresAreWhole(t *testing.T) {
+func TestFacesAreOpaque(t *testing.T) {
 	t.Parallel()
 
 	for _, painting := range paint.Corpus() {
@@ -125,22 +125,22 @@ func TestCorpusIsVaried(t *testing.T) {
 	count := map[string]int{}
 	for _, painting := range corpus {
 		sheet := painting.Sheet
-		colours, holes, glass := map[[4]byte]bool{}, false, false
+		colours, holes, translucent := map[[4]byte]bool{}, false, false
 		for i := 0; i < len(sheet.Pix); i += 4 {
 			texel := [4]byte(sheet.Pix[i:])
 			holes = holes || texel[3] == 0
-			glass = glass || texel[3] > 0 && texel[3] < 255
+			translucent = translucent || texel[3] > 0 && texel[3] < 255
 			if texel[3] > 0 {
 				colours[texel] = true
 			}
 		}
 		for kind, is := range map[string]bool{
-			"slim":                       painting.Type == skin.Alex,
+			"slim":                       painting.Type == skin.Slim,
 			"legacy":                     sheet.Height < sheet.Width,
 			"of scale 2":                 sheet.Scale() == 2,
 			"of scale 4":                 sheet.Scale() == 4,
 			"of scale 8":                 sheet.Scale() == 8,
-			"see-through":                glass,
+			"see-through":                translucent,
 			"with holes":                 holes,
 			"of 32 colours at most":      len(colours) <= 32,
 			"of more than 256 colours":   len(colours) > 256,
@@ -166,7 +166,7 @@ func TestCorpusIsVaried(t *testing.T) {
 }
 
 // What is measured with the corpus can be compared only while it stays the same.
-func TestCorpusNeverVaries(t *testing.T) {
+func TestCorpusIsStable(t *testing.T) {
 	t.Parallel()
 
 	sum := sha256.New()
@@ -179,7 +179,7 @@ func TestCorpusNeverVaries(t *testing.T) {
 	}
 }
 
-func TestPaintingsNeverVary(t *testing.T) {
+func TestPaintingsAreStable(t *testing.T) {
 	t.Parallel()
 
 	again := append(paint.Skins(), paint.Capes()...)
@@ -196,7 +196,7 @@ func TestPaintingsNeverVary(t *testing.T) {
 	}
 }
 
-func TestMarkerTellsTexelsApart(t *testing.T) {
+func TestMarkerColoursAreUnique(t *testing.T) {
 	t.Parallel()
 
 	const width, height = 512, 512
@@ -263,4 +263,4 @@ func opaque(sheet skin.Sheet, area skin.Rect) bool {
 	return true
 }
 
-func isNoise(painting paint.Named) bool { return strings.HasSuffix(painting.Name, "Noise") }
+func isNoise(painting paint.NamedSheet) bool { return strings.HasSuffix(painting.Name, "Noise") }

@@ -22,7 +22,7 @@ func Marker(width, height int) skin.Sheet {
 func Noise(seed uint64, width, height int) skin.Sheet {
 	sheet := skin.NewSheet(width, height)
 	for i := range width * height {
-		bits := mix(seed + uint64(i)*0x9e3779b97f4a7c15)
+		bits := mix64(seed + uint64(i)*0x9e3779b97f4a7c15)
 		alpha := byte(bits >> 24)
 		switch bits >> 32 % 3 {
 		case 0:
@@ -35,9 +35,9 @@ func Noise(seed uint64, width, height int) skin.Sheet {
 	return sheet
 }
 
-// mix spreads the bits of a number, so that neighbouring numbers have nothing in
+// mix64 spreads the bits of a number, so that neighbouring numbers have nothing in
 // common.
-func mix(bits uint64) uint64 {
+func mix64(bits uint64) uint64 {
 	bits = (bits ^ bits>>30) * 0xbf58476d1ce4e5b9
 	bits = (bits ^ bits>>27) * 0x94d049bb133111eb
 	return bits ^ bits>>31

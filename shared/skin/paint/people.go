@@ -6,12 +6,12 @@ import "github.com/veneer-skins/veneer/shared/skin"
 // goggles of see-through glass, an open coat and dust on its sleeves.
 func Explorer() skin.Sheet {
 	const tan, hair, coat, seam, leather = 0xe3a878ff, 0x5b3a21ff, 0x5d7048ff, 0x46563aff, 0x6e4a2cff
-	c := newCanvas(skin.Steve, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Classic, 64, 64)
+	c.paintBase(figureColours{
 		skin: tan, hair: hair, shirt: 0xeadfc4ff, belt: leather, sleeve: 9, hand: tan,
 		trousers: 0x8d7653ff, boot: 0x4b3322ff,
 	})
-	c.front(skin.Head, inks{'h': hair, 'w': 0xffffffff, 'e': 0x2f6b4aff, 'p': 0xdb8b68ff, 'm': 0xa6553fff},
+	c.front(skin.Head, palette{'h': hair, 'w': 0xffffffff, 'e': 0x2f6b4aff, 'p': 0xdb8b68ff, 'm': 0xa6553fff},
 		"        ",
 		"        ",
 		"        ",
@@ -24,14 +24,14 @@ func Explorer() skin.Sheet {
 
 	c.wrap(skin.Hat, 0, 2, 0xbb9d64ff)
 	c.wrap(skin.Hat, 2, 3, leather)
-	c.front(skin.Hat, inks{'f': 0xd0a850ff, 'g': 0x6fd0e4a0, 'h': 0xe4fbffc0},
+	c.front(skin.Hat, palette{'f': 0xd0a850ff, 'g': 0x6fd0e4a0, 'h': 0xe4fbffc0},
 		"        ",
 		" ff  ff ",
 		"fghffghf",
 		" ff..ff ",
 	)
 	c.wrap(skin.Jacket, 0, 11, coat)
-	c.front(skin.Jacket, inks{'s': seam, 'o': 0xd8b45aff},
+	c.front(skin.Jacket, palette{'s': seam, 'o': 0xd8b45aff},
 		" s....s ",
 		" s....s ",
 		"  s..s  ",
@@ -44,10 +44,10 @@ func Explorer() skin.Sheet {
 		"  s..s  ",
 		"  s..s  ",
 	)
-	c.both(sleeves, 0, 6, coat)
-	c.both(sleeves, 6, 7, seam)
-	c.both(sleeves, 4, 6, 0x8c8458c0)
-	c.both(pants, 8, 9, leather)
+	c.wrapPair(sleeves, 0, 6, coat)
+	c.wrapPair(sleeves, 6, 7, seam)
+	c.wrapPair(sleeves, 4, 6, 0x8c8458c0)
+	c.wrapPair(pants, 8, 9, leather)
 	return c.Sheet
 }
 
@@ -55,12 +55,12 @@ func Explorer() skin.Sheet {
 // let down.
 func Ranger() skin.Sheet {
 	const pale, hair, dark, moss, bark = 0xf3c9a5ff, 0xb4482aff, 0x8f3520ff, 0x6d8a45ff, 0x5a4030ff
-	c := newCanvas(skin.Alex, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Slim, 64, 64)
+	c.paintBase(figureColours{
 		skin: pale, hair: hair, shirt: moss, belt: bark, sleeve: 5, hand: pale,
 		trousers: 0x4d5a3cff, boot: bark,
 	})
-	c.front(skin.Head, inks{'h': hair, 'd': dark, 'w': 0xffffffff, 'e': 0x3b6fb0ff, 'f': 0xdc9c76ff, 'm': 0xb9543fff},
+	c.front(skin.Head, palette{'h': hair, 'd': dark, 'w': 0xffffffff, 'e': 0x3b6fb0ff, 'f': 0xdc9c76ff, 'm': 0xb9543fff},
 		"        ",
 		"        ",
 		"   hd   ",
@@ -71,7 +71,7 @@ func Ranger() skin.Sheet {
 		"h  mm  h",
 	)
 	c.wrap(skin.Hat, 0, 2, hair)
-	c.front(skin.Hat, inks{'h': hair, 'd': dark},
+	c.front(skin.Hat, palette{'h': hair, 'd': dark},
 		"        ",
 		"        ",
 		"hhd..dhh",
@@ -81,7 +81,7 @@ func Ranger() skin.Sheet {
 		"d......d",
 		"d......d",
 	)
-	c.sides(skin.Hat, inks{'h': hair, 'd': dark},
+	c.sides(skin.Hat, palette{'h': hair, 'd': dark},
 		"        ",
 		"        ",
 		"hhdhhdhh",
@@ -91,7 +91,7 @@ func Ranger() skin.Sheet {
 		"hdh...hd",
 		"hhd...dd",
 	)
-	c.back(skin.Hat, inks{'h': hair, 'd': dark},
+	c.back(skin.Hat, palette{'h': hair, 'd': dark},
 		"        ",
 		"        ",
 		"hhdhhdhh",
@@ -101,7 +101,7 @@ func Ranger() skin.Sheet {
 		"hdhhdhdh",
 		"hhdhhdhh",
 	)
-	c.back(skin.Jacket, inks{'h': hair, 'd': dark, 'c': 0x4b6130ff, 'l': 0x4b613090},
+	c.back(skin.Jacket, palette{'h': hair, 'd': dark, 'c': 0x4b6130ff, 'l': 0x4b613090},
 		".hhdhhd.",
 		".hdhhhd.",
 		".chhdhc.",
@@ -111,7 +111,7 @@ func Ranger() skin.Sheet {
 		"lccccccl",
 		"l.lccl.l",
 	)
-	c.front(skin.Jacket, inks{'c': 0x4b6130ff, 'b': 0xc9a45bff, 's': bark},
+	c.front(skin.Jacket, palette{'c': 0x4b6130ff, 'b': 0xc9a45bff, 's': bark},
 		"cccccccc",
 		"ccc..ccs",
 		"cc....s.",
@@ -123,9 +123,9 @@ func Ranger() skin.Sheet {
 		"s.......",
 		"...bb...",
 	)
-	c.both(sleeves, 0, 2, 0x4b6130ff)
-	c.both(sleeves, 8, 10, bark)
-	c.both(pants, 8, 9, 0xc9a45bff)
+	c.wrapPair(sleeves, 0, 2, 0x4b6130ff)
+	c.wrapPair(sleeves, 8, 10, bark)
+	c.wrapPair(pants, 8, 9, 0xc9a45bff)
 	return c.Sheet
 }
 
@@ -133,12 +133,12 @@ func Ranger() skin.Sheet {
 // through.
 func Astronaut() skin.Sheet {
 	const brown, suit, grey, orange = 0xb07a50ff, 0xe9ecf0ff, 0xaab2bdff, 0xf08a3cff
-	c := newCanvas(skin.Steve, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Classic, 64, 64)
+	c.paintBase(figureColours{
 		skin: brown, hair: 0x2a1d18ff, shirt: suit, belt: grey, sleeve: 10, hand: orange,
 		trousers: suit, boot: grey,
 	})
-	c.front(skin.Head, inks{'h': 0x2a1d18ff, 'w': 0xffffffff, 'e': 0x20120cff, 'm': 0x7a3d30ff},
+	c.front(skin.Head, palette{'h': 0x2a1d18ff, 'w': 0xffffffff, 'e': 0x20120cff, 'm': 0x7a3d30ff},
 		"        ",
 		"        ",
 		"        ",
@@ -149,7 +149,7 @@ func Astronaut() skin.Sheet {
 		"  mmmm  ",
 	)
 	c.wrap(skin.Hat, 0, 8, suit)
-	c.front(skin.Hat, inks{'r': grey, 'g': 0x9fdcff30, 'h': 0xffffff70},
+	c.front(skin.Hat, palette{'r': grey, 'g': 0x9fdcff30, 'h': 0xffffff70},
 		"        ",
 		" rrrrrr ",
 		"rgggghgr",
@@ -159,7 +159,7 @@ func Astronaut() skin.Sheet {
 		"rggggggr",
 		" rrrrrr ",
 	)
-	c.front(skin.Jacket, inks{'o': orange, 'p': 0x57616eff, 'r': 0xe5484dff, 'g': 0x59c36aff, 'b': 0x4aa3e0ff},
+	c.front(skin.Jacket, palette{'o': orange, 'p': 0x57616eff, 'r': 0xe5484dff, 'g': 0x59c36aff, 'b': 0x4aa3e0ff},
 		"o......o",
 		"o......o",
 		"........",
@@ -167,7 +167,7 @@ func Astronaut() skin.Sheet {
 		".prpgbp.",
 		".pppppp.",
 	)
-	c.back(skin.Jacket, inks{'p': 0xc3cad3ff, 'd': 0x7c8693ff, 'o': orange},
+	c.back(skin.Jacket, palette{'p': 0xc3cad3ff, 'd': 0x7c8693ff, 'o': orange},
 		"........",
 		".pppppp.",
 		".pdppdp.",
@@ -176,21 +176,21 @@ func Astronaut() skin.Sheet {
 		".pdppdp.",
 		".pppppp.",
 	)
-	c.both(sleeves, 2, 3, orange)
-	c.both(sleeves, 9, 10, grey)
-	c.both(pants, 4, 6, grey)
+	c.wrapPair(sleeves, 2, 3, orange)
+	c.wrapPair(sleeves, 9, 10, grey)
+	c.wrapPair(pants, 4, 6, grey)
 	return c.Sheet
 }
 
 // Mage returns a classic sheet: a long robe with stars, a white beard and a hat.
 func Mage() skin.Sheet {
 	const pale, beard, robe, dusk, gold = 0xecc3a0ff, 0xeeeef2ff, 0x5b3f96ff, 0x432d75ff, 0xf3cf63ff
-	c := newCanvas(skin.Steve, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Classic, 64, 64)
+	c.paintBase(figureColours{
 		skin: pale, hair: beard, shirt: robe, belt: gold, sleeve: 10, hand: pale,
 		trousers: robe, boot: dusk,
 	})
-	c.front(skin.Head, inks{'b': beard, 'g': 0xd3d3dcff, 'w': 0xffffffff, 'e': 0x4b7fc4ff, 'p': 0xdc9c84ff, 'm': 0xa05a50ff},
+	c.front(skin.Head, palette{'b': beard, 'g': 0xd3d3dcff, 'w': 0xffffffff, 'e': 0x4b7fc4ff, 'p': 0xdc9c84ff, 'm': 0xa05a50ff},
 		"        ",
 		"        ",
 		"        ",
@@ -202,7 +202,7 @@ func Mage() skin.Sheet {
 	)
 	c.wrap(skin.Hat, 0, 2, robe)
 	c.wrap(skin.Hat, 2, 3, gold)
-	c.front(skin.Hat, inks{'s': gold, 'b': beard, 'g': 0xd3d3dcff},
+	c.front(skin.Hat, palette{'s': gold, 'b': beard, 'g': 0xd3d3dcff},
 		"   s    ",
 		"  sss   ",
 		"        ",
@@ -212,7 +212,7 @@ func Mage() skin.Sheet {
 		"b.gggg.b",
 		"bbb..bbb",
 	)
-	star := inks{'s': gold, 'b': beard, 'g': 0xd3d3dcff, 'd': dusk}
+	star := palette{'s': gold, 'b': beard, 'g': 0xd3d3dcff, 'd': dusk}
 	c.wrap(skin.Jacket, 10, 12, dusk)
 	c.front(skin.Jacket, star,
 		".bbggbb.",
@@ -231,10 +231,10 @@ func Mage() skin.Sheet {
 		"........",
 		"..s.....",
 	)
-	c.both(sleeves, 8, 10, dusk)
-	c.both(sleeves, 10, 11, gold)
-	c.both(pants, 0, 8, robe)
-	c.both(pants, 8, 9, gold)
+	c.wrapPair(sleeves, 8, 10, dusk)
+	c.wrapPair(sleeves, 10, 11, gold)
+	c.wrapPair(pants, 0, 8, robe)
+	c.wrapPair(pants, 8, 9, gold)
 	for _, part := range pants {
 		c.front(part, star,
 			"    ",
@@ -251,12 +251,12 @@ func Mage() skin.Sheet {
 // tabard with a star.
 func Knight() skin.Sheet {
 	const steel, plate, dark, red, gold = 0xb3bcc6ff, 0xc4cdd6ff, 0x5d6873ff, 0xb23a3aff, 0xe7bd55ff
-	c := newCanvas(skin.Steve, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Classic, 64, 64)
+	c.paintBase(figureColours{
 		skin: 0xd9a077ff, hair: 0x6a4a2eff, shirt: steel, belt: 0x5a3d28ff, sleeve: 9, hand: dark,
 		trousers: steel, boot: dark,
 	})
-	c.front(skin.Head, inks{'h': 0x6a4a2eff, 'w': 0xffffffff, 'e': 0x3d5a80ff, 'm': 0x9c5540ff},
+	c.front(skin.Head, palette{'h': 0x6a4a2eff, 'w': 0xffffffff, 'e': 0x3d5a80ff, 'm': 0x9c5540ff},
 		"        ",
 		"        ",
 		"        ",
@@ -267,7 +267,7 @@ func Knight() skin.Sheet {
 		"   mm   ",
 	)
 	c.wrap(skin.Hat, 0, 8, steel)
-	c.draw(skin.Faces(skin.Hat, skin.Steve).Top, inks{'r': red, 'd': 0x8e2b2bff},
+	c.draw(skin.Faces(skin.Hat, skin.Classic).Top, palette{'r': red, 'd': 0x8e2b2bff},
 		"   rd   ",
 		"   dr   ",
 		"   rd   ",
@@ -277,7 +277,7 @@ func Knight() skin.Sheet {
 		"   rd   ",
 		"   dr   ",
 	)
-	c.front(skin.Hat, inks{'r': red, 'd': dark, 'l': 0xd5dce3ff, 'g': gold},
+	c.front(skin.Hat, palette{'r': red, 'd': dark, 'l': 0xd5dce3ff, 'g': gold},
 		"   rr   ",
 		"   rr   ",
 		" llggll ",
@@ -287,7 +287,7 @@ func Knight() skin.Sheet {
 		"dd.dd.dd",
 		" d d d  ",
 	)
-	c.back(skin.Hat, inks{'r': red, 'd': 0x8e2b2bff},
+	c.back(skin.Hat, palette{'r': red, 'd': 0x8e2b2bff},
 		"   rd   ",
 		"   dr   ",
 		"   rd   ",
@@ -295,7 +295,7 @@ func Knight() skin.Sheet {
 		"   rd   ",
 		"    r   ",
 	)
-	tabard := inks{'r': red, 'g': gold, 'd': 0x8e2b2bff}
+	tabard := palette{'r': red, 'g': gold, 'd': 0x8e2b2bff}
 	c.front(skin.Jacket, tabard,
 		".rr..rr.",
 		".rrrrrr.",
@@ -324,21 +324,21 @@ func Knight() skin.Sheet {
 		".rrrrrr.",
 		".dr.rrd.",
 	)
-	c.both(sleeves, 0, 3, plate)
-	c.both(sleeves, 8, 9, gold)
-	c.both(pants, 4, 6, plate)
+	c.wrapPair(sleeves, 0, 3, plate)
+	c.wrapPair(sleeves, 8, 9, gold)
+	c.wrapPair(pants, 4, 6, plate)
 	return c.Sheet
 }
 
 // Gardener returns a legacy sheet, half as high as wide, with a hat of straw.
 func Gardener() skin.Sheet {
 	const tan, hair, straw, denim, plaid = 0xc98e63ff, 0x3c2a20ff, 0xe6c56fff, 0x456a9cff, 0xc9574eff
-	c := newCanvas(skin.Steve, 64, 32)
-	c.dress(outfit{
+	c := newCanvas(skin.Classic, 64, 32)
+	c.paintBase(figureColours{
 		skin: tan, hair: hair, shirt: plaid, belt: denim, sleeve: 6, hand: tan,
 		trousers: denim, boot: 0x4f7a4aff,
 	})
-	c.front(skin.Head, inks{'h': hair, 'w': 0xffffffff, 'e': 0x5a3a22ff, 'p': 0xb8704fff, 'm': 0x8c4a38ff},
+	c.front(skin.Head, palette{'h': hair, 'w': 0xffffffff, 'e': 0x5a3a22ff, 'p': 0xb8704fff, 'm': 0x8c4a38ff},
 		"        ",
 		"        ",
 		"        ",
@@ -350,12 +350,12 @@ func Gardener() skin.Sheet {
 	)
 	c.wrap(skin.Hat, 0, 3, straw)
 	c.wrap(skin.Hat, 1, 2, 0x7fa65aff)
-	c.front(skin.Hat, inks{'f': 0xf2f2f2ff, 'y': 0xf3b83cff},
+	c.front(skin.Hat, palette{'f': 0xf2f2f2ff, 'y': 0xf3b83cff},
 		"     f  ",
 		"    fyf ",
 		"     f  ",
 	)
-	dungarees := inks{'d': denim, 'l': 0x3a5a86ff, 'b': 0xe8d070ff, 'w': 0xd9756cff}
+	dungarees := palette{'d': denim, 'l': 0x3a5a86ff, 'b': 0xe8d070ff, 'w': 0xd9756cff}
 	c.front(skin.Body, dungarees,
 		" d w  d ",
 		" d  w d ",
@@ -395,12 +395,12 @@ func Gardener() skin.Sheet {
 // Diver returns a slim sheet: a wet suit, and a mask with see-through glass.
 func Diver() skin.Sheet {
 	const deep, suit, teal, yellow = 0x8f5a3cff, 0x22333fff, 0x2fa6a0ff, 0xf5c542ff
-	c := newCanvas(skin.Alex, 64, 64)
-	c.dress(outfit{
+	c := newCanvas(skin.Slim, 64, 64)
+	c.paintBase(figureColours{
 		skin: deep, hair: 0x1c1412ff, shirt: suit, belt: yellow, sleeve: 10, hand: deep,
 		trousers: suit, boot: teal,
 	})
-	c.front(skin.Head, inks{'h': 0x1c1412ff, 'w': 0xffffffff, 'e': 0x170c08ff, 'm': 0xb4584eff},
+	c.front(skin.Head, palette{'h': 0x1c1412ff, 'w': 0xffffffff, 'e': 0x170c08ff, 'm': 0xb4584eff},
 		"        ",
 		"        ",
 		"        ",
@@ -411,7 +411,7 @@ func Diver() skin.Sheet {
 		"   mm   ",
 	)
 	c.wrap(skin.Hat, 4, 5, yellow)
-	c.front(skin.Hat, inks{'f': yellow, 'g': 0x8feaf020, 'h': 0xe8ffff60},
+	c.front(skin.Hat, palette{'f': yellow, 'g': 0x8feaf020, 'h': 0xe8ffff60},
 		"........",
 		"........",
 		"........",
@@ -421,7 +421,7 @@ func Diver() skin.Sheet {
 		"fff..fff",
 		"........",
 	)
-	c.front(skin.Body, inks{'t': teal, 'd': 0x1a2730ff},
+	c.front(skin.Body, palette{'t': teal, 'd': 0x1a2730ff},
 		"tt    tt",
 		" tt  tt ",
 		"  tttt  ",
@@ -429,7 +429,7 @@ func Diver() skin.Sheet {
 		"   dd   ",
 		"   dd   ",
 	)
-	c.back(skin.Jacket, inks{'y': yellow, 'd': 0xc99a2cff, 'k': 0x3b4650ff},
+	c.back(skin.Jacket, palette{'y': yellow, 'd': 0xc99a2cff, 'k': 0x3b4650ff},
 		"........",
 		".kk..kk.",
 		".yd..yd.",
@@ -440,8 +440,8 @@ func Diver() skin.Sheet {
 		".yd..yd.",
 		".kk..kk.",
 	)
-	c.both(sleeves, 8, 9, teal)
-	c.both(arms, 2, 3, teal)
-	c.both(legs, 3, 4, teal)
+	c.wrapPair(sleeves, 8, 9, teal)
+	c.wrapPair(arms, 2, 3, teal)
+	c.wrapPair(legs, 3, 4, teal)
 	return c.Sheet
 }

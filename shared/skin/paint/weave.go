@@ -2,69 +2,69 @@ package paint
 
 import "github.com/veneer-skins/veneer/shared/skin"
 
-// weave is how painters shade a surface: it gives the colour of the texel x, y of
+// shader is how painters shade a surface: it gives the colour of the texel x, y of
 // a rectangle of the sheet that is filled with one ink. A transparent ink stays
 // transparent.
-type weave func(colour ink, face skin.Rect, x, y int) ink
+type shader func(colour rgba, face skin.Rect, x, y int) rgba
 
-// cloth has a grain, and is darker at its sides and its hem.
-func cloth(colour ink, face skin.Rect, x, y int) ink {
-	light := int(mix(uint64(face.Y+y)<<32|uint64(face.X+x))%7) - 3
+// fabric has a grain, and is darker at its sides and its hem.
+func fabric(colour rgba, face skin.Rect, x, y int) rgba {
+	light := int(mix64(uint64(face.Y+y)<<32|uint64(face.X+x))%7) - 3
 	if x == 0 || x == face.W-1 {
 		light -= 5
 	}
 	if y > 0 && y == face.H-1 {
 		light -= 6
 	}
-	return colour.lit(light)
+	return colour.lighten(light)
 }
 
-// plain is one colour all over.
-func plain(colour ink, _ skin.Rect, _, _ int) ink { return colour }
+// solid is one colour all over.
+func solid(colour rgba, _ skin.Rect, _, _ int) rgba { return colour }
 
 // smooth runs from light to dark, downwards and towards the sides.
-func smooth(colour ink, face skin.Rect, x, y int) ink {
+func smooth(colour rgba, face skin.Rect, x, y int) rgba {
 	aside := 2*x - (face.W - 1)
 	light := 20 - 40*y/face.H - 24*aside*aside/(face.W*face.W)
-	return colour.moved(light, light, light)
+	return colour.shift(light, light, light)
 }
 
 // grain makes every texel lighter or darker by chance, by at most reach of 255.
-func grain(seed uint64, reach int) weave {
-	return func(colour ink, face skin.Rect, x, y int) ink {
-		light := chance(seed, face.X+x, face.Y+y, 2*reach+1) - reach
-		return colour.moved(light, light, light)
+func grain(seed uint64, reach int) shader {
+	return func(colour rgba, face skin.Rect, x, y int) rgba {
+		light := hashN(seed, face.X+x, face.Y+y, 2*reach+1) - reach
+		return colour.shift(light, light, light)
 	}
 }
 
 // speckle is grain of which red, green and blue know nothing of each other.
-func speckle(seed uint64, reach int) weave {
-	return func(colour ink, face skin.Rect, x, y int) ink {
-		by := func(channel uint64) int { return chance(seed+channel, face.X+x, face.Y+y, 2*reach+1) - reach }
-		return colour.moved(by(0), by(1), by(2))
+func speckle(seed uint64, reach int) shader {
+	return func(colour rgba, face skin.Rect, x, y int) rgba {
+		by := func(channel uint64) int { return hashN(seed+channel, face.X+x, face.Y+y, 2*reach+1) - reach }
+		return colour.shift(by(0), by(1), by(2))
 	}
 }
 
 // dither runs from light to dark in a few shades, step of 255 apart, which mix
 // where they meet.
-func dither(seed uint64, shades, step int) weave {
-	return func(colour ink, face skin.Rect, x, y int) ink {
-		quarters := 4*(shades-1)*y/face.H + chance(seed, face.X+x, face.Y+y, 4)
+func dither(seed uint64, shades, step int) shader {
+	return func(colour rgba, face skin.Rect, x, y int) rgba {
+		quarters := 4*(shades-1)*y/face.H + hashN(seed, face.X+x, face.Y+y, 4)
 		light := (shades/2 - quarters/4) * step
-		return colour.moved(light, light, light)
+		return colour.shift(light, light, light)
 	}
 }
 
 // enlarged is a weave of classic texels with a finer one over it, on a sheet of
 // scale k.
-func enlarged(k int, coarse, fine weave) weave {
-	return func(colour ink, face skin.Rect, x, y int) ink {
+func enlarged(k int, coarse, fine shader) shader {
+	return func(colour rgba, face skin.Rect, x, y int) rgba {
 		classic := skin.Rect{X: face.X / k, Y: face.Y / k, W: face.W / k, H: face.H / k}
 		return fine(coarse(colour, classic, x/k, y/k), face, x, y)
 	}
 }
 
-// chance returns a number below n, always the same for the same place.
-func chance(seed uint64, x, y, n int) int {
-	return int(mix(mix(seed)^uint64(y)<<32^uint64(x)) % uint64(n))
+// hashN returns a number below n, always the same for the same place.
+func hashN(seed uint64, x, y, n int) int {
+	return int(mix64(mix64(seed)^uint64(y)<<32^uint64(x)) % uint64(n))
 }

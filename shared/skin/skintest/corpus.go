@@ -11,12 +11,12 @@ import (
 // File is a file that somebody may upload, and what must come of it.
 type File struct {
 	Name string // completes the sentence "somebody uploads …"
-	As   string // the type that they say it is
+	Type   string // the type that they say it is
 	Data []byte
 
-	// Refusal is a part of the sentence with which the file is refused; empty if it
+	// WantError is a part of the sentence with which the file is refused; empty if it
 	// is accepted.
-	Refusal string
+	WantError string
 	// Sheet is what must be kept of a file that is accepted.
 	Sheet skin.Sheet
 	// Payload is what must not be in what is kept.
@@ -28,23 +28,23 @@ type File struct {
 // by default.
 func Corpus() []File {
 	return slices.Concat(
-		formats(), wrongFormats(), strangers(), truncations(), damages(), orders(),
-		palettes(), transparencies(), dimensions(), streams(), filters(), bombs(), crowds(),
-		animations(), polyglots(), heavies(),
+		formats(), wrongFormats(), notPNGs(), truncations(), corruptions(), chunkOrders(),
+		palettes(), transparencies(), dimensions(), streams(), filters(), bombs(), manyChunks(),
+		animations(), polyglots(), slowFiles(),
 	)
 }
 
 // sample is the sheet of most files.
 func sample() skin.Sheet { return paint.Explorer() }
 
-// refused is a file of a skin that must be refused.
-func refused(name, refusal string, data []byte) File {
-	return File{Name: name, As: "steve", Data: data, Refusal: refusal}
+// rejected is a file of a skin that must be refused.
+func rejected(name, refusal string, data []byte) File {
+	return File{Name: name, Type: "steve", Data: data, WantError: refusal}
 }
 
-// kept is a file of which the sample must be kept.
-func kept(name string, data []byte, payload string) File {
-	return File{Name: name, As: "steve", Data: data, Sheet: sample(), Payload: payload}
+// accepted is a file of which the sample must be kept.
+func accepted(name string, data []byte, payload string) File {
+	return File{Name: name, Type: "steve", Data: data, Sheet: sample(), Payload: payload}
 }
 
 // sheetOf returns the sheet of which each texel is what a function says.
@@ -62,34 +62,34 @@ func sheetOf(width, height int, texel func(x, y int) [4]byte) skin.Sheet {
 // noise is where files whose colours do not matter take them from.
 var noise = paint.Noise(11, 64, 64).Pix
 
-// strangers are files that are no PNG.
-func strangers() []File {
+// notPNGs are files that are no PNG.
+func notPNGs() []File {
 	const refusal = "only PNG is read"
 	files := []File{
-		refused("nothing", "it is empty", []byte{}),
-		refused("one byte", refusal, []byte{0x89}),
-		refused("half a signature", refusal, []byte(Signature[:5])),
-		refused("a signature whose line ends were changed", refusal, append([]byte("\x89PNG\n\x1a\n"), Of(sample()).File()[8:]...)),
-		refused("a signature without its high bit", refusal, append([]byte("\x09PNG\r\n\x1a\n"), Of(sample()).File()[8:]...)),
-		refused("a MNG", refusal, []byte("\x8aMNG\r\n\x1a\n\x00\x00\x00\x1cMHDR")),
-		refused("a JNG", refusal, []byte("\x8bJNG\r\n\x1a\n\x00\x00\x00\x10JHDR")),
-		refused("a JPEG", "it looks like image/jpeg", jpegFile()),
-		refused("a GIF", "it looks like image/gif", gifFile()),
-		refused("a WebP", "it looks like image/webp", []byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00")),
-		refused("a BMP", "it looks like image/bmp", append([]byte("BM\x46\x00\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00"), make([]byte, 52)...)),
-		refused("an AVIF", refusal, []byte("\x00\x00\x00\x1cftypavif\x00\x00\x00\x00mif1avifmiaf")),
-		refused("an icon", "it looks like image/x-icon", []byte("\x00\x00\x01\x00\x01\x00\x10\x10\x00\x00")),
-		refused("an SVG", refusal, []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`)),
-		refused("an XML with entities", refusal, []byte(`<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><r>&e;</r>`)),
-		refused("a page", "it looks like text/html", []byte("<!DOCTYPE html><script>alert(1)</script>")),
-		refused("a script", refusal, []byte("<?php system($_GET['c']); ?>")),
-		refused("a text", "it looks like text/plain", []byte("This is no picture.")),
-		refused("a text of UTF-16", refusal, []byte("\xff\xfeT\x00e\x00x\x00t\x00")),
-		refused("an archive", "it looks like application/zip", zipFile([]byte("content"))),
-		refused("a compressed PNG", "it looks like application/x-gzip", gzipFile(Of(sample()).File())),
-		refused("a program", refusal, append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 64)...)),
-		refused("a PDF", "it looks like application/pdf", []byte(document)),
-		refused("a mebibyte of zeros", refusal, make([]byte, 1<<20)),
+		rejected("nothing", "it is empty", []byte{}),
+		rejected("one byte", refusal, []byte{0x89}),
+		rejected("half a signature", refusal, []byte(Signature[:5])),
+		rejected("a signature whose line ends were changed", refusal, append([]byte("\x89PNG\n\x1a\n"), FromSheet(sample()).File()[8:]...)),
+		rejected("a signature without its high bit", refusal, append([]byte("\x09PNG\r\n\x1a\n"), FromSheet(sample()).File()[8:]...)),
+		rejected("a MNG", refusal, []byte("\x8aMNG\r\n\x1a\n\x00\x00\x00\x1cMHDR")),
+		rejected("a JNG", refusal, []byte("\x8bJNG\r\n\x1a\n\x00\x00\x00\x10JHDR")),
+		rejected("a JPEG", "it looks like image/jpeg", jpegFile()),
+		rejected("a GIF", "it looks like image/gif", gifFile()),
+		rejected("a WebP", "it looks like image/webp", []byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00")),
+		rejected("a BMP", "it looks like image/bmp", append([]byte("BM\x46\x00\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00"), make([]byte, 52)...)),
+		rejected("an AVIF", refusal, []byte("\x00\x00\x00\x1cftypavif\x00\x00\x00\x00mif1avifmiaf")),
+		rejected("an icon", "it looks like image/x-icon", []byte("\x00\x00\x01\x00\x01\x00\x10\x10\x00\x00")),
+		rejected("an SVG", refusal, []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`)),
+		rejected("an XML with entities", refusal, []byte(`<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><r>&e;</r>`)),
+		rejected("a page", "it looks like text/html", []byte("<!DOCTYPE html><script>alert(1)</script>")),
+		rejected("a script", refusal, []byte("<?php system($_GET['c']); ?>")),
+		rejected("a text", "it looks like text/plain", []byte("This is no picture.")),
+		rejected("a text of UTF-16", refusal, []byte("\xff\xfeT\x00e\x00x\x00t\x00")),
+		rejected("an archive", "it looks like application/zip", zipFile([]byte("content"))),
+		rejected("a compressed PNG", "it looks like application/x-gzip", gzipFile(FromSheet(sample()).File())),
+		rejected("a program", refusal, append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 64)...)),
+		rejected("a PDF", "it looks like application/pdf", []byte(document)),
+		rejected("a mebibyte of zeros", refusal, make([]byte, 1<<20)),
 	}
 	for _, prefix := range []struct{ name, text string }{
 		{"a page", "<html><script>alert(1)</script></html>"},
@@ -99,17 +99,17 @@ func strangers() []File {
 		{"a byte order mark", "\xef\xbb\xbf"},
 		{"a space", " "},
 	} {
-		files = append(files, refused(prefix.name+" before a PNG", refusal, append([]byte(prefix.text), Of(sample()).File()...)))
+		files = append(files, rejected(prefix.name+" before a PNG", refusal, append([]byte(prefix.text), FromSheet(sample()).File()...)))
 	}
 	return files
 }
 
 // truncations are a sound file cut off wherever a part of it ends or is under way.
 func truncations() []File {
-	p := Of(sample())
+	p := FromSheet(sample())
 	p.Before = Chunk("tEXt", []byte("Title\x00Hello"))
 	file := p.File()
-	files := []File{refused("a signature and no more", "it is cut off", file[:len(Signature)])}
+	files := []File{rejected("a signature and no more", "it is cut off", file[:len(Signature)])}
 	at := len(Signature)
 	for _, chunk := range chunksOf(file) {
 		frame, data := chunk.start, len(chunk.data)
@@ -127,19 +127,19 @@ func truncations() []File {
 			{"a byte before the end of", frame + 8 + data + 3},
 		} {
 			if cut.at > at { // the data of IEND ends where it begins
-				files = append(files, refused("a file cut off "+cut.name+" "+chunk.kind, "it is cut off", file[:cut.at]))
+				files = append(files, rejected("a file cut off "+cut.name+" "+chunk.kind, "it is cut off", file[:cut.at]))
 				at = cut.at
 			}
 		}
 		if at = frame + 12 + data; at < len(file) {
-			files = append(files, refused("a file cut off behind "+chunk.kind, "it is cut off", file[:at]))
+			files = append(files, rejected("a file cut off behind "+chunk.kind, "it is cut off", file[:at]))
 		}
 	}
 	return files
 }
 
-// damages are files with one wrong bit, or a length that is not the true one.
-func damages() []File {
+// corruptions are files with one wrong bit, or a length that is not the true one.
+func corruptions() []File {
 	p := indexed(8, 256)
 	p.Before = append(p.Before, Chunk("tEXt", []byte("Title\x00Hello"))...)
 	file := p.File()
@@ -147,15 +147,15 @@ func damages() []File {
 	for _, chunk := range chunksOf(file) {
 		wrongSum := bytes.Clone(file)
 		wrongSum[chunk.start+8+len(chunk.data)] ^= 1
-		files = append(files, refused("a wrong checksum of "+chunk.kind, `the checksum of its "`+chunk.kind+`" chunk is wrong`, wrongSum))
+		files = append(files, rejected("a wrong checksum of "+chunk.kind, `the checksum of its "`+chunk.kind+`" chunk is wrong`, wrongSum))
 		if len(chunk.data) > 0 {
 			wrongBit := bytes.Clone(file)
 			wrongBit[chunk.start+8+len(chunk.data)/2] ^= 0x10
-			files = append(files, refused("a changed bit in "+chunk.kind, `the checksum of its "`+chunk.kind+`" chunk is wrong`, wrongBit))
+			files = append(files, rejected("a changed bit in "+chunk.kind, `the checksum of its "`+chunk.kind+`" chunk is wrong`, wrongBit))
 		}
 		wrongName := bytes.Clone(file)
 		wrongName[chunk.start+5] ^= 0x20
-		files = append(files, refused("a changed letter of "+chunk.kind, "the checksum of its", wrongName))
+		files = append(files, rejected("a changed letter of "+chunk.kind, "the checksum of its", wrongName))
 	}
 	for _, length := range []struct{ name, bytes string }{
 		{"2³¹ - 1", "\x7f\xff\xff\xff"},
@@ -163,20 +163,20 @@ func damages() []File {
 		{"2³² - 1", "\xff\xff\xff\xff"},
 		{"2³² - 12", "\xff\xff\xff\xf4"}, // with its frame it is nothing
 	} {
-		plain := Of(sample())
+		plain := FromSheet(sample())
 		for _, kind := range []string{"IDAT", "tEXt"} {
 			broken := Join(plain.Header(), []byte(length.bytes+kind), Deflate(plain.Raster()), []byte("----"), Chunk("IEND", nil))
-			files = append(files, refused(kind+" of "+length.name+" bytes", `it is cut off in its "`+kind+`" chunk`, broken))
+			files = append(files, rejected(kind+" of "+length.name+" bytes", `it is cut off in its "`+kind+`" chunk`, broken))
 		}
-		files = append(files, refused("a header of "+length.name+" bytes", `it is cut off in its "IHDR" chunk`, Join([]byte(length.bytes), plain.Header()[4:])))
+		files = append(files, rejected("a header of "+length.name+" bytes", `it is cut off in its "IHDR" chunk`, Join([]byte(length.bytes), plain.Header()[4:])))
 	}
 	return files
 }
 
-// orders are files with chunks that are missing, too many, unknown, or in the wrong
+// chunkOrders are files with chunks that are missing, too many, unknown, or in the wrong
 // place.
-func orders() []File {
-	p := Of(sample())
+func chunkOrders() []File {
+	p := FromSheet(sample())
 	header, idat, iend := p.Header(), Chunk("IDAT", Deflate(p.Raster())), Chunk("IEND", nil)
 	half := len(idat) / 2
 	first, second := Chunk("IDAT", idat[8:half]), Chunk("IDAT", idat[half:len(idat)-4])
@@ -188,37 +188,37 @@ func orders() []File {
 		return Join(Chunk("IHDR", data), idat, iend)
 	}
 	return []File{
-		refused("no header", "not with the header", Join(idat, iend)),
-		refused("nothing but an end", "not with the header", Join(iend)),
-		refused("a text before the header", "not with the header", Join(text, header, idat, iend)),
-		refused("a header for telephones", "not with the header", Join(Chunk("CgBI", []byte{0x50, 0, 0x20, 6}), header, idat, iend)),
-		refused("a header of 12 bytes", "not with the header", Join(Chunk("IHDR", header[8:20]), idat, iend)),
-		refused("a header of 14 bytes", "not with the header", Join(Chunk("IHDR", append(bytes.Clone(header[8:21]), 0)), idat, iend)),
-		refused("an empty header", "not with the header", Join(Chunk("IHDR", nil), idat, iend)),
-		refused("two headers", "out of order", Join(header, header, idat, iend)),
-		refused("a header behind the raster", "out of order", Join(header, idat, header, iend)),
-		refused("an unknown compression", "compression method", headerOf(10, 1)),
-		refused("an unknown family of filters", "filter method", headerOf(11, 1)),
-		refused("an unknown interlacing", "interlace method", headerOf(12, 2)),
-		refused("no raster", "out of order", Join(header, iend)),
-		refused("a raster in two places", "interrupted by other data", Join(header, first, text, second, iend)),
-		refused("a raster twice", "too much pixel data", Join(header, idat, idat, iend)),
-		refused("a raster behind the end", "out of order", Join(header, iend, idat)),
-		refused("an end with data", "bad IEND length", Join(header, idat, Chunk("IEND", []byte("<script>")))),
-		refused("no end", "a PNG ends with an IEND chunk", Join(header, idat)),
-		refused("a chunk that a decoder must know", `knows "NEWS"`, between("NEWS", nil)),
-		refused("a chunk that a decoder must know, behind the raster", `knows "NEWS"`, Join(header, idat, Chunk("NEWS", nil), iend)),
-		refused("a chunk without a name", `knows "\x00\x00\x00\x00"`, between("\x00\x00\x00\x00", nil)),
-		refused("a chunk named by a new line", `knows "\r\n\r\n"`, between("\r\n\r\n", nil)),
-		refused("a header in small letters", "not with the header", Join(Chunk("ihdr", header[8:21]), idat, iend)),
-		refused("a raster in small letters", "out of order", Join(header, Chunk("idat", idat[8:len(idat)-4]), iend)),
-		kept("a chunk that a decoder need not know", between("veNr", []byte("<script>")), "<script>"),
-		kept("a chunk that is to be copied by all", between("venr", []byte("<script>")), "<script>"),
-		kept("a raster in two parts", Join(header, first, second, iend), ""),
-		kept("texts around the raster", Join(header, text, idat, text, iend), "Hello"),
-		kept("a second end", Join(header, idat, iend, iend), ""),
-		kept("a text behind the end", Join(header, idat, iend, text), "Hello"),
-		kept("metadata", Join(header, bytes.Join([][]byte{
+		rejected("no header", "not with the header", Join(idat, iend)),
+		rejected("nothing but an end", "not with the header", Join(iend)),
+		rejected("a text before the header", "not with the header", Join(text, header, idat, iend)),
+		rejected("a header for telephones", "not with the header", Join(Chunk("CgBI", []byte{0x50, 0, 0x20, 6}), header, idat, iend)),
+		rejected("a header of 12 bytes", "not with the header", Join(Chunk("IHDR", header[8:20]), idat, iend)),
+		rejected("a header of 14 bytes", "not with the header", Join(Chunk("IHDR", append(bytes.Clone(header[8:21]), 0)), idat, iend)),
+		rejected("an empty header", "not with the header", Join(Chunk("IHDR", nil), idat, iend)),
+		rejected("two headers", "out of order", Join(header, header, idat, iend)),
+		rejected("a header behind the raster", "out of order", Join(header, idat, header, iend)),
+		rejected("an unknown compression", "compression method", headerOf(10, 1)),
+		rejected("an unknown family of filters", "filter method", headerOf(11, 1)),
+		rejected("an unknown interlacing", "interlace method", headerOf(12, 2)),
+		rejected("no raster", "out of order", Join(header, iend)),
+		rejected("a raster in two places", "interrupted by other data", Join(header, first, text, second, iend)),
+		rejected("a raster twice", "too much pixel data", Join(header, idat, idat, iend)),
+		rejected("a raster behind the end", "out of order", Join(header, iend, idat)),
+		rejected("an end with data", "bad IEND length", Join(header, idat, Chunk("IEND", []byte("<script>")))),
+		rejected("no end", "a PNG ends with an IEND chunk", Join(header, idat)),
+		rejected("a chunk that a decoder must know", `knows "NEWS"`, between("NEWS", nil)),
+		rejected("a chunk that a decoder must know, behind the raster", `knows "NEWS"`, Join(header, idat, Chunk("NEWS", nil), iend)),
+		rejected("a chunk without a name", `knows "\x00\x00\x00\x00"`, between("\x00\x00\x00\x00", nil)),
+		rejected("a chunk named by a new line", `knows "\r\n\r\n"`, between("\r\n\r\n", nil)),
+		rejected("a header in small letters", "not with the header", Join(Chunk("ihdr", header[8:21]), idat, iend)),
+		rejected("a raster in small letters", "out of order", Join(header, Chunk("idat", idat[8:len(idat)-4]), iend)),
+		accepted("a chunk that a decoder need not know", between("veNr", []byte("<script>")), "<script>"),
+		accepted("a chunk that is to be copied by all", between("venr", []byte("<script>")), "<script>"),
+		accepted("a raster in two parts", Join(header, first, second, iend), ""),
+		accepted("texts around the raster", Join(header, text, idat, text, iend), "Hello"),
+		accepted("a second end", Join(header, idat, iend, iend), ""),
+		accepted("a text behind the end", Join(header, idat, iend, text), "Hello"),
+		accepted("metadata", Join(header, bytes.Join([][]byte{
 			Chunk("gAMA", []byte{0, 0, 0, 1}), // all but black, if it counted
 			Chunk("cHRM", make([]byte, 32)),
 			Chunk("sRGB", []byte{9}),

@@ -23,7 +23,7 @@ func TestCorpus(t *testing.T) {
 			t.Errorf("two files are %s", file.Name)
 		}
 		names[file.Name] = true
-		if file.Refusal != "" {
+		if file.WantError != "" {
 			refused++
 		}
 		if size := len(file.Data); size > skin.DefaultLimits().Bytes {
@@ -40,7 +40,7 @@ func TestCorpus(t *testing.T) {
 }
 
 // A bomb that does not go off would prove nothing.
-func TestBombsGoOff(t *testing.T) {
+func TestBombInflates(t *testing.T) {
 	t.Parallel()
 
 	for _, file := range skintest.Corpus() {
@@ -62,16 +62,16 @@ func TestBombsGoOff(t *testing.T) {
 	t.Error("there is no bomb")
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	t.Parallel()
 
 	sheet := skin.NewSheet(64, 64)
-	sound := skintest.Of(sheet).File()
+	sound := skintest.FromSheet(sheet).File()
 	if got, err := skintest.Read(sound); err != nil || !bytes.Equal(got.Pix, sheet.Pix) {
 		t.Fatalf("a sound file: other pixels, or %v", err)
 	}
 	with := func(change func(*skintest.PNG)) []byte {
-		p := skintest.Of(sheet)
+		p := skintest.FromSheet(sheet)
 		change(&p)
 		return p.File()
 	}

@@ -31,16 +31,16 @@ func formats() []File {
 			if interlaced {
 				name += ", interlaced"
 			}
-			files = append(files, File{Name: name, As: "steve", Data: p.File(), Sheet: sheetOf(64, 64, func(x, y int) [4]byte {
+			files = append(files, File{Name: name, Type: "steve", Data: p.File(), Sheet: sheetOf(64, 64, func(x, y int) [4]byte {
 				return f.texel(f.samples(x, y))
 			})})
 		}
 	}
 	// Of the smallest picture, some of the passes of an interlaced raster are narrow.
 	cape := paint.Noise(5, 22, 17)
-	p := Of(cape)
+	p := FromSheet(cape)
 	p.Interlaced = true
-	return append(files, File{Name: "an interlaced cape of the old size", As: "cape", Data: p.File(), Sheet: sheetOf(64, 32, func(x, y int) [4]byte {
+	return append(files, File{Name: "an interlaced cape of the old size", Type: "cape", Data: p.File(), Sheet: sheetOf(64, 32, func(x, y int) [4]byte {
 		if x >= 22 || y >= 17 {
 			return [4]byte{}
 		}
@@ -175,7 +175,7 @@ func wrongFormats() []File {
 		for _, interlaced := range []bool{false, true} {
 			p := PNG{Width: 64, Height: 64, Depth: 16, Colour: colour, Interlaced: interlaced}
 			data := p.with(Chunk("IDAT", Deflate(make([]byte, (1+8*64)*64))))
-			files = append(files, refused(fmt.Sprintf("colour type %d of 16 bits, interlaced %t", colour, interlaced), "16 bits a channel", data))
+			files = append(files, rejected(fmt.Sprintf("colour type %d of 16 bits, interlaced %t", colour, interlaced), "16 bits a channel", data))
 		}
 	}
 	for _, wrong := range []struct{ colour, depth byte }{
@@ -202,10 +202,10 @@ func wrongFormats() []File {
 		{8, 8},
 		{255, 8},
 	} {
-		p := Of(sample())
+		p := FromSheet(sample())
 		p.Colour, p.Depth = wrong.colour, wrong.depth
-		data := p.with(Chunk("IDAT", Deflate(Of(sample()).Raster())))
-		files = append(files, refused(fmt.Sprintf("colour type %d of %d bits", wrong.colour, wrong.depth), fmt.Sprintf("bit depth %d, color type %d", wrong.depth, wrong.colour), data))
+		data := p.with(Chunk("IDAT", Deflate(FromSheet(sample()).Raster())))
+		files = append(files, rejected(fmt.Sprintf("colour type %d of %d bits", wrong.colour, wrong.depth), fmt.Sprintf("bit depth %d, color type %d", wrong.depth, wrong.colour), data))
 	}
 	return files
 }
@@ -221,20 +221,20 @@ func palettes() []File {
 	grey := PNG{Width: 64, Height: 64, Depth: 8, Colour: Grey, Before: paletteOf(2), Samples: func(x, y int) []byte { return []byte{byte(x ^ y)} }}
 	alpha := grey
 	alpha.Colour, alpha.Samples = GreyAlpha, func(x, y int) []byte { return []byte{byte(x), byte(y)} }
-	colour := Of(sample())
+	colour := FromSheet(sample())
 	colour.After = paletteOf(2)
 	return []File{
-		refused("no palette", "out of order", with(nil, nil)),
-		refused("an empty palette", "bad PLTE length", with(Chunk("PLTE", nil), nil)),
-		refused("a palette of 4 bytes", "bad PLTE length", with(Chunk("PLTE", make([]byte, 4)), nil)),
-		refused("a palette of 257 colours", "bad PLTE length", with(paletteOf(257), nil)),
-		refused("a palette of 300,000 colours", "bad PLTE length", with(paletteOf(300_000), nil)),
-		refused("a palette of more colours than 2 bits can tell apart", "bad PLTE length", small.File()),
-		refused("two palettes", "out of order", with(slices.Concat(paletteOf(256), paletteOf(256)), nil)),
-		refused("a palette behind the raster", "out of order", with(nil, paletteOf(256))),
-		refused("a palette behind the raster of true colours", "out of order", colour.File()),
-		refused("a palette of grey", "PLTE, color type mismatch", grey.File()),
-		refused("a palette of grey with alpha", "PLTE, color type mismatch", alpha.File()),
+		rejected("no palette", "out of order", with(nil, nil)),
+		rejected("an empty palette", "bad PLTE length", with(Chunk("PLTE", nil), nil)),
+		rejected("a palette of 4 bytes", "bad PLTE length", with(Chunk("PLTE", make([]byte, 4)), nil)),
+		rejected("a palette of 257 colours", "bad PLTE length", with(paletteOf(257), nil)),
+		rejected("a palette of 300,000 colours", "bad PLTE length", with(paletteOf(300_000), nil)),
+		rejected("a palette of more colours than 2 bits can tell apart", "bad PLTE length", small.File()),
+		rejected("two palettes", "out of order", with(slices.Concat(paletteOf(256), paletteOf(256)), nil)),
+		rejected("a palette behind the raster", "out of order", with(nil, paletteOf(256))),
+		rejected("a palette behind the raster of true colours", "out of order", colour.File()),
+		rejected("a palette of grey", "PLTE, color type mismatch", grey.File()),
+		rejected("a palette of grey with alpha", "PLTE, color type mismatch", alpha.File()),
 	}
 }
 
@@ -247,7 +247,7 @@ func transparencies() []File {
 	}{{Grey, 0}, {Grey, 1}, {Grey, 3}, {Grey, 6}, {TrueColour, 0}, {TrueColour, 2}, {TrueColour, 5}, {TrueColour, 7}, {TrueColour, 1000}} {
 		p := PNG{Width: 64, Height: 64, Depth: 8, Colour: wrong.colour, Before: Chunk("tRNS", make([]byte, wrong.length))}
 		p.Samples = format{colour: wrong.colour, depth: 8}.samples
-		files = append(files, refused(fmt.Sprintf("transparency of %d bytes of colour type %d", wrong.length, wrong.colour), "bad tRNS length", p.File()))
+		files = append(files, rejected(fmt.Sprintf("transparency of %d bytes of colour type %d", wrong.length, wrong.colour), "bad tRNS length", p.File()))
 	}
 	with := func(p PNG, before, after []byte) []byte {
 		p.Before, p.After = before, after
@@ -257,17 +257,17 @@ func transparencies() []File {
 	greyAlpha := PNG{Width: 64, Height: 64, Depth: 8, Colour: GreyAlpha, Samples: format{colour: GreyAlpha, depth: 8}.samples}
 	key := Chunk("tRNS", []byte{0, 9})
 	return append(files,
-		refused("more alphas than colours", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(3), alphasOf(4)), nil)),
-		refused("256 alphas of two colours", "more alphas than colours", with(indexed(1, 0), slices.Concat(paletteOf(2), alphasOf(256)), nil)),
-		refused("257 alphas", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(257)), nil)),
-		refused("alphas before their palette", "out of order", with(indexed(8, 0), slices.Concat(alphasOf(3), paletteOf(256)), nil)),
-		refused("alphas without a palette", "out of order", with(indexed(8, 0), alphasOf(3), nil)),
-		refused("alphas twice", "out of order", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(3), alphasOf(3)), nil)),
-		refused("alphas behind the raster", "out of order", with(indexed(8, 0), paletteOf(256), alphasOf(3))),
-		refused("a transparent grey twice", "out of order", with(grey, slices.Concat(key, key), nil)),
-		refused("a transparent grey behind the raster", "out of order", with(grey, nil, key)),
-		refused("a transparent colour beside alpha", "tRNS, color type mismatch", with(Of(sample()), Chunk("tRNS", make([]byte, 6)), nil)),
-		refused("a transparent grey beside alpha", "tRNS, color type mismatch", with(greyAlpha, key, nil)),
+		rejected("more alphas than colours", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(3), alphasOf(4)), nil)),
+		rejected("256 alphas of two colours", "more alphas than colours", with(indexed(1, 0), slices.Concat(paletteOf(2), alphasOf(256)), nil)),
+		rejected("257 alphas", "more alphas than colours", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(257)), nil)),
+		rejected("alphas before their palette", "out of order", with(indexed(8, 0), slices.Concat(alphasOf(3), paletteOf(256)), nil)),
+		rejected("alphas without a palette", "out of order", with(indexed(8, 0), alphasOf(3), nil)),
+		rejected("alphas twice", "out of order", with(indexed(8, 0), slices.Concat(paletteOf(256), alphasOf(3), alphasOf(3)), nil)),
+		rejected("alphas behind the raster", "out of order", with(indexed(8, 0), paletteOf(256), alphasOf(3))),
+		rejected("a transparent grey twice", "out of order", with(grey, slices.Concat(key, key), nil)),
+		rejected("a transparent grey behind the raster", "out of order", with(grey, nil, key)),
+		rejected("a transparent colour beside alpha", "tRNS, color type mismatch", with(FromSheet(sample()), Chunk("tRNS", make([]byte, 6)), nil)),
+		rejected("a transparent grey beside alpha", "tRNS, color type mismatch", with(greyAlpha, key, nil)),
 	)
 }
 
@@ -298,19 +298,19 @@ func dimensions() []File {
 		{32, 64},
 		{96, 96},
 	} {
-		p := Of(sample())
+		p := FromSheet(sample())
 		header := p.Header()
 		binary.BigEndian.PutUint32(header[8:], size[0])
 		binary.BigEndian.PutUint32(header[12:], size[1])
 		data := Join(header, Chunk("IDAT", Deflate(p.Raster())), Chunk("IEND", nil))
-		Mend(data)
-		files = append(files, refused(fmt.Sprintf("%d × %d pixels", size[0], size[1]), fmt.Sprintf("it is %d × %d pixels; a skin has", size[0], size[1]), data))
+		FixChecksums(data)
+		files = append(files, rejected(fmt.Sprintf("%d × %d pixels", size[0], size[1]), fmt.Sprintf("it is %d × %d pixels; a skin has", size[0], size[1]), data))
 	}
 	// The size fits, but not the raster.
-	small, large := Of(sample()), Of(paint.Noise(1, 64, 32))
+	small, large := FromSheet(sample()), FromSheet(paint.Noise(1, 64, 32))
 	small.Height, large.Height = 32, 64
 	return append(files,
-		refused("a raster of twice the rows", "too much pixel data", small.with(Chunk("IDAT", Deflate(Of(sample()).Raster())))),
-		refused("a raster of half the rows", "not enough pixel data", large.with(Chunk("IDAT", Deflate(Of(paint.Noise(1, 64, 32)).Raster())))),
+		rejected("a raster of twice the rows", "too much pixel data", small.with(Chunk("IDAT", Deflate(FromSheet(sample()).Raster())))),
+		rejected("a raster of half the rows", "not enough pixel data", large.with(Chunk("IDAT", Deflate(FromSheet(paint.Noise(1, 64, 32)).Raster())))),
 	)
 }

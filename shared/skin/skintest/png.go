@@ -38,8 +38,8 @@ type PNG struct {
 	Samples func(x, y int) []byte
 }
 
-// Of returns the plain PNG of a sheet.
-func Of(sheet skin.Sheet) PNG {
+// FromSheet returns the plain PNG of a sheet.
+func FromSheet(sheet skin.Sheet) PNG {
 	return PNG{
 		Width: sheet.Width, Height: sheet.Height, Depth: 8, Colour: TrueColourAlpha,
 		Samples: func(x, y int) []byte { return sheet.Pix[sheet.At(x, y):][:4] },
@@ -134,9 +134,9 @@ func Deflate(data []byte) []byte {
 	return stream.Bytes()
 }
 
-// Mend puts right every checksum of a PNG, so that what a fuzzer has changed is
+// FixChecksums puts right every checksum of a PNG, so that what a fuzzer has changed is
 // read and not refused at once.
-func Mend(file []byte) {
+func FixChecksums(file []byte) {
 	for rest := file[min(len(Signature), len(file)):]; len(rest) >= 12; {
 		length := int64(binary.BigEndian.Uint32(rest))
 		if length > int64(len(rest)-12) {

@@ -18,7 +18,7 @@ const document = "%PDF-1.4\n1 0 obj<</Type/Catalog/OpenAction<</S/JavaScript/JS(
 
 // animations are pictures that move.
 func animations() []File {
-	p := Of(sample())
+	p := FromSheet(sample())
 	idat := Chunk("IDAT", Deflate(p.Raster()))
 	control := Chunk("acTL", []byte{0, 0, 0, 2, 0, 0, 0, 0})
 	frame := func(number byte) []byte {
@@ -27,19 +27,19 @@ func animations() []File {
 	second := Chunk("fdAT", append([]byte{0, 0, 0, 2}, Deflate(p.Raster())...))
 	header, iend := p.Header(), Chunk("IEND", nil)
 	return []File{
-		refused("an animation", "animated", Join(header, control, frame(0), idat, frame(1), second, iend)),
-		refused("an animation of which the picture is no part", "animated", Join(header, control, idat, frame(0), second, iend)),
-		refused("an animation of two billion frames", "animated", Join(header, Chunk("acTL", []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0}), frame(0), idat, iend)),
-		refused("an animation that is told of too late", "animated", Join(header, idat, control, frame(1), second, iend)),
-		refused("an animation that is cut off", "animated", Join(header, control, frame(0), idat)),
-		kept("frames without an animation", Join(header, frame(0), idat, frame(1), second, iend), "fdAT"),
+		rejected("an animation", "animated", Join(header, control, frame(0), idat, frame(1), second, iend)),
+		rejected("an animation of which the picture is no part", "animated", Join(header, control, idat, frame(0), second, iend)),
+		rejected("an animation of two billion frames", "animated", Join(header, Chunk("acTL", []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0}), frame(0), idat, iend)),
+		rejected("an animation that is told of too late", "animated", Join(header, idat, control, frame(1), second, iend)),
+		rejected("an animation that is cut off", "animated", Join(header, control, frame(0), idat)),
+		accepted("frames without an animation", Join(header, frame(0), idat, frame(1), second, iend), "fdAT"),
 	}
 }
 
 // polyglots are pictures that are something else besides.
 func polyglots() []File {
 	const page = "<html><script>alert(document.domain)</script></html>"
-	p := Of(sample())
+	p := FromSheet(sample())
 	sound := p.File()
 	var files []File
 	for _, other := range []struct{ name, content, payload string }{
@@ -53,7 +53,7 @@ func polyglots() []File {
 		{"a compressed archive", string(gzipFile([]byte("content"))), "\x1f\x8b\x08"},
 		{"600 KiB of pages", string(bytes.Repeat([]byte(page), 600<<10/len(page))), "<script>"},
 	} {
-		files = append(files, kept(other.name+" behind the end", append(bytes.Clone(sound), other.content...), other.payload))
+		files = append(files, accepted(other.name+" behind the end", append(bytes.Clone(sound), other.content...), other.payload))
 	}
 	for _, where := range []struct {
 		kind, begin string
@@ -88,7 +88,7 @@ func polyglots() []File {
 			} else {
 				p.Before = chunk
 			}
-			files = append(files, kept(name, p.File(), string(content)))
+			files = append(files, accepted(name, p.File(), string(content)))
 		}
 	}
 	return append(files, inPixels()...)
@@ -101,7 +101,7 @@ func inPixels() []File {
 	unused := indexed(8, 0)
 	unused.Before = Chunk("PLTE", append(make([]byte, 3), hidden...))
 	unused.Samples = func(int, int) []byte { return []byte{0} }
-	beside := Of(sample())
+	beside := FromSheet(sample())
 	beside.Before = Chunk("PLTE", []byte(hidden))
 	alphas := indexed(8, 0)
 	alphas.Before = slices.Concat(paletteOf(256), Chunk("tRNS", []byte("\xff"+hidden)))
@@ -118,10 +118,10 @@ func inPixels() []File {
 		copy(under.Pix[4*i:], append([]byte(hidden[3*i:3*i+3]), 0))
 	}
 	return []File{
-		{Name: "a page in colours that are not used", As: "steve", Data: unused.File(), Sheet: sheetOf(64, 64, func(int, int) [4]byte { return [4]byte{0, 0, 0, 255} }), Payload: hidden},
-		{Name: "a page in alphas that are not used", As: "steve", Data: alphas.File(), Sheet: used, Payload: hidden},
-		kept("a page in a palette beside true colours", beside.File(), hidden),
-		{Name: "a page in colours that are transparent", As: "steve", Data: Of(under).File(), Sheet: under},
+		{Name: "a page in colours that are not used", Type: "steve", Data: unused.File(), Sheet: sheetOf(64, 64, func(int, int) [4]byte { return [4]byte{0, 0, 0, 255} }), Payload: hidden},
+		{Name: "a page in alphas that are not used", Type: "steve", Data: alphas.File(), Sheet: used, Payload: hidden},
+		accepted("a page in a palette beside true colours", beside.File(), hidden),
+		{Name: "a page in colours that are transparent", Type: "steve", Data: FromSheet(under).File(), Sheet: under},
 	}
 }
 

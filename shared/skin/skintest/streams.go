@@ -16,7 +16,7 @@ import (
 
 // streams are rasters that are no zlib stream, or a wrong one.
 func streams() []File {
-	p := Of(sample())
+	p := FromSheet(sample())
 	raster := p.Raster()
 	stream := Deflate(raster)
 	with := func(stream []byte) []byte { return p.with(Chunk("IDAT", stream)) }
@@ -31,38 +31,38 @@ func streams() []File {
 	}
 	const refusal = "cannot be decoded"
 	return []File{
-		refused("a raster that is a text", refusal, with([]byte("<script>alert(1)</script>"))),
-		refused("an empty raster", refusal, with(nil)),
-		refused("a raster that is not compressed", refusal, with(raster)),
-		refused("a raster compressed by gzip", refusal, with(gzipFile(raster))),
-		refused("a raster compressed without a frame", refusal, with(stream[2:len(stream)-4])),
-		refused("an empty stream", "not enough pixel data", with(Deflate(nil))),
-		refused("a wrong sum of the raster", "zlib: invalid checksum", changed(-1, 1)),
-		refused("a wrong sum of the stream's header", "zlib: invalid header", changed(1, 1)),
-		refused("a stream by an unknown method", "zlib: invalid header", with(append([]byte("\x79\x1a"), stream[2:]...))),
-		refused("a window of 64 KiB", "zlib: invalid header", with(append([]byte("\x88\x1c"), stream[2:]...))),
-		refused("a dictionary that nobody has", "zlib: invalid dictionary", with(withDictionary(raster))),
-		refused("a stream cut off in its header", refusal, with(stream[:1])),
-		refused("a stream without its sum", refusal, with(stream[:len(stream)-4])),
-		refused("a stream cut off in the middle", "not enough pixel data", with(stream[:len(stream)/2])),
-		refused("a block of a kind that does not exist", "corrupt input", raw(0b111)),
-		refused("a plain block whose length is wrong", "corrupt input", raw(1, 4, 0, 0, 0, 'a', 'b', 'c', 'd')),
-		refused("a plain block that is not there", refusal, raw(1, 0xff, 0xff, 0, 0)),
-		refused("a copy from before the beginning", "corrupt input", raw(0x4b, 0x04, 0x12, 0x00)),
-		refused("a code that means more than one thing", "corrupt input", raw(0x05, 0x00, 0x92, 0x04)),
-		refused("a row too few", "not enough pixel data", with(Deflate(raster[1+4*64:]))),
-		refused("a byte too few", "not enough pixel data", with(Deflate(raster[:len(raster)-1]))),
-		refused("a byte too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), 0)))),
-		refused("a row too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), raster[:1+4*64]...)))),
-		refused("a raster that is there twice", "too much pixel data", with(Deflate(slices.Concat(raster, raster)))),
+		rejected("a raster that is a text", refusal, with([]byte("<script>alert(1)</script>"))),
+		rejected("an empty raster", refusal, with(nil)),
+		rejected("a raster that is not compressed", refusal, with(raster)),
+		rejected("a raster compressed by gzip", refusal, with(gzipFile(raster))),
+		rejected("a raster compressed without a frame", refusal, with(stream[2:len(stream)-4])),
+		rejected("an empty stream", "not enough pixel data", with(Deflate(nil))),
+		rejected("a wrong sum of the raster", "zlib: invalid checksum", changed(-1, 1)),
+		rejected("a wrong sum of the stream's header", "zlib: invalid header", changed(1, 1)),
+		rejected("a stream by an unknown method", "zlib: invalid header", with(append([]byte("\x79\x1a"), stream[2:]...))),
+		rejected("a window of 64 KiB", "zlib: invalid header", with(append([]byte("\x88\x1c"), stream[2:]...))),
+		rejected("a dictionary that nobody has", "zlib: invalid dictionary", with(withDictionary(raster))),
+		rejected("a stream cut off in its header", refusal, with(stream[:1])),
+		rejected("a stream without its sum", refusal, with(stream[:len(stream)-4])),
+		rejected("a stream cut off in the middle", "not enough pixel data", with(stream[:len(stream)/2])),
+		rejected("a block of a kind that does not exist", "corrupt input", raw(0b111)),
+		rejected("a plain block whose length is wrong", "corrupt input", raw(1, 4, 0, 0, 0, 'a', 'b', 'c', 'd')),
+		rejected("a plain block that is not there", refusal, raw(1, 0xff, 0xff, 0, 0)),
+		rejected("a copy from before the beginning", "corrupt input", raw(0x4b, 0x04, 0x12, 0x00)),
+		rejected("a code that means more than one thing", "corrupt input", raw(0x05, 0x00, 0x92, 0x04)),
+		rejected("a row too few", "not enough pixel data", with(Deflate(raster[1+4*64:]))),
+		rejected("a byte too few", "not enough pixel data", with(Deflate(raster[:len(raster)-1]))),
+		rejected("a byte too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), 0)))),
+		rejected("a row too many", "too much pixel data", with(Deflate(append(bytes.Clone(raster), raster[:1+4*64]...)))),
+		rejected("a raster that is there twice", "too much pixel data", with(Deflate(slices.Concat(raster, raster)))),
 		// What follows the stream is read along with its end, or not at all.
-		refused("a page of 64 KiB behind the stream", "too much pixel data", with(append(bytes.Clone(stream), bytes.Repeat([]byte("<script>"), 8192)...))),
-		kept("a page behind the stream", with(append(bytes.Clone(stream), "<script>alert(1)</script>"...)), "<script>"),
-		kept("a raster in plain blocks", with(deflateAt(flate.NoCompression, raster)), ""),
-		kept("a raster without copies", with(deflateAt(flate.HuffmanOnly, raster)), ""),
-		kept("a raster compressed as far as it goes", with(deflateAt(flate.BestCompression, raster)), ""),
-		kept("a raster of which each byte is a chunk", p.with(split(stream, 1)...), ""),
-		kept("a raster with empty chunks in between", p.with(Chunk("IDAT", nil), Chunk("IDAT", stream[:9]), Chunk("IDAT", nil), Chunk("IDAT", stream[9:]), Chunk("IDAT", nil)), ""),
+		rejected("a page of 64 KiB behind the stream", "too much pixel data", with(append(bytes.Clone(stream), bytes.Repeat([]byte("<script>"), 8192)...))),
+		accepted("a page behind the stream", with(append(bytes.Clone(stream), "<script>alert(1)</script>"...)), "<script>"),
+		accepted("a raster in plain blocks", with(deflateAt(flate.NoCompression, raster)), ""),
+		accepted("a raster without copies", with(deflateAt(flate.HuffmanOnly, raster)), ""),
+		accepted("a raster compressed as far as it goes", with(deflateAt(flate.BestCompression, raster)), ""),
+		accepted("a raster of which each byte is a chunk", p.with(split(stream, 1)...), ""),
+		accepted("a raster with empty chunks in between", p.with(Chunk("IDAT", nil), Chunk("IDAT", stream[:9]), Chunk("IDAT", nil), Chunk("IDAT", stream[9:]), Chunk("IDAT", nil)), ""),
 	}
 }
 
@@ -97,20 +97,20 @@ func split(stream []byte, size int) [][]byte {
 // filters are rasters whose rows are filtered, in ways that exist or not.
 func filters() []File {
 	var files []File
-	p := Of(sample())
+	p := FromSheet(sample())
 	for _, wrong := range []struct {
 		filter byte
 		row    int
 	}{{5, 0}, {9, 31}, {'<', 63}, {255, 0}} {
 		raster := p.Raster()
 		raster[wrong.row*(1+4*64)] = wrong.filter
-		files = append(files, refused(fmt.Sprintf("filter %d in row %d", wrong.filter, wrong.row), "bad filter type", p.with(Chunk("IDAT", Deflate(raster)))))
+		files = append(files, rejected(fmt.Sprintf("filter %d in row %d", wrong.filter, wrong.row), "bad filter type", p.with(Chunk("IDAT", Deflate(raster)))))
 	}
 	mixed := filtered(sample(), func(y int) byte { return byte(y % 5) })
-	files = append(files, kept("rows of every filter in turn", p.with(Chunk("IDAT", Deflate(mixed))), ""))
+	files = append(files, accepted("rows of every filter in turn", p.with(Chunk("IDAT", Deflate(mixed))), ""))
 	for filter := range byte(5) {
 		raster := filtered(sample(), func(int) byte { return filter })
-		files = append(files, kept(fmt.Sprintf("rows of filter %d", filter), p.with(Chunk("IDAT", Deflate(raster))), ""))
+		files = append(files, accepted(fmt.Sprintf("rows of filter %d", filter), p.with(Chunk("IDAT", Deflate(raster))), ""))
 	}
 	return files
 }
@@ -140,7 +140,7 @@ func filtered(sheet skin.Sheet, filter func(y int) byte) []byte {
 // bombs are small files that would become large.
 func bombs() []File {
 	const gibibyte = 1 << 30
-	p := Of(sample())
+	p := FromSheet(sample())
 	idat := Chunk("IDAT", Deflate(p.Raster()))
 	bomb, smaller := zeros(gibibyte), zeros(1000<<20) // which leaves room for a raster
 	before := func(chunk []byte) PNG {
@@ -155,17 +155,17 @@ func bombs() []File {
 	largest := p
 	largest.Width, largest.Height = 512, 512
 	return []File{
-		refused("a raster of a GiB", "too much pixel data", p.with(Chunk("IDAT", bomb))),
-		refused("a raster of half a GiB in small chunks", "too much pixel data", p.with(split(zeros(gibibyte/2), 64)...)),
-		refused("a raster of a GiB, interlaced", "too much pixel data", interlaced.with(Chunk("IDAT", bomb))),
-		refused("a raster of a GiB in the largest sheet", "too much pixel data", largest.with(Chunk("IDAT", bomb))),
-		refused("a raster of a GiB of one bit", "too much pixel data", tiny.with(Chunk("IDAT", bomb))),
-		refused("a raster of a GiB that is sound", "it is 16384 × 16384 pixels", giant.with(Chunk("IDAT", bomb))),
-		refused("a raster of half a GiB behind the true one", "too much pixel data", p.with(idat, Chunk("IDAT", zeros(gibibyte/2)))),
-		kept("a text of 1,000 MiB", before(Chunk("zTXt", append([]byte("Title\x00\x00"), smaller...))).with(idat), ""),
-		kept("an international text of 1,000 MiB", before(Chunk("iTXt", append([]byte("Title\x00\x01\x00en\x00Title\x00"), smaller...))).with(idat), ""),
-		kept("a profile of 1,000 MiB", before(Chunk("iCCP", append([]byte("icc\x00\x00"), smaller...))).with(idat), ""),
-		kept("a picture of half a GiB behind the end", slices.Concat(p.with(idat), giant.with(Chunk("IDAT", zeros(gibibyte/2)))), ""),
+		rejected("a raster of a GiB", "too much pixel data", p.with(Chunk("IDAT", bomb))),
+		rejected("a raster of half a GiB in small chunks", "too much pixel data", p.with(split(zeros(gibibyte/2), 64)...)),
+		rejected("a raster of a GiB, interlaced", "too much pixel data", interlaced.with(Chunk("IDAT", bomb))),
+		rejected("a raster of a GiB in the largest sheet", "too much pixel data", largest.with(Chunk("IDAT", bomb))),
+		rejected("a raster of a GiB of one bit", "too much pixel data", tiny.with(Chunk("IDAT", bomb))),
+		rejected("a raster of a GiB that is sound", "it is 16384 × 16384 pixels", giant.with(Chunk("IDAT", bomb))),
+		rejected("a raster of half a GiB behind the true one", "too much pixel data", p.with(idat, Chunk("IDAT", zeros(gibibyte/2)))),
+		accepted("a text of 1,000 MiB", before(Chunk("zTXt", append([]byte("Title\x00\x00"), smaller...))).with(idat), ""),
+		accepted("an international text of 1,000 MiB", before(Chunk("iTXt", append([]byte("Title\x00\x01\x00en\x00Title\x00"), smaller...))).with(idat), ""),
+		accepted("a profile of 1,000 MiB", before(Chunk("iCCP", append([]byte("icc\x00\x00"), smaller...))).with(idat), ""),
+		accepted("a picture of half a GiB behind the end", slices.Concat(p.with(idat), giant.with(Chunk("IDAT", zeros(gibibyte/2)))), ""),
 	}
 }
 
@@ -194,9 +194,9 @@ func zeros(n int) []byte {
 	return binary.BigEndian.AppendUint32(stream, uint32((1+258*copies)%65521)<<16|1)
 }
 
-// crowds are files of very many parts.
-func crowds() []File {
-	p := Of(sample())
+// manyChunks are files of very many parts.
+func manyChunks() []File {
+	p := FromSheet(sample())
 	idat := Chunk("IDAT", Deflate(p.Raster()))
 	const most = 80_000 // of which each takes 12 bytes
 	with := func(chunk []byte) []byte {
@@ -211,36 +211,36 @@ func crowds() []File {
 	named := p
 	named.Before = texts
 	return []File{
-		kept("80,000 empty texts", with(Chunk("tEXt", nil)), ""),
-		kept("80,000 empty chunks that nobody knows", with(Chunk("veNr", nil)), ""),
-		kept("40,000 texts with different names", named.with(idat), ""),
-		refused("40,000 headers", "out of order", Join(bytes.Repeat(p.Header(), 40_000), idat, Chunk("IEND", nil))),
-		refused("a raster of 80,000 empty chunks", "cannot be decoded", p.with(bytes.Repeat(Chunk("IDAT", nil), most))),
-		refused("a raster of 75,000 chunks of one byte", "cannot be decoded", p.with(bytes.Repeat(Chunk("IDAT", []byte{0}), 75_000))),
-		kept("a raster before and behind 80,000 empty chunks", p.with(bytes.Repeat(Chunk("IDAT", nil), most/2), idat, bytes.Repeat(Chunk("IDAT", nil), most/2)), ""),
-		refused("80,000 palettes", "bad PLTE length", with(Chunk("PLTE", nil))),
-		refused("80,000 ends of the raster", "interrupted by other data", p.with(bytes.Repeat(slices.Concat(Chunk("IDAT", nil), Chunk("tEXt", nil)), most/2))),
+		accepted("80,000 empty texts", with(Chunk("tEXt", nil)), ""),
+		accepted("80,000 empty chunks that nobody knows", with(Chunk("veNr", nil)), ""),
+		accepted("40,000 texts with different names", named.with(idat), ""),
+		rejected("40,000 headers", "out of order", Join(bytes.Repeat(p.Header(), 40_000), idat, Chunk("IEND", nil))),
+		rejected("a raster of 80,000 empty chunks", "cannot be decoded", p.with(bytes.Repeat(Chunk("IDAT", nil), most))),
+		rejected("a raster of 75,000 chunks of one byte", "cannot be decoded", p.with(bytes.Repeat(Chunk("IDAT", []byte{0}), 75_000))),
+		accepted("a raster before and behind 80,000 empty chunks", p.with(bytes.Repeat(Chunk("IDAT", nil), most/2), idat, bytes.Repeat(Chunk("IDAT", nil), most/2)), ""),
+		rejected("80,000 palettes", "bad PLTE length", with(Chunk("PLTE", nil))),
+		rejected("80,000 ends of the raster", "interrupted by other data", p.with(bytes.Repeat(slices.Concat(Chunk("IDAT", nil), Chunk("tEXt", nil)), most/2))),
 	}
 }
 
-// heavies are sound files that take as long to be read and written, and as much
+// slowFiles are sound files that take as long to be read and written, and as much
 // memory, as any.
-func heavies() []File {
+func slowFiles() []File {
 	sheets := []struct {
 		name  string
 		sheet skin.Sheet
 	}{
 		{"the largest sheet of one colour", skin.NewSheet(512, 512)},
 		{"the largest sheet of noise that the file has room for", halfNoise(512)},
-		{"the largest sheet of rows that hardly differ", wavering(512)},
+		{"the largest sheet of rows that hardly differ", nearlyEqualRows(512)},
 	}
 	var files []File
 	large := paint.Noise(3, 512, 512)
 	for _, s := range sheets {
-		p := Of(s.sheet)
-		files = append(files, File{Name: s.name, As: "steve", Data: p.File(), Sheet: s.sheet})
+		p := FromSheet(s.sheet)
+		files = append(files, File{Name: s.name, Type: "steve", Data: p.File(), Sheet: s.sheet})
 		p.Interlaced = true
-		files = append(files, File{Name: s.name + ", interlaced", As: "steve", Data: p.File(), Sheet: s.sheet})
+		files = append(files, File{Name: s.name + ", interlaced", Type: "steve", Data: p.File(), Sheet: s.sheet})
 	}
 	for _, f := range []format{
 		{"the largest sheet of a palette", Palette, 8, slices.Concat(paletteOf(256), alphasOf(256)), paletteTexel(256, 256)},
@@ -248,7 +248,7 @@ func heavies() []File {
 	} {
 		samples := func(x, y int) []byte { return large.Pix[large.At(x, y):][:1] }
 		p := PNG{Width: 512, Height: 512, Depth: f.depth, Colour: f.colour, Interlaced: true, Before: f.before, Samples: samples}
-		files = append(files, File{Name: f.name, As: "steve", Data: p.File(), Sheet: sheetOf(512, 512, func(x, y int) [4]byte { return f.texel(samples(x, y)) })})
+		files = append(files, File{Name: f.name, Type: "steve", Data: p.File(), Sheet: sheetOf(512, 512, func(x, y int) [4]byte { return f.texel(samples(x, y)) })})
 	}
 	return files
 }
@@ -263,10 +263,10 @@ func halfNoise(side int) skin.Sheet {
 	return sheet
 }
 
-// wavering returns a square sheet of which each row is the one above plus a random
+// nearlyEqualRows returns a square sheet of which each row is the one above plus a random
 // bit in every byte: it is much like itself everywhere, and nowhere for long, so that
 // nothing takes longer to compress.
-func wavering(side int) skin.Sheet {
+func nearlyEqualRows(side int) skin.Sheet {
 	sheet := skin.NewSheet(side, side)
 	random, row := paint.Noise(7, side, side).Pix, 4*side
 	for i := range sheet.Pix {

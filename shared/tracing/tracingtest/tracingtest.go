@@ -34,13 +34,13 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []Span
-	more  chan struct{} // closed, and replaced, with every request
+	changed  chan struct{} // closed, and replaced, with every request
 }
 
 // Start starts a collector that ends with the test.
 func Start(tb testing.TB) *Collector {
 	tb.Helper()
-	c := &Collector{more: make(chan struct{})}
+	c := &Collector{changed: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent collector.ExportTraceServiceRequest
 		body, err := io.ReadAll(r.Body)
@@ -52,22 +52,22 @@ func Start(tb testing.TB) *Collector {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		c.take(&sent)
+		c.add(&sent)
 	}))
 	tb.Cleanup(server.Close)
 	c.URL = server.URL
 	return c
 }
 
-func (c *Collector) take(sent *collector.ExportTraceServiceRequest) {
+func (c *Collector) add(sent *collector.ExportTraceServiceRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, of := range sent.GetResourceSpans() {
-		program := texts(of.GetResource().GetAttributes())["service.name"]
+		program := attributeTexts(of.GetResource().GetAttributes())["service.name"]
 		for _, scope := range of.GetScopeSpans() {
 			for _, s := range scope.GetSpans() {
 				span := Span{
-					Program: program, Name: s.GetName(), Error: s.GetStatus().GetMessage(), Attributes: texts(s.GetAttributes()),
+					Program: program, Name: s.GetName(), Error: s.GetStatus().GetMessage(), Attributes: attributeTexts(s.GetAttributes()),
 					Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
 					Began: time.Unix(0, int64(s.GetStartTimeUnixNano())), Ended: time.Unix(0, int64(s.GetEndTimeUnixNano())),
 				}
@@ -78,12 +78,12 @@ func (c *Collector) take(sent *collector.ExportTraceServiceRequest) {
 			}
 		}
 	}
-	close(c.more)
-	c.more = make(chan struct{})
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
-// texts returns attributes as texts.
-func texts(attributes []*common.KeyValue) map[string]string {
+// attributeTexts returns attributes as texts.
+func attributeTexts(attributes []*common.KeyValue) map[string]string {
 	all := map[string]string{}
 	for _, a := range attributes {
 		switch v := a.GetValue().GetValue().(type) {
@@ -113,7 +113,7 @@ func (c *Collector) Await(tb testing.TB, wanted func([]Span) bool) []Span {
 	deadline := time.After(30 * time.Second)
 	for {
 		c.mu.Lock()
-		spans, more := slices.Clone(c.spans), c.more
+		spans, more := slices.Clone(c.spans), c.changed
 		c.mu.Unlock()
 		if wanted(spans) {
 			return spans
