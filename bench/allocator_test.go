@@ -45,7 +45,7 @@ func BenchmarkAllocator(b *testing.B) {
 				if _, err := os.Stat(allocator.value); allocator.value == jemalloc && err != nil {
 					testenv.Skip(b, "libjemalloc2 is not installed")
 				}
-				edge := system.NewEdgeOf(b, files, core.URL, origintest.Secret)
+				edge := system.NewEdgeAt(b, files, core.URL, origintest.Secret)
 				edge.Set("EDGE_ENCODER", encoder)
 				edge.Set("EDGE_LOG_REQUESTS", "0")
 				if allocator.value != "" {
@@ -57,18 +57,18 @@ func BenchmarkAllocator(b *testing.B) {
 
 				b.ResetTimer()
 				var next atomic.Int64
-				var visitors sync.WaitGroup
+				var clients sync.WaitGroup
 				for range 16 {
-					visitors.Go(func() {
+					clients.Go(func() {
 						client := &fasthttp.Client{}
 						defer client.CloseIdleConnections()
 						for i := next.Add(1) - 1; i < pictures && !b.Failed(); i = next.Add(1) - 1 {
 							view := views[i%int64(len(views))]
-							ask(b, client, fasthttp.StatusOK, address+fmt.Sprintf(view, hashes[i/int64(len(views))]))
+							get(b, client, fasthttp.StatusOK, address+fmt.Sprintf(view, hashes[i/int64(len(views))]))
 						}
 					})
 				}
-				visitors.Wait()
+				clients.Wait()
 				b.StopTimer()
 
 				resident, most := edge.Memory(b)

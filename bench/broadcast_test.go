@@ -44,13 +44,13 @@ func BenchmarkBroadcast(b *testing.B) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	took := func(who system.Person, method, path, form string) time.Duration {
+	took := func(user system.Person, method, path, form string) time.Duration {
 		b.Helper()
 		request.Reset()
 		request.SetRequestURI(api + path)
 		request.Header.SetMethod(method)
 		request.Header.SetContentType("application/x-www-form-urlencoded")
-		request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+who.Bearer)
+		request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+user.Bearer)
 		request.SetBodyString(form)
 		began := time.Now()
 		if err := fasthttp.Do(request, response); err != nil {

@@ -71,25 +71,25 @@ func TestCapacity(t *testing.T) {
 	declared, _ := file.Decls[0].(*ast.GenDecl) // there is no other declaration
 	for _, line := range declared.Specs {
 		spec, _ := line.(*ast.ValueSpec)
-		name, said := spec.Names[0].Name, strings.TrimSpace(spec.Comment.Text())
+		name, comment := spec.Names[0].Name, strings.TrimSpace(spec.Comment.Text())
 		value := 0.0
-		if known, ok := plan.Scope().Lookup(name).(*types.Const); ok {
-			value, _ = constant.Float64Val(known.Val())
+		if object, ok := plan.Scope().Lookup(name).(*types.Const); ok {
+			value, _ = constant.Float64Val(object.Val())
 		}
 		literal, ok := spec.Values[0].(*ast.BasicLit)
 		if !ok {
 			formulas++
-			if shown := planValue.FindString(said); shown == "" || !isShownAs(value, shown) {
-				t.Errorf("%s is %v, and the page says %q", name, value, said)
+			if printed := planValue.FindString(comment); printed == "" || !matchesText(value, printed) {
+				t.Errorf("%s is %v, and the page says %q", name, value, comment)
 			}
 			continue
 		}
-		if planGiven.MatchString(said) {
+		if planGiven.MatchString(comment) {
 			continue
 		}
 		measured++
-		if figures := figuresOf(runs, said); !slices.ContainsFunc(figures, func(figure float64) bool { return isShownAs(figure, literal.Value) }) {
-			t.Errorf("%s is %v, and %v is what was measured of %q", name, value, figures, said)
+		if figures := figuresOf(runs, comment); !slices.ContainsFunc(figures, func(figure float64) bool { return matchesText(figure, literal.Value) }) {
+			t.Errorf("%s is %v, and %v is what was measured of %q", name, value, figures, comment)
 		}
 	}
 	if measured < 10 || formulas < 20 {
@@ -98,11 +98,11 @@ func TestCapacity(t *testing.T) {
 }
 
 // figuresOf returns the figure that a comment names, of each run that has it.
-func figuresOf(runs []*report.Run, said string) (figures []float64) {
-	cost, step := planCost.FindStringSubmatch(said), planStep.FindStringSubmatch(said)
+func figuresOf(runs []*report.Run, comment string) (figures []float64) {
+	cost, step := planCost.FindStringSubmatch(comment), planStep.FindStringSubmatch(comment)
 	for _, run := range runs {
 		for _, c := range run.Costs {
-			if cost != nil && c.Name == cost[1] && c.How == cost[2] {
+			if cost != nil && c.Name == cost[1] && c.Method == cost[2] {
 				figures = append(figures, report.Summarize(c.Rounds).Median)
 			}
 		}
@@ -119,8 +119,8 @@ func figuresOf(runs []*report.Run, said string) (figures []float64) {
 	return figures
 }
 
-// isShownAs reports whether a text shows a number, of which three digits count.
-func isShownAs(value float64, text string) bool {
-	shown, err := strconv.ParseFloat(strings.TrimSuffix(strings.ReplaceAll(text, ",", ""), "."), 64)
-	return err == nil && math.Abs(value-shown) <= 0.005*math.Abs(value)
+// matchesText reports whether a text shows a number, of which three digits count.
+func matchesText(value float64, text string) bool {
+	printed, err := strconv.ParseFloat(strings.TrimSuffix(strings.ReplaceAll(text, ",", ""), "."), 64)
+	return err == nil && math.Abs(value-printed) <= 0.005*math.Abs(value)
 }

@@ -36,7 +36,7 @@ func BenchmarkFairness(b *testing.B) {
 	directory := b.TempDir()
 	files := objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second}
 	core.Set(storeSheets(b, files))
-	edge := system.NewEdgeOf(b, files, core.URL, origintest.Secret)
+	edge := system.NewEdgeAt(b, files, core.URL, origintest.Secret)
 	edge.Start(b)
 	edge.AwaitReady(b)
 	address := edge.Address(b, "public")

@@ -33,7 +33,7 @@ const (
 	floodRounds   = 11
 	floodRound    = 4 * time.Second
 	hitsShare     = 0.2 // of the rate at which hits saturate the edge
-	floodTimes    = 5   // as many as the edge can draw
+	floodFactor    = 5   // as many as the edge can draw
 )
 
 // BenchmarkFlood measures how long hits take while many more pictures are asked for
@@ -65,21 +65,21 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 	// Twice, as the edge must first learn what the tids lead to and plan its sizes.
 	for range 2 {
 		hits.Rate, views.Rate = 0, 0
-		hits.Rate = hitsShare * run(b, address, hits)[0].Rate(fasthttp.StatusOK)
-		views.Rate = floodTimes * run(b, address, views)[0].Rate(fasthttp.StatusOK)
+		hits.Rate = hitsShare * runRound(b, address, hits)[0].Rate(fasthttp.StatusOK)
+		views.Rate = floodFactor * runRound(b, address, views)[0].Rate(fasthttp.StatusOK)
 	}
 	views.Connections = 1024 // more than wait to be drawn
 	before, _ := edge.Memory(b)
-	b.Logf("hits saturate the edge at %.0f/s, and it draws %.0f/s", hits.Rate/hitsShare, views.Rate/floodTimes)
+	b.Logf("hits saturate the edge at %.0f/s, and it draws %.0f/s", hits.Rate/hitsShare, views.Rate/floodFactor)
 
 	var alone, flooded [3][]float64 // the percentiles of hits in milliseconds, by round
 	var drawn, shed, wait, late []float64
 	for round := range floodRounds {
-		turns := []func(){
-			func() { note(b, &alone, run(b, address, hits)[0]) },
+		measurements := []func(){
+			func() { addPercentiles(b, &alone, runRound(b, address, hits)[0]) },
 			func() {
-				answers := run(b, address, hits, views)
-				note(b, &flooded, answers[0])
+				answers := runRound(b, address, hits, views)
+				addPercentiles(b, &flooded, answers[0])
 				late = append(late, answers[0].Late.Seconds()*1000)
 				drawn = append(drawn, answers[1].Rate(fasthttp.StatusOK))
 				shed = append(shed, answers[1].Rate(fasthttp.StatusServiceUnavailable))
@@ -87,20 +87,20 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 			},
 		}
 		if round%2 == 1 {
-			slices.Reverse(turns)
+			slices.Reverse(measurements)
 		}
-		for _, turn := range turns {
-			turn()
+		for _, measure := range measurements {
+			measure()
 		}
 	}
 	after, most := edge.Memory(b)
 
-	for _, side := range []struct {
+	for _, condition := range []struct {
 		name string
 		hits [3][]float64
 	}{{"alone", alone}, {"flooded", flooded}} {
 		b.Logf("hits at %.0f/s, %s: medians of p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms; p99 by round %.3f",
-			hits.Rate, side.name, median(side.hits[0]), median(side.hits[1]), median(side.hits[2]), side.hits[1])
+			hits.Rate, condition.name, median(condition.hits[0]), median(condition.hits[1]), median(condition.hits[2]), condition.hits[1])
 	}
 	b.Logf("longest that the load itself stood still in a round beside the flood: %.1f ms", late)
 	b.Logf("of %.0f cold views a second %.0f were drawn, 99 %% of them within %.2f s, and %.0f shed", views.Rate, median(drawn), median(wait), median(shed))
@@ -113,8 +113,8 @@ func flood(b *testing.B, viewsOf func(tid int) []string) {
 	b.ReportMetric(float64(most>>20), "most-MiB")
 }
 
-// run sends streams for a round.
-func run(b *testing.B, address string, streams ...*load.Stream) []load.Answers {
+// runRound sends streams for a round.
+func runRound(b *testing.B, address string, streams ...*load.Stream) []load.Answers {
 	b.Helper()
 	answers, err := load.Run(b.Context(), address, floodRound, streams...)
 	for i := 0; err == nil && i < len(answers); i++ {
@@ -126,8 +126,8 @@ func run(b *testing.B, address string, streams ...*load.Stream) []load.Answers {
 	return answers
 }
 
-// note adds the percentiles of a round, in which all must have been hits.
-func note(b *testing.B, rounds *[3][]float64, hits load.Answers) {
+// addPercentiles adds the percentiles of a round, in which all must have been hits.
+func addPercentiles(b *testing.B, rounds *[3][]float64, hits load.Answers) {
 	b.Helper()
 	if n := hits.Latencies[fasthttp.StatusOK].TotalCount(); n != hits.Total() {
 		b.Fatalf("of %d hits only %d are 200", hits.Total(), n)
@@ -190,7 +190,7 @@ func startPinned(b *testing.B) *system.Process {
 	directory := b.TempDir()
 	files := objects.Config{URL: "file://" + directory, Timeout: 5 * time.Second}
 	core.Set(storeTextures(b, files))
-	edge := system.NewEdgeOf(b, files, core.URL, origintest.Secret)
+	edge := system.NewEdgeAt(b, files, core.URL, origintest.Secret)
 
 	var own, others, all unix.CPUSet
 	for cpu := range runtime.NumCPU() {

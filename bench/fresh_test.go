@@ -39,7 +39,7 @@ const (
 // it. So a delay is counted twice: since the answer, which gives no more than it
 // was, and since the request, which gives no less.
 func BenchmarkFreshness(b *testing.B) {
-	stage := openFreshStage(b)
+	env := newFreshEnv(b)
 	b.ResetTimer()
 
 	var all sync.WaitGroup
@@ -50,7 +50,7 @@ func BenchmarkFreshness(b *testing.B) {
 	const changes = int(freshRate * freshDuration / time.Second)
 	for n := range changes {
 		<-clock.C
-		all.Go(func() { stage.change(b, n, &delays) })
+		all.Go(func() { env.change(b, n, &delays) })
 	}
 	rate := float64(changes) / time.Since(began).Seconds()
 	all.Wait()
@@ -66,7 +66,7 @@ func BenchmarkFreshness(b *testing.B) {
 		answered = max(answered, quantile(d.sinceAnswer, 0.99))
 		requested = max(requested, quantile(d.sinceRequest, 0.99))
 	}
-	for name, cpu := range stage.cpu(b) {
+	for name, cpu := range env.cpu(b) {
 		b.Logf("%s: %.1f %% of a processor", name, 100*cpu.Seconds()/time.Since(began).Seconds())
 	}
 	b.ReportMetric(0, "ns/op")
@@ -85,8 +85,8 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Round(10 * time.Microsecond)
 }
 
-// freshStage is the programs, and what they show.
-type freshStage struct {
+// freshEnv is the programs, and what they show.
+type freshEnv struct {
 	programs map[string]*system.Process
 	apis     []*fasthttp.HostClient
 	edges    []*fasthttp.HostClient
@@ -101,13 +101,13 @@ const insertFreshPlayers = `
 	SELECT uid, 'p' || n, 'p' || n, $2 FROM unnest($1::bigint[]) WITH ORDINALITY AS u (uid, n)
 	RETURNING pid`
 
-func openFreshStage(b *testing.B) *freshStage {
+func newFreshEnv(b *testing.B) *freshEnv {
 	b.Helper()
-	s := &freshStage{programs: map[string]*system.Process{}}
+	s := &freshEnv{programs: map[string]*system.Process{}}
 	files := objects.Config{URL: "file://" + b.TempDir()}
 	first := system.NewCore(b, files)
 	database := first.Setting("CORE_DATABASE_URL")
-	cores := []*system.Process{first, system.NewCoreOn(b, files, database)}
+	cores := []*system.Process{first, system.NewCoreAt(b, files, database)}
 	for i, core := range cores {
 		core.Set("CORE_LIMIT_REQUESTS", "0")
 		core.Set("CORE_LIMIT_CHANGES", "0")
@@ -126,9 +126,9 @@ func openFreshStage(b *testing.B) *freshStage {
 	}
 
 	s.people = first.SignIn(b, freshPlayers)
-	artist := &account{api: "http://" + s.apis[0].Addr, token: s.people[0].Bearer}
+	uploader := &apiClient{api: "http://" + s.apis[0].Addr, token: s.people[0].Bearer}
 	for i := range s.tids {
-		s.tids[i] = artist.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))).TID
+		s.tids[i] = uploader.call(b, "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))).TID
 	}
 	uids := make([]int64, len(s.people))
 	for i, p := range s.people {
@@ -145,12 +145,12 @@ func openFreshStage(b *testing.B) *freshStage {
 	// timed.
 	for _, edge := range s.edges {
 		for i, tid := range s.tids {
-			if s.tags[i] = look(b, edge, fmt.Sprint("/avatar/", tid)); s.tags[i] == "" {
+			if s.tags[i] = fetchTag(b, edge, fmt.Sprint("/avatar/", tid)); s.tags[i] == "" {
 				b.Fatalf("there is no picture of texture %d", tid)
 			}
 		}
 		for n := range s.people {
-			if tag := look(b, edge, fmt.Sprint("/avatar/player/p", n+1)); tag != s.tags[0] {
+			if tag := fetchTag(b, edge, fmt.Sprint("/avatar/player/p", n+1)); tag != s.tags[0] {
 				b.Fatalf("player %d is shown as %q; want %q", n+1, tag, s.tags[0])
 			}
 		}
@@ -159,7 +159,7 @@ func openFreshStage(b *testing.B) *freshStage {
 }
 
 // change makes the n-th change and notes how long each edge takes to show it.
-func (s *freshStage) change(b *testing.B, n int, delays *[freshEdges]delays) {
+func (s *freshEnv) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	b.Helper()
 	player, skin := n%freshPlayers, (n/freshPlayers+1)%freshSkins
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
@@ -182,7 +182,7 @@ func (s *freshStage) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	for i, edge := range s.edges {
 		all.Go(func() {
 			path := fmt.Sprint("/avatar/player/p", player+1)
-			for look(b, edge, path) != s.tags[skin] {
+			for fetchTag(b, edge, path) != s.tags[skin] {
 				if time.Since(answered) > 10*time.Second {
 					b.Errorf("edge %d does not show change %d", i+1, n)
 					return
@@ -200,8 +200,8 @@ func (s *freshStage) change(b *testing.B, n int, delays *[freshEdges]delays) {
 	all.Wait()
 }
 
-// look returns the entity tag of a picture; none if there is no picture.
-func look(b *testing.B, edge *fasthttp.HostClient, path string) string {
+// fetchTag returns the entity tag of a picture; none if there is no picture.
+func fetchTag(b *testing.B, edge *fasthttp.HostClient, path string) string {
 	b.Helper()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
@@ -215,7 +215,7 @@ func look(b *testing.B, edge *fasthttp.HostClient, path string) string {
 }
 
 // cpu returns how much of the processors' time each program has taken.
-func (s *freshStage) cpu(b *testing.B) map[string]time.Duration {
+func (s *freshEnv) cpu(b *testing.B) map[string]time.Duration {
 	b.Helper()
 	taken := map[string]time.Duration{}
 	for name, program := range s.programs {
@@ -224,12 +224,12 @@ func (s *freshStage) cpu(b *testing.B) map[string]time.Duration {
 	return taken
 }
 
-// account is somebody who is signed in.
-type account struct{ api, token string }
+// apiClient is somebody who is signed in.
+type apiClient struct{ api, token string }
 
 // call sends a request, which must succeed, and returns what its answer's data
 // hold.
-func (a *account) call(b *testing.B, method, path, contentType string, body []byte) (data struct {
+func (a *apiClient) call(b *testing.B, method, path, contentType string, body []byte) (data struct {
 	Token string `json:"token"`
 	TID   int    `json:"tid"`
 },

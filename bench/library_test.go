@@ -55,7 +55,7 @@ const (
 )
 
 const (
-	libraryLook = time.Second / 2 // how long one page is asked for, again and again
+	listDuration = time.Second / 2 // how long one page is asked for, again and again
 	likesEvery  = 20 * time.Millisecond
 )
 
@@ -100,20 +100,20 @@ func BenchmarkLibrary(b *testing.B) {
 	before := time.Now()
 	core.Start(b)
 	address := core.Address(b, "public")
-	library{address: address}.page(b, "")
+	listClient{address: address}.page(b, "")
 	b.Logf("%d textures; the first list %v after the start; core has %d MiB then", textures, time.Since(before).Round(time.Millisecond), core.Resident(b)>>20)
 	m := listMeter{core, conn}
-	all := []library{
+	all := []listClient{
 		{"no token", address, "", ""},
 		{"a user", address, user.Bearer, ""},
 		{"an administrator", address, administrator.Bearer, ""},
 		{"the uploader", address, uploader.Bearer, fmt.Sprintf("&uploader=%d", uploader.User)},
 	}
 	b.ResetTimer()
-	alone := lookAll(b, m, all)
+	alone := measureAll(b, m, all)
 	stop := likes(b, strings.ReplaceAll(database, "application_name=", "application_name=likes+of+"), textures) // not core's
 	began := time.Now()
-	liked := lookAll(b, m, all)
+	underLikes := measureAll(b, m, all)
 	b.Logf("%.1f likes a second", float64(stop())/time.Since(began).Seconds())
 	b.StopTimer()
 
@@ -121,7 +121,7 @@ func BenchmarkLibrary(b *testing.B) {
 	goals := map[bool]time.Duration{true: first, false: last}
 	for isFirst, name := range map[bool]string{true: "first", false: "last"} {
 		worst, over, number := time.Duration(0), 0, 0
-		for _, l := range liked {
+		for _, l := range underLikes {
 			if l.first != isFirst {
 				continue
 			}
@@ -132,13 +132,13 @@ func BenchmarkLibrary(b *testing.B) {
 			}
 		}
 		b.Logf("%s pages: %d of %d lists take more than %v at their p99; the mean of all p99s is %.2f ms, and %.2f ms while textures are liked; of p50s %.2f and %.2f; PostgreSQL takes %.2f ms of a processor for one, and %.2f",
-			name, over, number, goals[isFirst], mean(alone, isFirst, p99), mean(liked, isFirst, p99), mean(alone, isFirst, p50), mean(liked, isFirst, p50),
-			mean(alone, isFirst, ofPostgres), mean(liked, isFirst, ofPostgres))
+			name, over, number, goals[isFirst], mean(alone, isFirst, p99), mean(underLikes, isFirst, p99), mean(alone, isFirst, p50), mean(underLikes, isFirst, p50),
+			mean(alone, isFirst, postgresCPU), mean(underLikes, isFirst, postgresCPU))
 		b.ReportMetric(float64(worst.Microseconds())/1000, name+"-worst-p99-ms")
 		b.ReportMetric(float64(over), name+"-over-goal")
 	}
-	slices.SortFunc(liked, func(x, y looked) int { return cmp.Compare(y.p99, x.p99) })
-	for _, l := range liked {
+	slices.SortFunc(underLikes, func(x, y listResult) int { return cmp.Compare(y.p99, x.p99) })
+	for _, l := range underLikes {
 		b.Logf("p50 %6.2f ms, p99 %6.2f ms, CPU of core %5.2f ms, of PostgreSQL %6.2f ms, %5d answers, %s",
 			ms(l.p50), ms(l.p99), ms(l.core), ms(l.postgres), l.answers, l.what)
 	}
@@ -177,10 +177,10 @@ func fillLibrary(b *testing.B, database string, uploader, textures int64) {
 	}
 }
 
-// lookAll asks for every list.
-func lookAll(b *testing.B, m listMeter, all []library) (looks []looked) {
+// measureAll asks for every list.
+func measureAll(b *testing.B, m listMeter, all []listClient) (results []listResult) {
 	b.Helper()
-	for _, asker := range all {
+	for _, client := range all {
 		for _, kind := range []string{"", "cape"} {
 			for _, q := range []string{"", "steve", "dragon", "pirate", "ragon 1", "狐狸", "golden -", "!!!", "___", "nothing here"} {
 				for _, order := range []string{"newest", "likes"} {
@@ -189,22 +189,22 @@ func lookAll(b *testing.B, m listMeter, all []library) (looks []looked) {
 						if kind != "" {
 							query += "&type=" + kind
 						}
-						look := asker.look(b, m, query)
-						look.first = page == "page=1&perPage=20"
-						looks = append(looks, look)
+						result := client.measure(b, m, query)
+						result.first = page == "page=1&perPage=20"
+						results = append(results, result)
 					}
 				}
 			}
 		}
 	}
-	return looks
+	return results
 }
 
 // likes likes textures at random, until it is stopped; then it returns how many.
-func likes(b *testing.B, database string, textures int64) (stop func() (liked int)) {
+func likes(b *testing.B, database string, textures int64) (stop func() (underLikes int)) {
 	b.Helper()
 	conn := postgrestest.Conn(b, database)
-	stopped, ended, liked := make(chan struct{}), make(chan error, 1), 0
+	stopped, ended, underLikes := make(chan struct{}), make(chan error, 1), 0
 	go func() {
 		tick := time.NewTicker(likesEvery)
 		defer tick.Stop()
@@ -219,7 +219,7 @@ func likes(b *testing.B, database string, textures int64) (stop func() (liked in
 				ended <- err
 				return
 			}
-			liked++
+			underLikes++
 		}
 	}()
 	return func() int {
@@ -227,13 +227,13 @@ func likes(b *testing.B, database string, textures int64) (stop func() (liked in
 		if err := <-ended; err != nil {
 			b.Fatal(err)
 		}
-		return liked
+		return underLikes
 	}
 }
 
-// library is a list as one person asks for it.
-type library struct {
-	asker, address, bearer, filter string
+// listClient is a list as one person asks for it.
+type listClient struct {
+	label, address, bearer, filter string
 }
 
 // listMeter tells what lists take of processors.
@@ -244,14 +244,14 @@ type listMeter struct {
 
 func (m listMeter) read(b *testing.B) (core, postgres time.Duration) {
 	b.Helper()
-	for _, took := range system.Backends(b, m.conn) {
+	for _, took := range system.BackendCPU(b, m.conn) {
 		postgres += took
 	}
 	return m.core.CPU(b), postgres
 }
 
-// looked is how long a list took.
-type looked struct {
+// listResult is how long a list took.
+type listResult struct {
 	what           string
 	first          bool // whether it is a first page
 	p50, p99       time.Duration
@@ -259,17 +259,17 @@ type looked struct {
 	answers        int64
 }
 
-func p50(l looked) time.Duration        { return l.p50 }
-func p99(l looked) time.Duration        { return l.p99 }
-func ofPostgres(l looked) time.Duration { return l.postgres }
+func p50(l listResult) time.Duration        { return l.p50 }
+func p99(l listResult) time.Duration        { return l.p99 }
+func postgresCPU(l listResult) time.Duration { return l.postgres }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // mean returns the mean of a figure of all first pages, or of all last ones, in milliseconds.
-func mean(looks []looked, first bool, of func(looked) time.Duration) float64 {
+func mean(results []listResult, first bool, of func(listResult) time.Duration) float64 {
 	var sum time.Duration
 	n := 0
-	for _, l := range looks {
+	for _, l := range results {
 		if l.first == first {
 			sum += of(l)
 			n++
@@ -278,31 +278,31 @@ func mean(looks []looked, first bool, of func(looked) time.Duration) float64 {
 	return ms(sum) / float64(n)
 }
 
-func (l library) authorization() string {
+func (l listClient) authorization() string {
 	if l.bearer == "" {
 		return ""
 	}
 	return "Authorization: Bearer " + l.bearer + "\r\n"
 }
 
-// look asks for a page again and again.
-func (l library) look(b *testing.B, m listMeter, query string) looked {
+// measure asks for a page again and again.
+func (l listClient) measure(b *testing.B, m listMeter, query string) listResult {
 	b.Helper()
 	query += l.filter
 	core, postgres := m.read(b)
 	list := &load.Stream{Connections: 1, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
 		fmt.Appendf(nil, "GET /api/textures?%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", query, l.address, l.authorization()),
 	}}
-	begins(list, []byte(`{"per_page":`))
-	result := send(b, target{l.address, list}, libraryLook)
+	expectPrefix(list, []byte(`{"per_page":`))
+	result := send(b, target{l.address, list}, listDuration)
 	coreAfter, postgresAfter := m.read(b)
 	page := l.page(b, query)
-	shown, err := url.QueryUnescape(strings.TrimSuffix(query, l.filter))
+	decoded, err := url.QueryUnescape(strings.TrimSuffix(query, l.filter))
 	if err != nil {
 		b.Fatal(err)
 	}
-	return looked{
-		what: fmt.Sprintf("%s: %s: %d to %d of %d, more: %t", l.asker, shown, page.From, page.To, page.Total, page.More),
+	return listResult{
+		what: fmt.Sprintf("%s: %s: %d to %d of %d, more: %t", l.label, decoded, page.From, page.To, page.Total, page.More),
 		p50:  result.Percentile(fasthttp.StatusOK, 50), p99: result.Percentile(fasthttp.StatusOK, 99),
 		core: (coreAfter - core) / time.Duration(result.Total()), postgres: (postgresAfter - postgres) / time.Duration(result.Total()), answers: result.Total(),
 	}
@@ -314,7 +314,7 @@ type libraryPage struct {
 }
 
 // page asks once.
-func (l library) page(b *testing.B, query string) libraryPage {
+func (l listClient) page(b *testing.B, query string) libraryPage {
 	b.Helper()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)

@@ -23,14 +23,14 @@ func BenchmarkLogins(b *testing.B) {
 	}
 	core.Set("CORE_LIMIT_REQUESTS", "0")
 	core.Start(b)
-	nobody := &account{api: "http://" + core.Address(b, "public")}
-	nobody.call(b, "POST", "/api/auth/register", "application/x-www-form-urlencoded",
+	client := &apiClient{api: "http://" + core.Address(b, "public")}
+	client.call(b, "POST", "/api/auth/register", "application/x-www-form-urlencoded",
 		[]byte("email=known@example.com&password=correct+horse&nickname=Known"))
 
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
-	request.SetRequestURI(nobody.api + "/api/auth/login")
+	request.SetRequestURI(client.api + "/api/auth/login")
 	request.Header.SetMethod(fasthttp.MethodPost)
 	request.Header.SetContentType("application/x-www-form-urlencoded")
 	took := map[string][]time.Duration{}
@@ -52,8 +52,8 @@ func BenchmarkLogins(b *testing.B) {
 			}
 		}
 	}
-	half := func(email string) time.Duration { return slices.Sorted(slices.Values(took[email]))[tries/2] }
-	known, unknown := half("known@example.com"), half("nobody@example.com")
+	medianOf := func(email string) time.Duration { return slices.Sorted(slices.Values(took[email]))[tries/2] }
+	known, unknown := medianOf("known@example.com"), medianOf("nobody@example.com")
 	b.Logf("medians of %d: e-mail with an account %v, without %v", tries, known, unknown)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(known.Microseconds()), "known-µs")

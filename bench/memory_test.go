@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// mostResident is what an edge with its default settings may take.
-	mostResident = 512 << 20
+	// maxResident is what an edge with its default settings may take.
+	maxResident = 512 << 20
 	// Flat heads of so many sizes, as WebP and as PNG.
 	viewSizes, viewsOfTexture = 32, 64
 )
@@ -44,32 +44,32 @@ func BenchmarkMemory(b *testing.B) {
 	files := objects.Config{URL: "file://" + b.TempDir(), Timeout: 5 * time.Second}
 	core := origintest.Start(b)
 	hashes := putTextures(b, files, core, 2*distinct/viewsOfTexture)
-	edge := system.NewEdgeOf(b, files, core.URL, origintest.Secret)
+	edge := system.NewEdgeAt(b, files, core.URL, origintest.Secret)
 	edge.Set("EDGE_LOG_REQUESTS", "0")
 	edge.Start(b)
 	edge.AwaitReady(b)
 	address := "http://" + edge.Address(b, "public")
-	drawPlans(b, address, hashes[0])
+	warmSampleMaps(b, address, hashes[0])
 
 	z := newPopularity(len(hashes)*viewsOfTexture, 0.8)
-	seen, left := make([]atomic.Bool, z.n()), int64(distinct)
+	seen, total := make([]atomic.Bool, z.n()), int64(distinct)
 	var asked, remaining atomic.Int64
-	remaining.Store(left)
-	var visitors sync.WaitGroup
+	remaining.Store(total)
+	var clients sync.WaitGroup
 	for v := range 32 {
-		visitors.Go(func() {
+		clients.Go(func() {
 			client := &fasthttp.Client{}
 			defer client.CloseIdleConnections()
 			random := rand.New(rand.NewPCG(1, uint64(v)))
 			for remaining.Load() > 0 && !b.Failed() {
 				view := z.draw(random)
-				shown := ask(b, client, fasthttp.StatusOK, fmt.Sprintf("%s/avatar/hash/%s%s?size=%d", address,
+				ok := get(b, client, fasthttp.StatusOK, fmt.Sprintf("%s/avatar/hash/%s%s?size=%d", address,
 					hashes[view/viewsOfTexture], []string{".webp", ".png"}[view%2], 8*(1+view/2%viewSizes)))
-				if shown && !seen[view].Swap(true) {
+				if ok && !seen[view].Swap(true) {
 					remaining.Add(-1)
 				}
 				if n := asked.Add(1); n%4 == 0 {
-					ask(b, client, fasthttp.StatusNotFound, fmt.Sprintf("%s/avatar/player/no_%d", address, n))
+					get(b, client, fasthttp.StatusNotFound, fmt.Sprintf("%s/avatar/player/no_%d", address, n))
 				}
 			}
 		})
@@ -78,19 +78,19 @@ func BenchmarkMemory(b *testing.B) {
 	resident := []int64{0} // the most in each fortieth of the views
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for done := int64(0); done < left && !b.Failed(); <-tick.C {
+	for done := int64(0); done < total && !b.Failed(); <-tick.C {
 		last := len(resident) - 1
 		resident[last] = max(resident[last], edge.Resident(b))
-		if done = left - remaining.Load(); done >= left*int64(len(resident))/40 {
+		if done = total - remaining.Load(); done >= total*int64(len(resident))/40 {
 			b.Logf("%8d views, %8d requests: at most %d MiB", done, asked.Load(), resident[last]>>20)
 			resident = append(resident, 0)
 		}
 	}
-	visitors.Wait()
+	clients.Wait()
 	half := resident[len(resident)/2:]
 	third, fourth := slices.Max(half[:len(half)/2]), slices.Max(half[len(half)/2:])
-	if most := slices.Max(resident); most >= mostResident {
-		b.Errorf("the edge took %d MiB; want less than %d", most>>20, mostResident>>20)
+	if most := slices.Max(resident); most >= maxResident {
+		b.Errorf("the edge took %d MiB; want less than %d", most>>20, maxResident>>20)
 	}
 	if float64(fourth) > 1.02*float64(third) {
 		b.Errorf("the edge took %d MiB in the last quarter, and %d in the one before; want it not to grow", fourth>>20, third>>20)
@@ -143,21 +143,21 @@ func putTextures(b *testing.B, files objects.Config, core *origintest.Core, n in
 	return hashes
 }
 
-// drawPlans has the edge draw a picture of every size that takes a plan, so that
+// warmSampleMaps has the edge draw a picture of every size that takes a plan, so that
 // it keeps as many of them as it ever does.
-func drawPlans(b *testing.B, address string, hash skin.Hash) {
+func warmSampleMaps(b *testing.B, address string, hash skin.Hash) {
 	b.Helper()
 	client := &fasthttp.Client{}
 	defer client.CloseIdleConnections()
 	for size := 8; size <= 512; size += 8 {
-		ask(b, client, fasthttp.StatusOK, fmt.Sprintf("%s/avatar/hash/%s?3d&size=%d", address, hash, size))
-		ask(b, client, fasthttp.StatusOK, fmt.Sprintf("%s/preview/hash/%s?height=%d", address, hash, 2*size))
+		get(b, client, fasthttp.StatusOK, fmt.Sprintf("%s/avatar/hash/%s?3d&size=%d", address, hash, size))
+		get(b, client, fasthttp.StatusOK, fmt.Sprintf("%s/preview/hash/%s?height=%d", address, hash, 2*size))
 	}
 }
 
-// ask gets a URL and reports whether the answer has a status. The only other one
+// get gets a URL and reports whether the answer has a status. The only other one
 // that it may have says that the edge has too much to do.
-func ask(b *testing.B, client *fasthttp.Client, want int, url string) bool {
+func get(b *testing.B, client *fasthttp.Client, want int, url string) bool {
 	b.Helper()
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)

@@ -42,7 +42,7 @@ func BenchmarkPurge(b *testing.B) {
 		edge.Start(b)
 		edge.AwaitReady(b)
 	}
-	ann := &account{api: "http://" + core.Address(b, "public")}
+	ann := &apiClient{api: "http://" + core.Address(b, "public")}
 	ann.token = ann.call(b, "POST", "/api/auth/register", "application/x-www-form-urlencoded",
 		[]byte("email=ann@example.com&password=correct+horse&nickname=Ann&player_name=Ann")).Token
 	<-posted

@@ -24,10 +24,10 @@ const (
 	users  = 2000
 	rounds = 11
 	round  = 2 * time.Second
-	// openFor is how long the open loop runs, openShare at which share of the rate
+	// openLoopDuration is how long the open loop runs, openLoopShare at which share of the rate
 	// that the closed loops reached.
-	openFor   = 10 * time.Second
-	openShare = 0.6
+	openLoopDuration   = 10 * time.Second
+	openLoopShare = 0.6
 )
 
 // BenchmarkReads measures GET /api/user beside pgbench, which runs the same query
@@ -40,7 +40,7 @@ func BenchmarkReads(b *testing.B) {
 	core.Start(b)
 	reads := userReads(core.Address(b, "public"), people)
 	send(b, reads, round) // warms up, and shows the database the query
-	rival := system.NewSessionPgbench(b, core, people, connections)
+	pgbench := system.NewSessionPgbench(b, core, people, connections)
 
 	b.ResetTimer()
 	var ours, theirs []float64
@@ -52,10 +52,10 @@ func BenchmarkReads(b *testing.B) {
 		cpu += core.CPU(b) - before
 		answers += result.Total()
 		ours = append(ours, result.Rate(fasthttp.StatusOK))
-		theirs = append(theirs, rival.Rate(b, round))
+		theirs = append(theirs, pgbench.Rate(b, round))
 	}
-	reads.Rate = openShare * median(ours)
-	waits := send(b, reads, openFor)
+	reads.Rate = openLoopShare * median(ours)
+	waits := send(b, reads, openLoopDuration)
 	waited := func(percent float64) time.Duration { return waits.Percentile(fasthttp.StatusOK, percent) }
 
 	ratio, p50, p99 := median(ours)/median(theirs), waited(50), waited(99)
@@ -101,7 +101,7 @@ func BenchmarkLimits(b *testing.B) {
 	// Many short rounds, each pair in the other order than the last: the difference
 	// is small, and the machine is not the same from one second to the next.
 	const pairs = 60
-	var kept []float64
+	var ratios []float64
 	for i := range pairs {
 		pair := []*side{defaults, none}
 		if i%2 == 1 {
@@ -114,13 +114,13 @@ func BenchmarkLimits(b *testing.B) {
 			s.answers += result.Total()
 			s.rates = append(s.rates, result.Rate(fasthttp.StatusOK))
 		}
-		kept = append(kept, defaults.rates[i]/none.rates[i])
+		ratios = append(ratios, defaults.rates[i]/none.rates[i])
 	}
 	perRead := func(s *side) float64 { return float64(s.cpu.Nanoseconds()) / float64(s.answers) / 1000 }
 	b.Logf("medians: %.0f/s with the limits' defaults, %.0f/s with CORE_LIMIT_REQUESTS=0; of core's CPU %.2f µs and %.2f µs a read",
 		median(defaults.rates), median(none.rates), perRead(defaults), perRead(none))
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(100*(1-median(kept)), "%-of-rate")
+	b.ReportMetric(100*(1-median(ratios)), "%-of-rate")
 	b.ReportMetric(100*(perRead(defaults)/perRead(none)-1), "%-of-core-cpu")
 }
 
@@ -147,13 +147,13 @@ func userReads(address string, people []system.Person) target {
 		reads.Requests = append(reads.Requests, fmt.Appendf(nil, "GET /api/user HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", address, p.Bearer))
 		wants = append(wants, fmt.Appendf(nil, `{"uid":%d,`, p.User))
 	}
-	begins(reads, wants...)
+	expectPrefix(reads, wants...)
 	return target{address, reads}
 }
 
-// begins says how the bodies of a stream's right answers begin, one for each request.
-func begins(s *load.Stream, wants ...[]byte) {
-	s.Share, s.Look = 1, func(request, _ int, body []byte) error {
+// expectPrefix says how the bodies of a stream's right answers begin, one for each request.
+func expectPrefix(s *load.Stream, wants ...[]byte) {
+	s.InspectShare, s.Inspect = 1, func(request, _ int, body []byte) error {
 		if want := wants[request]; !bytes.HasPrefix(body, want) {
 			return fmt.Errorf("%.100q, and not %q, begins the answer", body, want)
 		}

@@ -21,11 +21,11 @@ import (
 // first with a texture for each of them, and then after every tenth texture was
 // deleted. With -short there are a hundred times fewer.
 func BenchmarkSweep(b *testing.B) {
-	b.Run("directory", func(b *testing.B) { sweepPlace(b, objectstest.Directory(b)) })
-	b.Run("bucket", func(b *testing.B) { sweepPlace(b, objectstest.Bucket(b)) })
+	b.Run("directory", func(b *testing.B) { benchmarkSweep(b, objectstest.Directory(b)) })
+	b.Run("bucket", func(b *testing.B) { benchmarkSweep(b, objectstest.Bucket(b)) })
 }
 
-func sweepPlace(b *testing.B, place objectstest.Backend) {
+func benchmarkSweep(b *testing.B, place objectstest.Backend) {
 	b.Helper()
 	n := 100_000
 	if testing.Short() {

@@ -37,12 +37,12 @@ var unknownRates = [...]float64{0, 5_000, 25_000, 50_000}
 // requests come from the first, and everything else runs on the second.
 func BenchmarkUnknownNames(b *testing.B) {
 	if runtime.NumCPU() > 1 {
-		pin(b, os.Getpid(), 1) // what starts from here on knows of one processor only
+		pinProcess(b, os.Getpid(), 1) // what starts from here on knows of one processor only
 	}
 	core := newCore(b)
 	people := core.SignIn(b, users)
 	s := system.StartWith(b, core)
-	images, api := strings.TrimPrefix(s.Images, "http://"), strings.TrimPrefix(s.API, "http://")
+	images, api := strings.TrimPrefix(s.EdgeURL, "http://"), strings.TrimPrefix(s.CoreURL, "http://")
 	hits, reads := &load.Stream{Connections: 16, Rate: hitRate}, &load.Stream{Connections: 16, Rate: apiRate}
 	for _, p := range people[:100] {
 		hits.Requests = append(hits.Requests, fmt.Appendf(nil, "GET /avatar/user/%d HTTP/1.1\r\nHost: bench\r\n\r\n", p.User))
@@ -50,13 +50,13 @@ func BenchmarkUnknownNames(b *testing.B) {
 	signedIn := userReads(api, people)
 	reads.Requests = signedIn.Requests
 	send(b, signedIn, round)
-	_ = ahead(b, images, hits)
+	_ = runPrioritized(b, images, hits)
 	m := &meter{tb: b, system: s, backends: backendsOf(b, core)}
-	m.apart()
+	m.splitProcessors()
 
 	type side struct{ hits50, hits99, api50, api99, edge, core, postgres, keys, queries, answers []float64 }
-	var sides [len(unknownRates)]side
-	var made int // names: no two are the same
+	var results [len(unknownRates)]side
+	var namesUsed int // names: no two are the same
 	measure := func(to *side, rate float64) {
 		before := m.read()
 		var work sync.WaitGroup
@@ -64,20 +64,20 @@ func BenchmarkUnknownNames(b *testing.B) {
 		var read load.Answers
 		work.Go(func() {
 			if rate == 0 {
-				seen = ahead(b, images, hits)
+				seen = runPrioritized(b, images, hits)
 				return
 			}
-			unknown := &load.Stream{Connections: 512, Rate: rate, Requests: names(made, int(rate*unknownRound.Seconds()))}
-			made += len(unknown.Requests)
-			seen = ahead(b, images, hits, unknown)
+			unknown := &load.Stream{Connections: 512, Rate: rate, Requests: unknownNames(namesUsed, int(rate*unknownRound.Seconds()))}
+			namesUsed += len(unknown.Requests)
+			seen = runPrioritized(b, images, hits, unknown)
 		})
-		work.Go(func() { read = ahead(b, api, reads)[0] })
+		work.Go(func() { read = runPrioritized(b, api, reads)[0] })
 		work.Wait()
 		hits50, hits99, api50, api99 := percentile(b, seen[0], 50), percentile(b, seen[0], 99), percentile(b, read, 50), percentile(b, read, 99)
-		spent := m.read().since(before)
+		usage := m.read().since(before)
 		for list, value := range map[*[]float64]float64{
-			&to.hits50: us(hits50), &to.hits99: us(hits99), &to.api50: us(api50), &to.api99: us(api99),
-			&to.edge: spent.edge, &to.core: spent.core, &to.postgres: spent.postgres, &to.keys: spent.keys, &to.queries: spent.queries,
+			&to.hits50: microseconds(hits50), &to.hits99: microseconds(hits99), &to.api50: microseconds(api50), &to.api99: microseconds(api99),
+			&to.edge: usage.edge, &to.core: usage.core, &to.postgres: usage.postgres, &to.keys: usage.keys, &to.queries: usage.queries,
 		} {
 			*list = append(*list, value)
 		}
@@ -91,17 +91,17 @@ func BenchmarkUnknownNames(b *testing.B) {
 	b.ResetTimer()
 	for range unknownRounds {
 		for i, rate := range unknownRates {
-			measure(&sides[i], rate)
+			measure(&results[i], rate)
 		}
 	}
-	idle := &sides[0]
+	idle := &results[0]
 	for i, rate := range unknownRates {
-		of := &sides[i]
+		of := &results[i]
 		b.Logf("%5.0f/s: hits p50 %.0f µs, p99 %.0f µs (%.1f times idle), API p50 %.0f µs, p99 %.0f µs (%.1f times idle); edge %.0f%%, core %.0f%%, PostgreSQL %.0f%%; %.0f keys/s in %.0f queries/s; %.0f names/s were answered", rate,
 			median(of.hits50), median(of.hits99), median(of.hits99)/median(idle.hits99), median(of.api50), median(of.api99), median(of.api99)/median(idle.api99),
 			median(of.edge), median(of.core), median(of.postgres), median(of.keys), median(of.queries), median(of.answers))
 	}
-	most := &sides[len(sides)-1]
+	most := &results[len(results)-1]
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(most.hits99)/median(idle.hits99), "hits-p99-ratio")
 	b.ReportMetric(median(most.api99)/median(idle.api99), "api-p99-ratio")
@@ -109,8 +109,8 @@ func BenchmarkUnknownNames(b *testing.B) {
 	b.ReportMetric(median(most.queries), "queries/s")
 }
 
-// ahead sends streams for a round from a thread that goes before others, if it may.
-func ahead(b *testing.B, address string, streams ...*load.Stream) []load.Answers {
+// runPrioritized sends streams for a round from a thread that goes before others, if it may.
+func runPrioritized(b *testing.B, address string, streams ...*load.Stream) []load.Answers {
 	b.Helper()
 	type outcome struct {
 		answers []load.Answers
@@ -149,15 +149,15 @@ func percentile(b *testing.B, answers load.Answers, percent float64) time.Durati
 	return answers.Percentile(fasthttp.StatusOK, percent)
 }
 
-// names returns requests for so many players who do not exist, from a number on.
-func names(from, n int) (requests [][]byte) {
+// unknownNames returns requests for so many players who do not exist, from a number on.
+func unknownNames(from, n int) (requests [][]byte) {
 	for i := range n {
 		requests = append(requests, fmt.Appendf(nil, "GET /avatar/player/n%d HTTP/1.1\r\nHost: bench\r\n\r\n", from+i))
 	}
 	return requests
 }
 
-func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // meter tells what a system has taken and done.
 type meter struct {
@@ -197,20 +197,20 @@ func (r reading) String() string {
 	return fmt.Sprintf("edge %.0f%%, core %.0f%%, PostgreSQL %.0f%%; %.0f keys/s in %.0f queries/s", r.edge, r.core, r.postgres, r.keys, r.queries)
 }
 
-// apart puts the requests on one processor and the system on another.
-func (m *meter) apart() {
+// splitProcessors puts the requests on one processor and the system on another.
+func (m *meter) splitProcessors() {
 	if runtime.NumCPU() < 2 {
 		return
 	}
-	pin(m.tb, os.Getpid(), 0)
+	pinProcess(m.tb, os.Getpid(), 0)
 	for _, pid := range append([]int{m.system.Edge.PID(), m.system.Core.PID()}, m.backends...) {
-		pin(m.tb, pid, 1)
+		pinProcess(m.tb, pid, 1)
 	}
 }
 
-// pin has all threads of a process, and those that they start, run on one
+// pinProcess has all threads of a process, and those that they start, run on one
 // processor. That of another user it leaves where it is.
-func pin(tb testing.TB, pid, processor int) {
+func pinProcess(tb testing.TB, pid, processor int) {
 	tb.Helper()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -233,7 +233,7 @@ func pin(tb testing.TB, pid, processor int) {
 // backendsOf returns the processes of PostgreSQL that work for a core.
 func backendsOf(b *testing.B, core *system.Process) []int {
 	b.Helper()
-	return slices.Collect(maps.Keys(system.Backends(b, postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL")))))
+	return slices.Collect(maps.Keys(system.BackendCPU(b, postgrestest.Conn(b, core.Setting("CORE_DATABASE_URL")))))
 }
 
 // scrape returns the metrics without labels of a program.

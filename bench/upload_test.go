@@ -45,7 +45,7 @@ func TestMemoryOfUploads(t *testing.T) {
 				core.Set("CORE_LIMIT_"+limit, "0")
 			}
 			core.Start(t)
-			u := uploads{address: core.Address(t, "public"), people: core.SignIn(t, atOnce)}
+			u := uploaders{address: core.Address(t, "public"), people: core.SignIn(t, atOnce)}
 			core.AwaitReady(t)
 			// What the program takes for its first uploads, it takes once.
 			u.send(t, files[0])
@@ -72,15 +72,15 @@ func TestMemoryOfUploads(t *testing.T) {
 	}
 }
 
-// uploads are sent by several people at once.
-type uploads struct {
+// uploaders are sent by several people at once.
+type uploaders struct {
 	address string
 	people  []system.Person
 }
 
 // send has everybody upload a file. All but its end is under way before anybody's
 // upload is whole.
-func (u uploads) send(t *testing.T, file skintest.File) {
+func (u uploaders) send(t *testing.T, file skintest.File) {
 	t.Helper()
 	form := system.UploadForm("N", file.Type, file.Data)
 	var begun, ended sync.WaitGroup
@@ -101,7 +101,7 @@ func (u uploads) send(t *testing.T, file skintest.File) {
 }
 
 // exchange sends a form, the last byte of it once everybody has begun.
-func (u uploads) exchange(person system.Person, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
+func (u uploaders) exchange(person system.Person, form []byte, begun, allBegun func()) (status int, body []byte, err error) {
 	begin := sync.OnceFunc(begun)
 	defer begin() // nobody waits for who has failed
 	conn, err := net.Dial("tcp", u.address)

@@ -99,11 +99,11 @@ func skin(t *testing.T, seed uint8) string {
 	return path
 }
 
-// useClient runs a client, which says what it did.
-func useClient(t *testing.T, c *exec.Cmd) {
+// runClient runs a client, which says what it did.
+func runClient(t *testing.T, c *exec.Cmd) {
 	t.Helper()
-	if said := run(t, c); !strings.HasPrefix(said, "texture ") {
-		t.Errorf("%s said %q", strings.Join(c.Args, " "), said)
+	if output := run(t, c); !strings.HasPrefix(output, "texture ") {
+		t.Errorf("%s said %q", strings.Join(c.Args, " "), output)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestGoClient(t *testing.T) {
 	run(t, gotool("build", "-o", "client", "."))
 
 	site := system.Start(t, objectstest.Directory(t).Config)
-	useClient(t, command(t, directory, filepath.Join(directory, "client"), site.Images, skin(t, 1)))
+	runClient(t, command(t, directory, filepath.Join(directory, "client"), site.EdgeURL, skin(t, 1)))
 }
 
 func TestTypeScriptClients(t *testing.T) {
@@ -146,7 +146,7 @@ func TestTypeScriptClients(t *testing.T) {
 
 	site := system.Start(t, objectstest.Directory(t).Config)
 	for seed, program := range []string{"hey-api.js", "openapi-typescript.js"} {
-		useClient(t, command(t, directory, "node", filepath.Join("out", program), site.Images, skin(t, uint8(seed))))
+		runClient(t, command(t, directory, "node", filepath.Join("out", program), site.EdgeURL, skin(t, uint8(seed))))
 	}
 }
 
@@ -159,16 +159,16 @@ func TestLinters(t *testing.T) {
 		t.Parallel()
 
 		// It ends well whatever it warns of.
-		said := run(t, node(t, modules, ".", "redocly", "lint", "--config", "redocly.yaml", "--format", "json", document))
-		var found struct {
+		output := run(t, node(t, modules, ".", "redocly", "lint", "--config", "redocly.yaml", "--format", "json", document))
+		var report struct {
 			Totals   struct{ Errors, Warnings, Ignored int }
 			Problems []json.RawMessage
 		}
-		if err := json.Unmarshal([]byte(said), &found); err != nil {
-			t.Fatalf("%v: %s", err, said)
+		if err := json.Unmarshal([]byte(output), &report); err != nil {
+			t.Fatalf("%v: %s", err, output)
 		}
-		if found.Totals.Errors+found.Totals.Warnings > 0 {
-			t.Errorf("redocly found %s", found.Problems)
+		if report.Totals.Errors+report.Totals.Warnings > 0 {
+			t.Errorf("redocly found %s", report.Problems)
 		}
 	})
 	t.Run("spectral", func(t *testing.T) {

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// Announced is the length of the largest upload that core takes: 1 MiB of file and 64 KiB
+	// MaxUploadLength is the length of the largest upload that core takes: 1 MiB of file and 64 KiB
 	// of form, less one byte.
-	Announced = 1_114_111
-	// comesBack is when a client whose upload was ended begins another one.
-	comesBack = 3 * time.Second
-	// stalled is how long after its last byte any body counts as one that has stalled.
-	stalled = 1500 * time.Millisecond
+	MaxUploadLength = 1_114_111
+	// retryDelay is when a client whose upload was ended begins another one.
+	retryDelay = 3 * time.Second
+	// stallTime is how long after its last byte any body counts as one that has stalled.
+	stallTime = 1500 * time.Millisecond
 )
 
 // Target is what is attacked.
@@ -41,9 +41,9 @@ type Target struct {
 // is 0, none does.
 type Upload struct {
 	Path, Bearer string
-	Announced    int64 // Content-Length
-	Part         int
-	Each         time.Duration
+	ContentLength    int64 // Content-Length
+	InitialBytes         int
+	Interval         time.Duration
 }
 
 // Attack is hostile clients. One whose upload was ended begins it again 3 s later.
@@ -51,37 +51,37 @@ type Attack struct {
 	ctx     context.Context //nolint:containedctx // ends the clients
 	stop    context.CancelFunc
 	clients []*http.Client
-	all     sync.WaitGroup
+	wg     sync.WaitGroup
 
 	mu        sync.Mutex
-	heard     map[int]int // answers, by status; 0 is none
-	now, most int         // bodies that are held
+	responses     map[int]int // answers, by status; 0 is none
+	current, peak int         // bodies that are held
 }
 
 // Start starts a client for each upload. It returns when every body has begun and those
 // that stop have stalled.
 func Start(ctx context.Context, target Target, uploads []Upload) *Attack {
 	ctx, stop := context.WithCancel(ctx)
-	a := &Attack{ctx: ctx, stop: stop, clients: target.clients(), heard: map[int]int{}}
-	var begun sync.WaitGroup
+	a := &Attack{ctx: ctx, stop: stop, clients: target.clients(), responses: map[int]int{}}
+	var started sync.WaitGroup
 	for i, upload := range uploads {
-		begun.Add(1)
-		once := sync.OnceFunc(begun.Done)
-		a.all.Go(func() {
+		started.Add(1)
+		once := sync.OnceFunc(started.Done)
+		a.wg.Go(func() {
 			for ctx.Err() == nil {
 				a.send(a.clients[i%len(a.clients)], target.Base, upload, once)
 				once() // also if no connection was made
 				select {
 				case <-ctx.Done():
-				case <-time.After(comesBack):
+				case <-time.After(retryDelay):
 				}
 			}
 		})
 	}
-	begun.Wait()
+	started.Wait()
 	select {
 	case <-ctx.Done():
-	case <-time.After(stalled):
+	case <-time.After(stallTime):
 	}
 	return a
 }
@@ -105,12 +105,12 @@ func (t Target) clients() (all []*http.Client) {
 	return all
 }
 
-func (a *Attack) send(client *http.Client, base string, upload Upload, begun func()) {
+func (a *Attack) send(client *http.Client, base string, upload Upload, started func()) {
 	// haproxy refuses streams beyond those that it allows, which a client learns after its
 	// first requests. With GetBody those are sent again on another connection.
 	var sent []*body
 	getBody := func() (io.ReadCloser, error) {
-		b := &body{attack: a, part: upload.Part, each: upload.Each, begun: begun, closed: make(chan struct{})}
+		b := &body{attack: a, initial: upload.InitialBytes, interval: upload.Interval, stalled: started, closed: make(chan struct{})}
 		sent = append(sent, b)
 		return b, nil
 	}
@@ -125,7 +125,7 @@ func (a *Attack) send(client *http.Client, base string, upload Upload, begun fun
 		return
 	}
 	request.GetBody = getBody
-	request.ContentLength = upload.Announced
+	request.ContentLength = upload.ContentLength
 	request.Header.Set("Authorization", "Bearer "+upload.Bearer)
 	request.Header.Set("Content-Type", system.UploadType)
 	status := 0
@@ -136,15 +136,15 @@ func (a *Attack) send(client *http.Client, base string, upload Upload, begun fun
 	}
 	if a.ctx.Err() == nil {
 		a.mu.Lock()
-		a.heard[status]++
+		a.responses[status]++
 		a.mu.Unlock()
 	}
 }
 
-// End ends all clients and waits until they have.
-func (a *Attack) End() {
+// Stop ends all clients and waits until they have.
+func (a *Attack) Stop() {
 	a.stop()
-	a.all.Wait()
+	a.wg.Wait()
 	for _, client := range a.clients {
 		client.CloseIdleConnections()
 	}
@@ -156,38 +156,38 @@ func (a *Attack) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var answers []string
-	for _, status := range slices.Sorted(maps.Keys(a.heard)) {
+	for _, status := range slices.Sorted(maps.Keys(a.responses)) {
 		name := fmt.Sprint(status)
 		if status == 0 {
 			name = "no answer"
 		}
-		answers = append(answers, fmt.Sprintf("%s: %d", name, a.heard[status]))
+		answers = append(answers, fmt.Sprintf("%s: %d", name, a.responses[status]))
 	}
-	return fmt.Sprintf("%d uploads at once, of which ended (%s)", a.most, strings.Join(answers, ", "))
+	return fmt.Sprintf("%d uploads at once, of which ended (%s)", a.peak, strings.Join(answers, ", "))
 }
 
 // body is the body of an upload.
 type body struct {
 	attack *Attack
-	part   int
-	each   time.Duration
-	begun  func()
+	initial   int
+	interval   time.Duration
+	stalled  func()
 	closed chan struct{}
 
-	held, ended bool // guarded by attack.mu
+	counted, ended bool // guarded by attack.mu
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.part > 0 {
-		n := min(len(p), b.part)
-		b.part -= n
+	if b.initial > 0 {
+		n := min(len(p), b.initial)
+		b.initial -= n
 		return n, nil
 	}
-	b.hold()
-	b.begun()
+	b.count()
+	b.stalled()
 	var next <-chan time.Time
-	if b.each > 0 {
-		next = time.After(b.each)
+	if b.interval > 0 {
+		next = time.After(b.interval)
 	}
 	select {
 	case <-next:
@@ -199,15 +199,15 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 }
 
-// hold counts the body as one that is held.
-func (b *body) hold() {
+// count counts the body as one that is held.
+func (b *body) count() {
 	a := b.attack
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !b.held && !b.ended {
-		b.held = true
-		a.now++
-		a.most = max(a.most, a.now)
+	if !b.counted && !b.ended {
+		b.counted = true
+		a.current++
+		a.peak = max(a.peak, a.current)
 	}
 }
 
@@ -220,8 +220,8 @@ func (b *body) Close() error {
 	}
 	b.ended = true
 	close(b.closed)
-	if b.held {
-		a.now--
+	if b.counted {
+		a.current--
 	}
 	return nil
 }

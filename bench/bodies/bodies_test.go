@@ -35,27 +35,27 @@ const (
 	memoryLimit = 768 << 20
 	goLimit     = "690MiB"
 
-	stopping, slow = 1000, 1000
-	// Of a body that stops, stoppingPart arrives, which is 122 MiB of all: twice the budget.
-	// Of one that is slow, a byte a second arrives after slowPart.
-	stoppingPart = 128_000
-	slowPart     = 9000
-	// honestTime is the longest that an honest request may take on a busy machine.
-	honestTime = 20 * time.Second
-	// hostile is the address of hostile clients, in another network than the honest ones.
+	stalledUploads, slowUploads = 1000, 1000
+	// Of a body that stops, stalledBytes arrives, which is 122 MiB of all: twice the budget.
+	// Of one that is slow, a byte a second arrives after slowBytes.
+	stalledBytes = 128_000
+	slowBytes     = 9000
+	// honestTimeout is the longest that an honest request may take on a busy machine.
+	honestTimeout = 20 * time.Second
+	// hostileAddress is the address of hostile clients, in another network than the honest ones.
 	// haproxy takes it for a proxy's, or would refuse all but 256 of its requests.
-	hostile = "127.66.0.1"
-	// proxies are haproxy's and the edge's address.
-	proxies = "127.0.0.1/32"
+	hostileAddress = "127.66.0.1"
+	// trustedProxies are haproxy's and the edge's address.
+	trustedProxies = "127.0.0.1/32"
 )
 
-// site is a core and an edge, with haproxy before either.
-type site struct {
+// env is a core and an edge, with haproxy before either.
+type env struct {
 	*system.System
 	people   []system.Person
 	noise    *rand.Rand
-	overCore string // haproxy, with core behind /api
-	overEdge string // haproxy, with an edge behind /api
+	coreProxyURL string // haproxy, with core behind /api
+	edgeProxyURL string // haproxy, with an edge behind /api
 }
 
 // Hostile bodies cost neither memory nor the requests of others, whichever way they come.
@@ -64,66 +64,66 @@ func TestStalledAndSlowUploads(t *testing.T) {
 	testenv.SkipShort(t)
 	s := start(t)
 	before := [2]int{metric(t, s.Core, goroutines), metric(t, s.Edge, goroutines)}
-	for _, way := range []struct {
+	for _, route := range []struct {
 		name, base string
 		http2      bool
 	}{
-		{"core", s.API, false},
-		{"edge", s.Images, false},
-		{"core behind haproxy, HTTP/1.1", s.overCore, false},
-		{"core behind haproxy, HTTP/2", s.overCore, true},
-		{"edge behind haproxy, HTTP/1.1", s.overEdge, false},
-		{"edge behind haproxy, HTTP/2", s.overEdge, true},
+		{"core", s.CoreURL, false},
+		{"edge", s.EdgeURL, false},
+		{"core behind haproxy, HTTP/1.1", s.coreProxyURL, false},
+		{"core behind haproxy, HTTP/2", s.coreProxyURL, true},
+		{"edge behind haproxy, HTTP/1.1", s.edgeProxyURL, false},
+		{"edge behind haproxy, HTTP/2", s.edgeProxyURL, true},
 	} {
-		attack := s.attack(t, way.base, way.http2)
-		t.Logf("%s: %s", way.name, s.live(t, way.base))
-		attack.End()
-		t.Logf("%s: %s", way.name, attack)
+		attack := s.attack(t, route.base, route.http2)
+		t.Logf("%s: %s", route.name, s.honestLoad(t, route.base))
+		attack.Stop()
+		t.Logf("%s: %s", route.name, attack)
 		for i, program := range []*system.Process{s.Core, s.Edge} {
 			name := []string{"core", "edge"}[i]
 			if _, most := program.Memory(t); most >= memoryLimit {
-				t.Errorf("%s: %s takes %d MiB", way.name, name, most>>20)
+				t.Errorf("%s: %s takes %d MiB", route.name, name, most>>20)
 			}
-			falls(t, program, way.name+": "+name, bodyBytes, 0)
+			awaitMetric(t, program, route.name+": "+name, bodyBytes, 0)
 		}
 	}
 	for i, program := range []*system.Process{s.Core, s.Edge} {
 		name := []string{"core", "edge"}[i]
 		// A worker of fasthttp that has nothing to do ends after 10 s.
-		falls(t, program, name, goroutines, before[i]+50)
+		awaitMetric(t, program, name, goroutines, before[i]+50)
 		_, most := program.Memory(t)
 		t.Logf("%s never takes more than %d MiB", name, most>>20)
 	}
 }
 
-func start(t *testing.T) *site {
+func start(t *testing.T) *env {
 	t.Helper()
 	core := system.NewCore(t, objects.Config{URL: "file://" + t.TempDir()})
 	core.Set("GOMEMLIMIT", goLimit)
 	core.Set("CORE_LIMIT_UPLOADS", "0")
-	core.Set("CORE_TRUSTED_PROXIES", proxies)
+	core.Set("CORE_TRUSTED_PROXIES", trustedProxies)
 	core.Start(t)
 	edge := system.NewEdge(t, objects.Config{URL: core.Setting("CORE_OBJECTS_URL")}, core)
 	edge.Set("GOMEMLIMIT", goLimit)
-	edge.Set("EDGE_TRUSTED_PROXIES", proxies)
+	edge.Set("EDGE_TRUSTED_PROXIES", trustedProxies)
 	edge.Start(t)
 	edge.AwaitReady(t)
-	s := &site{
-		System: &system.System{Core: core, Edge: edge, API: "http://" + core.Address(t, "public"), Images: "http://" + edge.Address(t, "public")},
-		noise:  rand.New(rand.NewPCG(1, 2)), people: core.SignIn(t, stopping+slow+1),
+	s := &env{
+		System: &system.System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(t, "public"), EdgeURL: "http://" + edge.Address(t, "public")},
+		noise:  rand.New(rand.NewPCG(1, 2)), people: core.SignIn(t, stalledUploads+slowUploads+1),
 	}
-	body, err := json.Marshal(account{Email: "honest@example.com", Password: "correct horse", Nickname: "Honest"})
+	body, err := json.Marshal(credentials{Email: "honest@example.com", Password: "correct horse", Nickname: "Honest"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, answer := s.ask(t, http.MethodPost, s.API+"/api/auth/register", "application/json", "", body); status != http.StatusOK {
+	if status, answer := s.do(t, http.MethodPost, s.CoreURL+"/api/auth/register", "application/json", "", body); status != http.StatusOK {
 		t.Fatalf("registration: %d %s", status, answer)
 	}
-	s.overCore, s.overEdge = s.haproxy(t, core), s.haproxy(t, edge)
+	s.coreProxyURL, s.edgeProxyURL = s.haproxy(t, core), s.haproxy(t, edge)
 	return s
 }
 
-type account struct {
+type credentials struct {
 	Email    string `json:"email"`
 	Password string `json:"password"`
 	Nickname string `json:"nickname,omitempty"`
@@ -135,27 +135,27 @@ var (
 )
 
 // haproxy starts the balancer of docker-compose.yml with a program behind /api.
-func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
+func (s *env) haproxy(t *testing.T, api *system.Process) (base string) {
 	t.Helper()
 	content, err := os.ReadFile("../../deploy/compose/haproxy.cfg")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := system.FreeAddress(t)
-	behind := func(p *system.Process) string {
+	backend := func(p *system.Process) string {
 		_, port, _ := net.SplitHostPort(p.Address(t, "operators"))
 		return p.Address(t, "public") + " check port " + port
 	}
 	config := strings.Replace(string(content), "bind :8080", "bind "+address, 1)
-	config = coreServer.ReplaceAllString(config, behind(api))
+	config = coreServer.ReplaceAllString(config, backend(api))
 	config = edgeServer.ReplaceAllString(config, "")
-	config = strings.Replace(config, "edge-1:8081 check port 9081", behind(s.Edge), 1)
+	config = strings.Replace(config, "edge-1:8081 check port 9081", backend(s.Edge), 1)
 	work := t.TempDir()
 	path := filepath.Join(work, "haproxy.cfg")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	process, err := rivals.Run(rivals.Place{Work: work}, "haproxy", nil, []string{"VENEER_TRUSTED_PROXIES=" + hostile}, "haproxy", "-db", "-f", path)
+	process, err := rivals.Run(rivals.Env{WorkDir: work}, "haproxy", nil, []string{"VENEER_TRUSTED_PROXIES=" + hostileAddress}, "haproxy", "-db", "-f", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,46 +178,46 @@ func (s *site) haproxy(t *testing.T, api *system.Process) (base string) {
 
 // attack begins uploads, each by another user, of which twice as much was sent as the budget
 // has.
-func (s *site) attack(t *testing.T, base string, http2 bool) *Attack {
+func (s *env) attack(t *testing.T, base string, http2 bool) *Attack {
 	t.Helper()
 	var uploads []Upload
-	for i, person := range s.people[:stopping+slow] {
-		u := Upload{Path: "/api/textures", Bearer: person.Bearer, Announced: Announced, Part: slowPart, Each: time.Second}
-		if i < stopping {
-			u.Part, u.Each = stoppingPart, 0
+	for i, person := range s.people[:stalledUploads+slowUploads] {
+		u := Upload{Path: "/api/textures", Bearer: person.Bearer, ContentLength: MaxUploadLength, InitialBytes: slowBytes, Interval: time.Second}
+		if i < stalledUploads {
+			u.InitialBytes, u.Interval = stalledBytes, 0
 		}
 		if i%10 == 0 {
 			u.Path = "/avatar/1" // where no body is expected
 		}
 		uploads = append(uploads, u)
 	}
-	a := Start(t.Context(), Target{Base: base, HTTP2: http2, From: []netip.Addr{netip.MustParseAddr(hostile)}}, uploads)
-	t.Cleanup(a.End)
+	a := Start(t.Context(), Target{Base: base, HTTP2: http2, From: []netip.Addr{netip.MustParseAddr(hostileAddress)}}, uploads)
+	t.Cleanup(a.Stop)
 	return a
 }
 
-// live logs in, uploads and looks at pictures, all of which must succeed, and tells how long
+// honestLoad logs in, uploads and looks at pictures, all of which must succeed, and tells how long
 // that took.
-func (s *site) live(t *testing.T, base string) string {
+func (s *env) honestLoad(t *testing.T, base string) string {
 	t.Helper()
 	var logIns, uploads, pictures atomic.Int64
 	var all sync.WaitGroup
-	tid, images := s.upload(t, base), s.Images // of a sheet that no edge has drawn
-	if base == s.overEdge {
+	tid, images := s.upload(t, base), s.EdgeURL // of a sheet that no edge has drawn
+	if base == s.edgeProxyURL {
 		images = base
 	}
 	timed := func(longest *atomic.Int64, do func()) {
 		began := time.Now()
 		do()
 		took := int64(time.Since(began))
-		for known := longest.Load(); took > known && !longest.CompareAndSwap(known, took); known = longest.Load() {
+		for previous := longest.Load(); took > previous && !longest.CompareAndSwap(previous, took); previous = longest.Load() {
 		}
 	}
 	all.Go(func() {
-		body, _ := json.Marshal(account{Email: "honest@example.com", Password: "correct horse"})
+		body, _ := json.Marshal(credentials{Email: "honest@example.com", Password: "correct horse"})
 		for range 5 {
 			timed(&logIns, func() {
-				if status, answer := s.ask(t, http.MethodPost, base+"/api/auth/login", "application/json", "", body); status != http.StatusOK {
+				if status, answer := s.do(t, http.MethodPost, base+"/api/auth/login", "application/json", "", body); status != http.StatusOK {
 					t.Errorf("a log-in is answered with %d %s", status, answer)
 				}
 			})
@@ -231,7 +231,7 @@ func (s *site) live(t *testing.T, base string) string {
 	all.Go(func() {
 		for size := 8; size <= 256; size += 8 {
 			timed(&pictures, func() {
-				if status, answer := s.ask(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", images, tid, size), "", "", nil); status != http.StatusOK {
+				if status, answer := s.do(t, http.MethodGet, fmt.Sprintf("%s/avatar/%d?size=%d", images, tid, size), "", "", nil); status != http.StatusOK {
 					t.Errorf("a picture is answered with %d %s", status, answer)
 				}
 			})
@@ -243,29 +243,29 @@ func (s *site) live(t *testing.T, base string) string {
 }
 
 // upload uploads a sheet of 256 × 256 pixels of noise, and returns its tid.
-func (s *site) upload(t *testing.T, base string) int64 {
+func (s *env) upload(t *testing.T, base string) int64 {
 	t.Helper()
 	sheet := skin.Sheet{Width: 256, Height: 256, Pix: make([]byte, 4*256*256)}
 	for i := range sheet.Pix {
 		sheet.Pix[i] = byte(s.noise.Uint32())
 	}
 	form := system.SheetForm("Noise", skin.Classic, sheet)
-	status, answer := s.ask(t, http.MethodPost, base+"/api/textures", system.UploadType, s.people[len(s.people)-1].Bearer, form)
-	var said struct {
+	status, answer := s.do(t, http.MethodPost, base+"/api/textures", system.UploadType, s.people[len(s.people)-1].Bearer, form)
+	var response struct {
 		Data struct {
 			TID int64 `json:"tid"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(answer, &said); err != nil || status != http.StatusOK {
+	if err := json.Unmarshal(answer, &response); err != nil || status != http.StatusOK {
 		t.Errorf("an upload of %d bytes is answered with %d %s", len(form), status, answer)
 	}
-	return said.Data.TID
+	return response.Data.TID
 }
 
-// ask sends a request on a connection of its own.
-func (s *site) ask(t *testing.T, method, url, kind, bearer string, body []byte) (status int, answer []byte) {
+// do sends a request on a connection of its own.
+func (s *env) do(t *testing.T, method, url, kind, bearer string, body []byte) (status int, answer []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), honestTime)
+	ctx, cancel := context.WithTimeout(t.Context(), honestTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -315,12 +315,12 @@ func metric(t *testing.T, p *system.Process, name string) int {
 
 const goroutines, bodyBytes = "go_goroutines", `veneer_body_bytes{listener="public"}`
 
-// falls waits until a figure of a program is as low as it was before the bodies.
-func falls(t *testing.T, p *system.Process, name, figure string, before int) {
+// awaitMetric waits until a figure of a program is as low as it was before the bodies.
+func awaitMetric(t *testing.T, p *system.Process, name, figure string, before int) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(2 * honestTime); ; <-tick.C {
+	for deadline := time.Now().Add(2 * honestTimeout); ; <-tick.C {
 		now := metric(t, p, figure)
 		if now <= before {
 			return

@@ -23,15 +23,15 @@ import (
 // awaitConnected waits until all edges have been connected for as long as they may
 // believe what they remember. Whatever was committed without an answer is known to
 // them then.
-func (s *stage) awaitConnected(t *testing.T) {
+func (s *harness) awaitConnected(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	began := time.Now()
-	for _, site := range s.sites {
-		for !site.connected(ctx, began, began.Add(allowance)) {
+	for _, client := range s.clients {
+		for !client.connected(ctx, began, began.Add(maxStaleness)) {
 			if ctx.Err() != nil {
-				t.Fatalf("%s is not connected again", site.name)
+				t.Fatalf("%s is not connected again", client.name)
 			}
 			began = time.Now()
 		}
@@ -41,38 +41,38 @@ func (s *stage) awaitConnected(t *testing.T) {
 // compare holds what every edge shows against the database, by every kind of
 // address: all names that players have or had, their UUIDs, all users, all textures
 // and some that never were.
-func (s *stage) compare(t *testing.T, w *writer) {
+func (s *harness) compare(t *testing.T, w *writer) {
 	t.Helper()
 	began := time.Now()
-	want := s.truth(t, w)
+	want := s.expected(t, w)
 	paths := slices.Sorted(maps.Keys(want))
 	var wrong atomic.Int64
 	var all sync.WaitGroup
-	for _, site := range s.sites {
+	for _, client := range s.clients {
 		all.Go(func() {
 			atOnce(len(paths), func(i int) {
-				if shows := site.settled(paths[i]); shows != want[paths[i]] && wrong.Add(1) < 20 {
-					t.Errorf("in the end %s shows %q at %s; want %q", site.name, shows, paths[i], want[paths[i]])
+				if value := client.awaitFresh(paths[i]); value != want[paths[i]] && wrong.Add(1) < 20 {
+					t.Errorf("in the end %s shows %q at %s; want %q", client.name, value, paths[i], want[paths[i]])
 				}
 			})
 			// Once it began, and never again.
-			operators := &fasthttp.HostClient{Addr: site.operators}
+			operators := &fasthttp.HostClient{Addr: client.operators}
 			if forgot := metric(operators, "veneer_edge_forgot_all_total"); forgot != "1" {
-				t.Errorf("%s forgot everything %s times; want 1", site.name, forgot)
+				t.Errorf("%s forgot everything %s times; want 1", client.name, forgot)
 			}
 		})
 	}
 	all.Wait()
-	t.Logf("%d addresses on each edge, %d wrong, compared in %s", len(want), wrong.Load(), time.Since(began).Round(phase))
+	t.Logf("%d addresses on each edge, %d wrong, compared in %s", len(want), wrong.Load(), time.Since(began).Round(logPrecision))
 }
 
 // atOnce calls do with the numbers below n, eight at a time.
 func atOnce(n int, do func(int)) {
-	const hands = 8
+	const workers = 8
 	var all sync.WaitGroup
-	for first := range hands {
+	for first := range workers {
 		all.Go(func() {
-			for i := first; i < n; i += hands {
+			for i := first; i < n; i += workers {
 				do(i)
 			}
 		})
@@ -80,27 +80,27 @@ func atOnce(n int, do func(int)) {
 	all.Wait()
 }
 
-// settled returns what an address shows once the edge knows. It may not at first, if
+// awaitFresh returns what an address shows once the edge knows. It may not at first, if
 // it was not asked for that before it was cut off, or if its core waits for connections
 // to the database that are dead.
-func (s *site) settled(path string) (shows string) {
-	look := s.look
+func (s *edgeClient) awaitFresh(path string) (value string) {
+	fetch := s.fetchTag
 	if strings.HasSuffix(path, ".json") {
-		look = s.read
+		fetch = s.fetchBody
 	}
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); <-tick.C {
 		var stale, ok bool
-		if shows, stale, ok = look(path); ok && !stale {
+		if value, stale, ok = fetch(path); ok && !stale {
 			break
 		}
 	}
-	return shows
+	return value
 }
 
-// truth returns what edges are to show, by the path, says the database.
-func (s *stage) truth(t *testing.T, w *writer) map[string]string {
+// expected returns what edges are to show, by the path, says the database.
+func (s *harness) expected(t *testing.T, w *writer) map[string]string {
 	t.Helper()
 	conn := postgrestest.Conn(t, s.database.URL(s.database.Address))
 	want := map[string]string{}
@@ -112,7 +112,7 @@ func (s *stage) truth(t *testing.T, w *writer) map[string]string {
 	for _, tid := range w.capes {
 		tagOf[tid] = faceless
 	}
-	textures := read[struct {
+	textures := queryRows[struct {
 		TID  int64
 		Hash string
 	}](t, conn, selectTextures)
@@ -120,7 +120,7 @@ func (s *stage) truth(t *testing.T, w *writer) map[string]string {
 	tags := make([]string, len(textures))
 	atOnce(len(textures), func(i int) {
 		if tags[i] = tagOf[textures[i].TID]; tags[i] == "" {
-			tags[i] = s.sites[0].settled("/avatar/hash/" + textures[i].Hash)
+			tags[i] = s.clients[0].awaitFresh("/avatar/hash/" + textures[i].Hash)
 		}
 	})
 	for i, texture := range textures {
@@ -135,16 +135,16 @@ func (s *stage) truth(t *testing.T, w *writer) map[string]string {
 		want[fmt.Sprint("/avatar/", last+1+never)] = missing
 	}
 
-	nobody := s.sites[0].settled("/avatar/user/0")
-	for _, user := range read[struct{ UID, Avatar int64 }](t, conn, "SELECT uid, avatar FROM users") {
-		tag := nobody
+	defaultTag := s.clients[0].awaitFresh("/avatar/user/0")
+	for _, user := range queryRows[struct{ UID, Avatar int64 }](t, conn, "SELECT uid, avatar FROM users") {
+		tag := defaultTag
 		if user.Avatar != 0 {
 			tag = tagOf[user.Avatar]
 		}
 		want[fmt.Sprint("/avatar/user/", user.UID)] = tag
 	}
 
-	for _, player := range read[player](t, conn, selectPlayers) {
+	for _, player := range queryRows[player](t, conn, selectPlayers) {
 		want[playerPath+player.Name] = tagOf[player.TID]
 		want["/avatar/uuid/"+player.UUID] = tagOf[player.TID]
 		want["/skin/"+player.Name+".png"] = fileTag(t, player.Skin)
@@ -197,15 +197,15 @@ func fileTag(t *testing.T, hash string) string {
 	return string(tag[:])
 }
 
-// read returns the rows of a query.
-func read[Row any](t *testing.T, conn *pgx.Conn, sql string) []Row {
+// queryRows returns the rows of a query.
+func queryRows[Row any](t *testing.T, conn *pgx.Conn, sql string) []Row {
 	t.Helper()
 	rows, _ := conn.Query(t.Context(), sql) // CollectRows reports the error
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[Row])
+	collected, err := pgx.CollectRows(rows, pgx.RowToStructByName[Row])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return collected
 }
 
 const (

@@ -11,28 +11,28 @@ import (
 // director lets things fail, in a random order, until all have failed that can and
 // there were enough changes.
 type director struct {
-	*stage
+	*harness
 	outage time.Duration
-	enough func() bool
+	isDone func() bool
 }
 
 // fault is something that fails, and how it is put right.
 type fault struct {
 	begin, end func()
-	lasts      time.Duration
+	duration      time.Duration
 }
 
-// play lets faults happen one after another, with pauses.
-func (d director) play(random *rand.Rand, faults func() []fault) {
-	for first := true; first || !d.enough(); first = false {
+// inject lets faults happen one after another, with pauses.
+func (d director) inject(random *rand.Rand, faults func() []fault) {
+	for first := true; first || !d.isDone(); first = false {
 		all := faults()
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, f := range all {
-			if !first && d.enough() {
+			if !first && d.isDone() {
 				return
 			}
 			f.begin()
-			<-time.After(f.lasts)
+			<-time.After(f.duration)
 			f.end()
 			<-time.After(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
 		}
@@ -42,9 +42,9 @@ func (d director) play(random *rand.Rand, faults func() []fault) {
 // network has connections fail: those of an edge to the cores, and those of a core
 // to the database. Each way for as long as an outage takes, and for a moment.
 func (d director) network(random *rand.Rand) {
-	d.play(random, func() (all []fault) {
-		for _, mode := range []system.Mode{system.Cut, system.Hold, system.Swallow} {
-			for _, proxy := range []*system.Proxy{d.toCore[random.IntN(edges)], d.toData[random.IntN(cores)]} {
+	d.inject(random, func() (all []fault) {
+		for _, mode := range []system.Mode{system.Cut, system.Hold, system.Blackhole} {
+			for _, proxy := range []*system.Proxy{d.coreProxies[random.IntN(edges)], d.databaseProxies[random.IntN(cores)]} {
 				begin, end := func() { proxy.Set(mode) }, func() { proxy.Set(system.Pass) }
 				moment := time.Duration(random.Int64N(int64(1500 * time.Millisecond)))
 				all = append(all, fault{begin, end, d.outage}, fault{begin, end, moment})
@@ -57,10 +57,10 @@ func (d director) network(random *rand.Rand) {
 // processes has programs crash and stop.
 func (d director) processes(t *testing.T, random *rand.Rand) {
 	t.Helper()
-	d.play(random, func() []fault {
+	d.inject(random, func() []fault {
 		moment := func() time.Duration { return time.Duration(random.Int64N(int64(1500 * time.Millisecond))) }
 		crash := func(programs ...*system.Process) fault {
-			return fault{lasts: moment(), begin: func() {
+			return fault{duration: moment(), begin: func() {
 				for _, p := range programs {
 					p.Kill(t)
 				}
@@ -70,8 +70,8 @@ func (d director) processes(t *testing.T, random *rand.Rand) {
 				}
 			}}
 		}
-		pause := func(p *system.Process, lasts time.Duration) fault {
-			return fault{begin: func() { p.Pause(t) }, end: func() { p.Resume(t) }, lasts: lasts}
+		pause := func(p *system.Process, duration time.Duration) fault {
+			return fault{begin: func() { p.Pause(t) }, end: func() { p.Resume(t) }, duration: duration}
 		}
 		return []fault{
 			crash(d.cores[random.IntN(cores)]),
@@ -81,9 +81,9 @@ func (d director) processes(t *testing.T, random *rand.Rand) {
 			pause(d.cores[random.IntN(cores)], moment()),
 			pause(d.edges[random.IntN(edges)], d.outage),
 			pause(d.edges[random.IntN(edges)], moment()),
-			{begin: func() { d.database.Kill(t) }, end: func() { d.database.Start(t) }, lasts: moment()},
-			{begin: func() { d.database.Pause(t) }, end: func() { d.database.Resume(t) }, lasts: d.outage},
-			{begin: func() { d.database.Pause(t) }, end: func() { d.database.Resume(t) }, lasts: moment()},
+			{begin: func() { d.database.Kill(t) }, end: func() { d.database.Start(t) }, duration: moment()},
+			{begin: func() { d.database.Pause(t) }, end: func() { d.database.Resume(t) }, duration: d.outage},
+			{begin: func() { d.database.Pause(t) }, end: func() { d.database.Resume(t) }, duration: moment()},
 		}
 	})
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// allowance is for how long an edge may believe what it remembers without a word
+// maxStaleness is for how long an edge may believe what it remembers without a word
 // from core.
-const allowance = time.Second
+const maxStaleness = time.Second
 
 // missing is what an address shows where there is no picture.
 const missing = "404"
@@ -18,54 +18,54 @@ const missing = "404"
 // avatar.
 const faceless = "422"
 
-// subject is an address of a picture with all that it was to show.
-type subject struct {
+// resource is an address of a picture with all that it was to show.
+type resource struct {
 	path string
 
 	mu     sync.Mutex
 	writes []write
-	// loose is set when nobody knows whether a write was committed, or may be yet.
-	loose bool
+	// uncertain is set when nobody knows whether a write was committed, or may be yet.
+	uncertain bool
 }
 
 // write is a change of what a subject shows: to an entity tag, or to missing.
 type write struct {
-	shows        string
+	value        string
 	begun, acked time.Time // acked is zero until core has said that it is committed
 }
 
-func newSubject(path, shows string) *subject {
-	return &subject{path: path, writes: []write{{shows: shows}}}
+func newResource(path, value string) *resource {
+	return &resource{path: path, writes: []write{{value: value}}}
 }
 
 // begin notes that a write begins.
-func (s *subject) begin(shows string, now time.Time) {
+func (s *resource) begin(value string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writes = append(s.writes, write{shows: shows, begun: now})
+	s.writes = append(s.writes, write{value: value, begun: now})
 }
 
 // end notes that the write that was begun last is committed, or may be.
-func (s *subject) end(committed bool, now time.Time) {
+func (s *resource) end(committed bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if committed {
 		s.writes[len(s.writes)-1].acked = now
 	} else {
-		s.loose = true
+		s.uncertain = true
 	}
 }
 
-// wasTrue reports whether a subject may have shown this at some time from one
+// wasValid reports whether a subject may have shown this at some time from one
 // moment to another.
-func (s *subject) wasTrue(shows string, from, to time.Time) bool {
+func (s *resource) wasValid(value string, from, to time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.loose {
+	if s.uncertain {
 		return true
 	}
 	for i, w := range s.writes {
-		if w.shows != shows || w.begun.After(to) {
+		if w.value != value || w.begun.After(to) {
 			continue
 		}
 		if i+1 == len(s.writes) {
@@ -78,40 +78,40 @@ func (s *subject) wasTrue(shows string, from, to time.Time) bool {
 	return false
 }
 
-// crowd is the subjects that visitors look at, those that changed lately above all.
-type crowd struct {
+// recentChanges is the subjects that visitors look at, those that changed lately above all.
+type recentChanges struct {
 	mu     sync.Mutex
-	lately []*subject // a ring
+	ring []*resource // a ring
 	next   int
 }
 
-// lookLately is how many changes it takes until visitors turn away. It is some
+// recentSize is how many changes it takes until visitors turn away. It is some
 // seconds' worth.
-const lookLately = 1000
+const recentSize = 1000
 
-func (c *crowd) changed(s *subject) {
+func (c *recentChanges) add(s *resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.lately) < lookLately {
-		c.lately = append(c.lately, s)
+	if len(c.ring) < recentSize {
+		c.ring = append(c.ring, s)
 		return
 	}
-	c.lately[c.next%lookLately] = s
+	c.ring[c.next%recentSize] = s
 	c.next++
 }
 
 // pick returns one of them; nil if there is none.
-func (c *crowd) pick(draw func(int) int) *subject {
+func (c *recentChanges) pick(draw func(int) int) *resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.lately) == 0 {
+	if len(c.ring) == 0 {
 		return nil
 	}
-	return c.lately[draw(len(c.lately))]
+	return c.ring[draw(len(c.ring))]
 }
 
 // history tells what a subject was to show of late.
-func (s *subject) history() string {
+func (s *resource) history() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var text strings.Builder
@@ -120,7 +120,7 @@ func (s *subject) history() string {
 		if !w.acked.IsZero() {
 			acked = stamp(w.acked)
 		}
-		fmt.Fprintf(&text, "\n\t%s from %s, %s", w.shows, stamp(w.begun), acked)
+		fmt.Fprintf(&text, "\n\t%s from %s, %s", w.value, stamp(w.begun), acked)
 	}
 	return text.String()
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// person is a user with one player, whom one writer changes.
-type person struct {
+// testUser is a user with one player, whom one writer changes.
+type testUser struct {
 	bearer string
 	pid    int64
-	names  [2]*subject // the player has one of two names
-	called int         // which
-	worn   int         // index of the skin; -1 for none
-	skins  int         // how many it has worn
-	user   *subject
+	names  [2]*resource // the player has one of two names
+	nameIndex int         // which
+	skinIndex   int         // index of the skin; -1 for none
+	skinChanges  int         // how many it has worn
+	user   *resource
 }
 
 // writer changes people, one change after another, over any core.
@@ -38,23 +38,23 @@ type writer struct {
 	t      *testing.T
 	client *http.Client
 	cores  []string // base URLs
-	core   int      // which is asked, until it fails
+	coreIndex   int      // which is asked, until it fails
 	bearer string   // somebody's who is never changed
 	tids   []int64  // of the skins to wear
 	tags   []string // entity tags of their pictures
 	capes  []int64  // TIDs of the capes to wear
-	crowd  *crowd
-	noise  *atomic.Uint64 // makes every upload another
+	recent  *recentChanges
+	noiseSeed  *atomic.Uint64 // makes every upload another
 
-	idle   []*person // who was not touched yet
-	active []*person
+	idle   []*testUser // who was not touched yet
+	active []*testUser
 
 	committed *atomic.Int64
 	unknown   int
 }
 
-// activeAtOnce is how many people a writer changes in turns.
-const activeAtOnce = 20
+// activePerWriter is how many people a writer changes in turns.
+const activePerWriter = 20
 
 // run makes changes, one a tick, until ctx ends.
 func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
@@ -64,7 +64,7 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 			return
 		case <-tick:
 		}
-		for len(w.active) < activeAtOnce && len(w.idle) > 0 {
+		for len(w.active) < activePerWriter && len(w.idle) > 0 {
 			w.active, w.idle = append(w.active, w.idle[0]), w.idle[1:]
 		}
 		if len(w.active) == 0 {
@@ -77,7 +77,7 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 		}
 		// It may be committed, now or later: nobody knows what this person wears
 		// before all is over. Another core may do better.
-		w.core++
+		w.coreIndex++
 		w.unknown++
 		w.active = append(w.active[:i], w.active[i+1:]...)
 		w.awaitCore(ctx)
@@ -85,68 +85,68 @@ func (w *writer) run(ctx context.Context, tick <-chan time.Time) {
 }
 
 // change makes a random change and reports whether it is known to be committed.
-func (w *writer) change(ctx context.Context, p *person) bool {
-	shown := func(worn int) string {
-		if worn < 0 {
+func (w *writer) change(ctx context.Context, p *testUser) bool {
+	tagOf := func(index int) string {
+		if index < 0 {
 			return missing
 		}
-		return w.tags[worn]
+		return w.tags[index]
 	}
 	player := "/api/players/" + strconv.FormatInt(p.pid, 10)
 	// Each wears every skin once before the first comes again, so that what is old
 	// is told from what is new.
-	next := (p.skins + 1) % len(w.tids)
+	next := (p.skinChanges + 1) % len(w.tids)
 	tid := strconv.FormatInt(w.tids[next], 10)
 	switch n := w.IntN(100); {
 	case n < 5:
 		return w.upload(ctx, p)
 	case n < 20:
-		p.skins++
-		return w.commit(ctx, p, "PUT", "/api/user/avatar", "tid="+tid, map[*subject]string{p.user: shown(next)})
+		p.skinChanges++
+		return w.commit(ctx, p, "PUT", "/api/user/avatar", "tid="+tid, map[*resource]string{p.user: tagOf(next)})
 	case n < 32:
-		other := 1 - p.called
+		other := 1 - p.nameIndex
 		done := w.commit(ctx, p, "PUT", player+"/name", "name="+strings.TrimPrefix(p.names[other].path, playerPath),
-			map[*subject]string{p.names[p.called]: missing, p.names[other]: shown(p.worn)})
-		p.called = other
+			map[*resource]string{p.names[p.nameIndex]: missing, p.names[other]: tagOf(p.skinIndex)})
+		p.nameIndex = other
 		return done
-	case n < 40 && p.worn >= 0:
-		p.worn = -1
-		return w.commit(ctx, p, "DELETE", player+"/textures", "skin=", map[*subject]string{p.names[p.called]: missing})
+	case n < 40 && p.skinIndex >= 0:
+		p.skinIndex = -1
+		return w.commit(ctx, p, "DELETE", player+"/textures", "skin=", map[*resource]string{p.names[p.nameIndex]: missing})
 	case n < 45:
 		cape := w.capes[w.IntN(len(w.capes))]
 		return w.commit(ctx, p, "PUT", player+"/textures", fmt.Sprint("cape=", cape), nil)
 	default:
-		p.skins++
-		p.worn = next
-		return w.commit(ctx, p, "PUT", player+"/textures", "skin="+tid, map[*subject]string{p.names[p.called]: shown(next)})
+		p.skinChanges++
+		p.skinIndex = next
+		return w.commit(ctx, p, "PUT", player+"/textures", "skin="+tid, map[*resource]string{p.names[p.nameIndex]: tagOf(next)})
 	}
 }
 
 // commit sends a change of what subjects show. What a cape changes is compared in
 // the end.
-func (w *writer) commit(ctx context.Context, p *person, method, path, form string, shows map[*subject]string) bool {
+func (w *writer) commit(ctx context.Context, p *testUser, method, path, form string, values map[*resource]string) bool {
 	begun := time.Now()
-	for s, shows := range shows {
-		s.begin(shows, begun)
+	for s, values := range values {
+		s.begin(values, begun)
 	}
 	committed := w.send(ctx, p.bearer, method, path, "application/x-www-form-urlencoded", []byte(form))
 	acked := time.Now()
-	for s := range shows {
+	for s := range values {
 		s.end(committed, acked)
-		w.crowd.changed(s)
+		w.recent.add(s)
 	}
 	return committed
 }
 
 // upload adds a texture, which visitors may have missed before. What its picture
 // looks like is compared in the end.
-func (w *writer) upload(ctx context.Context, p *person) bool {
-	form := system.SheetForm("chaos", skin.Classic, paint.Noise(w.noise.Add(1), 64, 64))
+func (w *writer) upload(ctx context.Context, p *testUser) bool {
+	form := system.SheetForm("chaos", skin.Classic, paint.Noise(w.noiseSeed.Add(1), 64, 64))
 	return w.send(ctx, p.bearer, "POST", "/api/textures", system.UploadType, form)
 }
 
 // api returns the base URL of the core that is asked.
-func (w *writer) api() string { return w.cores[w.core%len(w.cores)] }
+func (w *writer) api() string { return w.cores[w.coreIndex%len(w.cores)] }
 
 // send sends a request to one core after another until one takes it, and reports
 // whether that answered with success.
@@ -154,7 +154,7 @@ func (w *writer) send(ctx context.Context, bearer, method, path, contentType str
 	for {
 		_, status, err := call(ctx, w.client, method, w.api()+path, bearer, contentType, body)
 		if dialed := (*net.OpError)(nil); errors.As(err, &dialed) && dialed.Op == "dial" {
-			w.core++
+			w.coreIndex++
 			select { // nothing was sent
 			case <-time.After(20 * time.Millisecond):
 				continue
@@ -181,7 +181,7 @@ func (w *writer) awaitCore(ctx context.Context) {
 		if err == nil && status == http.StatusOK {
 			return
 		}
-		w.core++
+		w.coreIndex++
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():

@@ -34,16 +34,16 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 		server(&stores, "minio", i, address, address)
 	}
 	for i, n := range c.Nodes {
-		server(&nodes, "postgres", i, n.Address, n.checks)
+		server(&nodes, "postgres", i, n.Address, n.patroniAddress)
 	}
 	bound := c.addressBound(tb)
-	config := c.adapted(tb, "compose/haproxy.cfg", map[string]string{
+	config := c.adaptConfig(tb, "compose/haproxy.cfg", map[string]string{
 		`(?m)^  bind :8080$`:                   "  bind " + c.Address + "\n" + bound,
 		`(?m)^  server core .*\n`:              cores.String(),
 		`(?m)(^  server edge-\d .*\n)+`:        edges.String(),
 		` resolvers containers init-addr .*\n`: "\n",
-	}) + "\n" + c.adapted(tb, "machines/haproxy.cfg", map[string]string{
-		`(?m)^  bind :8404$`:                "  bind " + c.states,
+	}) + "\n" + c.adaptConfig(tb, "machines/haproxy.cfg", map[string]string{
+		`(?m)^  bind :8404$`:                "  bind " + c.stats,
 		`(?m)^  bind .*:9090$`:              "  bind " + c.cores,
 		`(?m)^  bind .*:9000$`:              "  bind " + c.store,
 		`(?m)^  bind .*:5432$`:              "  bind " + c.database,
@@ -58,7 +58,7 @@ func (c *Cluster) startBalancer(tb testing.TB) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	p.environ = []string{rivals.LoadUnbounded}
+	p.environ = []string{rivals.UnboundedLoad}
 	p.arguments = append(p.arguments, "-W", "-db", "-f", path)
 	p.Start(tb)
 	p.await(tb, "listens", func() bool {
@@ -79,7 +79,7 @@ var addressLines = regexp.MustCompile(`(?s)  stick-table .* gt 256 \}`)
 // comment there lets a CDN through.
 func (c *Cluster) addressBound(tb testing.TB) string {
 	tb.Helper()
-	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/machines/haproxy.sed"))
+	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy/machines/haproxy.sed"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -99,31 +99,31 @@ func (c *Cluster) Reload(tb testing.TB) {
 	}
 }
 
-// adapted returns a file of deploy's with something in the place of what each pattern finds,
+// adaptConfig returns a file of deploy's with something in the place of what each pattern finds,
 // which must be there once.
-func (c *Cluster) adapted(tb testing.TB, name string, changes map[string]string) string {
+func (c *Cluster) adaptConfig(tb testing.TB, name string, changes map[string]string) string {
 	tb.Helper()
-	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy", name))
+	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy", name))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	config := string(content)
 	for pattern, with := range changes {
-		found := regexp.MustCompile(pattern)
-		if len(found.FindAllString(config, -1)) != 1 {
+		expression := regexp.MustCompile(pattern)
+		if len(expression.FindAllString(config, -1)) != 1 {
 			tb.Fatalf("deploy/%s has nothing, or several, like %s", name, pattern)
 		}
-		config = found.ReplaceAllLiteralString(config, with)
+		config = expression.ReplaceAllLiteralString(config, with)
 	}
 	return config
 }
 
-// balanced reports whether the balancer counts on all that it should: on everybody, but
+// balancerHealthy reports whether the balancer counts on all that it should: on everybody, but
 // on one node of the database.
-func (c *Cluster) balanced(tb testing.TB) bool {
+func (c *Cluster) balancerHealthy(tb testing.TB) bool {
 	tb.Helper()
 	up := 0
-	for _, row := range c.balancerStates() {
+	for _, row := range c.balancerStats() {
 		if name := row["svname"]; name != "FRONTEND" && name != "BACKEND" && strings.HasPrefix(row["status"], "UP") {
 			up++
 		}
@@ -131,26 +131,26 @@ func (c *Cluster) balanced(tb testing.TB) bool {
 	return up == 2*len(c.Cores)+2*len(c.Edges)+len(c.stores)+min(1, len(c.Nodes))
 }
 
-// RefusedConnections returns how many connections haproxy has closed because their address
+// RejectedConnections returns how many connections haproxy has closed because their address
 // had too many.
-func (c *Cluster) RefusedConnections(tb testing.TB) (n int) {
+func (c *Cluster) RejectedConnections(tb testing.TB) (n int) {
 	tb.Helper()
-	for _, row := range c.balancerStates() {
+	for _, row := range c.balancerStats() {
 		if row["svname"] == "FRONTEND" {
-			refused, err := strconv.Atoi(row["dcon"])
+			rejected, err := strconv.Atoi(row["dcon"])
 			if err != nil {
 				tb.Fatalf("refused connections of %s: %v", row["pxname"], err)
 			}
-			n += refused
+			n += rejected
 		}
 	}
 	return n
 }
 
-// balancerStates returns haproxy's statistics: for each frontend, backend and server the
+// balancerStats returns haproxy's statistics: for each frontend, backend and server the
 // values by their names. It returns none if haproxy does not answer.
-func (c *Cluster) balancerStates() (states []map[string]string) {
-	response, err := c.ask.Get("http://" + c.states + "/;csv") //nolint:noctx // the client has a timeout
+func (c *Cluster) balancerStats() (stats []map[string]string) {
+	response, err := c.client.Get("http://" + c.stats + "/;csv") //nolint:noctx // the client has a timeout
 	if err != nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (c *Cluster) balancerStates() (states []map[string]string) {
 		for i, name := range rows[0] {
 			state[strings.TrimPrefix(name, "# ")] = row[i]
 		}
-		states = append(states, state)
+		stats = append(stats, state)
 	}
-	return states
+	return stats
 }

@@ -32,7 +32,7 @@ type Options struct {
 	// and there are no figures of the machine.
 	Prometheus, NodeExporter string
 
-	Top string // path of the repository
+	RepoRoot string // path of the repository
 	// Direct has cores find the primary themselves, among all nodes, and not through
 	// haproxy.
 	Direct bool
@@ -42,14 +42,14 @@ type Options struct {
 
 // Cluster is a site that runs. What is in it may be killed and started again.
 type Cluster struct {
-	Etcd     []Part
+	Etcd     []Component
 	Nodes    []*Node
-	Stores   []Part
+	Stores   []Component
 	Cores    [2]*system.Process
 	Edges    [3]*system.Process
-	Balancer Part
+	Balancer Component
 	// Prometheus watches all of it; nil without one.
-	Prometheus Part
+	Prometheus Component
 
 	// Address is where the balancer is, which serves everything. At EdgesAddress it leads to
 	// edges only, which pass the API on to cores.
@@ -59,7 +59,7 @@ type Cluster struct {
 	prometheus system.Prometheus
 	options    Options
 	directory  string
-	ask        *http.Client
+	client        *http.Client
 	etcd       []string // addresses for clients
 	etcdOps    []string // addresses for Prometheus
 	stores     []string // addresses of the MinIO's nodes
@@ -68,7 +68,7 @@ type Cluster struct {
 }
 
 // ports are where the balancer leads to whoever can serve, and tells of them.
-type ports struct{ database, store, cores, states string }
+type ports struct{ database, store, cores, stats string }
 
 // Start starts a cluster, whose parts end with the test, or should that be killed, with
 // its process.
@@ -83,10 +83,10 @@ func Start(tb testing.TB, options Options) *Cluster {
 		tb.Fatal(err)
 	}
 	c := &Cluster{
-		options: options, directory: directory, ask: &http.Client{Timeout: time.Second}, Address: system.FreeAddress(tb), EdgesAddress: system.FreeAddress(tb),
+		options: options, directory: directory, client: &http.Client{Timeout: time.Second}, Address: system.FreeAddress(tb), EdgesAddress: system.FreeAddress(tb),
 		ports: ports{system.FreeAddress(tb), system.FreeAddress(tb), system.FreeAddress(tb), system.FreeAddress(tb)},
 	}
-	c.startJanitor(tb)
+	c.startCleaner(tb)
 	database := c.startDatabase(tb)
 	files := c.startStores(tb)
 	balanced := ""
@@ -95,7 +95,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	}
 	for i := range c.Cores {
 		files.AccessKey, files.SecretKey = c.secret(tb, "writer_access_key"), c.secret(tb, "writer_secret_key")
-		core := system.NewCoreOn(tb, files, c.primary) // the balancer is yet to come
+		core := system.NewCoreAt(tb, files, c.primary) // the balancer is yet to come
 		core.Set("CORE_DATABASE_URL", database)
 		core.Set("CORE_OBJECTS_ENDPOINT", balanced)
 		core.Set("CORE_TRUSTED_PROXIES", "127.0.0.1/32")
@@ -107,7 +107,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	}
 	for i := range c.Edges {
 		files.AccessKey, files.SecretKey = c.secret(tb, "reader_access_key"), c.secret(tb, "reader_secret_key")
-		edge := system.NewEdgeOf(tb, files, "http://"+c.cores, c.Cores[0].Setting("CORE_EDGE_SECRETS"))
+		edge := system.NewEdgeAt(tb, files, "http://"+c.cores, c.Cores[0].Setting("CORE_EDGE_SECRETS"))
 		edge.Set("EDGE_OBJECTS_ENDPOINT", balanced)
 		edge.Set("EDGE_TRUSTED_PROXIES", "127.0.0.1/32")
 		edge.Set("EDGE_API_UPSTREAM", "http://"+c.Cores[i%len(c.Cores)].Setting("CORE_LISTEN"))
@@ -121,7 +121,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	for _, p := range append(c.Cores[:], c.Edges[:]...) {
 		p.Start(tb)
 	}
-	c.AwaitWhole(tb)
+	c.AwaitHealthy(tb)
 	if options.Prometheus != "" {
 		c.startPrometheus(tb)
 	}
@@ -136,10 +136,10 @@ func listenAt(tb testing.TB, p *system.Process, listeners ...string) {
 	}
 }
 
-// sweeping waits until whoever holds the other end of its input is gone. PostgreSQL
+// cleanupScript waits until whoever holds the other end of its input is gone. PostgreSQL
 // is nobody's child, so nobody else ends it then. The number in its file may be another's
 // by now.
-const sweeping = `cat >/dev/null
+const cleanupScript = `cat >/dev/null
 for file in "$0"/*/data/postmaster.pid; do
 	read -r pid <"$file" && grep -qF "$0" "/proc/$pid/cmdline" && kill -KILL "$pid" $(pgrep -P "$pid")
 done
@@ -157,14 +157,14 @@ func (c *Cluster) Directory(tb testing.TB, name string) string {
 	return path
 }
 
-// startJanitor starts a process that cleans up behind this one, however it ends.
-func (c *Cluster) startJanitor(tb testing.TB) {
+// startCleaner starts a process that cleans up behind this one, however it ends.
+func (c *Cluster) startCleaner(tb testing.TB) {
 	tb.Helper()
-	janitor := exec.Command("sh", "-c", sweeping, c.directory) //nolint:noctx // ends after this process
-	janitor.SysProcAttr = &syscall.SysProcAttr{Setsid: true}   // Ctrl-C is not for it
-	held, err := janitor.StdinPipe()
+	cleaner := exec.Command("sh", "-c", cleanupScript, c.directory) //nolint:noctx // ends after this process
+	cleaner.SysProcAttr = &syscall.SysProcAttr{Setsid: true}   // Ctrl-C is not for it
+	stdin, err := cleaner.StdinPipe()
 	if err == nil {
-		err = janitor.Start()
+		err = cleaner.Start()
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -173,8 +173,8 @@ func (c *Cluster) startJanitor(tb testing.TB) {
 		if tb.Failed() {
 			c.showLogs(tb)
 		}
-		_ = held.Close()
-		_ = janitor.Wait() // what it cannot remove was never there
+		_ = stdin.Close()
+		_ = cleaner.Wait() // what it cannot remove was never there
 	})
 }
 
@@ -196,12 +196,12 @@ func (c *Cluster) showLogs(tb testing.TB) {
 // newProgram returns a program with a directory of its own.
 func (c *Cluster) newProgram(tb testing.TB, name, path string) *program {
 	tb.Helper()
-	found, err := exec.LookPath(path)
+	resolved, err := exec.LookPath(path)
 	if err != nil {
 		testenv.Skip(tb, path+" is missing; make cluster installs it")
 	}
-	p := &program{name: name, arguments: []string{found}, directory: filepath.Join(c.directory, name), owner: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
-	if p.arguments[0], err = filepath.Abs(found); err != nil {
+	p := &program{name: name, arguments: []string{resolved}, directory: filepath.Join(c.directory, name), owner: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
+	if p.arguments[0], err = filepath.Abs(resolved); err != nil {
 		tb.Fatal(err)
 	}
 	if err := os.Mkdir(p.directory, 0o700); err != nil {
@@ -245,9 +245,9 @@ func (c *Cluster) startStores(tb testing.TB) objects.Config {
 		c.Stores = append(c.Stores, p)
 	}
 	for i, p := range all {
-		p.await(tb, "is ready", func() bool { return c.answers("http://" + c.stores[i] + "/minio/health/cluster") })
+		p.await(tb, "is ready", func() bool { return c.isOK("http://" + c.stores[i] + "/minio/health/cluster") })
 	}
-	command := exec.CommandContext(tb.Context(), filepath.Join(c.options.Top, "deploy/minio/prepare"), "http://"+c.stores[0], c.directory, c.options.MC)
+	command := exec.CommandContext(tb.Context(), filepath.Join(c.options.RepoRoot, "deploy/minio/prepare"), "http://"+c.stores[0], c.directory, c.options.MC)
 	if output, err := command.CombinedOutput(); err != nil {
 		tb.Fatalf("prepare MinIO: %v\n%s", err, output)
 	}
@@ -267,9 +267,9 @@ func (c *Cluster) secret(tb testing.TB, name string) string {
 	return string(content)
 }
 
-// answers reports whether a URL answers with success.
-func (c *Cluster) answers(url string) bool {
-	response, err := c.ask.Get(url) //nolint:noctx // the client has a timeout
+// isOK reports whether a URL answers with success.
+func (c *Cluster) isOK(url string) bool {
+	response, err := c.client.Get(url) //nolint:noctx // the client has a timeout
 	if err != nil {
 		return false
 	}
@@ -278,44 +278,44 @@ func (c *Cluster) answers(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// AwaitWhole waits until everything runs that was killed or paused and has begun to run
+// AwaitHealthy waits until everything runs that was killed or paused and has begun to run
 // again, and does its part.
-func (c *Cluster) AwaitWhole(tb testing.TB) {
+func (c *Cluster) AwaitHealthy(tb testing.TB) {
 	tb.Helper()
 	for _, p := range append(c.Cores[:], c.Edges[:]...) {
 		p.AwaitReady(tb)
 	}
 	for _, address := range c.etcd {
-		await(tb, "etcd at "+address+" knows a leader", func() bool { return c.answers("http://" + address + "/health") })
+		await(tb, "etcd at "+address+" knows a leader", func() bool { return c.isOK("http://" + address + "/health") })
 	}
 	if len(c.Nodes) > 0 {
-		await(tb, "both standbys follow a primary", func() bool { return c.whole(tb) })
+		await(tb, "both standbys follow a primary", func() bool { return c.hasStandbys(tb) })
 	}
 	for _, address := range c.stores {
-		await(tb, "MinIO at "+address+" keeps files", func() bool { return c.keeps(tb, address) })
+		await(tb, "MinIO at "+address+" keeps files", func() bool { return c.acceptsWrites(tb, address) })
 	}
-	await(tb, "the balancer knows of everybody", func() bool { return c.balanced(tb) })
+	await(tb, "the balancer knows of everybody", func() bool { return c.balancerHealthy(tb) })
 }
 
-// AwaitSpare waits until each node of the MinIO has said for so long that it could be done
+// AwaitRedundant waits until each node of the MinIO has said for so long that it could be done
 // without, and never anything else.
-func (c *Cluster) AwaitSpare(tb testing.TB, long time.Duration) {
+func (c *Cluster) AwaitRedundant(tb testing.TB, duration time.Duration) {
 	tb.Helper()
 	since := time.Now()
 	await(tb, "each MinIO can be done without", func() bool {
 		for _, address := range c.stores {
-			if !c.answers("http://" + address + "/minio/health/cluster?maintenance=true") {
+			if !c.isOK("http://" + address + "/minio/health/cluster?maintenance=true") {
 				since = time.Now()
 				return false
 			}
 		}
-		return time.Since(since) >= long
+		return time.Since(since) >= duration
 	})
 }
 
-// keeps reports whether a node of the MinIO takes a file, and forgets it. For some seconds
+// acceptsWrites reports whether a node of the MinIO takes a file, and forgets it. For some seconds
 // after its start one may say that it is healthy and refuse all that is to be written.
-func (c *Cluster) keeps(tb testing.TB, address string) bool {
+func (c *Cluster) acceptsWrites(tb testing.TB, address string) bool {
 	tb.Helper()
 	node, err := objects.New(objects.Config{
 		URL: "s3://veneer", Endpoint: "http://" + address, Region: "us-east-1", Timeout: time.Second,
@@ -331,7 +331,7 @@ func (c *Cluster) keeps(tb testing.TB, address string) bool {
 // Describe tells people where everything is.
 func (c *Cluster) Describe(tb testing.TB, out io.Writer) {
 	tb.Helper()
-	fmt.Fprintf(out, "\nThe cluster runs. Ctrl-C stops it, and nothing of it is kept.\n\n  everything   http://%s\n  the balancer http://%s\n", c.Address, c.states)
+	fmt.Fprintf(out, "\nThe cluster runs. Ctrl-C stops it, and nothing of it is kept.\n\n  everything   http://%s\n  the balancer http://%s\n", c.Address, c.stats)
 	for i, p := range c.Cores {
 		fmt.Fprintf(out, "  core %d       http://%s, operators http://%s, process %d\n", i+1, p.Setting("CORE_LISTEN"), p.Setting("CORE_OPS_LISTEN"), p.PID())
 	}
@@ -339,7 +339,7 @@ func (c *Cluster) Describe(tb testing.TB, out io.Writer) {
 		fmt.Fprintf(out, "  edge %d       http://%s, operators http://%s, process %d\n", i+1, p.Setting("EDGE_LISTEN"), p.Setting("EDGE_OPS_LISTEN"), p.PID())
 	}
 	for _, n := range c.Nodes {
-		fmt.Fprintf(out, "  %s   %s, Patroni http://%s, process %d\n", n.Name, n.URL(), n.checks, n.command.Process.Pid)
+		fmt.Fprintf(out, "  %s   %s, Patroni http://%s, process %d\n", n.Name, n.URL(), n.patroniAddress, n.command.Process.Pid)
 	}
 	for i, address := range c.stores {
 		fmt.Fprintf(out, "  minio-%d      http://%s\n", i+1, address)

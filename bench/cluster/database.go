@@ -24,9 +24,9 @@ type Node struct {
 	*program
 
 	Name, Address string
-	checks        string // address at which Patroni tells what the node is
+	patroniAddress        string // address at which Patroni tells what the node is
 	data          string
-	hold          string // the script that holds what is written
+	holdScript          string // the script that holds what is written
 }
 
 // startEtcd starts the store, of three, in which Patroni keeps who the primary is.
@@ -50,14 +50,14 @@ func (c *Cluster) startEtcd(tb testing.TB) {
 	}
 }
 
-// keys is where Patroni keeps what it knows, the name of the primary among it.
-const keys = "/v2/keys/service/veneer"
+// etcdPath is where Patroni keeps what it knows, the name of the primary among it.
+const etcdPath = "/v2/keys/service/veneer"
 
 // Primary returns the name of the node that has the lock; empty if none has, or if
 // nobody can tell.
 func (c *Cluster) Primary() string {
 	for _, address := range c.etcd {
-		response, err := c.ask.Get("http://" + address + keys + "/leader") //nolint:noctx // the client has a timeout
+		response, err := c.client.Get("http://" + address + etcdPath + "/leader") //nolint:noctx // the client has a timeout
 		if err != nil {
 			continue
 		}
@@ -81,10 +81,10 @@ func (c *Cluster) newNodes(tb testing.TB) {
 	programs := system.PostgresPrograms(tb)
 	const nodes = 3
 	for i := range nodes {
-		n := &Node{program: c.newProgram(tb, fmt.Sprintf("postgres-%d", i+1), "patroni"), Address: system.FreeAddress(tb), checks: system.FreeAddress(tb)}
+		n := &Node{program: c.newProgram(tb, fmt.Sprintf("postgres-%d", i+1), "patroni"), Address: system.FreeAddress(tb), patroniAddress: system.FreeAddress(tb)}
 		n.Name, n.data = n.name, filepath.Join(n.directory, "data")
-		n.hold = filepath.Join(c.options.Top, "deploy/machines/veneer-hold")
-		n.owner = system.OwnedByPostgres(tb, n.directory)
+		n.holdScript = filepath.Join(c.options.RepoRoot, "deploy/machines/veneer-hold")
+		n.owner = system.ChownToPostgres(tb, n.directory)
 		c.Nodes = append(c.Nodes, n)
 	}
 	for _, n := range c.Nodes {
@@ -96,20 +96,20 @@ func (c *Cluster) newNodes(tb testing.TB) {
 		if err := os.WriteFile(path, settings, 0o644); err != nil {
 			tb.Fatal(err)
 		}
-		n.arguments, n.environ = append(n.arguments, path), asked
+		n.arguments, n.environ = append(n.arguments, path), patroniCredentials
 	}
 }
 
-// asked is what Patroni asks of whoever wants it to change anything, and what the others
+// patroniCredentials is what Patroni asks of whoever wants it to change anything, and what the others
 // and patronictl then say.
-var asked = []string{"PATRONI_RESTAPI_USERNAME=patroni", "PATRONI_RESTAPI_PASSWORD=asked"}
+var patroniCredentials = []string{"PATRONI_RESTAPI_USERNAME=patroni", "PATRONI_RESTAPI_PASSWORD=asked"}
 
 type object = map[string]any
 
 // patroni returns a node's settings: those of deploy/machines, with what is other here.
 func (c *Cluster) patroni(tb testing.TB, n *Node, programs string) object {
 	tb.Helper()
-	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/machines/patroni.yml"))
+	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy/machines/patroni.yml"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -118,9 +118,9 @@ func (c *Cluster) patroni(tb testing.TB, n *Node, programs string) object {
 		tb.Fatal(err)
 	}
 	trusted := object{"username": "postgres"}
-	other := object{
+	overrides := object{
 		"name":    n.Name,
-		"restapi": object{"listen": n.checks, "connect_address": n.checks},
+		"restapi": object{"listen": n.patroniAddress, "connect_address": n.patroniAddress},
 		"etcd":    object{"hosts": c.etcd},
 		"postgresql": object{
 			"listen": n.Address, "connect_address": n.Address, "data_dir": n.data, "bin_dir": programs, "pgpass": filepath.Join(n.directory, "pgpass"),
@@ -129,19 +129,19 @@ func (c *Cluster) patroni(tb testing.TB, n *Node, programs string) object {
 			"parameters":     object{"unix_socket_directories": "", "shared_buffers": "64MB"},
 		},
 	}
-	var put func(into, from object)
-	put = func(into, from object) {
+	var merge func(into, from object)
+	merge = func(into, from object) {
 		for name, value := range from {
-			known, both := into[name].(object)
+			existing, both := into[name].(object)
 			inner, nested := value.(object)
 			if both && nested && name != "authentication" {
-				put(known, inner)
+				merge(existing, inner)
 				continue
 			}
 			into[name] = value
 		}
 	}
-	put(settings, other)
+	merge(settings, overrides)
 	return settings
 }
 
@@ -152,9 +152,9 @@ func databaseURL(address string) string {
 	return "postgres://postgres@" + address + "/postgres?sslmode=disable"
 }
 
-// trees returns the processes from which all others of the node come: PostgreSQL is no
+// processRoots returns the processes from which all others of the node come: PostgreSQL is no
 // child of Patroni's.
-func (n *Node) trees() (parents []int) {
+func (n *Node) processRoots() (parents []int) {
 	select {
 	case <-n.ended:
 	default:
@@ -186,7 +186,7 @@ func (n *Node) postmaster() (pid int) {
 // Kill ends all processes of the node at once, as if its machine were gone.
 func (n *Node) Kill(tb testing.TB) {
 	tb.Helper()
-	system.AwaitGone(tb, system.SignalTree(tb, syscall.SIGKILL, n.trees()...)...)
+	system.AwaitGone(tb, system.SignalTree(tb, syscall.SIGKILL, n.processRoots()...)...)
 	<-n.ended
 }
 
@@ -203,7 +203,7 @@ func (n *Node) KillPostgres(tb testing.TB) {
 // Pause stops all processes of the node.
 func (n *Node) Pause(tb testing.TB) {
 	tb.Helper()
-	system.SignalTree(tb, syscall.SIGSTOP, n.trees()...)
+	system.SignalTree(tb, syscall.SIGSTOP, n.processRoots()...)
 }
 
 // PausePatroni stops Patroni only: PostgreSQL goes on, and nobody minds it.
@@ -215,23 +215,23 @@ func (n *Node) PausePatroni(tb testing.TB) {
 // Resume has them go on.
 func (n *Node) Resume(tb testing.TB) {
 	tb.Helper()
-	system.SignalTree(tb, syscall.SIGCONT, n.trees()...)
+	system.SignalTree(tb, syscall.SIGCONT, n.processRoots()...)
 }
 
-// HandOver has another node become the primary, as docs/operations/upgrades.md does.
-func (n *Node) HandOver(tb testing.TB, to *Node) {
+// Switchover has another node become the primary, as docs/operations/upgrades.md does.
+func (n *Node) Switchover(tb testing.TB, to *Node) {
 	tb.Helper()
 	settings := n.arguments[len(n.arguments)-1]
-	command := holding(tb, n.hold, n.Address, "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
-	command.Env = append(command.Env, asked...)
+	command := holdCommand(tb, n.holdScript, n.Address, "patronictl", "-c", settings, "switchover", "--leader", n.Name, "--candidate", to.Name, "--force", "veneer")
+	command.Env = append(command.Env, patroniCredentials...)
 	if output, err := command.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, output)
 	}
 }
 
-// holding returns veneer-hold, which is at a path, with a command, for the primary at an
+// holdCommand returns veneer-hold, which is at a path, with a command, for the primary at an
 // address.
-func holding(tb testing.TB, path, address string, arguments ...string) *exec.Cmd {
+func holdCommand(tb testing.TB, path, address string, arguments ...string) *exec.Cmd {
 	tb.Helper()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *Cluster) Conn(tb testing.TB) *pgx.Conn {
 const countStandbys = `SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'quorum'`
 
 // Whole reports whether a primary has both of its standbys.
-func (c *Cluster) whole(tb testing.TB) bool {
+func (c *Cluster) hasStandbys(tb testing.TB) bool {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), c.primary)
 	if err != nil {
@@ -271,8 +271,8 @@ func (c *Cluster) whole(tb testing.TB) bool {
 func (c *Cluster) startDatabase(tb testing.TB) (url string) {
 	tb.Helper()
 	if c.options.Etcd == "" {
-		alone := system.NewPostgres(tb)
-		c.primary = alone.URL(alone.Address)
+		single := system.NewPostgres(tb)
+		c.primary = single.URL(single.Address)
 		return c.primary
 	}
 	c.startEtcd(tb)
@@ -288,7 +288,7 @@ func (c *Cluster) startDatabase(tb testing.TB) (url string) {
 	for _, n := range c.Nodes[1:] {
 		n.Start(tb)
 	}
-	await(tb, "both standbys follow", func() bool { return c.whole(tb) })
+	await(tb, "both standbys follow", func() bool { return c.hasStandbys(tb) })
 	if c.options.Direct {
 		return c.primary
 	}

@@ -21,13 +21,13 @@ import (
 // hold returns veneer-hold with a command, for a PostgreSQL.
 func hold(t *testing.T, p *system.Postgres, arguments ...string) *exec.Cmd {
 	t.Helper()
-	command := holding(t, "../../deploy/machines/veneer-hold", p.Address, arguments...)
+	command := holdCommand(t, "../../deploy/machines/veneer-hold", p.Address, arguments...)
 	command.WaitDelay = time.Second // what it has started may outlive it
 	return command
 }
 
-// said returns what a command says, which must not fail.
-func said(t *testing.T, command *exec.Cmd) string {
+// outputOf returns what a command says, which must not fail.
+func outputOf(t *testing.T, command *exec.Cmd) string {
 	t.Helper()
 	output, err := command.CombinedOutput()
 	if err != nil {
@@ -62,7 +62,7 @@ func awaitCount(t *testing.T, conn *pgx.Conn, want int, sql string) {
 }
 
 // Whoever waits when PostgreSQL stops is told so, and has written nothing.
-func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
+func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
 	t.Parallel()
 	p := system.NewPostgres(t)
 	operator := connect(t, p)
@@ -72,8 +72,8 @@ func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	postmaster, _, _ := strings.Cut(string(pid), "\n")
-	waits, stops := filepath.Join(t.TempDir(), "waits"), fmt.Sprintf("kill -INT %s; while kill -0 %[1]s 2>&-; do sleep .05; done", postmaster)
-	if output, err := exec.CommandContext(t.Context(), "mkfifo", waits).CombinedOutput(); err != nil {
+	fifo, stopCommand := filepath.Join(t.TempDir(), "waits"), fmt.Sprintf("kill -INT %s; while kill -0 %[1]s 2>&-; do sleep .05; done", postmaster)
+	if output, err := exec.CommandContext(t.Context(), "mkfifo", fifo).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	const writers = 30
@@ -88,8 +88,8 @@ func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
 	}
 	var writing, stopping sync.WaitGroup
 	t.Cleanup(stopping.Wait)
-	held := hold(t, p, "sh", "-c", "read -r _ <"+waits+"; "+stops)
-	stopping.Go(func() { said(t, held) })
+	holder := hold(t, p, "sh", "-c", "read -r _ <"+fifo+"; "+stopCommand)
+	stopping.Go(func() { outputOf(t, holder) })
 	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_locks WHERE mode = 'ShareLock' AND granted AND relation = 'numbers'::regclass`)
 	for i, conn := range conns {
 		writing.Go(func() {
@@ -100,12 +100,12 @@ func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
 		})
 	}
 	awaitCount(t, operator, writers, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT%'`)
-	waiting, err := os.OpenFile(waits, os.O_RDWR, 0) // as opening it to write only would wait for a reader
+	fifoWriter, err := os.OpenFile(fifo, os.O_RDWR, 0) // as opening it to write only would wait for a reader
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = waiting.Close() }()
-	if _, err := waiting.WriteString("\n"); err != nil {
+	defer func() { _ = fifoWriter.Close() }()
+	if _, err := fifoWriter.WriteString("\n"); err != nil {
 		t.Fatal(err)
 	}
 	writing.Wait()
@@ -113,7 +113,7 @@ func TestHeldWritesAreToldThatPostgreSQLStops(t *testing.T) {
 }
 
 // A vacuum that nobody has asked for gives way, as it does to everybody.
-func TestHoldWaitsForNoVacuum(t *testing.T) {
+func TestHoldIgnoresAutovacuum(t *testing.T) {
 	t.Parallel()
 	p := system.NewPostgres(t)
 	operator := connect(t, p)
@@ -123,13 +123,13 @@ func TestHoldWaitsForNoVacuum(t *testing.T) {
 		"INSERT INTO numbers SELECT generate_series(1, 200000)", "DELETE FROM numbers",
 		"ALTER SYSTEM SET autovacuum_naptime = '1s'", "SELECT pg_reload_conf()")
 	awaitCount(t, operator, 1, `SELECT count(*) FROM pg_stat_progress_vacuum WHERE relid = 'numbers'::regclass`)
-	if got := said(t, hold(t, p, "echo", "it's run")); got != "it's run\n" {
+	if got := outputOf(t, hold(t, p, "echo", "it's run")); got != "it's run\n" {
 		t.Errorf("beside a vacuum there is said %q; want only what the command says", got)
 	}
 }
 
 // Writes that are held for longer than people wait go on, and that is said.
-func TestHoldSaysThatItLapsed(t *testing.T) {
+func TestHoldReportsExpiry(t *testing.T) {
 	t.Parallel()
 	p := system.NewPostgres(t)
 	operator := connect(t, p)

@@ -12,8 +12,8 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 )
 
-// Part is a process of the cluster, or what dies together.
-type Part interface {
+// Component is a process of the cluster, or what dies together.
+type Component interface {
 	Start(tb testing.TB)
 	Kill(tb testing.TB)
 	Stop(tb testing.TB) error
@@ -73,7 +73,7 @@ func (p *program) Stop(tb testing.TB) error {
 	select {
 	case <-p.ended:
 		return nil // what it says of itself then differs
-	case <-time.After(patience):
+	case <-time.After(awaitTimeout):
 		return fmt.Errorf("%s does not stop", p.name)
 	}
 }
@@ -101,11 +101,11 @@ func (p *program) signal(tb testing.TB, signal syscall.Signal) {
 
 func (p *program) log() string { return filepath.Join(filepath.Dir(p.directory), p.name+".log") }
 
-// patience is how long a part may take until it does what it is awaited to.
-const patience = 2 * time.Minute
+// awaitTimeout is how long a part may take until it does what it is awaited to.
+const awaitTimeout = 2 * time.Minute
 
 // await waits until something is so, asking ten times a second.
-func (p *program) await(tb testing.TB, what string, so func() bool) {
+func (p *program) await(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	await(tb, p.name+" "+what, func() bool {
 		select {
@@ -113,21 +113,21 @@ func (p *program) await(tb testing.TB, what string, so func() bool) {
 			tb.Fatalf("%s ended", p.name)
 		default:
 		}
-		return so()
+		return condition()
 	})
 }
 
-func await(tb testing.TB, what string, so func() bool) {
+func await(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(patience); !so(); {
+	for deadline := time.After(awaitTimeout); !condition(); {
 		select {
 		case <-tick.C:
 		case <-tb.Context().Done():
 			tb.FailNow()
 		case <-deadline:
-			tb.Fatalf("%s have passed without this: %s", patience, what)
+			tb.Fatalf("%s have passed without this: %s", awaitTimeout, what)
 		}
 	}
 }

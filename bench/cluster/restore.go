@@ -50,7 +50,7 @@ func (c *Cluster) Restore(tb testing.TB) {
 		n.Kill(tb)
 	}
 	// Patroni is not to look for who had the lock, or knew most.
-	c.forget(tb)
+	c.clearEtcd(tb)
 	for _, n := range c.Nodes {
 		if err := os.RemoveAll(n.data); err != nil {
 			tb.Fatal(err)
@@ -65,8 +65,8 @@ func (c *Cluster) Restore(tb testing.TB) {
 	for _, n := range c.Nodes[1:] {
 		n.Start(tb)
 	}
-	await(tb, "both standbys follow", func() bool { return c.whole(tb) })
-	sql, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/restored.sql"))
+	await(tb, "both standbys follow", func() bool { return c.hasStandbys(tb) })
+	sql, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy/restored.sql"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -82,14 +82,14 @@ func (c *Cluster) Restore(tb testing.TB) {
 	}
 }
 
-// forget deletes everything that Patroni keeps in etcd, as patronictl remove does.
-func (c *Cluster) forget(tb testing.TB) {
+// clearEtcd deletes everything that Patroni keeps in etcd, as patronictl remove does.
+func (c *Cluster) clearEtcd(tb testing.TB) {
 	tb.Helper()
-	request, err := http.NewRequestWithContext(tb.Context(), http.MethodDelete, "http://"+c.etcd[0]+keys+"?recursive=true", http.NoBody)
+	request, err := http.NewRequestWithContext(tb.Context(), http.MethodDelete, "http://"+c.etcd[0]+etcdPath+"?recursive=true", http.NoBody)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	response, err := c.ask.Do(request)
+	response, err := c.client.Do(request)
 	if err != nil {
 		tb.Fatal(err)
 	}

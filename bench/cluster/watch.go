@@ -17,8 +17,8 @@ import (
 // the addresses that things have here, and more often.
 func (c *Cluster) startPrometheus(tb testing.TB) {
 	tb.Helper()
-	const often = "2s"
-	content, err := os.ReadFile(filepath.Join(c.options.Top, "deploy/machines/prometheus.yml"))
+	const interval = "2s"
+	content, err := os.ReadFile(filepath.Join(c.options.RepoRoot, "deploy/machines/prometheus.yml"))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -31,14 +31,14 @@ func (c *Cluster) startPrometheus(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	for name := range config.Global {
-		config.Global[name] = often
+		config.Global[name] = interval
 	}
 	for i, file := range []string{"monitoring/rules.yml", "machines/rules.yml"} {
-		if config.Rules[i], err = filepath.Abs(filepath.Join(c.options.Top, "deploy", file)); err != nil {
+		if config.Rules[i], err = filepath.Abs(filepath.Join(c.options.RepoRoot, "deploy", file)); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	targets := c.targets(tb)
+	targets := c.scrapeTargets(tb)
 	config.Scrapes = slices.DeleteFunc(config.Scrapes, func(scrape object) bool {
 		name, _ := scrape["job_name"].(string)
 		scrape["static_configs"] = []object{{"targets": targets[name]}}
@@ -58,10 +58,10 @@ func (c *Cluster) startPrometheus(tb testing.TB) {
 	c.Prometheus, c.prometheus = p, system.Prometheus(address)
 }
 
-// targets returns where Prometheus finds each job's metrics.
-func (c *Cluster) targets(tb testing.TB) map[string][]string {
+// scrapeTargets returns where Prometheus finds each job's metrics.
+func (c *Cluster) scrapeTargets(tb testing.TB) map[string][]string {
 	tb.Helper()
-	all := map[string][]string{"haproxy": {c.states}, "etcd": c.etcdOps, "minio": c.stores}
+	all := map[string][]string{"haproxy": {c.stats}, "etcd": c.etcdOps, "minio": c.stores}
 	for _, p := range c.Cores {
 		all["veneer-core"] = append(all["veneer-core"], p.Setting("CORE_OPS_LISTEN"))
 	}
@@ -69,7 +69,7 @@ func (c *Cluster) targets(tb testing.TB) map[string][]string {
 		all["veneer-edge"] = append(all["veneer-edge"], p.Setting("EDGE_OPS_LISTEN"))
 	}
 	for _, n := range c.Nodes {
-		all["patroni"] = append(all["patroni"], n.checks)
+		all["patroni"] = append(all["patroni"], n.patroniAddress)
 	}
 	if c.options.NodeExporter != "" {
 		p, address := c.newProgram(tb, "node-exporter", c.options.NodeExporter), system.FreeAddress(tb)
@@ -80,19 +80,19 @@ func (c *Cluster) targets(tb testing.TB) map[string][]string {
 	return all
 }
 
-// metric matches the names of metrics that are not Veneer's own, of which it is tested
+// foreignMetric matches the names of metrics that are not Veneer's own, of which it is tested
 // elsewhere that they exist, and whose they are.
-var metric = regexp.MustCompile(`\b(haproxy|etcd|patroni|minio|node)_\w+`)
+var foreignMetric = regexp.MustCompile(`\b(haproxy|etcd|patroni|minio|node)_\w+`)
 
-// systemd is how the metrics of its units begin, of which there are none where it does not run.
-const systemd = "node_systemd_"
+// systemdPrefix is how the metrics of its units begin, of which there are none where it does not run.
+const systemdPrefix = "node_systemd_"
 
-// CheckWatched fails the test if Prometheus cannot watch what is there: if a program
+// CheckMonitored fails the test if Prometheus cannot watch what is there: if a program
 // gives it no metrics, an alert cannot be evaluated, or asks for a metric that nobody has
 // and so would be silent for ever.
-func (c *Cluster) CheckWatched(tb testing.TB) {
+func (c *Cluster) CheckMonitored(tb testing.TB) {
 	tb.Helper()
-	targets, alerts := c.prometheus.AwaitLooked(tb)
+	targets, alerts := c.prometheus.AwaitHealthy(tb)
 	watched := map[string]bool{}
 	for _, t := range targets {
 		watched[t.Labels["job"]] = true
@@ -100,21 +100,21 @@ func (c *Cluster) CheckWatched(tb testing.TB) {
 			tb.Errorf("Prometheus cannot ask %v: %s", t.Labels, t.LastError)
 		}
 	}
-	asked := 0
+	checked := 0
 	for _, a := range alerts {
 		if a.Health != "ok" {
 			tb.Errorf("Prometheus cannot evaluate %s: %s", a.Name, a.LastError)
 		}
-		for _, named := range metric.FindAllStringSubmatch(a.Query, -1) {
-			if !watched[named[1]] || strings.HasPrefix(named[0], systemd) {
+		for _, named := range foreignMetric.FindAllStringSubmatch(a.Query, -1) {
+			if !watched[named[1]] || strings.HasPrefix(named[0], systemdPrefix) {
 				continue
 			}
-			if asked++; !c.prometheus.Has(tb, named[0]) {
+			if checked++; !c.prometheus.HasMetric(tb, named[0]) {
 				tb.Errorf("%s asks for %s, which nobody has", a.Name, named[0])
 			}
 		}
 	}
-	if asked == 0 {
+	if checked == 0 {
 		tb.Error("no alert asks for anything of what Veneer stands on")
 	}
 }

@@ -31,7 +31,7 @@ import (
 // server is one that a balancer sends requests to: as the balancer's file has it, and
 // where it is here.
 type server struct {
-	host, port, checked string // checked is the port at which it tells whether it is ready
+	host, port, checkPort string // checked is the port at which it tells whether it is ready
 	public, operators   string
 }
 
@@ -40,11 +40,11 @@ type balancer struct {
 	program, file string
 	// foldsCase says that names in different cases are the same to it.
 	foldsCase bool
-	// checks says that it asks servers whether they are ready. If not, it learns of one
+	// healthChecks says that it asks servers whether they are ready. If not, it learns of one
 	// that is gone from requests.
-	checks bool
-	// keeps says that it is a cache, too.
-	keeps bool
+	healthChecks bool
+	// caches says that it is a cache, too.
+	caches bool
 	// environ is added to the program's environment.
 	environ []string
 	// write writes the file with the addresses of servers, to be listened for at an
@@ -53,62 +53,62 @@ type balancer struct {
 }
 
 var balancers = []balancer{
-	{program: "haproxy", file: "deploy/compose/haproxy.cfg", foldsCase: true, checks: true, write: unboundedHaproxy},
+	{program: "haproxy", file: "deploy/compose/haproxy.cfg", foldsCase: true, healthChecks: true, write: unboundedHaproxy},
 	{program: "nginx", file: "deploy/balancers/nginx.conf", write: nginx},
 	varnishBalancer,
 }
 
-var varnishBalancer = balancer{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, checks: true, keeps: true, write: varnish}
+var varnishBalancer = balancer{program: "varnishd", file: "deploy/balancers/varnish.vcl", foldsCase: true, healthChecks: true, caches: true, write: varnish}
 
 // unboundedHaproxy leaves the load of an edge unbounded: a request that has not quite
 // ended counts as load, and would now and then send the next one to the other edge.
 func unboundedHaproxy(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
-	return haproxy(t, replaced(t, content, "hash-balance-factor 150", ""), address, work, servers)
+	return haproxy(t, replaceOnce(t, content, "hash-balance-factor 150", ""), address, work, servers)
 }
 
 func haproxy(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
-	content = replaced(t, content, "bind :8080", "bind "+address)
-	content = replaced(t, content, "inter 1s", "inter 50ms")
+	content = replaceOnce(t, content, "bind :8080", "bind "+address)
+	content = replaceOnce(t, content, "inter 1s", "inter 50ms")
 	// On a busy machine an answer may take longer than the time between two checks.
-	content = replaced(t, content, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
+	content = replaceOnce(t, content, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
 	for _, s := range servers {
 		_, port := hostPort(t, s.operators)
-		content = replaced(t, content, s.host+":"+s.port+" check port "+s.checked, s.public+" check port "+port)
+		content = replaceOnce(t, content, s.host+":"+s.port+" check port "+s.checkPort, s.public+" check port "+port)
 	}
-	return []string{"haproxy", "-db", "-f", written(t, work, content)}
+	return []string{"haproxy", "-db", "-f", writeConfig(t, work, content)}
 }
 
 func nginx(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
-	content = replaced(t, content, "listen 8080", "listen "+address)
+	content = replaceOnce(t, content, "listen 8080", "listen "+address)
 	for _, s := range servers {
-		content = replaced(t, content, s.host+":"+s.port, s.public)
+		content = replaceOnce(t, content, s.host+":"+s.port, s.public)
 	}
 	var around strings.Builder
 	fmt.Fprintf(&around, "daemon off;\npid %[1]s/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n", work)
 	for _, body := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		fmt.Fprintf(&around, "%s_temp_path %s/%s;\n", body, work, body)
 	}
-	return []string{"nginx", "-e", "stderr", "-c", written(t, work, around.String()+content+"}")}
+	return []string{"nginx", "-e", "stderr", "-c", writeConfig(t, work, around.String()+content+"}")}
 }
 
 func varnish(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
 	for _, s := range servers {
 		at := func(host, port string) string { return fmt.Sprintf(`.host = "%s"; .port = "%s";`, host, port) }
-		content = replaced(t, content, at(s.host, s.port), at(hostPort(t, s.public)))
+		content = replaceOnce(t, content, at(s.host, s.port), at(hostPort(t, s.public)))
 		if s.host != "core" { // there is but one
-			content = replaced(t, content, at(s.host, s.checked), at(hostPort(t, s.operators)))
+			content = replaceOnce(t, content, at(s.host, s.checkPort), at(hostPort(t, s.operators)))
 		}
 	}
-	content = replaced(t, content, ".interval = 1s", ".interval = 0.05s")
-	return []string{"varnishd", "-F", "-j", "none", "-n", filepath.Join(work, "instance"), "-T", "none", "-a", address, "-f", written(t, work, content)}
+	content = replaceOnce(t, content, ".interval = 1s", ".interval = 0.05s")
+	return []string{"varnishd", "-F", "-j", "none", "-n", filepath.Join(work, "instance"), "-T", "none", "-a", address, "-f", writeConfig(t, work, content)}
 }
 
-// replaced replaces what must be there once.
-func replaced(t *testing.T, content, what, by string) string {
+// replaceOnce replaces what must be there once.
+func replaceOnce(t *testing.T, content, what, by string) string {
 	t.Helper()
 	if strings.Count(content, what) != 1 {
 		t.Fatalf("there is not one %q", what)
@@ -116,7 +116,7 @@ func replaced(t *testing.T, content, what, by string) string {
 	return strings.Replace(content, what, by, 1)
 }
 
-func written(t *testing.T, work, content string) (path string) {
+func writeConfig(t *testing.T, work, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(work, "config")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -138,19 +138,19 @@ func hostPort(t *testing.T, address string) (host, port string) {
 // URL.
 func (b balancer) start(t *testing.T, servers []server) string {
 	t.Helper()
-	installed(t, b.program)
+	requireProgram(t, b.program)
 	content, err := os.ReadFile(filepath.Join(top, b.file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := system.FreeAddress(t)
 	work := t.TempDir()
-	run(t, address, work, b.environ, b.write(t, string(content), address, work, servers)...)
+	runServer(t, address, work, b.environ, b.write(t, string(content), address, work, servers)...)
 	return "http://" + address
 }
 
-// installed skips a test for which a program is missing.
-func installed(t *testing.T, program string) {
+// requireProgram skips a test for which a program is missing.
+func requireProgram(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err == nil {
 		return
@@ -158,18 +158,18 @@ func installed(t *testing.T, program string) {
 	testenv.Skip(t, program+" is not installed, or not in PATH: deploy/dev/install "+program+" installs it")
 }
 
-// run runs a server until the test is over, and waits until it listens at an address.
-func run(t *testing.T, address, work string, environ []string, command ...string) {
+// runServer runs a server until the test is over, and waits until it listens at an address.
+func runServer(t *testing.T, address, work string, environ []string, command ...string) {
 	t.Helper()
-	process, err := rivals.Run(rivals.Place{Work: work}, command[0], nil, environ, command...)
+	process, err := rivals.Run(rivals.Env{WorkDir: work}, command[0], nil, environ, command...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		process.Stop()
 		if t.Failed() {
-			said, _ := os.ReadFile(filepath.Join(work, command[0]+".log"))
-			t.Logf("log of %s:\n%s", command[0], said)
+			log, _ := os.ReadFile(filepath.Join(work, command[0]+".log"))
+			t.Logf("log of %s:\n%s", command[0], log)
 		}
 	})
 	if err := process.Await(t.Context(), func() error {
@@ -203,16 +203,16 @@ func (b balancer) test(t *testing.T) {
 		t.Fatal(err)
 	}
 	const players = 100
-	known, file := map[mapping.Key]mapping.Mapping{}, origintest.File(t, paint.Robot(), skin.Classic)
+	mappings, file := map[mapping.Key]mapping.Mapping{}, origintest.File(t, paint.Robot(), skin.Classic)
 	if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
 		t.Fatal(err)
 	}
 	for i := range players {
-		worn := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
+		texture := &mapping.Texture{TID: 1, Hash: skin.HashOf(file), Type: skin.Classic}
 		name := fmt.Sprintf("player_%d", i)
-		known[mapping.NameKey(name)] = mapping.Mapping{Player: &mapping.Player{PID: int64(i + 1), Name: name, Skin: worn}}
+		mappings[mapping.NameKey(name)] = mapping.Mapping{Player: &mapping.Player{PID: int64(i + 1), Name: name, Skin: texture}}
 	}
-	core.Set(known)
+	core.Set(mappings)
 	var mu sync.Mutex
 	var forwarded []string
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -224,12 +224,12 @@ func (b balancer) test(t *testing.T) {
 	}))
 	t.Cleanup(api.Close)
 	first, second := startEdge(t, place.Config, core), startEdge(t, place.Config, core)
-	gauge := startGauge(t)
+	readiness := startFakeReadiness(t)
 	upstream := api.Listener.Addr().String()
 	url := b.start(t, []server{
 		{"core", "8080", "9080", upstream, upstream},
 		{"edge-1", "8081", "9081", first.Address(t, "public"), first.Address(t, "operators")},
-		{"edge-2", "8081", "9081", second.Address(t, "public"), gauge.address},
+		{"edge-2", "8081", "9081", second.Address(t, "public"), readiness.address},
 	})
 
 	send(t, http.MethodPut, url+"/api/user?a=%2F", nil)
@@ -241,12 +241,12 @@ func (b balancer) test(t *testing.T) {
 		t.Errorf("requests to core (-want +got):\n%s", diff)
 	}
 
-	if b.keeps {
-		forget(t, url, core, known[mapping.NameKey("player_0")], first, second)
+	if b.caches {
+		testBans(t, url, core, mappings[mapping.NameKey("player_0")], first, second)
 	}
-	told := core.Keys.Load()
-	// ask asks for something of every player, and returns how many an edge had not heard of.
-	ask := func(targets ...string) int64 {
+	keysBefore := core.Keys.Load()
+	// request asks for something of every player, and returns how many an edge had not heard of.
+	request := func(targets ...string) int64 {
 		t.Helper()
 		for i := range players {
 			for _, target := range targets {
@@ -256,38 +256,38 @@ func (b balancer) test(t *testing.T) {
 				}
 			}
 		}
-		before := told
-		told = core.Keys.Load()
-		return told - before
+		before := keysBefore
+		keysBefore = core.Keys.Load()
+		return keysBefore - before
 	}
 	targets := []string{"/avatar/player/pNAME?size=16", "/avatar/player/pNAME.png?size=32", "/skin/pNAME.png", "/csl/pNAME.json"}
 	if b.foldsCase {
 		targets = append(targets, "/avatar/player/PNAME")
 	}
-	if n := ask(targets...); n != players {
+	if n := request(targets...); n != players {
 		t.Errorf("the edges asked core for %d players; want %d, each by one of them", n, players)
 	}
-	about := func(n int64) bool { return players/4 <= n && n <= players*3/4 }
-	seconds := int64(0)
-	if b.checks {
-		gauge.set(t, http.StatusServiceUnavailable)
-		if seconds = ask("/avatar/player/pNAME?size=48"); !about(seconds) {
-			t.Errorf("%d of %d players moved from the edge that is not ready; want about half", seconds, players)
+	isAboutHalf := func(n int64) bool { return players/4 <= n && n <= players*3/4 }
+	moved := int64(0)
+	if b.healthChecks {
+		readiness.set(t, http.StatusServiceUnavailable)
+		if moved = request("/avatar/player/pNAME?size=48"); !isAboutHalf(moved) {
+			t.Errorf("%d of %d players moved from the edge that is not ready; want about half", moved, players)
 		}
-		if n := ask("/avatar/player/pNAME?size=56"); n != 0 {
+		if n := request("/avatar/player/pNAME?size=56"); n != 0 {
 			t.Errorf("%d players moved though nothing has happened", n)
 		}
-		gauge.set(t, http.StatusOK)
-		if n := ask("/avatar/player/pNAME?size=72"); n != 0 {
+		readiness.set(t, http.StatusOK)
+		if n := request("/avatar/player/pNAME?size=72"); n != 0 {
 			t.Errorf("%d players moved, but not to where they were before", n)
 		}
 	}
 	first.Kill(t)
-	switch n := ask("/avatar/player/pNAME?size=64", "/avatar/player/pNAME.webp"); {
-	case !about(n):
+	switch n := request("/avatar/player/pNAME?size=64", "/avatar/player/pNAME.webp"); {
+	case !isAboutHalf(n):
 		t.Errorf("%d of %d players moved to the other edge; want about half", n, players)
-	case b.checks && n+seconds != players:
-		t.Errorf("%d players were one edge's, and %d the other's, of %d", n, seconds, players)
+	case b.healthChecks && n+moved != players:
+		t.Errorf("%d players were one edge's, and %d the other's, of %d", n, moved, players)
 	}
 }
 
@@ -305,8 +305,8 @@ func TestSmallSiteNginx(t *testing.T) {
 	core, edge := stub("core"), stub("edge")
 	b := balancer{program: "nginx", file: "deploy/machines/nginx.conf", write: func(t *testing.T, content, address, work string, servers []server) []string {
 		t.Helper()
-		content = replaced(t, content, "listen 80;", "listen 8080;")
-		content = replaced(t, content, "listen [::]:80;", "")
+		content = replaceOnce(t, content, "listen 80;", "listen 8080;")
+		content = replaceOnce(t, content, "listen [::]:80;", "")
 		return nginx(t, content, address, work, servers)
 	}}
 	url := b.start(t, []server{{host: "127.0.0.1", port: "8080", public: core}, {host: "127.0.0.1", port: "8081", public: edge}})
@@ -330,38 +330,38 @@ func TestSmallSiteNginx(t *testing.T) {
 
 // When only one edge is ready, what it did not answer is asked of it once more: nobody
 // gets an error because there is no other one.
-func TestVarnishAsksTheOnlyEdgeAgain(t *testing.T) {
+func TestVarnishRetriesTheOnlyEdge(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
+	var requests atomic.Int32
 	edge := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/readyz" && asked.Add(1) == 1 {
+		if r.URL.Path != "/readyz" && requests.Add(1) == 1 {
 			panic(http.ErrAbortHandler) // hangs up
 		}
 	}))
 	t.Cleanup(edge.Close)
-	gauge, address := startGauge(t), edge.Listener.Addr().String()
+	readiness, address := startFakeReadiness(t), edge.Listener.Addr().String()
 	url := varnishBalancer.start(t, []server{
 		{"core", "8080", "9080", address, address},
 		{"edge-1", "8081", "9081", address, address},
-		{"edge-2", "8081", "9081", gauge.address, gauge.address},
+		{"edge-2", "8081", "9081", readiness.address, readiness.address},
 	})
-	gauge.set(t, http.StatusServiceUnavailable)
+	readiness.set(t, http.StatusServiceUnavailable)
 	if status := send(t, http.MethodGet, url+"/avatar/player/anybody", nil); status != http.StatusOK {
 		t.Errorf("a picture: %d", status)
 	}
-	if n := asked.Load(); n != 2 {
+	if n := requests.Load(); n != 2 {
 		t.Errorf("the edge that is ready was asked %d times; want 2", n)
 	}
 }
 
-// forget has a cache in front of edges keep a picture after its player has undressed,
+// testBans has a cache in front of edges keep a picture after its player has undressed,
 // until it is told to forget it.
-func forget(t *testing.T, url string, core *origintest.Core, dressed mapping.Mapping, edges ...*system.Process) {
+func testBans(t *testing.T, url string, core *origintest.Core, initial mapping.Mapping, edges ...*system.Process) {
 	t.Helper()
 	const target = "/avatar/player/changing"
-	become := func(worn *mapping.Texture, status int) {
+	setSkin := func(texture *mapping.Texture, status int) {
 		t.Helper()
-		core.Set(map[mapping.Key]mapping.Mapping{mapping.NameKey("changing"): {Player: &mapping.Player{PID: 1000, Name: "changing", Skin: worn}}})
+		core.Set(map[mapping.Key]mapping.Mapping{mapping.NameKey("changing"): {Player: &mapping.Player{PID: 1000, Name: "changing", Skin: texture}}})
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for _, edge := range edges {
@@ -370,19 +370,19 @@ func forget(t *testing.T, url string, core *origintest.Core, dressed mapping.Map
 			}
 		}
 	}
-	f := func(tag string, banned, status int) {
+	f := func(tag string, banStatus, status int) {
 		t.Helper()
-		if got := send(t, "BAN", url, http.Header{"Tag": {tag}}); got != banned {
-			t.Errorf("BAN of %q: %d; want %d", tag, got, banned)
+		if got := send(t, "BAN", url, http.Header{"Tag": {tag}}); got != banStatus {
+			t.Errorf("BAN of %q: %d; want %d", tag, got, banStatus)
 		}
 		if got := send(t, http.MethodGet, url+target, nil); got != status {
 			t.Errorf("after BAN of %q: %d; want %d", tag, got, status)
 		}
 	}
 
-	become(dressed.Player.Skin, http.StatusOK)
+	setSkin(initial.Player.Skin, http.StatusOK)
 	f("all", http.StatusOK, http.StatusOK)
-	become(nil, http.StatusNotFound)
+	setSkin(nil, http.StatusNotFound)
 	f("player-100", http.StatusOK, http.StatusOK)
 	f("player-10000", http.StatusOK, http.StatusOK)
 	f("", http.StatusBadRequest, http.StatusOK)
@@ -391,23 +391,23 @@ func forget(t *testing.T, url string, core *origintest.Core, dressed mapping.Map
 		t.Errorf("BAN by way of a proxy: %d", got)
 	}
 	f("player-1000", http.StatusOK, http.StatusNotFound)
-	become(dressed.Player.Skin, http.StatusOK)
+	setSkin(initial.Player.Skin, http.StatusOK)
 	f("texture-1", http.StatusOK, http.StatusNotFound) // it had none
 	f("all", http.StatusOK, http.StatusOK)
 	f("texture-1", http.StatusOK, http.StatusOK)
 }
 
-// gauge is an edge's operators' port: it tells what the test wants of whether the edge
+// fakeReadiness is an edge's operators' port: it tells what the test wants of whether the edge
 // is ready.
-type gauge struct {
+type fakeReadiness struct {
 	address string
 	status  atomic.Int32
-	asked   chan struct{}
+	polled   chan struct{}
 }
 
-func startGauge(t *testing.T) *gauge {
+func startFakeReadiness(t *testing.T) *fakeReadiness {
 	t.Helper()
-	g := &gauge{asked: make(chan struct{})}
+	g := &fakeReadiness{polled: make(chan struct{})}
 	g.status.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" {
@@ -415,7 +415,7 @@ func startGauge(t *testing.T) *gauge {
 		}
 		w.WriteHeader(int(g.status.Load()))
 		select {
-		case g.asked <- struct{}{}:
+		case g.polled <- struct{}{}:
 		default:
 		}
 	}))
@@ -426,12 +426,12 @@ func startGauge(t *testing.T) *gauge {
 
 // set sets what is told, and waits until it was told as often as must be. When it is
 // asked for the fourth time it has told it twice for certain.
-func (g *gauge) set(t *testing.T, status int32) {
+func (g *fakeReadiness) set(t *testing.T, status int32) {
 	t.Helper()
 	g.status.Store(status)
 	for range 4 {
 		select {
-		case <-g.asked:
+		case <-g.polled:
 		case <-time.After(30 * time.Second):
 			t.Fatal("nobody asks whether the edge is ready")
 		}
@@ -440,7 +440,7 @@ func (g *gauge) set(t *testing.T, status int32) {
 
 func startEdge(t *testing.T, files objects.Config, core *origintest.Core) *system.Process {
 	t.Helper()
-	edge := system.NewEdgeOf(t, files, core.URL, origintest.Secret)
+	edge := system.NewEdgeAt(t, files, core.URL, origintest.Secret)
 	edge.Start(t)
 	edge.AwaitReady(t)
 	return edge

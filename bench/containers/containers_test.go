@@ -29,12 +29,12 @@ const top = "../.."
 // machine's.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
-	return site(t, nil)
+	return composeWith(t, nil)
 }
 
-// site reads docker-compose.yml as docker compose does in a clone that has files of an
+// composeWith reads docker-compose.yml as docker compose does in a clone that has files of an
 // operator's, given as content by path, and with variables of the shell.
-func site(t *testing.T, files map[string]string, shell ...string) *types.Project {
+func composeWith(t *testing.T, files map[string]string, shell ...string) *types.Project {
 	t.Helper()
 	clone := t.TempDir()
 	for _, file := range []string{"docker-compose.yml", "deploy/compose/core.defaults.env", "deploy/compose/edge.defaults.env"} {
@@ -71,7 +71,7 @@ func TestContainersAreHardened(t *testing.T) {
 		if !slices.Contains(service.SecurityOpt, "no-new-privileges:true") {
 			t.Errorf("%s can gain powers", name)
 		}
-		if lasts := service.Restart != ""; lasts && (service.MemLimit == 0 || service.PidsLimit == 0) {
+		if isDaemon := service.Restart != ""; isDaemon && (service.MemLimit == 0 || service.PidsLimit == 0) {
 			t.Errorf("%s may take all memory, or all processes", name)
 		}
 		for _, port := range service.Ports {
@@ -187,7 +187,7 @@ var optional = []string{"purge_secret", "smtp_password"}
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	script := newSecretsScript(t)
-	made, _ := script.run(t)
+	secrets, _ := script.run(t)
 	if info, err := os.Stat(script.folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the secrets' folder: %v, %v; want one that only its user can enter", info.Mode(), err)
 	}
@@ -198,11 +198,11 @@ func TestSecrets(t *testing.T) {
 		}
 		want = append(want, name)
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(made))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(maps.Keys(secrets))); diff != "" {
 		t.Errorf("secrets (-named +made):\n%s", diff)
 	}
 	values := map[string]string{}
-	for name, value := range made {
+	for name, value := range secrets {
 		if slices.Contains(optional, name) {
 			if value != "" {
 				t.Errorf("%s is %q; want an empty file", name, value)
@@ -212,12 +212,12 @@ func TestSecrets(t *testing.T) {
 		if len(value) < 20 {
 			t.Errorf("%s is only %q", name, value)
 		}
-		if other, known := values[value]; known {
+		if other, defined := values[value]; defined {
 			t.Errorf("%s is the same as %s", name, other)
 		}
 		values[value] = name
 	}
-	if url := made["database_url"]; !strings.Contains(url, ":"+made["database_password"]+"@") {
+	if url := secrets["database_url"]; !strings.Contains(url, ":"+secrets["database_password"]+"@") {
 		t.Errorf("the database's URL, %s, has another password", url)
 	}
 }
@@ -273,41 +273,41 @@ func TestSecretsAreAdded(t *testing.T) {
 // Whatever file for operators gives a setting, the program has it.
 func TestSettingsExist(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{}
+	defined := map[string]bool{}
 	for _, program := range []string{"core", "edge"} {
 		for _, name := range regexp.MustCompile(`(?m)^  ((?:CORE|EDGE)_\w+) `).FindAllStringSubmatch(system.Help(t, program), -1) {
-			known[name[1]], known[name[1]+"_FILE"] = true, true
+			defined[name[1]], defined[name[1]+"_FILE"] = true, true
 		}
 	}
 	settings := regexp.MustCompile(`\b(?:CORE|EDGE)_[A-Z0-9_]+\b`)
-	found := 0
-	look := func(path string) {
+	matches := 0
+	checkFile := func(path string) {
 		t.Helper()
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range settings.FindAllString(string(content), -1) {
-			if found++; !known[name] {
+			if matches++; !defined[name] {
 				t.Errorf("%s names %s, which is no setting", strings.TrimPrefix(path, top+"/"), name)
 			}
 		}
 	}
-	look(filepath.Join(top, "docker-compose.yml"))
+	checkFile(filepath.Join(top, "docker-compose.yml"))
 	secrets := filepath.Join(top, "deploy/compose/secrets")
 	err := filepath.WalkDir(filepath.Join(top, "deploy"), func(path string, entry fs.DirEntry, err error) error {
 		if path == secrets {
 			return filepath.SkipDir
 		}
 		if err == nil && entry.Type().IsRegular() {
-			look(path)
+			checkFile(path)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found < 20 {
-		t.Errorf("only %d settings are given anywhere", found)
+	if matches < 20 {
+		t.Errorf("only %d settings are given anywhere", matches)
 	}
 }

@@ -111,7 +111,7 @@ func TestHaproxyBoundsRequestsOfAClient(t *testing.T) {
 			overHTTP2.SetUnencryptedHTTP2(true)
 			client := &http.Client{Transport: &http.Transport{Protocols: overHTTP2}}
 			t.Cleanup(client.CloseIdleConnections)
-			ask := func(method, from string) (status int, retryAfter string) {
+			request := func(method, from string) (status int, retryAfter string) {
 				request, err := http.NewRequestWithContext(t.Context(), method, url+"/api/user", nil)
 				if err != nil {
 					t.Error(err)
@@ -130,7 +130,7 @@ func TestHaproxyBoundsRequestsOfAClient(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range most {
 				all.Go(func() {
-					if status, _ := ask(http.MethodPost, fmt.Sprintf(test.client, i)); status != http.StatusOK {
+					if status, _ := request(http.MethodPost, fmt.Sprintf(test.client, i)); status != http.StatusOK {
 						t.Errorf("request %d: %d", i, status)
 					}
 				})
@@ -138,12 +138,12 @@ func TestHaproxyBoundsRequestsOfAClient(t *testing.T) {
 			for range most {
 				<-arrived
 			}
-			status, retryAfter := ask(http.MethodGet, fmt.Sprintf(test.client, 7))
+			status, retryAfter := request(http.MethodGet, fmt.Sprintf(test.client, 7))
 			if refused := status == http.StatusTooManyRequests && retryAfter == "1"; refused != test.bounded {
 				t.Errorf("one request more: %d, Retry-After %q; want it refused: %t", status, retryAfter, test.bounded)
 			}
 			if strings.Contains(test.trusted, "127.0.0.1") {
-				if status, _ := ask(http.MethodGet, test.another); status != http.StatusOK {
+				if status, _ := request(http.MethodGet, test.another); status != http.StatusOK {
 					t.Errorf("a request of another client: %d", status)
 				}
 				if status := send(t, http.MethodGet, url+"/api/user", nil); status != http.StatusOK {
@@ -152,7 +152,7 @@ func TestHaproxyBoundsRequestsOfAClient(t *testing.T) {
 			}
 			close(leave)
 			all.Wait()
-			if status, _ := ask(http.MethodGet, fmt.Sprintf(test.client, 7)); status != http.StatusOK {
+			if status, _ := request(http.MethodGet, fmt.Sprintf(test.client, 7)); status != http.StatusOK {
 				t.Errorf("a request after the others: %d", status)
 			}
 		})

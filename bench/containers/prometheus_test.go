@@ -13,9 +13,9 @@ import (
 
 // Prometheus as docker-compose.yml has it watches real programs: it understands all that
 // they say, and can evaluate every alert.
-func TestPrometheusWatches(t *testing.T) {
+func TestPrometheusScrapes(t *testing.T) {
 	t.Parallel()
-	installed(t, "prometheus")
+	requireProgram(t, "prometheus")
 	content, err := os.ReadFile(filepath.Join(top, "deploy/compose/prometheus.yml"))
 	if err != nil {
 		t.Fatal(err)
@@ -27,15 +27,15 @@ func TestPrometheusWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := replaced(t, string(content), "scrape_interval: 15s", "scrape_interval: 200ms")
-	config = replaced(t, config, "evaluation_interval: 15s", "evaluation_interval: 200ms")
-	config = replaced(t, config, "[rules.yml]", "["+rules+"]")
-	config = replaced(t, config, "core:9080", watched.Core.Address(t, "operators"))
-	config = replaced(t, config, `"edge-1:9081", "edge-2:9081"`, `"`+watched.Edge.Address(t, "operators")+`"`)
+	config := replaceOnce(t, string(content), "scrape_interval: 15s", "scrape_interval: 200ms")
+	config = replaceOnce(t, config, "evaluation_interval: 15s", "evaluation_interval: 200ms")
+	config = replaceOnce(t, config, "[rules.yml]", "["+rules+"]")
+	config = replaceOnce(t, config, "core:9080", watched.Core.Address(t, "operators"))
+	config = replaceOnce(t, config, `"edge-1:9081", "edge-2:9081"`, `"`+watched.Edge.Address(t, "operators")+`"`)
 	address := system.FreeAddress(t)
-	run(t, address, work, nil, "prometheus", "--config.file="+written(t, work, config),
+	runServer(t, address, work, nil, "prometheus", "--config.file="+writeConfig(t, work, config),
 		"--storage.tsdb.path="+filepath.Join(work, "data"), "--web.listen-address="+address)
-	targets, alerts := system.Prometheus(address).AwaitLooked(t)
+	targets, alerts := system.Prometheus(address).AwaitHealthy(t)
 	got := map[string]string{}
 	for _, of := range targets {
 		got[of.Labels["job"]] = of.Health + of.LastError

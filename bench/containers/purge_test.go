@@ -41,13 +41,13 @@ func TestPurgeReceiver(t *testing.T) {
 	edge := system.NewEdge(t, files, core)
 	edge.Start(t)
 	edge.AwaitReady(t)
-	here := server{public: edge.Address(t, "public"), operators: edge.Address(t, "operators"), port: "8081", checked: "9081"}
+	here := server{public: edge.Address(t, "public"), operators: edge.Address(t, "operators"), port: "8081", checkPort: "9081"}
 	one, two := here, here
 	one.host, two.host = "edge-1", "edge-2"
 	cache := varnishBalancer.start(t, []server{{"core", "8080", "9080", public, public}, one, two})
-	receive(t, receiver, strings.TrimPrefix(cache, "http://"))
+	startReceiver(t, receiver, strings.TrimPrefix(cache, "http://"))
 
-	v := visitor{cache, core.SignIn(t, 1)[0].Bearer, &http.Client{Timeout: patience}}
+	v := client{cache, core.SignIn(t, 1)[0].Bearer, &http.Client{Timeout: requestTimeout}}
 	var skins [2]texture
 	for i := range skins {
 		var err error
@@ -55,7 +55,7 @@ func TestPurgeReceiver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	answer, err := v.ask(t.Context(), http.MethodPost, "/api/players", asJSON, []byte(`{"name":"Ann"}`))
+	answer, err := v.do(t.Context(), http.MethodPost, "/api/players", jsonType, []byte(`{"name":"Ann"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,16 +63,16 @@ func TestPurgeReceiver(t *testing.T) {
 	if err := json.Unmarshal(answer, &player); err != nil {
 		t.Fatal(err)
 	}
-	for _, worn := range []texture{skins[0], skins[1], skins[0]} {
+	for _, expected := range []texture{skins[0], skins[1], skins[0]} {
 		path := fmt.Sprintf("/api/players/%d/textures", player.Data.PID)
-		if _, err := v.ask(t.Context(), http.MethodPut, path, asJSON, fmt.Appendf(nil, `{"skin":%d}`, worn.TID)); err != nil {
+		if _, err := v.do(t.Context(), http.MethodPut, path, jsonType, fmt.Appendf(nil, `{"skin":%d}`, expected.TID)); err != nil {
 			t.Fatal(err)
 		}
 		// Until then the file may be kept and purged once more.
 		awaitPurged(t, core.Setting("CORE_DATABASE_URL"))
-		awaitKept(t, cache+"/skin/ann.png", worn.Hash)
-		if found, kept := look(t, cache+"/skin/ANN.Png"); !kept || found != worn.Hash {
-			t.Errorf("in another case the file %s is found, kept: %v; want %s, kept", found, kept, worn.Hash)
+		awaitCached(t, cache+"/skin/ann.png", expected.Hash)
+		if found, cached := fetchHash(t, cache+"/skin/ANN.Png"); !cached || found != expected.Hash {
+			t.Errorf("in another case the file %s is found, kept: %v; want %s, kept", found, cached, expected.Hash)
 		}
 	}
 
@@ -82,25 +82,25 @@ func TestPurgeReceiver(t *testing.T) {
 		at     time.Time
 		secret string
 		want   int
-		kept   bool // whether Varnish still has the file then
+		cached   bool // whether Varnish still has the file then
 	}{
 		{"by another", now, "another secret", http.StatusForbidden, true},
 		{"a long time ago", now.Add(-10 * time.Minute), purgeSecret, http.StatusForbidden, true},
 		{"as core does", now, purgeSecret, http.StatusNoContent, false},
 	} {
-		if got := post(t, "http://"+receiver, f.secret, f.at); got != f.want {
+		if got := postPurge(t, "http://"+receiver, f.secret, f.at); got != f.want {
 			t.Errorf("a purge that was signed %s: %d; want %d", f.signed, got, f.want)
 		}
-		if _, kept := look(t, cache+"/skin/ann.png"); kept != f.kept {
-			t.Errorf("after a purge that was signed %s Varnish has kept the file: %v", f.signed, kept)
+		if _, cached := fetchHash(t, cache+"/skin/ann.png"); cached != f.cached {
+			t.Errorf("after a purge that was signed %s Varnish has kept the file: %v", f.signed, cached)
 		}
 	}
 }
 
-// receive runs the receiver of docs/operations/cdn.md at an address, for the Varnish at another.
-func receive(t *testing.T, address, cache string) {
+// startReceiver runs the receiver of docs/operations/cdn.md at an address, for the Varnish at another.
+func startReceiver(t *testing.T, address, cache string) {
 	t.Helper()
-	installed(t, "python3")
+	requireProgram(t, "python3")
 	page, err := os.ReadFile(filepath.Join(top, "docs/operations/cdn.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,8 +110,8 @@ func receive(t *testing.T, address, cache string) {
 		t.Fatal("docs/operations/cdn.md has no receiver")
 	}
 	host, port := hostPort(t, address)
-	script := replaced(t, string(found[1]), `("127.0.0.1", 8999)`, fmt.Sprintf("(%q, %s)", host, port))
-	run(t, address, t.TempDir(), []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache}, "python3", "-c", script)
+	script := replaceOnce(t, string(found[1]), `("127.0.0.1", 8999)`, fmt.Sprintf("(%q, %s)", host, port))
+	runServer(t, address, t.TempDir(), []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache}, "python3", "-c", script)
 }
 
 // awaitPurged waits until core has nothing to purge any more.
@@ -120,7 +120,7 @@ func awaitPurged(t *testing.T, database string) {
 	conn := postgrestest.Conn(t, database)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
+	for deadline := time.Now().Add(requestTimeout); ; <-tick.C {
 		var done bool
 		if err := conn.QueryRow(t.Context(), "SELECT purges.revision = feed.revision FROM purges, feed").Scan(&done); err != nil {
 			t.Fatal(err)
@@ -134,25 +134,25 @@ func awaitPurged(t *testing.T, database string) {
 	}
 }
 
-// awaitKept waits until a cache has kept the file of a hash for an address.
-func awaitKept(t *testing.T, address, hash string) {
+// awaitCached waits until a cache has kept the file of a hash for an address.
+func awaitCached(t *testing.T, address, hash string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
-		found, kept := look(t, address)
-		if kept && found == hash {
+	for deadline := time.Now().Add(requestTimeout); ; <-tick.C {
+		found, cached := fetchHash(t, address)
+		if cached && found == hash {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("for %s Varnish has the file %s, kept: %v; want %s, kept", address, found, kept, hash)
+			t.Fatalf("for %s Varnish has the file %s, kept: %v; want %s, kept", address, found, cached, hash)
 		}
 	}
 }
 
-// look returns the hash of the file at an address of Varnish, and whether it had kept
+// fetchHash returns the hash of the file at an address of Varnish, and whether it had kept
 // the answer.
-func look(t *testing.T, address string) (hash string, kept bool) {
+func fetchHash(t *testing.T, address string) (hash string, cached bool) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -171,9 +171,9 @@ func look(t *testing.T, address string) (hash string, kept bool) {
 	return skin.HashOf(file).String(), len(strings.Fields(response.Header.Get("X-Varnish"))) == 2
 }
 
-// post posts a purge of everything that is signed by a secret at a time, and returns
+// postPurge posts a purge of everything that is signed by a secret at a time, and returns
 // the status.
-func post(t *testing.T, address, secret string, at time.Time) int {
+func postPurge(t *testing.T, address, secret string, at time.Time) int {
 	t.Helper()
 	body, stamp := []byte(`{"epoch":"e","revision":1,"all":true}`), strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))

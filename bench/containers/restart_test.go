@@ -49,10 +49,10 @@ func behindBalancer(t *testing.T, name string, process *system.Process) *program
 	return p
 }
 
-var answered = regexp.MustCompile(`(?m)^veneer_requests_total\{.*listener="public",.*status="2xx"\} (\S+)$`)
+var successPattern = regexp.MustCompile(`(?m)^veneer_requests_total\{.*listener="public",.*status="2xx"\} (\S+)$`)
 
-// answered returns how many requests of visitors the program has answered with success.
-func (p *program) answered(t *testing.T) (total int) {
+// successCount returns how many requests of visitors the program has answered with success.
+func (p *program) successCount(t *testing.T) (total int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.operators+"/metrics", nil)
 	if err != nil {
@@ -67,8 +67,8 @@ func (p *program) answered(t *testing.T) (total int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, found := range answered.FindAllSubmatch(metrics, -1) {
-		n, err := strconv.ParseFloat(string(found[1]), 64)
+	for _, match := range successPattern.FindAllSubmatch(metrics, -1) {
+		n, err := strconv.ParseFloat(string(match[1]), 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,13 +77,13 @@ func (p *program) answered(t *testing.T) (total int) {
 	return total
 }
 
-// awaitVisitors waits until the balancer sends visitors, as it does some time after the
+// awaitTraffic waits until the balancer sends visitors, as it does some time after the
 // program became ready.
-func (p *program) awaitVisitors(t *testing.T) {
+func (p *program) awaitTraffic(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); p.answered(t) < 20 && !t.Failed(); <-tick.C {
+	for deadline := time.Now().Add(30 * time.Second); p.successCount(t) < 20 && !t.Failed(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("the balancer does not send visitors to %s", p.name)
 		}
@@ -92,7 +92,7 @@ func (p *program) awaitVisitors(t *testing.T) {
 
 // Each of two cores and two edges is restarted in turn, as in an upgrade, while people
 // look at pictures, read, write and upload. Nobody gets an error, and nothing is lost.
-func TestRollingRestartFailsNothing(t *testing.T) {
+func TestRollingRestartWithoutErrors(t *testing.T) {
 	t.Parallel()
 	files := objectstest.Directory(t).Config
 	core := system.NewCore(t, files)
@@ -100,15 +100,15 @@ func TestRollingRestartFailsNothing(t *testing.T) {
 	cores := system.FreeAddress(t) // where edges find either
 	programs := []*program{
 		behindBalancer(t, "core", core),
-		behindBalancer(t, "core-2", system.NewCoreOn(t, files, database)),
-		behindBalancer(t, "edge-1", system.NewEdgeOf(t, files, "http://"+cores, secret)),
-		behindBalancer(t, "edge-2", system.NewEdgeOf(t, files, "http://"+cores, secret)),
+		behindBalancer(t, "core-2", system.NewCoreAt(t, files, database)),
+		behindBalancer(t, "edge-1", system.NewEdgeAt(t, files, "http://"+cores, secret)),
+		behindBalancer(t, "edge-2", system.NewEdgeAt(t, files, "http://"+cores, secret)),
 	}
 	balancer := balancer{program: "haproxy", file: "deploy/compose/haproxy.cfg", write: func(t *testing.T, content, address, work string, servers []server) []string {
 		t.Helper()
 		return haproxy(t, twoCores(t, content, cores, programs[0], programs[1]), address, work, servers)
 	}}
-	site := balancer.start(t, []server{
+	baseURL := balancer.start(t, []server{
 		{"core", "8080", "9080", programs[0].public, programs[0].operators},
 		{"edge-1", "8081", "9081", programs[2].public, programs[2].operators},
 		{"edge-2", "8081", "9081", programs[3].public, programs[3].operators},
@@ -118,17 +118,17 @@ func TestRollingRestartFailsNothing(t *testing.T) {
 		p.AwaitReady(t)
 	}
 
-	crowd := newCrowd(t, site, core.SignIn(t, 3))
+	load := startWorkload(t, baseURL, core.SignIn(t, 3))
 	for _, p := range programs {
 		if err := p.Stop(t); err != nil {
 			t.Errorf("%s ends with %v", p.name, err)
 		}
 		p.Start(t)
 		p.AwaitReady(t)
-		p.awaitVisitors(t)
+		p.awaitTraffic(t)
 	}
-	crowd.leave()
-	crowd.look(t, site, database)
+	load.end()
+	load.verify(t, baseURL, database)
 	for _, p := range programs {
 		p.Kill(t) // there is nobody left to drain for
 	}
@@ -142,36 +142,36 @@ func twoCores(t *testing.T, config, forEdges string, one, two *program) string {
 		return " check port " + port
 	}
 	const core = "server core core:8080 check port 9080"
-	config = replaced(t, config, core, core+"\n  server core-2 "+two.public+check(two))
+	config = replaceOnce(t, config, core, core+"\n  server core-2 "+two.public+check(two))
 	return config + "\nlisten cores-for-edges\n  bind " + forEdges +
 		"\n  server of-core " + one.edges + check(one) + "\n  server of-core-2 " + two.edges + check(two) + "\n"
 }
 
-// crowd is people who do all that can be done, over and over.
-type crowd struct {
+// workload is people who do all that can be done, over and over.
+type workload struct {
 	stop   chan struct{}
 	once   sync.Once
-	people sync.WaitGroup
+	clients sync.WaitGroup
 
 	mu       sync.Mutex
 	done     map[string]int // how often, by what
 	uploaded []texture
-	worn     map[int]int // skins by pid, as answered last
+	skins     map[int]int // skins by pid, as answered last
 }
 
-// newCrowd has people come, who each have a player. What they do they do many times a
+// startWorkload has people come, who each have a player. What they do they do many times a
 // second, so that something is under way at any moment.
-func newCrowd(t *testing.T, site string, people []system.Person) *crowd {
+func startWorkload(t *testing.T, baseURL string, people []system.Person) *workload {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // until leave, which is later
-	c := &crowd{stop: make(chan struct{}), done: map[string]int{}, worn: map[int]int{}}
-	t.Cleanup(c.leave) // before the programs end
+	c := &workload{stop: make(chan struct{}), done: map[string]int{}, skins: map[int]int{}}
+	t.Cleanup(c.end) // before the programs end
 	for i, person := range people {
-		v := visitor{site, person.Bearer, &http.Client{Transport: &http.Transport{}, Timeout: patience}}
+		v := client{baseURL, person.Bearer, &http.Client{Transport: &http.Transport{}, Timeout: requestTimeout}}
 		number := i << 16
 		upload := func(n int) (uploaded texture, err error) {
 			if uploaded, err = v.upload(ctx, number+n); err == nil {
-				c.note(func() { c.uploaded = append(c.uploaded, uploaded) })
+				c.locked(func() { c.uploaded = append(c.uploaded, uploaded) })
 			}
 			return uploaded, err
 		}
@@ -183,7 +183,7 @@ func newCrowd(t *testing.T, site string, people []system.Person) *crowd {
 			}
 		}
 		name := fmt.Sprint("player_", i)
-		answer, err := v.ask(ctx, http.MethodPost, "/api/players", asJSON, []byte(`{"name":"`+name+`"}`))
+		answer, err := v.do(ctx, http.MethodPost, "/api/players", jsonType, []byte(`{"name":"`+name+`"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,31 +192,31 @@ func newCrowd(t *testing.T, site string, people []system.Person) *crowd {
 			t.Fatal(err)
 		}
 		pid := player.Data.PID
-		dress := func(n int) error {
-			wears := skins[n%2].TID
-			_, err := v.ask(ctx, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), asJSON, fmt.Appendf(nil, `{"skin":%d}`, wears))
+		setSkin := func(n int) error {
+			tid := skins[n%2].TID
+			_, err := v.do(ctx, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), jsonType, fmt.Appendf(nil, `{"skin":%d}`, tid))
 			if err == nil {
-				c.note(func() { c.worn[pid] = wears })
+				c.locked(func() { c.skins[pid] = tid })
 			}
 			return err
 		}
-		if err := dress(0); err != nil {
+		if err := setSkin(0); err != nil {
 			t.Fatal(err)
 		}
 
-		c.over(t, "look at a player", 40*time.Millisecond, func(int) error {
-			_, err := v.look(ctx, "/avatar/player/"+name)
+		c.repeat(t, "look at a player", 40*time.Millisecond, func(int) error {
+			_, err := v.get(ctx, "/avatar/player/"+name)
 			return err
 		})
-		c.over(t, "read", 80*time.Millisecond, func(int) error {
-			_, err := v.look(ctx, "/api/closet")
+		c.repeat(t, "read", 80*time.Millisecond, func(int) error {
+			_, err := v.get(ctx, "/api/closet")
 			return err
 		})
-		c.over(t, "write", 80*time.Millisecond, dress)
-		c.over(t, "upload, and look at it", 250*time.Millisecond, func(n int) error {
+		c.repeat(t, "write", 80*time.Millisecond, setSkin)
+		c.repeat(t, "upload, and look at it", 250*time.Millisecond, func(n int) error {
 			uploaded, err := upload(len(skins) + n)
 			if err == nil {
-				_, err = v.look(ctx, "/textures/"+uploaded.Hash) // whoever answers has to ask core
+				_, err = v.get(ctx, "/textures/"+uploaded.Hash) // whoever answers has to ask core
 			}
 			return err
 		})
@@ -224,16 +224,16 @@ func newCrowd(t *testing.T, site string, people []system.Person) *crowd {
 	return c
 }
 
-func (c *crowd) note(note func()) {
+func (c *workload) locked(update func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	note()
+	update()
 }
 
-// over does something over and over, until the crowd leaves or it fails.
-func (c *crowd) over(t *testing.T, what string, pause time.Duration, do func(n int) error) {
+// repeat does something over and over, until the crowd leaves or it fails.
+func (c *workload) repeat(t *testing.T, what string, pause time.Duration, do func(n int) error) {
 	t.Helper()
-	c.people.Go(func() {
+	c.clients.Go(func() {
 		tick := time.NewTicker(pause)
 		defer tick.Stop()
 		for n := 0; ; n++ {
@@ -246,29 +246,29 @@ func (c *crowd) over(t *testing.T, what string, pause time.Duration, do func(n i
 				t.Errorf("%s: %v", what, err)
 				return
 			}
-			c.note(func() { c.done[what]++ })
+			c.locked(func() { c.done[what]++ })
 		}
 	})
 }
 
-// leave has all go.
-func (c *crowd) leave() {
+// end has all go.
+func (c *workload) end() {
 	c.once.Do(func() { close(c.stop) })
-	c.people.Wait()
+	c.clients.Wait()
 }
 
-// look looks whether all is there that was answered with success.
-func (c *crowd) look(t *testing.T, site, database string) {
+// verify looks whether all is there that was answered with success.
+func (c *workload) verify(t *testing.T, baseURL, database string) {
 	t.Helper()
-	t.Logf("%d players, %d uploads; done: %v", len(c.worn), len(c.uploaded), c.done)
+	t.Logf("%d players, %d uploads; done: %v", len(c.skins), len(c.uploaded), c.done)
 	for what, n := range c.done {
 		if n < 30 {
 			t.Errorf("%s: only %d times", what, n)
 		}
 	}
-	v := visitor{site: site, client: &http.Client{Timeout: patience}}
+	v := client{baseURL: baseURL, http: &http.Client{Timeout: requestTimeout}}
 	for _, uploaded := range c.uploaded {
-		file, err := v.look(t.Context(), "/textures/"+uploaded.Hash)
+		file, err := v.get(t.Context(), "/textures/"+uploaded.Hash)
 		if err != nil {
 			t.Error(err)
 		} else if skin.HashOf(file).String() != uploaded.Hash {
@@ -276,12 +276,12 @@ func (c *crowd) look(t *testing.T, site, database string) {
 		}
 	}
 	rows, _ := postgrestest.Conn(t, database).Query(t.Context(), "SELECT pid, tid_skin FROM players") // ForEachRow reports the error
-	worn := map[int]int{}
+	stored := map[int]int{}
 	var pid, tid int
-	if _, err := pgx.ForEachRow(rows, []any{&pid, &tid}, func() error { worn[pid] = tid; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(rows, []any{&pid, &tid}, func() error { stored[pid] = tid; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(c.worn, worn); diff != "" {
+	if diff := cmp.Diff(c.skins, stored); diff != "" {
 		t.Errorf("what players wear (-answered +there):\n%s", diff)
 	}
 }

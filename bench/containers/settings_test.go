@@ -18,8 +18,8 @@ import (
 // containersOf are those that a program runs in.
 var containersOf = map[string][]string{"core": {"core", "migrate"}, "edge": {"edge-1", "edge-2"}}
 
-// want checks a variable of all containers of the program that its name begins with.
-func want(t *testing.T, project *types.Project, name, value string) {
+// wantEnv checks a variable of all containers of the program that its name begins with.
+func wantEnv(t *testing.T, project *types.Project, name, value string) {
 	t.Helper()
 	program, _, _ := strings.Cut(strings.ToLower(name), "_")
 	for _, container := range containersOf[program] {
@@ -37,40 +37,40 @@ func want(t *testing.T, project *types.Project, name, value string) {
 func TestSettingsOfContainers(t *testing.T) {
 	t.Parallel()
 	none := compose(t)
-	want(t, none, "CORE_DEMO", "false")
-	want(t, none, "CORE_DRAIN_WAIT", "4s")
-	want(t, none, "CORE_TRUSTED_PROXIES", "172.30.213.0/24")
-	want(t, none, "EDGE_TRUSTED_PROXIES", "172.30.213.0/24")
-	want(t, none, "EDGE_RENDER_SLOTS", "2")
+	wantEnv(t, none, "CORE_DEMO", "false")
+	wantEnv(t, none, "CORE_DRAIN_WAIT", "4s")
+	wantEnv(t, none, "CORE_TRUSTED_PROXIES", "172.30.213.0/24")
+	wantEnv(t, none, "EDGE_TRUSTED_PROXIES", "172.30.213.0/24")
+	wantEnv(t, none, "EDGE_RENDER_SLOTS", "2")
 
-	shell := site(t, map[string]string{".env": "EDGE_RENDER_SLOTS=3\nVENEER_SUBNET=10.1.0.0/24\n"},
+	shell := composeWith(t, map[string]string{".env": "EDGE_RENDER_SLOTS=3\nVENEER_SUBNET=10.1.0.0/24\n"},
 		"CORE_DEMO=1", "CORE_DRAIN_WAIT=5s", "VENEER_TRUSTED_PROXIES=192.0.2.7/32")
-	want(t, shell, "CORE_DEMO", "1")
-	want(t, shell, "CORE_DRAIN_WAIT", "5s")
-	want(t, shell, "CORE_TRUSTED_PROXIES", "10.1.0.0/24,192.0.2.7/32")
-	want(t, shell, "EDGE_TRUSTED_PROXIES", "10.1.0.0/24,192.0.2.7/32")
-	want(t, shell, "EDGE_RENDER_SLOTS", "3")
+	wantEnv(t, shell, "CORE_DEMO", "1")
+	wantEnv(t, shell, "CORE_DRAIN_WAIT", "5s")
+	wantEnv(t, shell, "CORE_TRUSTED_PROXIES", "10.1.0.0/24,192.0.2.7/32")
+	wantEnv(t, shell, "EDGE_TRUSTED_PROXIES", "10.1.0.0/24,192.0.2.7/32")
+	wantEnv(t, shell, "EDGE_RENDER_SLOTS", "3")
 	if got := *shell.Services["haproxy"].Environment["VENEER_TRUSTED_PROXIES"]; got != "192.0.2.7/32" {
 		t.Errorf("haproxy trusts %q", got)
 	}
 
-	file := site(t, map[string]string{
+	file := composeWith(t, map[string]string{
 		"deploy/compose/core.env": "CORE_DEMO=0\nCORE_DRAIN_WAIT=6s\nCORE_MAIL_SITE='Skins & Capes $'\nCORE_TRUSTED_PROXIES=10.2.0.0/16\n",
 		"deploy/compose/edge.env": "EDGE_RENDER_SLOTS=4\nEDGE_CACHE_BYTES=1048576\n",
 	}, "CORE_DEMO=1", "CORE_DRAIN_WAIT=5s", "CORE_MAIL_SITE=Shell", "EDGE_RENDER_SLOTS=3", "VENEER_TRUSTED_PROXIES=192.0.2.7/32")
-	want(t, file, "CORE_DEMO", "0")
-	want(t, file, "CORE_DRAIN_WAIT", "6s")
-	want(t, file, "CORE_MAIL_SITE", "Skins & Capes $")
-	want(t, file, "CORE_TRUSTED_PROXIES", "10.2.0.0/16")
-	want(t, file, "EDGE_RENDER_SLOTS", "4")
-	want(t, file, "EDGE_CACHE_BYTES", "1048576")
+	wantEnv(t, file, "CORE_DEMO", "0")
+	wantEnv(t, file, "CORE_DRAIN_WAIT", "6s")
+	wantEnv(t, file, "CORE_MAIL_SITE", "Skins & Capes $")
+	wantEnv(t, file, "CORE_TRUSTED_PROXIES", "10.2.0.0/16")
+	wantEnv(t, file, "EDGE_RENDER_SLOTS", "4")
+	wantEnv(t, file, "EDGE_CACHE_BYTES", "1048576")
 }
 
 // The examples have every setting: either as a line that can be taken in, and then has the
 // value that counts without it, or with where it is set.
 func TestSettingsOfExamples(t *testing.T) {
 	t.Parallel()
-	line, elsewhere := regexp.MustCompile(`(?m)^#(\w+)=`), regexp.MustCompile(`(?m)^# (\w+) is not set here: `)
+	line, setElsewhere := regexp.MustCompile(`(?m)^#(\w+)=`), regexp.MustCompile(`(?m)^# (\w+) is not set here: `)
 	none := compose(t)
 	for program, containers := range containersOf {
 		content, err := os.ReadFile(filepath.Join(top, "deploy/compose", program+".env.example"))
@@ -79,23 +79,23 @@ func TestSettingsOfExamples(t *testing.T) {
 		}
 		example := string(content)
 		named, lines := map[string]bool{}, map[string]bool{}
-		for _, found := range line.FindAllStringSubmatch(example, -1) {
-			named[found[1]], lines[found[1]] = true, true
+		for _, match := range line.FindAllStringSubmatch(example, -1) {
+			named[match[1]], lines[match[1]] = true, true
 		}
-		for _, found := range elsewhere.FindAllStringSubmatch(example, -1) {
-			named[found[1]] = true
+		for _, match := range setElsewhere.FindAllStringSubmatch(example, -1) {
+			named[match[1]] = true
 		}
-		known := map[string]bool{}
-		for _, found := range regexp.MustCompile(`(?m)^  ([A-Z]+_\w+) `).FindAllStringSubmatch(system.Help(t, program), -1) {
-			known[found[1]] = true
+		settings := map[string]bool{}
+		for _, match := range regexp.MustCompile(`(?m)^  ([A-Z]+_\w+) `).FindAllStringSubmatch(system.Help(t, program), -1) {
+			settings[match[1]] = true
 		}
-		if diff := cmp.Diff(known, named); diff != "" {
+		if diff := cmp.Diff(settings, named); diff != "" {
 			t.Errorf("settings (-of %s +of its example):\n%s", program, diff)
 		}
 
-		whole := site(t, map[string]string{"deploy/compose/" + program + ".env": line.ReplaceAllString(example, "$1=")})
+		uncommented := composeWith(t, map[string]string{"deploy/compose/" + program + ".env": line.ReplaceAllString(example, "$1=")})
 		for _, container := range containers {
-			before, after := none.Services[container].Environment, whole.Services[container].Environment
+			before, after := none.Services[container].Environment, uncommented.Services[container].Environment
 			for _, name := range slices.Sorted(maps.Keys(before)) {
 				if lines[strings.TrimSuffix(name, "_FILE")] && strings.HasSuffix(name, "_FILE") {
 					t.Errorf("%s has %s, and the example a line of the setting", container, name)

@@ -15,8 +15,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/serve/servetest"
 )
 
-// smuggled is a body that must never be answered as a request.
-const smuggled = "GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"
+// smuggledRequest is a body that must never be answered as a request.
+const smuggledRequest = "GET /api HTTP/1.1\r\nHost: a\r\nX-Request-ID: smuggled\r\n\r\n"
 
 // siteRequests are what streams to a whole site are made of. None needs a database or a
 // password's hash, so that thousands take seconds. None is HEAD: behind its answer one of nginx
@@ -28,32 +28,32 @@ var siteRequests = []string{
 	"GET /robots.txt HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n\r\n",
 	"OPTIONS /api/players HTTP/1.1\r\nHost: a\r\nOrigin: https://a\r\nX-Request-ID: {id}\r\n\r\n",
 	"POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 13\r\nX-Request-ID: {id}\r\n\r\n{\"email\":\"a\"}",
-	servetest.WithContentLength("POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nX-Request-ID: {id}\r\n", smuggled),
-	servetest.Chunked("POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nX-Request-ID: {id}\r\n", smuggled, "abc"),
-	servetest.WithContentLength("PUT /avatar/0 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", smuggled),
+	servetest.WithContentLength("POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nX-Request-ID: {id}\r\n", smuggledRequest),
+	servetest.Chunked("POST /api/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nX-Request-ID: {id}\r\n", smuggledRequest, "abc"),
+	servetest.WithContentLength("PUT /avatar/0 HTTP/1.1\r\nHost: a\r\nX-Request-ID: {id}\r\n", smuggledRequest),
 	"POST /api/auth/login HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\nContent-Type: application/json\r\nX-Request-ID: {id}\r\n\r\n{}",
 	"GET /api HTTP/1.0\r\nX-Request-ID: {id}\r\n\r\n",
 	"GET /api HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Request-ID: {id}\r\n\r\n",
 }
 
-// asked is a field that a balancer adds to an answer: the id of the request for which it
+// matchedIDHeader is a field that a balancer adds to an answer: the id of the request for which it
 // takes the answer. It differs from the id in the answer if the two disagree on where a
 // request ends.
-const asked = "X-Asked"
+const matchedIDHeader = "X-Asked"
 
-// marking has a balancer add that field, by what replaces lines of its file. nginx also
+// idHeaderConfig has a balancer add that field, by what replaces lines of its file. nginx also
 // answers on a connection whose client has sent its end.
-var marking = map[string][][2]string{
+var idHeaderConfig = map[string][][2]string{
 	"haproxy": {{"option forwardfor", "option forwardfor\n  http-request set-var(txn.asked) req.fhdr(X-Request-ID) if { req.fhdr_cnt(X-Request-ID) eq 1 } { req.fhdr(X-Request-ID) -m reg ^[-_.0-9A-Za-z]*$ }\n" +
-		"  http-response set-header " + asked + " %[var(txn.asked)]"}},
+		"  http-response set-header " + matchedIDHeader + " %[var(txn.asked)]"}},
 	"nginx": {
 		{"upstream core {", "map $http_x_request_id $asked {\n  ~^[-_.0-9A-Za-z]*$ $http_x_request_id;\n}\nupstream core {"},
-		{"client_header_timeout 10s;", "client_header_timeout 10s;\n  proxy_ignore_client_abort on;\n  add_header " + asked + " $asked always;"},
+		{"client_header_timeout 10s;", "client_header_timeout 10s;\n  proxy_ignore_client_abort on;\n  add_header " + matchedIDHeader + " $asked always;"},
 	},
 }
 
-// word is an id that a program takes from a request.
-var word = regexp.MustCompile(`^[-_.0-9A-Za-z]{1,64}$`)
+// requestIDPattern is an id that a program takes from a request.
+var requestIDPattern = regexp.MustCompile(`^[-_.0-9A-Za-z]{1,64}$`)
 
 // Through each balancer, with its file, broken requests are answered as without it, or
 // refused by one of the two; and an answer is always that to the request for which the
@@ -71,7 +71,7 @@ func TestStreamsThroughBalancers(t *testing.T) {
 	core := system.NewCore(t, objectstest.Directory(t).Config)
 	core.Set("CORE_LIMIT_REQUESTS", "0")
 	s := system.StartWith(t, core)
-	edge, api := strings.TrimPrefix(s.Images, "http://"), strings.TrimPrefix(s.API, "http://")
+	edge, api := strings.TrimPrefix(s.EdgeURL, "http://"), strings.TrimPrefix(s.CoreURL, "http://")
 	operators, edgeOperators := core.Address(t, "operators"), s.Edge.Address(t, "operators")
 	for _, b := range balancers[:2] { // Varnish would keep answers
 		t.Run(b.program, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestStreamsThroughBalancers(t *testing.T) {
 			write := b.write
 			b.write = func(t *testing.T, content, address, work string, servers []server) []string {
 				t.Helper()
-				for _, line := range marking[b.program] {
-					content = replaced(t, content, line[0], line[1])
+				for _, line := range idHeaderConfig[b.program] {
+					content = replaceOnce(t, content, line[0], line[1])
 				}
 				return write(t, content, address, work, servers)
 			}
@@ -98,7 +98,7 @@ func compareStreams(t *testing.T, direct, through, name string, streams int) {
 	t.Helper()
 	var workers sync.WaitGroup
 	var counted sync.Mutex
-	answered := 0
+	total := 0
 	for worker := range 8 {
 		generator := servetest.NewGenerator(fmt.Sprint(name[:1], worker), uint64(worker), siteRequests)
 		workers.Go(func() {
@@ -108,14 +108,14 @@ func compareStreams(t *testing.T, direct, through, name string, streams int) {
 				}
 				n := compareStream(t, direct, through, generator.Next())
 				counted.Lock()
-				answered += n
+				total += n
 				counted.Unlock()
 			}
 		})
 	}
 	workers.Wait()
-	if answered < streams && !t.Failed() {
-		t.Errorf("of %d streams only %d answers are the same", streams, answered)
+	if total < streams && !t.Failed() {
+		t.Errorf("of %d streams only %d answers are the same", streams, total)
 	}
 }
 
@@ -131,10 +131,10 @@ func compareStream(t *testing.T, direct, through string, s servetest.Stream) (sa
 		t.Errorf("through %s: %v\n%s", through, err, s)
 	}
 	for i, answer := range got {
-		request := answer.Header.Get(asked)
+		request := answer.Header.Get(matchedIDHeader)
 		// What cannot be read has an id of its own, and what the balancer itself refuses none.
 		isRefused := answer.Status >= 400 && (answer.ID == "generated" || answer.ID == "")
-		if word.MatchString(request) && answer.ID != request && !isRefused {
+		if requestIDPattern.MatchString(request) && answer.ID != request && !isRefused {
 			t.Errorf("answer %d is that to %q, and was taken for that to %q:\n%s", i+1, answer.ID, request, s)
 		}
 	}

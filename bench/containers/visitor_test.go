@@ -15,26 +15,26 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// visitor is somebody who uses a site, over connections of their own.
-type visitor struct {
-	site, bearer string
-	client       *http.Client
+// client is somebody who uses a site, over connections of their own.
+type client struct {
+	baseURL, bearer string
+	http       *http.Client
 }
 
-// patience is how long a visitor waits for an answer: longer than anybody may take.
-const patience = 30 * time.Second
+// requestTimeout is how long a visitor waits for an answer: longer than anybody may take.
+const requestTimeout = 30 * time.Second
 
-const asJSON = "application/json"
+const jsonType = "application/json"
 
-// ask asks once, and returns what is answered with success.
-func (v visitor) ask(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, v.site+path, bytes.NewReader(body))
+// do asks once, and returns what is answered with success.
+func (v client) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, v.baseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("Authorization", "Bearer "+v.bearer)
-	response, err := v.client.Do(request)
+	response, err := v.http.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +46,9 @@ func (v visitor) ask(ctx context.Context, method, path, contentType string, body
 	return answer, err
 }
 
-// look gets something.
-func (v visitor) look(ctx context.Context, path string) ([]byte, error) {
-	return v.ask(ctx, http.MethodGet, path, "", nil)
+// get gets something.
+func (v client) get(ctx context.Context, path string) ([]byte, error) {
+	return v.do(ctx, http.MethodGet, path, "", nil)
 }
 
 // texture is what the API says of one.
@@ -58,11 +58,11 @@ type texture struct {
 }
 
 // upload uploads a skin that is like no other number's.
-func (v visitor) upload(ctx context.Context, number int) (texture, error) {
+func (v client) upload(ctx context.Context, number int) (texture, error) {
 	sheet := paint.Robot()
 	binary.BigEndian.PutUint32(sheet.Pix, uint32(number)<<8|0xff) // a texel that no picture shows
 	form := system.SheetForm(fmt.Sprint("skin ", number), skin.Classic, sheet)
-	answer, err := v.ask(ctx, http.MethodPost, "/api/textures", system.UploadType, form)
+	answer, err := v.do(ctx, http.MethodPost, "/api/textures", system.UploadType, form)
 	if err != nil {
 		return texture{}, err
 	}

@@ -37,7 +37,7 @@ type page struct {
 
 // block is a fenced block of shell commands: "sh", and what it is about.
 type block struct {
-	about    []string
+	labels    []string
 	commands string
 }
 
@@ -53,8 +53,8 @@ func blocksOf(t *testing.T, path string) (blocks []block) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, found := range fence.FindAllStringSubmatch(string(content), -1) {
-		blocks = append(blocks, block{strings.Fields(found[1]), found[2]})
+	for _, match := range fence.FindAllStringSubmatch(string(content), -1) {
+		blocks = append(blocks, block{strings.Fields(match[1]), match[2]})
 	}
 	return blocks
 }
@@ -63,7 +63,7 @@ func blocksOf(t *testing.T, path string) (blocks []block) {
 func openPage(t *testing.T, path string, settings map[string]string) *page {
 	t.Helper()
 	p := &page{settings: settings, blocks: blocksOf(t, path)}
-	if len(p.blocks) == 0 || !slices.Equal(p.blocks[0].about, []string{"settings"}) {
+	if len(p.blocks) == 0 || !slices.Equal(p.blocks[0].labels, []string{"settings"}) {
 		t.Fatalf("%s does not begin with settings", path)
 	}
 	named := map[string]string{}
@@ -83,7 +83,7 @@ func (p *page) run(t *testing.T, wanted ...string) {
 	t.Helper()
 	var script strings.Builder
 	for _, b := range p.blocks {
-		if !slices.ContainsFunc(b.about, func(word string) bool { return !slices.Contains(wanted, word) }) {
+		if !slices.ContainsFunc(b.labels, func(word string) bool { return !slices.Contains(wanted, word) }) {
 			script.WriteString(b.commands)
 		}
 	}
@@ -102,8 +102,8 @@ func (p *page) run(t *testing.T, wanted ...string) {
 	}
 }
 
-// kept is a store of texture files as the page handles it.
-type kept struct {
+// storeFixture is a store of texture files as the page handles it.
+type storeFixture struct {
 	backup, restore []string           // what its blocks are about
 	files           objects.Config     // as core has it
 	textures        string             // as the page has it
@@ -118,7 +118,7 @@ type kept struct {
 }
 
 // database returns the URL of core's database in a new server.
-func (k kept) database(t *testing.T, p *system.Postgres) (url string) {
+func (k storeFixture) database(t *testing.T, p *system.Postgres) (url string) {
 	t.Helper()
 	if k.prepare == nil {
 		return p.URL(p.Address)
@@ -126,15 +126,15 @@ func (k kept) database(t *testing.T, p *system.Postgres) (url string) {
 	return k.prepare(t, p)
 }
 
-// keptDirectory returns a directory.
-func keptDirectory(t *testing.T) kept {
+// directoryStore returns a directory.
+func directoryStore(t *testing.T) storeFixture {
 	t.Helper()
 	if _, err := exec.LookPath("rsync"); err != nil {
 		testenv.Skip(t, "rsync is not installed; make test installs it")
 	}
 	files := objectstest.Directory(t).Config
 	root := strings.TrimPrefix(files.URL, "file://")
-	return kept{backup: []string{"backup", "directory"}, restore: []string{"restore", "dump", "directory"}, files: files, textures: root, empty: func(t *testing.T) {
+	return storeFixture{backup: []string{"backup", "directory"}, restore: []string{"restore", "dump", "directory"}, files: files, textures: root, empty: func(t *testing.T) {
 		t.Helper()
 		if err := os.RemoveAll(root); err != nil {
 			t.Fatal(err)
@@ -142,18 +142,18 @@ func keptDirectory(t *testing.T) kept {
 	}}
 }
 
-// keptBucket returns a bucket in MinIO. Its client takes minutes to be built, so that it
+// bucketStore returns a bucket in MinIO. Its client takes minutes to be built, so that it
 // is used where somebody has, as CI does.
-func keptBucket(t *testing.T) kept {
+func bucketStore(t *testing.T) storeFixture {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(top, ".dev/bin/mc@*"))
+	match, err := filepath.Glob(filepath.Join(top, ".dev/bin/mc@*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) == 0 {
+	if len(match) == 0 {
 		testenv.Skip(t, "mc is not there; deploy/dev/tools mc builds it")
 	}
-	client, err := filepath.Abs(found[len(found)-1])
+	client, err := filepath.Abs(match[len(match)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func keptBucket(t *testing.T) kept {
 		t.Fatal(err)
 	}
 	endpoint.User = url.UserPassword(files.AccessKey, files.SecretKey)
-	k := kept{
+	k := storeFixture{
 		backup: []string{"backup", "bucket"}, restore: []string{"restore", "dump", "bucket"},
 		files: files, textures: "site/" + strings.TrimPrefix(files.URL, "s3://"), programs: programs, environ: []string{
 			"MC_CONFIG_DIR=" + home, "MC_HOST_site=" + endpoint.String(),
@@ -184,11 +184,11 @@ func keptBucket(t *testing.T) kept {
 	return k
 }
 
-// keptByContainers returns a bucket in MinIO, and databases like those of
+// composeStore returns a bucket in MinIO, and databases like those of
 // docker-compose.yml, handled through what takes the place of docker.
-func keptByContainers(t *testing.T) kept {
+func composeStore(t *testing.T) storeFixture {
 	t.Helper()
-	k := keptBucket(t)
+	k := bucketStore(t)
 	k.backup, k.restore = []string{"compose-backup"}, []string{"compose-restore"}
 	docker, err := filepath.Abs("testdata/docker")
 	if err != nil {
@@ -237,26 +237,26 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	t.Run("with a directory", func(t *testing.T) {
 		t.Parallel()
-		restore(t, keptDirectory(t))
+		restore(t, directoryStore(t))
 	})
 	t.Run("with a bucket", func(t *testing.T) {
 		t.Parallel()
-		restore(t, keptBucket(t))
+		restore(t, bucketStore(t))
 	})
 	t.Run("with docker compose", func(t *testing.T) {
 		t.Parallel()
-		restore(t, keptByContainers(t))
+		restore(t, composeStore(t))
 	})
 }
 
-func restore(t *testing.T, k kept) {
+func restore(t *testing.T, k storeFixture) {
 	t.Helper()
 	lost, empty := system.NewPostgres(t), system.NewPostgres(t)
-	was, becomes := k.database(t, lost), k.database(t, empty)
-	core := system.NewCoreOn(t, k.files, was)
+	oldURL, newURL := k.database(t, lost), k.database(t, empty)
+	core := system.NewCoreAt(t, k.files, oldURL)
 	core.Set("CORE_DEMO", "1")
 	core.Start(t)
-	core.KeepAddresses(t)
+	core.FixAddresses(t)
 	base := "http://" + core.Address(t, "public")
 	running := []*system.Process{system.NewEdge(t, k.files, core), system.NewEdge(t, k.files, core)}
 	for _, edge := range running {
@@ -267,9 +267,9 @@ func restore(t *testing.T, k kept) {
 	ann := signUp(t, base)
 	first := ann.upload(t, "first", drawSheet(10)).Data
 	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
-	worn := fmt.Sprintf("/api/players/%d/textures", pid)
-	ann.call(t, http.MethodPut, worn, map[string]any{"skin": first.TID})
-	textures := texturesIn(t, was)
+	texturesPath := fmt.Sprintf("/api/players/%d/textures", pid)
+	ann.call(t, http.MethodPut, texturesPath, map[string]any{"skin": first.TID})
+	textures := texturesIn(t, oldURL)
 	players := []string{"/avatar/player/ann_1?png", "/avatar/player/late?png"}
 	paths := append(slices.Clone(players), "/avatar/player/demo?3d", "/csl/demo.json")
 	for tid, hash := range textures {
@@ -277,20 +277,20 @@ func restore(t *testing.T, k kept) {
 			paths = append(paths, strings.ReplaceAll(path, "%d", fmt.Sprint(tid)))
 		}
 	}
-	before := look(t, running[0], paths)
+	before := fetchAll(t, running[0], paths)
 
 	backup := t.TempDir()
 	openBackup(t, core, lost, k, backup).run(t, k.backup...)
 
 	// What the backup does not know.
 	second := ann.upload(t, "second", drawSheet(200)).Data
-	ann.call(t, http.MethodPut, worn, map[string]any{"skin": second.TID})
+	ann.call(t, http.MethodPut, texturesPath, map[string]any{"skin": second.TID})
 	late := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Late"}).Data.PID
 	ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", late), map[string]any{"skin": second.TID})
 	for i, edge := range running {
 		eventually(t, fmt.Sprintf("edge %d shows what came after the backup", i), func() string {
-			for path, shown := range look(t, edge, players) {
-				if shown == before[path] {
+			for path, answer := range fetchAll(t, edge, players) {
+				if answer == before[path] {
 					return path + " is as before"
 				}
 			}
@@ -303,19 +303,19 @@ func restore(t *testing.T, k kept) {
 	}
 	lost.Kill(t)
 	k.empty(t)
-	core.Set("CORE_DATABASE_URL", becomes)
+	core.Set("CORE_DATABASE_URL", newURL)
 	openBackup(t, core, empty, k, backup).run(t, k.restore...)
 	core.Start(t)
 	core.AwaitReady(t)
 
-	if diff := cmp.Diff(textures, texturesIn(t, becomes)); diff != "" {
+	if diff := cmp.Diff(textures, texturesIn(t, newURL)); diff != "" {
 		t.Errorf("textures (-before +after):\n%s", diff)
 	}
-	fresh := system.NewEdge(t, k.files, core)
-	fresh.Start(t)
-	fresh.AwaitReady(t)
-	for i, edge := range append(running, fresh) {
-		eventually(t, fmt.Sprintf("edge %d shows what was restored", i), func() string { return cmp.Diff(before, look(t, edge, paths)) })
+	freshEdge := system.NewEdge(t, k.files, core)
+	freshEdge.Start(t)
+	freshEdge.AwaitReady(t)
+	for i, edge := range append(running, freshEdge) {
+		eventually(t, fmt.Sprintf("edge %d shows what was restored", i), func() string { return cmp.Diff(before, fetchAll(t, edge, paths)) })
 	}
 	if k.done != nil {
 		k.done(t)
@@ -336,7 +336,7 @@ func restore(t *testing.T, k kept) {
 func TestMachinesBackUpByThePage(t *testing.T) {
 	t.Parallel()
 	blocks := blocksOf(t, "docs/operations/backup.md")
-	for script, abouts := range map[string][][]string{
+	for script, labelSets := range map[string][][]string{
 		"veneer-backup":           {{"patroni", "settings"}, {"backup"}, {"backup", "bucket"}},
 		"veneer-backup-directory": {{"backup"}, {"backup", "directory"}},
 	} {
@@ -345,14 +345,14 @@ func TestMachinesBackUpByThePage(t *testing.T) {
 			t.Fatal(err)
 		}
 		rest := string(content)
-		for _, about := range abouts {
-			i := slices.IndexFunc(blocks, func(b block) bool { return slices.Equal(b.about, about) })
+		for _, labels := range labelSets {
+			i := slices.IndexFunc(blocks, func(b block) bool { return slices.Equal(b.labels, labels) })
 			if i < 0 {
-				t.Fatalf("the page has no commands for %v", about)
+				t.Fatalf("the page has no commands for %v", labels)
 			}
 			var ok bool
 			if _, rest, ok = strings.Cut(rest, blocks[i].commands); !ok {
-				t.Fatalf("%s lacks the page's commands for %v, or has them too early:\n%s", script, about, blocks[i].commands)
+				t.Fatalf("%s lacks the page's commands for %v, or has them too early:\n%s", script, labels, blocks[i].commands)
 			}
 		}
 	}
@@ -365,10 +365,10 @@ const selectNumbered = `SELECT revision::text FROM feed WHERE NOT EXISTS (SELECT
 // even if they come back only after it has gone further than the server had.
 func TestRestoreOfASnapshot(t *testing.T) {
 	t.Parallel()
-	postgres, k := system.NewPostgres(t), kept{files: objectstest.Directory(t).Config}
-	core := system.NewCoreOn(t, k.files, postgres.URL(postgres.Address))
+	postgres, k := system.NewPostgres(t), storeFixture{files: objectstest.Directory(t).Config}
+	core := system.NewCoreAt(t, k.files, postgres.URL(postgres.Address))
 	core.Start(t)
-	core.KeepAddresses(t)
+	core.FixAddresses(t)
 	edge := system.NewEdge(t, k.files, core)
 	edge.Start(t)
 	edge.AwaitReady(t)
@@ -377,11 +377,11 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	first, second := drawSheet(10), drawSheet(200)
 	skins := []int{ann.upload(t, "first", first).Data.TID, ann.upload(t, "second", second).Data.TID}
 	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
-	dress := func(skin int) {
+	setSkin := func(skin int) {
 		t.Helper()
 		ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), map[string]any{"skin": skin})
 	}
-	dress(skins[0])
+	setSkin(skins[0])
 
 	snapshot := filepath.Join(t.TempDir(), "snapshot")
 	meanwhile := func(from, to string) {
@@ -402,7 +402,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	core.Start(t)
 	core.AwaitReady(t)
 	changed := time.Now()
-	dress(skins[1])
+	setSkin(skins[1])
 	awaitAvatar(t, avatar, second, changed)
 
 	meanwhile(snapshot, postgres.Data())
@@ -414,10 +414,10 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	for n := range 5 {
 		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Later_", n)})
 	}
-	var head string
+	var lastRevision string
 	conn := postgrestest.Conn(t, postgres.URL(postgres.Address))
 	eventually(t, "all changes are numbered", func() string {
-		if err := conn.QueryRow(t.Context(), selectNumbered).Scan(&head); err != nil {
+		if err := conn.QueryRow(t.Context(), selectNumbered).Scan(&lastRevision); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -425,7 +425,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	edge.Resume(t)
 	// Whoever asks while it is not connected yet has it ask core again.
 	eventually(t, "the edge has heard of all", func() string {
-		if metrics := text(t, "http://"+edge.Address(t, "operators")+"/metrics"); !strings.Contains(metrics, "\nveneer_edge_revision "+head+"\n") {
+		if metrics := getText(t, "http://"+edge.Address(t, "operators")+"/metrics"); !strings.Contains(metrics, "\nveneer_edge_revision "+lastRevision+"\n") {
 			return metrics
 		}
 		return ""
@@ -434,13 +434,13 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	if picture == nil {
 		t.Fatalf("the restored picture: %d", status)
 	}
-	if flaw := difference(picture, first); flaw != "" {
-		t.Errorf("the edge does not show what was restored: %s", flaw)
+	if problem := difference(picture, first); problem != "" {
+		t.Errorf("the edge does not show what was restored: %s", problem)
 	}
 }
 
 // openBackup returns the page on backups, for a core with its store, and a server.
-func openBackup(t *testing.T, core *system.Process, on *system.Postgres, k kept, backup string) *page {
+func openBackup(t *testing.T, core *system.Process, on *system.Postgres, k storeFixture, backup string) *page {
 	t.Helper()
 	programs := t.TempDir()
 	if err := os.Symlink(system.Binary(t, "core"), filepath.Join(programs, "core")); err != nil {
@@ -468,9 +468,9 @@ func texturesIn(t *testing.T, database string) map[int64]string {
 	return textures
 }
 
-// look returns what an edge answers to paths: the status, and the hash of what comes
+// fetchAll returns what an edge answers to paths: the status, and the hash of what comes
 // with it. Of a texture that is that of its name.
-func look(t *testing.T, edge *system.Process, paths []string) map[string]string {
+func fetchAll(t *testing.T, edge *system.Process, paths []string) map[string]string {
 	t.Helper()
 	answers := map[string]string{}
 	for _, path := range paths {
@@ -513,17 +513,17 @@ func statusFor(t *testing.T, c *client, path string) int {
 }
 
 // eventually waits until there is no flaw left, for half a minute.
-func eventually(t *testing.T, what string, flaw func() string) {
+func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
-		found := flaw()
-		if found == "" {
+		match := problem()
+		if match == "" {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not within half a minute: %s\n%s", what, found)
+			t.Fatalf("not within half a minute: %s\n%s", what, match)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
 
-// try sends a JSON body and returns the status and the body of the answer.
-func (c *client) try(t *testing.T, method, path string, body map[string]any) (status int, content string) {
+// do sends a JSON body and returns the status and the body of the answer.
+func (c *client) do(t *testing.T, method, path string, body map[string]any) (status int, content string) {
 	t.Helper()
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -48,11 +48,11 @@ var linkToken = regexp.MustCompile(`#token=([\w-]+)`)
 
 // What is stored twice, an address or a name of a player, is refused without PostgreSQL's
 // log telling it, even if many ask at once.
-func TestDatabaseLogTellsNobody(t *testing.T) {
+func TestDatabaseLogHasNoPersonalData(t *testing.T) {
 	t.Parallel()
 	postgres, files := system.NewPostgres(t), objectstest.Directory(t).Config
 	mails := smtptest.Start(t, smtptest.Options{})
-	core := system.NewCoreOn(t, files, postgres.URL(postgres.Address))
+	core := system.NewCoreAt(t, files, postgres.URL(postgres.Address))
 	for name, value := range map[string]string{
 		"CORE_LIMIT_REQUESTS": "0", "CORE_LIMIT_REGISTRATIONS": "0",
 		"CORE_SMTP_HOST": mails.Host, "CORE_SMTP_PORT": fmt.Sprint(mails.Port), "CORE_SMTP_TLS": "none", "CORE_SMTP_FROM": "noreply@skins.example.org",
@@ -60,7 +60,7 @@ func TestDatabaseLogTellsNobody(t *testing.T) {
 	} {
 		core.Set(name, value)
 	}
-	confirming := core.Copy()
+	confirming := core.Clone()
 	confirming.Set("CORE_REGISTRATION", "confirm")
 	for _, process := range []*system.Process{core, confirming} {
 		process.Start(t)
@@ -83,20 +83,20 @@ func TestDatabaseLogTellsNobody(t *testing.T) {
 	other.call(t, http.MethodPost, "/api/auth/register", register("other@example.com", "OtherPlayer"))
 	other, admin := signIn("other@example.com"), signIn("admin@example.com")
 
-	refused := func(by *client, method, path string, body map[string]any) {
+	wantConflict := func(by *client, method, path string, body map[string]any) {
 		t.Helper()
-		if status, content := by.try(t, method, path, body); status != http.StatusConflict {
+		if status, content := by.do(t, method, path, body); status != http.StatusConflict {
 			t.Errorf("%s %s with what is taken: %d %s", method, path, status, content)
 		}
 	}
 	lower := strings.ToLower(email)
-	refused(c, http.MethodPost, "/api/auth/register", register(lower, ""))
-	refused(c, http.MethodPost, "/api/auth/register", register("third@example.com", strings.ToUpper(player)))
-	refused(other, http.MethodPut, "/api/user/email", map[string]any{"email": lower, "password": password})
-	refused(other, http.MethodPost, "/api/players", map[string]any{"name": player})
-	refused(other, http.MethodPut, "/api/players/2/name", map[string]any{"name": player})
-	refused(admin, http.MethodPut, "/api/admin/users/3/email", map[string]any{"email": lower})
-	refused(admin, http.MethodPut, "/api/admin/players/2/name", map[string]any{"name": player})
+	wantConflict(c, http.MethodPost, "/api/auth/register", register(lower, ""))
+	wantConflict(c, http.MethodPost, "/api/auth/register", register("third@example.com", strings.ToUpper(player)))
+	wantConflict(other, http.MethodPut, "/api/user/email", map[string]any{"email": lower, "password": password})
+	wantConflict(other, http.MethodPost, "/api/players", map[string]any{"name": player})
+	wantConflict(other, http.MethodPut, "/api/players/2/name", map[string]any{"name": player})
+	wantConflict(admin, http.MethodPut, "/api/admin/users/3/email", map[string]any{"email": lower})
+	wantConflict(admin, http.MethodPut, "/api/admin/players/2/name", map[string]any{"name": player})
 	if output, err := core.Try(t, "user", "add", lower); err == nil {
 		t.Errorf("core user add adds what is taken: %s", output)
 	}
@@ -104,7 +104,7 @@ func TestDatabaseLogTellsNobody(t *testing.T) {
 	// A link to an address that is taken by the time it is opened.
 	before := len(mails.Mails())
 	waiting := &client{http: c.http, base: "http://" + confirming.Address(t, "public"), token: other.token}
-	if status, content := waiting.try(t, http.MethodPut, "/api/user/email", map[string]any{"email": "late.person@example.com", "password": password}); status != http.StatusAccepted {
+	if status, content := waiting.do(t, http.MethodPut, "/api/user/email", map[string]any{"email": "late.person@example.com", "password": password}); status != http.StatusAccepted {
 		t.Fatalf("%d %s", status, content)
 	}
 	token := ""
@@ -114,10 +114,10 @@ func TestDatabaseLogTellsNobody(t *testing.T) {
 		}
 	}
 	c.call(t, http.MethodPost, "/api/auth/register", register("Late.Person@example.com", ""))
-	refused(c, http.MethodPost, "/api/auth/verify", map[string]any{"token": token})
+	wantConflict(c, http.MethodPost, "/api/auth/verify", map[string]any{"token": token})
 
 	// Many at once.
-	counts := func(want int, do func(i int) int) {
+	wantGranted := func(want int, do func(i int) int) {
 		t.Helper()
 		var all sync.WaitGroup
 		statuses := make([]int, 8)
@@ -137,34 +137,34 @@ func TestDatabaseLogTellsNobody(t *testing.T) {
 			t.Errorf("%d at once are granted; want %d", granted, want)
 		}
 	}
-	counts(1, func(int) int {
-		status, _ := c.try(t, http.MethodPost, "/api/auth/register", register("rushed.person@example.com", ""))
+	wantGranted(1, func(int) int {
+		status, _ := c.do(t, http.MethodPost, "/api/auth/register", register("rushed.person@example.com", ""))
 		return status
 	})
-	counts(1, func(i int) int {
-		status, _ := c.try(t, http.MethodPost, "/api/auth/register", register(fmt.Sprintf("rusher%d@example.com", i), "RushedPlayer"))
+	wantGranted(1, func(i int) int {
+		status, _ := c.do(t, http.MethodPost, "/api/auth/register", register(fmt.Sprintf("rusher%d@example.com", i), "RushedPlayer"))
 		return status
 	})
 	var players []int
 	for i := range 8 {
 		players = append(players, other.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprintf("Rusher_%d", i)}).Data.PID)
 	}
-	counts(1, func(i int) int {
-		status, _ := other.try(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", players[i]), map[string]any{"name": "RushedName"})
+	wantGranted(1, func(i int) int {
+		status, _ := other.do(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", players[i]), map[string]any{"name": "RushedName"})
 		return status
 	})
-	counts(1, func(i int) int {
+	wantGranted(1, func(i int) int {
 		if i%2 == 0 {
-			status, _ := other.try(t, http.MethodPost, "/api/players", map[string]any{"name": "RushedTwice"})
+			status, _ := other.do(t, http.MethodPost, "/api/players", map[string]any{"name": "RushedTwice"})
 			return status
 		}
-		status, _ := other.try(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", players[i]), map[string]any{"name": "RushedTwice"})
+		status, _ := other.do(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", players[i]), map[string]any{"name": "RushedTwice"})
 		return status
 	})
 
 	personal := regexp.MustCompile(`(?i)person@|@example\.com|private_?player|other_?player|rushed|rusher`)
-	if found := personal.FindString(postgres.Log(t)); found != "" {
-		t.Errorf("PostgreSQL's log tells %q:\n%s", found, postgres.Log(t))
+	if match := personal.FindString(postgres.Log(t)); match != "" {
+		t.Errorf("PostgreSQL's log tells %q:\n%s", match, postgres.Log(t))
 	}
 	// It would have told.
 	conn, err := pgx.Connect(t.Context(), postgres.URL(postgres.Address))

@@ -152,7 +152,7 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 }
 
 // Until a site names its networks, pods trust no proxy about the addresses of clients.
-func TestPodsTrustNobody(t *testing.T) {
+func TestPodsTrustNoProxy(t *testing.T) {
 	t.Parallel()
 	files := 0
 	for _, pattern := range []string{"base/*", "overlays/*/*"} {

@@ -17,7 +17,7 @@ func TestDocumentationThroughAnEdge(t *testing.T) {
 	t.Parallel()
 	s := system.Start(t, objectstest.Directory(t).Config)
 
-	ask := func(method, address, tag string) (int, http.Header, string) {
+	do := func(method, address, tag string) (int, http.Header, string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, address, http.NoBody)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestDocumentationThroughAnEdge(t *testing.T) {
 	}
 	check := func(path, cacheControl string) {
 		t.Helper()
-		_, direct, want := ask("GET", s.API+path, "")
+		_, direct, want := do("GET", s.CoreURL+path, "")
 		if got := direct.Get("Cache-Control"); got != cacheControl {
 			t.Errorf("%s has the Cache-Control %q; want %q", path, got, cacheControl)
 		}
@@ -49,7 +49,7 @@ func TestDocumentationThroughAnEdge(t *testing.T) {
 			method, tag string
 			status      int
 		}{{"GET", "", 200}, {"HEAD", "", 200}, {"GET", tag, 304}, {"HEAD", tag, 304}} {
-			status, header, content := ask(passed.method, s.Images+path, passed.tag)
+			status, header, content := do(passed.method, s.EdgeURL+path, passed.tag)
 			names := []string{"Cache-Control", "Content-Security-Policy", "Etag", "Vary", "Content-Type", "Content-Encoding", "Content-Length"}
 			if passed.status == 304 {
 				names = names[:4] // the rest is the body's
@@ -67,7 +67,7 @@ func TestDocumentationThroughAnEdge(t *testing.T) {
 
 	check("/api/docs", "no-store")
 	check("/api/openapi.yaml", "no-store")
-	response, err := http.Get(s.Images + "/api/docs")
+	response, err := http.Get(s.EdgeURL + "/api/docs")
 	if err != nil {
 		t.Fatal(err)
 	}

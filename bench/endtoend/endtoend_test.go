@@ -26,8 +26,8 @@ type client struct {
 	token string
 }
 
-// answer is what the API says, as far as these tests look.
-type answer struct {
+// apiResponse is what the API says, as far as these tests look.
+type apiResponse struct {
 	status int
 	Code   int    `json:"code"`
 	Token  string `json:"token"`
@@ -42,7 +42,7 @@ type answer struct {
 
 // send sends a request and returns the answer, which must be one of success. An
 // error is one of the connection.
-func (c *client) send(tb testing.TB, method, path, contentType string, body io.Reader) (answer, error) {
+func (c *client) send(tb testing.TB, method, path, contentType string, body io.Reader) (apiResponse, error) {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), method, c.base+path, body)
 	if err != nil {
@@ -54,13 +54,13 @@ func (c *client) send(tb testing.TB, method, path, contentType string, body io.R
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return answer{}, err
+		return apiResponse{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	a := answer{status: response.StatusCode}
+	a := apiResponse{status: response.StatusCode}
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
-		return answer{}, err
+		return apiResponse{}, err
 	}
 	if err := json.Unmarshal(content, &a); err != nil || a.status != http.StatusOK || a.Code != 0 {
 		tb.Errorf("%s %s: %d %s", method, path, a.status, content)
@@ -87,7 +87,7 @@ func (c *client) get(tb testing.TB, path string, into any) {
 }
 
 // call sends a JSON body and expects success.
-func (c *client) call(tb testing.TB, method, path string, body map[string]any) answer {
+func (c *client) call(tb testing.TB, method, path string, body map[string]any) apiResponse {
 	tb.Helper()
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -106,7 +106,7 @@ func uploadForm(name string, sheet *image.NRGBA) io.Reader {
 	return bytes.NewReader(system.SheetForm(name, skin.Classic, skin.Sheet{Width: size.X, Height: size.Y, Pix: sheet.Pix}))
 }
 
-func (c *client) upload(tb testing.TB, name string, sheet *image.NRGBA) answer {
+func (c *client) upload(tb testing.TB, name string, sheet *image.NRGBA) apiResponse {
 	tb.Helper()
 	a, err := c.send(tb, http.MethodPost, "/api/textures", system.UploadType, uploadForm(name, sheet))
 	if err != nil {
@@ -144,11 +144,11 @@ func drawSheet(seed uint8) *image.NRGBA {
 // the hat's texel over the face's, which is opaque.
 func avatarTexel(sheet *image.NRGBA, x, y int) color.NRGBA {
 	face, hat := sheet.NRGBAAt(8+x, 8+y), sheet.NRGBAAt(40+x, 8+y)
-	over := func(top, bottom uint8) uint8 {
+	blend := func(top, bottom uint8) uint8 {
 		a := int(hat.A)
 		return uint8((int(top)*a + int(bottom)*(255-a) + 127) / 255)
 	}
-	return color.NRGBA{R: over(hat.R, face.R), G: over(hat.G, face.G), B: over(hat.B, face.B), A: 255}
+	return color.NRGBA{R: blend(hat.R, face.R), G: blend(hat.G, face.G), B: blend(hat.B, face.B), A: 255}
 }
 
 // fetch returns the picture at a URL, nil unless the status is 200.
@@ -194,10 +194,10 @@ func difference(picture image.Image, sheet *image.NRGBA) string {
 }
 
 // A skin goes in, its picture comes out, and another skin's within a second.
-func TestPictureOfAnUpload(t *testing.T) {
+func TestUploadedSkinIsRendered(t *testing.T) {
 	t.Parallel()
 
-	try := func(t *testing.T, api, images string) {
+	check := func(t *testing.T, api, images string) {
 		t.Helper()
 		ann := signUp(t, api)
 		first := drawSheet(10)
@@ -227,12 +227,12 @@ func TestPictureOfAnUpload(t *testing.T) {
 	t.Run("on separate ports, in a directory", func(t *testing.T) {
 		t.Parallel()
 		s := system.Start(t, objectstest.Directory(t).Config)
-		try(t, s.API, s.Images)
+		check(t, s.CoreURL, s.EdgeURL)
 	})
 	t.Run("through the one base URL, in a bucket", func(t *testing.T) {
 		t.Parallel()
 		s := system.Start(t, objectstest.Bucket(t).Config)
-		try(t, s.Images, s.Images)
+		check(t, s.EdgeURL, s.EdgeURL)
 	})
 }
 
@@ -241,18 +241,18 @@ func TestPictureOfAnUpload(t *testing.T) {
 func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.Time) {
 	t.Helper()
 	for {
-		asked := time.Now()
+		sent := time.Now()
 		picture, status := fetch(t, address)
-		flaw := fmt.Sprintf("status %d", status)
+		problem := fmt.Sprintf("status %d", status)
 		if picture != nil {
-			flaw = difference(picture, sheet)
+			problem = difference(picture, sheet)
 		}
 		switch {
-		case flaw == "":
+		case problem == "":
 			t.Logf("the new picture is there %s after the change began", time.Since(changed).Round(time.Millisecond))
 			return
-		case asked.Sub(changed) > time.Second:
-			t.Fatalf("a second after the change, the avatar is not the new skin's: %s", flaw)
+		case sent.Sub(changed) > time.Second:
+			t.Fatalf("a second after the change, the avatar is not the new skin's: %s", problem)
 		}
 	}
 }
@@ -261,72 +261,72 @@ func awaitAvatar(t *testing.T, address string, sheet *image.NRGBA, changed time.
 type acknowledged struct {
 	hashes []string
 	names  map[int]string // of players, by pid
-	worn   map[int]int    // skins, by pid
+	skins   map[int]int    // skins, by pid
 }
 
 // write uploads textures, adds players and dresses them until core no longer
 // answers. It notes what was acknowledged, and tells of every such answer.
-func (a *acknowledged) write(t *testing.T, c *client, life int, told chan<- struct{}) {
+func (a *acknowledged) write(t *testing.T, c *client, round int, acks chan<- struct{}) {
 	t.Helper()
-	defer close(told)
+	defer close(acks)
 	json := "application/json"
 	for i := 0; ; i++ {
-		sheet := drawSheet(uint8(life))
+		sheet := drawSheet(uint8(round))
 		sheet.SetNRGBA(0, 0, color.NRGBA{R: uint8(i), G: uint8(i >> 8), A: 255})
-		uploaded, err := c.send(t, http.MethodPost, "/api/textures", system.UploadType, uploadForm(fmt.Sprintf("skin %d %d", life, i), sheet))
+		uploaded, err := c.send(t, http.MethodPost, "/api/textures", system.UploadType, uploadForm(fmt.Sprintf("skin %d %d", round, i), sheet))
 		if err != nil {
 			return
 		}
 		a.hashes = append(a.hashes, uploaded.Data.Hash)
-		told <- struct{}{}
+		acks <- struct{}{}
 
-		added, err := c.send(t, http.MethodPost, "/api/players", json, strings.NewReader(fmt.Sprintf(`{"name":"p_%d_%d"}`, life, i)))
+		added, err := c.send(t, http.MethodPost, "/api/players", json, strings.NewReader(fmt.Sprintf(`{"name":"p_%d_%d"}`, round, i)))
 		if err != nil {
 			return
 		}
 		pid := added.Data.PID
 		a.names[pid] = added.Data.Name
-		told <- struct{}{}
+		acks <- struct{}{}
 
-		dressed, err := c.send(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), json, strings.NewReader(fmt.Sprintf(`{"skin":%d}`, uploaded.Data.TID)))
+		updated, err := c.send(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), json, strings.NewReader(fmt.Sprintf(`{"skin":%d}`, uploaded.Data.TID)))
 		if err != nil {
 			return
 		}
-		a.worn[pid] = dressed.Data.Skin
-		told <- struct{}{}
+		a.skins[pid] = updated.Data.Skin
+		acks <- struct{}{}
 	}
 }
 
 // What was answered with success is there after a crash, however often core is
 // killed amid uploads and changes.
-func TestNothingAcknowledgedIsLost(t *testing.T) {
+func TestAcknowledgedWritesSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	files := objectstest.Directory(t).Config
 	core := system.NewCore(t, files)
 	core.Set("CORE_LIMIT_PLAYERS", "0")
 	core.Start(t)
-	core.KeepAddresses(t)
+	core.FixAddresses(t)
 	base := "http://" + core.Address(t, "public")
 	ann := signUp(t, base)
 
-	all := acknowledged{names: map[int]string{}, worn: map[int]int{}}
-	for life := range 6 {
+	all := acknowledged{names: map[int]string{}, skins: map[int]int{}}
+	for round := range 6 {
 		// A connection of its own: the last life's are dead.
 		writer := &client{base: base, token: ann.token, http: &http.Client{Transport: &http.Transport{}}}
-		told := make(chan struct{})
-		go all.write(t, writer, life, told)
+		acks := make(chan struct{})
+		go all.write(t, writer, round, acks)
 		// A different number each time, so that the kill meets every kind of write.
-		for range 10 + life {
-			<-told
+		for range 10 + round {
+			<-acks
 		}
 		core.Kill(t)
-		for range told {
+		for range acks {
 		}
 		core.Start(t)
 		core.AwaitReady(t)
 	}
-	if len(all.hashes) < 20 || len(all.worn) < 15 {
-		t.Fatalf("only %d uploads and %d changes were acknowledged", len(all.hashes), len(all.worn))
+	if len(all.hashes) < 20 || len(all.skins) < 15 {
+		t.Fatalf("only %d uploads and %d changes were acknowledged", len(all.hashes), len(all.skins))
 	}
 
 	store := objectstest.Open(t, files)
@@ -346,24 +346,24 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 	ann.http = &http.Client{}
 	ann.get(t, "/api/players", &players)
-	names, worn := map[int]string{}, map[int]int{}
+	names, skins := map[int]string{}, map[int]int{}
 	for _, p := range players {
-		names[p.PID], worn[p.PID] = p.Name, p.Skin
+		names[p.PID], skins[p.PID] = p.Name, p.Skin
 	}
 	for pid, name := range all.names {
 		if names[pid] != name {
 			t.Errorf("player %d is called %q; %q was acknowledged", pid, names[pid], name)
 		}
 	}
-	for pid, skin := range all.worn {
-		if worn[pid] != skin {
-			t.Errorf("player %d wears %d; %d was acknowledged", pid, worn[pid], skin)
+	for pid, skin := range all.skins {
+		if skins[pid] != skin {
+			t.Errorf("player %d wears %d; %d was acknowledged", pid, skins[pid], skin)
 		}
 	}
 }
 
 // Told to stop, both programs do, and say so with success.
-func TestProgramsStopWhenTold(t *testing.T) {
+func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	s := system.Start(t, objectstest.Directory(t).Config)
 	for name, program := range map[string]*system.Process{"edge": s.Edge, "core": s.Core} {

@@ -15,7 +15,7 @@ import (
 func TestLastModified(t *testing.T) {
 	t.Parallel()
 	s := system.Start(t, objectstest.Directory(t).Config)
-	ann := signUp(t, s.API)
+	ann := signUp(t, s.CoreURL)
 	first, second := ann.upload(t, "first", drawSheet(10)).Data, ann.upload(t, "second", drawSheet(200)).Data
 	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
 	player := fmt.Sprintf("/api/players/%d", pid)
@@ -23,7 +23,7 @@ func TestLastModified(t *testing.T) {
 
 	get := func(path, since string) (status int, modified, body string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Images+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.EdgeURL+path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestLastModified(t *testing.T) {
 
 	dated("/textures/" + first.Hash)
 	skin, profile := "/skin/Ann_1.png", "/csl/Ann_1.json"
-	modified, worn := dated(skin)
+	modified, file := dated(skin)
 	_, beforeProfile := dated(profile)
 	dated("/csl/textures/" + second.Hash)
 	for _, change := range []struct {
@@ -92,10 +92,10 @@ func TestLastModified(t *testing.T) {
 		if status, _, _ := get(skin, modified); status != http.StatusOK || later == modified {
 			t.Errorf("%s: %d since %s, last modified %s; want 200 and a later date", change.name, status, modified, later)
 		}
-		modified, worn = later, after
+		modified, file = later, after
 		_, beforeProfile = dated(profile)
 	}
-	if _, _, want := get("/textures/"+first.Hash, ""); worn != want {
+	if _, _, want := get("/textures/"+first.Hash, ""); file != want {
 		t.Error("the last skin is not the one that the player wears")
 	}
 }

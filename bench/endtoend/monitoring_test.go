@@ -86,9 +86,9 @@ func dashboards(t *testing.T) map[string][]panel {
 
 // Whoever is woken is told how urgent it is, what it is, and what to do; and that the
 // alert works has been tried.
-func TestAlertsTellWhatToDo(t *testing.T) {
+func TestAlertsAreActionable(t *testing.T) {
 	t.Parallel()
-	tried, err := os.ReadFile(monitoring + "rules_test.yml")
+	tests, err := os.ReadFile(monitoring + "rules_test.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +99,14 @@ func TestAlertsTellWhatToDo(t *testing.T) {
 		if rule.For == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 			t.Errorf("%s lacks a duration, a summary or a description", rule.Alert)
 		}
-		if !bytes.Contains(tried, []byte(`'{alertname="`+rule.Alert+`"}'`)) {
+		if !bytes.Contains(tests, []byte(`'{alertname="`+rule.Alert+`"}'`)) {
 			t.Errorf("%s fires in no test", rule.Alert)
 		}
 	}
 }
 
 // A dashboard shows figures in their units, from whatever data source it is opened with.
-func TestDashboardsFitEverySite(t *testing.T) {
+func TestDashboardsUseVariables(t *testing.T) {
 	t.Parallel()
 	const chosen = "${datasource}"
 	for file, panels := range dashboards(t) {
@@ -132,8 +132,8 @@ func TestDashboardsFitEverySite(t *testing.T) {
 }
 
 var (
-	// sample matches the name and the labels of a line of /metrics.
-	sample = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? `)
+	// sampleLine matches the name and the labels of a line of /metrics.
+	sampleLine = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? `)
 	// selector matches a metric in a query, and the labels that it is asked for by.
 	selector = regexp.MustCompile(`\b((?:veneer|process|go)_\w+)(?:\{([^}]*)\})?`)
 	// label matches the name of a label in either.
@@ -159,15 +159,15 @@ func emitted(t *testing.T, programs ...*system.Process) map[string]map[string]bo
 			if strings.HasPrefix(lines.Text(), "#") {
 				continue
 			}
-			found := sample.FindStringSubmatch(lines.Text())
-			if found == nil {
+			match := sampleLine.FindStringSubmatch(lines.Text())
+			if match == nil {
 				t.Fatalf("%q is no sample", lines.Text())
 			}
-			if all[found[1]] == nil {
-				all[found[1]] = map[string]bool{"job": true, "instance": true} // which Prometheus adds
+			if all[match[1]] == nil {
+				all[match[1]] = map[string]bool{"job": true, "instance": true} // which Prometheus adds
 			}
-			for _, l := range label.FindAllStringSubmatch(found[2], -1) {
-				all[found[1]][l[1]] = true
+			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
+				all[match[1]][l[1]] = true
 			}
 		}
 		if err := lines.Err(); err != nil {
@@ -194,8 +194,8 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 	s := system.StartWith(t, core)
 
 	// Pictures are counted once there was one.
-	hash := signUp(t, s.API).upload(t, "first", drawSheet(10)).Data.Hash
-	if picture, status := fetch(t, s.Images+"/avatar/hash/"+hash+"?png"); picture == nil {
+	hash := signUp(t, s.CoreURL).upload(t, "first", drawSheet(10)).Data.Hash
+	if picture, status := fetch(t, s.EdgeURL+"/avatar/hash/"+hash+"?png"); picture == nil {
 		t.Fatalf("the avatar: %d", status)
 	}
 
@@ -205,19 +205,19 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 	secured.Set("CORE_TLS_KEY", key)
 	secured.Start(t)
 
-	known := emitted(t, s.Core, s.Edge, secured)
-	asked := 0
+	metrics := emitted(t, s.Core, s.Edge, secured)
+	checked := 0
 	check := func(where, query string) {
-		for _, found := range selector.FindAllStringSubmatch(query, -1) {
-			asked++
-			labels, ok := known[found[1]]
+		for _, match := range selector.FindAllStringSubmatch(query, -1) {
+			checked++
+			labels, ok := metrics[match[1]]
 			if !ok {
-				t.Errorf("%s: nothing emits %s", where, found[1])
+				t.Errorf("%s: nothing emits %s", where, match[1])
 				continue
 			}
-			for _, l := range label.FindAllStringSubmatch(found[2], -1) {
+			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
 				if !labels[l[1]] {
-					t.Errorf("%s: %s has no label %s", where, found[1], l[1])
+					t.Errorf("%s: %s has no label %s", where, match[1], l[1])
 				}
 			}
 		}
@@ -232,7 +232,7 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 			}
 		}
 	}
-	if asked < 100 {
-		t.Errorf("only %d metrics were found in rules and dashboards", asked)
+	if checked < 100 {
+		t.Errorf("only %d metrics were found in rules and dashboards", checked)
 	}
 }

@@ -21,23 +21,23 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
 
-// network is a content delivery network that is told what to forget. Core waits
+// fakeCDN is a content delivery network that is told what to forget. Core waits
 // for its answer until the test has looked at the edges.
-type network struct {
+type fakeCDN struct {
 	secret string
-	told   chan purge
+	purges   chan purge
 }
 
 type purge struct {
 	Tags     []string `json:"tags"`
-	answered chan struct{}
+	release chan struct{}
 }
 
-// startNetwork starts a network and returns it with its URL.
-func startNetwork(t *testing.T) (*network, string) {
+// startFakeCDN starts a network and returns it with its URL.
+func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 	t.Helper()
-	n := &network{secret: "a secret of core and the network", told: make(chan purge)}
-	over := make(chan struct{})
+	n := &fakeCDN{secret: "a secret of core and the network", purges: make(chan purge)}
+	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -48,32 +48,32 @@ func startNetwork(t *testing.T) (*network, string) {
 		if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); r.Header.Get("X-Veneer-Signature") != want {
 			t.Errorf("a purge is signed %q; want %q", r.Header.Get("X-Veneer-Signature"), want)
 		}
-		p := purge{answered: make(chan struct{})}
+		p := purge{release: make(chan struct{})}
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Errorf("a purge is %s: %v", body, err)
 		}
 		select {
-		case n.told <- p:
-			<-p.answered
-		case <-over:
+		case n.purges <- p:
+			<-p.release
+		case <-closed:
 		}
 	}))
-	t.Cleanup(func() { close(over); server.Close() })
+	t.Cleanup(func() { close(closed); server.Close() })
 	return n, server.URL
 }
 
 // await waits for a purge of a tag, and looks at the edges before it is answered.
-func (n *network) await(t *testing.T, tag string, look func()) {
+func (n *fakeCDN) await(t *testing.T, tag string, check func()) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	for {
 		select {
-		case p := <-n.told:
+		case p := <-n.purges:
 			found := slices.Contains(p.Tags, tag)
 			if found {
-				look()
+				check()
 			}
-			close(p.answered)
+			close(p.release)
 			if found {
 				return
 			}
@@ -83,9 +83,9 @@ func (n *network) await(t *testing.T, tag string, look func()) {
 	}
 }
 
-// slowly returns the address of a proxy in front of another that hands on what
+// delayProxy returns the address of a proxy in front of another that hands on what
 // comes from there with a delay.
-func slowly(t *testing.T, address string, delay time.Duration) string {
+func delayProxy(t *testing.T, address string, delay time.Duration) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,24 +94,24 @@ func slowly(t *testing.T, address string, delay time.Duration) string {
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
-			near, err := listener.Accept()
+			client, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("tcp", address)
+			upstream, err := net.Dial("tcp", address)
 			if err != nil {
-				_ = near.Close()
+				_ = client.Close()
 				continue
 			}
-			go func() { _, _ = io.Copy(far, near); _ = far.Close() }()
-			go func() { lag(near, far, delay); _ = near.Close() }()
+			go func() { _, _ = io.Copy(upstream, client); _ = upstream.Close() }()
+			go func() { copyDelayed(client, upstream, delay); _ = client.Close() }()
 		}
 	}()
 	return listener.Addr().String()
 }
 
-// lag copies with a delay.
-func lag(to io.Writer, from io.Reader, delay time.Duration) {
+// copyDelayed copies with a delay.
+func copyDelayed(to io.Writer, from io.Reader, delay time.Duration) {
 	type piece struct {
 		bytes []byte
 		due   time.Time
@@ -165,9 +165,9 @@ func twoCores(t *testing.T, files objects.Config, settings map[string]string) (o
 }
 
 // A core that is killed before the hook has answered leaves the purge to another.
-func TestPurgeOutlivesItsCore(t *testing.T) {
+func TestPurgeSurvivesCoreCrash(t *testing.T) {
 	t.Parallel()
-	cdn, hook := startNetwork(t)
+	cdn, hook := startFakeCDN(t)
 	core, other := twoCores(t, objectstest.Directory(t).Config, map[string]string{
 		"CORE_PURGE_URL": hook, "CORE_PURGE_SECRET": cdn.secret, "CORE_PURGE_TIMEOUT": "1s",
 	})
@@ -179,8 +179,8 @@ func TestPurgeOutlivesItsCore(t *testing.T) {
 	for i, purged := 0, false; !purged; i++ {
 		ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Ann_", i)})
 		select {
-		case p := <-cdn.told:
-			close(p.answered)
+		case p := <-cdn.purges:
+			close(p.release)
 			purged = true
 		case <-time.After(time.Second):
 		}
@@ -195,9 +195,9 @@ func TestPurgeOutlivesItsCore(t *testing.T) {
 // A change is purged by the tags that answers carry, and not before every edge
 // would fill the network with the new picture: neither one that another core
 // streams to, nor one that hears of everything late.
-func TestPurgeFollowsEveryEdge(t *testing.T) {
+func TestPurgeWaitsForEveryEdge(t *testing.T) {
 	t.Parallel()
-	cdn, hook := startNetwork(t)
+	cdn, hook := startFakeCDN(t)
 	files := objectstest.Directory(t).Config
 	core, other := twoCores(t, files, map[string]string{
 		"CORE_PURGE_URL": hook, "CORE_PURGE_SECRET": cdn.secret,
@@ -206,14 +206,14 @@ func TestPurgeFollowsEveryEdge(t *testing.T) {
 	core.Start(t)
 	other.Start(t)
 	edges := []*system.Process{system.NewEdge(t, files, core), system.NewEdge(t, files, other)}
-	edges[1].Set("EDGE_CORE_URL", "http://"+slowly(t, other.Address(t, "edges"), 300*time.Millisecond))
+	edges[1].Set("EDGE_CORE_URL", "http://"+delayProxy(t, other.Address(t, "edges"), 300*time.Millisecond))
 	var avatars []string
 	for _, edge := range edges {
 		edge.Start(t)
 		avatars = append(avatars, "http://"+edge.Address(t, "public")+"/avatar/player/ann_1?png")
 		edge.AwaitReady(t)
 	}
-	carry := func(want string) {
+	wantTag := func(want string) {
 		t.Helper()
 		for i, avatar := range avatars {
 			if tags := tagsAt(t, avatar); !slices.Contains(tags, want) {
@@ -221,31 +221,31 @@ func TestPurgeFollowsEveryEdge(t *testing.T) {
 			}
 		}
 	}
-	show := func(sheet *image.NRGBA) func() {
+	wantPicture := func(sheet *image.NRGBA) func() {
 		return func() {
 			t.Helper()
 			for i, avatar := range avatars {
 				picture, status := fetch(t, avatar)
 				if picture == nil {
 					t.Errorf("edge %d answers %d when the change is purged", i, status)
-				} else if flaw := difference(picture, sheet); flaw != "" {
-					t.Errorf("edge %d shows another picture when the change is purged: %s", i, flaw)
+				} else if problem := difference(picture, sheet); problem != "" {
+					t.Errorf("edge %d shows another picture when the change is purged: %s", i, problem)
 				}
 			}
 		}
 	}
 
 	ann := signUp(t, "http://"+core.Address(t, "public"))
-	carry("name-ann_1")
+	wantTag("name-ann_1")
 	pid := ann.call(t, http.MethodPost, "/api/players", map[string]any{"name": "Ann_1"}).Data.PID
 	cdn.await(t, "name-ann_1", func() {})
 	tag := fmt.Sprintf("player-%d", pid)
-	carry(tag)
+	wantTag(tag)
 	for i := range 3 {
 		sheet := drawSheet(uint8(50 * (i + 1)))
 		tid := ann.upload(t, fmt.Sprint("skin ", i), sheet).Data.TID
 		ann.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", pid), map[string]any{"skin": tid})
-		cdn.await(t, tag, show(sheet))
-		carry(tag)
+		cdn.await(t, tag, wantPicture(sheet))
+		wantTag(tag)
 	}
 }

@@ -10,12 +10,12 @@ import (
 
 // An edge that is given another listener than it needs says which one it is, and ends
 // before it listens.
-func TestEdgeIsToldTheWrongListener(t *testing.T) {
+func TestEdgeReportsWrongListener(t *testing.T) {
 	t.Parallel()
 	files := objectstest.Directory(t).Config
 	core := system.NewCore(t, files)
 	core.Start(t)
-	public, edges, operators := core.Base(t, "public"), core.Base(t, "edges"), core.Base(t, "operators")
+	public, edges, operators := core.BaseURL(t, "public"), core.BaseURL(t, "edges"), core.BaseURL(t, "operators")
 	edge := system.NewEdge(t, files, core)
 	edge.Start(t)
 	edge.AwaitReady(t)
@@ -24,7 +24,7 @@ func TestEdgeIsToldTheWrongListener(t *testing.T) {
 	for _, test := range []struct{ setting, value, what, want string }{
 		{"EDGE_CORE_URL", public, "core's public listener", wantsEdges},
 		{"EDGE_CORE_URL", operators, "a listener for operators", wantsEdges},
-		{"EDGE_CORE_URL", edge.Base(t, "public"), "an edge's public listener", wantsEdges},
+		{"EDGE_CORE_URL", edge.BaseURL(t, "public"), "an edge's public listener", wantsEdges},
 		{"EDGE_API_UPSTREAM", edges, "a listener for edges", wantsPublic},
 		{"EDGE_API_UPSTREAM", operators, "a listener for operators", wantsPublic},
 		{"EDGE_CORE_SECRETS", "not-the-secret-of-core", "", "CORE_EDGE_SECRETS"},

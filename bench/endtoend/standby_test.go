@@ -14,8 +14,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects/objectstest"
 )
 
-// listed returns the names of a list that a query asks for.
-func (c *client) listed(t *testing.T, query string) (code int, names []string) {
+// listNames returns the names of a list that a query asks for.
+func (c *client) listNames(t *testing.T, query string) (code int, names []string) {
 	t.Helper()
 	var list struct {
 		Code int
@@ -28,13 +28,13 @@ func (c *client) listed(t *testing.T, query string) (code int, names []string) {
 	return list.Code, names
 }
 
-// awaitListed waits until lists have the names.
-func (c *client) awaitListed(t *testing.T, query string, want ...string) {
+// awaitList waits until lists have the names.
+func (c *client) awaitList(t *testing.T, query string, want ...string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
-		code, names := c.listed(t, query)
+		code, names := c.listNames(t, query)
 		if slices.Equal(names, want) {
 			return
 		}
@@ -51,7 +51,7 @@ func TestListsFromAStandby(t *testing.T) {
 	primary := system.NewPostgres(t)
 	standby := primary.Standby(t)
 	files := objectstest.Directory(t).Config
-	core := system.NewCoreOn(t, files, primary.URL(primary.Address))
+	core := system.NewCoreAt(t, files, primary.URL(primary.Address))
 	core.Set("CORE_LIBRARY_DATABASE_URL", primary.URL(standby.Address+","+primary.Address)+"&target_session_attrs=prefer-standby")
 	core.Set("CORE_LIMIT_REQUESTS", "0")
 	core.Start(t)
@@ -60,7 +60,7 @@ func TestListsFromAStandby(t *testing.T) {
 
 	first := ann.upload(t, "First", drawSheet(1))
 	const all, search = "", "q=first"
-	ann.awaitListed(t, all, "First")
+	ann.awaitList(t, all, "First")
 	onStandby := postgrestest.Conn(t, standby.URL(standby.Address))
 	if _, err := onStandby.Exec(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestListsFromAStandby(t *testing.T) {
 	}
 	second := ann.upload(t, "First again", drawSheet(2))
 	for _, query := range []string{all, search, "uploader=1&sort=likes"} {
-		if _, names := ann.listed(t, query); !slices.Equal(names, []string{"First"}) {
+		if _, names := ann.listNames(t, query); !slices.Equal(names, []string{"First"}) {
 			t.Errorf("?%s lists %q though the standby has not come so far", query, names)
 		}
 	}
@@ -86,13 +86,13 @@ func TestListsFromAStandby(t *testing.T) {
 
 	// What is gone is not shown, however far the standby has come.
 	ann.call(t, http.MethodDelete, fmt.Sprint("/api/textures/", first.Data.TID), nil)
-	if _, names := ann.listed(t, all); len(names) > 0 {
+	if _, names := ann.listNames(t, all); len(names) > 0 {
 		t.Errorf("lists show %q, which is gone", names)
 	}
 
 	standby.Kill(t)
 	for _, query := range []string{all, search} {
-		ann.awaitListed(t, query, "First again")
+		ann.awaitList(t, query, "First again")
 	}
 	if status, body := readiness(t, core); status != http.StatusOK || !strings.Contains(body, "postgres for lists") {
 		t.Errorf("without the standby core says %d %s", status, body)

@@ -16,13 +16,13 @@ import (
 	"github.com/veneer-skins/veneer/shared/certificate/certificatetest"
 )
 
-// verified returns the URL of a database that must prove to an authority who it is.
-func verified(p *system.Postgres, authorities string) string {
+// verifyFullURL returns the URL of a database that must prove to an authority who it is.
+func verifyFullURL(p *system.Postgres, authorities string) string {
 	return "postgres://postgres@" + p.Address + "/postgres?" + url.Values{"sslmode": {"verify-full"}, "sslrootcert": {authorities}}.Encode()
 }
 
-// number returns the number of the certificate that a listener shows.
-func number(t *testing.T, address, authorities string) string {
+// serialNumber returns the number of the certificate that a listener shows.
+func serialNumber(t *testing.T, address, authorities string) string {
 	t.Helper()
 	config, err := certificate.ClientConfig(authorities)
 	if err != nil {
@@ -40,23 +40,23 @@ func number(t *testing.T, address, authorities string) string {
 	return secure.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// wantNothingPlain checks that every connection to a PostgreSQL is over TLS.
-func wantNothingPlain(t *testing.T, postgres *system.Postgres) {
+// wantAllTLS checks that every connection to a PostgreSQL is over TLS.
+func wantAllTLS(t *testing.T, postgres *system.Postgres) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), postgres.URL(postgres.Address))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
-	var secure, plain int
+	var secure, cleartext int
 	if err := conn.QueryRow(t.Context(), `
 		SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WHERE NOT ssl)
 		FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
-		WHERE client_addr IS NOT NULL AND pid <> pg_backend_pid()`).Scan(&secure, &plain); err != nil {
+		WHERE client_addr IS NOT NULL AND pid <> pg_backend_pid()`).Scan(&secure, &cleartext); err != nil {
 		t.Fatal(err)
 	}
-	if secure < 3 || plain > 0 { // requests, look-ups, and the one that listens
-		t.Errorf("core has %d connections to PostgreSQL over TLS, and %d others", secure, plain)
+	if secure < 3 || cleartext > 0 { // requests, look-ups, and the one that listens
+		t.Errorf("core has %d connections to PostgreSQL over TLS, and %d others", secure, cleartext)
 	}
 }
 
@@ -64,13 +64,13 @@ func wantNothingPlain(t *testing.T, postgres *system.Postgres) {
 // programs is in the clear; and each believes only whom its authorities vouch for.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	authority, stranger := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t)
+	authority, untrusted := certificatetest.NewAuthority(t), certificatetest.NewAuthority(t)
 	files := system.NewMinIO(t, authority).Config
 	postgres := system.NewPostgres(t)
 	chain, key := authority.Issue(t)
-	postgres.Secure(t, chain, key)
+	postgres.EnableTLS(t, chain, key)
 
-	core := system.NewCoreOn(t, files, verified(postgres, authority.File))
+	core := system.NewCoreAt(t, files, verifyFullURL(postgres, authority.File))
 	for _, listener := range []string{"CORE_TLS_", "CORE_EDGES_TLS_"} {
 		core.Set(listener+"CERT", chain)
 		core.Set(listener+"KEY", key)
@@ -94,7 +94,7 @@ func TestTLS(t *testing.T) {
 	ann.call(t, http.MethodPut, "/api/players/1/textures", map[string]any{"skin": tid})
 	awaitAvatar(t, images+"/avatar/player/ann_1?png", sheet, time.Now())
 
-	wantNothingPlain(t, postgres)
+	wantAllTLS(t, postgres)
 
 	// An edge for a balancer or a CDN that asks by TLS, one request after another on its
 	// connections.
@@ -124,45 +124,45 @@ func TestTLS(t *testing.T) {
 	// Strangers.
 	const unknown = "certificate signed by unknown authority"
 	for name, set := range map[string]func(*system.Process){
-		"PostgreSQL":        func(p *system.Process) { p.Set("CORE_DATABASE_URL", verified(postgres, stranger.File)) },
-		"the texture store": func(p *system.Process) { p.Set("CORE_OBJECTS_CA", stranger.File) },
+		"PostgreSQL":        func(p *system.Process) { p.Set("CORE_DATABASE_URL", verifyFullURL(postgres, untrusted.File)) },
+		"the texture store": func(p *system.Process) { p.Set("CORE_OBJECTS_CA", untrusted.File) },
 	} {
-		other := core.Copy()
+		other := core.Clone()
 		set(other)
 		if output, err := other.Try(t, "migrate"); err == nil || !strings.Contains(output, unknown) {
 			t.Errorf("core migrate, with %s that nobody vouches for: %v, %s", name, err, output)
 		}
 	}
 
-	doubtful := newEdge()
-	doubtful.Set("EDGE_CORE_CA", stranger.File)
-	doubtful.Start(t)
-	doubtful.AwaitLog(t, "stream of changes lost", unknown)
-	alone := "http://" + doubtful.Address(t, "public")
-	if _, status := fetch(t, alone+"/avatar/player/ann_1?png"); status != http.StatusServiceUnavailable {
+	distrusting := newEdge()
+	distrusting.Set("EDGE_CORE_CA", untrusted.File)
+	distrusting.Start(t)
+	distrusting.AwaitLog(t, "stream of changes lost", unknown)
+	baseURL := "http://" + distrusting.Address(t, "public")
+	if _, status := fetch(t, baseURL+"/avatar/player/ann_1?png"); status != http.StatusServiceUnavailable {
 		t.Errorf("a picture from an edge that does not believe core: %d; want 503", status)
 	}
 
-	doubtful = newEdge()
-	doubtful.Set("EDGE_API_CA", stranger.File)
-	doubtful.Set("EDGE_OBJECTS_CA", stranger.File)
-	doubtful.Start(t)
-	doubtful.AwaitReady(t)
-	alone = "http://" + doubtful.Address(t, "public")
+	distrusting = newEdge()
+	distrusting.Set("EDGE_API_CA", untrusted.File)
+	distrusting.Set("EDGE_OBJECTS_CA", untrusted.File)
+	distrusting.Start(t)
+	distrusting.AwaitReady(t)
+	baseURL = "http://" + distrusting.Address(t, "public")
 	for path, route := range map[string]string{"/api/user": "/api", "/avatar/player/ann_1?png": "/avatar/player/{name}"} {
-		if _, status := fetch(t, alone+path); status != http.StatusServiceUnavailable {
+		if _, status := fetch(t, baseURL+path); status != http.StatusServiceUnavailable {
 			t.Errorf("%s at an edge that does not believe who would answer: %d; want 503", path, status)
 		}
-		doubtful.AwaitLog(t, "route:"+route, unknown)
+		distrusting.AwaitLog(t, "route:"+route, unknown)
 	}
 
 	// A renewal.
 	for listener, address := range map[string]string{
 		"public": core.Address(t, "public"), "edges": core.Address(t, "edges"), "edge's": secure.Address(t, "public"),
 	} {
-		before := number(t, address, authority.File)
+		before := serialNumber(t, address, authority.File)
 		authority.Renew(t, chain, key)
-		if number(t, address, authority.File) == before {
+		if serialNumber(t, address, authority.File) == before {
 			t.Errorf("the %s listener shows the certificate from before", listener)
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/tracing/tracingtest"
 )
 
-// watch starts a system whose programs log every request and take us for a proxy they
+// startLogging starts a system whose programs log every request and take us for a proxy they
 // trust, with further settings of which each program has its own.
-func watch(t *testing.T, settings map[string]string) *system.System {
+func startLogging(t *testing.T, settings map[string]string) *system.System {
 	t.Helper()
 	files := objectstest.Directory(t).Config
 	core := system.NewCore(t, files)
@@ -35,11 +35,11 @@ func watch(t *testing.T, settings map[string]string) *system.System {
 	set(edge, "EDGE_")
 	edge.Start(t)
 	edge.AwaitReady(t)
-	return &system.System{Core: core, Edge: edge, API: "http://" + core.Address(t, "public"), Images: "http://" + edge.Address(t, "public")}
+	return &system.System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(t, "public"), EdgeURL: "http://" + edge.Address(t, "public")}
 }
 
-// ask gets something with a header, and demands success.
-func ask(t *testing.T, address string, header map[string]string) {
+// getOK gets something with a header, and demands success.
+func getOK(t *testing.T, address string, header map[string]string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -63,13 +63,13 @@ func ask(t *testing.T, address string, header map[string]string) {
 // in the log of core.
 func TestOneIDInAllLogs(t *testing.T) {
 	t.Parallel()
-	s := watch(t, nil)
-	hash := signUp(t, s.API).upload(t, "first", drawSheet(11)).Data.Hash
+	s := startLogging(t, nil)
+	hash := signUp(t, s.CoreURL).upload(t, "first", drawSheet(11)).Data.Hash
 	for _, request := range []struct{ id, path, edge, core string }{
 		{"a-picture", "/avatar/hash/" + hash, "/avatar/hash/{hash}", "POST /edges/v1/mappings"},
 		{"of-the-api", "/api/textures", "/api", "GET /api/textures"},
 	} {
-		ask(t, s.Images+request.path, map[string]string{"X-Request-ID": request.id})
+		getOK(t, s.EdgeURL+request.path, map[string]string{"X-Request-ID": request.id})
 		for program, route := range map[*system.Process]string{s.Edge: request.edge, s.Core: request.core} {
 			program.AwaitLine(t, func(line map[string]any) bool {
 				return line["msg"] == "request" && line["request_id"] == request.id && strings.Contains(fmt.Sprint(line["route"]), route)
@@ -83,20 +83,20 @@ func TestOneIDInAllLogs(t *testing.T) {
 func TestOneTraceThroughBothPrograms(t *testing.T) {
 	t.Parallel()
 	collector := tracingtest.Start(t)
-	s := watch(t, map[string]string{"…TRACES_URL": collector.URL, "…TRACES_SAMPLE": "0", "OTEL_BSP_SCHEDULE_DELAY": "50"})
-	c := signUp(t, s.API)
+	s := startLogging(t, map[string]string{"…TRACES_URL": collector.URL, "…TRACES_SAMPLE": "0", "OTEL_BSP_SCHEDULE_DELAY": "50"})
+	c := signUp(t, s.CoreURL)
 	hash := c.upload(t, "first", drawSheet(12)).Data.Hash
 
 	const picture, again, api = "0af7651916cd43dd8448eb211c80319c", "1af7651916cd43dd8448eb211c80319c", "2af7651916cd43dd8448eb211c80319c"
 	traced := func(id string) map[string]string {
 		return map[string]string{"Traceparent": "00-" + id + "-b7ad6b7169203331-01"}
 	}
-	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", traced(picture))
-	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", nil)
-	ask(t, s.Images+"/avatar/hash/"+hash+"?3d", traced(again))
+	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", traced(picture))
+	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", nil)
+	getOK(t, s.EdgeURL+"/avatar/hash/"+hash+"?3d", traced(again))
 	apiHeader := traced(api)
 	apiHeader["Authorization"] = "Bearer " + c.token
-	ask(t, s.Images+"/api/user", apiHeader)
+	getOK(t, s.EdgeURL+"/api/user", apiHeader)
 
 	// Programs that end send what they have left.
 	for _, program := range []*system.Process{s.Edge, s.Core} {
@@ -131,12 +131,12 @@ func TestOneTraceThroughBothPrograms(t *testing.T) {
 	// The edge looks again if it hears of a change meanwhile, as it may of the upload.
 	slices.Sort(got)
 	got = slices.Compact(got)
-	const root, asked = "veneer-edge /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"
+	const root, lookupSpan = "veneer-edge /avatar/hash/{hash}", "veneer-edge POST /edges/v1/mappings"
 	want := []string{
 		root + " < us",
 		"veneer-edge lookup < " + root,
-		asked + " < veneer-edge lookup",
-		"veneer-core POST /edges/v1/mappings < " + asked,
+		lookupSpan + " < veneer-edge lookup",
+		"veneer-core POST /edges/v1/mappings < " + lookupSpan,
 		"veneer-core pool.acquire < veneer-core POST /edges/v1/mappings",
 		query + " < veneer-core POST /edges/v1/mappings",
 		"veneer-edge picture < " + root,

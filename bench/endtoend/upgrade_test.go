@@ -64,14 +64,14 @@ func previousRelease(tb testing.TB) release {
 	return release{commit}
 }
 
-// binaries is held while a program of a release is built: parallel tests want the same.
-var binaries sync.Mutex
+// buildMu is held while a program of a release is built: parallel tests want the same.
+var buildMu sync.Mutex
 
 // binary returns the path of one of the release's programs, built once.
 func (r release) binary(tb testing.TB, program string) string {
 	tb.Helper()
-	binaries.Lock()
-	defer binaries.Unlock()
+	buildMu.Lock()
+	defer buildMu.Unlock()
 	path, err := filepath.Abs(filepath.Join(top, ".dev/bin", program+"@"+r.commit))
 	if err != nil {
 		tb.Fatal(err)
@@ -101,7 +101,7 @@ func (r release) binary(tb testing.TB, program string) string {
 }
 
 // Nobody changes a migration that is out with a release.
-func TestMigrationsStay(t *testing.T) {
+func TestReleasedMigrationsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	previousRelease(t) // or there is no history
 	tags, err := git(t, "tag", "--list", "v*", "--merged", "HEAD")
@@ -128,17 +128,17 @@ func TestUpgrade(t *testing.T) {
 	previous := previousRelease(t)
 	files := objectstest.Directory(t).Config
 	newer := system.NewCore(t, files)
-	older := system.NewCoreOn(t, files, newer.Setting("CORE_DATABASE_URL"))
+	older := system.NewCoreAt(t, files, newer.Setting("CORE_DATABASE_URL"))
 	schema := postgrestest.Empty(t) // not the one that is migrated already
 	newer.Set("CORE_DATABASE_URL", schema)
 	older.Set("CORE_DATABASE_URL", schema)
-	older.Use(previous.binary(t, "core"))
+	older.UseBinary(previous.binary(t, "core"))
 
 	older.Run(t, "migrate")
 	older.Start(t)
 	older.AwaitReady(t)
 	oldBase := "http://" + older.Address(t, "public")
-	before := walk(t, oldBase, 1)
+	before := populate(t, oldBase, 1)
 
 	newer.Start(t)
 	newBase := "http://" + newer.Address(t, "public")
@@ -149,12 +149,12 @@ func TestUpgrade(t *testing.T) {
 	}
 	newer.AwaitReady(t)
 
-	agree(t, before, newBase)
-	agree(t, walk(t, oldBase, 2), newBase)
-	agree(t, walk(t, newBase, 3), oldBase)
+	wantSameAnswers(t, before, newBase)
+	wantSameAnswers(t, populate(t, oldBase, 2), newBase)
+	wantSameAnswers(t, populate(t, newBase, 3), oldBase)
 
 	edges := []*system.Process{system.NewEdge(t, files, newer), system.NewEdge(t, files, newer)}
-	edges[0].Use(previous.binary(t, "edge"))
+	edges[0].UseBinary(previous.binary(t, "edge"))
 	var avatars []string
 	for _, edge := range edges {
 		edge.Start(t)
@@ -163,9 +163,9 @@ func TestUpgrade(t *testing.T) {
 		awaitAvatar(t, avatars[len(avatars)-1], drawSheet(1), time.Now())
 	}
 	sheet := drawSheet(101)
-	worn := before.upload(t, "another", sheet).Data.TID
+	tid := before.upload(t, "another", sheet).Data.TID
 	changed := time.Now()
-	before.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", before.pid), map[string]any{"skin": worn})
+	before.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", before.pid), map[string]any{"skin": tid})
 	for _, avatar := range avatars {
 		awaitAvatar(t, avatar, sheet, changed)
 	}
@@ -178,7 +178,7 @@ func TestUpgradeOfPendingRegistration(t *testing.T) {
 	previous := previousRelease(t)
 	files, mails := objectstest.Directory(t).Config, smtptest.Start(t, smtptest.Options{})
 	newer := system.NewCore(t, files)
-	older := system.NewCoreOn(t, files, newer.Setting("CORE_DATABASE_URL"))
+	older := system.NewCoreAt(t, files, newer.Setting("CORE_DATABASE_URL"))
 	schema := postgrestest.Empty(t) // not the one that is migrated already
 	for _, core := range []*system.Process{newer, older} {
 		core.Set("CORE_DATABASE_URL", schema)
@@ -189,15 +189,15 @@ func TestUpgradeOfPendingRegistration(t *testing.T) {
 		core.Set("CORE_SMTP_FROM", "noreply@skins.example.org")
 		core.Set("CORE_MAIL_URL", "https://skins.example.org")
 	}
-	older.Use(previous.binary(t, "core"))
+	older.UseBinary(previous.binary(t, "core"))
 	older.Run(t, "migrate")
 	older.Start(t)
 	older.AwaitReady(t)
 	before := &client{http: &http.Client{}, base: "http://" + older.Address(t, "public")}
-	if status, said := before.try(t, http.MethodPost, "/api/auth/register", map[string]any{
+	if status, body := before.do(t, http.MethodPost, "/api/auth/register", map[string]any{
 		"email": "ann@example.com", "password": "the stranger's", "nickname": "Ann", "player_name": "Ann_1",
 	}); status != http.StatusAccepted {
-		t.Fatalf("the registration is answered with %d %s", status, said)
+		t.Fatalf("the registration is answered with %d %s", status, body)
 	}
 	token := linkToken.FindStringSubmatch(mails.Await(t, 1)[0].Text)[1]
 
@@ -205,13 +205,13 @@ func TestUpgradeOfPendingRegistration(t *testing.T) {
 	newer.Start(t)
 	newer.AwaitReady(t)
 	after := &client{http: before.http, base: "http://" + newer.Address(t, "public")}
-	if status, said := after.try(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token}); status != http.StatusUnprocessableEntity || !strings.Contains(said, `"password"`) {
-		t.Errorf("without a password the link is answered with %d %s", status, said)
+	if status, body := after.do(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token}); status != http.StatusUnprocessableEntity || !strings.Contains(body, `"password"`) {
+		t.Errorf("without a password the link is answered with %d %s", status, body)
 	}
 	after.call(t, http.MethodPost, "/api/auth/verify", map[string]any{"token": token, "password": "the owner's own"})
 	for password, want := range map[string]int{"the stranger's": http.StatusUnauthorized, "the owner's own": http.StatusOK} {
-		if status, said := after.try(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": password}); status != want {
-			t.Errorf("%s password is answered with %d %s; want %d", password, status, said, want)
+		if status, body := after.do(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": password}); status != want {
+			t.Errorf("%s password is answered with %d %s; want %d", password, status, body, want)
 		}
 	}
 	after.token = after.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "ann@example.com", "password": "the owner's own"}).Token
@@ -238,7 +238,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	previous := previousRelease(b)
 	files := objectstest.Directory(b).Config
 	newer := system.NewCore(b, files)
-	older := newer.Copy()
+	older := newer.Clone()
 	schema := postgrestest.Empty(b)
 	for _, core := range []*system.Process{newer, older} {
 		core.Set("CORE_DATABASE_URL", schema)
@@ -247,7 +247,7 @@ func BenchmarkUpgrade(b *testing.B) {
 		}
 		core.Set("CORE_SCORE_REGISTRATION", "1000000")
 	}
-	older.Use(previous.binary(b, "core"))
+	older.UseBinary(previous.binary(b, "core"))
 	older.Run(b, "migrate")
 	older.Start(b)
 	older.AwaitReady(b)
@@ -307,10 +307,10 @@ func BenchmarkUpgrade(b *testing.B) {
 	}
 	newer.Start(b)
 	newer.AwaitReady(b)
-	var found struct{ Total int }
+	var listing struct{ Total int }
 	ann.base = "http://" + newer.Address(b, "public")
-	if ann.get(b, "/api/textures?q=upload", &found); found.Total != min(uploads, 1000) {
-		b.Errorf("lists find %d uploads of %d", found.Total, uploads)
+	if ann.get(b, "/api/textures?q=upload", &listing); listing.Total != min(uploads, 1000) {
+		b.Errorf("lists find %d uploads of %d", listing.Total, uploads)
 	}
 }
 
@@ -333,17 +333,17 @@ func readiness(t *testing.T, core *system.Process) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-// walker is somebody who has done what people do.
-type walker struct {
+// populatedUser is somebody who has done what people do.
+type populatedUser struct {
 	*client
 	pid int
 }
 
-// walk does all of the API that people use most, as the release before has it.
-func walk(t *testing.T, base string, n uint8) walker {
+// populate does all of the API that people use most, as the release before has it.
+func populate(t *testing.T, base string, n uint8) populatedUser {
 	t.Helper()
 	email := fmt.Sprintf("walker%d@example.com", n)
-	w := walker{client: &client{http: &http.Client{}, base: base}}
+	w := populatedUser{client: &client{http: &http.Client{}, base: base}}
 	w.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": email, "password": "correct horse", "nickname": "Walker"})
 	w.token = w.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": email, "password": "correct horse"}).Token
 	w.token = w.call(t, http.MethodPost, "/api/auth/refresh", nil).Token
@@ -351,25 +351,25 @@ func walk(t *testing.T, base string, n uint8) walker {
 	w.call(t, http.MethodPut, "/api/user", map[string]any{"nickname": fmt.Sprint("Walker ", n)})
 	w.call(t, http.MethodPost, "/api/user/sign", nil)
 
-	kept, gone := w.upload(t, "kept", drawSheet(n)).Data.TID, w.upload(t, "gone", drawSheet(n+50)).Data.TID
-	w.call(t, http.MethodPut, "/api/user/avatar", map[string]any{"tid": kept})
+	keptTID, deletedTID := w.upload(t, "kept", drawSheet(n)).Data.TID, w.upload(t, "gone", drawSheet(n+50)).Data.TID
+	w.call(t, http.MethodPut, "/api/user/avatar", map[string]any{"tid": keptTID})
 	w.pid = w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Stranger_", n)}).Data.PID
 	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/name", w.pid), map[string]any{"name": fmt.Sprint("Walker_", n)})
-	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": gone})
+	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": deletedTID})
 	w.call(t, http.MethodDelete, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": true})
-	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": kept})
-	w.call(t, http.MethodDelete, fmt.Sprintf("/api/closet/%d", gone), nil)
-	w.call(t, http.MethodPost, "/api/closet", map[string]any{"tid": gone, "name": "again"})
-	w.call(t, http.MethodPut, fmt.Sprintf("/api/closet/%d", gone), map[string]any{"name": "renamed"})
-	w.call(t, http.MethodDelete, fmt.Sprintf("/api/textures/%d", gone), nil)
-	passing := w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Passing_", n)}).Data.PID
-	w.call(t, http.MethodDelete, fmt.Sprintf("/api/players/%d", passing), nil)
+	w.call(t, http.MethodPut, fmt.Sprintf("/api/players/%d/textures", w.pid), map[string]any{"skin": keptTID})
+	w.call(t, http.MethodDelete, fmt.Sprintf("/api/closet/%d", deletedTID), nil)
+	w.call(t, http.MethodPost, "/api/closet", map[string]any{"tid": deletedTID, "name": "again"})
+	w.call(t, http.MethodPut, fmt.Sprintf("/api/closet/%d", deletedTID), map[string]any{"name": "renamed"})
+	w.call(t, http.MethodDelete, fmt.Sprintf("/api/textures/%d", deletedTID), nil)
+	temporary := w.call(t, http.MethodPost, "/api/players", map[string]any{"name": fmt.Sprint("Passing_", n)}).Data.PID
+	w.call(t, http.MethodDelete, fmt.Sprintf("/api/players/%d", temporary), nil)
 	return w
 }
 
-// agree compares what the core of a walk and another one answer: what either says the
+// wantSameAnswers compares what the core of a walk and another one answer: what either says the
 // other says too. A newer one may say more.
-func agree(t *testing.T, w walker, base string) {
+func wantSameAnswers(t *testing.T, w populatedUser, base string) {
 	t.Helper()
 	other := *w.client
 	other.base = base
@@ -377,7 +377,7 @@ func agree(t *testing.T, w walker, base string) {
 		var one, two any
 		w.get(t, path, &one)
 		other.get(t, path, &two)
-		if !within(one, two) && !within(two, one) {
+		if !isSubset(one, two) && !isSubset(two, one) {
 			t.Errorf("%s of %s: %v; of %s: %v", path, w.base, one, other.base, two)
 		}
 		if m, ok := one.(map[string]any); ok && m["code"] != nil && m["code"] != 0. {
@@ -386,21 +386,21 @@ func agree(t *testing.T, w walker, base string) {
 	}
 }
 
-// within reports whether all that a JSON value holds is in another one.
-func within(less, more any) bool {
+// isSubset reports whether all that a JSON value holds is in another one.
+func isSubset(less, more any) bool {
 	switch less := less.(type) {
 	case map[string]any:
 		other, ok := more.(map[string]any)
 		for name, value := range less {
-			found, there := other[name]
-			ok = ok && there && within(value, found)
+			listing, there := other[name]
+			ok = ok && there && isSubset(value, listing)
 		}
 		return ok
 	case []any:
 		other, ok := more.([]any)
 		ok = ok && len(other) == len(less)
 		for i := range less {
-			ok = ok && within(less[i], other[i])
+			ok = ok && isSubset(less[i], other[i])
 		}
 		return ok
 	default:

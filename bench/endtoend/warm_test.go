@@ -15,8 +15,8 @@ import (
 func TestWarmTheMostLiked(t *testing.T) {
 	t.Parallel()
 	s := system.Start(t, objectstest.Directory(t).Config)
-	ann := signUp(t, s.API)
-	bob := &client{http: &http.Client{}, base: s.API}
+	ann := signUp(t, s.CoreURL)
+	bob := &client{http: &http.Client{}, base: s.CoreURL}
 	bob.call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": "bob@example.com", "password": "correct horse", "nickname": "Bob"})
 	bob.token = bob.call(t, http.MethodPost, "/api/auth/login", map[string]any{"email": "bob@example.com", "password": "correct horse"}).Token
 
@@ -30,27 +30,27 @@ func TestWarmTheMostLiked(t *testing.T) {
 
 	warm := func(n int, want string) {
 		t.Helper()
-		out := s.Edge.Run(t, "warm", "-to", s.Images, "-liked", fmt.Sprint(n))
-		if want := s.Images + ": " + want; !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 1 {
+		out := s.Edge.Run(t, "warm", "-to", s.EdgeURL, "-liked", fmt.Sprint(n))
+		if want := s.EdgeURL + ": " + want; !strings.HasPrefix(out, want) || strings.Count(out, "\n") != 1 {
 			t.Errorf("edge warm printed %q; want one line beginning with %q", out, want)
 		}
 	}
 	warm(1, "of 5 pictures of 1 textures, 5 were made, 0 were there, ")
 	// The picture is there, whatever it is asked for by, once core has said whose it is.
 	for range 2 {
-		if _, status := fetch(t, s.Images+"/avatar/player/Ann_1?png"); status != http.StatusOK {
+		if _, status := fetch(t, s.EdgeURL+"/avatar/player/Ann_1?png"); status != http.StatusOK {
 			t.Fatalf("the picture: %d", status)
 		}
 	}
-	metrics := text(t, "http://"+s.Edge.Address(t, "operators")+"/metrics")
-	if drawn := `veneer_edge_render_seconds_count{stage="draw",view="flat"} 2`; !strings.Contains(metrics, drawn+"\n") {
+	metrics := getText(t, "http://"+s.Edge.Address(t, "operators")+"/metrics")
+	if sample := `veneer_edge_render_seconds_count{stage="draw",view="flat"} 2`; !strings.Contains(metrics, sample+"\n") {
 		t.Errorf("the edge drew other flat pictures than the two of edge warm:\n%s", metrics)
 	}
 	warm(10, "of 20 pictures of 4 textures, 15 were made, 5 were there, ")
 }
 
-// text returns what a URL answers with.
-func text(t *testing.T, address string) string {
+// getText returns what a URL answers with.
+func getText(t *testing.T, address string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {

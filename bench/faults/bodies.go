@@ -8,7 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 )
 
-const hostileBodiesMeans = "3,100 clients of 13 addresses hold uploads: 1,000 send a head and nothing else, 1,000 send 9,000 bytes and then one a second, " +
+const hostileBodiesDescription = "3,100 clients of 13 addresses hold uploads: 1,000 send a head and nothing else, 1,000 send 9,000 bytes and then one a second, " +
 	"1,000 send 128,000 bytes of 1 MiB and stop, 100 announce 1 TiB; 400 clients of one address more send a head; " +
 	"10 s each at haproxy before cores, and before edges that pass the API on, with HTTP/1.1 and HTTP/2; an upload that is ended begins again 3 s later"
 
@@ -21,11 +21,11 @@ const (
 )
 
 // hostileBodies has hostile clients hold uploads, one way after another.
-func (s *stage) hostileBodies() {
+func (s *harness) hostileBodies() {
 	s.Helper()
-	share, lasts := 1, 10*time.Second
+	share, duration := 1, 10*time.Second
 	if s.Quick {
-		share, lasts = 10, time.Second
+		share, duration = 10, time.Second
 	}
 	address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, byte(n), 1}) } // each a network of its own
 	var many []netip.Addr
@@ -33,10 +33,10 @@ func (s *stage) hostileBodies() {
 		many = append(many, address(1+n))
 	}
 	one := []netip.Addr{address(100)}
-	bearers := s.ledger.bearers(3500 / share)
+	bearers := s.writeLog.bearers(3500 / share)
 	upload := func(n int, announced int64, part int, each time.Duration) (all []bodies.Upload) {
 		for i := range n / share {
-			u := bodies.Upload{Path: "/api/textures", Bearer: bearers[0], Announced: announced, Part: part, Each: each}
+			u := bodies.Upload{Path: "/api/textures", Bearer: bearers[0], ContentLength: announced, InitialBytes: part, Interval: each}
 			if i%10 == 0 {
 				u.Path = "/avatar/1" // where no body is expected
 			}
@@ -45,16 +45,16 @@ func (s *stage) hostileBodies() {
 		}
 		return all
 	}
-	hostile := upload(1000, bodies.Announced, 0, 0)
-	hostile = append(hostile, upload(1000, bodies.Announced, 9000, time.Second)...)
-	hostile = append(hostile, upload(1000, bodies.Announced, 128_000, 0)...)
+	hostile := upload(1000, bodies.MaxUploadLength, 0, 0)
+	hostile = append(hostile, upload(1000, bodies.MaxUploadLength, 9000, time.Second)...)
+	hostile = append(hostile, upload(1000, bodies.MaxUploadLength, 128_000, 0)...)
 	hostile = append(hostile, upload(100, 1<<40, 1<<20, 0)...)
-	more := upload(400, bodies.Announced, 0, 0)
+	more := upload(400, bodies.MaxUploadLength, 0, 0)
 
 	for _, p := range append(s.Cores[:], s.Edges[:]...) {
 		p.ResetPeak(s)
 	}
-	for _, way := range []struct {
+	for _, route := range []struct {
 		name, address string
 		http2         bool
 	}{
@@ -63,26 +63,26 @@ func (s *stage) hostileBodies() {
 		{"edges, HTTP/1.1", s.EdgesAddress, false},
 		{"edges, HTTP/2", s.EdgesAddress, true},
 	} {
-		refused := s.RefusedConnections(s)
-		base := "http://" + way.address
-		attack := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: way.http2, From: many}, hostile)
-		s.Cleanup(attack.End)
-		others := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: way.http2, From: one}, more)
-		s.Cleanup(others.End)
-		s.pass(lasts)
-		attack.End()
-		others.End()
-		s.note("%s: %s; haproxy refused %d connections", way.name, attack, s.RefusedConnections(s)-refused)
+		refused := s.RejectedConnections(s)
+		base := "http://" + route.address
+		attack := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: many}, hostile)
+		s.Cleanup(attack.Stop)
+		others := bodies.Start(s.Context(), bodies.Target{Base: base, HTTP2: route.http2, From: one}, more)
+		s.Cleanup(others.Stop)
+		s.sleep(duration)
+		attack.Stop()
+		others.Stop()
+		s.addNote("%s: %s; haproxy refused %d connections", route.name, attack, s.RejectedConnections(s)-refused)
 	}
-	core, edge := s.most(s.Cores[:]), s.most(s.Edges[:])
-	s.note("a core takes at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
+	core, edge := s.peakMemory(s.Cores[:]), s.peakMemory(s.Edges[:])
+	s.addNote("a core takes at most %d MiB of memory, an edge %d MiB", core>>20, edge>>20)
 	if core >= memoryLimit || edge >= memoryLimit {
-		s.miss("a program takes more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
+		s.addProblem("a program takes more memory than the %d MiB of docker-compose.yml", memoryLimit>>20)
 	}
 }
 
-// most returns the highest resident memory of programs.
-func (s *stage) most(programs []*system.Process) (bytes int64) {
+// peakMemory returns the highest resident memory of programs.
+func (s *harness) peakMemory(programs []*system.Process) (bytes int64) {
 	for _, p := range programs {
 		_, most := p.Memory(s)
 		bytes = max(bytes, most)

@@ -13,10 +13,10 @@ import (
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	rows := 0
-	Run(t, Options{Options: cluster.Options{Top: "../..", Prometheus: "prometheus"}, Quick: true, Out: t.Output()}, func(row Row) {
+	Run(t, Options{Options: cluster.Options{RepoRoot: "../..", Prometheus: "prometheus"}, Quick: true, Out: t.Output()}, func(row Row) {
 		rows++
-		if row.Acknowledged == 0 || row.Lost+row.Unlike > 0 {
-			t.Errorf("%s: %d writes acknowledged, %d lost, %d unlike", row.Fault, row.Acknowledged, row.Lost, row.Unlike)
+		if row.Acknowledged == 0 || row.Lost+row.Mismatched > 0 {
+			t.Errorf("%s: %d writes acknowledged, %d lost, %d unlike", row.Fault, row.Acknowledged, row.Lost, row.Mismatched)
 		}
 		if row.Hits != nil && row.Hits.failed > 0 {
 			t.Errorf("%s: pictures in memory fail: %s", row.Fault, row.Hits)

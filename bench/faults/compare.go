@@ -19,38 +19,38 @@ const selectStates = `
 
 // compare holds what PostgreSQL has of people against what was acknowledged to them, and
 // what every edge shows of them against what PostgreSQL has.
-func (s *stage) compare(who []*person) {
+func (s *harness) compare(users []*testUser) {
 	s.Helper()
-	uids := make([]int64, len(who))
+	uids := make([]int64, len(users))
 	var unlike atomic.Int64
-	wronged := make([]atomic.Bool, len(who)) // who lacks something that was acknowledged
-	for i, p := range who {
+	lacking := make([]atomic.Bool, len(users)) // who lacks something that was acknowledged
+	for i, p := range users {
 		uids[i] = int64(p.User)
 	}
 	conn := s.Conn(s)
 	defer func() { _ = conn.Close(s.Context()) }()
 	rows, _ := conn.Query(s.Context(), selectStates, uids) // CollectRows reports the error
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	collected, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
 	if err != nil {
 		s.Fatal(err)
 	}
 	states := map[int64]state{}
-	for _, one := range found {
+	for _, one := range collected {
 		states[one.UID] = one
 	}
-	for i, p := range who {
-		if p.void.Load() {
-			s.row.Voided += p.done
+	for i, p := range users {
+		if p.voided.Load() {
+			s.row.Voided += p.acked
 			continue
 		}
-		s.row.Acknowledged += p.done
-		if kept := states[int64(p.User)]; !p.kept(kept) {
-			wronged[i].Store(true)
-			s.say("LOST: after %d writes, loose %t, there is %+v; want %+v", p.done, p.loose, kept, p.after(p.done))
+		s.row.Acknowledged += p.acked
+		if actual := states[int64(p.User)]; !p.consistentWith(actual) {
+			lacking[i].Store(true)
+			s.logf("LOST: after %d writes, loose %t, there is %+v; want %+v", p.acked, p.uncertain, actual, p.stateAfter(p.acked))
 		}
 	}
-	atOnce(len(who), func(i int) {
-		p := who[i]
+	atOnce(len(users), func(i int) {
+		p := users[i]
 		for _, edge := range s.Edges {
 			base := "http://" + edge.Setting("EDGE_LISTEN")
 			for _, name := range p.names() {
@@ -58,71 +58,71 @@ func (s *stage) compare(who []*person) {
 				if is := states[int64(p.User)]; is.Name == name && is.Wears != "" {
 					want = is.Wears
 				}
-				if shows := s.settled(base, "/skin/"+name+".png", want); shows != want {
+				if digest := s.awaitDigest(base, "/skin/"+name+".png", want); digest != want {
 					unlike.Add(1)
-					s.say("UNLIKE: an edge shows %s for %s; want %s", shows, name, want)
+					s.logf("UNLIKE: an edge shows %s for %s; want %s", digest, name, want)
 				}
 			}
-			if p.hash != "" && !p.void.Load() {
-				if !s.agree(base, fmt.Sprint("/avatar/", p.tid), "/avatar/hash/"+p.hash) {
+			if p.hash != "" && !p.voided.Load() {
+				if !s.sameTexture(base, fmt.Sprint("/avatar/", p.tid), "/avatar/hash/"+p.hash) {
 					unlike.Add(1)
-					s.say("UNLIKE: an edge shows another picture for texture %d than for its hash", p.tid)
+					s.logf("UNLIKE: an edge shows another picture for texture %d than for its hash", p.tid)
 				}
-				if shows := s.settled(base, "/textures/"+p.hash, p.hash); shows != p.hash {
-					wronged[i].Store(true)
-					s.say("LOST: the file %s is shown as %s", p.hash, shows)
+				if digest := s.awaitDigest(base, "/textures/"+p.hash, p.hash); digest != p.hash {
+					lacking[i].Store(true)
+					s.logf("LOST: the file %s is shown as %s", p.hash, digest)
 				}
 			}
 		}
-		if !p.ended.Load() && (p.done < signedOut || p.void.Load()) {
+		if !p.sessionEnded.Load() && (p.acked < signedOut || p.voided.Load()) {
 			return
 		}
 		for _, core := range s.Cores {
-			if status, _, err := call(s.ledger.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil || status != http.StatusUnauthorized {
-				wronged[i].Store(true)
-				s.say("LOST: whose session has ended is answered %d, %v", status, err)
+			if status, _, err := call(s.writeLog.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil || status != http.StatusUnauthorized {
+				lacking[i].Store(true)
+				s.logf("LOST: whose session has ended is answered %d, %v", status, err)
 			}
 		}
 	})
-	for i := range wronged {
-		if wronged[i].Load() {
+	for i := range lacking {
+		if lacking[i].Load() {
 			s.row.Lost++
 		}
 	}
-	s.row.Unlike = int(unlike.Load())
+	s.row.Mismatched = int(unlike.Load())
 }
 
-// soon tries for 5 s whether something is so: an edge has a moment to hear of what was
+// eventually tries for 5 s whether something is so: an edge has a moment to hear of what was
 // committed last.
-func soon(so func() bool) bool {
+func eventually(condition func() bool) bool {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if so() {
+		if condition() {
 			return true
 		}
 	}
 	return false
 }
 
-// settled returns what an address shows in the end.
-func (s *stage) settled(base, path, want string) (shows string) {
-	soon(func() bool { shows = s.show(base, path); return shows == want })
-	return shows
+// awaitDigest returns what an address shows in the end.
+func (s *harness) awaitDigest(base, path, want string) (digest string) {
+	eventually(func() bool { digest = s.fetchDigest(base, path); return digest == want })
+	return digest
 }
 
-// agree reports whether a texture's number leads where its hash does: after a restore it
+// sameTexture reports whether a texture's number leads where its hash does: after a restore it
 // is another texture's.
-func (s *stage) agree(base, byNumber, byHash string) bool {
-	return soon(func() bool {
-		shows := s.show(base, byHash)
-		return len(shows) == 2*sha256.Size && s.show(base, byNumber) == shows
+func (s *harness) sameTexture(base, byNumber, byHash string) bool {
+	return eventually(func() bool {
+		digest := s.fetchDigest(base, byHash)
+		return len(digest) == 2*sha256.Size && s.fetchDigest(base, byNumber) == digest
 	})
 }
 
-// show returns what an address shows now.
-func (s *stage) show(base, path string) string {
-	status, body, err := call(s.ledger.client, base, http.MethodGet, path, "", "", nil)
+// fetchDigest returns what an address shows now.
+func (s *harness) fetchDigest(base, path string) string {
+	status, body, err := call(s.writeLog.client, base, http.MethodGet, path, "", "", nil)
 	switch digest := sha256.Sum256(body); {
 	case err != nil:
 		return err.Error()

@@ -18,38 +18,38 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// person is a user who makes one write of each kind in a fixed order, so that what is
+// testUser is a user who makes one write of each kind in a fixed order, so that what is
 // acknowledged is told by a number. Whoever gets no answer of success makes no further
 // one: the last one may be committed, or may be later.
-type person struct {
+type testUser struct {
 	system.Person
 
-	done  int         // how many writes were acknowledged
-	loose bool        // there was one more
-	void  atomic.Bool // its writes are to be lost
-	ended atomic.Bool // so has the session, whether or not they signed out
+	acked  int         // how many writes were acknowledged
+	uncertain bool        // there was one more
+	voided  atomic.Bool // its writes are to be lost
+	sessionEnded atomic.Bool // so has the session, whether or not they signed out
 	// What the answers said.
 	pid, tid int64
 	hash     string
-	lent     int64 // TID of somebody else's texture for the closet
+	borrowed     int64 // TID of somebody else's texture for the closet
 }
 
 // The writes, in their order: each is done when so many are.
 const (
-	added = iota + 1
-	uploaded
-	dressed
-	collected
-	renamed
-	relabelled
+	playerAdded = iota + 1
+	skinUploaded
+	skinSet
+	closetItemAdded
+	playerRenamed
+	closetItemRenamed
 	signedOut
 )
 
-// form is how fields are sent.
-const form = "application/x-www-form-urlencoded"
+// formType is how fields are sent.
+const formType = "application/x-www-form-urlencoded"
 
 // names returns what the person's player is called at first and after it was renamed.
-func (p *person) names() [2]string {
+func (p *testUser) names() [2]string {
 	return [2]string{fmt.Sprintf("n%da", p.User), fmt.Sprintf("n%db", p.User)}
 }
 
@@ -61,50 +61,50 @@ type state struct {
 	Live        bool   // the session
 }
 
-// after returns the state when so many writes are committed.
-func (p *person) after(writes int) state {
-	s := state{UID: int64(p.User), Live: writes < signedOut && !p.ended.Load()}
+// stateAfter returns the state when so many writes are committed.
+func (p *testUser) stateAfter(writes int) state {
+	s := state{UID: int64(p.User), Live: writes < signedOut && !p.sessionEnded.Load()}
 	var items []string
-	if writes >= added {
+	if writes >= playerAdded {
 		s.Name = p.names()[0]
 	}
-	if writes >= renamed {
+	if writes >= playerRenamed {
 		s.Name = p.names()[1]
 	}
-	if writes >= dressed {
+	if writes >= skinSet {
 		s.Wears = p.hash
 	}
-	if writes >= collected { // its TID is the lower one
-		items = append(items, fmt.Sprintf("%d=%s", p.lent, label(writes)))
+	if writes >= closetItemAdded { // its TID is the lower one
+		items = append(items, fmt.Sprintf("%d=%s", p.borrowed, itemName(writes)))
 	}
-	if writes >= uploaded {
+	if writes >= skinUploaded {
 		items = append(items, fmt.Sprintf("%d=own", p.tid))
 	}
 	s.Closet = strings.Join(items, ",")
 	return s
 }
 
-func label(writes int) string {
-	if writes >= relabelled {
+func itemName(writes int) string {
+	if writes >= closetItemRenamed {
 		return "second"
 	}
 	return "first"
 }
 
-// kept reports whether a state has all that was acknowledged.
-func (p *person) kept(s state) bool {
-	if s == p.after(p.done) {
+// consistentWith reports whether a state has all that was acknowledged.
+func (p *testUser) consistentWith(s state) bool {
+	if s == p.stateAfter(p.acked) {
 		return true
 	}
-	next := p.after(p.done + 1)
-	if p.done+1 == uploaded {
+	next := p.stateAfter(p.acked + 1)
+	if p.acked+1 == skinUploaded {
 		next.Closet = s.Closet // nobody has said which texture it became
 	}
-	return p.loose && s == next
+	return p.uncertain && s == next
 }
 
-// next returns the person's next write.
-func (p *person) next() (method, path, contentType string, body []byte) {
+// nextWrite returns the person's next write.
+func (p *testUser) nextWrite() (method, path, contentType string, body []byte) {
 	player := fmt.Sprintf("/api/players/%d", p.pid)
 	fields := func(pairs ...string) []byte {
 		values := url.Values{}
@@ -113,36 +113,36 @@ func (p *person) next() (method, path, contentType string, body []byte) {
 		}
 		return []byte(values.Encode())
 	}
-	switch p.done + 1 {
-	case added:
-		return http.MethodPost, "/api/players", form, fields("name", p.names()[0])
-	case uploaded:
+	switch p.acked + 1 {
+	case playerAdded:
+		return http.MethodPost, "/api/players", formType, fields("name", p.names()[0])
+	case skinUploaded:
 		return http.MethodPost, "/api/textures", system.UploadType, system.SheetForm("own", skin.Classic, paint.Noise(uint64(p.User), 64, 64))
-	case dressed:
-		return http.MethodPut, player + "/textures", form, fields("skin", fmt.Sprint(p.tid))
-	case collected:
-		return http.MethodPost, "/api/closet", form, fields("tid", fmt.Sprint(p.lent), "name", "first")
-	case renamed:
-		return http.MethodPut, player + "/name", form, fields("name", p.names()[1])
-	case relabelled:
-		return http.MethodPut, fmt.Sprintf("/api/closet/%d", p.lent), form, fields("name", "second")
+	case skinSet:
+		return http.MethodPut, player + "/textures", formType, fields("skin", fmt.Sprint(p.tid))
+	case closetItemAdded:
+		return http.MethodPost, "/api/closet", formType, fields("tid", fmt.Sprint(p.borrowed), "name", "first")
+	case playerRenamed:
+		return http.MethodPut, player + "/name", formType, fields("name", p.names()[1])
+	case closetItemRenamed:
+		return http.MethodPut, fmt.Sprintf("/api/closet/%d", p.borrowed), formType, fields("name", "second")
 	default:
-		return http.MethodPost, "/api/auth/logout", form, nil
+		return http.MethodPost, "/api/auth/logout", formType, nil
 	}
 }
 
-// ledger is what was acknowledged to whom.
-type ledger struct {
+// writeLog is what was acknowledged to whom.
+type writeLog struct {
 	client *http.Client
 	base   string
 
 	mu     sync.Mutex
-	idle   []*person
-	active []*person
+	idle   []*testUser
+	active []*testUser
 }
 
 // take returns somebody who has written nothing yet; nil if nobody is left.
-func (l *ledger) take() *person {
+func (l *writeLog) take() *testUser {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.idle) == 0 {
@@ -155,7 +155,7 @@ func (l *ledger) take() *person {
 
 // bearers returns tokens of n accounts that have written nothing yet. They are the last
 // that do.
-func (l *ledger) bearers(n int) (tokens []string) {
+func (l *writeLog) bearers(n int) (tokens []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.idle[len(l.idle)-n:] {
@@ -164,57 +164,57 @@ func (l *ledger) bearers(n int) (tokens []string) {
 	return tokens
 }
 
-// restored notes that all sessions have ended, and that what was written is lost of those
+// markRestored notes that all sessions have ended, and that what was written is lost of those
 // who had begun after so many others. From now on others write.
-func (l *ledger) restored(others int, idle []*person) {
+func (l *writeLog) markRestored(others int, idle []*testUser) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, p := range l.active {
-		p.ended.Store(true)
-		p.void.Store(p.void.Load() || i >= others)
+		p.sessionEnded.Store(true)
+		p.voided.Store(p.voided.Load() || i >= others)
 	}
 	l.idle = idle
 }
 
-// since returns who has begun to write after so many others.
-func (l *ledger) since(others int) []*person {
+// startedAfter returns who has begun to write after so many others.
+func (l *writeLog) startedAfter(others int) []*testUser {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.active[others:]
 }
 
-// write has people make their writes, one a tick, until ctx ends.
-func (l *ledger) write(ctx context.Context, tick <-chan time.Time, t *tally) {
-	var p *person
+// writeLoop has people make their writes, one a tick, until ctx ends.
+func (l *writeLog) writeLoop(ctx context.Context, tick <-chan time.Time, t *counts) {
+	var p *testUser
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick:
 		}
-		if p == nil || p.loose || p.ended.Load() || p.void.Load() || p.done == signedOut {
+		if p == nil || p.uncertain || p.sessionEnded.Load() || p.voided.Load() || p.acked == signedOut {
 			if p = l.take(); p == nil {
 				return
 			}
 		}
-		l.step(p, t)
+		l.writeOnce(p, t)
 	}
 }
 
-// step makes a person's next write. It waits for the answer, whatever ends meanwhile.
-func (l *ledger) step(p *person, t *tally) {
-	method, path, contentType, body := p.next()
+// writeOnce makes a person's next write. It waits for the answer, whatever ends meanwhile.
+func (l *writeLog) writeOnce(p *testUser, t *counts) {
+	method, path, contentType, body := p.nextWrite()
 	began := time.Now()
 	status, content, err := l.call(method, path, p.Bearer, contentType, body)
 	if took := time.Since(began); err != nil {
-		t.wrong("no answer", took)
+		t.failure("no answer", took)
 	} else if status >= http.StatusBadRequest {
-		t.wrong(fmt.Sprint(status), took)
+		t.failure(fmt.Sprint(status), took)
 	} else {
-		t.right(took)
+		t.success(took)
 	}
 	if err != nil || status >= http.StatusBadRequest {
-		p.loose = true
+		p.uncertain = true
 		return
 	}
 	var answer struct {
@@ -223,12 +223,12 @@ func (l *ledger) step(p *person, t *tally) {
 			Hash     string
 		}
 	}
-	if p.done++; p.done <= uploaded {
+	if p.acked++; p.acked <= skinUploaded {
 		if err := json.Unmarshal(content, &answer); err != nil {
-			p.loose = true
+			p.uncertain = true
 			return
 		}
-		if p.done == added {
+		if p.acked == playerAdded {
 			p.pid = answer.Data.PID
 		} else {
 			p.tid, p.hash = answer.Data.TID, answer.Data.Hash
@@ -237,7 +237,7 @@ func (l *ledger) step(p *person, t *tally) {
 }
 
 // call sends a request and returns the answer.
-func (l *ledger) call(method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
+func (l *writeLog) call(method, path, bearer, contentType string, body []byte) (status int, content []byte, err error) {
 	return call(l.client, l.base, method, path, bearer, contentType, body)
 }
 

@@ -15,39 +15,39 @@ import (
 )
 
 // faults returns all, in the order in which they are tried.
-func (s *stage) faults() []fault {
-	kill := func(which func(*stage) []cluster.Part, lasts time.Duration) func(*stage) {
-		return func(s *stage) {
-			for _, p := range which(s) {
+func (s *harness) faults() []fault {
+	kill := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
+		return func(s *harness) {
+			for _, p := range components(s) {
 				p.Kill(s)
 			}
-			s.pass(lasts)
-			for _, p := range which(s) {
+			s.sleep(duration)
+			for _, p := range components(s) {
 				p.Start(s)
 			}
 		}
 	}
-	freeze := func(which func(*stage) []cluster.Part, lasts time.Duration) func(*stage) {
-		return func(s *stage) {
-			for _, p := range which(s) {
+	freeze := func(components func(*harness) []cluster.Component, duration time.Duration) func(*harness) {
+		return func(s *harness) {
+			for _, p := range components(s) {
 				p.Pause(s)
 			}
-			s.pass(lasts)
-			for _, p := range which(s) {
+			s.sleep(duration)
+			for _, p := range components(s) {
 				p.Resume(s)
 			}
 		}
 	}
-	edge := func(s *stage) []cluster.Part { return []cluster.Part{s.Edges[0]} }
-	core := func(s *stage) []cluster.Part { return []cluster.Part{s.Cores[0]} }
-	stores := func(n int) func(s *stage) []cluster.Part {
-		return func(s *stage) []cluster.Part { return s.Stores[:n] }
+	edge := func(s *harness) []cluster.Component { return []cluster.Component{s.Edges[0]} }
+	core := func(s *harness) []cluster.Component { return []cluster.Component{s.Cores[0]} }
+	stores := func(n int) func(s *harness) []cluster.Component {
+		return func(s *harness) []cluster.Component { return s.Stores[:n] }
 	}
 	if s.Quick {
 		return []fault{
 			{"edge killed", "kill -9 of one edge for a moment", expectation{}, kill(edge, time.Second)},
 			{"core killed", "kill -9 of one core for a moment", expectation{}, kill(core, time.Second)},
-			{"hostile bodies", "a few hostile uploads", expectation{drawn: true}, (*stage).hostileBodies},
+			{"hostile bodies", "a few hostile uploads", expectation{missesFail: true}, (*harness).hostileBodies},
 		}
 	}
 	return []fault{
@@ -56,34 +56,34 @@ func (s *stage) faults() []fault {
 		{"core killed", "kill -9 of one of two cores; started again after 6 s", expectation{}, kill(core, 6*time.Second)},
 		{"core frozen", "SIGSTOP of one core for 15 s", expectation{}, freeze(core, 15*time.Second)},
 		{"object node killed", "kill -9 of one of four MinIO nodes; started again after 8 s", expectation{}, kill(stores(1), 8*time.Second)},
-		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{refused: true}, kill(stores(2), 10*time.Second)},
-		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{known: true}, freeze(stores(1), 12*time.Second)},
-		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{drawn: true, refused: true}, kill(stores(4), 10*time.Second)},
-		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{drawn: true}, (*stage).primaryKilled},
-		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{drawn: true}, (*stage).postgresKilled},
-		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{drawn: true}, (*stage).primaryFrozen},
-		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, for 8 s longer than until there is another; PostgreSQL goes on there", expectation{drawn: true}, (*stage).patroniFrozen},
-		{"primary's Patroni frozen after a reload", "haproxy is told to read its configuration again, so that the process before looks at nobody any more; then as before", expectation{drawn: true}, (*stage).reloadedFrozen},
-		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*stage).standbyKilled},
-		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*stage).standbyFrozen},
-		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{refused: true, silence: 13 * time.Second}, (*stage).standbysKilled},
-		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *stage) []cluster.Part { return s.Etcd }, 25*time.Second)},
-		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *stage) []cluster.Part { return s.Etcd[:1] }, 12*time.Second)},
-		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *stage) []cluster.Part { return []cluster.Part{s.Balancer} }, 3*time.Second)},
-		{"balancer reloaded", "haproxy is told three times to read its configuration again, while the primary is not the first node that it would try", expectation{planned: true}, (*stage).balancerReloaded},
-		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*stage).databaseRestarted},
-		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{planned: true}, (*stage).storesRestarted},
-		{"etcd restarted", "each of three etcd members in turn is stopped and started", expectation{planned: true}, (*stage).etcdRestarted},
-		{"hostile bodies", hostileBodiesMeans, expectation{}, (*stage).hostileBodies},
-		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{reads: true, writes: true}, (*stage).clockWrong},
-		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{refused: true}, (*stage).diskFull},
-		{"hostile network", "36 connections of another client network ask for previews of 848 to 1,024 pixels of sheets of noise of 512 × 512 texels for 12 s", expectation{}, (*stage).hostileNetwork},
-		{"restored", "the database is restored from a backup of 6 s before, under running edges", expectation{drawn: true, reads: true, writes: true}, (*stage).restored},
+		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writesRefused: true}, kill(stores(2), 10*time.Second)},
+		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{knownIssue: true}, freeze(stores(1), 12*time.Second)},
+		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{missesFail: true, writesRefused: true}, kill(stores(4), 10*time.Second)},
+		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{missesFail: true}, (*harness).primaryKilled},
+		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni goes on there", expectation{missesFail: true}, (*harness).postgresKilled},
+		{"primary frozen", "SIGSTOP of all processes of the primary's machine, for 8 s longer than until there is another", expectation{missesFail: true}, (*harness).primaryFrozen},
+		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, for 8 s longer than until there is another; PostgreSQL goes on there", expectation{missesFail: true}, (*harness).patroniFrozen},
+		{"primary's Patroni frozen after a reload", "haproxy is told to read its configuration again, so that the process before looks at nobody any more; then as before", expectation{missesFail: true}, (*harness).reloadedFrozen},
+		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, (*harness).standbyKilled},
+		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, (*harness).standbyFrozen},
+		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writesRefused: true, minWriteGap: 13 * time.Second}, (*harness).standbysKilled},
+		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, kill(func(s *harness) []cluster.Component { return s.Etcd }, 25*time.Second)},
+		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, freeze(func(s *harness) []cluster.Component { return s.Etcd[:1] }, 12*time.Second)},
+		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, freeze(func(s *harness) []cluster.Component { return []cluster.Component{s.Balancer} }, 3*time.Second)},
+		{"balancer reloaded", "haproxy is told three times to read its configuration again, while the primary is not the first node that it would try", expectation{planned: true}, (*harness).balancerReloaded},
+		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*harness).databaseRestarted},
+		{"object nodes restarted", "each of four MinIO nodes in turn is stopped and started", expectation{planned: true}, (*harness).storesRestarted},
+		{"etcd restarted", "each of three etcd members in turn is stopped and started", expectation{planned: true}, (*harness).etcdRestarted},
+		{"hostile bodies", hostileBodiesDescription, expectation{}, (*harness).hostileBodies},
+		{"clock wrong", "the clock of one of two cores is wrong by several spans in turn", expectation{readsFail: true, writesFail: true}, (*harness).clockWrong},
+		{"disk full", "the disk of a site with a directory of textures is filled, and emptied after 6 s", expectation{writesRefused: true}, (*harness).diskFull},
+		{"hostile network", "36 connections of another client network ask for previews of 848 to 1,024 pixels of sheets of noise of 512 × 512 texels for 12 s", expectation{}, (*harness).hostileNetwork},
+		{"restored", "the database is restored from a backup of 6 s before, under running edges", expectation{missesFail: true, readsFail: true, writesFail: true}, (*harness).restored},
 	}
 }
 
 // primary returns the primary's node, and the others.
-func (s *stage) primary() (primary *cluster.Node, standbys []*cluster.Node) {
+func (s *harness) primary() (primary *cluster.Node, standbys []*cluster.Node) {
 	s.Helper()
 	name := s.Primary()
 	for _, n := range s.Nodes {
@@ -99,75 +99,75 @@ func (s *stage) primary() (primary *cluster.Node, standbys []*cluster.Node) {
 	return primary, standbys
 }
 
-// detect waits until another node has the lock than the one that had it, and notes how
+// awaitFailover waits until another node has the lock than the one that had it, and notes how
 // long that took since the fault.
-func (s *stage) detect(former *cluster.Node, fault time.Time) {
+func (s *harness) awaitFailover(former *cluster.Node, fault time.Time) {
 	s.Helper()
 	for name := former.Name; name == former.Name || name == ""; name = s.Primary() {
-		if s.pass(20 * time.Millisecond); time.Since(fault) > time.Minute {
+		if s.sleep(20 * time.Millisecond); time.Since(fault) > time.Minute {
 			s.Fatal("no standby becomes the primary")
 		}
 	}
 	s.row.Detected = time.Since(fault)
 }
 
-func (s *stage) primaryKilled() {
+func (s *harness) primaryKilled() {
 	primary, _ := s.primary()
 	began := time.Now()
 	primary.Kill(s)
-	s.detect(primary, began)
-	s.pass(6 * time.Second)
+	s.awaitFailover(primary, began)
+	s.sleep(6 * time.Second)
 	primary.Start(s)
 }
 
-func (s *stage) postgresKilled() {
+func (s *harness) postgresKilled() {
 	primary, _ := s.primary()
 	began := time.Now()
 	primary.KillPostgres(s)
-	s.detect(primary, began)
-	s.pass(6 * time.Second)
+	s.awaitFailover(primary, began)
+	s.sleep(6 * time.Second)
 }
 
-func (s *stage) primaryFrozen() {
+func (s *harness) primaryFrozen() {
 	primary, _ := s.primary()
 	began := time.Now()
 	primary.Pause(s)
-	s.detect(primary, began)
-	s.pass(8 * time.Second)
+	s.awaitFailover(primary, began)
+	s.sleep(8 * time.Second)
 	primary.Resume(s)
 }
 
-func (s *stage) patroniFrozen() {
+func (s *harness) patroniFrozen() {
 	primary, _ := s.primary()
 	began := time.Now()
 	primary.PausePatroni(s)
-	s.detect(primary, began)
-	s.pass(8 * time.Second)
+	s.awaitFailover(primary, began)
+	s.sleep(8 * time.Second)
 	primary.Resume(s)
 }
 
-// formerProcess is longer than machines/haproxy.cfg leaves to the process before.
-const formerProcess = 47 * time.Second
+// oldProcessTimeout is longer than machines/haproxy.cfg leaves to the process before.
+const oldProcessTimeout = 47 * time.Second
 
-// formerUse is how long a core may work by a connection that it had made before: it uses
+// oldConnLifetime is how long a core may work by a connection that it had made before: it uses
 // each for 30 s, and works on a request for 10 s at most.
-const formerUse = 40 * time.Second
+const oldConnLifetime = 40 * time.Second
 
 // reloadedFrozen has cores keep connections to a former primary of which nobody hangs up,
 // and looks for how long a session works that has ended.
-func (s *stage) reloadedFrozen() {
+func (s *harness) reloadedFrozen() {
 	primary, _ := s.primary()
 	s.Reload(s)
 	reloaded := time.Now()
-	s.pass(2 * time.Second)
+	s.sleep(2 * time.Second)
 	began := time.Now()
 	primary.PausePatroni(s)
-	s.detect(primary, began)
-	p := s.ledger.take()
-	p.void.Store(true)
+	s.awaitFailover(primary, began)
+	p := s.writeLog.take()
+	p.voided.Store(true)
 	for status := 0; status != http.StatusNoContent && status != http.StatusUnauthorized; { // or it had been taken before
-		status, _, _ = s.ledger.call(http.MethodPost, "/api/auth/logout", p.Bearer, form, nil)
-		if s.pass(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
+		status, _, _ = s.writeLog.call(http.MethodPost, "/api/auth/logout", p.Bearer, formType, nil)
+		if s.sleep(100 * time.Millisecond); time.Since(began) > 2*time.Minute {
 			s.Fatalf("signing out is answered %d", status)
 		}
 	}
@@ -175,11 +175,11 @@ func (s *stage) reloadedFrozen() {
 	for _, core := range s.Cores {
 		for status := 0; status != http.StatusUnauthorized; {
 			var err error
-			if status, _, err = call(s.ledger.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
+			if status, _, err = call(s.writeLog.client, "http://"+core.Setting("CORE_LISTEN"), http.MethodGet, "/api/user", p.Bearer, "", nil); err != nil {
 				s.Fatal(err)
 			}
-			if s.pass(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > formerUse {
-				s.miss("a core asks the former primary after %.1f s", time.Since(reloaded).Seconds())
+			if s.sleep(20 * time.Millisecond); status == http.StatusOK && time.Since(reloaded) > oldConnLifetime {
+				s.addProblem("a core asks the former primary after %.1f s", time.Since(reloaded).Seconds())
 				break
 			}
 			if time.Since(ended) > time.Minute {
@@ -187,90 +187,90 @@ func (s *stage) reloadedFrozen() {
 			}
 		}
 	}
-	s.note("a session that was ended by then worked for %.1f s more", time.Since(ended).Seconds())
-	s.pass(formerProcess - time.Since(reloaded))
+	s.addNote("a session that was ended by then worked for %.1f s more", time.Since(ended).Seconds())
+	s.sleep(oldProcessTimeout - time.Since(reloaded))
 	primary.Resume(s)
 }
 
-func (s *stage) standbyKilled() {
+func (s *harness) standbyKilled() {
 	_, standbys := s.primary()
 	standbys[0].Kill(s)
-	s.pass(8 * time.Second)
+	s.sleep(8 * time.Second)
 	standbys[0].Start(s)
 }
 
-func (s *stage) standbyFrozen() {
+func (s *harness) standbyFrozen() {
 	_, standbys := s.primary()
 	standbys[0].Pause(s)
-	s.pass(12 * time.Second)
+	s.sleep(12 * time.Second)
 	standbys[0].Resume(s)
 }
 
-func (s *stage) standbysKilled() {
+func (s *harness) standbysKilled() {
 	_, standbys := s.primary()
 	for _, n := range standbys {
 		n.Kill(s)
 	}
-	s.pass(14 * time.Second)
+	s.sleep(14 * time.Second)
 	for _, n := range standbys {
 		n.Start(s)
 	}
 }
 
-func (s *stage) balancerReloaded() {
+func (s *harness) balancerReloaded() {
 	if primary, standbys := s.primary(); primary == s.Nodes[0] {
-		primary.HandOver(s, standbys[0])
-		s.AwaitWhole(s)
+		primary.Switchover(s, standbys[0])
+		s.AwaitHealthy(s)
 	}
 	for range 3 {
 		s.Reload(s)
-		s.pass(2 * time.Second)
+		s.sleep(2 * time.Second)
 	}
-	s.pass(formerProcess)
+	s.sleep(oldProcessTimeout)
 }
 
 // restart restarts a part as an upgrade does, and waits until all is as before.
-func (s *stage) restart(p cluster.Part) {
+func (s *harness) restart(p cluster.Component) {
 	if err := p.Stop(s); err != nil {
 		s.Fatal(err)
 	}
 	p.Start(s)
-	s.AwaitWhole(s)
+	s.AwaitHealthy(s)
 }
 
-func (s *stage) databaseRestarted() {
+func (s *harness) databaseRestarted() {
 	primary, standbys := s.primary()
 	for _, n := range standbys {
 		s.restart(n)
 	}
-	primary.HandOver(s, standbys[0])
-	s.AwaitWhole(s)
+	primary.Switchover(s, standbys[0])
+	s.AwaitHealthy(s)
 	s.restart(primary)
 }
 
-func (s *stage) storesRestarted() {
+func (s *harness) storesRestarted() {
 	for _, p := range s.Stores {
-		s.AwaitSpare(s, 10*time.Second)
+		s.AwaitRedundant(s, 10*time.Second)
 		s.restart(p)
 	}
 }
 
-func (s *stage) etcdRestarted() {
+func (s *harness) etcdRestarted() {
 	for _, p := range s.Etcd {
 		s.restart(p)
 	}
-	s.pass(3 * time.Second) // by then each Patroni has asked, as all do every two
+	s.sleep(3 * time.Second) // by then each Patroni has asked, as all do every two
 }
 
 // hostileNetwork has a client network ask for more than all edges can draw: twelve
 // connections for each, from an address that is not of the load's network.
-func (s *stage) hostileNetwork() {
-	const sheets, lasts = 24, 12 * time.Second
+func (s *harness) hostileNetwork() {
+	const sheets, duration = 24, 12 * time.Second
 	uploader := s.signIn(1)[0]
 	hostile := &load.Stream{Connections: 12 * len(s.Edges), From: netip.MustParseAddr("127.0.1.1")}
 	for n := range sheets {
 		form := system.SheetForm("noise", skin.Classic, paint.Noise(uint64(n), 512, 512))
-		status, content, err := s.ledger.call(http.MethodPost, "/api/textures", uploader.Bearer, system.UploadType, form)
+		status, content, err := s.writeLog.call(http.MethodPost, "/api/textures", uploader.Bearer, system.UploadType, form)
 		_, hash, ok := strings.Cut(string(content), `"hash":"`)
 		if err != nil || status != http.StatusOK || !ok {
 			s.Fatalf("an upload of a sheet of noise is answered %d, %v: %s", status, err, content)
@@ -281,53 +281,53 @@ func (s *stage) hostileNetwork() {
 			}
 		}
 	}
-	answers, err := load.Run(s.Context(), s.Address, lasts, hostile)
+	answers, err := load.Run(s.Context(), s.Address, duration, hostile)
 	if err != nil {
 		s.Fatal(err)
 	}
 	served, refused := answers[0].Rate(http.StatusOK), answers[0].Rate(http.StatusServiceUnavailable)
-	s.note("the hostile network had %.1f previews a second, and %.1f were refused", served, refused)
+	s.addNote("the hostile network had %.1f previews a second, and %.1f were refused", served, refused)
 	if served == 0 || refused == 0 {
-		s.miss("the edges are not kept busy")
+		s.addProblem("the edges are not kept busy")
 	}
 }
 
 // restored loses what was written since the backup, of which every edge has heard.
-func (s *stage) restored() {
+func (s *harness) restored() {
 	s.Backup(s)
 	began := time.Now()
-	s.pass(6 * time.Second)
-	lost := s.ledger.since(s.first)
+	s.sleep(6 * time.Second)
+	lost := s.writeLog.startedAfter(s.first)
 	atOnce(len(lost), func(i int) {
 		for _, edge := range s.Edges {
 			for _, name := range lost[i].names() {
-				s.show("http://"+edge.Setting("EDGE_LISTEN"), "/skin/"+name+".png")
+				s.fetchDigest("http://"+edge.Setting("EDGE_LISTEN"), "/skin/"+name+".png")
 			}
 		}
 	})
-	s.note("the backup is %.1f s old", time.Since(began).Seconds())
+	s.addNote("the backup is %.1f s old", time.Since(began).Seconds())
 	began = time.Now()
-	handedOut := s.number("SELECT max(tid) FROM textures")
+	maxTIDBefore := s.queryInt("SELECT max(tid) FROM textures")
 	s.Restore(s)
-	s.note("restoring it took %.1f s", time.Since(began).Seconds())
-	kept := s.number("SELECT max(tid) FROM textures")
-	s.AwaitWhole(s)
-	newcomers := s.signIn(people / 10)
-	s.lend(newcomers)
-	s.ledger.restored(s.first, newcomers)
-	s.pass(6 * time.Second)
+	s.addNote("restoring it took %.1f s", time.Since(began).Seconds())
+	maxTIDRestored := s.queryInt("SELECT max(tid) FROM textures")
+	s.AwaitHealthy(s)
+	newcomers := s.signIn(userCount / 10)
+	s.lendTextures(newcomers)
+	s.writeLog.markRestored(s.first, newcomers)
+	s.sleep(6 * time.Second)
 	// What caches may remember of what was lost must not become something else's number.
-	switch first := s.number("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", kept); {
+	switch first := s.queryInt("SELECT coalesce(min(tid), 0) FROM textures WHERE tid > $1", maxTIDRestored); {
 	case first == 0:
-		s.miss("nobody has uploaded anything since")
-	case first <= handedOut:
-		s.miss("texture %d is another one than before", first)
+		s.addProblem("nobody has uploaded anything since")
+	case first <= maxTIDBefore:
+		s.addProblem("texture %d is another one than before", first)
 	}
-	s.note("all sessions have ended: who was signed in is answered 401")
+	s.addNote("all sessions have ended: who was signed in is answered 401")
 }
 
-// number returns what the primary answers to a query.
-func (s *stage) number(sql string, args ...any) (n int64) {
+// queryInt returns what the primary answers to a query.
+func (s *harness) queryInt(sql string, args ...any) (n int64) {
 	s.Helper()
 	conn := s.Conn(s)
 	defer func() { _ = conn.Close(s.Context()) }()
@@ -337,11 +337,11 @@ func (s *stage) number(sql string, args ...any) (n int64) {
 	return n
 }
 
-// miss notes that a goal was missed which is the fault's own.
-func (s *stage) miss(format string, values ...any) {
-	s.row.Own = append(s.row.Own, fmt.Sprintf(format, values...))
+// addProblem notes that a goal was missed which is the fault's own.
+func (s *harness) addProblem(format string, values ...any) {
+	s.row.Problems = append(s.row.Problems, fmt.Sprintf(format, values...))
 }
 
-func (s *stage) note(format string, values ...any) {
+func (s *harness) addNote(format string, values ...any) {
 	s.row.Notes = append(s.row.Notes, fmt.Sprintf(format, values...))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 )
 
-// shown is the gallery that the README shows, from the top of the repository.
-const shown = "docs/gallery.png"
+// galleryPath is the gallery that the README shows, from the top of the repository.
+const galleryPath = "docs/gallery.png"
 
 // The gallery that is shown is what would be drawn now, and light enough for a page.
 func TestGalleryIsFresh(t *testing.T) {
@@ -28,17 +28,17 @@ func TestGalleryIsFresh(t *testing.T) {
 	if len(file) > most {
 		t.Errorf("the file has %d bytes; want %d at most", len(file), most)
 	}
-	kept, err := os.ReadFile("../../" + shown)
+	stored, err := os.ReadFile("../../" + galleryPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := decode(t, kept), decode(t, file); !got.Bounds().Eq(want.Bounds()) || !bytes.Equal(got.Pix, want.Pix) {
-		t.Errorf("%s is stale: make gallery draws it anew", shown)
+	if got, want := decode(t, stored), decode(t, file); !got.Bounds().Eq(want.Bounds()) || !bytes.Equal(got.Pix, want.Pix) {
+		t.Errorf("%s is stale: make gallery draws it anew", galleryPath)
 	}
 }
 
 // Every exhibit has a place of its own on the sheet, and shows something there.
-func TestExhibits(t *testing.T) {
+func TestItemsAreSeparateAndVisible(t *testing.T) {
 	t.Parallel()
 
 	renderer := start(t)
@@ -47,41 +47,41 @@ func TestExhibits(t *testing.T) {
 		t.Fatal(err)
 	}
 	sheet, bare := decode(t, file), image.NewNRGBA(image.Rect(0, 0, width, height))
-	lay(bare)
-	var places []image.Rectangle
-	for i, strip := range strips() {
-		all, err := strip.hang(renderer)
+	drawBackground(bare)
+	var positions []image.Rectangle
+	for i, row := range rows() {
+		all, err := row.layOut(renderer)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for j, h := range all {
-			if !h.place.In(bare.Rect.Inset(margin / 2)) {
+			if !h.position.In(bare.Rect.Inset(margin / 2)) {
 				t.Errorf("exhibit %d of strip %d reaches over the margin", j, i)
 			}
-			for _, other := range places {
-				if h.place.Overlaps(other) {
+			for _, other := range positions {
+				if h.position.Overlaps(other) {
 					t.Errorf("exhibit %d of strip %d hangs over another", j, i)
 				}
 			}
-			places = append(places, h.place)
+			positions = append(positions, h.position)
 
 			covered, colours := 0, map[color.Color]bool{}
-			for y := h.place.Min.Y; y < h.place.Max.Y; y++ {
-				for x := h.place.Min.X; x < h.place.Max.X; x++ {
+			for y := h.position.Min.Y; y < h.position.Max.Y; y++ {
+				for x := h.position.Min.X; x < h.position.Max.X; x++ {
 					if c := sheet.At(x, y); c != bare.At(x, y) {
 						covered++
 						colours[c] = true
 					}
 				}
 			}
-			if area := h.place.Dx() * h.place.Dy(); 2*covered < area || len(colours) < 8 {
+			if area := h.position.Dx() * h.position.Dy(); 2*covered < area || len(colours) < 8 {
 				t.Errorf("exhibit %d of strip %d shows %d colours on %d of %d pixels", j, i, len(colours), covered, area)
 			}
 		}
 	}
 }
 
-func TestRunWantsAFile(t *testing.T) {
+func TestRunRequiresAFile(t *testing.T) {
 	t.Parallel()
 
 	if err := run(nil); err == nil {
@@ -96,8 +96,8 @@ func TestReadmeShowsTheGallery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(readme, []byte("("+shown+")")) {
-		t.Errorf("README.md does not show %s", shown)
+	if !bytes.Contains(readme, []byte("("+galleryPath+")")) {
+		t.Errorf("README.md does not show %s", galleryPath)
 	}
 }
 

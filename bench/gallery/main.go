@@ -46,43 +46,43 @@ const (
 	margin        = 28
 )
 
-// exhibit is a picture that is shown.
-type exhibit struct {
+// item is a picture that is shown.
+type item struct {
 	sheet skin.Sheet
 	kind  skin.Type
 	pose  render.Pose
 	size  int
 }
 
-// strip is a row of exhibits which stand on one line, spread from a left edge to a
+// row is a row of exhibits which stand on one line, spread from a left edge to a
 // right one.
-type strip struct {
+type row struct {
 	left, right, bottom int
-	exhibits            []exhibit
+	items            []item
 }
 
-// strips are what is shown where: one figure that is large, heads beside it from
+// rows are what is shown where: one figure that is large, heads beside it from
 // large to small, figures of all kinds, below them a slim one of a legacy sheet, a
 // fine one and one behind glass, with heads too small to be crisp; capes, and the head
 // of whoever has none.
-func strips() []strip {
+func rows() []row {
 	const middle, end = 452, width - margin
-	legacy, fine := named("Old Plain 1"), named("HD Smooth 1")
-	return []strip{
-		{margin, middle - margin, 428, []exhibit{
+	legacy, fine := corpusSheet("Old Plain 1"), corpusSheet("HD Smooth 1")
+	return []row{
+		{margin, middle - margin, 428, []item{
 			{paint.Explorer(), skin.Classic, render.Preview, 400},
 		}},
-		{middle, end, 220, []exhibit{
+		{middle, end, 220, []item{
 			{paint.Robot(), skin.Classic, render.Isometric, 192},
 			{paint.Frog(), skin.Slim, render.Isometric, 192},
 		}},
-		{middle, end, 340, []exhibit{
+		{middle, end, 340, []item{
 			{paint.Diver(), skin.Slim, render.Isometric, 96},
 			{paint.Gardener(), skin.Classic, render.Isometric, 96},
 			{paint.Mage(), skin.Classic, render.Isometric, 96},
 			{paint.Fox(), skin.Classic, render.Isometric, 96},
 		}},
-		{middle, end, 428, []exhibit{
+		{middle, end, 428, []item{
 			{paint.Explorer(), skin.Classic, render.Flat, 56},
 			{paint.Ranger(), skin.Slim, render.Flat, 56},
 			{paint.Robot(), skin.Classic, render.Flat, 56},
@@ -90,20 +90,20 @@ func strips() []strip {
 			{paint.Penguin(), skin.Classic, render.Flat, 56},
 			{paint.Astronaut(), skin.Classic, render.Flat, 56},
 		}},
-		{margin, end, 660, []exhibit{
+		{margin, end, 660, []item{
 			{paint.Ranger(), skin.Slim, render.Preview, 208},
 			{paint.Knight(), skin.Classic, render.Preview, 208},
 			{paint.Gardener(), skin.Classic, render.Preview, 208},
 			{paint.Diver(), skin.Slim, render.Preview, 208},
 		}},
-		{margin, end, 908, []exhibit{
+		{margin, end, 908, []item{
 			{legacy, skin.Slim, render.Preview, 208},
 			{fine, skin.Classic, render.Preview, 208},
 			{glazed(), skin.Classic, render.Preview, 208},
 			{paint.Robot(), skin.Classic, render.Isometric, 48},
 			{fine, skin.Classic, render.Isometric, 48},
 		}},
-		{margin, end, height - margin, []exhibit{
+		{margin, end, height - margin, []item{
 			{paint.Sunrise(), skin.Cape, render.Preview, 128},
 			{paint.Evergreen(), skin.Cape, render.Preview, 128},
 			{paint.NightSky(), skin.Cape, render.Preview, 128},
@@ -114,8 +114,8 @@ func strips() []strip {
 	}
 }
 
-// named returns a sheet of the corpus.
-func named(name string) skin.Sheet {
+// corpusSheet returns a sheet of the corpus.
+func corpusSheet(name string) skin.Sheet {
 	corpus := paint.Corpus()
 	return corpus[slices.IndexFunc(corpus, func(n paint.NamedSheet) bool { return n.Name == name })].Sheet
 }
@@ -139,22 +139,22 @@ func glazed() skin.Sheet {
 // compose returns the file of the whole sheet.
 func compose(renderer *render.Renderer) ([]byte, error) {
 	canvas := image.NewNRGBA(image.Rect(0, 0, width, height))
-	lay(canvas)
-	for _, strip := range strips() {
-		all, err := strip.hang(renderer)
+	drawBackground(canvas)
+	for _, row := range rows() {
+		all, err := row.layOut(renderer)
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range all {
-			draw.Draw(canvas, h.place, h.picture, h.picture.Bounds().Min, draw.Over)
+			draw.Draw(canvas, h.position, h.picture, h.picture.Bounds().Min, draw.Over)
 		}
 	}
 	return renderer.Encode(render.Picture{Width: width, Height: height, Pix: canvas.Pix}, render.PNG)
 }
 
-// lay covers the canvas with pale checks, which tell what is transparent from what
+// drawBackground covers the canvas with pale checks, which tell what is transparent from what
 // is white.
-func lay(canvas *image.NRGBA) {
+func drawBackground(canvas *image.NRGBA) {
 	const side = 10
 	pale, paler := color.NRGBA{R: 0xdc, G: 0xe1, B: 0xe8, A: 0xff}, color.NRGBA{R: 0xe3, G: 0xe7, B: 0xed, A: 0xff}
 	for y := range height {
@@ -168,36 +168,36 @@ func lay(canvas *image.NRGBA) {
 	}
 }
 
-// hung is a picture and its place on the sheet.
-type hung struct {
+// placed is a picture and its place on the sheet.
+type placed struct {
 	picture image.Image
-	place   image.Rectangle
+	position   image.Rectangle
 }
 
-// hang draws the exhibits of a strip, each as far as there is anything to see, so
+// layOut draws the exhibits of a strip, each as far as there is anything to see, so
 // that what is seen stands in line.
-func (s strip) hang(renderer *render.Renderer) ([]hung, error) {
+func (s row) layOut(renderer *render.Renderer) ([]placed, error) {
 	var pictures []image.Image
-	room := s.right - s.left
-	for _, e := range s.exhibits {
+	space := s.right - s.left
+	for _, e := range s.items {
 		picture, err := renderer.Draw(e.sheet, render.View{Pose: e.pose, Type: e.kind, Size: e.size, Format: render.PNG})
 		if err != nil {
 			return nil, err
 		}
 		pictures = append(pictures, trim(picture))
-		room -= pictures[len(pictures)-1].Bounds().Dx()
+		space -= pictures[len(pictures)-1].Bounds().Dx()
 	}
-	if room < 0 {
-		return nil, fmt.Errorf("a strip lacks %d pixels for its %d exhibits", -room, len(pictures))
+	if space < 0 {
+		return nil, fmt.Errorf("a strip lacks %d pixels for its %d exhibits", -space, len(pictures))
 	}
-	var all []hung
+	var all []placed
 	left := s.left
 	for i, picture := range pictures {
 		area := picture.Bounds()
-		all = append(all, hung{picture, area.Sub(area.Min).Add(image.Pt(left, s.bottom-area.Dy()))})
+		all = append(all, placed{picture, area.Sub(area.Min).Add(image.Pt(left, s.bottom-area.Dy()))})
 		if between := len(pictures) - 1 - i; between > 0 {
-			left += area.Dx() + room/between
-			room -= room / between
+			left += area.Dx() + space/between
+			space -= space / between
 		}
 	}
 	return all, nil
@@ -208,13 +208,13 @@ func trim(picture render.Picture) image.Image {
 	img := &image.NRGBA{
 		Pix: picture.Pix, Stride: 4 * picture.Width, Rect: image.Rect(0, 0, picture.Width, picture.Height),
 	}
-	var seen image.Rectangle
+	var visible image.Rectangle
 	for y := range picture.Height {
 		for x := range picture.Width {
 			if img.NRGBAAt(x, y).A > 0 {
-				seen = seen.Union(image.Rect(x, y, x+1, y+1))
+				visible = visible.Union(image.Rect(x, y, x+1, y+1))
 			}
 		}
 	}
-	return img.SubImage(seen)
+	return img.SubImage(visible)
 }

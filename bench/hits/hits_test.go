@@ -16,7 +16,7 @@ import (
 
 // The bare server is this program, so the test binary must be it.
 func TestMain(m *testing.M) {
-	if asked, err := rivals.Serve(os.Args[1:]); asked {
+	if isRole, err := rivals.ServeRole(os.Args[1:]); isRole {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -50,19 +50,19 @@ func TestRun(t *testing.T) {
 func TestCachesInFront(t *testing.T) {
 	t.Parallel()
 
-	b := bench{place: rivals.Place{Work: t.TempDir()}}
+	b := bench{env: rivals.Env{WorkDir: t.TempDir()}}
 	t.Cleanup(b.close)
 	var err error
-	if b.town, err = town.Open(t.Context(), b.place, system.Binary(t, "edge"), 1); err != nil {
+	if b.fixture, err = town.Open(t.Context(), b.env, system.Binary(t, "edge"), 1); err != nil {
 		t.Fatal(err)
 	}
-	b.closers = append(b.closers, b.town.Close)
-	behind := b.town.Edge
-	if b.record, err = rivals.RecordHits(t.Context(), behind, b.town.Addresses(town.Patterns())); err != nil {
+	b.closers = append(b.closers, b.fixture.Close)
+	edge := b.fixture.Edge
+	if b.record, err = rivals.RecordHits(t.Context(), edge, b.fixture.Addresses(town.Patterns())); err != nil {
 		t.Fatal(err)
 	}
-	for _, start := range []func(context.Context, rivals.Place, string, int64) (*rivals.Server, error){rivals.StartNginxCache, rivals.StartVarnish} {
-		err := b.add(start(t.Context(), b.place, behind.Address, 64<<20))
+	for _, start := range []func(context.Context, rivals.Env, string, int64) (*rivals.Server, error){rivals.StartNginxCache, rivals.StartVarnish} {
+		err := b.add(start(t.Context(), b.env, edge.Address, 64<<20))
 		if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
 			testenv.Skip(t, missing)
 		}
@@ -73,7 +73,7 @@ func TestCachesInFront(t *testing.T) {
 	caches := b.servers
 	for _, gone := range []bool{false, true} {
 		if gone {
-			behind.Stop()
+			edge.Stop()
 		}
 		for _, s := range caches {
 			s.OwnTags = true // which lets it have headers of its own
@@ -84,7 +84,7 @@ func TestCachesInFront(t *testing.T) {
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRejectsBadArguments(t *testing.T) {
 	t.Parallel()
 
 	for _, args := range []string{"-rounds 5", "-seconds 0", "-urls 0"} {

@@ -35,7 +35,7 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if asked, err := rivals.Serve(args); asked {
+	if asked, err := rivals.ServeRole(args); asked {
 		return err
 	}
 	flags := flag.NewFlagSet("hits", flag.ExitOnError)
@@ -61,8 +61,8 @@ func run(args []string, out io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	b := bench{
-		place: rivals.Place{CPUs: processors[len(processors)-1:], Work: work}, loadCPU: processors[0],
-		rounds: *rounds, each: time.Duration(*seconds * float64(time.Second)), out: out,
+		env: rivals.Env{CPUs: processors[len(processors)-1:], WorkDir: work}, loadCPU: processors[0],
+		rounds: *rounds, duration: time.Duration(*seconds * float64(time.Second)), out: out,
 	}
 	defer b.close()
 	if err := b.open(ctx, *binary, *urls); err != nil {
@@ -73,13 +73,13 @@ func run(args []string, out io.Writer) error {
 
 // bench is the servers that are measured, and what they are asked for.
 type bench struct {
-	place   rivals.Place // of the servers
+	env   rivals.Env // of the servers
 	loadCPU int
 	rounds  int
-	each    time.Duration
+	duration    time.Duration
 	out     io.Writer
 
-	town    *town.Town
+	fixture    *town.Site
 	closers []func()
 	record  *rivals.Record
 	servers []*rivals.Server // in clear, and then those that speak TLS; of each the edge first
@@ -103,21 +103,21 @@ func (b *bench) add(s *rivals.Server, err error) error {
 
 // open starts everything, and makes sure that all servers say the same.
 func (b *bench) open(ctx context.Context, binary string, urls int) error {
-	residents := town.ResidentsOf(urls)
+	residents := town.PlayersFor(urls)
 	var err error
-	if b.town, err = town.Open(ctx, b.place, binary, residents); err != nil {
+	if b.fixture, err = town.Open(ctx, b.env, binary, residents); err != nil {
 		return err
 	}
-	b.closers = append(b.closers, b.town.Close)
-	if b.record, err = rivals.RecordHits(ctx, b.town.Edge, b.town.Addresses(urls)); err != nil {
+	b.closers = append(b.closers, b.fixture.Close)
+	if b.record, err = rivals.RecordHits(ctx, b.fixture.Edge, b.fixture.Addresses(urls)); err != nil {
 		return err
 	}
 	total, different := sizes(b.record)
 	fmt.Fprintf(b.out, "%d addresses of %d patterns and %d residents, all of them hits; %d different bodies of %.1f MiB, %.0f bytes an answer on average.\n",
 		urls, town.Patterns(), residents, len(b.record.Bodies), different/(1<<20), total/float64(urls))
 
-	b.servers = append(b.servers, b.town.Edge)
-	if err := b.add(rivals.StartBare(ctx, b.place, b.record, rivals.Certificate{})); err != nil {
+	b.servers = append(b.servers, b.fixture.Edge)
+	if err := b.add(rivals.StartFasthttp(ctx, b.env, b.record, rivals.Certificate{})); err != nil {
 		return err
 	}
 	if err := b.addEdge(ctx, "edge without fast path", rivals.Certificate{}, false); err != nil {
@@ -140,7 +140,7 @@ func (b *bench) open(ctx context.Context, binary string, urls int) error {
 
 // addEdge starts another edge, which then has all that is asked for in memory.
 func (b *bench) addEdge(ctx context.Context, name string, certificate rivals.Certificate, fastPath bool) error {
-	edge, _, err := b.town.StartEdge(ctx,
+	edge, _, err := b.fixture.StartEdge(ctx,
 		"EDGE_TLS_CERT="+certificate.Chain, "EDGE_TLS_KEY="+certificate.Key, fmt.Sprintf("EDGE_FAST_PATH=%t", fastPath))
 	if err != nil {
 		return err
@@ -157,14 +157,14 @@ func (b *bench) addEdge(ctx context.Context, name string, certificate rivals.Cer
 
 // openTLS starts those that speak TLS.
 func (b *bench) openTLS(ctx context.Context) error {
-	certificate, err := b.place.Certify()
+	certificate, err := b.env.Certify()
 	if err != nil {
 		return err
 	}
 	if err := b.addEdge(ctx, "edge, TLS", certificate, true); err != nil {
 		return err
 	}
-	if err := b.add(rivals.StartBare(ctx, b.place, b.record, certificate)); err != nil {
+	if err := b.add(rivals.StartFasthttp(ctx, b.env, b.record, certificate)); err != nil {
 		return err
 	}
 	return b.addEdge(ctx, "edge without fast path, TLS", certificate, false)
@@ -174,15 +174,15 @@ func (b *bench) openTLS(ctx context.Context) error {
 // it, and with a file for every different body. Those are so few that it can keep
 // all of them open.
 func (b *bench) openNginx(ctx context.Context) error {
-	open, err := rivals.MayOpen()
+	open, err := rivals.RaiseFileLimit()
 	if err != nil {
 		return err
 	}
-	if err := rivals.WriteFiles(b.place.Work, b.record); err != nil {
+	if err := rivals.WriteFiles(b.env.WorkDir, b.record); err != nil {
 		return err
 	}
 	for _, layout := range []rivals.Layout{rivals.ByAddress, rivals.ByBody} {
-		err := b.add(rivals.StartNginx(ctx, b.place, b.place.Work, layout, open, b.record))
+		err := b.add(rivals.StartNginx(ctx, b.env, b.env.WorkDir, layout, open, b.record))
 		if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
 			fmt.Fprintf(b.out, "Left out: %v.\n", missing)
 			return nil
@@ -197,7 +197,7 @@ func (b *bench) openNginx(ctx context.Context) error {
 
 // run measures full answers and then those that say not modified.
 func (b *bench) run(ctx context.Context) error {
-	asked := b.town.Asked()
+	asked := b.fixture.Lookups()
 	secure := slices.IndexFunc(b.servers, func(s *rivals.Server) bool { return s.TLS })
 	for i, servers := range [][]*rivals.Server{b.servers[:secure], b.servers[secure:]} {
 		suffix := []string{"", ", TLS"}[i]
@@ -213,7 +213,7 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if asked = b.town.Asked() - asked; asked > 0 {
+	if asked = b.fixture.Lookups() - asked; asked > 0 {
 		fmt.Fprintf(b.out, "\nThe edge asked core for %d mappings meanwhile, as it had not heard of it for a second, so not all answers were hits.\n", asked)
 	}
 	return nil
@@ -235,18 +235,18 @@ func (b *bench) measure(ctx context.Context, title string, servers []*rivals.Ser
 	t := newTable(title, servers, b.out)
 	runtime.GC() // rather than while something is measured
 	for round := range b.rounds {
-		row := make([]sample, len(servers))
-		for turn := range servers {
+		row := make([]measurement, len(servers))
+		for position := range servers {
 			// In every other round they go in the opposite order.
-			i := turn
+			i := position
 			if round%2 == 1 {
-				i = len(servers) - 1 - turn
+				i = len(servers) - 1 - position
 			}
 			var before, after time.Duration
 			var clockErr error
 			loads[i].Connected = func() { before, clockErr = servers[i].ProcessorTime() } // CDNs keep their connections
 			loads[i].Order = load.Random(len(loads[i].Requests), uint64(round))
-			answers, err := load.Run(ctx, loads[i].address, b.each, loads[i].Stream)
+			answers, err := load.Run(ctx, loads[i].address, b.duration, loads[i].Stream)
 			if err == nil {
 				err = answers[0].Check()
 			}
@@ -256,11 +256,11 @@ func (b *bench) measure(ctx context.Context, title string, servers []*rivals.Ser
 			if err = errors.Join(err, clockErr); err != nil {
 				return fmt.Errorf("measure %s: %w", servers[i].Name, err)
 			}
-			row[i] = sample{Answers: answers[0], taken: after - before}
+			row[i] = measurement{Answers: answers[0], cpuTime: after - before}
 		}
 		t.add(row)
 	}
-	t.conclude()
+	t.printSummary()
 	return nil
 }
 

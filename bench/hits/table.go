@@ -11,22 +11,22 @@ import (
 	"github.com/veneer-skins/veneer/bench/rivals"
 )
 
-// sample is what a server came to in a round.
-type sample struct {
+// measurement is what a server came to in a round.
+type measurement struct {
 	load.Answers
-	taken time.Duration // of the processor's time, by the server
+	cpuTime time.Duration // of the processor's time, by the server
 }
 
-func (s sample) rate() float64 { return float64(s.Total()) / s.Elapsed.Seconds() }
+func (s measurement) rate() float64 { return float64(s.Total()) / s.Elapsed.Seconds() }
 
 // cost returns the microseconds of processor time that the server took for an
 // answer.
-func (s sample) cost() float64 { return float64(s.taken.Nanoseconds()) / 1000 / float64(s.Total()) }
+func (s measurement) cost() float64 { return float64(s.cpuTime.Nanoseconds()) / 1000 / float64(s.Total()) }
 
 // table prints rounds as they come, and in the end what they say.
 type table struct {
 	names []string
-	rows  [][]sample
+	rows  [][]measurement
 	out   io.Writer
 }
 
@@ -41,7 +41,7 @@ func newTable(title string, servers []*rivals.Server, out io.Writer) *table {
 	return t
 }
 
-func (t *table) add(row []sample) {
+func (t *table) add(row []measurement) {
 	t.rows = append(t.rows, row)
 	fmt.Fprintf(t.out, "| %d |", len(t.rows))
 	for _, s := range row {
@@ -50,8 +50,8 @@ func (t *table) add(row []sample) {
 	fmt.Fprintln(t.out)
 }
 
-// of summarizes one figure of every round.
-func (t *table) of(figure func(row []sample) float64) report.Summary {
+// summarize summarizes one figure of every round.
+func (t *table) summarize(figure func(row []measurement) float64) report.Summary {
 	figures := make([]float64, len(t.rows))
 	for i, row := range t.rows {
 		figures[i] = figure(row)
@@ -59,22 +59,22 @@ func (t *table) of(figure func(row []sample) float64) report.Summary {
 	return report.Summarize(figures)
 }
 
-func (t *table) conclude() {
+func (t *table) printSummary() {
 	fmt.Fprint(t.out, "| median |")
 	for i := range t.names {
-		rate := t.of(func(row []sample) float64 { return row[i].rate() }).Median
-		cost := t.of(func(row []sample) float64 { return row[i].cost() }).Median
+		rate := t.summarize(func(row []measurement) float64 { return row[i].rate() }).Median
+		cost := t.summarize(func(row []measurement) float64 { return row[i].cost() }).Median
 		fmt.Fprintf(t.out, " %.0f | %.2f |", rate, cost)
 	}
 	fmt.Fprint(t.out, "\n\n| | edge's rate, median | lower bound | edge's µs, median | upper bound | bytes an answer | server's processor | load's processor |\n")
 	fmt.Fprintln(t.out, "|---|--:|--:|--:|--:|--:|--:|--:|")
 	for i, name := range t.names {
-		rates := t.of(func(row []sample) float64 { return row[0].rate() / row[i].rate() })
-		costs := t.of(func(row []sample) float64 { return row[0].cost() / row[i].cost() })
+		rates := t.summarize(func(row []measurement) float64 { return row[0].rate() / row[i].rate() })
+		costs := t.summarize(func(row []measurement) float64 { return row[0].cost() / row[i].cost() })
 		fmt.Fprintf(t.out, "| of %s's | %.3f | %.3f | %.3f | %.3f |", name, rates.Median, rates.Low, costs.Median, costs.High)
-		length := t.of(func(row []sample) float64 { return float64(row[i].Bytes) / float64(row[i].Total()) }).Median
-		server := t.of(func(row []sample) float64 { return row[i].taken.Seconds() / row[i].Elapsed.Seconds() }).Median
-		busy := t.of(func(row []sample) float64 { return row[i].Busy.Seconds() / row[i].Elapsed.Seconds() }).Median
+		length := t.summarize(func(row []measurement) float64 { return float64(row[i].Bytes) / float64(row[i].Total()) }).Median
+		server := t.summarize(func(row []measurement) float64 { return row[i].cpuTime.Seconds() / row[i].Elapsed.Seconds() }).Median
+		busy := t.summarize(func(row []measurement) float64 { return row[i].Busy.Seconds() / row[i].Elapsed.Seconds() }).Median
 		fmt.Fprintf(t.out, " %.0f | %.0f %% | %.0f %% |\n", length, 100*server, 100*busy)
 	}
 	fmt.Fprintf(t.out, "\nThe bounds are those of the 95 %% confidence interval of the median, by order statistics: of %d ratios in their order, number %d from either end.\n",

@@ -49,11 +49,11 @@ type Answers struct {
 	First error
 }
 
-// longest is the longest latency that is told from longer ones.
-const longest = time.Minute
+// maxLatency is the longest latency that is told from longer ones.
+const maxLatency = time.Minute
 
 func newLatencies() *hdrhistogram.Histogram {
-	return hdrhistogram.New(int64(time.Microsecond), int64(longest), 3)
+	return hdrhistogram.New(int64(time.Microsecond), int64(maxLatency), 3)
 }
 
 // Add adds what came back on another stream at the same time, sent by another thread.
@@ -63,7 +63,7 @@ func (a *Answers) Add(other Answers) {
 	a.Late = max(a.Late, other.Late)
 	a.Bytes += other.Bytes
 	for status, latencies := range other.Latencies {
-		a.of(status).Merge(latencies)
+		a.histogram(status).Merge(latencies)
 	}
 	for fault, n := range other.Wrong {
 		if a.Wrong == nil {
@@ -76,17 +76,17 @@ func (a *Answers) Add(other Answers) {
 	}
 }
 
-// of returns the latencies of a status.
-func (a *Answers) of(status int) *hdrhistogram.Histogram {
-	known := a.Latencies[status]
-	if known == nil {
+// histogram returns the latencies of a status.
+func (a *Answers) histogram(status int) *hdrhistogram.Histogram {
+	histogram := a.Latencies[status]
+	if histogram == nil {
 		if a.Latencies == nil {
 			a.Latencies = map[int]*hdrhistogram.Histogram{}
 		}
-		known = newLatencies()
-		a.Latencies[status] = known
+		histogram = newLatencies()
+		a.Latencies[status] = histogram
 	}
-	return known
+	return histogram
 }
 
 // All returns the latencies of whatever status.
@@ -100,8 +100,8 @@ func (a *Answers) All() *hdrhistogram.Histogram {
 
 // Rate returns how many answers of a status there were a second.
 func (a *Answers) Rate(status int) float64 {
-	if known := a.Latencies[status]; known != nil {
-		return float64(known.TotalCount()) / a.Elapsed.Seconds()
+	if histogram := a.Latencies[status]; histogram != nil {
+		return float64(histogram.TotalCount()) / a.Elapsed.Seconds()
 	}
 	return 0
 }
@@ -109,16 +109,16 @@ func (a *Answers) Rate(status int) float64 {
 // Percentile returns the latency that so many per cent of the answers of a status did
 // not exceed, and 0 if there was none.
 func (a *Answers) Percentile(status int, percent float64) time.Duration {
-	if known := a.Latencies[status]; known != nil {
-		return time.Duration(known.ValueAtPercentile(percent))
+	if histogram := a.Latencies[status]; histogram != nil {
+		return time.Duration(histogram.ValueAtPercentile(percent))
 	}
 	return 0
 }
 
 // Total returns how many answers came whole, of whatever status.
 func (a *Answers) Total() (n int64) {
-	for _, known := range a.Latencies {
-		n += known.TotalCount()
+	for _, histogram := range a.Latencies {
+		n += histogram.TotalCount()
 	}
 	return n
 }

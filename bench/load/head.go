@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// head is what the beginning of an answer says: as much of HTTP as servers that are
+// respHeader is what the beginning of an answer says: as much of HTTP as servers that are
 // measured speak.
-type head struct {
+type respHeader struct {
 	status int // 0 until the head is whole
 	length int // of the body
 	closes bool
 }
 
 var (
-	headEnd   = []byte("\r\n\r\n")
+	headerEnd   = []byte("\r\n\r\n")
 	lineEnd   = []byte("\r\n")
 	nameEnd   = []byte(":")
 	lengthKey = []byte("Content-Length")
@@ -24,20 +24,20 @@ var (
 	closing   = []byte("close")
 )
 
-// parseHead returns the head of an answer and where its body begins, or a status of 0
+// parseRespHeader returns the head of an answer and where its body begins, or a status of 0
 // unless all of the head has come.
-func parseHead(come []byte) (h head, end int, err error) {
+func parseRespHeader(data []byte) (h respHeader, end int, err error) {
 	const version, code = "HTTP/1.1 ", "200"
-	end = bytes.Index(come, headEnd)
+	end = bytes.Index(data, headerEnd)
 	if end < 0 {
-		return head{}, 0, nil
+		return respHeader{}, 0, nil
 	}
-	first, rest, _ := bytes.Cut(come[:end], lineEnd)
+	first, rest, _ := bytes.Cut(data[:end], lineEnd)
 	if len(first) < len(version+code) || string(first[:len(version)]) != version {
-		return head{}, 0, fmt.Errorf("%.20q is the answer", first)
+		return respHeader{}, 0, fmt.Errorf("%.20q is the answer", first)
 	}
 	if h.status, err = strconv.Atoi(string(first[len(version):len(version+code)])); err != nil || h.status < 200 {
-		return head{}, 0, fmt.Errorf("%.20q has no status of an answer", first)
+		return respHeader{}, 0, fmt.Errorf("%.20q has no status of an answer", first)
 	}
 	h.length = -1
 	for len(rest) > 0 {
@@ -48,7 +48,7 @@ func parseHead(come []byte) (h head, end int, err error) {
 		switch {
 		case len(name) == len(lengthKey) && bytes.EqualFold(name, lengthKey):
 			if h.length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil || h.length < 0 {
-				return head{}, 0, fmt.Errorf("%.40q is the answer's length", value)
+				return respHeader{}, 0, fmt.Errorf("%.40q is the answer's length", value)
 			}
 		case len(name) == len(closeKey) && bytes.EqualFold(name, closeKey):
 			h.closes = bytes.EqualFold(bytes.TrimSpace(value), closing)
@@ -58,7 +58,7 @@ func parseHead(come []byte) (h head, end int, err error) {
 	case h.status == 204 || h.status == 304: // may tell the length of what it does not send
 		h.length = 0
 	case h.length < 0:
-		return head{}, 0, errors.New("the answer does not tell its length")
+		return respHeader{}, 0, errors.New("the answer does not tell its length")
 	}
-	return h, end + len(headEnd), nil
+	return h, end + len(headerEnd), nil
 }

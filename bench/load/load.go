@@ -50,17 +50,17 @@ type Stream struct {
 	// Lengths are those of the right answers' bodies in bytes, one for each request.
 	// Without any, or where one is negative, an answer is as long as it says itself.
 	Lengths []int
-	// Share of the right answers, 1 for all, are looked at whole. Look returns what is
+	// InspectShare of the right answers, 1 for all, are looked at whole. Look returns what is
 	// wrong with one, if anything. It may keep nothing of the body, and while it works
 	// nothing is measured.
-	Share float64
-	Look  func(request, status int, body []byte) error
+	InspectShare float64
+	Inspect  func(request, status int, body []byte) error
 
 	next int // of Requests
 }
 
-// late is how long answers to the last requests are waited for.
-const late = 10 * time.Second
+// drainTimeout is how long answers to the last requests are waited for.
+const drainTimeout = 10 * time.Second
 
 // Run sends all streams to a server on this machine for so long, waits for the answers
 // that are due then, and returns those of each stream. Wrong answers are counted, and a
@@ -81,7 +81,7 @@ func Run(ctx context.Context, address string, duration time.Duration, streams ..
 		return nil, fmt.Errorf("ask for exact timers: %w", err)
 	}
 	// Nor may collecting garbage, of which there is hardly any.
-	defer pauseCollector()()
+	defer pauseGC()()
 	r, err := newRunner(server, streams)
 	if err != nil {
 		return nil, err

@@ -62,18 +62,18 @@ func stream(connections int, rate float64, paths ...string) *load.Stream {
 func TestFrom(t *testing.T) {
 	t.Parallel()
 
-	var strangers atomic.Int64
+	var otherAddresses atomic.Int64
 	from := netip.MustParseAddr("127.0.7.1")
 	address := serve(t, func(rc *fasthttp.RequestCtx) {
 		if rc.RemoteIP().String() != from.String() {
-			strangers.Add(1)
+			otherAddresses.Add(1)
 		}
 	})
 	s := stream(3, 1000, "/")
 	s.From = from
 	answers, err := load.Run(t.Context(), address, 50*time.Millisecond, s)
-	if err != nil || answers[0].Total() == 0 || strangers.Load() > 0 {
-		t.Errorf("%d requests, %v, and %d from other addresses; want all from %s", answers[0].Total(), err, strangers.Load(), from)
+	if err != nil || answers[0].Total() == 0 || otherAddresses.Load() > 0 {
+		t.Errorf("%d requests, %v, and %d from other addresses; want all from %s", answers[0].Total(), err, otherAddresses.Load(), from)
 	}
 }
 
@@ -89,9 +89,9 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := bytes.Repeat([]byte("0123456789"), 10_000)
-	var asked, askedBefore atomic.Int64
+	var requested, requestedBefore atomic.Int64
 	address := serveOn(t, listener, func(rc *fasthttp.RequestCtx) {
-		asked.Add(1)
+		requested.Add(1)
 		rc.SetBody(body[:rc.QueryArgs().GetUintOrZero("size")])
 	})
 	s := stream(3, 0)
@@ -99,20 +99,20 @@ func TestTLS(t *testing.T) {
 		s.Requests = append(s.Requests, fmt.Appendf(nil, "GET /?size=%d HTTP/1.1\r\nHost: test\r\n\r\n", size))
 		s.Lengths = append(s.Lengths, size)
 	}
-	s.TLS, s.Share, s.Order = true, 1, first(500, load.Random(len(s.Requests), 1))
-	s.Look = func(request, _ int, got []byte) error {
+	s.TLS, s.InspectShare, s.Order = true, 1, first(500, load.Random(len(s.Requests), 1))
+	s.Inspect = func(request, _ int, got []byte) error {
 		if !bytes.Equal(got, body[:s.Lengths[request]]) {
 			return errors.New("the body is another one")
 		}
 		return nil
 	}
-	s.Connected = func() { askedBefore.Store(asked.Load() + 1) }
+	s.Connected = func() { requestedBefore.Store(requested.Load() + 1) }
 	answers, err := load.Run(t.Context(), address, time.Hour, s)
 	if err == nil {
 		err = answers[0].Check()
 	}
-	if err != nil || answers[0].Total() != 500 || askedBefore.Load() != 1 {
-		t.Errorf("%d answers, %v, %d asked for before all connections were there; want 500, and none", answers[0].Total(), err, askedBefore.Load()-1)
+	if err != nil || answers[0].Total() != 500 || requestedBefore.Load() != 1 {
+		t.Errorf("%d answers, %v, %d asked for before all connections were there; want 500, and none", answers[0].Total(), err, requestedBefore.Load()-1)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestShortestRun(t *testing.T) {
 	}
 }
 
-func TestOpenLoopCountsTheWait(t *testing.T) {
+func TestOpenLoopCountsQueueing(t *testing.T) {
 	t.Parallel()
 
 	// The first of 100 requests over one connection is answered after all of them
@@ -242,11 +242,11 @@ func TestRandomOrder(t *testing.T) {
 
 	order := func(seed uint64) []string {
 		var mu sync.Mutex
-		var asked []string
+		var requested []string
 		address := serve(t, func(rc *fasthttp.RequestCtx) {
 			mu.Lock()
 			defer mu.Unlock()
-			asked = append(asked, string(rc.Path()))
+			requested = append(requested, string(rc.Path()))
 		})
 		var paths []string
 		for i := range 100 {
@@ -261,7 +261,7 @@ func TestRandomOrder(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		return asked
+		return requested
 	}
 	once := order(1)
 	if diff := cmp.Diff(once, order(1)); diff != "" {
@@ -282,7 +282,7 @@ func first(n int, order func() int) func() int {
 	}
 }
 
-func TestAnswersAreToldApart(t *testing.T) {
+func TestWrongAnswersAreClassified(t *testing.T) {
 	t.Parallel()
 
 	var n atomic.Int64
@@ -300,7 +300,7 @@ func TestAnswersAreToldApart(t *testing.T) {
 	})
 	s := stream(1, 0, "/path")
 	s.Statuses, s.Lengths, s.Order = []int{200}, []int{3}, first(5, load.Random(1, 0))
-	s.Share, s.Look = 1, func(request, status int, body []byte) error {
+	s.InspectShare, s.Inspect = 1, func(request, status int, body []byte) error {
 		if request != 0 || status != 200 || string(body) != "yes" {
 			return fmt.Errorf("%q is wrong", body)
 		}
@@ -323,16 +323,16 @@ func TestAnswersAreToldApart(t *testing.T) {
 
 // A body is looked at whole, however large and in however many pieces, and all others
 // are right beside it.
-func TestLookSeesShareOfBodies(t *testing.T) {
+func TestInspectSeesShareOfBodies(t *testing.T) {
 	t.Parallel()
 
 	large := strings.Repeat("0123456789", 50_000)
 	address := serve(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(large) })
 	s := stream(2, 0, "/")
-	s.Order, s.Share = first(200, load.Random(1, 0)), 0.25
-	looked := 0
-	s.Look = func(_, _ int, body []byte) error {
-		if looked++; string(body) != large {
+	s.Order, s.InspectShare = first(200, load.Random(1, 0)), 0.25
+	inspected := 0
+	s.Inspect = func(_, _ int, body []byte) error {
+		if inspected++; string(body) != large {
 			return errors.New("another body")
 		}
 		return nil
@@ -344,8 +344,8 @@ func TestLookSeesShareOfBodies(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if answers[0].Total() != 200 || looked < 30 || looked > 70 {
-		t.Errorf("of %d answers %d were looked at; want about 50 of 200", answers[0].Total(), looked)
+	if answers[0].Total() != 200 || inspected < 30 || inspected > 70 {
+		t.Errorf("of %d answers %d were looked at; want about 50 of 200", answers[0].Total(), inspected)
 	}
 }
 
@@ -358,9 +358,9 @@ func TestRunEndsWith(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := make(chan struct{})
 		defer close(answer)
-		var asked atomic.Int64
+		var requested atomic.Int64
 		address := serve(t, func(*fasthttp.RequestCtx) {
-			if asked.Add(1) == 3 {
+			if requested.Add(1) == 3 {
 				cancel()
 				<-answer
 			}
@@ -448,20 +448,20 @@ func TestLate(t *testing.T) {
 			<-time.After(10 * still)
 		}
 	})
-	f := func(path string, look func(request, status int, body []byte) error) time.Duration {
+	f := func(path string, inspect func(request, status int, body []byte) error) time.Duration {
 		t.Helper()
 		s := stream(1, 100, path)
-		s.Share, s.Look = 1, look
+		s.InspectShare, s.Inspect = 1, inspect
 		answers, err := load.Run(t.Context(), address, 2*still, s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return answers[0].Late
 	}
-	looked := false
+	inspected := false
 	if late := f("/", func(int, int, []byte) error {
-		if !looked {
-			looked = true
+		if !inspected {
+			inspected = true
 			<-time.After(still)
 		}
 		return nil

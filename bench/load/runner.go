@@ -18,14 +18,14 @@ type runner struct {
 	server netip.AddrPort
 	epoll  int
 	start  time.Time
-	lanes  []*lane
-	wires  []*wire // by number
-	under  int     // how many requests are under way
-	failed int     // how many connections did, since an answer came whole
+	streams  []*streamState
+	conns  []*conn // by number
+	inFlight  int     // how many requests are under way
+	failures int     // how many connections did, since an answer came whole
 }
 
-// lane is a stream while it runs.
-type lane struct {
+// streamState is a stream while it runs.
+type streamState struct {
 	*Stream
 	answers Answers
 	sent    int
@@ -35,13 +35,13 @@ type lane struct {
 
 	// free are the wires without a request, a ring that begins with the one that has
 	// been free for longest.
-	free        []*wire
+	free        []*conn
 	first, size int
 }
 
-// mostFailures in a row end a run: a server that answers nothing is not to be
+// maxFailures in a row end a run: a server that answers nothing is not to be
 // connected to for ever.
-const mostFailures = 1000
+const maxFailures = 1000
 
 func newRunner(server netip.AddrPort, streams []*Stream) (r *runner, err error) {
 	r = &runner{server: server}
@@ -49,35 +49,35 @@ func newRunner(server netip.AddrPort, streams []*Stream) (r *runner, err error) 
 		return nil, fmt.Errorf("make an epoll: %w", err)
 	}
 	for i, s := range streams {
-		l := &lane{Stream: s, free: make([]*wire, s.Connections), random: rand.New(rand.NewPCG(0, uint64(i)))}
-		r.lanes = append(r.lanes, l)
+		st := &streamState{Stream: s, free: make([]*conn, s.Connections), random: rand.New(rand.NewPCG(0, uint64(i)))}
+		r.streams = append(r.streams, st)
 		for range s.Connections {
-			w := &wire{number: len(r.wires), lane: l, request: -1, buffer: make([]byte, firstBuffer)}
-			if err := r.connect(w); err != nil {
+			c := &conn{id: len(r.conns), stream: st, request: -1, buffer: make([]byte, initialBuffer)}
+			if err := r.connect(c); err != nil {
 				r.close()
 				return nil, err
 			}
-			r.wires = append(r.wires, w)
-			l.push(w)
+			r.conns = append(r.conns, c)
+			st.push(c)
 		}
 	}
 	return r, nil
 }
 
-func (r *runner) connect(w *wire) error {
-	if err := w.dial(r.server, w.lane.From); err != nil {
+func (r *runner) connect(c *conn) error {
+	if err := c.dial(r.server, c.stream.From); err != nil {
 		return err
 	}
-	if err := unix.EpollCtl(r.epoll, unix.EPOLL_CTL_ADD, w.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(w.number)}); err != nil {
-		_ = unix.Close(w.fd)
+	if err := unix.EpollCtl(r.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.id)}); err != nil {
+		_ = unix.Close(c.fd)
 		return fmt.Errorf("watch a connection: %w", err)
 	}
 	return nil
 }
 
 func (r *runner) close() {
-	for _, w := range r.wires {
-		_ = unix.Close(w.fd)
+	for _, c := range r.conns {
+		_ = unix.Close(c.fd)
 	}
 	_ = unix.Close(r.epoll)
 }
@@ -91,12 +91,12 @@ func (r *runner) run(ctx context.Context, duration time.Duration) ([]Answers, er
 		duration = min(duration, time.Since(r.start))
 	}
 	var all []Answers
-	for _, l := range r.lanes {
-		a := l.answers
+	for _, st := range r.streams {
+		a := st.answers
 		// The time of whoever has nothing more to send ends with the last answer.
-		a.Elapsed, a.Busy = l.last, busy
-		if !l.ended {
-			a.Elapsed = max(l.last, duration)
+		a.Elapsed, a.Busy = st.last, busy
+		if !st.ended {
+			a.Elapsed = max(st.last, duration)
 		}
 		all = append(all, a)
 	}
@@ -110,19 +110,19 @@ func (r *runner) loop(ctx context.Context, duration time.Duration) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case now > duration+late:
-			r.giveUp()
+		case now > duration+drainTimeout:
+			r.expireInFlight()
 			return nil
 		}
-		pause := late
-		for _, l := range r.lanes {
-			next, err := r.send(l, now, duration)
+		pause := drainTimeout
+		for _, st := range r.streams {
+			next, err := r.send(st, now, duration)
 			if err != nil {
 				return err
 			}
 			pause = min(pause, next)
 		}
-		if r.under == 0 && pause == late {
+		if r.inFlight == 0 && pause == drainTimeout {
 			return nil
 		}
 		n, err := wait(r.epoll, events, min(pause, 10*time.Millisecond))
@@ -130,180 +130,180 @@ func (r *runner) loop(ctx context.Context, duration time.Duration) error {
 			return fmt.Errorf("wait for answers: %w", err)
 		}
 		for _, event := range events[:n] {
-			if err := r.take(r.wires[event.Fd]); err != nil {
+			if err := r.handleReadable(r.conns[event.Fd]); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// giveUp counts what is under way as not answered.
-func (r *runner) giveUp() {
-	for _, w := range r.wires {
-		if w.request >= 0 {
-			w.lane.wrong(w, Unanswered, fmt.Errorf("%v after the last was sent there is no whole answer", late))
+// expireInFlight counts what is under way as not answered.
+func (r *runner) expireInFlight() {
+	for _, c := range r.conns {
+		if c.request >= 0 {
+			c.stream.addWrong(c, Unanswered, fmt.Errorf("%v after the last was sent there is no whole answer", drainTimeout))
 		}
 	}
 }
 
 // send sends what is due and returns in how long the next request is, or late if it is
 // sent only when another has been answered, or not at all.
-func (r *runner) send(l *lane, now, duration time.Duration) (pause time.Duration, err error) {
-	for l.size > 0 && !l.ended {
+func (r *runner) send(st *streamState, now, duration time.Duration) (pause time.Duration, err error) {
+	for st.size > 0 && !st.ended {
 		due := now
-		if l.Rate > 0 {
-			due = time.Duration((float64(l.sent) + l.Phase) * float64(time.Second) / l.Rate)
+		if st.Rate > 0 {
+			due = time.Duration((float64(st.sent) + st.Phase) * float64(time.Second) / st.Rate)
 		}
 		switch {
 		case due >= duration:
-			return late, nil
+			return drainTimeout, nil
 		case due > now:
 			return due - now, nil
 		}
-		next := l.draw()
+		next := st.nextRequest()
 		if next < 0 {
-			l.ended = true
+			st.ended = true
 			break
 		}
-		w := l.pop()
-		w.due, w.request = due, next
-		l.answers.Late = max(l.answers.Late, now-max(due, w.freed))
-		if err := w.ask(l.Requests[next]); err != nil {
+		c := st.pop()
+		c.due, c.request = due, next
+		st.answers.Late = max(st.answers.Late, now-max(due, c.idleSince))
+		if err := c.send(st.Requests[next]); err != nil {
 			// The server may just have closed a connection that was idle.
-			if err := r.renew(w); err != nil {
+			if err := r.replaceFailed(c); err != nil {
 				return 0, err
 			}
-			if err := w.ask(l.Requests[next]); err != nil {
+			if err := c.send(st.Requests[next]); err != nil {
 				return 0, err
 			}
 		}
-		l.sent++
-		r.under++
+		st.sent++
+		r.inFlight++
 	}
-	return late, nil
+	return drainTimeout, nil
 }
 
-// take takes in what has come on a connection.
-func (r *runner) take(w *wire) error {
-	if w.request < 0 {
-		return r.takeIdle(w)
+// handleReadable takes in what has come on a connection.
+func (r *runner) handleReadable(c *conn) error {
+	if c.request < 0 {
+		return r.handleIdle(c)
 	}
-	whole, err := w.read()
+	whole, err := c.read()
 	if err == nil && !whole {
 		return nil
 	}
-	l := w.lane
-	r.under--
-	l.last = time.Since(r.start)
-	l.answers.Bytes += w.bytes
+	st := c.stream
+	r.inFlight--
+	st.last = time.Since(r.start)
+	st.answers.Bytes += c.bytes
 	if err != nil {
 		fault := Broken
 		if f := (*faultError)(nil); errors.As(err, &f) {
 			fault = f.fault
 		}
-		l.wrong(w, fault, err)
-		err = r.renew(w)
+		st.addWrong(c, fault, err)
+		err = r.replaceFailed(c)
 	} else {
-		r.failed = 0
-		_ = l.answers.of(w.head.status).RecordValue(int64(min(l.last-w.due, longest))) // which it can hold
-		l.check(w)
-		if w.head.closes {
-			err = r.replace(w)
+		r.failures = 0
+		_ = st.answers.histogram(c.header.status).RecordValue(int64(min(st.last-c.due, maxLatency))) // which it can hold
+		st.check(c)
+		if c.header.closes {
+			err = r.replace(c)
 		}
 	}
-	w.request, w.freed = -1, l.last
-	l.push(w)
+	c.request, c.idleSince = -1, st.last
+	st.push(c)
 	return err
 }
 
-// takeIdle is for a connection that nothing was asked on: its server has closed it, or
+// handleIdle is for a connection that nothing was asked on: its server has closed it, or
 // says more than it was asked for.
-func (r *runner) takeIdle(w *wire) error {
-	switch n, err := w.receive(w.buffer); {
+func (r *runner) handleIdle(c *conn) error {
+	switch n, err := c.receive(c.buffer); {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		return nil
 	case n > 0:
-		w.lane.wrong(w, WrongLength, errLong)
+		c.stream.addWrong(c, WrongLength, errLong)
 	}
-	return r.renew(w)
+	return r.replaceFailed(c)
 }
 
-// renew replaces a connection that has failed.
-func (r *runner) renew(w *wire) error {
-	if r.failed++; r.failed == mostFailures {
-		return fmt.Errorf("%d connections have failed since the last whole answer", mostFailures)
+// replaceFailed replaces a connection that has failed.
+func (r *runner) replaceFailed(c *conn) error {
+	if r.failures++; r.failures == maxFailures {
+		return fmt.Errorf("%d connections have failed since the last whole answer", maxFailures)
 	}
-	return r.replace(w)
+	return r.replace(c)
 }
 
-func (r *runner) replace(w *wire) error {
-	_ = unix.Close(w.fd)
-	err := r.connect(w)
+func (r *runner) replace(c *conn) error {
+	_ = unix.Close(c.fd)
+	err := r.connect(c)
 	if err != nil {
-		w.fd = -1
+		c.fd = -1
 	}
 	return err
 }
 
-// draw returns which request is next.
-func (l *lane) draw() int {
-	if l.Order != nil {
-		return l.Order()
+// nextRequest returns which request is next.
+func (st *streamState) nextRequest() int {
+	if st.Order != nil {
+		return st.Order()
 	}
-	drawn := l.next
-	if l.next++; l.next == len(l.Requests) {
-		l.next = 0
+	index := st.next
+	if st.next++; st.next == len(st.Requests) {
+		st.next = 0
 	}
-	return drawn
+	return index
 }
 
-func (l *lane) pop() *wire {
-	w := l.free[l.first]
-	if l.first++; l.first == len(l.free) {
-		l.first = 0
+func (st *streamState) pop() *conn {
+	c := st.free[st.first]
+	if st.first++; st.first == len(st.free) {
+		st.first = 0
 	}
-	l.size--
-	return w
+	st.size--
+	return c
 }
 
-func (l *lane) push(w *wire) {
-	l.free[(l.first+l.size)%len(l.free)] = w
-	l.size++
+func (st *streamState) push(c *conn) {
+	st.free[(st.first+st.size)%len(st.free)] = c
+	st.size++
 }
 
-// right reports whether a status is.
-func (l *lane) right(status int) bool {
-	return len(l.Statuses) == 0 || slices.Contains(l.Statuses, status)
+// isRight reports whether a status is.
+func (st *streamState) isRight(status int) bool {
+	return len(st.Statuses) == 0 || slices.Contains(st.Statuses, status)
 }
 
-// looks reports whether the next answer of a status is looked at whole.
-func (l *lane) looks(status int) bool {
-	return l.Look != nil && l.right(status) && (l.Share >= 1 || l.random.Float64() < l.Share)
+// inspects reports whether the next answer of a status is looked at whole.
+func (st *streamState) inspects(status int) bool {
+	return st.Inspect != nil && st.isRight(status) && (st.InspectShare >= 1 || st.random.Float64() < st.InspectShare)
 }
 
 // check counts an answer that has come whole if it is wrong.
-func (l *lane) check(w *wire) {
-	switch h := w.head; {
-	case !l.right(h.status):
-		l.wrong(w, WrongStatus, fmt.Errorf("%d, and not one of %d, is the answer", h.status, l.Statuses))
-	case len(l.Lengths) > 0 && l.Lengths[w.request] >= 0 && h.length != l.Lengths[w.request]:
-		l.wrong(w, WrongLength, fmt.Errorf("%d bytes, and not %d, are the answer", h.length, l.Lengths[w.request]))
-	case w.keep:
-		if err := l.Look(w.request, h.status, w.buffer[w.body:w.have]); err != nil {
-			l.wrong(w, WrongBody, err)
+func (st *streamState) check(c *conn) {
+	switch h := c.header; {
+	case !st.isRight(h.status):
+		st.addWrong(c, WrongStatus, fmt.Errorf("%d, and not one of %d, is the answer", h.status, st.Statuses))
+	case len(st.Lengths) > 0 && st.Lengths[c.request] >= 0 && h.length != st.Lengths[c.request]:
+		st.addWrong(c, WrongLength, fmt.Errorf("%d bytes, and not %d, are the answer", h.length, st.Lengths[c.request]))
+	case c.keepBody:
+		if err := st.Inspect(c.request, h.status, c.buffer[c.bodyStart:c.buffered]); err != nil {
+			st.addWrong(c, WrongBody, err)
 		}
 	}
 }
 
-func (l *lane) wrong(w *wire, fault Fault, err error) {
-	if l.answers.Wrong == nil {
-		l.answers.Wrong = map[Fault]int64{}
-		l.answers.First = err
-		if w.request >= 0 {
-			l.answers.First = fmt.Errorf("%w to %.200q", err, l.Requests[w.request])
+func (st *streamState) addWrong(c *conn, fault Fault, err error) {
+	if st.answers.Wrong == nil {
+		st.answers.Wrong = map[Fault]int64{}
+		st.answers.First = err
+		if c.request >= 0 {
+			st.answers.First = fmt.Errorf("%w to %.200q", err, st.Requests[c.request])
 		}
 	}
-	l.answers.Wrong[fault]++
+	st.answers.Wrong[fault]++
 }
 
 // wait waits for events, at most for so long, and to the nanosecond.

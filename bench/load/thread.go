@@ -39,33 +39,33 @@ func threadTime() time.Duration {
 	return time.Duration(taken.Nano())
 }
 
-// collector is the collector of garbage, while it is to rest for some.
-var collector struct {
+// gc is the collector of garbage, while it is to rest for some.
+var gc struct {
 	mu      sync.Mutex
-	resting int // for how many
+	pauses int // for how many
 	percent int // that it had before, and the limit
 	limit   int64
 }
 
-// mostMemory is how much this program may take before the collector goes on all the same:
+// gcMemoryLimit is how much this program may take before the collector goes on all the same:
 // garbage must not take the machine's memory from what is measured.
-const mostMemory = 8 << 30
+const gcMemoryLimit = 8 << 30
 
-// pauseCollector lets the collector of garbage rest until what it returns has been
+// pauseGC lets the collector of garbage rest until what it returns has been
 // called, by everybody who paused it.
-func pauseCollector() (resume func()) {
-	collector.mu.Lock()
-	defer collector.mu.Unlock()
-	if collector.resting == 0 {
-		collector.percent, collector.limit = debug.SetGCPercent(-1), debug.SetMemoryLimit(mostMemory)
+func pauseGC() (resume func()) {
+	gc.mu.Lock()
+	defer gc.mu.Unlock()
+	if gc.pauses == 0 {
+		gc.percent, gc.limit = debug.SetGCPercent(-1), debug.SetMemoryLimit(gcMemoryLimit)
 	}
-	collector.resting++
+	gc.pauses++
 	return func() {
-		collector.mu.Lock()
-		defer collector.mu.Unlock()
-		if collector.resting--; collector.resting == 0 {
-			debug.SetGCPercent(collector.percent)
-			debug.SetMemoryLimit(collector.limit)
+		gc.mu.Lock()
+		defer gc.mu.Unlock()
+		if gc.pauses--; gc.pauses == 0 {
+			debug.SetGCPercent(gc.percent)
+			debug.SetMemoryLimit(gc.limit)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func affinity(t *testing.T) (may unix.CPUSet) {
 }
 
 // The caller's thread may run everywhere afterwards, as before.
-func TestPinLeavesTheThreadAsItWas(t *testing.T) {
+func TestPinRestoresAffinity(t *testing.T) {
 	t.Parallel()
 
 	runtime.LockOSThread()

@@ -14,53 +14,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is a connection that Go knows nothing of. It has one request under way at most.
-type wire struct {
+// conn is a connection that Go knows nothing of. It has one request under way at most.
+type conn struct {
 	fd      int
-	secure  *tls.Conn // nil: in clear
-	number  int       // that the kernel reports it under
-	lane    *lane
+	tlsConn  *tls.Conn // nil: in clear
+	id  int       // that the kernel reports it under
+	stream    *streamState
 	request int           // that is under way, of the lane's; -1 if none is
 	due     time.Duration // when that was to be sent
-	freed   time.Duration // when the last answer came
+	idleSince   time.Duration // when the last answer came
 
 	buffer []byte // begins with the answer's head, and then has its body if that is kept
-	have   int    // how much of the buffer is the answer's; 0 if nothing is kept
-	head   head
-	body   int  // where it begins
-	left   int  // how much of it is still to come
-	keep   bool // all of it
+	buffered   int    // how much of the buffer is the answer's; 0 if nothing is kept
+	header   respHeader
+	bodyStart   int  // where it begins
+	remaining   int  // how much of it is still to come
+	keepBody   bool // all of it
 	bytes  int64
 }
 
-// firstBuffer holds the head of any answer, and most pictures.
-const firstBuffer = 16 << 10
+// initialBuffer holds the head of any answer, and most pictures.
+const initialBuffer = 16 << 10
 
 // dial connects to a server from an address, of its kind, or from any.
-func (w *wire) dial(server netip.AddrPort, from netip.Addr) (err error) {
+func (c *conn) dial(server netip.AddrPort, from netip.Addr) (err error) {
 	family := unix.AF_INET6
 	if server.Addr().Is4() {
 		family = unix.AF_INET
 	}
 	bind := func() error { return nil }
 	if from.IsValid() {
-		bind = func() error { return unix.Bind(w.fd, socketAddress(netip.AddrPortFrom(from, 0))) }
+		bind = func() error { return unix.Bind(c.fd, socketAddress(netip.AddrPortFrom(from, 0))) }
 	}
-	if w.fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+	if c.fd, err = unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("make a socket: %w", err)
 	}
-	patience := unix.NsecToTimeval(int64(late))
+	timeout := unix.NsecToTimeval(int64(drainTimeout))
 	for _, step := range []func() error{
-		func() error { return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience) },
-		func() error { return unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience) },
+		func() error { return unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout) },
+		func() error { return unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout) },
 		bind,
-		func() error { return w.connect(socketAddress(server)) },
-		func() error { return unix.SetsockoptInt(w.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
-		w.encrypt,
-		func() error { return unix.SetNonblock(w.fd, true) },
+		func() error { return c.connect(socketAddress(server)) },
+		func() error { return unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) },
+		c.handshake,
+		func() error { return unix.SetNonblock(c.fd, true) },
 	} {
 		if err := step(); err != nil {
-			_ = unix.Close(w.fd)
+			_ = unix.Close(c.fd)
 			return fmt.Errorf("connect to %s: %w", server, err)
 		}
 	}
@@ -68,23 +68,23 @@ func (w *wire) dial(server netip.AddrPort, from netip.Addr) (err error) {
 }
 
 // socketAddress returns an address as the kernel has it.
-func socketAddress(of netip.AddrPort) unix.Sockaddr {
-	if of.Addr().Is4() {
-		return &unix.SockaddrInet4{Port: int(of.Port()), Addr: of.Addr().As4()}
+func socketAddress(address netip.AddrPort) unix.Sockaddr {
+	if address.Addr().Is4() {
+		return &unix.SockaddrInet4{Port: int(address.Port()), Addr: address.Addr().As4()}
 	}
-	return &unix.SockaddrInet6{Port: int(of.Port()), Addr: of.Addr().As16()}
+	return &unix.SockaddrInet6{Port: int(address.Port()), Addr: address.Addr().As16()}
 }
 
 // connect connects. A signal, which Go's scheduler may send at any time, interrupts the
 // call but not what it has begun.
-func (w *wire) connect(to unix.Sockaddr) error {
-	err := unix.Connect(w.fd, to)
+func (c *conn) connect(to unix.Sockaddr) error {
+	err := unix.Connect(c.fd, to)
 	for err == unix.EINTR {
-		connected := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLOUT}}
-		if _, err = unix.Poll(connected, int(late.Milliseconds())); err != nil {
+		connected := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}
+		if _, err = unix.Poll(connected, int(drainTimeout.Milliseconds())); err != nil {
 			continue
 		}
-		status, err := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		status, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 		if err != nil {
 			return err
 		}
@@ -99,13 +99,13 @@ func (w *wire) connect(to unix.Sockaddr) error {
 	return err
 }
 
-// encrypt begins to speak TLS, if that is to be spoken.
-func (w *wire) encrypt() error {
-	if !w.lane.TLS {
+// handshake begins to speak TLS, if that is to be spoken.
+func (c *conn) handshake() error {
+	if !c.stream.TLS {
 		return nil
 	}
-	w.secure = tls.Client(socket{fd: w.fd}, &tls.Config{InsecureSkipVerify: true})
-	return w.secure.Handshake()
+	c.tlsConn = tls.Client(socket{fd: c.fd}, &tls.Config{InsecureSkipVerify: true})
+	return c.tlsConn.Handshake()
 }
 
 // socket is a connection as crypto/tls takes it. Errors are those of the system: EAGAIN,
@@ -134,28 +134,28 @@ func (s socket) Write(p []byte) (int, error) {
 }
 
 // receive reads what has come. At the end of the connection that is nothing.
-func (w *wire) receive(p []byte) (n int, err error) {
-	if w.secure == nil {
+func (c *conn) receive(p []byte) (n int, err error) {
+	if c.tlsConn == nil {
 		// The calls of syscall, unlike those of unix, tell the race detector what a test's
 		// server has done before.
-		return syscall.Read(w.fd, p)
+		return syscall.Read(c.fd, p)
 	}
-	n, err = w.secure.Read(p)
+	n, err = c.tlsConn.Read(p)
 	if n > 0 || errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err
 }
 
-// ask sends a request. Nothing else is under way, so there is room for all of it.
-func (w *wire) ask(request []byte) error {
-	w.head, w.have, w.bytes, w.keep = head{}, 0, 0, false
+// send sends a request. Nothing else is under way, so there is room for all of it.
+func (c *conn) send(request []byte) error {
+	c.header, c.buffered, c.bytes, c.keepBody = respHeader{}, 0, 0, false
 	var n int
 	var err error
-	if w.secure == nil {
-		n, err = syscall.Write(w.fd, request)
+	if c.tlsConn == nil {
+		n, err = syscall.Write(c.fd, request)
 	} else {
-		n, err = w.secure.Write(request)
+		n, err = c.tlsConn.Write(request)
 	}
 	if err == nil && n < len(request) {
 		err = errors.New("it does not fit into the socket's buffer")
@@ -179,69 +179,69 @@ var (
 	errShort = &faultError{WrongLength, errors.New("the connection ends before the body that is the answer does")}
 	errLong  = &faultError{WrongLength, errors.New("more than an answer comes")}
 	errEnded = &faultError{Broken, errors.New("the connection is closed before there is an answer")}
-	errHead  = &faultError{Broken, errors.New("there is no end to the header of the answer")}
+	errHeaderTooLong  = &faultError{Broken, errors.New("there is no end to the header of the answer")}
 )
 
 // read takes in what has come and reports whether that completes the answer, or how it
 // fails.
-func (w *wire) read() (whole bool, err error) {
+func (c *conn) read() (whole bool, err error) {
 	for more := true; more && !whole && err == nil; {
-		more, whole, err = w.readSome()
+		more, whole, err = c.readSome()
 		// The system does not tell of what TLS has read ahead.
-		more = more && w.secure != nil
+		more = more && c.tlsConn != nil
 	}
 	return whole, err
 }
 
 // readSome reads once, and reports whether anything had come.
-func (w *wire) readSome() (some, whole bool, err error) {
-	n, err := w.receive(w.buffer[w.have:])
+func (c *conn) readSome() (some, whole bool, err error) {
+	n, err := c.receive(c.buffer[c.buffered:])
 	switch {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		return false, false, nil
-	case (err != nil || n == 0) && w.head.status != 0:
+	case (err != nil || n == 0) && c.header.status != 0:
 		return false, false, errShort
 	case err != nil:
 		return false, false, &faultError{Broken, fmt.Errorf("read the answer: %w", err)}
 	case n == 0:
 		return false, false, errEnded
 	}
-	w.bytes += int64(n)
-	if w.head.status != 0 {
-		w.left -= n
-		if w.keep {
-			w.have += n
+	c.bytes += int64(n)
+	if c.header.status != 0 {
+		c.remaining -= n
+		if c.keepBody {
+			c.buffered += n
 		}
 	} else {
-		w.have += n
-		if err := w.begin(); err != nil || w.head.status == 0 {
+		c.buffered += n
+		if err := c.parseHeader(); err != nil || c.header.status == 0 {
 			return true, false, err
 		}
 	}
-	if w.left < 0 {
+	if c.remaining < 0 {
 		return true, false, errLong
 	}
-	return true, w.left == 0, nil
+	return true, c.remaining == 0, nil
 }
 
-// begin reads the head of the answer, if all of it has come.
-func (w *wire) begin() (err error) {
-	if w.head, w.body, err = parseHead(w.buffer[:w.have]); err != nil {
+// parseHeader reads the head of the answer, if all of it has come.
+func (c *conn) parseHeader() (err error) {
+	if c.header, c.bodyStart, err = parseRespHeader(c.buffer[:c.buffered]); err != nil {
 		return &faultError{Broken, err}
 	}
-	if w.head.status == 0 {
-		if w.have == len(w.buffer) {
-			return errHead
+	if c.header.status == 0 {
+		if c.buffered == len(c.buffer) {
+			return errHeaderTooLong
 		}
 		return nil
 	}
-	w.left = w.body + w.head.length - w.have
-	switch w.keep = w.lane.looks(w.head.status); {
-	case !w.keep:
-		w.have = 0
-	case w.left > len(w.buffer)-w.have:
-		w.buffer = slices.Grow(w.buffer[:w.have], w.left)
-		w.buffer = w.buffer[:cap(w.buffer)]
+	c.remaining = c.bodyStart + c.header.length - c.buffered
+	switch c.keepBody = c.stream.inspects(c.header.status); {
+	case !c.keepBody:
+		c.buffered = 0
+	case c.remaining > len(c.buffer)-c.buffered:
+		c.buffer = slices.Grow(c.buffer[:c.buffered], c.remaining)
+		c.buffer = c.buffer[:cap(c.buffer)]
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/veneer-skins/veneer/bench/load"
 )
 
-// raw answers every request with bytes that are sent as they are, in pieces, and then
+// rawServer answers every request with bytes that are sent as they are, in pieces, and then
 // closes the connection if it is to.
-func raw(t *testing.T, closes bool, pieces ...string) string {
+func rawServer(t *testing.T, closes bool, pieces ...string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,13 +57,13 @@ func TestAnswersInPieces(t *testing.T) {
 		for _, share := range []float64{0, 1} {
 			s := stream(1, 0, "/")
 			s.Lengths, s.Order = []int{length}, first(10, load.Random(1, 0))
-			s.Share, s.Look = share, func(_, _ int, body []byte) error {
+			s.InspectShare, s.Inspect = share, func(_, _ int, body []byte) error {
 				if len(body) != length {
 					t.Errorf("%d bytes are looked at; want %d", len(body), length)
 				}
 				return nil
 			}
-			answers, err := load.Run(t.Context(), raw(t, false, pieces...), time.Hour, s)
+			answers, err := load.Run(t.Context(), rawServer(t, false, pieces...), time.Hour, s)
 			if err == nil {
 				err = answers[0].Check()
 			}
@@ -106,7 +106,7 @@ func TestWrongAnswers(t *testing.T) {
 
 			s := stream(1, 0, "/path")
 			s.Statuses, s.Lengths, s.Order = []int{200}, []int{3}, first(2, load.Random(1, 0))
-			answers, err := load.Run(t.Context(), raw(t, test.closes, test.answer), time.Minute, s)
+			answers, err := load.Run(t.Context(), rawServer(t, test.closes, test.answer), time.Minute, s)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,17 +7,17 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// costs is what the pictures cost in a library's cache: as much as in the edge's.
-type costs func(view int) int64
+// costFunc is what the pictures cost in a library's cache: as much as in the edge's.
+type costFunc func(view int) int64
 
 // counters are how many counters ristretto has for each picture that fits. Its documentation
 // asks for ten. More are better for a popularity that stays, and worse for one that changes.
 var counters = []int64{10, 30, 100}
 
-// bestOfRistretto returns the hits of ristretto with the best number of counters.
-func bestOfRistretto(trace []uint32, cost costs, budget, fit int64) (best int, err error) {
+// simulateBestRistretto returns the hits of ristretto with the best number of counters.
+func simulateBestRistretto(trace []uint32, cost costFunc, budget, fit int64) (best int, err error) {
 	for _, each := range counters {
-		hits, err := throughRistretto(trace, cost, budget, each*fit)
+		hits, err := simulateRistretto(trace, cost, budget, each*fit)
 		if err != nil {
 			return 0, err
 		}
@@ -26,9 +26,9 @@ func bestOfRistretto(trace []uint32, cost costs, budget, fit int64) (best int, e
 	return best, nil
 }
 
-// throughRistretto returns the hits of ristretto with its own policy, TinyLFU with a cost
+// simulateRistretto returns the hits of ristretto with its own policy, TinyLFU with a cost
 // in bytes and an admission by frequency. Every set is applied before the next request.
-func throughRistretto(trace []uint32, cost costs, budget, counters int64) (hits int, err error) {
+func simulateRistretto(trace []uint32, cost costFunc, budget, counters int64) (hits int, err error) {
 	seed := maphash.MakeSeed()
 	cache, err := ristretto.NewCache(&ristretto.Config[uint64, struct{}]{
 		KeyToHash:          func(key uint64) (uint64, uint64) { return maphash.Comparable(seed, key), 0 },
@@ -52,9 +52,9 @@ func throughRistretto(trace []uint32, cost costs, budget, counters int64) (hits 
 	return hits, nil
 }
 
-// throughOtter returns the hits of otter v2: an adaptive W-TinyLFU with a weight in bytes.
+// simulateOtter returns the hits of otter v2: an adaptive W-TinyLFU with a weight in bytes.
 // Its upkeep runs within the calls that cause it.
-func throughOtter(trace []uint32, cost costs, budget int64) (hits int, err error) {
+func simulateOtter(trace []uint32, cost costFunc, budget int64) (hits int, err error) {
 	cache, err := otter.New(&otter.Options[uint32, struct{}]{
 		MaximumWeight: uint64(budget),
 		Weigher:       func(view uint32, _ struct{}) uint32 { return uint32(cost(int(view))) },

@@ -27,16 +27,16 @@ type kind struct {
 	name           string
 	exponent       float64
 	shifts         int     // how often other views become popular
-	besideLRU      float64 // at least so many above it
-	besideStatic   float64 // at most so many below it
-	judgedByStatic bool
+	minOverLRU      float64 // at least so many above it
+	maxUnderStatic   float64 // at most so many below it
+	checkStatic bool
 }
 
 var kinds = []kind{
-	{name: "Zipf 0.8", exponent: 0.8, besideStatic: 3, judgedByStatic: true},
-	{name: "Zipf 0.9", exponent: 0.9, besideStatic: 3, judgedByStatic: true},
-	{name: "Zipf 1.0", exponent: 1.0, besideStatic: 3, judgedByStatic: true},
-	{name: "Zipf 0.9, shifting", exponent: 0.9, shifts: 10, besideLRU: -1},
+	{name: "Zipf 0.8", exponent: 0.8, maxUnderStatic: 3, checkStatic: true},
+	{name: "Zipf 0.9", exponent: 0.9, maxUnderStatic: 3, checkStatic: true},
+	{name: "Zipf 1.0", exponent: 1.0, maxUnderStatic: 3, checkStatic: true},
+	{name: "Zipf 0.9, shifting", exponent: 0.9, shifts: 10, minOverLRU: -1},
 }
 
 func run(ctx context.Context, out io.Writer, args []string) error {
@@ -56,21 +56,21 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 			continue
 		}
 		w := workload.New(*views, *views**each, k.exponent, k.shifts)
-		edge, overhead, err := w.ThroughEdge(ctx, *bytes, 0)
+		edge, overhead, err := w.EdgeHitRatio(ctx, *bytes, 0)
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
 		cost := func(view int) int64 { return int64(w.Size(view)) + overhead }
-		lru, static := percent(leastRecent(w.Trace, *views, cost, *bytes), w.Trace), percent(bestStatic(w.Trace, *views, cost, *bytes), w.Trace)
+		lru, static := percent(simulateLRU(w.Trace, *views, cost, *bytes), w.Trace), percent(simulateStatic(w.Trace, *views, cost, *bytes), w.Trace)
 		total := int64(0)
 		for view := range *views {
 			total += cost(view)
 		}
-		ristrettoHits, err := bestOfRistretto(w.Trace, cost, *bytes, *bytes*int64(*views)/total)
+		ristrettoHits, err := simulateBestRistretto(w.Trace, cost, *bytes, *bytes*int64(*views)/total)
 		if err != nil {
 			return fmt.Errorf("%s: ristretto: %w", k.name, err)
 		}
-		otterHits, err := throughOtter(w.Trace, cost, *bytes)
+		otterHits, err := simulateOtter(w.Trace, cost, *bytes)
 		if err != nil {
 			return fmt.Errorf("%s: otter: %w", k.name, err)
 		}
@@ -78,7 +78,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		overLRU, overStatic := edge-lru, edge-static
 		fmt.Fprintf(out, "| %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %+.1f | %+.1f | %+.1f |\n",
 			k.name, len(w.Trace), w.Seen(), edge, ristretto, otter, lru, static, edge-ristretto, overLRU, overStatic)
-		if overLRU < k.besideLRU || k.judgedByStatic && overStatic < -k.besideStatic {
+		if overLRU < k.minOverLRU || k.checkStatic && overStatic < -k.maxUnderStatic {
 			failures = append(failures, fmt.Errorf("%s: the edge is %+.1f points beside LRU and %+.1f beside the best static choice", k.name, overLRU, overStatic))
 		}
 	}

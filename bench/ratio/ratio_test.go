@@ -21,16 +21,16 @@ func TestRatios(t *testing.T) {
 	t.Log(out.String())
 }
 
-func TestRivals(t *testing.T) {
+func TestSimulations(t *testing.T) {
 	t.Parallel()
 	// Room for two of cost 1, or for one of cost 2.
 	cost := func(view int) int64 { return int64(1 + view/2) }
 	f := func(trace []uint32, lru, static int) {
 		t.Helper()
-		if got := leastRecent(trace, 3, cost, 2); got != lru {
+		if got := simulateLRU(trace, 3, cost, 2); got != lru {
 			t.Errorf("LRU has %d hits on %v; want %d", got, trace, lru)
 		}
-		if got := bestStatic(trace, 3, cost, 2); got != static {
+		if got := simulateStatic(trace, 3, cost, 2); got != static {
 			t.Errorf("the best static choice has %d hits on %v; want %d", got, trace, static)
 		}
 		// With room for all, the libraries miss each but once, as they should.
@@ -38,10 +38,10 @@ func TestRivals(t *testing.T) {
 		for _, view := range trace {
 			seen[view] = true
 		}
-		if got, err := bestOfRistretto(trace, cost, 100, 3); err != nil || got != len(trace)-len(seen) {
+		if got, err := simulateBestRistretto(trace, cost, 100, 3); err != nil || got != len(trace)-len(seen) {
 			t.Errorf("ristretto has %d hits on %v with room for all (%v); want %d", got, trace, err, len(trace)-len(seen))
 		}
-		if got, err := throughOtter(trace, cost, 100); err != nil || got != len(trace)-len(seen) {
+		if got, err := simulateOtter(trace, cost, 100); err != nil || got != len(trace)-len(seen) {
 			t.Errorf("otter has %d hits on %v with room for all (%v); want %d", got, trace, err, len(trace)-len(seen))
 		}
 	}

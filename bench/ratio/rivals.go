@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// leastRecent returns the hits of an exact LRU.
-func leastRecent(trace []uint32, views int, cost func(view int) int64, budget int64) (hits int) {
-	line, places := list.New(), make([]*list.Element, views)
+// simulateLRU returns the hits of an exact LRU.
+func simulateLRU(trace []uint32, views int, cost func(view int) int64, budget int64) (hits int) {
+	order, elements := list.New(), make([]*list.Element, views)
 	for _, view := range trace {
-		if place := places[view]; place != nil {
+		if element := elements[view]; element != nil {
 			hits++
-			line.MoveToFront(place)
+			order.MoveToFront(element)
 			continue
 		}
-		places[view] = line.PushFront(view)
+		elements[view] = order.PushFront(view)
 		for budget -= cost(int(view)); budget < 0; {
-			oldest, _ := line.Remove(line.Back()).(uint32)
-			places[oldest] = nil
+			oldest, _ := order.Remove(order.Back()).(uint32)
+			elements[oldest] = nil
 			budget += cost(int(oldest))
 		}
 	}
 	return hits
 }
 
-// bestStatic returns the hits of the views that are requested most for each byte,
+// simulateStatic returns the hits of the views that are requested most for each byte,
 // had they been there from the beginning.
-func bestStatic(trace []uint32, views int, cost func(view int) int64, budget int64) (hits int) {
+func simulateStatic(trace []uint32, views int, cost func(view int) int64, budget int64) (hits int) {
 	type candidate struct {
 		requests int
 		cost     int64

@@ -35,7 +35,7 @@ type bar struct {
 }
 
 // ratioPlot draws ratios to all rivals. There is none if there are no rivals.
-func (r *Run) ratioPlot() (picture, bool) {
+func (r *Run) ratioPlot() (chart, bool) {
 	b := bars{}
 	height := vg.Length(0)
 	for i := range r.Scenarios {
@@ -55,25 +55,25 @@ func (r *Run) ratioPlot() (picture, bool) {
 			switch {
 			case subject.Missing != "":
 				row.absent = "missing"
-			case subject.Cannot != "":
+			case subject.Unsupported != "":
 				row.absent = "cannot do this"
 			default:
 				row.ratio = s.Ratio(subject)
 			}
 			b.rows = append(b.rows, row)
-			b.labels = max(b.labels, plain(10, ink).Width(row.name))
+			b.labels = max(b.labels, regular(10, ink).Width(row.name))
 			height += rowHeight
 		}
 	}
 	b.labels += 12
-	b.values = plain(10, ink).Width("0,000×") + 8
-	return picture{
+	b.values = regular(10, ink).Width("0,000×") + 8
+	return chart{
 		name:     "ratios",
 		title:    r.title(),
 		subtitle: "How many times as good Veneer is as each other one: medians of the ratios within rounds, and their 95 % bounds",
-		height:   height + axisSpace + keySpace,
+		height:   height + axisSpace + legendHeight,
 		draw: func(c draw.Canvas) {
-			writeKeys(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 4}, []key{
+			drawLegend(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 4}, []legendEntry{
 				{draw.LineStyle{Color: blue, Width: barHeight}, "Veneer is better"},
 				{draw.LineStyle{Color: mist, Width: barHeight}, "no sure difference"},
 				{draw.LineStyle{Color: vermilion, Width: barHeight}, "the other is better"},
@@ -83,13 +83,13 @@ func (r *Run) ratioPlot() (picture, bool) {
 			p.X.Min, p.X.Max = b.span()
 			p.Y.Min, p.Y.Max = 0, 1 // rows have heights of their own
 			p.Add(&b)
-			p.Draw(draw.Crop(c, b.labels, 0, 0, -keySpace))
+			p.Draw(draw.Crop(c, b.labels, 0, 0, -legendHeight))
 		},
 	}, height > 0
 }
 
-// keySpace is what a row of keys takes.
-const keySpace = 22
+// legendHeight is what a row of keys takes.
+const legendHeight = 22
 
 // span returns from where to where the axis of ratios goes, with room for the
 // figures beyond the bars' ends.
@@ -104,11 +104,11 @@ func (b *bars) span() (least, greatest float64) {
 	}
 	// The share of the axis that a figure takes is taken from both ends.
 	share := float64(b.values / (plotWidth - 2*margin - b.labels))
-	room := math.Pow(greatest/least, share/(1-2*share))
+	factor := math.Pow(greatest/least, share/(1-2*share))
 	if least < 1 {
-		least /= room
+		least /= factor
 	}
-	greatest *= room
+	greatest *= factor
 	return min(least, 0.8), max(greatest, 2)
 }
 
@@ -143,15 +143,15 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 			c.SetColor(color.White) // no line crosses it
 			c.Fill(vg.Rectangle{Min: vg.Point{X: c.Min.X - 1, Y: y - rowHeight/2}, Max: vg.Point{X: c.Max.X + 1, Y: y + rowHeight/2 + groupGap}}.Path())
 			left := c.Min.X - b.labels
-			after := left + 8 + write(&c, vg.Point{X: left, Y: y}, draw.XLeft, draw.YCenter, bold(10.5, ink), row.heading)
-			if after+plain(9, pale).Width(row.name) <= c.Max.X { // or it stands in the table only
-				write(&c, vg.Point{X: after, Y: y}, draw.XLeft, draw.YCenter, plain(9, pale), row.name)
+			after := left + 8 + drawText(&c, vg.Point{X: left, Y: y}, draw.XLeft, draw.YCenter, bold(10.5, ink), row.heading)
+			if after+regular(9, pale).Width(row.name) <= c.Max.X { // or it stands in the table only
+				drawText(&c, vg.Point{X: after, Y: y}, draw.XLeft, draw.YCenter, regular(9, pale), row.name)
 			}
 			continue
 		}
-		write(&c, vg.Point{X: c.Min.X - 8, Y: y}, draw.XRight, draw.YCenter, plain(10, ink), row.name)
+		drawText(&c, vg.Point{X: c.Min.X - 8, Y: y}, draw.XRight, draw.YCenter, regular(10, ink), row.name)
 		if row.absent != "" {
-			write(&c, vg.Point{X: x(1) + 6, Y: y}, draw.XLeft, draw.YCenter, plain(10, mist), row.absent)
+			drawText(&c, vg.Point{X: x(1) + 6, Y: y}, draw.XLeft, draw.YCenter, regular(10, mist), row.absent)
 			continue
 		}
 		row.draw(&c, x, y)
@@ -171,8 +171,8 @@ func (b *bar) draw(c *draw.Canvas, x func(float64) vg.Length, y vg.Length) {
 	}
 	low, high := b.ends()
 	if b.ratio.Median < 1 {
-		write(c, vg.Point{X: x(low) - 5, Y: y}, draw.XRight, draw.YCenter, bold(10, ink), times(b.ratio.Median))
+		drawText(c, vg.Point{X: x(low) - 5, Y: y}, draw.XRight, draw.YCenter, bold(10, ink), times(b.ratio.Median))
 		return
 	}
-	write(c, vg.Point{X: x(high) + 5, Y: y}, draw.XLeft, draw.YCenter, bold(10, ink), times(b.ratio.Median))
+	drawText(c, vg.Point{X: x(high) + 5, Y: y}, draw.XLeft, draw.YCenter, bold(10, ink), times(b.ratio.Median))
 }

@@ -20,7 +20,7 @@ func (r *Run) Write(results string) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	whole, err := json.MarshalIndent(r, "", " ")
+	encoded, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return "", err
 	}
@@ -28,7 +28,7 @@ func (r *Run) Write(results string) (string, error) {
 	if err := r.WriteTable(&table); err != nil {
 		return "", err
 	}
-	files := map[string][]byte{"results.json": append(whole, '\n'), "table.md": table.Bytes()}
+	files := map[string][]byte{"results.json": append(encoded, '\n'), "table.md": table.Bytes()}
 	for _, p := range r.plots() {
 		if files[p.name+".svg"], err = p.svg(); err != nil {
 			return "", fmt.Errorf("plot %s: %w", p.name, err)
@@ -56,12 +56,12 @@ func (r *Run) Write(results string) (string, error) {
 
 // Read reads the results.json of a run.
 func Read(path string) (*Run, error) {
-	whole, err := os.ReadFile(path)
+	encoded, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	r := new(Run)
-	if err := json.Unmarshal(whole, r); err != nil {
+	if err := json.Unmarshal(encoded, r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if err := r.check(); err != nil {

@@ -24,12 +24,12 @@ var quantiles = []struct {
 }
 
 // latencyPlot draws latency against rate. There is none without curves.
-func (r *Run) latencyPlot() (picture, bool) {
+func (r *Run) latencyPlot() (chart, bool) {
 	points := 0
 	for _, curve := range r.Latency {
 		points += len(curve.Points)
 	}
-	return picture{
+	return chart{
 		name:     "latency",
 		title:    "How long answers take",
 		subtitle: "A mixed day at rising rates, medians of rounds in turns and the p99's 95 % bounds; each answer counts from when its request was due",
@@ -40,18 +40,18 @@ func (r *Run) latencyPlot() (picture, bool) {
 
 func (r *Run) drawLatency(c draw.Canvas) {
 	row := vg.Point{X: c.Min.X, Y: c.Max.Y - 4}
-	var keys []key
+	var keys []legendEntry
 	for i, curve := range r.Latency {
-		keys = append(keys, key{draw.LineStyle{Color: hue(i), Width: 6}, curve.Name})
+		keys = append(keys, legendEntry{draw.LineStyle{Color: hue(i), Width: 6}, curve.Name})
 	}
-	writeKeys(&c, row, keys)
+	drawLegend(&c, row, keys)
 	keys = keys[:0]
 	for _, q := range quantiles {
-		keys = append(keys, key{draw.LineStyle{Color: ink, Width: q.width, Dashes: q.dashes}, q.name})
+		keys = append(keys, legendEntry{draw.LineStyle{Color: ink, Width: q.width, Dashes: q.dashes}, q.name})
 	}
-	keys = append(keys, key{limitStyle, fmt.Sprintf("%d ms, the limit for 99 %% of them", patience)})
+	keys = append(keys, legendEntry{limitStyle, fmt.Sprintf("%d ms, the limit for 99 %% of them", p99Limit)})
 	row.Y -= 18
-	writeKeys(&c, row, keys)
+	drawLegend(&c, row, keys)
 
 	p := newPlot(r.rateTicks(), logTicks(func(ms float64) string { return number(ms) + " ms" }))
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
@@ -64,10 +64,10 @@ func (r *Run) drawLatency(c draw.Canvas) {
 		for _, q := range quantiles {
 			line := plotter.Line{LineStyle: draw.LineStyle{Color: hue(i), Width: q.width, Dashes: q.dashes}}
 			// Beside each other, so that no bar hides another.
-			beside := math.Pow(1.012, float64(2*i-len(r.Latency)+1))
+			shift := math.Pow(1.012, float64(2*i-len(r.Latency)+1))
 			for j := range curve.Points {
 				point := &curve.Points[j]
-				s, x := point.Summarize(q.of(point)), beside*point.Rate
+				s, x := point.Summarize(q.of(point)), shift*point.Rate
 				line.XYs = append(line.XYs, plotter.XY{X: x, Y: s.Median})
 				if q.dashes == nil {
 					bar := plotter.XYs{{X: x, Y: max(s.Low, p.Y.Min)}, {X: x, Y: min(s.High, p.Y.Max)}}
@@ -99,14 +99,14 @@ func (r *Run) rateTicks() plot.ConstantTicks {
 	return ticks
 }
 
-// far is how many times a median its bounds are at most shown.
-const far = 10
+// maxBoundFactor is how many times a median its bounds are at most shown.
+const maxBoundFactor = 10
 
 // ranges returns from where to where both axes go, bounds of the p99 included: latencies
 // to the next 1, 2 or 5.
 func (r *Run) ranges() (rates, latencies [2]float64) {
 	rates = [2]float64{math.Inf(1), 0}
-	latencies = [2]float64{patience, patience}
+	latencies = [2]float64{p99Limit, p99Limit}
 	for _, curve := range r.Latency {
 		for i := range curve.Points {
 			p := &curve.Points[i]
@@ -115,8 +115,8 @@ func (r *Run) ranges() (rates, latencies [2]float64) {
 				s := p.Summarize(q.of(p))
 				least, greatest := s.Median, s.Median
 				if q.dashes == nil {
-					least = max(s.Low, least/far)
-					greatest = min(s.High, greatest*far)
+					least = max(s.Low, least/maxBoundFactor)
+					greatest = min(s.High, greatest*maxBoundFactor)
 				}
 				latencies[0], latencies[1] = min(latencies[0], least), max(latencies[1], greatest)
 			}
@@ -131,7 +131,7 @@ func (r *Run) ranges() (rates, latencies [2]float64) {
 func roundUp(x float64) float64 {
 	step := math.Pow(10, math.Floor(math.Log10(x)))
 	for _, digit := range []float64{1, 2, 5} {
-		if x <= digit*step*(1+slack) {
+		if x <= digit*step*(1+epsilon) {
 			return digit * step
 		}
 	}
@@ -146,6 +146,6 @@ var limitStyle = draw.LineStyle{Color: ink, Width: 1}
 // Plot draws the line.
 func (limitLine) Plot(c draw.Canvas, p *plot.Plot) {
 	_, y := p.Transforms(&c)
-	at := y(patience)
+	at := y(p99Limit)
 	c.StrokeLine2(limitStyle, c.Min.X, at, c.Max.X, at)
 }

@@ -49,8 +49,8 @@ var hues = []color.NRGBA{blue, vermilion, green, purple, orange, sky}
 
 func hue(of int) color.NRGBA { return hues[of%len(hues)] }
 
-// picture is a plot that can be drawn on any canvas.
-type picture struct {
+// chart is a plot that can be drawn on any canvas.
+type chart struct {
 	name     string // of its files
 	title    string
 	subtitle string
@@ -61,8 +61,8 @@ type picture struct {
 }
 
 // plots returns a picture of each kind of figures that there are.
-func (r *Run) plots() []picture {
-	var all []picture
+func (r *Run) plots() []chart {
+	var all []chart
 	if p, ok := r.ratioPlot(); ok {
 		all = append(all, p)
 	}
@@ -98,24 +98,24 @@ const (
 	footHeight = 24
 )
 
-func (p *picture) size() (width, height vg.Length) {
+func (p *chart) size() (width, height vg.Length) {
 	return plotWidth, p.height + headHeight + footHeight + 2*margin
 }
 
-func (p *picture) drawOn(canvas vg.CanvasSizer) {
+func (p *chart) drawOn(canvas vg.CanvasSizer) {
 	c := draw.New(canvas)
 	c.SetColor(color.White)
 	c.Fill(c.Path())
 	c = draw.Crop(c, margin, -margin, margin, -margin)
-	write(&c, vg.Point{X: c.Min.X, Y: c.Max.Y}, draw.XLeft, draw.YTop, bold(15, ink), p.warning+p.title)
-	write(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 22}, draw.XLeft, draw.YTop, plain(10, pale), p.subtitle)
-	write(&c, c.Min, draw.XLeft, draw.YBottom, plain(8.5, mist), p.footnote)
+	drawText(&c, vg.Point{X: c.Min.X, Y: c.Max.Y}, draw.XLeft, draw.YTop, bold(15, ink), p.warning+p.title)
+	drawText(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 22}, draw.XLeft, draw.YTop, regular(10, pale), p.subtitle)
+	drawText(&c, c.Min, draw.XLeft, draw.YBottom, regular(8.5, mist), p.footnote)
 	p.draw(draw.Crop(c, 0, 0, footHeight, -headHeight))
 }
 
 // svg draws the picture for a browser, which has the words in its own font: the one
 // they are laid out for, or another of the same widths.
-func (p *picture) svg() ([]byte, error) {
+func (p *chart) svg() ([]byte, error) {
 	canvas := vgsvg.NewWith(vgsvg.UseWH(p.size()))
 	p.drawOn(canvas)
 	var b bytes.Buffer
@@ -125,25 +125,25 @@ func (p *picture) svg() ([]byte, error) {
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;")), nil
 }
 
-func (p *picture) png() ([]byte, error) {
+func (p *chart) png() ([]byte, error) {
 	canvas := vgimg.NewWith(vgimg.UseWH(p.size()), vgimg.UseDPI(pngDPI))
 	p.drawOn(canvas)
-	b, whole := bytes.Buffer{}, canvas.Image()
-	few := image.NewPaletted(whole.Bounds(), palette())
-	known := map[color.Color]uint8{} // to look for the nearest colour takes long
-	for y := range whole.Bounds().Dy() {
-		for x := range whole.Bounds().Dx() {
-			at := whole.At(x, y)
-			index, ok := known[at]
+	b, drawn := bytes.Buffer{}, canvas.Image()
+	reduced := image.NewPaletted(drawn.Bounds(), palette())
+	indexes := map[color.Color]uint8{} // to look for the nearest colour takes long
+	for y := range drawn.Bounds().Dy() {
+		for x := range drawn.Bounds().Dx() {
+			at := drawn.At(x, y)
+			index, ok := indexes[at]
 			if !ok {
-				index = uint8(few.Palette.Index(at))
-				known[at] = index
+				index = uint8(reduced.Palette.Index(at))
+				indexes[at] = index
 			}
-			few.SetColorIndex(x, y, index)
+			reduced.SetColorIndex(x, y, index)
 		}
 	}
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	if err := encoder.Encode(&b, few); err != nil {
+	if err := encoder.Encode(&b, reduced); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
@@ -153,19 +153,19 @@ func (p *picture) png() ([]byte, error) {
 // picture of so few colours is a third as large.
 func palette() color.Palette {
 	const steps = 21
-	few := color.Palette{color.White}
+	reduced := color.Palette{color.White}
 	for _, c := range append([]color.NRGBA{ink, pale, mist, faint}, hues...) {
 		for step := range steps {
 			mix := func(c uint8) uint8 { return uint8(255 - (255-int(c))*(step+1)/steps) }
-			few = append(few, color.NRGBA{R: mix(c.R), G: mix(c.G), B: mix(c.B), A: 255})
+			reduced = append(reduced, color.NRGBA{R: mix(c.R), G: mix(c.G), B: mix(c.B), A: 255})
 		}
 	}
-	return few
+	return reduced
 }
 
 // ---- Words --------------------------------------------------------------------
 
-func plain(size vg.Length, ink color.Color) text.Style {
+func regular(size vg.Length, ink color.Color) text.Style {
 	return text.Style{
 		Color: ink, Handler: plot.DefaultTextHandler,
 		Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: size},
@@ -173,13 +173,13 @@ func plain(size vg.Length, ink color.Color) text.Style {
 }
 
 func bold(size vg.Length, ink color.Color) text.Style {
-	style := plain(size, ink)
+	style := regular(size, ink)
 	style.Font.Weight = xfont.WeightBold
 	return style
 }
 
-// write writes a line at a point, and returns how wide it is.
-func write(c *draw.Canvas, at vg.Point, x draw.XAlignment, y draw.YAlignment, style text.Style, line string) vg.Length {
+// drawText writes a line at a point, and returns how wide it is.
+func drawText(c *draw.Canvas, at vg.Point, x draw.XAlignment, y draw.YAlignment, style text.Style, line string) vg.Length {
 	style.XAlign, style.YAlign = x, y
 	if y == draw.YCenter {
 		at.Y += style.Font.Size / 7 // what is under the line counts, but seldom is there
@@ -188,18 +188,18 @@ func write(c *draw.Canvas, at vg.Point, x draw.XAlignment, y draw.YAlignment, st
 	return style.Width(line)
 }
 
-// key is what a colour or a line stands for.
-type key struct {
+// legendEntry is what a colour or a line stands for.
+type legendEntry struct {
 	line draw.LineStyle
 	name string
 }
 
-// writeKeys writes a row of keys from a point to the right.
-func writeKeys(c *draw.Canvas, at vg.Point, keys []key) {
+// drawLegend writes a row of keys from a point to the right.
+func drawLegend(c *draw.Canvas, at vg.Point, keys []legendEntry) {
 	for _, k := range keys {
 		c.StrokeLine2(k.line, at.X, at.Y, at.X+20, at.Y)
 		at.X += 25
-		at.X += 18 + write(c, at, draw.XLeft, draw.YCenter, plain(10, ink), k.name)
+		at.X += 18 + drawText(c, at, draw.XLeft, draw.YCenter, regular(10, ink), k.name)
 	}
 }
 
@@ -213,9 +213,9 @@ func newPlot(x, y plot.Ticker) *plot.Plot {
 		axis.Padding = 0
 		axis.Width = 0
 		axis.Tick.Width = 0
-		axis.Tick.Label.Font = plain(10, ink).Font
+		axis.Tick.Label.Font = regular(10, ink).Font
 		axis.Tick.Label.Color = pale
-		axis.Label.TextStyle.Font = plain(10, ink).Font
+		axis.Label.TextStyle.Font = regular(10, ink).Font
 		axis.Label.TextStyle.Color = pale
 		axis.Label.Padding = 4
 	}
@@ -248,7 +248,7 @@ func (name logTicks) at(least, greatest float64, digits ...float64) []plot.Tick 
 	var ticks []plot.Tick
 	for exponent := math.Floor(math.Log10(least)); exponent <= math.Log10(greatest); exponent++ {
 		for _, digit := range digits {
-			if value := digit * math.Pow(10, exponent); value >= least*(1-slack) && value <= greatest*(1+slack) {
+			if value := digit * math.Pow(10, exponent); value >= least*(1-epsilon) && value <= greatest*(1+epsilon) {
 				ticks = append(ticks, plot.Tick{Value: value, Label: name(value)})
 			}
 		}
@@ -256,8 +256,8 @@ func (name logTicks) at(least, greatest float64, digits ...float64) []plot.Tick 
 	return ticks
 }
 
-// slack is for what is not exact in binary.
-const slack = 1e-9
+// epsilon is for what is not exact in binary.
+const epsilon = 1e-9
 
 // roundTicks marks 0 and up to four multiples of one round number.
 type roundTicks func(float64) string
@@ -266,7 +266,7 @@ type roundTicks func(float64) string
 func (name roundTicks) Ticks(_, greatest float64) []plot.Tick {
 	step := roundStep(greatest)
 	var ticks []plot.Tick
-	for i := 0; float64(i)*step <= greatest*(1+slack); i++ {
+	for i := 0; float64(i)*step <= greatest*(1+epsilon); i++ {
 		ticks = append(ticks, plot.Tick{Value: float64(i) * step, Label: name(float64(i) * step)})
 	}
 	return ticks
@@ -277,7 +277,7 @@ func (name roundTicks) Ticks(_, greatest float64) []plot.Tick {
 func roundStep(into float64) float64 {
 	step := math.Pow(10, math.Floor(math.Log10(into/5)))
 	for _, digit := range []float64{1, 2, 5} {
-		if into/(digit*step) < 5*(1-slack) {
+		if into/(digit*step) < 5*(1-epsilon) {
 			return digit * step
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type Run struct {
 	Date      time.Time  `json:"date"`              // when it began, in UTC
 	Commit    string     `json:"commit"`            // of Veneer, abbreviated
-	Of        string     `json:"of,omitempty"`      // a word for what is measured, if not Veneer side by side
+	Variant        string     `json:"of,omitempty"`      // a word for what is measured, if not Veneer side by side
 	Quick     bool       `json:"quick"`             // only a check that everything runs: its figures say nothing
 	Seconds   float64    `json:"seconds,omitempty"` // that it took
 	Failed    string     `json:"failed,omitempty"`  // why, if it did
@@ -58,7 +58,7 @@ type Subject struct {
 	Rounds  []float64 `json:"rounds,omitempty"`  // one figure of each, above 0; round i is of the same time for all subjects
 	Figures []Figure  `json:"figures,omitempty"` // what else was measured in the same rounds
 	Missing string    `json:"missing,omitempty"` // why it did not take part, and how to install it
-	Cannot  string    `json:"cannot,omitempty"`  // why it cannot do this work
+	Unsupported  string    `json:"cannot,omitempty"`  // why it cannot do this work
 }
 
 // Figure is a further figure of every round, as the p99 of answers or the processor
@@ -116,10 +116,10 @@ type Usage struct {
 // within the rounds: above 1 Veneer is better, whether more or less is.
 func (s *Scenario) Ratio(subject *Subject) Summary { return Summarize(s.ratios(subject)) }
 
-// Moved returns what the ratio was in the first third of the rounds and in the last, and
+// Drift returns what the ratio was in the first third of the rounds and in the last, and
 // whether it moved all the while, by a tenth or more: its median is of no steady state
 // then.
-func (s *Scenario) Moved(subject *Subject) (first, last float64, moved bool) {
+func (s *Scenario) Drift(subject *Subject) (first, last float64, moved bool) {
 	ratios := s.ratios(subject)
 	third := max(1, len(ratios)/3)
 	first, last = Summarize(ratios[:third]).Median, Summarize(ratios[len(ratios)-third:]).Median
@@ -142,8 +142,8 @@ func (s *Scenario) ratios(subject *Subject) []float64 {
 // Folder returns the name of the folder for the run's files.
 func (r *Run) Folder() string {
 	name := r.Date.UTC().Format(time.DateOnly) + "-" + r.Commit
-	if r.Of != "" {
-		name += "-" + r.Of
+	if r.Variant != "" {
+		name += "-" + r.Variant
 	}
 	if r.Quick {
 		name += "-quick" // which must not take the place of figures
@@ -162,8 +162,8 @@ func (r *Run) check() error {
 	if r.Date.IsZero() || !commitPattern.MatchString(r.Commit) {
 		return fmt.Errorf("a run of %v and commit %q has no date or no commit", r.Date, r.Commit)
 	}
-	if r.Of != "" && !commitPattern.MatchString(r.Of) {
-		return fmt.Errorf("a run of %q has no name that a folder could have", r.Of)
+	if r.Variant != "" && !commitPattern.MatchString(r.Variant) {
+		return fmt.Errorf("a run of %q has no name that a folder could have", r.Variant)
 	}
 	for i := range r.Scenarios {
 		if err := r.Scenarios[i].check(); err != nil {
@@ -201,7 +201,7 @@ func (s *Scenario) check() error {
 	}
 	for i := range s.Subjects {
 		subject := &s.Subjects[i]
-		if subject.Missing != "" || subject.Cannot != "" {
+		if subject.Missing != "" || subject.Unsupported != "" {
 			if len(subject.Rounds) > 0 {
 				return fmt.Errorf("%s has both rounds and a reason for having none", subject.Name)
 			}

@@ -52,7 +52,7 @@ func example() *Run {
 			}},
 			{"cold", "Every view is new: fetched, decoded, drawn and encoded", "pictures/s", true, 5, []Subject{
 				rate("Veneer", "", 640), rate("net/http and image/png", "go1.26.8", 96), sharp,
-				{Name: "nginx, a file", Cannot: "it draws nothing"},
+				{Name: "nginx, a file", Unsupported: "it draws nothing"},
 			}},
 			{"upload", "A texture of 64 by 64, until it is stored", "ms", false, 5, []Subject{
 				rate("Veneer", "", 9), {Name: "nginx with WebDAV", Version: "1.22.1", Rounds: rounds(6.5, 0.5)},
@@ -75,7 +75,7 @@ func example() *Run {
 			}},
 		},
 		Soak: []Series{{Program: "core"}, {Program: "edge"}},
-		Sweeps: []Sweep{{Name: "growth", Measures: "A site that grows.", Grows: "textures", Plotted: []string{"look-up p99", "index", "list"}, Steps: []Step{
+		Sweeps: []Sweep{{Name: "growth", Measures: "A site that grows.", Parameter: "textures", Plotted: []string{"look-up p99", "index", "list"}, Steps: []Step{
 			{10_000, []Figure{{"look-up p99", "ms", rounds(1.5, 0.2)}, {"index", "bytes", []float64{91}}, {"list", "ms", []float64{3}}, {"core", "MiB", []float64{40}}}},
 			{1e6, []Figure{{"look-up p99", "ms", rounds(2.5, 0.2)}, {"index", "bytes", []float64{105}}, {"list", "ms", []float64{0}}, {"core", "MiB", []float64{241}}}},
 		}}},
@@ -172,7 +172,7 @@ func TestRatio(t *testing.T) {
 	f(false, []float64{8, 80, 800}, []float64{2, 10, 50}, 0.125)
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteRejects(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {
@@ -192,7 +192,7 @@ func TestWriteRefuses(t *testing.T) {
 		{"a latency of a round too few", func(r *Run) { r.Latency[0].Points[0].P50 = nil }, "not of some rounds"},
 		{"a curve that was refused most", func(r *Run) { r.Latency[0].Points[0].Refused = 8 }, "not all above 0"},
 		{"a curve that goes back", func(r *Run) { r.Latency[0].Points[1].Rate = 1 }, "out of order"},
-		{"a run with no name for a folder", func(r *Run) { r.Of = "../x" }, "no name"},
+		{"a run with no name for a folder", func(r *Run) { r.Variant = "../x" }, "no name"},
 		{"a sweep that goes back", func(r *Run) { r.Sweeps[0].Steps[1].At = 1 }, "sweep growth: step 1 is out of order"},
 		{"a sweep with no name for a file", func(r *Run) { r.Sweeps[0].Name = "../x" }, "no name"},
 		{"a step with fewer figures", func(r *Run) { r.Sweeps[0].Steps[1].Figures = r.Sweeps[0].Steps[1].Figures[:1] }, "has 1 figures"},
@@ -219,7 +219,7 @@ func TestWriteRefuses(t *testing.T) {
 }
 
 // A run that has only begun to be filled can be shown, too.
-func TestWriteLittle(t *testing.T) {
+func TestWritePartialRun(t *testing.T) {
 	t.Parallel()
 
 	run := example()

@@ -26,9 +26,9 @@ const (
 	panelHead   = 18 // for its name
 )
 
-// quarter returns the middle of a panel's figures in a quarter of the series, counted
+// quarterMedian returns the middle of a panel's figures in a quarter of the series, counted
 // from 0.
-func (s *Series) quarter(n int, of func(Usage) float64) float64 {
+func (s *Series) quarterMedian(n int, of func(Usage) float64) float64 {
 	from, to := len(s.Samples)*n/4, len(s.Samples)*(n+1)/4
 	var figures []float64
 	for _, usage := range s.Samples[from:to] {
@@ -38,22 +38,22 @@ func (s *Series) quarter(n int, of func(Usage) float64) float64 {
 }
 
 const (
-	fewestSamples = 8 // of which quarters say something
+	minSamples = 8 // of which quarters say something
 	// What grows by more than so much from the second quarter to the last, and by more than
 	// one, is not flat.
-	flatGrowth = 1.03
+	maxGrowth = 1.03
 )
 
-// Flat returns an error if something that a program has in use is more in the last
+// CheckFlat returns an error if something that a program has in use is more in the last
 // quarter than in the second, by the medians.
-func (r *Run) Flat() error {
+func (r *Run) CheckFlat() error {
 	for i := range r.Soak {
 		series := &r.Soak[i]
-		if len(series.Samples) < fewestSamples {
+		if len(series.Samples) < minSamples {
 			return fmt.Errorf("%d looks at the %s tell nothing", len(series.Samples), series.Program)
 		}
 		for _, panel := range panels {
-			if before, after := series.quarter(1, panel.of), series.quarter(3, panel.of); after > max(flatGrowth*before, before+1) {
+			if before, after := series.quarterMedian(1, panel.of), series.quarterMedian(3, panel.of); after > max(maxGrowth*before, before+1) {
 				return fmt.Errorf("%s of the %s: %s in the second quarter, and %s in the last", panel.name, series.Program, number(before), number(after))
 			}
 		}
@@ -70,14 +70,14 @@ func (r *Run) writeSoak(b *bytes.Buffer) {
 	minutes := 0.0
 	for i := range r.Soak {
 		series := &r.Soak[i]
-		if len(series.Samples) < fewestSamples {
+		if len(series.Samples) < minSamples {
 			continue
 		}
 		minutes = max(minutes, series.Samples[len(series.Samples)-1].Minutes)
 		for _, panel := range panels {
 			row := []string{series.Program, panel.name}
 			for quarter := range 4 {
-				row = append(row, number(series.quarter(quarter, panel.of)))
+				row = append(row, number(series.quarterMedian(quarter, panel.of)))
 			}
 			least, most := panel.of(series.Samples[0]), panel.of(series.Samples[0])
 			for _, usage := range series.Samples {
@@ -92,30 +92,30 @@ func (r *Run) writeSoak(b *bytes.Buffer) {
 
 // soakPlot draws what programs have in use as time passes. There is none without
 // series.
-func (r *Run) soakPlot() (picture, bool) {
+func (r *Run) soakPlot() (chart, bool) {
 	samples := 0
 	for _, series := range r.Soak {
 		samples += len(series.Samples)
 	}
-	return picture{
+	return chart{
 		name:     "soak",
 		title:    "What the programs have in use as time passes",
 		subtitle: "Under the load of a mixed day; every axis begins at 0",
-		height:   keySpace + panelHeight*vg.Length(len(panels)) + 18,
+		height:   legendHeight + panelHeight*vg.Length(len(panels)) + 18,
 		draw:     r.drawSoak,
 	}, samples > 0
 }
 
 func (r *Run) drawSoak(c draw.Canvas) {
-	var keys []key
+	var keys []legendEntry
 	last := 0.0
 	for i, series := range r.Soak {
-		keys = append(keys, key{draw.LineStyle{Color: hue(i), Width: 6}, series.Program})
+		keys = append(keys, legendEntry{draw.LineStyle{Color: hue(i), Width: 6}, series.Program})
 		if n := len(series.Samples); n > 0 {
 			last = max(last, series.Samples[n-1].Minutes)
 		}
 	}
-	writeKeys(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 4}, keys)
+	drawLegend(&c, vg.Point{X: c.Min.X, Y: c.Max.Y - 4}, keys)
 
 	plots := make([][]*plot.Plot, len(panels))
 	for i, panel := range panels {
@@ -150,7 +150,7 @@ func (r *Run) drawSoak(c draw.Canvas) {
 		plots[i] = []*plot.Plot{p}
 	}
 	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadY: panelHead, PadTop: panelHead}
-	for i, row := range plot.Align(plots, tiles, draw.Crop(c, 0, 0, 0, -keySpace)) {
+	for i, row := range plot.Align(plots, tiles, draw.Crop(c, 0, 0, 0, -legendHeight)) {
 		plots[i][0].Draw(row[0])
 	}
 }
@@ -160,5 +160,5 @@ type panelName string
 
 // Plot writes the name.
 func (name panelName) Plot(c draw.Canvas, _ *plot.Plot) {
-	write(&c, vg.Point{X: c.Min.X, Y: c.Max.Y + 5}, draw.XLeft, draw.YBottom, bold(10.5, ink), string(name))
+	drawText(&c, vg.Point{X: c.Min.X, Y: c.Max.Y + 5}, draw.XLeft, draw.YBottom, bold(10.5, ink), string(name))
 }

@@ -16,7 +16,7 @@ import (
 type Sweep struct {
 	Name     string   `json:"name"`     // a word, of which its plot's files have their names, too
 	Measures string   `json:"measures"` // one sentence: what is measured
-	Grows    string   `json:"grows"`    // what does, as "edges"
+	Parameter    string   `json:"grows"`    // what does, as "edges"
 	Steps    []Step   `json:"steps"`    // by what rises; all have the same figures in the same order
 	Plotted  []string `json:"plotted"`  // names of the figures that the plot shows
 }
@@ -31,7 +31,7 @@ type Step struct {
 type Cost struct {
 	Figure
 
-	How string `json:"how"` // how it was measured: a part of a sentence
+	Method string `json:"how"` // how it was measured: a part of a sentence
 }
 
 func (s *Sweep) check() error {
@@ -90,11 +90,11 @@ func (r *Run) writeSweeps(b *bytes.Buffer) {
 	for i := range r.Sweeps {
 		s := &r.Sweeps[i]
 		fmt.Fprintf(b, "\n%s: %s\n\n", s.Name, sentence(s.Measures))
-		head, align := []string{s.Grows}, "l"
+		header, align := []string{s.Parameter}, "l"
 		for _, step := range s.Steps {
-			head, align = append(head, number(step.At)), align+"r"
+			header, align = append(header, number(step.At)), align+"r"
 		}
-		rows := [][]string{head}
+		rows := [][]string{header}
 		for n, figure := range s.Steps[0].Figures {
 			row := []string{figure.Name + ", " + figure.Unit}
 			for _, step := range s.Steps {
@@ -120,7 +120,7 @@ func (r *Run) writeCosts(b *bytes.Buffer) {
 	}
 	rows := [][]string{{"what one takes", "median", "unit", "95 % bounds", "how it was measured"}}
 	for _, cost := range r.Costs {
-		row := []string{cost.Name, r.median(cost.Rounds), cost.Unit, "", cost.How}
+		row := []string{cost.Name, r.median(cost.Rounds), cost.Unit, "", cost.Method}
 		if s := Summarize(cost.Rounds); s.Bounded() && !r.Quick {
 			row[3] = number(s.Low) + " to " + number(s.High)
 		}
@@ -145,11 +145,11 @@ const (
 
 // plot draws the figures that a sweep shows. There is none without figures, or with one
 // step only.
-func (s *Sweep) plot() (picture, bool) {
+func (s *Sweep) plot() (chart, bool) {
 	rows := (len(s.Plotted) + sweepColumns - 1) / sweepColumns
-	return picture{
+	return chart{
 		name:     s.Name,
-		title:    strings.ToUpper(s.Name[:1]) + s.Name[1:] + ": what changes with more " + s.Grows,
+		title:    strings.ToUpper(s.Name[:1]) + s.Name[1:] + ": what changes with more " + s.Parameter,
 		subtitle: strings.TrimSuffix(s.Measures, "."),
 		height:   panelHeight*vg.Length(rows) + 18,
 		draw:     func(c draw.Canvas) { s.draw(c, rows) },
@@ -170,7 +170,7 @@ func (s *Sweep) draw(c draw.Canvas, rows int) {
 		}
 		p := newPlot(steps, roundTicks(number))
 		if row == rows-1 {
-			p.X.Label.Text = s.Grows
+			p.X.Label.Text = s.Parameter
 		}
 		p.X.Min, p.X.Max = least-0.1*(greatest-least), greatest+0.1*(greatest-least)
 		if greatest >= logFrom*least {

@@ -37,7 +37,7 @@ func (r *Run) WriteTable(out io.Writer) error {
 	if len(r.Programs) > 0 {
 		fmt.Fprint(&b, "\nBeside it:\n\n")
 		for _, p := range r.Programs {
-			fmt.Fprintf(&b, "- %s\n", called(p.Name, p.Version))
+			fmt.Fprintf(&b, "- %s\n", nameAndVersion(p.Name, p.Version))
 		}
 	}
 	fmt.Fprint(&b, "\nSettings that are not the defaults, raised limits among them:\n\n")
@@ -53,8 +53,8 @@ func (r *Run) WriteTable(out io.Writer) error {
 
 // title returns what a table and a plot of ratios are called.
 func (r *Run) title() string {
-	if r.Of != "" {
-		return "Veneer: " + r.Of
+	if r.Variant != "" {
+		return "Veneer: " + r.Variant
 	}
 	return "Veneer side by side"
 }
@@ -73,7 +73,7 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 		s := &r.Scenarios[i]
 		fewest = min(fewest, len(s.Subjects[0].Rounds))
 		for j := range s.Subjects {
-			row := append([]string{""}, r.row(s, j)...)
+			row := append([]string{""}, r.subjectCells(s, j)...)
 			if j == 0 {
 				row[0] = s.Name
 			}
@@ -85,7 +85,7 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 	if !r.Quick {
 		fmt.Fprint(b, "\nRounds of all subjects take turns. \"Veneer is\" so many times as good: the median of the ratios within rounds, turned so that above 1 Veneer is better.\nThe bounds are those of that median's 95 % confidence interval, by order statistics; ")
 		fmt.Fprintf(b, "there were at least %d rounds, after some to warm up that do not count.\n", fewest)
-		r.writeMoved(b)
+		r.writeDrift(b)
 	}
 	fmt.Fprint(b, "\nWhat is measured:\n\n")
 	for _, s := range r.Scenarios {
@@ -97,8 +97,8 @@ func (r *Run) writeScenarios(b *bytes.Buffer) {
 	}
 }
 
-// writeMoved names the ratios that had not come to rest.
-func (r *Run) writeMoved(b *bytes.Buffer) {
+// writeDrift names the ratios that had not come to rest.
+func (r *Run) writeDrift(b *bytes.Buffer) {
 	var moved []string
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
@@ -107,7 +107,7 @@ func (r *Run) writeMoved(b *bytes.Buffer) {
 			if len(subject.Rounds) == 0 {
 				continue
 			}
-			if first, last, is := s.Moved(subject); is {
+			if first, last, is := s.Drift(subject); is {
 				moved = append(moved, fmt.Sprintf("- %s, %s: from %s to %s\n", s.Name, subject.Name, times(first), times(last)))
 			}
 		}
@@ -119,8 +119,8 @@ func (r *Run) writeMoved(b *bytes.Buffer) {
 	fmt.Fprintf(b, "These ratios rose or fell from the first third of their rounds to the last, so that their bounds say less:\n\n%s", strings.Join(moved, ""))
 }
 
-// called returns a name with a version, which may begin with it, or be empty.
-func called(name, version string) string {
+// nameAndVersion returns a name with a version, which may begin with it, or be empty.
+func nameAndVersion(name, version string) string {
 	switch {
 	case version == "":
 		return name
@@ -130,15 +130,15 @@ func called(name, version string) string {
 	return name + " (" + version + ")"
 }
 
-// row returns what is said of a subject.
-func (r *Run) row(s *Scenario, of int) []string {
+// subjectCells returns what is said of a subject.
+func (r *Run) subjectCells(s *Scenario, of int) []string {
 	subject := &s.Subjects[of]
-	name := called(subject.Name, subject.Version)
+	name := nameAndVersion(subject.Name, subject.Version)
 	switch {
 	case subject.Missing != "":
 		return []string{name, "missing", "", "", "", subject.Missing}
-	case subject.Cannot != "":
-		return []string{name, "cannot", "", "", "", subject.Cannot}
+	case subject.Unsupported != "":
+		return []string{name, "cannot", "", "", "", subject.Unsupported}
 	case r.Quick:
 		return []string{name, "ran", "", "", "", ""}
 	}
@@ -163,7 +163,7 @@ func (r *Run) writeLatency(b *bytes.Buffer) {
 	if len(r.Latency) == 0 || r.Quick {
 		return
 	}
-	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of rounds in turns and their 95 %% bounds, until the p99 is above %d ms:\n\n", patience)
+	fmt.Fprintf(b, "\nAt rising rates (see latency.svg), medians of rounds in turns and their 95 %% bounds, until the p99 is above %d ms:\n\n", p99Limit)
 	for _, curve := range r.Latency {
 		if p, ok := curve.fastest(); ok {
 			fmt.Fprintf(b, "- %s: up to %s answers/s, with a p50 of %s, a p99 of %s and a p99.9 of %s.",
@@ -191,13 +191,13 @@ func milliseconds(s Summary) string {
 	return text
 }
 
-// patience is how many milliseconds the p99 may take.
-const patience = 10
+// p99Limit is how many milliseconds the p99 may take.
+const p99Limit = 10
 
 // fastest returns the highest rate before the first one whose p99 is above patience.
 func (c *Curve) fastest() (p Point, ok bool) {
 	for _, next := range c.Points {
-		if next.Summarize(next.P99).Median > patience {
+		if next.Summarize(next.P99).Median > p99Limit {
 			break
 		}
 		p, ok = next, true

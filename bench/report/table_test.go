@@ -78,7 +78,7 @@ func TestWriteTableOfQuickCheck(t *testing.T) {
 	if t.Failed() {
 		t.Log(out.String())
 	}
-	run.Of = "scale"
+	run.Variant = "scale"
 	if got, want := run.Folder(), "2026-10-02-5f3c41f-scale-quick"; got != want {
 		t.Errorf("its folder is %s; want %s", got, want)
 	}
@@ -111,7 +111,7 @@ func TestWriteTableOfFailed(t *testing.T) {
 }
 
 // Fewer than 6 rounds have no bounds, and a curve may be too slow from the start.
-func TestWriteTableOfLittle(t *testing.T) {
+func TestWriteTableOfPartialRun(t *testing.T) {
 	t.Parallel()
 
 	run := example()
@@ -151,30 +151,30 @@ func TestIsFlat(t *testing.T) {
 	t.Parallel()
 
 	const mib = 1 << 20
-	soak := func(resident func(look int) int64) *Run {
+	soak := func(resident func(sample int) int64) *Run {
 		series := Series{Program: "edge"}
-		for look := range 40 {
-			series.Samples = append(series.Samples, Usage{Minutes: float64(look), Resident: resident(look), Goroutines: 90, Files: 140})
+		for sample := range 40 {
+			series.Samples = append(series.Samples, Usage{Minutes: float64(sample), Resident: resident(sample), Goroutines: 90, Files: 140})
 		}
 		return &Run{Soak: []Series{series}}
 	}
-	f := func(what, want string, resident func(look int) int64) {
+	f := func(what, want string, resident func(sample int) int64) {
 		t.Helper()
-		if err := soak(resident).Flat(); (err != nil) != (want != "") || err != nil && err.Error() != want {
+		if err := soak(resident).CheckFlat(); (err != nil) != (want != "") || err != nil && err.Error() != want {
 			t.Errorf("%s: %v; want %q", what, err, want)
 		}
 	}
 	f("level", "", func(int) int64 { return 400 * mib })
-	f("filled at first", "", func(look int) int64 { return int64(min(100+40*look, 400)) * mib })
-	f("one look that is high", "", func(look int) int64 { return int64(400+500*(look/39)) * mib })
-	f("hardly growing", "", func(look int) int64 { return int64(400+8*(look/30)) * mib })
-	f("one more", "", func(look int) int64 { return int64(4+look/30) * mib })
-	f("growing a little", "resident memory, MiB of the edge: 400 in the second quarter, and 420 in the last", func(look int) int64 { return int64(400+20*(look/30)) * mib })
-	f("growing", "resident memory, MiB of the edge: 248 in the second quarter, and 448 in the last", func(look int) int64 { return int64(103+10*look) * mib })
+	f("filled at first", "", func(sample int) int64 { return int64(min(100+40*sample, 400)) * mib })
+	f("one look that is high", "", func(sample int) int64 { return int64(400+500*(sample/39)) * mib })
+	f("hardly growing", "", func(sample int) int64 { return int64(400+8*(sample/30)) * mib })
+	f("one more", "", func(sample int) int64 { return int64(4+sample/30) * mib })
+	f("growing a little", "resident memory, MiB of the edge: 400 in the second quarter, and 420 in the last", func(sample int) int64 { return int64(400+20*(sample/30)) * mib })
+	f("growing", "resident memory, MiB of the edge: 248 in the second quarter, and 448 in the last", func(sample int) int64 { return int64(103+10*sample) * mib })
 
 	run := soak(func(int) int64 { return 1 })
 	run.Soak[0].Samples = run.Soak[0].Samples[:7]
-	if run.Flat() == nil {
+	if run.CheckFlat() == nil {
 		t.Error("seven looks are flat")
 	}
 }

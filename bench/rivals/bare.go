@@ -15,11 +15,11 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// StartBare starts this program again, as a fasthttp server that does nothing but send
+// StartFasthttp starts this program again, as a fasthttp server that does nothing but send
 // what is recorded: the ceiling for every server written in Go. It speaks TLS if a
 // certificate is given.
-func StartBare(ctx context.Context, place Place, r *Record, certificate Certificate) (*Server, error) {
-	version, err := bareProgram.Version(ctx)
+func StartFasthttp(ctx context.Context, env Env, r *Record, certificate Certificate) (*Server, error) {
+	version, err := fasthttpProgram.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func StartBare(ctx context.Context, place Place, r *Record, certificate Certific
 	if certificate.Chain != "" {
 		name += ", TLS"
 	}
-	p, err := Run(place, name, in, nil, self, bareRole, full, unmodified, certificate.Chain, certificate.Key)
+	p, err := Run(env, name, in, nil, self, fasthttpRole, full, unmodified, certificate.Chain, certificate.Key)
 	if err = errors.Join(err, in.Close()); err != nil {
 		return nil, errors.Join(err, out.Close())
 	}
@@ -48,12 +48,12 @@ func StartBare(ctx context.Context, place Place, r *Record, certificate Certific
 		p.Stop()
 		return nil, fmt.Errorf("hand the record to the bare server: %w", err)
 	}
-	return (&Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, TLS: certificate.Chain != ""}).listening(ctx)
+	return (&Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, TLS: certificate.Chain != ""}).awaitListening(ctx)
 }
 
-// serveBare reads a record and answers as it says, as fast as fasthttp can: full
+// serveFasthttp reads a record and answers as it says, as fast as fasthttp can: full
 // answers at the first address, those of 304 at the second.
-func serveBare(in io.Reader, full, unmodified, chain, key string) error {
+func serveFasthttp(in io.Reader, full, unmodified, chain, key string) error {
 	var r Record
 	if err := gob.NewDecoder(in).Decode(&r); err != nil {
 		return fmt.Errorf("read the record: %w", err)
@@ -64,7 +64,7 @@ func serveBare(in io.Reader, full, unmodified, chain, key string) error {
 		if err != nil {
 			return err
 		}
-		server := &fasthttp.Server{Handler: r.bare(answers), NoDefaultServerHeader: true, NoDefaultContentType: true}
+		server := &fasthttp.Server{Handler: r.handler(answers), NoDefaultServerHeader: true, NoDefaultContentType: true}
 		servers.Go(func() error {
 			if chain != "" {
 				return server.ServeTLS(listener, chain, key)
@@ -75,9 +75,9 @@ func serveBare(in io.Reader, full, unmodified, chain, key string) error {
 	return servers.Wait()
 }
 
-// bare returns a handler that does nothing but look up a request's target and
+// handler returns a handler that does nothing but look up a request's target and
 // send what was made beforehand.
-func (r *Record) bare(answers []Answer) fasthttp.RequestHandler {
+func (r *Record) handler(answers []Answer) fasthttp.RequestHandler {
 	type pair struct{ name, value []byte }
 	type ready struct {
 		status  int
@@ -85,32 +85,32 @@ func (r *Record) bare(answers []Answer) fasthttp.RequestHandler {
 		body    []byte
 	}
 	// Most values are those of many answers. They are kept once, as the edge has them.
-	known := map[string][]byte{}
-	keep := func(text string) []byte {
-		if known[text] == nil {
-			known[text] = []byte(text)
+	interned := map[string][]byte{}
+	intern := func(text string) []byte {
+		if interned[text] == nil {
+			interned[text] = []byte(text)
 		}
-		return known[text]
+		return interned[text]
 	}
 	byTarget := make(map[string]*ready, len(answers))
 	for i := range answers {
 		a := &answers[i]
-		made := &ready{status: a.Status, body: r.Body(a)}
+		prepared := &ready{status: a.Status, body: r.Body(a)}
 		for _, h := range a.Headers {
-			made.headers = append(made.headers, pair{keep(h.Name), keep(h.Value)})
+			prepared.headers = append(prepared.headers, pair{intern(h.Name), intern(h.Value)})
 		}
-		byTarget[a.Target] = made
+		byTarget[a.Target] = prepared
 	}
 	return func(rc *fasthttp.RequestCtx) {
-		found := byTarget[string(rc.RequestURI())]
-		if found == nil {
+		prepared := byTarget[string(rc.RequestURI())]
+		if prepared == nil {
 			rc.SetStatusCode(fasthttp.StatusNotFound)
 			return
 		}
-		for i := range found.headers {
-			rc.Response.Header.SetCanonical(found.headers[i].name, found.headers[i].value)
+		for i := range prepared.headers {
+			rc.Response.Header.SetCanonical(prepared.headers[i].name, prepared.headers[i].value)
 		}
-		rc.SetStatusCode(found.status)
-		rc.Response.SetBodyRaw(found.body)
+		rc.SetStatusCode(prepared.status)
+		rc.Response.SetBodyRaw(prepared.body)
 	}
 }

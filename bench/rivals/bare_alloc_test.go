@@ -9,12 +9,12 @@ import (
 )
 
 // What the edge is measured beside takes nothing from the heap.
-func TestBareAllocatesNothing(t *testing.T) {
+func TestFasthttpAllocatesNothing(t *testing.T) {
 	r := Record{
 		Bodies: [][]byte{[]byte("picture")},
 		Full:   []Answer{{Target: "/a?3d&size=8", Status: 200, Headers: []Header{{"Content-Type", "image/png"}, {"Cache-Status", "veneer; hit"}}}},
 	}
-	handler := r.bare(r.Full)
+	handler := r.handler(r.Full)
 	var rc fasthttp.RequestCtx
 	rc.Request.SetRequestURI("/a?3d&size=8")
 	handler(&rc)

@@ -13,11 +13,11 @@ import (
 )
 
 // upstream counts what it is asked for.
-type upstream struct{ asked atomic.Int64 }
+type upstream struct{ requests atomic.Int64 }
 
 // handle answers with the headers of an edge. Under /never nothing may be kept.
 func (u *upstream) handle(rc *fasthttp.RequestCtx) {
-	u.asked.Add(1)
+	u.requests.Add(1)
 	control := "public, max-age=86400, stale-while-revalidate=86400, stale-if-error=604800"
 	if bytes.HasPrefix(rc.Path(), []byte("/never")) {
 		control = "no-store"
@@ -32,21 +32,21 @@ func (u *upstream) handle(rc *fasthttp.RequestCtx) {
 func TestCaches(t *testing.T) {
 	t.Parallel()
 
-	f := func(name string, run func(ctx context.Context, place Place, upstream string, bytes int64) (*Server, error)) {
+	f := func(name string, run func(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var behind upstream
-			address := serveAnswers(t, behind.handle)
-			s := start(t, func(ctx context.Context, place Place) (*Server, error) { return run(ctx, place, address, 64<<20) })
-			asked := func(target, tag string, status int, want int64) {
+			var origin upstream
+			address := serveAnswers(t, origin.handle)
+			s := start(t, func(ctx context.Context, env Env) (*Server, error) { return run(ctx, env, address, 64<<20) })
+			wantRequests := func(target, tag string, status int, want int64) {
 				t.Helper()
-				before := behind.asked.Load()
-				got := ask(t, s.Address, target, tag, status)
+				before := origin.requests.Load()
+				got := get(t, s.Address, target, tag, status)
 				if body := "picture of " + target; status == http.StatusOK && string(got.Body()) != body {
 					t.Errorf("%s: %q; want %q", target, got.Body(), body)
 				}
-				if got := behind.asked.Load() - before; got != want {
+				if got := origin.requests.Load() - before; got != want {
 					t.Errorf("%s with tag %s asks the edge %d times; want %d", target, tag, got, want)
 				}
 			}
@@ -55,15 +55,15 @@ func TestCaches(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			asked("/avatar/1?size=64", "", http.StatusOK, 1)
-			asked("/avatar/1?size=64", "", http.StatusOK, 0)
-			asked("/avatar/1?size=64", `"of this picture"`, http.StatusNotModified, 0)
-			asked("/avatar/1?size=64", `"of another"`, http.StatusOK, 0)
-			asked("/avatar/1?size=128", "", http.StatusOK, 1)
-			asked("/never/1", "", http.StatusOK, 1)
-			asked("/never/1", "", http.StatusOK, 1)
+			wantRequests("/avatar/1?size=64", "", http.StatusOK, 1)
+			wantRequests("/avatar/1?size=64", "", http.StatusOK, 0)
+			wantRequests("/avatar/1?size=64", `"of this picture"`, http.StatusNotModified, 0)
+			wantRequests("/avatar/1?size=64", `"of another"`, http.StatusOK, 0)
+			wantRequests("/avatar/1?size=128", "", http.StatusOK, 1)
+			wantRequests("/never/1", "", http.StatusOK, 1)
+			wantRequests("/never/1", "", http.StatusOK, 1)
 
-			before := behind.asked.Load()
+			before := origin.requests.Load()
 			var together errgroup.Group
 			for range 32 {
 				together.Go(func() error {
@@ -77,7 +77,7 @@ func TestCaches(t *testing.T) {
 			if err := together.Wait(); err != nil {
 				t.Error(err)
 			}
-			if got := behind.asked.Load() - before; got != 1 {
+			if got := origin.requests.Load() - before; got != 1 {
 				t.Errorf("of 32 who ask at once %d reach the edge", got)
 			}
 			// It is not the process that was started that does the work.

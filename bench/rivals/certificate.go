@@ -17,8 +17,8 @@ import (
 type Certificate struct{ Chain, Key string }
 
 // Certify makes a certificate that vouches for itself, for a day.
-func (p Place) Certify() (Certificate, error) {
-	c := Certificate{filepath.Join(p.Work, "chain.pem"), filepath.Join(p.Work, "key.pem")}
+func (p Env) Certify() (Certificate, error) {
+	c := Certificate{filepath.Join(p.WorkDir, "chain.pem"), filepath.Join(p.WorkDir, "key.pem")}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return c, err

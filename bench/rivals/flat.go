@@ -14,9 +14,9 @@ type View struct {
 	Format string
 }
 
-// minFlat and maxFlat are the least and the largest side of what StartSharp and StartImagePNG
+// minFlatSize and maxFlatSize are the least and the largest side of what StartSharp and StartImagePNG
 // draw, in pixels.
-const minFlat, maxFlat = 8, 512
+const minFlatSize, maxFlatSize = 8, 512
 
 // Target returns what StartSharp and StartImagePNG are asked for to draw a view of the
 // skin with a hash.
@@ -28,13 +28,13 @@ func (v View) Target(hash skin.Hash) string {
 	return target
 }
 
-// onlyFlat says why a server that knows the front of the head only cannot draw a view.
-func onlyFlat(v View) string {
+// flatOnly says why a server that knows the front of the head only cannot draw a view.
+func flatOnly(v View) string {
 	switch {
 	case v.Pose != "flat":
 		return "it cuts rectangles out of a picture and cannot draw anything in space"
-	case v.Size < minFlat || v.Size > maxFlat:
-		return fmt.Sprintf("it draws sides of %d to %d pixels", minFlat, maxFlat)
+	case v.Size < minFlatSize || v.Size > maxFlatSize:
+		return fmt.Sprintf("it draws sides of %d to %d pixels", minFlatSize, maxFlatSize)
 	default:
 		return ""
 	}

@@ -18,11 +18,11 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// settled puts skins into a directory and returns it with their hashes.
-func settled(t *testing.T, skins []paint.NamedSheet) (directory string, hashes []skin.Hash) {
+// storeSkins puts skins into a directory and returns it with their hashes.
+func storeSkins(t *testing.T, skins []paint.NamedSheet) (directory string, hashes []skin.Hash) {
 	t.Helper()
 	directory = t.TempDir()
-	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: patience})
+	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: startTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +58,13 @@ func TestFlat(t *testing.T) {
 	t.Parallel()
 
 	skins := paint.Corpus()
-	directory, hashes := settled(t, skins)
+	directory, hashes := storeSkins(t, skins)
 	renderer, err := render.Start(render.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	f := func(name string, run func(ctx context.Context, place Place) (*Server, error)) {
+	f := func(name string, run func(ctx context.Context, env Env) (*Server, error)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -80,32 +80,32 @@ func TestFlat(t *testing.T) {
 			} {
 				for i, named := range skins {
 					target := v.Target(hashes[i])
-					if s.Cannot(v) != "" {
-						ask(t, s.Address, target, "", http.StatusNotFound)
+					if s.Unsupported(v) != "" {
+						get(t, s.Address, target, "", http.StatusNotFound)
 						break
 					}
 					want, err := renderer.Draw(named.Sheet, render.View{Pose: render.Flat, Type: named.Type, Size: v.Size})
 					if err != nil {
 						t.Fatal(err)
 					}
-					got := decoded(t, ask(t, s.Address, target, "", http.StatusOK).Body(), v.Format)
-					if message := differ(named.Sheet, want, got); message != "" {
+					got := decodeImage(t, get(t, s.Address, target, "", http.StatusOK).Body(), v.Format)
+					if message := difference(named.Sheet, want, got); message != "" {
 						t.Errorf("%s at %d as %s: %s", named.Name, v.Size, v.Format, message)
 					}
 				}
 			}
-			ask(t, s.Address, View{"flat", 64, "png"}.Target(skin.Hash{}), "", http.StatusNotFound)
+			get(t, s.Address, View{"flat", 64, "png"}.Target(skin.Hash{}), "", http.StatusNotFound)
 		})
 	}
 
-	f("image-png", func(ctx context.Context, place Place) (*Server, error) { return StartImagePNG(ctx, place, directory) })
-	f("sharp", func(ctx context.Context, place Place) (*Server, error) {
-		return StartSharp(ctx, place, directory, modules)
+	f("image-png", func(ctx context.Context, env Env) (*Server, error) { return StartImagePNG(ctx, env, directory) })
+	f("sharp", func(ctx context.Context, env Env) (*Server, error) {
+		return StartSharp(ctx, env, directory, modules)
 	})
 }
 
-// differ says how another picture of a face differs from the edge's by more than it may.
-func differ(sheet skin.Sheet, want render.Picture, got *image.NRGBA) string {
+// difference says how another picture of a face differs from the edge's by more than it may.
+func difference(sheet skin.Sheet, want render.Picture, got *image.NRGBA) string {
 	side, texels := want.Width, 8*sheet.Scale()
 	if got.Rect.Size() != image.Pt(side, side) {
 		return fmt.Sprintf("it is of %v pixels", got.Rect.Size())
@@ -124,7 +124,7 @@ func differ(sheet skin.Sheet, want render.Picture, got *image.NRGBA) string {
 			}
 			at := 4 * (y*side + x)
 			for c := at; c < at+4; c++ {
-				if distance(int(want.Pix[c]), int(got.Pix[c])) > tolerance {
+				if absDiff(int(want.Pix[c]), int(got.Pix[c])) > tolerance {
 					return fmt.Sprintf("at %d, %d it is %v; the edge's is %v", x, y, got.Pix[at:at+4], want.Pix[at:at+4])
 				}
 			}
@@ -133,8 +133,8 @@ func differ(sheet skin.Sheet, want render.Picture, got *image.NRGBA) string {
 	return ""
 }
 
-// decoded returns the picture in a file.
-func decoded(t *testing.T, file []byte, format string) *image.NRGBA {
+// decodeImage returns the picture in a file.
+func decodeImage(t *testing.T, file []byte, format string) *image.NRGBA {
 	t.Helper()
 	decode := png.Decode
 	if format == "webp" {

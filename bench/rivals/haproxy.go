@@ -13,21 +13,21 @@ import (
 )
 
 var haproxyProgram = Program{
-	Name: "haproxy", Beside: "nothing: it stands in front of several edges",
-	Install: "apt-get install haproxy, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`HAProxy version (\S+)`), "haproxy", "-v"),
+	Name: "haproxy", ComparedFor: "nothing: it stands in front of several edges",
+	Install: "apt-get install haproxy, and have /usr/sbin in PATH", version: versionFromOutput(regexp.MustCompile(`HAProxy version (\S+)`), "haproxy", "-v"),
 }
 
-// Behind is a server behind a balancer: where it answers requests, and where the
+// Backend is a server behind a balancer: where it answers requests, and where the
 // balancer asks whether it is ready.
-type Behind struct{ Address, Operators string }
+type Backend struct{ Address, Operators string }
 
-// LoadUnbounded is in the environment of a haproxy with Veneer's configuration, which else
+// UnboundedLoad is in the environment of a haproxy with Veneer's configuration, which else
 // takes but 256 requests at once of the load's address.
-const LoadUnbounded = "VENEER_TRUSTED_PROXIES=127.0.0.1"
+const UnboundedLoad = "VENEER_TRUSTED_PROXIES=127.0.0.1"
 
 // StartHaproxy starts haproxy in front of edges, with the configuration of a file, but
 // with those edges in the place of its own, and nothing behind the API.
-func StartHaproxy(ctx context.Context, place Place, file string, edges []Behind) (*Server, error) {
+func StartHaproxy(ctx context.Context, env Env, file string, edges []Backend) (*Server, error) {
 	version, err := haproxyProgram.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -44,15 +44,15 @@ func StartHaproxy(ctx context.Context, place Place, file string, edges []Behind)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	path, err := place.write("haproxy", "haproxy.cfg", config)
+	path, err := env.writeFile("haproxy", "haproxy.cfg", config)
 	if err != nil {
 		return nil, err
 	}
-	p, err := Run(place, "haproxy", nil, []string{LoadUnbounded}, "haproxy", "-db", "-f", path)
+	p, err := Run(env, "haproxy", nil, []string{UnboundedLoad}, "haproxy", "-db", "-f", path)
 	if err != nil {
 		return nil, err
 	}
-	return (&Server{Name: "haproxy", Version: version, Process: p, Address: address}).listening(ctx)
+	return (&Server{Name: "haproxy", Version: version, Process: p, Address: address}).awaitListening(ctx)
 }
 
 var (
@@ -62,7 +62,7 @@ var (
 )
 
 // haproxyConfig puts an address and edges in the place of a configuration's own.
-func haproxyConfig(config, address string, edges []Behind) (string, error) {
+func haproxyConfig(config, address string, edges []Backend) (string, error) {
 	first := haproxyEdge.FindStringIndex(config)
 	if first == nil || !haproxyBind.MatchString(config) {
 		return "", errors.New("it has no edges or binds nothing")

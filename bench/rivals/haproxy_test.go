@@ -14,23 +14,23 @@ import (
 func TestHaproxy(t *testing.T) {
 	t.Parallel()
 	const edges = 3
-	var behind []Behind
+	var backends []Backend
 	for i := range edges {
 		address := serveAnswers(t, func(rc *fasthttp.RequestCtx) { rc.SetBodyString(fmt.Sprint("edge ", i)) })
-		behind = append(behind, Behind{Address: address, Operators: address})
+		backends = append(backends, Backend{Address: address, Operators: address})
 	}
-	s := start(t, func(ctx context.Context, place Place) (*Server, error) {
-		return StartHaproxy(ctx, place, "../../deploy/compose/haproxy.cfg", behind)
+	s := start(t, func(ctx context.Context, env Env) (*Server, error) {
+		return StartHaproxy(ctx, env, "../../deploy/compose/haproxy.cfg", backends)
 	})
 	seen := map[string]bool{}
 	for i := range 100 {
 		path := fmt.Sprint("/avatar/", i)
-		seen[string(ask(t, s.Address, path, "", http.StatusOK).Body())] = true
+		seen[string(get(t, s.Address, path, "", http.StatusOK).Body())] = true
 	}
 	if len(seen) != edges {
 		t.Errorf("%d of %d edges take part", len(seen), edges)
 	}
-	if _, err := haproxyConfig("frontend x\n  bind :80\n", s.Address, behind); err == nil {
+	if _, err := haproxyConfig("frontend x\n  bind :80\n", s.Address, backends); err == nil {
 		t.Error("a configuration without edges is none to take")
 	}
 }

@@ -25,16 +25,16 @@ import (
 // as shared/objects keeps them, with image/png and image/draw. It keeps nothing. What
 // View.Target names is what it is asked for; of another pose or as WebP, which Go does
 // not write, it has none.
-func StartImagePNG(ctx context.Context, place Place, textures string) (*Server, error) {
-	s, err := startSelf(ctx, place, "image-png", imagePNGProgram, func(address string) ([]string, error) { return []string{imagePNGRole, address, textures}, nil })
+func StartImagePNG(ctx context.Context, env Env, textures string) (*Server, error) {
+	s, err := startSelf(ctx, env, "image-png", imagePNGProgram, func(address string) ([]string, error) { return []string{imagePNGRole, address, textures}, nil })
 	if err != nil {
 		return nil, err
 	}
-	s.cannot = func(v View) string {
+	s.unsupported = func(v View) string {
 		if v.Format != "png" {
 			return "Go's packages write no " + v.Format
 		}
-		return onlyFlat(v)
+		return flatOnly(v)
 	}
 	return s, nil
 }
@@ -46,7 +46,7 @@ func serveImagePNG(address, textures string) error {
 		hash, err := skin.ParseHash(r.PathValue("hash"))
 		query := r.URL.Query()
 		side, sizeErr := strconv.Atoi(query.Get("size"))
-		if errors.Join(err, sizeErr) != nil || side < minFlat || side > maxFlat || query.Has("webp") {
+		if errors.Join(err, sizeErr) != nil || side < minFlatSize || side > maxFlatSize || query.Has("webp") {
 			http.NotFound(w, r)
 			return
 		}

@@ -12,19 +12,19 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// StartKeep starts this program again, as a fasthttp server that decodes the PNG file that
+// StartReencode starts this program again, as a fasthttp server that decodes the PNG file that
 // is each request's body, encodes it anew, and writes that to a file that is named by its
 // hash, and does nothing else.
-func StartKeep(ctx context.Context, place Place) (*Server, error) {
-	return startSelf(ctx, place, "keep", keepProgram, func(address string) ([]string, error) {
-		files, err := place.directory("kept")
-		return []string{keepRole, address, files}, err
+func StartReencode(ctx context.Context, env Env) (*Server, error) {
+	return startSelf(ctx, env, "keep", reencodeProgram, func(address string) ([]string, error) {
+		files, err := env.mkdir("kept")
+		return []string{reencodeRole, address, files}, err
 	})
 }
 
-func serveKeep(address, files string) error {
+func serveReencode(address, files string) error {
 	return fasthttp.ListenAndServe(address, func(rc *fasthttp.RequestCtx) {
-		name, err := keep(rc.PostBody(), files)
+		name, err := reencode(rc.PostBody(), files)
 		if err != nil {
 			rc.Error(err.Error(), fasthttp.StatusBadRequest)
 			return
@@ -33,7 +33,7 @@ func serveKeep(address, files string) error {
 	})
 }
 
-func keep(uploaded []byte, files string) (name string, err error) {
+func reencode(uploaded []byte, files string) (name string, err error) {
 	picture, err := png.Decode(bytes.NewReader(uploaded))
 	if err != nil {
 		return "", err

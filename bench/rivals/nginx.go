@@ -59,9 +59,9 @@ func WriteFiles(directory string, r *Record) error {
 }
 
 // StartNginx starts nginx over what WriteFiles has written into a directory, in one of
-// the layouts. It keeps so many files open, see MayOpen, and sends the headers of one
+// the layouts. It keeps so many files open, see RaiseFileLimit, and sends the headers of one
 // typical answer with all of them.
-func StartNginx(ctx context.Context, place Place, directory string, layout Layout, open int, r *Record) (*Server, error) {
+func StartNginx(ctx context.Context, env Env, directory string, layout Layout, open int, r *Record) (*Server, error) {
 	version, err := nginxProgram.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -70,17 +70,17 @@ func StartNginx(ctx context.Context, place Place, directory string, layout Layou
 	if err != nil {
 		return nil, err
 	}
-	work, err := place.directory("nginx")
+	work, err := env.mkdir("nginx")
 	if err != nil {
 		return nil, err
 	}
 	config := filepath.Join(work, "nginx.conf")
 	root := filepath.Join(directory, string(layout))
-	if err := os.WriteFile(config, []byte(nginxConfig(full, unmodified, work, root, open, typical(r.Full).Headers)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(nginxConfig(full, unmodified, work, root, open, typicalAnswer(r.Full).Headers)), 0o600); err != nil {
 		return nil, err
 	}
 	name := "nginx, " + string(layout)
-	p, err := Run(place, name, nil, nil, "nginx", "-c", config)
+	p, err := Run(env, name, nil, nil, "nginx", "-c", config)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func StartNginx(ctx context.Context, place Place, directory string, layout Layou
 		target = bodyFile
 	}
 	s := &Server{Name: name, Version: version, Process: p, Address: full, Conditional: unmodified, OwnTags: true, target: target}
-	return s.listening(ctx)
+	return s.awaitListening(ctx)
 }
 
 //go:embed nginx.conf

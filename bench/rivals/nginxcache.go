@@ -16,7 +16,7 @@ var nginxCacheConf string
 
 // StartNginxCache starts nginx as a cache in front of the server at an address, which
 // keeps up to so many bytes of answers in files of the place's directory.
-func StartNginxCache(ctx context.Context, place Place, upstream string, bytes int64) (*Server, error) {
+func StartNginxCache(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error) {
 	version, err := nginxProgram.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -25,11 +25,11 @@ func StartNginxCache(ctx context.Context, place Place, upstream string, bytes in
 	if err != nil {
 		return nil, err
 	}
-	open, err := MayOpen()
+	open, err := RaiseFileLimit()
 	if err != nil {
 		return nil, err
 	}
-	work, err := place.directory("nginx-cache")
+	work, err := env.mkdir("nginx-cache")
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func StartNginxCache(ctx context.Context, place Place, upstream string, bytes in
 		return nil, err
 	}
 	const name = "nginx proxy_cache"
-	p, err := Run(place, name, nil, nil, "nginx", "-c", config)
+	p, err := Run(env, name, nil, nil, "nginx", "-c", config)
 	if err != nil {
 		return nil, err
 	}
-	return (&Server{Name: name, Version: version, Process: p, Address: address, OwnTags: true}).listening(ctx)
+	return (&Server{Name: name, Version: version, Process: p, Address: address, OwnTags: true}).awaitListening(ctx)
 }

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a server may take until it answers.
-const patience = 30 * time.Second
+// startTimeout is how long a server may take until it answers.
+const startTimeout = 30 * time.Second
 
 // Process is a server's process with those that it starts itself, alone on their
 // processors.
@@ -34,15 +34,15 @@ type Process struct {
 // Run starts a server, whose log goes to a file of its name in the place's directory.
 // It gets nothing of this program's environment but the path, and does not outlive it.
 // What it reads is in, if that is not nil.
-func Run(place Place, name string, in *os.File, environ []string, command ...string) (*Process, error) {
-	log := filepath.Join(place.Work, name+".log")
+func Run(env Env, name string, in *os.File, environ []string, command ...string) (*Process, error) {
+	log := filepath.Join(env.WorkDir, name+".log")
 	out, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = out.Close() }()
-	if len(place.CPUs) > 0 {
-		list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(place.CPUs)), ","), "[]")
+	if len(env.CPUs) > 0 {
+		list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(env.CPUs)), ","), "[]")
 		command = append([]string{"taskset", "-c", list}, command...)
 	}
 	p := &Process{name: name, command: exec.Command(command[0], command[1:]...), log: log, ended: make(chan struct{})} //nolint:noctx // Stop ends it
@@ -73,38 +73,38 @@ func (p *Process) Stop() {
 }
 
 // Await waits until what is asked answers.
-func (p *Process) Await(ctx context.Context, ask func() error) error {
-	deadline := time.After(patience)
+func (p *Process) Await(ctx context.Context, check func() error) error {
+	deadline := time.After(startTimeout)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := ask()
+		err := check()
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-p.ended:
-			return p.silent("has ended", err)
+			return p.startError("has ended", err)
 		case <-deadline:
-			return p.silent("does not answer", err)
+			return p.startError("does not answer", err)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// silent says what a server says that does not answer.
-func (p *Process) silent(how string, cause error) error {
-	said, _ := os.ReadFile(p.log)
-	return fmt.Errorf("%s %s: %w; it says:\n%s", p.name, how, cause, said)
+// startError says what a server says that does not answer.
+func (p *Process) startError(reason string, cause error) error {
+	output, _ := os.ReadFile(p.log)
+	return fmt.Errorf("%s %s: %w; it says:\n%s", p.name, reason, cause, output)
 }
 
 // ProcessorTime returns what all threads of the server's processes have taken, to the
 // nanosecond. What an ended one took no longer counts.
 func (p *Process) ProcessorTime() (time.Duration, error) {
 	var sum time.Duration
-	for i, pid := range family(p.command.Process.Pid) {
+	for i, pid := range processTree(p.command.Process.Pid) {
 		// The clock of another process, as clock_getcpuclockid(3) makes it.
 		clock := int32(^pid<<3 | 2)
 		var taken unix.Timespec
@@ -118,23 +118,23 @@ func (p *Process) ProcessorTime() (time.Duration, error) {
 	return sum, nil
 }
 
-// family returns a process and those that it has started, and they.
-func family(pid int) []int {
+// processTree returns a process and those that it has started, and they.
+func processTree(pid int) []int {
 	all := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, list := range lists {
 		children, _ := os.ReadFile(list) // a thread that has ended meanwhile has none
 		for child := range strings.FieldsSeq(string(children)) {
 			if pid, err := strconv.Atoi(child); err == nil {
-				all = append(all, family(pid)...)
+				all = append(all, processTree(pid)...)
 			}
 		}
 	}
 	return all
 }
 
-// listens returns why nothing does at an address.
-func listens(address string) error {
+// dial returns why nothing does at an address.
+func dial(address string) error {
 	conn, err := net.Dial("tcp", address) //nolint:noctx // to loopback, where nothing waits
 	if err != nil {
 		return err
@@ -142,9 +142,9 @@ func listens(address string) error {
 	return conn.Close()
 }
 
-// MayOpen lets the servers that are started open as many files as the machine
+// RaiseFileLimit lets the servers that are started open as many files as the machine
 // allows, and returns how many of those nginx can keep open for itself.
-func MayOpen() (files int, err error) {
+func RaiseFileLimit() (files int, err error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, err

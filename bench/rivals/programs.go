@@ -15,7 +15,7 @@ import (
 // Program is something that Veneer is measured beside.
 type Program struct {
 	Name    string // as tables call it
-	Beside  string // what it is measured beside
+	ComparedFor  string // what it is measured beside
 	Install string // how it is installed; empty if it is part of this program
 
 	version func(ctx context.Context, p Program) (string, error)
@@ -34,40 +34,40 @@ func (p Program) missing(cause error) error {
 // the modules of Node that deploy/dev/node installs.
 func Programs(modules string) []Program {
 	return []Program{
-		bareProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, hashProgram, keepProgram, haproxyProgram,
+		fasthttpProgram, nginxProgram, varnishProgram, sharpProgram(modules), imagePNGProgram, argon2Program, reencodeProgram, haproxyProgram,
 		pgbenchProgram,
-		{Name: "libwebp", Beside: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
-		{Name: "libvips", Beside: "the encoder of pictures", Install: "apt-get install libvips-dev pkg-config", version: says(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "vips")},
+		{Name: "libwebp", ComparedFor: "the encoder of pictures", Install: "apt-get install libwebp-dev pkg-config", version: versionFromOutput(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "libwebp")},
+		{Name: "libvips", ComparedFor: "the encoder of pictures", Install: "apt-get install libvips-dev pkg-config", version: versionFromOutput(regexp.MustCompile(`(?m)^([\d.]+)$`), "pkg-config", "--modversion", "vips")},
 	}
 }
 
 var (
-	bareProgram = Program{Name: "bare", Beside: "hits", version: linked("github.com/valyala/fasthttp")}
+	fasthttpProgram = Program{Name: "bare", ComparedFor: "hits", version: moduleVersion("github.com/valyala/fasthttp")}
 
 	nginxProgram = Program{
-		Name: "nginx", Beside: "hits, from files and as a cache in front of the edge",
-		Install: "apt-get install nginx-light, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`nginx/(\S+)`), "nginx", "-v"),
+		Name: "nginx", ComparedFor: "hits, from files and as a cache in front of the edge",
+		Install: "apt-get install nginx-light, and have /usr/sbin in PATH", version: versionFromOutput(regexp.MustCompile(`nginx/(\S+)`), "nginx", "-v"),
 	}
 
 	varnishProgram = Program{
-		Name: "Varnish", Beside: "hits, as a cache in front of the edge",
-		Install: "apt-get install varnish, and have /usr/sbin in PATH", version: says(regexp.MustCompile(`\(varnish-(\S+)`), "varnishd", "-V"),
+		Name: "Varnish", ComparedFor: "hits, as a cache in front of the edge",
+		Install: "apt-get install varnish, and have /usr/sbin in PATH", version: versionFromOutput(regexp.MustCompile(`\(varnish-(\S+)`), "varnishd", "-V"),
 	}
 
-	imagePNGProgram = Program{Name: "image/png", Beside: "new pictures", version: linked("golang.org/x/image")}
+	imagePNGProgram = Program{Name: "image/png", ComparedFor: "new pictures", version: moduleVersion("golang.org/x/image")}
 
-	pgbenchProgram = Program{Name: "pgbench", Beside: "the API", Install: "apt-get install postgresql", version: pgbenchVersion}
+	pgbenchProgram = Program{Name: "pgbench", ComparedFor: "the API", Install: "apt-get install postgresql", version: pgbenchVersion}
 
-	hashProgram = Program{Name: "argon2id", Beside: "sign-in", version: linked("golang.org/x/crypto")}
+	argon2Program = Program{Name: "argon2id", ComparedFor: "sign-in", version: moduleVersion("golang.org/x/crypto")}
 
-	keepProgram = Program{Name: "image/png and a file", Beside: "uploads", version: func(_ context.Context, p Program) (string, error) {
+	reencodeProgram = Program{Name: "image/png and a file", ComparedFor: "uploads", version: func(_ context.Context, p Program) (string, error) {
 		return p.Name + " " + runtime.Version(), nil
 	}}
 )
 
-// says returns a version that is asked of the program itself: what the pattern's group
+// versionFromOutput returns a version that is asked of the program itself: what the pattern's group
 // finds in its output.
-func says(pattern *regexp.Regexp, command ...string) func(context.Context, Program) (string, error) {
+func versionFromOutput(pattern *regexp.Regexp, command ...string) func(context.Context, Program) (string, error) {
 	return func(ctx context.Context, p Program) (string, error) {
 		out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 		switch {
@@ -76,16 +76,16 @@ func says(pattern *regexp.Regexp, command ...string) func(context.Context, Progr
 		case err != nil:
 			return "", p.missing(fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, out))
 		}
-		found := pattern.FindSubmatch(out)
-		if found == nil {
+		match := pattern.FindSubmatch(out)
+		if match == nil {
 			return "", fmt.Errorf("%s names no version: %s", strings.Join(command, " "), out)
 		}
-		return p.Name + " " + string(found[1]), nil
+		return p.Name + " " + string(match[1]), nil
 	}
 }
 
-// linked returns the version of what is part of this program: a module, and Go.
-func linked(module string) func(context.Context, Program) (string, error) {
+// moduleVersion returns the version of what is part of this program: a module, and Go.
+func moduleVersion(module string) func(context.Context, Program) (string, error) {
 	return func(context.Context, Program) (string, error) {
 		version := "of no known version"
 		if build, ok := debug.ReadBuildInfo(); ok {
@@ -106,8 +106,8 @@ func PgbenchVersion(ctx context.Context) (string, error) { return pgbenchProgram
 // pgbenchVersion asks pgbench, which Debian keeps out of PATH.
 func pgbenchVersion(ctx context.Context, p Program) (string, error) {
 	path := "pgbench"
-	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); len(found) > 0 { // the pattern is well-formed
-		path = found[len(found)-1]
+	if match, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); len(match) > 0 { // the pattern is well-formed
+		path = match[len(match)-1]
 	}
-	return says(regexp.MustCompile(`PostgreSQL\) (\S+)`), path, "--version")(ctx, p)
+	return versionFromOutput(regexp.MustCompile(`PostgreSQL\) (\S+)`), path, "--version")(ctx, p)
 }

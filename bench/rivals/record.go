@@ -73,13 +73,13 @@ func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record,
 			return nil, fmt.Errorf("%d of %d addresses are no hits in the last of %d passes", misses, len(addresses), passes)
 		}
 		var err error
-		if misses, err = r.pass(ctx, edge); err != nil {
+		if misses, err = r.recordPass(ctx, edge); err != nil {
 			return nil, err
 		}
 	}
 	return r, edge.eachAnswer(ctx, edge.Conditional, r.Full, r.Tags(), func(i int, got *fasthttp.Response) error {
 		r.Unmodified[i] = Answer{Target: r.Full[i].Target, Body: r.Full[i].Body}
-		r.Unmodified[i].note(got)
+		r.Unmodified[i].set(got)
 		if got.StatusCode() != fasthttp.StatusNotModified {
 			return fmt.Errorf("the edge answers %d to %s with its tag", got.StatusCode(), r.Full[i].Target)
 		}
@@ -87,26 +87,26 @@ func RecordHits(ctx context.Context, edge *Server, addresses []string) (*Record,
 	})
 }
 
-// pass records the edge's answers and returns how many of them are no hits.
-func (r *Record) pass(ctx context.Context, edge *Server) (misses int, err error) {
+// recordPass records the edge's answers and returns how many of them are no hits.
+func (r *Record) recordPass(ctx context.Context, edge *Server) (misses int, err error) {
 	var mu sync.Mutex
 	r.Bodies = nil
-	known := map[string]int{}
+	bodyIndex := map[string]int{}
 	err = edge.eachAnswer(ctx, edge.Address, r.Full, nil, func(i int, got *fasthttp.Response) error {
 		mu.Lock()
 		defer mu.Unlock()
 		a := &r.Full[i]
-		a.note(got)
+		a.set(got)
 		switch status := got.StatusCode(); {
 		case status != fasthttp.StatusOK && status != fasthttp.StatusServiceUnavailable:
 			return fmt.Errorf("the edge answers %d to %s: %s", status, a.Target, got.Body())
 		case status != fasthttp.StatusOK || !strings.HasPrefix(a.Value("Cache-Status"), "veneer; hit"):
 			misses++
 		}
-		body, ok := known[string(got.Body())]
+		body, ok := bodyIndex[string(got.Body())]
 		if !ok {
 			body = len(r.Bodies)
-			known[string(got.Body())] = body
+			bodyIndex[string(got.Body())] = body
 			r.Bodies = append(r.Bodies, slices.Clone(got.Body()))
 		}
 		a.Body = body
@@ -115,8 +115,8 @@ func (r *Record) pass(ctx context.Context, edge *Server) (misses int, err error)
 	return misses, err
 }
 
-// note notes the status and the headers of an answer.
-func (a *Answer) note(got *fasthttp.Response) {
+// set notes the status and the headers of an answer.
+func (a *Answer) set(got *fasthttp.Response) {
 	a.Status, a.Headers = got.StatusCode(), nil
 	got.Header.SetNoDefaultContentType(true) // which the client would make up
 	for name, value := range got.Header.All() {
@@ -137,9 +137,9 @@ func (r *Record) Tags() []string {
 	return tags
 }
 
-// typical returns the answer whose headers are about as long as they are on
+// typicalAnswer returns the answer whose headers are about as long as they are on
 // average.
-func typical(answers []Answer) *Answer {
+func typicalAnswer(answers []Answer) *Answer {
 	length := func(a *Answer) (n int) {
 		for _, h := range a.Headers {
 			n += len(h.Name) + len(h.Value)
@@ -154,14 +154,14 @@ func typical(answers []Answer) *Answer {
 	}
 	nearest := 0
 	for i := range answers {
-		if distance(lengths[i], sum/len(answers)) < distance(lengths[nearest], sum/len(answers)) {
+		if absDiff(lengths[i], sum/len(answers)) < absDiff(lengths[nearest], sum/len(answers)) {
 			nearest = i
 		}
 	}
 	return &answers[nearest]
 }
 
-func distance(a, b int) int { return max(a-b, b-a) }
+func absDiff(a, b int) int { return max(a-b, b-a) }
 
 // Check makes sure that a server answers to everything as the edge does, and
 // returns its entity tags. With tags of its own it may also have headers of its
@@ -184,7 +184,7 @@ func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error
 		if err := s.eachAnswer(ctx, pass.address, pass.answers, pass.tags, func(i int, got *fasthttp.Response) error {
 			want := &pass.answers[i]
 			var a Answer
-			a.note(got)
+			a.set(got)
 			body := r.Body(want)
 			switch {
 			case a.Status != want.Status:
@@ -211,10 +211,10 @@ func (s *Server) Check(ctx context.Context, r *Record) (tags []string, err error
 // eachAnswer asks a server for everything at one of its addresses, over a few connections,
 // and hands on what it answers.
 func (s *Server) eachAnswer(
-	ctx context.Context, address string, answers []Answer, tags []string, answered func(i int, got *fasthttp.Response) error,
+	ctx context.Context, address string, answers []Answer, tags []string, handle func(i int, got *fasthttp.Response) error,
 ) error {
 	const connections = 8
-	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: patience, IsTLS: s.TLS}
+	client := &fasthttp.HostClient{Addr: address, MaxConns: connections, ReadTimeout: startTimeout, IsTLS: s.TLS}
 	scheme := "http://"
 	if s.TLS {
 		scheme, client.TLSConfig = "https://", &tls.Config{InsecureSkipVerify: true}
@@ -233,7 +233,7 @@ func (s *Server) eachAnswer(
 				if err := client.Do(&request, &response); err != nil {
 					return fmt.Errorf("ask for %s: %w", answers[i].Target, err)
 				}
-				if err := answered(i, &response); err != nil {
+				if err := handle(i, &response); err != nil {
 					return err
 				}
 			}

@@ -17,7 +17,7 @@ func TestTypical(t *testing.T) {
 	for i, length := range []int{1, 100, 30, 2} { // 33 on average
 		answers[i] = Answer{Target: fmt.Sprint(length), Headers: []Header{{"", strings.Repeat("x", length)}}}
 	}
-	if got := typical(answers).Target; got != "30" {
+	if got := typicalAnswer(answers).Target; got != "30" {
 		t.Errorf("the one with %s bytes is typical; want 30", got)
 	}
 }
@@ -45,20 +45,20 @@ func TestNginxConfig(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 
-	said := Record{
+	recorded := Record{
 		Bodies:     [][]byte{[]byte("picture")},
 		Full:       []Answer{{Target: "/a?b", Status: 200, Headers: []Header{{"Content-Type", "image/png"}, {"Etag", `"1"`}}}},
 		Unmodified: []Answer{{Target: "/a?b", Status: 304, Headers: []Header{{"Etag", `"1"`}}}},
 	}
 	f := func(ownTags bool, change func(*Record), want string) {
 		t.Helper()
-		served := Record{Bodies: said.Bodies, Full: copied(said.Full), Unmodified: copied(said.Unmodified)}
+		served := Record{Bodies: recorded.Bodies, Full: cloneAnswers(recorded.Full), Unmodified: cloneAnswers(recorded.Unmodified)}
 		change(&served)
 		s := &Server{
-			Name: "it", Address: serveAnswers(t, served.bare(served.Full)), Conditional: serveAnswers(t, served.bare(served.Unmodified)),
+			Name: "it", Address: serveAnswers(t, served.handler(served.Full)), Conditional: serveAnswers(t, served.handler(served.Unmodified)),
 			OwnTags: ownTags,
 		}
-		tags, err := s.Check(t.Context(), &said)
+		tags, err := s.Check(t.Context(), &recorded)
 		switch {
 		case want == "" && (err != nil || !cmp.Equal(tags, []string{`"1"`})):
 			t.Errorf("check: %q, %v", tags, err)
@@ -78,8 +78,8 @@ func TestCheck(t *testing.T) {
 	f(true, func(r *Record) { r.Full[0].Headers = r.Full[0].Headers[:1] }, "it answers no Etag to /a?b")
 }
 
-// copied returns answers that can be changed.
-func copied(answers []Answer) []Answer {
+// cloneAnswers returns answers that can be changed.
+func cloneAnswers(answers []Answer) []Answer {
 	own := append([]Answer(nil), answers...)
 	for i := range own {
 		own[i].Headers = append([]Header(nil), own[i].Headers...)

@@ -15,20 +15,20 @@ import (
 	"github.com/veneer-skins/veneer/bench/loopback"
 )
 
-// Place is where a server runs.
-type Place struct {
+// Env is where a server runs.
+type Env struct {
 	// CPUs are the processors that it may use; all if there are none.
 	CPUs []int
-	// Work is a directory in which it makes one of its own. Who made it removes it.
-	Work string
+	// WorkDir is a directory in which it makes one of its own. Who made it removes it.
+	WorkDir string
 }
 
-// directory makes a directory for one server.
-func (p Place) directory(name string) (string, error) { return os.MkdirTemp(p.Work, name+"-") }
+// mkdir makes a directory for one server.
+func (p Env) mkdir(name string) (string, error) { return os.MkdirTemp(p.WorkDir, name+"-") }
 
-// write makes a directory for one server and a file in it, whose path it returns.
-func (p Place) write(server, name, content string) (path string, err error) {
-	directory, err := p.directory(server)
+// writeFile makes a directory for one server and a file in it, whose path it returns.
+func (p Env) writeFile(server, name, content string) (path string, err error) {
+	directory, err := p.mkdir(server)
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ type Server struct {
 	*Process
 
 	target func(*Answer) string
-	cannot func(View) string
+	unsupported func(View) string
 }
 
 // Target returns what the server is asked for in the place of an answer's target.
@@ -62,25 +62,25 @@ func (s *Server) Target(a *Answer) string {
 	return s.target(a)
 }
 
-// Cannot returns why the server cannot draw a view, to which it answers 404; empty if
+// Unsupported returns why the server cannot draw a view, to which it answers 404; empty if
 // it can.
-func (s *Server) Cannot(v View) string {
-	if s.cannot == nil {
+func (s *Server) Unsupported(v View) string {
+	if s.unsupported == nil {
 		return ""
 	}
-	return s.cannot(v)
+	return s.unsupported(v)
 }
 
-// listening returns the server once it listens. One that does not is stopped.
-func (s *Server) listening(ctx context.Context) (*Server, error) {
+// awaitListening returns the server once it listens. One that does not is stopped.
+func (s *Server) awaitListening(ctx context.Context) (*Server, error) {
 	if s.Conditional == "" {
 		s.Conditional = s.Address
 	}
 	if err := s.Await(ctx, func() error {
-		if err := listens(s.Address); err != nil {
+		if err := dial(s.Address); err != nil {
 			return err
 		}
-		return listens(s.Conditional)
+		return dial(s.Conditional)
 	}); err != nil {
 		s.Stop()
 		return nil, err
@@ -90,15 +90,15 @@ func (s *Server) listening(ctx context.Context) (*Server, error) {
 
 // Roles of this program, as its first argument.
 const (
-	bareRole     = "rival-bare"
+	fasthttpRole     = "rival-bare"
 	imagePNGRole = "rival-image-png"
-	hashRole     = "rival-hash"
-	keepRole     = "rival-keep"
+	argon2Role     = "rival-hash"
+	reencodeRole     = "rival-keep"
 )
 
 // startSelf starts this program again with arguments, of which the last are told where to
 // listen.
-func startSelf(ctx context.Context, place Place, name string, program Program, arguments func(address string) ([]string, error)) (*Server, error) {
+func startSelf(ctx context.Context, env Env, name string, program Program, arguments func(address string) ([]string, error)) (*Server, error) {
 	version, err := program.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -115,27 +115,27 @@ func startSelf(ctx context.Context, place Place, name string, program Program, a
 	if err != nil {
 		return nil, err
 	}
-	p, err := Run(place, name, nil, nil, append([]string{self}, args...)...)
+	p, err := Run(env, name, nil, nil, append([]string{self}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	return (&Server{Name: program.Name, Version: version, Process: p, Address: address}).listening(ctx)
+	return (&Server{Name: program.Name, Version: version, Process: p, Address: address}).awaitListening(ctx)
 }
 
-// Serve has this program be one of the rivals that are written in Go, if its
-// arguments, without its name, ask for that. StartBare, StartImagePNG, StartHash and
-// StartKeep start the running program once more, so whoever calls them calls Serve before
+// ServeRole has this program be one of the rivals that are written in Go, if its
+// arguments, without its name, ask for that. StartFasthttp, StartImagePNG, StartArgon2 and
+// StartReencode start the running program once more, so whoever calls them calls Serve before
 // all else.
-func Serve(args []string) (asked bool, err error) {
+func ServeRole(args []string) (isRole bool, err error) {
 	switch {
-	case len(args) == 5 && args[0] == bareRole:
-		return true, serveBare(os.Stdin, args[1], args[2], args[3], args[4])
+	case len(args) == 5 && args[0] == fasthttpRole:
+		return true, serveFasthttp(os.Stdin, args[1], args[2], args[3], args[4])
 	case len(args) == 3 && args[0] == imagePNGRole:
 		return true, serveImagePNG(args[1], args[2])
-	case len(args) == 2 && args[0] == hashRole:
-		return true, serveHash(args[1])
-	case len(args) == 3 && args[0] == keepRole:
-		return true, serveKeep(args[1], args[2])
+	case len(args) == 2 && args[0] == argon2Role:
+		return true, serveArgon2(args[1])
+	case len(args) == 3 && args[0] == reencodeRole:
+		return true, serveReencode(args[1], args[2])
 	default:
 		return false, nil
 	}

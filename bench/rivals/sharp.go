@@ -22,7 +22,7 @@ var sharpServer string
 // sharpProgram returns sharp as it lies in a directory of modules.
 func sharpProgram(modules string) Program {
 	return Program{
-		Name: "sharp", Beside: "new pictures",
+		Name: "sharp", ComparedFor: "new pictures",
 		Install: "Node 20.19 or later with npm, newer than Debian 12 has, from where Node is made; then deploy/dev/node",
 		version: func(ctx context.Context, p Program) (string, error) {
 			const ask = `const s = require('sharp');
@@ -55,7 +55,7 @@ func sharpEnviron(modules string) []string {
 // they lie as shared/objects keeps them. It keeps nothing. What View.Target names is
 // what it is asked for; of another pose it has none. deploy/dev/node has put sharp into
 // the directory of modules.
-func StartSharp(ctx context.Context, place Place, textures, modules string) (*Server, error) {
+func StartSharp(ctx context.Context, env Env, textures, modules string) (*Server, error) {
 	modules, err := filepath.Abs(modules)
 	if err != nil {
 		return nil, err
@@ -72,13 +72,13 @@ func StartSharp(ctx context.Context, place Place, textures, modules string) (*Se
 	if err != nil {
 		return nil, err
 	}
-	program, err := place.write("sharp", "server.js", sharpServer)
+	program, err := env.writeFile("sharp", "server.js", sharpServer)
 	if err != nil {
 		return nil, err
 	}
-	p, err := Run(place, "sharp", nil, sharpEnviron(modules), "node", program, host, port, textures)
+	p, err := Run(env, "sharp", nil, sharpEnviron(modules), "node", program, host, port, textures)
 	if err != nil {
 		return nil, err
 	}
-	return (&Server{Name: "sharp", Version: version, Process: p, Address: address, cannot: onlyFlat}).listening(ctx)
+	return (&Server{Name: "sharp", Version: version, Process: p, Address: address, unsupported: flatOnly}).awaitListening(ctx)
 }

@@ -23,7 +23,7 @@ import (
 
 // Some of the rivals are this program, so the test binary must be it.
 func TestMain(m *testing.M) {
-	if asked, err := Serve(os.Args[1:]); asked {
+	if isRole, err := ServeRole(os.Args[1:]); isRole {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -31,9 +31,9 @@ func TestMain(m *testing.M) {
 }
 
 // start starts a server, or skips the test if there is none to start.
-func start(t *testing.T, start func(context.Context, Place) (*Server, error)) *Server {
+func start(t *testing.T, start func(context.Context, Env) (*Server, error)) *Server {
 	t.Helper()
-	s, err := start(t.Context(), Place{CPUs: []int{someCPU(t)}, Work: t.TempDir()})
+	s, err := start(t.Context(), Env{CPUs: []int{someCPU(t)}, WorkDir: t.TempDir()})
 	if missing, ok := errors.AsType[*MissingError](err); ok {
 		testenv.Skip(t, missing)
 	}
@@ -42,7 +42,7 @@ func start(t *testing.T, start func(context.Context, Place) (*Server, error)) *S
 	}
 	// A descriptor of a process is readable when that has ended.
 	var processes []unix.PollFd
-	for _, pid := range family(s.command.Process.Pid) {
+	for _, pid := range processTree(s.command.Process.Pid) {
 		descriptor, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func start(t *testing.T, start func(context.Context, Place) (*Server, error)) *S
 	t.Cleanup(func() {
 		s.Stop()
 		for i := range processes {
-			if ended, err := unix.Poll(processes[i:i+1], int(patience.Milliseconds())); ended != 1 {
+			if ended, err := unix.Poll(processes[i:i+1], int(startTimeout.Milliseconds())); ended != 1 {
 				t.Errorf("process %d of %s has outlived it: %v", i+1, s.Name, err)
 			}
 			_ = unix.Close(int(processes[i].Fd))
@@ -75,8 +75,8 @@ func someCPU(t *testing.T) int {
 	return cpu
 }
 
-// ask asks a server and returns what it answers, which must have a status.
-func ask(t *testing.T, address, target, tag string, status int) *fasthttp.Response {
+// get asks a server and returns what it answers, which must have a status.
+func get(t *testing.T, address, target, tag string, status int) *fasthttp.Response {
 	t.Helper()
 	var request fasthttp.Request
 	request.SetRequestURI("http://" + address + target)
@@ -84,7 +84,7 @@ func ask(t *testing.T, address, target, tag string, status int) *fasthttp.Respon
 		request.Header.Set(fasthttp.HeaderIfNoneMatch, tag)
 	}
 	response := new(fasthttp.Response)
-	if err := fasthttp.DoTimeout(&request, response, patience); err != nil {
+	if err := fasthttp.DoTimeout(&request, response, startTimeout); err != nil {
 		t.Fatal(err)
 	}
 	if response.StatusCode() != status {
@@ -106,7 +106,7 @@ func TestRecorded(t *testing.T) {
 		a.Status, a.Headers = http.StatusNotModified, a.Headers[1:]
 		r.Unmodified = append(r.Unmodified, a)
 	}
-	f := func(name string, run func(ctx context.Context, place Place) (*Server, error)) {
+	f := func(name string, run func(ctx context.Context, env Env) (*Server, error)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -117,28 +117,28 @@ func TestRecorded(t *testing.T) {
 		})
 	}
 
-	f("bare", func(ctx context.Context, place Place) (*Server, error) {
-		return StartBare(ctx, place, r, Certificate{})
+	f("bare", func(ctx context.Context, env Env) (*Server, error) {
+		return StartFasthttp(ctx, env, r, Certificate{})
 	})
-	f("bare, TLS", func(ctx context.Context, place Place) (*Server, error) {
-		certificate, err := place.Certify()
+	f("bare, TLS", func(ctx context.Context, env Env) (*Server, error) {
+		certificate, err := env.Certify()
 		if err != nil {
 			return nil, err
 		}
-		return StartBare(ctx, place, r, certificate)
+		return StartFasthttp(ctx, env, r, certificate)
 	})
 	for _, layout := range []Layout{ByAddress, ByBody} {
-		f(string(layout), func(ctx context.Context, place Place) (*Server, error) {
-			if err := WriteFiles(place.Work, r); err != nil {
+		f(string(layout), func(ctx context.Context, env Env) (*Server, error) {
+			if err := WriteFiles(env.WorkDir, r); err != nil {
 				return nil, err
 			}
-			return StartNginx(ctx, place, place.Work, layout, 100, r)
+			return StartNginx(ctx, env, env.WorkDir, layout, 100, r)
 		})
 	}
 }
 
 // Those that do the least of what core does do it to each request's body.
-func TestAlone(t *testing.T) {
+func TestMinimalServers(t *testing.T) {
 	t.Parallel()
 
 	send := func(t *testing.T, s *Server, body []byte) (status int, answer string) {
@@ -148,7 +148,7 @@ func TestAlone(t *testing.T) {
 		request.Header.SetMethod(fasthttp.MethodPost)
 		request.SetBody(body)
 		var response fasthttp.Response
-		if err := fasthttp.DoTimeout(&request, &response, patience); err != nil {
+		if err := fasthttp.DoTimeout(&request, &response, startTimeout); err != nil {
 			t.Fatal(err)
 		}
 		return response.StatusCode(), string(response.Body())
@@ -157,7 +157,7 @@ func TestAlone(t *testing.T) {
 	t.Run("hash", func(t *testing.T) {
 		t.Parallel()
 
-		s := start(t, StartHash)
+		s := start(t, StartArgon2)
 		hashes := map[string]bool{}
 		for range 3 {
 			_, hash := send(t, s, []byte("password"))
@@ -172,10 +172,10 @@ func TestAlone(t *testing.T) {
 	t.Run("keep", func(t *testing.T) {
 		t.Parallel()
 
-		var place Place
-		s := start(t, func(ctx context.Context, p Place) (*Server, error) {
-			place = p
-			return StartKeep(ctx, p)
+		var env Env
+		s := start(t, func(ctx context.Context, p Env) (*Server, error) {
+			env = p
+			return StartReencode(ctx, p)
 		})
 		picture := image.NewNRGBA(image.Rect(0, 0, 64, 32))
 		picture.SetNRGBA(3, 4, color.NRGBA{R: 200, A: 255})
@@ -184,7 +184,7 @@ func TestAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		status, name := send(t, s, uploaded.Bytes())
-		paths, err := filepath.Glob(filepath.Join(place.Work, "*", name))
+		paths, err := filepath.Glob(filepath.Join(env.WorkDir, "*", name))
 		if err != nil || len(paths) != 1 || status != fasthttp.StatusOK {
 			t.Fatalf("%d %s is kept in %v: %v", status, name, paths, err)
 		}
@@ -192,8 +192,8 @@ func TestAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept, err := png.Decode(bytes.NewReader(file)); err != nil || !cmp.Equal(image.Image(picture), kept) {
-			t.Errorf("the picture is not the same: %v, %v", kept, err)
+		if stored, err := png.Decode(bytes.NewReader(file)); err != nil || !cmp.Equal(image.Image(picture), stored) {
+			t.Errorf("the picture is not the same: %v, %v", stored, err)
 		}
 		if status, answer := send(t, s, []byte("no picture")); status != fasthttp.StatusBadRequest {
 			t.Errorf("what is no picture is answered %d %s", status, answer)
@@ -204,7 +204,7 @@ func TestAlone(t *testing.T) {
 // What is not installed is told, with how to install it.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", "")
-	place := Place{Work: t.TempDir()}
+	env := Env{WorkDir: t.TempDir()}
 	f := func(what, install string, start func() (*Server, error)) {
 		t.Helper()
 		s, err := start()
@@ -217,10 +217,10 @@ func TestMissing(t *testing.T) {
 		}
 	}
 
-	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginx(t.Context(), place, place.Work, ByBody, 1, new(Record)) })
-	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginxCache(t.Context(), place, "127.0.0.1:1", 1) })
-	f("Varnish", "apt-get install varnish", func() (*Server, error) { return StartVarnish(t.Context(), place, "127.0.0.1:1", 1) })
-	f("sharp", "deploy/dev/node", func() (*Server, error) { return StartSharp(t.Context(), place, place.Work, modules) })
+	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginx(t.Context(), env, env.WorkDir, ByBody, 1, new(Record)) })
+	f("nginx", "apt-get install nginx", func() (*Server, error) { return StartNginxCache(t.Context(), env, "127.0.0.1:1", 1) })
+	f("Varnish", "apt-get install varnish", func() (*Server, error) { return StartVarnish(t.Context(), env, "127.0.0.1:1", 1) })
+	f("sharp", "deploy/dev/node", func() (*Server, error) { return StartSharp(t.Context(), env, env.WorkDir, modules) })
 }
 
 // Every program of the list says its version, or how to install it.
@@ -242,10 +242,10 @@ func TestPrograms(t *testing.T) {
 }
 
 // A server that cannot start says so at once, with what it said itself.
-func TestAwaitTellsTheEnd(t *testing.T) {
+func TestAwaitReportsExit(t *testing.T) {
 	t.Parallel()
 
-	p, err := Run(Place{Work: t.TempDir()}, "it", nil, nil, "sh", "-c", "echo no such luck; exit 3")
+	p, err := Run(Env{WorkDir: t.TempDir()}, "it", nil, nil, "sh", "-c", "echo no such luck; exit 3")
 	if err != nil {
 		t.Fatal(err)
 	}

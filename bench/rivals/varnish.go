@@ -23,7 +23,7 @@ const varnishSilence = "-Begin,-End,-Link,-SessOpen,-SessClose,-Timestamp,-Hit,-
 
 // StartVarnish starts Varnish as a cache in front of the server at an address, which
 // keeps up to so many bytes of answers in memory.
-func StartVarnish(ctx context.Context, place Place, upstream string, bytes int64) (*Server, error) {
+func StartVarnish(ctx context.Context, env Env, upstream string, bytes int64) (*Server, error) {
 	version, err := varnishProgram.Version(ctx)
 	if err != nil {
 		return nil, err
@@ -36,11 +36,11 @@ func StartVarnish(ctx context.Context, place Place, upstream string, bytes int64
 	if err != nil {
 		return nil, err
 	}
-	program, err := place.write("varnish", "edge.vcl", strings.NewReplacer("{host}", host, "{port}", port).Replace(varnishVCL))
+	program, err := env.writeFile("varnish", "edge.vcl", strings.NewReplacer("{host}", host, "{port}", port).Replace(varnishVCL))
 	if err != nil {
 		return nil, err
 	}
-	p, err := Run(place, "varnish", nil, nil, "varnishd",
+	p, err := Run(env, "varnish", nil, nil, "varnishd",
 		"-F",         // it does not leave for the background,
 		"-j", "none", // nor for another account: it has a directory that only we may enter
 		"-n", filepath.Join(filepath.Dir(program), "instance"),
@@ -55,5 +55,5 @@ func StartVarnish(ctx context.Context, place Place, upstream string, bytes int64
 	if err != nil {
 		return nil, err
 	}
-	return (&Server{Name: "Varnish", Version: version, Process: p, Address: address, OwnTags: true}).listening(ctx)
+	return (&Server{Name: "Varnish", Version: version, Process: p, Address: address, OwnTags: true}).awaitListening(ctx)
 }

@@ -28,17 +28,17 @@ const (
 	WrongSize load.Fault = "dimensions"
 )
 
-// mostKept is how many bytes of pictures are kept until the end.
-const mostKept = 256 << 20
+// maxBytes is how many bytes of pictures are kept until the end.
+const maxBytes = 256 << 20
 
-// Samples are pictures that are kept, each once. They belong to one thread until they are
+// Sampler are pictures that are kept, each once. They belong to one thread until they are
 // decoded.
-type Samples struct {
+type Sampler struct {
 	path    func(request int) string
 	seed    maphash.Seed
-	kept    map[key]*sample
-	room    int   // in bytes
-	leftOut int64 // as there was no room
+	pictures    map[key]*picture
+	budget    int   // in bytes
+	skipped int64 // as there was no room
 }
 
 type key struct {
@@ -46,7 +46,7 @@ type key struct {
 	hash   uint64
 }
 
-type sample struct {
+type picture struct {
 	path string // of the first request that it answers
 	file []byte
 	n    int64 // how many it answers of those that were looked at
@@ -54,32 +54,32 @@ type sample struct {
 
 // New returns the samples of one of so many threads. The path of a request is to have
 // size= where a height is wanted.
-func New(path func(request int) string, threads int) *Samples {
-	return &Samples{path: path, seed: maphash.MakeSeed(), kept: map[key]*sample{}, room: mostKept / threads}
+func New(path func(request int) string, threads int) *Sampler {
+	return &Sampler{path: path, seed: maphash.MakeSeed(), pictures: map[key]*picture{}, budget: maxBytes / threads}
 }
 
-// Look keeps the picture of an answer, for load.Stream.
-func (s *Samples) Look(request, status int, body []byte) error {
+// Inspect keeps the picture of an answer, for load.Stream.
+func (s *Sampler) Inspect(request, status int, body []byte) error {
 	if status != fasthttp.StatusOK {
 		return nil
 	}
 	path := s.path(request)
-	key := key{heightOf(path), maphash.Bytes(s.seed, body)}
-	if known := s.kept[key]; known != nil {
-		known.n++
+	key := key{requestedHeight(path), maphash.Bytes(s.seed, body)}
+	if existing := s.pictures[key]; existing != nil {
+		existing.n++
 		return nil
 	}
-	if s.room < len(body) {
-		s.leftOut++
+	if s.budget < len(body) {
+		s.skipped++
 		return nil
 	}
-	s.room -= len(body)
-	s.kept[key] = &sample{path, bytes.Clone(body), 1}
+	s.budget -= len(body)
+	s.pictures[key] = &picture{path, bytes.Clone(body), 1}
 	return nil
 }
 
-// heightOf returns the size that a path asks for, 0 if it asks for none.
-func heightOf(path string) int {
+// requestedHeight returns the size that a path asks for, 0 if it asks for none.
+func requestedHeight(path string) int {
 	u, err := url.ParseRequestURI(path)
 	if err != nil {
 		return 0
@@ -91,32 +91,32 @@ func heightOf(path string) int {
 	return size
 }
 
-// Pictures are what became of samples.
-type Pictures struct {
+// Summary are what became of samples.
+type Summary struct {
 	// Decoded is how many answers, Different how many different bodies they had.
 	Decoded   int64 `json:"decoded"`
 	Different int   `json:"different"`
-	// LeftOut is how many were not kept, as there was no room.
-	LeftOut int64 `json:"left_out"`
+	// Skipped is how many were not kept, as there was no room.
+	Skipped int64 `json:"left_out"`
 }
 
 // Decode decodes the samples of all threads, and hands on those that are wrong, one after
 // the other, with how many answers they were.
-func Decode(threads []*Samples, wrong func(fault load.Fault, n int64, err error)) *Pictures {
-	p := new(Pictures)
+func Decode(threads []*Sampler, wrong func(fault load.Fault, n int64, err error)) *Summary {
+	p := new(Summary)
 	var mu sync.Mutex
 	var decoders errgroup.Group
 	decoders.SetLimit(runtime.GOMAXPROCS(0))
 	for _, thread := range threads {
-		p.LeftOut += thread.leftOut
-		for key, kept := range thread.kept {
-			p.Decoded += kept.n
+		p.Skipped += thread.skipped
+		for key, pic := range thread.pictures {
+			p.Decoded += pic.n
 			p.Different++
 			decoders.Go(func() error {
-				if fault, err := kept.decode(key.height); err != nil {
+				if fault, err := pic.decode(key.height); err != nil {
 					mu.Lock()
 					defer mu.Unlock()
-					wrong(fault, kept.n, fmt.Errorf("%w in the answer to %s", err, kept.path))
+					wrong(fault, pic.n, fmt.Errorf("%w in the answer to %s", err, pic.path))
 				}
 				return nil
 			})
@@ -127,21 +127,21 @@ func Decode(threads []*Samples, wrong func(fault load.Fault, n int64, err error)
 }
 
 var (
-	pngBegins  = []byte("\x89PNG\r\n\x1a\n")
-	riffBegins = []byte("RIFF")
+	pngMagic  = []byte("\x89PNG\r\n\x1a\n")
+	riffMagic = []byte("RIFF")
 )
 
 // decode reads all of a picture, and returns what is wrong with it.
-func (s *sample) decode(height int) (load.Fault, error) {
+func (s *picture) decode(height int) (load.Fault, error) {
 	var got int
 	var err error
 	switch {
-	case bytes.HasPrefix(s.file, pngBegins):
+	case bytes.HasPrefix(s.file, pngMagic):
 		img, failed := png.Decode(bytes.NewReader(s.file))
 		if err = failed; err == nil {
 			got = img.Bounds().Dy()
 		}
-	case bytes.HasPrefix(s.file, riffBegins):
+	case bytes.HasPrefix(s.file, riffMagic):
 		_, _, got, err = libwebp.Decode(s.file)
 	default:
 		err = errors.New("it is neither PNG nor WebP")

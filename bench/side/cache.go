@@ -23,16 +23,16 @@ var (
 	cacheExponents = []float64{0.8, 0.9, 1.0}
 )
 
-// caches simulates how often a picture is in memory, by what share of all views an edge's
+// simulateCache simulates how often a picture is in memory, by what share of all views an edge's
 // cache holds.
-func (s *stage) caches(ctx context.Context) (*report.Sweep, error) {
+func (s *env) simulateCache(ctx context.Context) (*report.Sweep, error) {
 	requests, exponents := cacheViews*cacheRequests, cacheExponents
 	if s.Quick {
 		requests, exponents = cacheViews, cacheExponents[:1]
 	}
 	fmt.Fprint(s.Out, "==> cache … ")
 	began := time.Now()
-	_, overhead, err := workload.New(1, 1, 1, 0).ThroughEdge(ctx, 1<<20, 0)
+	_, overhead, err := workload.New(1, 1, 1, 0).EdgeHitRatio(ctx, 1<<20, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -44,13 +44,13 @@ func (s *stage) caches(ctx context.Context) (*report.Sweep, error) {
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for n, exponent := range exponents {
 		w := workload.New(cacheViews, requests, exponent, 0)
-		whole := int64(0)
+		totalBytes := int64(0)
 		for view := range cacheViews {
-			whole += int64(w.Size(view)) + overhead
+			totalBytes += int64(w.Size(view)) + overhead
 		}
 		for i, share := range cacheShares {
 			all.Go(func() (err error) {
-				ratios[i][n], _, err = w.ThroughEdge(ctx, whole*int64(share)/100, len(w.Trace)/2)
+				ratios[i][n], _, err = w.EdgeHitRatio(ctx, totalBytes*int64(share)/100, len(w.Trace)/2)
 				return err
 			})
 		}
@@ -59,7 +59,7 @@ func (s *stage) caches(ctx context.Context) (*report.Sweep, error) {
 		return nil, err
 	}
 	sweep := &report.Sweep{
-		Name: "cache", Grows: "per cent of all views' bytes that fit",
+		Name: "cache", Parameter: "per cent of all views' bytes that fit",
 		Measures: fmt.Sprintf("The edge's cache of pictures alone, asked for %s views in Zipf order of an exponent; drawing is only pretended", humanize.Comma(cacheViews)),
 	}
 	for i, share := range cacheShares {

@@ -56,51 +56,51 @@ var newViews = func() (all []string) {
 	return all
 }()
 
-// day measures how latency grows with the rate of a mixed day: the edge, and caches in
+// measureDay measures how latency grows with the rate of a mixed day: the edge, and caches in
 // front of it; the API goes to core beside them.
-func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
+func (s *env) measureDay(ctx context.Context) ([]report.Curve, error) {
 	fmt.Fprint(s.Out, "==> mixed day … ")
 	began := time.Now()
-	subjects, err := s.answer(ctx, asked{pick: isView})
+	subjects, err := s.memorySubjects(ctx, selection{pick: isView})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.acquaint(ctx); err != nil {
+	if err := s.warmMappings(ctx); err != nil {
 		return nil, err
 	}
-	site, err := s.found()
+	live, err := s.openLive()
 	if err != nil {
 		return nil, err
 	}
-	var all []*contender
-	for _, who := range subjects {
-		server := s.servers[who.name]
+	var all []*dayServer
+	for _, subj := range subjects {
+		server := s.servers[subj.name]
 		switch {
-		case who.name == "Veneer":
-			server = s.town.Edge
+		case subj.name == "Veneer":
+			server = s.fixture.Edge
 		case server == nil || server.Conditional != server.Address: // it has answers, but cannot draw
 			continue
 		}
-		all = append(all, &contender{server: server, Curve: report.Curve{Name: who.name}})
+		all = append(all, &dayServer{server: server, Curve: report.Curve{Name: subj.name}})
 	}
 	rates := dayRates
 	if s.Quick {
 		rates = []float64{rates[0] / 10}
 	}
 	for _, c := range all { // to warm up
-		if _, err := s.rate(ctx, site, c.server, rates[0], 0); err != nil {
+		if _, err := s.measureRate(ctx, live, c.server, rates[0], 0); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
 	for i, rate := range rates {
 		for round := range dayRounds {
 			fmt.Fprintf(s.Out, "\r==> mixed day … %.0f requests a second, %d of %d rounds", rate, round+1, dayRounds)
-			for turn := range all {
-				c := all[turnOf(turn, len(all), round)]
-				if c.out {
+			for position := range all {
+				c := all[subjectInRound(position, len(all), round)]
+				if c.excluded {
 					continue
 				}
-				point, err := s.rate(ctx, site, c.server, rate, 1+i*dayRounds+round)
+				point, err := s.measureRate(ctx, live, c.server, rate, 1+i*dayRounds+round)
 				if err != nil {
 					return nil, fmt.Errorf("%s at %.0f/s: %w", c.Name, rate, err)
 				}
@@ -119,18 +119,18 @@ func (s *stage) day(ctx context.Context) ([]report.Curve, error) {
 	return curves, nil
 }
 
-// contender is a server on a mixed day.
-type contender struct {
+// dayServer is a server on a mixed day.
+type dayServer struct {
 	server *rivals.Server
 	report.Curve
 	rounds []report.Point // of the rate that is being tried
-	out    bool           // it was too slow, or has refused something in half of the rounds
+	excluded    bool           // it was too slow, or has refused something in half of the rounds
 }
 
 // conclude adds the rounds of a rate, unless the server was out or has refused something
 // in half of them.
-func (c *contender) conclude() {
-	if c.out {
+func (c *dayServer) conclude() {
+	if c.excluded {
 		return
 	}
 	point := report.Point{Rate: c.rounds[0].Rate}
@@ -143,49 +143,49 @@ func (c *contender) conclude() {
 		point.Refused += p.Refused
 	}
 	p99 := point.Summarize(point.P99).Median
-	c.rounds, c.out = nil, p99 > float64(dayLimit)/1e6
+	c.rounds, c.excluded = nil, p99 > float64(dayLimit)/1e6
 	if !math.IsInf(p99, 1) {
 		c.Points = append(c.Points, point)
 	}
 }
 
-// rate measures one round of a rate. What is asked for depends on the round.
-func (s *stage) rate(ctx context.Context, t *site, server *rivals.Server, rate float64, round int) (report.Point, error) {
-	before, err := drawnBy(ctx, s.town.Operators)
+// measureRate measures one round of a rate. What is asked for depends on the round.
+func (s *env) measureRate(ctx context.Context, t *liveStack, server *rivals.Server, rate float64, round int) (report.Point, error) {
+	before, err := rendersOf(ctx, s.fixture.Operators)
 	if err != nil {
 		return report.Point{}, err
 	}
-	asked := s.coldSeen
-	all, err := s.mixedDay(ctx, t, server, rate, round, s.each(dayEach))
+	firstNew := s.newPictures
+	all, err := s.runDay(ctx, t, server, rate, round, s.duration(dayEach))
 	if err != nil {
 		return report.Point{}, err
 	}
 	if all.Wrong[load.WrongLength]+all.Wrong[load.WrongBody] > 0 { // which no load excuses
 		return report.Point{}, all.Check()
 	}
-	after, err := drawnBy(ctx, s.town.Operators)
+	after, err := rendersOf(ctx, s.fixture.Operators)
 	if err != nil {
 		return report.Point{}, err
 	}
-	drawn, news := after-before, float64(s.coldSeen-asked)
-	if all.Check() == nil && (drawn < news || drawn > news+dayForgotten*float64(all.Total())) {
-		return report.Point{}, fmt.Errorf("of %d requests %.0f were for new pictures, and %.0f were drawn", all.Total(), news, drawn)
+	renders, newCount := after-before, float64(s.newPictures-firstNew)
+	if all.Check() == nil && (renders < newCount || renders > newCount+dayForgotten*float64(all.Total())) {
+		return report.Point{}, fmt.Errorf("of %d requests %.0f were for new pictures, and %.0f were drawn", all.Total(), newCount, renders)
 	}
 	point := report.Point{Rate: rate}
 	if all.Check() == nil {
 		latencies := all.All()
 		of := func(percent float64) []float64 { return []float64{float64(latencies.ValueAtPercentile(percent)) / 1e6} }
 		point.P50, point.P99, point.P999 = of(50), of(99), of(99.9)
-		point.Busy, point.Late = []float64{busyOf(all).value}, []float64{float64(all.Late) / 1e6}
+		point.Busy, point.Late = []float64{loadBusy(all).value}, []float64{float64(all.Late) / 1e6}
 	} else {
 		point.Refused = 1
 	}
 	return point, nil
 }
 
-// mixedDay sends a mixed day at a rate: images to a server, the rest to core.
-func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
-	images, api := s.mixed(server, round), s.userReads(t, round)
+// runDay sends a mixed day at a rate: images to a server, the rest to core.
+func (s *env) runDay(ctx context.Context, t *liveStack, server *rivals.Server, rate float64, round int, duration time.Duration) (*load.Answers, error) {
+	images, api := s.dayImages(server, round), s.userReads(t, round)
 	images.Rate, api.Rate = rate*(1-dayAPI), rate*dayAPI
 	var got [2][]load.Answers
 	var both errgroup.Group
@@ -205,7 +205,7 @@ func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, ra
 	}
 	// Of known answers all bytes were compared before, and now their lengths. New pictures are
 	// in the same place, so nothing tells their sizes.
-	if err := decoded(images, func(request int) string {
+	if err := decodeSample(images, func(request int) string {
 		if images.Lengths[request] >= 0 {
 			return ""
 		}
@@ -218,10 +218,10 @@ func (s *stage) mixedDay(ctx context.Context, t *site, server *rivals.Server, ra
 	return &all, nil
 }
 
-// mixed returns a day's requests for images: known answers, those that the client has,
+// dayImages returns a day's requests for images: known answers, those that the client has,
 // and pictures that nobody has asked for. Which of the known ones is the same for all
 // servers in a round, and drawn anew for the next.
-func (s *stage) mixed(server *rivals.Server, round int) *load.Stream {
+func (s *env) dayImages(server *rivals.Server, round int) *load.Stream {
 	stream := &load.Stream{Connections: dayConnections, Statuses: []int{fasthttp.StatusOK, fasthttp.StatusNotModified}}
 	tags, n := s.tags[server], min(dayViews, len(s.record.Full))
 	for _, conditional := range []bool{false, true} {
@@ -235,7 +235,7 @@ func (s *stage) mixed(server *rivals.Server, round int) *load.Stream {
 			stream.Lengths = append(stream.Lengths, len(s.record.Body(answer)))
 		}
 	}
-	skins, random, views := s.strangers(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)
+	skins, random, views := s.unusedSkins(), rand.New(rand.NewPCG(3, uint64(round))), newPopular(n)
 	cold := len(stream.Requests)
 	stream.Requests, stream.Lengths = append(stream.Requests, nil), append(stream.Lengths, -1)
 	stream.Order = func() int {
@@ -255,8 +255,8 @@ func (s *stage) mixed(server *rivals.Server, round int) *load.Stream {
 // newPicture returns the next address of a picture that nobody has asked for, or not for so
 // long that it is forgotten: it begins anew after all newViews of all skins. They come
 // in no order, so that they do not grow as time passes.
-func (s *stage) newPicture(skins []skin.Hash) string {
-	s.coldSeen++
-	n := s.coldSeen * viewStride % (len(skins) * len(newViews))
+func (s *env) newPicture(skins []skin.Hash) string {
+	s.newPictures++
+	n := s.newPictures * viewStride % (len(skins) * len(newViews))
 	return fmt.Sprintf(newViews[n/len(skins)], skins[n%len(skins)])
 }

@@ -20,7 +20,7 @@ const (
 	coldConnections = 8               // as many pictures are asked for at a time
 	stampedeWarmUp  = 10
 	stampedeRounds  = 20
-	stampedeCrowd   = 500 // that ask for one new picture at the same time
+	stampedeClients   = 500 // that ask for one new picture at the same time
 	stampedeSize    = 256
 
 	// Views are of so many sizes, of which the first is the least.
@@ -30,30 +30,30 @@ const (
 	viewStride = 123_457
 )
 
-// drawn returns the scenarios in which pictures are new.
-func drawn() []scenario {
+// renderScenarios returns the scenarios in which pictures are new.
+func renderScenarios() []scenario {
 	return []scenario{
 		{
 			name: "cold", measures: "Every picture is new: flat heads of 64 to 240 pixels, as PNG. Which file has the skin is known.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
-			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "flat", s.cold) },
+			open: func(s *env, ctx context.Context) ([]subject, error) { return s.renderSubjects(ctx, "flat", s.measureCold) },
 		},
 		{
 			name: "cold, in space", measures: "Every picture is new: heads in space of 64 to 240 pixels, as PNG.", unit: "pictures/s", moreIsBetter: true, warmUp: coldWarmUp, rounds: coldRounds,
-			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "isometric", s.cold) },
+			open: func(s *env, ctx context.Context) ([]subject, error) { return s.renderSubjects(ctx, "isometric", s.measureCold) },
 		},
 		{
 			name: "stampede", measures: "500 clients ask at once for one new flat head of 256 pixels, until the last of them has it.", unit: "ms", warmUp: stampedeWarmUp, rounds: stampedeRounds,
-			open: func(s *stage, ctx context.Context) ([]subject, error) { return s.artists(ctx, "flat", s.stampede) },
+			open: func(s *env, ctx context.Context) ([]subject, error) { return s.renderSubjects(ctx, "flat", s.measureStampede) },
 		},
 	}
 }
 
-// artist is a server that draws.
-type artist struct {
+// renderServer is a server that draws.
+type renderServer struct {
 	*rivals.Server
 	target func(view rivals.View, hash skin.Hash) string
 	pose   string
-	drawn  func(ctx context.Context) (float64, error) // how many pictures it has drawn; nil if it does not tell
+	rendered  func(ctx context.Context) (float64, error) // how many pictures it has drawn; nil if it does not tell
 }
 
 // edgeTarget returns what an edge is asked for to draw a view as PNG.
@@ -65,59 +65,59 @@ func edgeTarget(view rivals.View, hash skin.Hash) string {
 	return fmt.Sprintf("/avatar/hash/%s?png&size=%d%s", hash, view.Size, space)
 }
 
-// artists opens the servers that draw. Each is asked for the same views in the same
+// renderSubjects opens the servers that draw. Each is asked for the same views in the same
 // rounds.
-func (s *stage) artists(ctx context.Context, pose string, measure func(*artist) func(context.Context, int) (outcome, error)) ([]subject, error) {
-	if err := s.settle(ctx); err != nil {
+func (s *env) renderSubjects(ctx context.Context, pose string, measure func(*renderServer) func(context.Context, int) (outcome, error)) ([]subject, error) {
+	if err := s.openFixture(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.acquaint(ctx); err != nil {
+	if err := s.warmMappings(ctx); err != nil {
 		return nil, err
 	}
-	edge := &artist{Server: s.town.Edge, target: edgeTarget, pose: pose, drawn: func(ctx context.Context) (float64, error) { return drawnBy(ctx, s.town.Operators) }}
+	edge := &renderServer{Server: s.fixture.Edge, target: edgeTarget, pose: pose, rendered: func(ctx context.Context) (float64, error) { return rendersOf(ctx, s.fixture.Operators) }}
 	subjects := []subject{{name: "Veneer", measure: measure(edge)}}
-	for _, rival := range []struct {
+	for _, other := range []struct {
 		name string
-		open func(place rivals.Place) (*rivals.Server, error)
+		open func(at rivals.Env) (*rivals.Server, error)
 	}{
-		{"sharp behind Node", func(place rivals.Place) (*rivals.Server, error) {
-			return rivals.StartSharp(ctx, place, s.textures(), s.Modules)
+		{"sharp behind Node", func(at rivals.Env) (*rivals.Server, error) {
+			return rivals.StartSharp(ctx, at, s.textures(), s.Modules)
 		}},
-		{"net/http and image/png", func(place rivals.Place) (*rivals.Server, error) {
-			return rivals.StartImagePNG(ctx, place, s.textures())
+		{"net/http and image/png", func(at rivals.Env) (*rivals.Server, error) {
+			return rivals.StartImagePNG(ctx, at, s.textures())
 		}},
 	} {
-		server, err := s.start(rival.name, rival.open)
+		server, err := s.startServer(other.name, other.open)
 		if err != nil {
 			return nil, err
 		}
 		if server != nil {
-			if cannot := server.Cannot(rivals.View{Pose: pose, Size: coldLeast, Format: "png"}); cannot != "" {
-				subjects = append(subjects, subject{name: rival.name, version: server.Version, cannot: cannot})
+			if cannot := server.Unsupported(rivals.View{Pose: pose, Size: coldLeast, Format: "png"}); cannot != "" {
+				subjects = append(subjects, subject{name: other.name, version: server.Version, cannot: cannot})
 				continue
 			}
 		}
-		subjects = append(subjects, s.subject(rival.name, server, func(server *rivals.Server) func(context.Context, int) (outcome, error) {
-			return measure(&artist{Server: server, target: rivals.View.Target, pose: pose})
+		subjects = append(subjects, s.subject(other.name, server, func(server *rivals.Server) func(context.Context, int) (outcome, error) {
+			return measure(&renderServer{Server: server, target: rivals.View.Target, pose: pose})
 		}))
 	}
 	return subjects, nil
 }
 
-// acquaint has the edge learn once which files have the skins of those who are to be
+// warmMappings has the edge learn once which files have the skins of those who are to be
 // drawn: whoever else draws is given a file's name.
-func (s *stage) acquaint(ctx context.Context) error {
-	if s.acquainted {
+func (s *env) warmMappings(ctx context.Context) error {
+	if s.mappingsWarm {
 		return nil
 	}
-	s.acquainted = true
-	defer s.doing("telling the edge of those who are to be drawn")()
+	s.mappingsWarm = true
+	defer s.progress("telling the edge of those who are to be drawn")()
 	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}}
-	for _, hash := range s.strangers() { // in a size that is asked for nowhere else
+	for _, hash := range s.unusedSkins() { // in a size that is asked for nowhere else
 		stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET /avatar/hash/%s?size=8 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", hash))
 	}
 	stream.Order = once(len(stream.Requests))
-	_, err := s.send(ctx, s.town.Edge.Address, time.Minute, stream)
+	_, err := s.send(ctx, s.fixture.Edge.Address, time.Minute, stream)
 	return err
 }
 
@@ -133,9 +133,9 @@ func once(n int) func() int {
 	}
 }
 
-// cold returns the measuring of how many new pictures a server makes a second.
-func (s *stage) cold(a *artist) func(context.Context, int) (outcome, error) {
-	each, skins := s.each(coldEach), s.strangers()
+// measureCold returns the measuring of how many new pictures a server makes a second.
+func (s *env) measureCold(a *renderServer) func(context.Context, int) (outcome, error) {
+	each, skins := s.duration(coldEach), s.unusedSkins()
 	views := len(skins) * coldSizes
 	perRound := views / (coldWarmUp + coldRounds) // no picture is asked for twice
 	return func(ctx context.Context, round int) (out outcome, err error) {
@@ -145,59 +145,59 @@ func (s *stage) cold(a *artist) func(context.Context, int) (outcome, error) {
 			targets[i] = a.target(rivals.View{Pose: a.pose, Size: coldLeast + coldStep*(n/len(skins)), Format: "png"}, skins[n%len(skins)])
 			stream.Requests = append(stream.Requests, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", targets[i]))
 		}
-		asked := 0
+		requested := 0
 		next := once(perRound)
 		stream.Order = func() int {
 			i := next()
-			asked = max(asked, i+1)
+			requested = max(requested, i+1)
 			return i
 		}
-		before, err := a.drawings(ctx)
+		before, err := a.renderCount(ctx)
 		if err != nil {
 			return outcome{}, err
 		}
-		if err := decoded(stream, func(request int) string { return targets[request] }, func() (err error) {
-			out, err = s.closed(ctx, a.Server, a.Address, each, stream)
+		if err := decodeSample(stream, func(request int) string { return targets[request] }, func() (err error) {
+			out, err = s.measureClosed(ctx, a.Server, a.Address, each, stream)
 			return err
 		}); err != nil {
 			return outcome{}, err
 		}
-		after, err := a.drawings(ctx)
-		if made := int(after - before); err == nil && a.drawn != nil && made != asked {
-			err = fmt.Errorf("%d pictures were asked for, and %d drawn", asked, made)
+		after, err := a.renderCount(ctx)
+		if rendered := int(after - before); err == nil && a.rendered != nil && rendered != requested {
+			err = fmt.Errorf("%d pictures were asked for, and %d drawn", requested, rendered)
 		}
 		return out, err
 	}
 }
 
-func (a *artist) drawings(ctx context.Context) (float64, error) {
-	if a.drawn == nil {
+func (a *renderServer) renderCount(ctx context.Context) (float64, error) {
+	if a.rendered == nil {
 		return 0, nil
 	}
-	return a.drawn(ctx)
+	return a.rendered(ctx)
 }
 
-// stampede returns the measuring of how long a crowd waits for one new picture.
-func (s *stage) stampede(a *artist) func(context.Context, int) (outcome, error) {
-	skins := s.strangers()
+// measureStampede returns the measuring of how long a crowd waits for one new picture.
+func (s *env) measureStampede(a *renderServer) func(context.Context, int) (outcome, error) {
+	skins := s.unusedSkins()
 	return func(ctx context.Context, round int) (outcome, error) {
 		target := a.target(rivals.View{Pose: a.pose, Size: stampedeSize, Format: "png"}, skins[round])
-		stream := &load.Stream{Connections: stampedeCrowd, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
+		stream := &load.Stream{Connections: stampedeClients, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{
 			fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target),
 		}}
-		next := once(stampedeCrowd)
+		next := once(stampedeClients)
 		stream.Order = func() int { return min(next(), 0) }
 		var answers *load.Answers
-		if err := decoded(stream, func(int) string { return target }, func() (err error) {
+		if err := decodeSample(stream, func(int) string { return target }, func() (err error) {
 			answers, err = s.send(ctx, a.Address, 30*time.Second, stream)
 			return err
 		}); err != nil {
 			return outcome{}, err
 		}
-		if answers.Total() != stampedeCrowd {
+		if answers.Total() != stampedeClients {
 			return outcome{}, errors.New("not all have got an answer")
 		}
 		latencies := answers.All()
-		return outcome{float64(latencies.Max()) / 1e6, []figureOf{{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6}}}, nil
+		return outcome{float64(latencies.Max()) / 1e6, []namedFigure{{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6}}}, nil
 	}
 }

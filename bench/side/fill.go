@@ -15,7 +15,7 @@ import (
 
 // fill fills the database. A tenth as many users as textures have one player in ten each;
 // half of all names of textures have steve in them, a fortieth dragon.
-func (g *grownSite) fill(tb testing.TB) {
+func (g *grownStack) fill(tb testing.TB) {
 	tb.Helper()
 	n := g.players
 	g.conn = postgrestest.Conn(tb, g.core.Setting("CORE_DATABASE_URL"))
@@ -43,7 +43,7 @@ func (g *grownSite) fill(tb testing.TB) {
 		restore()
 	}
 
-	users := n / growthEach
+	users := n / texturesPerUser
 	copyIn("users", users, []string{"email", "email_key", "nickname", "password_hash"}, func(i int) []any {
 		email := fmt.Sprintf("user%d@example.org", i)
 		return []any{email, email, "User", "none"}
@@ -71,11 +71,11 @@ func (g *grownSite) fill(tb testing.TB) {
 		g.textures = append(g.textures, number("SELECT tid FROM textures WHERE public AND type = 'steve' AND tid > $1 ORDER BY tid LIMIT 1", lastTexture-1000+100*i))
 	}
 	copyIn("players", n, []string{"uid", "name", "name_key", "tid_skin"}, func(i int) []any {
-		name, uid, worn := fmt.Sprint("p", i+1), user(i), new(lastTexture-random.Int64N(int64(n)))
+		name, uid, skinTID := fmt.Sprint("p", i+1), user(i), new(lastTexture-random.Int64N(int64(n)))
 		if i < len(g.people) {
-			uid, worn = int64(g.people[i].User), nil // so that whatever is put on is a change
+			uid, skinTID = int64(g.people[i].User), nil // so that whatever is put on is a change
 		}
-		return []any{uid, name, name, worn}
+		return []any{uid, name, name, skinTID}
 	})
 	rows, _ := conn.Query(tb.Context(), "SELECT pid FROM players ORDER BY pid LIMIT $1", len(g.people)) // CollectRows reports the error
 	var err error
@@ -126,7 +126,7 @@ func dropIndexes(tb testing.TB, conn *pgx.Conn, table string) (restore func()) {
 }
 
 // sizes tells how many bytes a row of each table takes, and how many its indexes.
-func (g *grownSite) sizes(tb testing.TB, tell func(table string, row, indexes float64)) {
+func (g *grownStack) sizes(tb testing.TB, add func(table string, row, indexes float64)) {
 	tb.Helper()
 	rows, _ := g.conn.Query(tb.Context(), `
 		SELECT c.relname AS name, pg_table_size(c.oid) / c.reltuples AS row, pg_indexes_size(c.oid) / c.reltuples AS indexes
@@ -140,6 +140,6 @@ func (g *grownSite) sizes(tb testing.TB, tell func(table string, row, indexes fl
 		tb.Fatal(err)
 	}
 	for _, s := range sizes {
-		tell(s.Name, s.Row, s.Indexes)
+		add(s.Name, s.Row, s.Indexes)
 	}
 }

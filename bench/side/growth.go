@@ -26,13 +26,13 @@ import (
 
 const (
 	growthPeople   = 1000 // users who are signed in, and change what their players wear
-	growthEach     = 10   // textures and players for every other user
+	texturesPerUser     = 10   // textures and players for every other user
 	growthRate     = 200  // changes a second
 	growthRounds   = 6
 	growthDuration = 2 * time.Second  // of each thing, in each round
-	growthLook     = 200              // answers of each list in a round, of which the p99 counts
-	growthList     = time.Minute      // longer than that takes
-	growthAwake    = 10 * time.Second // for which look-ups are asked for after the start, before the rounds
+	growthListAnswers     = 200              // answers of each list in a round, of which the p99 counts
+	growthListTimeout     = time.Minute      // longer than that takes
+	growthWarmUp    = 10 * time.Second // for which look-ups are asked for after the start, before the rounds
 	growthBatch    = 64               // keys of a large question
 	growthLifetime = time.Hour        // of cores' connections, longer than all that takes
 	growthUploads  = 3000             // that are made ahead for a round, more than it can have
@@ -49,26 +49,26 @@ var growthLists = []string{
 // and uploads, and how long it takes until an edge hears of a change, and shows it; and how
 // large everything is. The rows are copied in, with the indexes made afterwards. All sites
 // stand beside each other, and take turns.
-func (s *stage) growth(ctx context.Context) (*report.Sweep, error) {
-	for _, limit := range unlimited {
-		s.tell("CORE_LIMIT_"+limit, 0)
+func (s *env) growth(ctx context.Context) (*report.Sweep, error) {
+	for _, limit := range liftedLimits {
+		s.addSetting("CORE_LIMIT_"+limit, 0)
 	}
-	s.tell("of growth's cores: pool_max_conn_lifetime", growthLifetime)
+	s.addSetting("of growth's cores: pool_max_conn_lifetime", growthLifetime)
 	rounds := growthRounds
 	if s.Quick {
 		rounds = 1
 	}
-	var sites []*grownSite
-	if err := system.Main(ctx, func(tb testing.TB) {
+	var sites []*grownStack
+	if err := system.RunWithTB(ctx, func(tb testing.TB) {
 		tb.Helper()
 		s.tellDatabase(tb)
 		for _, n := range s.Sizes {
 			began := time.Now()
 			fmt.Fprintf(s.Out, "==> growth, %d textures and players … ", n)
-			sites = append(sites, s.grow(tb, n))
+			sites = append(sites, s.newGrownStack(tb, n))
 			fmt.Fprintf(s.Out, "%.0f s\n", time.Since(began).Seconds())
 		}
-		inTurns := func(what string, measure func(*grownSite, testing.TB, int)) {
+		interleaved := func(what string, measure func(*grownStack, testing.TB, int)) {
 			for round := range rounds {
 				fmt.Fprintf(s.Out, "\r==> growth, %s … %d of %d rounds", what, round+1, rounds)
 				for _, g := range sites {
@@ -77,21 +77,21 @@ func (s *stage) growth(ctx context.Context) (*report.Sweep, error) {
 			}
 			fmt.Fprintln(s.Out)
 		}
-		inTurns("what leaves a site as large as it was", (*grownSite).round)
-		inTurns("what adds to it", (*grownSite).add)
+		interleaved("what leaves a site as large as it was", (*grownStack).measureSteady)
+		interleaved("what adds to it", (*grownStack).measureGrowing)
 		for _, g := range sites {
-			g.tell("core, resident", "MiB", float64(g.core.Resident(tb))/(1<<20))
+			g.addFigure("core, resident", "MiB", float64(g.core.Resident(tb))/(1<<20))
 		}
 		// An edge takes its share of the processors from everything.
 		for _, g := range sites {
-			g.follow(tb)
+			g.startEdge(tb)
 		}
-		inTurns("changes that edges show", (*grownSite).show)
+		interleaved("changes that edges show", (*grownStack).measureFreshness)
 	}); err != nil {
 		return nil, err
 	}
 	sweep := &report.Sweep{
-		Name: "growth", Grows: "textures and players",
+		Name: "growth", Parameter: "textures and players",
 		Measures: "Cores and PostgreSQL on all processors, beside the load, as textures, players and a tenth as many users grow. The sites take turns",
 		Plotted:  []string{"look-up p99", "worst list p99", "change heard of p99", "PostgreSQL for a name of 64", "indexes of a texture", "indexes of a player"},
 	}
@@ -106,7 +106,7 @@ const selectSettings = `
 	WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_connections') ORDER BY name`
 
 // tellDatabase notes the settings of PostgreSQL that its figures depend on most.
-func (s *stage) tellDatabase(tb testing.TB) {
+func (s *env) tellDatabase(tb testing.TB) {
 	tb.Helper()
 	rows, _ := postgrestest.Conn(tb, postgrestest.Empty(tb)).Query(tb.Context(), selectSettings) // CollectRows reports the error
 	settings, err := pgx.CollectRows(rows, pgx.RowToStructByName[report.Setting])
@@ -114,16 +114,16 @@ func (s *stage) tellDatabase(tb testing.TB) {
 		tb.Fatal(err)
 	}
 	for _, setting := range settings {
-		s.tell("PostgreSQL's "+setting.Name, setting.Value)
+		s.addSetting("PostgreSQL's "+setting.Name, setting.Value)
 	}
 }
 
-// grownSite is a site whose database has many textures and players, and what was measured
+// grownStack is a site whose database has many textures and players, and what was measured
 // of it.
-type grownSite struct {
-	*site
+type grownStack struct {
+	*liveStack
 
-	stage    *stage
+	env    *env
 	files    objects.Config
 	conn     *pgx.Conn
 	players  int
@@ -136,24 +136,24 @@ type grownSite struct {
 	tries   int // of changes that an edge showed
 }
 
-// grow opens a site of a size.
-func (s *stage) grow(tb testing.TB, n int) *grownSite {
+// newGrownStack opens a site of a size.
+func (s *env) newGrownStack(tb testing.TB, n int) *grownStack {
 	tb.Helper()
 	if n < growthPeople {
 		tb.Fatalf("a site of %d is too small for %d players who are signed in", n, growthPeople)
 	}
-	g := &grownSite{site: &site{}, stage: s, players: n, files: objects.Config{URL: "file://" + tb.TempDir()}}
+	g := &grownStack{liveStack: &liveStack{}, env: s, players: n, files: objects.Config{URL: "file://" + tb.TempDir()}}
 	g.core = system.NewCore(tb, g.files)
 	g.core.NameConnections(tb)
-	for _, limit := range unlimited {
+	for _, limit := range liftedLimits {
 		g.core.Set("CORE_LIMIT_"+limit, "0")
 	}
 	g.people = g.core.SignIn(tb, growthPeople)
 	g.fill(tb)
 	g.sizes(tb, func(table string, row, indexes float64) {
 		one := strings.TrimSuffix(table, "s")
-		g.tell("row of a "+one, "bytes", row)
-		g.tell("indexes of a "+one, "bytes", indexes)
+		g.addFigure("row of a "+one, "bytes", row)
+		g.addFigure("indexes of a "+one, "bytes", indexes)
 	})
 
 	// What a connection took is not to be lost with it.
@@ -166,20 +166,20 @@ func (s *stage) grow(tb testing.TB, n int) *grownSite {
 	if status, body, err := fasthttp.Get(nil, "http://"+g.api+"/api/textures"); err != nil || status != fasthttp.StatusOK {
 		tb.Fatalf("the first list: %d %s, %v", status, body, err)
 	}
-	g.tell("first list after the start", "s", time.Since(began).Seconds())
+	g.addFigure("first list after the start", "s", time.Since(began).Seconds())
 
 	g.singles, g.batches = g.lookUps(tb, 1, 500), g.lookUps(tb, growthBatch, 0)
-	awake := g.spend(tb, g.core.Address(tb, "edges"), s.each(growthAwake), g.singles)
-	g.tell("look-up p99 in the first 10 s", "ms", milliseconds(awake.answers.Percentile(fasthttp.StatusOK, 99)))
+	warmUp := g.runStream(tb, g.core.Address(tb, "edges"), s.duration(growthWarmUp), g.singles)
+	g.addFigure("look-up p99 in the first 10 s", "ms", milliseconds(warmUp.answers.Percentile(fasthttp.StatusOK, 99)))
 
 	g.reads = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(g.people), 0)}
 	g.writes = &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
 	for _, p := range g.people {
-		g.reads.Requests = append(g.reads.Requests, bearing(p, "GET", "/api/user", "", nil))
+		g.reads.Requests = append(g.reads.Requests, authorizedRequest(p, "GET", "/api/user", "", nil))
 	}
-	for wears := range 2 {
+	for texture := range 2 {
 		for i := range g.people {
-			g.writes.Requests = append(g.writes.Requests, g.dress(i, wears))
+			g.writes.Requests = append(g.writes.Requests, g.setSkinRequest(i, texture))
 		}
 	}
 	var err error
@@ -190,75 +190,75 @@ func (s *stage) grow(tb testing.TB, n int) *grownSite {
 	return g
 }
 
-// tell notes one more round of a figure.
-func (g *grownSite) tell(name, unit string, value float64) {
-	known := slices.IndexFunc(g.figures, func(f report.Figure) bool { return f.Name == name })
-	if known < 0 {
-		known = len(g.figures)
+// addFigure notes one more round of a figure.
+func (g *grownStack) addFigure(name, unit string, value float64) {
+	index := slices.IndexFunc(g.figures, func(f report.Figure) bool { return f.Name == name })
+	if index < 0 {
+		index = len(g.figures)
 		g.figures = append(g.figures, report.Figure{Name: name, Unit: unit})
 	}
-	g.figures[known].Rounds = append(g.figures[known].Rounds, value)
+	g.figures[index].Rounds = append(g.figures[index].Rounds, value)
 }
 
-// costs notes what each of so many things in an answer took.
-func (g *grownSite) costs(of string, c spent, things float64) {
-	g.tell("core for "+of, "µs", float64(c.core.Nanoseconds())/1e3/float64(c.answers.Total())/things)
-	g.tell("PostgreSQL for "+of, "µs", float64(c.postgres.Nanoseconds())/1e3/float64(c.answers.Total())/things)
+// addCosts notes what each of so many things in an answer took.
+func (g *grownStack) addCosts(of string, c streamCPU, things float64) {
+	g.addFigure("core for "+of, "µs", float64(c.core.Nanoseconds())/1e3/float64(c.answers.Total())/things)
+	g.addFigure("PostgreSQL for "+of, "µs", float64(c.postgres.Nanoseconds())/1e3/float64(c.answers.Total())/things)
 }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// round measures what leaves the site as large as it was.
-func (g *grownSite) round(tb testing.TB, _ int) {
+// measureSteady measures what leaves the site as large as it was.
+func (g *grownStack) measureSteady(tb testing.TB, _ int) {
 	tb.Helper()
-	edges, duration := g.core.Address(tb, "edges"), g.stage.each(growthDuration)
-	single := g.spend(tb, edges, duration, g.singles)
-	g.tell("look-up p50", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 50)))
-	g.tell("look-up p99", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 99)))
-	g.costs("a look-up", single, 1)
-	batch := g.spend(tb, edges, duration, g.batches)
-	g.tell("names looked up by 64, one question after the other", "1/s", growthBatch*batch.answers.Rate(fasthttp.StatusOK))
-	g.costs("a name of 64", batch, growthBatch)
+	edges, duration := g.core.Address(tb, "edges"), g.env.duration(growthDuration)
+	single := g.runStream(tb, edges, duration, g.singles)
+	g.addFigure("look-up p50", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 50)))
+	g.addFigure("look-up p99", "ms", milliseconds(single.answers.Percentile(fasthttp.StatusOK, 99)))
+	g.addCosts("a look-up", single, 1)
+	batch := g.runStream(tb, edges, duration, g.batches)
+	g.addFigure("names looked up by 64, one question after the other", "1/s", growthBatch*batch.answers.Rate(fasthttp.StatusOK))
+	g.addCosts("a name of 64", batch, growthBatch)
 
 	worst := time.Duration(0)
 	for _, query := range growthLists {
-		looked := g.spend(tb, g.api, growthList, list(query, growthLook))
-		worst = max(worst, looked.answers.Percentile(fasthttp.StatusOK, 99))
+		listed := g.runStream(tb, g.api, growthListTimeout, listStream(query, growthListAnswers))
+		worst = max(worst, listed.answers.Percentile(fasthttp.StatusOK, 99))
 	}
-	g.tell("worst list p99", "ms", milliseconds(worst))
+	g.addFigure("worst list p99", "ms", milliseconds(worst))
 
-	lags := g.lag(tb, duration)
-	g.tell("change heard of p50", "ms", milliseconds(lags[len(lags)/2]))
-	g.tell("change heard of p99", "ms", milliseconds(lags[len(lags)*99/100]))
+	lags := g.measureLag(tb, duration)
+	g.addFigure("change heard of p50", "ms", milliseconds(lags[len(lags)/2]))
+	g.addFigure("change heard of p99", "ms", milliseconds(lags[len(lags)*99/100]))
 
-	read := g.spend(tb, g.api, duration, g.reads)
-	g.tell("API reads", "1/s", read.answers.Rate(fasthttp.StatusOK))
-	g.costs("an API read", read, 1)
-	write := g.spend(tb, g.api, duration, g.writes)
-	g.tell("API writes", "1/s", write.answers.Rate(fasthttp.StatusOK))
-	g.costs("an API write", write, 1)
+	read := g.runStream(tb, g.api, duration, g.reads)
+	g.addFigure("API reads", "1/s", read.answers.Rate(fasthttp.StatusOK))
+	g.addCosts("an API read", read, 1)
+	write := g.runStream(tb, g.api, duration, g.writes)
+	g.addFigure("API writes", "1/s", write.answers.Rate(fasthttp.StatusOK))
+	g.addCosts("an API write", write, 1)
 }
 
-// add measures what leaves the site larger than it was.
-func (g *grownSite) add(tb testing.TB, round int) {
+// measureGrowing measures what leaves the site larger than it was.
+func (g *grownStack) measureGrowing(tb testing.TB, round int) {
 	tb.Helper()
-	duration := g.stage.each(growthDuration)
-	logIn := g.spend(tb, g.api, duration, g.logIns)
-	g.tell("log-ins", "1/s", logIn.answers.Rate(fasthttp.StatusOK))
+	duration := g.env.duration(growthDuration)
+	logIn := g.runStream(tb, g.api, duration, g.logIns)
+	g.addFigure("log-ins", "1/s", logIn.answers.Rate(fasthttp.StatusOK))
 	g.uploads.Requests, g.uploads.Order = g.newUploads(round*growthUploads, growthUploads), once(growthUploads)
-	upload := g.spend(tb, g.api, duration, g.uploads)
-	g.tell("uploads", "1/s", upload.answers.Rate(fasthttp.StatusOK))
-	g.costs("an upload", upload, 1)
+	upload := g.runStream(tb, g.api, duration, g.uploads)
+	g.addFigure("uploads", "1/s", upload.answers.Rate(fasthttp.StatusOK))
+	g.addCosts("an upload", upload, 1)
 }
 
-// follow starts an edge.
-func (g *grownSite) follow(tb testing.TB) {
+// startEdge starts an edge.
+func (g *grownStack) startEdge(tb testing.TB) {
 	tb.Helper()
 	g.edge = system.NewEdge(tb, g.files, g.core)
 	g.edge.Start(tb)
 	g.images = g.edge.Address(tb, "public")
 	g.edge.AwaitReady(tb)
-	if err := g.stock(); err != nil {
+	if err := g.uploadTextures(); err != nil {
 		tb.Fatal(err)
 	}
 	// What they wore until then has no file.
@@ -267,29 +267,29 @@ func (g *grownSite) follow(tb testing.TB) {
 	}
 }
 
-// show measures how long it takes until the edge shows a change.
-func (g *grownSite) show(tb testing.TB, _ int) {
+// measureFreshness measures how long it takes until the edge shows a change.
+func (g *grownStack) measureFreshness(tb testing.TB, _ int) {
 	tb.Helper()
 	took, err := median(func() (time.Duration, error) {
 		g.tries++
-		return g.shown(g.tries%len(g.pids), g.tries%len(g.tids))
+		return g.awaitChange(g.tries%len(g.pids), g.tries%len(g.tids))
 	})(tb.Context(), 0)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g.tell("change shown by an edge p50", "ms", took.figure)
+	g.addFigure("change shown by an edge p50", "ms", took.figure)
 }
 
-// spent is what answers took of core's and the database's processor time.
-type spent struct {
+// streamCPU is what answers took of core's and the database's processor time.
+type streamCPU struct {
 	answers        load.Answers
 	core, postgres time.Duration
 }
 
-// spend sends a stream to core, which must answer all of it right.
-func (g *grownSite) spend(tb testing.TB, address string, duration time.Duration, stream *load.Stream) spent {
+// runStream sends a stream to core, which must answer all of it right.
+func (g *grownStack) runStream(tb testing.TB, address string, duration time.Duration, stream *load.Stream) streamCPU {
 	tb.Helper()
-	core, backends := g.core.CPU(tb), system.Backends(tb, g.conn)
+	core, backends := g.core.CPU(tb), system.BackendCPU(tb, g.conn)
 	answers, err := load.Run(tb.Context(), address, duration, stream)
 	if err == nil {
 		err = answers[0].Check()
@@ -297,8 +297,8 @@ func (g *grownSite) spend(tb testing.TB, address string, duration time.Duration,
 	if err != nil {
 		tb.Fatal(err)
 	}
-	took := spent{answers: answers[0], core: g.core.CPU(tb) - core}
-	for pid, after := range system.Backends(tb, g.conn) {
+	took := streamCPU{answers: answers[0], core: g.core.CPU(tb) - core}
+	for pid, after := range system.BackendCPU(tb, g.conn) {
 		took.postgres += after - backends[pid]
 	}
 	return took
@@ -306,7 +306,7 @@ func (g *grownSite) spend(tb testing.TB, address string, duration time.Duration,
 
 // lookUps asks core as edges do, for so many names at once: at a rate a second over 16
 // connections, or over one as fast as it answers if the rate is 0.
-func (g *grownSite) lookUps(tb testing.TB, names int, rate float64) *load.Stream {
+func (g *grownStack) lookUps(tb testing.TB, names int, rate float64) *load.Stream {
 	tb.Helper()
 	random := rand.New(rand.NewPCG(uint64(names), 7))
 	stream := &load.Stream{Connections: 16, Rate: rate, Statuses: []int{fasthttp.StatusOK}}
@@ -328,8 +328,8 @@ func (g *grownSite) lookUps(tb testing.TB, names int, rate float64) *load.Stream
 	return stream
 }
 
-// list asks for a list so many times, again and again.
-func list(query string, times int) *load.Stream {
+// listStream asks for a list so many times, again and again.
+func listStream(query string, times int) *load.Stream {
 	next := once(times)
 	return &load.Stream{
 		Connections: 1, Statuses: []int{fasthttp.StatusOK}, Order: func() int { return min(next(), 0) },
@@ -337,19 +337,19 @@ func list(query string, times int) *load.Stream {
 	}
 }
 
-// dress returns the request of somebody whose player is to wear one of the textures.
-func (g *grownSite) dress(who, wears int) []byte {
-	return bearing(g.people[who], "PUT", fmt.Sprintf("/api/players/%d/textures", g.pids[who]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[wears]))
+// setSkinRequest returns the request of somebody whose player is to wear one of the textures.
+func (g *grownStack) setSkinRequest(player, texture int) []byte {
+	return authorizedRequest(g.people[player], "PUT", fmt.Sprintf("/api/players/%d/textures", g.pids[player]), urlEncoded, fmt.Appendf(nil, "skin=%d", g.textures[texture]))
 }
 
-// lag changes what players wear at a constant rate, and returns how long after core's answer
+// measureLag changes what players wear at a constant rate, and returns how long after core's answer
 // each change was on the stream that an edge would follow, in their order. They wear
 // something else than after dress of 0 or 1.
-func (g *grownSite) lag(tb testing.TB, duration time.Duration) []time.Duration {
+func (g *grownStack) measureLag(tb testing.TB, duration time.Duration) []time.Duration {
 	tb.Helper()
 	ctx, stop := context.WithCancel(tb.Context())
 	defer stop()
-	heard := g.hear(ctx, tb)
+	events := g.followStream(ctx, tb)
 	client := &fasthttp.HostClient{Addr: g.api, MaxConns: 256}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -360,23 +360,23 @@ func (g *grownSite) lag(tb testing.TB, duration time.Duration) []time.Duration {
 		<-clock.C
 		all.Go(func() {
 			// Each player changes once or twice, seconds apart.
-			who := n % len(g.people)
+			player := n % len(g.people)
 			request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 			defer fasthttp.ReleaseRequest(request)
 			defer fasthttp.ReleaseResponse(response)
-			request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", client.Addr, g.pids[who]))
+			request.SetRequestURI(fmt.Sprintf("http://%s/api/players/%d/textures", client.Addr, g.pids[player]))
 			request.Header.SetMethod(fasthttp.MethodPut)
 			request.Header.SetContentType("application/x-www-form-urlencoded")
-			request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+g.people[who].Bearer)
+			request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+g.people[player].Bearer)
 			request.SetBodyString(fmt.Sprintf("skin=%d", g.textures[2+n/len(g.people)%2]))
 			if err := client.Do(request, response); err != nil || response.StatusCode() != fasthttp.StatusOK {
 				tb.Errorf("change %d: %d %s, %v", n, response.StatusCode(), response.Body(), err)
 				return
 			}
 			answered := time.Now()
-			key := mapping.PIDKey(g.pids[who])
+			key := mapping.PIDKey(g.pids[player])
 			select {
-			case at := <-heard.of(key):
+			case at := <-events.of(key):
 				mu.Lock()
 				defer mu.Unlock()
 				lags = append(lags, max(0, at.Sub(answered)))
@@ -394,13 +394,13 @@ func (g *grownSite) lag(tb testing.TB, duration time.Duration) []time.Duration {
 	return lags
 }
 
-// hearing is when keys were named on a stream, each time.
-type hearing struct {
+// streamEvents is when keys were named on a stream, each time.
+type streamEvents struct {
 	mu   sync.Mutex
 	keys map[mapping.Key]chan time.Time
 }
 
-func (h *hearing) of(key mapping.Key) chan time.Time {
+func (h *streamEvents) of(key mapping.Key) chan time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.keys[key] == nil {
@@ -409,8 +409,8 @@ func (h *hearing) of(key mapping.Key) chan time.Time {
 	return h.keys[key]
 }
 
-// hear follows the stream of changes, from now on until ctx ends.
-func (g *grownSite) hear(ctx context.Context, tb testing.TB) *hearing {
+// followStream follows the stream of changes, from now on until ctx ends.
+func (g *grownStack) followStream(ctx context.Context, tb testing.TB) *streamEvents {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.core.Address(tb, "edges")+mapping.ChangesPath, http.NoBody)
 	if err != nil {
@@ -421,7 +421,7 @@ func (g *grownSite) hear(ctx context.Context, tb testing.TB) *hearing {
 	if err != nil || response.StatusCode != http.StatusOK {
 		tb.Fatalf("follow the stream of changes: %v, %v", response, err)
 	}
-	h := &hearing{keys: map[mapping.Key]chan time.Time{}}
+	h := &streamEvents{keys: map[mapping.Key]chan time.Time{}}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 16<<20)
 	if !lines.Scan() {

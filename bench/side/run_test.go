@@ -34,9 +34,9 @@ func TestRun(t *testing.T) {
 			if len(run.Scenarios) != 1 {
 				t.Fatalf("%d scenarios", len(run.Scenarios))
 			}
-			for _, who := range run.Scenarios[0].Subjects {
-				if rounds := who.Rounds; who.Missing+who.Cannot == "" && (len(rounds) != 1 || rounds[0] <= 0) {
-					t.Errorf("%s: %v", who.Name, rounds)
+			for _, subj := range run.Scenarios[0].Subjects {
+				if rounds := subj.Rounds; subj.Missing+subj.Unsupported == "" && (len(rounds) != 1 || rounds[0] <= 0) {
+					t.Errorf("%s: %v", subj.Name, rounds)
 				}
 			}
 		})

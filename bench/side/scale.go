@@ -20,7 +20,7 @@ var ScaleParts = []string{"mixed", "edges", "cache", "growth"}
 // to tell. With an error comes what was measured before it, which may have taken hours,
 // or nil if that is nothing.
 func Scale(ctx context.Context, options Options) (*report.Run, error) {
-	s, err := openStage(options)
+	s, err := newEnv(options)
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,9 @@ func Scale(ctx context.Context, options Options) (*report.Run, error) {
 	if !s.wants(ScaleParts...) {
 		return nil, fmt.Errorf("there is no scenario %q", options.Only)
 	}
-	result := &report.Run{Of: "scale", Quick: options.Quick}
+	result := &report.Run{Variant: "scale", Quick: options.Quick}
 	if options.Only != "" {
-		result.Of += "-" + part(options.Only)
+		result.Variant += "-" + folderPart(options.Only)
 	}
 	err = s.scale(ctx, result)
 	if len(result.Scenarios)+len(result.Sweeps) == 0 {
@@ -43,7 +43,7 @@ func Scale(ctx context.Context, options Options) (*report.Run, error) {
 }
 
 // scale measures the parts that are wanted, one after the other.
-func (s *stage) scale(ctx context.Context, result *report.Run) error {
+func (s *env) scale(ctx context.Context, result *report.Run) error {
 	if s.wants("mixed") {
 		measured, err := s.run(ctx, mixedScenario())
 		if err != nil {
@@ -56,7 +56,7 @@ func (s *stage) scale(ctx context.Context, result *report.Run) error {
 		missing, ok := errors.AsType[*rivals.MissingError](err)
 		switch {
 		case ok:
-			s.absent["haproxy"] = missing // which the programs tell
+			s.missing["haproxy"] = missing // which the programs tell
 			fmt.Fprintf(s.Out, "==> edges: left out: %v\n", missing)
 		case err != nil:
 			return fmt.Errorf("edges: %w", err)
@@ -64,21 +64,21 @@ func (s *stage) scale(ctx context.Context, result *report.Run) error {
 			result.Sweeps, result.Costs = append(result.Sweeps, *sweep), costs
 		}
 	}
-	if s.crowd != nil {
-		costs, err := s.memoryCosts(ctx, s.crowd)
+	if s.zipf != nil {
+		costs, err := s.memoryCosts(ctx, s.zipf)
 		if err != nil {
 			return err
 		}
 		result.Costs = append(result.Costs, costs...)
-		if err := system.Main(ctx, func(tb testing.TB) {
+		if err := system.RunWithTB(ctx, func(tb testing.TB) {
 			tb.Helper()
-			result.Costs = append(result.Costs, s.storeCosts(tb, s.crowd)...)
+			result.Costs = append(result.Costs, s.storeCosts(tb, s.zipf)...)
 		}); err != nil {
 			return fmt.Errorf("costs of files: %w", err)
 		}
 	}
 	if s.wants("cache") {
-		sweep, err := s.caches(ctx)
+		sweep, err := s.simulateCache(ctx)
 		if err != nil {
 			return fmt.Errorf("cache: %w", err)
 		}
@@ -95,7 +95,7 @@ func (s *stage) scale(ctx context.Context, result *report.Run) error {
 }
 
 // wants tells whether one of the parts is wanted.
-func (s *stage) wants(parts ...string) bool {
+func (s *env) wants(parts ...string) bool {
 	for _, part := range parts {
 		if s.Only == "" || s.Only == part {
 			return true
@@ -106,7 +106,7 @@ func (s *stage) wants(parts ...string) bool {
 
 func mixedScenario() scenario {
 	return scenario{
-		name: "mixed", unit: "answers/s", moreIsBetter: true, warmUp: crowdWarmUp, rounds: crowdRounds, open: (*stage).mixedViews,
+		name: "mixed", unit: "answers/s", moreIsBetter: true, warmUp: zipfWarmUp, rounds: zipfRounds, open: (*env).mixedViews,
 		measures: "Two million views in Zipf order, of which a cache holds a part. Heads of 8 to 256 pixels; each cache in front has an edge of its own behind it and as many bytes as that. " +
 			"All begin with the most popular ones",
 	}

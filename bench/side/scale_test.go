@@ -40,7 +40,7 @@ func TestEdges(t *testing.T) {
 		return 0
 	}
 	for step := range edgesMost {
-		for _, name := range []string{rateFigure, ratioFigure, edgeFigure, beforeFigure, bytesFigure} {
+		for _, name := range []string{rateFigure, ratioFigure, edgeCPUFigure, proxyCPUFigure, bytesFigure} {
 			if figure(step, name) <= 0 {
 				t.Errorf("with %d edges, %s is %v", step+1, name, figure(step, name))
 			}
@@ -54,7 +54,7 @@ func TestEdges(t *testing.T) {
 
 	costs := map[string]float64{}
 	for _, cost := range run.Costs {
-		costs[cost.Name+", "+cost.How] = report.Summarize(cost.Rounds).Median
+		costs[cost.Name+", "+cost.Method] = report.Summarize(cost.Rounds).Median
 	}
 	for _, name := range []string{
 		"hit: edge, asked directly", "hit: haproxy, behind haproxy", "304: on the wire, behind haproxy", "new picture: edge, behind haproxy",
@@ -64,8 +64,8 @@ func TestEdges(t *testing.T) {
 			t.Errorf("%s is not among %v", name, costs)
 		}
 	}
-	if hit, fresh := costs["hit: edge, asked directly"], costs["new picture: edge, asked directly"]; hit >= fresh {
-		t.Errorf("a hit takes %.1f µs, and a new picture %.1f; want more", hit, fresh)
+	if hit, newPicture := costs["hit: edge, asked directly"], costs["new picture: edge, asked directly"]; hit >= newPicture {
+		t.Errorf("a hit takes %.1f µs, and a new picture %.1f; want more", hit, newPicture)
 	}
 	if full, short := costs["hit: on the wire, behind haproxy"], costs["304: on the wire, behind haproxy"]; full <= short {
 		t.Errorf("a hit has %.0f bytes, and a 304 %.0f; want fewer", full, short)
@@ -77,7 +77,7 @@ func TestEdges(t *testing.T) {
 }
 
 // Only what there is can be asked for.
-func TestScaleRefuses(t *testing.T) {
+func TestScaleRejectsUnknownPart(t *testing.T) {
 	t.Parallel()
 	if _, err := Scale(t.Context(), Options{Only: "weather", Out: new(strings.Builder), TB: t}); err == nil {
 		t.Error("a scenario of the weather: no error")

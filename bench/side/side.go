@@ -35,7 +35,7 @@ type scenario struct {
 	warmUp, rounds       int // rounds that do not count, and those that do
 	// open makes the subjects ready, Veneer first. What it starts is closed with
 	// the stage.
-	open func(s *stage, ctx context.Context) ([]subject, error) //nolint:revive // so that methods of stage are such functions
+	open func(s *env, ctx context.Context) ([]subject, error) //nolint:revive // so that methods of stage are such functions
 }
 
 // subject does the work of a scenario, or says why not, as in report.Subject.
@@ -49,11 +49,11 @@ type subject struct {
 // things.
 type outcome struct {
 	figure float64
-	more   []figureOf
+	others   []namedFigure
 }
 
-// figureOf is one figure of a round for report.Figure.
-type figureOf struct {
+// namedFigure is one figure of a round for report.Figure.
+type namedFigure struct {
 	name, unit string
 	value      float64
 }
@@ -61,13 +61,13 @@ type figureOf struct {
 // Run measures all scenarios. The date, the commit and the machine are the caller's to
 // tell. With an error comes what was measured before it, or nil if that is nothing.
 func Run(ctx context.Context, options Options) (*report.Run, error) {
-	s, err := openStage(options)
+	s, err := newEnv(options)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	result := &report.Run{Of: part(options.Only), Quick: options.Quick}
-	err = s.sideBySide(ctx, result)
+	result := &report.Run{Variant: folderPart(options.Only), Quick: options.Quick}
+	err = s.runScenarios(ctx, result)
 	if len(result.Scenarios)+len(result.Latency) == 0 {
 		return nil, err
 	}
@@ -77,14 +77,14 @@ func Run(ctx context.Context, options Options) (*report.Run, error) {
 	return result, errors.Join(err, more)
 }
 
-// part returns the name of a part of a run as that of a folder may have it, so that it
+// folderPart returns the name of a part of a run as that of a folder may have it, so that it
 // does not take the place of the whole.
-func part(only string) string { return notOfNames.ReplaceAllString(only, "-") }
+func folderPart(only string) string { return nonNamePattern.ReplaceAllString(only, "-") }
 
-var notOfNames = regexp.MustCompile(`[^0-9A-Za-z]+`)
+var nonNamePattern = regexp.MustCompile(`[^0-9A-Za-z]+`)
 
-// sideBySide measures the scenarios that are wanted, one after the other.
-func (s *stage) sideBySide(ctx context.Context, result *report.Run) error {
+// runScenarios measures the scenarios that are wanted, one after the other.
+func (s *env) runScenarios(ctx context.Context, result *report.Run) error {
 	const day = "mixed day"
 	all := scenarios()
 	if s.Only != "" && s.Only != day && !slices.ContainsFunc(all, func(sc scenario) bool { return sc.name == s.Only }) {
@@ -92,9 +92,9 @@ func (s *stage) sideBySide(ctx context.Context, result *report.Run) error {
 	}
 	for i, next := range all {
 		// Before new pictures take the place of those that a day's hits are.
-		if i == len(fromMemory()) && s.wants(day) {
+		if i == len(memoryScenarios()) && s.wants(day) {
 			var err error
-			if result.Latency, err = s.day(ctx); err != nil {
+			if result.Latency, err = s.measureDay(ctx); err != nil {
 				return fmt.Errorf("%s: %w", day, err)
 			}
 		}
@@ -112,12 +112,12 @@ func (s *stage) sideBySide(ctx context.Context, result *report.Run) error {
 
 // scenarios returns all in the order in which they are run, those from memory first.
 func scenarios() []scenario {
-	return slices.Concat(fromMemory(), drawn(), []scenario{encoded()}, onSite())
+	return slices.Concat(memoryScenarios(), renderScenarios(), []scenario{encodingScenario()}, liveScenarios())
 }
 
 // run runs one scenario: its subjects take turns, in every other round in the opposite
 // order, to warm up first.
-func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) {
+func (s *env) run(ctx context.Context, sc scenario) (*report.Scenario, error) {
 	began := time.Now()
 	fmt.Fprintf(s.Out, "==> %s … ", sc.name)
 	subjects, err := sc.open(s, ctx)
@@ -129,12 +129,12 @@ func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) 
 		warmUp, rounds = 0, 1
 	}
 	measured := &report.Scenario{Name: sc.name, Measures: sc.measures, Unit: sc.unit, MoreIsBetter: sc.moreIsBetter, WarmUp: warmUp}
-	for _, who := range subjects {
-		measured.Subjects = append(measured.Subjects, report.Subject{Name: who.name, Version: who.version, Missing: who.missing, Cannot: who.cannot})
+	for _, subj := range subjects {
+		measured.Subjects = append(measured.Subjects, report.Subject{Name: subj.name, Version: subj.version, Missing: subj.missing, Unsupported: subj.cannot})
 	}
 	for round := range warmUp + rounds {
-		for turn := range subjects {
-			i := turnOf(turn, len(subjects), round)
+		for position := range subjects {
+			i := subjectInRound(position, len(subjects), round)
 			if subjects[i].measure == nil {
 				continue
 			}
@@ -143,7 +143,7 @@ func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) 
 				return nil, fmt.Errorf("%s, round %d: %w", subjects[i].name, round+1, err)
 			}
 			if round >= warmUp {
-				add(&measured.Subjects[i], out)
+				appendRound(&measured.Subjects[i], out)
 			}
 		}
 		fmt.Fprintf(s.Out, "\r==> %s … %d of %d rounds", sc.name, round+1, warmUp+rounds)
@@ -152,17 +152,17 @@ func (s *stage) run(ctx context.Context, sc scenario) (*report.Scenario, error) 
 	return measured, nil
 }
 
-// turnOf returns whose turn it is of n in a round.
-func turnOf(turn, n, round int) int {
+// subjectInRound returns whose turn it is of n in a round.
+func subjectInRound(position, n, round int) int {
 	if round%2 == 1 {
-		return n - 1 - turn
+		return n - 1 - position
 	}
-	return turn
+	return position
 }
 
-func add(to *report.Subject, out outcome) {
+func appendRound(to *report.Subject, out outcome) {
 	to.Rounds = append(to.Rounds, out.figure)
-	for i, f := range out.more {
+	for i, f := range out.others {
 		if i == len(to.Figures) {
 			to.Figures = append(to.Figures, report.Figure{Name: f.name, Unit: f.unit})
 		}

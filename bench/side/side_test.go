@@ -16,7 +16,7 @@ import (
 
 // Some of the rivals are this program, so the test binary must be it.
 func TestMain(m *testing.M) {
-	if asked, err := rivals.Serve(os.Args[1:]); asked {
+	if isRole, err := rivals.ServeRole(os.Args[1:]); isRole {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -24,34 +24,34 @@ func TestMain(m *testing.M) {
 }
 
 // Subjects take turns, first some that do not count; those that cannot take part say why.
-func TestTurns(t *testing.T) {
+func TestInterleaving(t *testing.T) {
 	t.Parallel()
-	var turns []string
+	var calls []string
 	does := func(name string, figure float64) subject {
 		return subject{name: name, measure: func(_ context.Context, round int) (outcome, error) {
-			turns = append(turns, fmt.Sprint(name, round))
+			calls = append(calls, fmt.Sprint(name, round))
 			rising := figure + float64(round)
-			return outcome{rising, []figureOf{{"p99", "ms", 10 * rising}}}, nil
+			return outcome{rising, []namedFigure{{"p99", "ms", 10 * rising}}}, nil
 		}}
 	}
-	s := &stage{Options: Options{Out: new(strings.Builder)}}
+	s := &env{Options: Options{Out: new(strings.Builder)}}
 	got, err := s.run(t.Context(), scenario{
 		name: "work", measures: "Nothing.", unit: "ms", warmUp: 1, rounds: 3,
-		open: func(*stage, context.Context) ([]subject, error) {
+		open: func(*env, context.Context) ([]subject, error) {
 			return []subject{does("a", 1), {name: "b", missing: "it is nowhere"}, does("c", 2), {name: "d", cannot: "it is a stone"}}, nil
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2", "c3", "a3"}; !slices.Equal(turns, want) {
-		t.Errorf("turns: %v; want %v", turns, want)
+	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2", "c3", "a3"}; !slices.Equal(calls, want) {
+		t.Errorf("turns: %v; want %v", calls, want)
 	}
 	want := &report.Scenario{Name: "work", Measures: "Nothing.", Unit: "ms", WarmUp: 1, Subjects: []report.Subject{
 		{Name: "a", Rounds: []float64{2, 3, 4}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{20, 30, 40}}}},
 		{Name: "b", Missing: "it is nowhere"},
 		{Name: "c", Rounds: []float64{3, 4, 5}, Figures: []report.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{30, 40, 50}}}},
-		{Name: "d", Cannot: "it is a stone"},
+		{Name: "d", Unsupported: "it is a stone"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the scenario (-want +got):\n%s", diff)
@@ -69,7 +69,7 @@ func TestOrders(t *testing.T) {
 		}
 		return counts
 	}
-	zipf, even := orders(n, true), orders(n, false)
+	zipf, even := requestOrders(n, true), requestOrders(n, false)
 	first := draw(zipf(1))
 	if again, other := draw(zipf(1)), draw(zipf(2)); first != again || first == other {
 		t.Error("a round is to have an order of its own, the same for all")

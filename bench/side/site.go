@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	people     = 2000 // who are signed in, each with a player
+	userCount     = 2000 // who are signed in, each with a player
 	password   = "a password of many"
 	siteWarmUp = 3
 	siteRounds = 11
 	siteEach   = 2 * time.Second // in whole ones, as pgbench takes them
-	newsRounds = 11
-	newsEach   = 20 // changes in a round
+	freshnessRounds = 11
+	freshnessTries   = 20 // changes in a round
 )
 
-// site is the real programs: core with its database, and an edge. Core and the edge share
+// liveStack is the real programs: core with its database, and an edge. Core and the edge share
 // the processor of the servers; the database has all.
-type site struct {
+type liveStack struct {
 	core, edge  *system.Process
 	api, images string // addresses
 	people      []system.Person
@@ -45,31 +45,31 @@ type site struct {
 	tags        [4]string // of the pictures of those textures
 }
 
-// unlimited are core's limits that are lifted.
-var unlimited = []string{"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
+// liftedLimits are core's limits that are lifted.
+var liftedLimits = []string{"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
 
-// onSite returns the scenarios of the whole.
-func onSite() []scenario {
+// liveScenarios returns the scenarios of the whole.
+func liveScenarios() []scenario {
 	return []scenario{
 		{
 			name: "API read", measures: "GET /api/user of 2,000 users over 32 connections, beside the query that it makes.", unit: "answers/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).reads,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).reads,
 		},
 		{
 			name: "API write", measures: "What a player wears is changed, over 32 connections, beside the bare update.", unit: "writes/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).writes,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).writes,
 		},
 		{
 			name: "sign-in", measures: "Log-ins over 8 connections, beside the hash of the password alone.", unit: "log-ins/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).logIns,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).logIns,
 		},
 		{
 			name: "upload", measures: "New skins of 128 by 128 over 8 connections, beside decoding, encoding and writing a file.", unit: "uploads/s",
-			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*stage).uploads,
+			moreIsBetter: true, warmUp: siteWarmUp, rounds: siteRounds, open: (*env).uploads,
 		},
 		{
 			name: "freshness", measures: "From the request of a change until an edge shows it, beside PostgreSQL's own NOTIFY.", unit: "ms",
-			warmUp: siteWarmUp, rounds: newsRounds, open: (*stage).news,
+			warmUp: siteWarmUp, rounds: freshnessRounds, open: (*env).freshness,
 		},
 	}
 }
@@ -79,24 +79,24 @@ const insertPlayers = `
 	SELECT uid, 'p' || n, 'p' || n, $2 FROM unnest($1::bigint[]) WITH ORDINALITY AS u (uid, n) ORDER BY n
 	RETURNING pid`
 
-// found opens the site.
-func (s *stage) found() (*site, error) {
-	if s.site != nil {
-		return s.site, nil
+// openLive opens the site.
+func (s *env) openLive() (*liveStack, error) {
+	if s.live != nil {
+		return s.live, nil
 	}
 	tb := s.TB
 	files := objects.Config{URL: "file://" + tb.TempDir()}
-	t := &site{core: system.NewCore(tb, files)}
+	t := &liveStack{core: system.NewCore(tb, files)}
 	t.core.NameConnections(tb)
-	for _, limit := range unlimited {
+	for _, limit := range liftedLimits {
 		t.core.Set("CORE_LIMIT_"+limit, "0")
-		s.tell("CORE_LIMIT_"+limit, 0)
+		s.addSetting("CORE_LIMIT_"+limit, 0)
 	}
-	s.tell("core's processor", s.place.CPUs[0])
-	s.tell("PostgreSQL's and pgbench's processors", "all")
+	s.addSetting("core's processor", s.serverEnv.CPUs[0])
+	s.addSetting("PostgreSQL's and pgbench's processors", "all")
 	s.tellDatabase(tb)
-	t.people = t.core.SignIn(tb, people)
-	unpin, err := load.Pin(s.place.CPUs[0]) // who is started now runs there
+	t.people = t.core.SignIn(tb, userCount)
+	unpin, err := load.Pin(s.serverEnv.CPUs[0]) // who is started now runs there
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *stage) found() (*site, error) {
 	t.api, t.images = t.core.Address(tb, "public"), t.edge.Address(tb, "public")
 	t.edge.AwaitReady(tb)
 
-	if err := t.stock(); err != nil {
+	if err := t.uploadTextures(); err != nil {
 		return nil, err
 	}
 	uids := make([]int64, len(t.people))
@@ -118,12 +118,12 @@ func (s *stage) found() (*site, error) {
 	if t.pids, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		return nil, err
 	}
-	s.site = t
+	s.live = t
 	return t, nil
 }
 
-// stock uploads the textures that everybody is to wear.
-func (t *site) stock() (err error) {
+// uploadTextures uploads the textures that everybody is to wear.
+func (t *liveStack) uploadTextures() (err error) {
 	for i := range t.tids {
 		form := system.SheetForm("bench", skin.Classic, paint.Noise(uint64(i), 64, 64))
 		var answer struct{ Data struct{ TID int64 } }
@@ -131,7 +131,7 @@ func (t *site) stock() (err error) {
 			return err
 		}
 		t.tids[i] = answer.Data.TID
-		if t.tags[i], err = t.look(fmt.Sprint("/avatar/", t.tids[i])); err != nil {
+		if t.tags[i], err = t.fetchTag(fmt.Sprint("/avatar/", t.tids[i])); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (t *site) stock() (err error) {
 }
 
 // call sends a request to core, which must succeed.
-func (t *site) call(method, path, contentType, bearer string, body []byte, answer any) error {
+func (t *liveStack) call(method, path, contentType, bearer string, body []byte, answer any) error {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
@@ -162,11 +162,11 @@ func (t *site) call(method, path, contentType, bearer string, body []byte, answe
 	return json.Unmarshal(response.Body(), answer)
 }
 
-// look returns the entity tag of a picture.
-func (t *site) look(path string) (string, error) { return lookAt("http://" + t.images + path) }
+// fetchTag returns the entity tag of a picture.
+func (t *liveStack) fetchTag(path string) (string, error) { return fetchTagAt("http://" + t.images + path) }
 
-// lookAt returns the entity tag of a picture at a URL.
-func lookAt(url string) (string, error) {
+// fetchTagAt returns the entity tag of a picture at a URL.
+func fetchTagAt(url string) (string, error) {
 	request, response := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(request)
 	defer fasthttp.ReleaseResponse(response)
@@ -180,34 +180,34 @@ func lookAt(url string) (string, error) {
 	return string(response.Header.Peek(fasthttp.HeaderETag)), nil
 }
 
-// bearing returns a request of one of the people.
-func bearing(p system.Person, method, path, contentType string, body []byte) []byte {
+// authorizedRequest returns a request of one of the people.
+func authorizedRequest(p system.Person, method, path, contentType string, body []byte) []byte {
 	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
 		method, path, p.Bearer, contentType, len(body), body)
 }
 
 const urlEncoded = "application/x-www-form-urlencoded"
 
-// ask returns the measuring of core, which is asked as fast as it answers.
-func (s *stage) ask(t *site, stream *load.Stream) func(context.Context, int) (outcome, error) {
+// measureAPI returns the measuring of core, which is asked as fast as it answers.
+func (s *env) measureAPI(t *liveStack, stream *load.Stream) func(context.Context, int) (outcome, error) {
 	return func(ctx context.Context, _ int) (outcome, error) {
 		before := t.core.CPU(s.TB)
-		answers, err := s.send(ctx, t.api, s.each(siteEach), stream)
+		answers, err := s.send(ctx, t.api, s.duration(siteEach), stream)
 		if err != nil {
 			return outcome{}, err
 		}
 		latencies, total := answers.All(), float64(answers.Total())
-		return outcome{total / answers.Elapsed.Seconds(), []figureOf{
+		return outcome{total / answers.Elapsed.Seconds(), []namedFigure{
 			{"p50", "ms", float64(latencies.ValueAtPercentile(50)) / 1e6},
 			{"p99", "ms", float64(latencies.ValueAtPercentile(99)) / 1e6},
 			{"processor time", "µs/answer", float64((t.core.CPU(s.TB) - before).Microseconds()) / total},
-			busyOf(answers),
+			loadBusy(answers),
 		}}, nil
 	}
 }
 
-// each returns how long something is measured.
-func (s *stage) each(full time.Duration) time.Duration {
+// duration returns how long something is measured.
+func (s *env) duration(full time.Duration) time.Duration {
 	if s.Quick {
 		return full / 10
 	}
@@ -215,28 +215,28 @@ func (s *stage) each(full time.Duration) time.Duration {
 }
 
 // pgbench returns a pgbench as a subject, whose rounds are whole seconds.
-func (s *stage) pgbench(ctx context.Context, start func() *system.Pgbench) (subject, error) {
+func (s *env) pgbench(ctx context.Context, start func() *system.Pgbench) (subject, error) {
 	const name = "pgbench"
 	_, err := rivals.PgbenchVersion(ctx)
 	if missing, ok := errors.AsType[*rivals.MissingError](err); ok {
-		s.absent[name] = missing
+		s.missing[name] = missing
 		return subject{name: name, missing: missing.Error()}, nil
 	}
 	if err != nil {
 		return subject{}, err
 	}
-	s.took[name] = true
+	s.usedPrograms[name] = true
 	p := start()
 	return subject{name: name, measure: func(context.Context, int) (outcome, error) {
-		return outcome{figure: p.Rate(s.TB, max(time.Second, s.each(siteEach)))}, nil
+		return outcome{figure: p.Rate(s.TB, max(time.Second, s.duration(siteEach)))}, nil
 	}}, nil
 }
 
 // userReads asks for everybody who is signed in, at random, otherwise in every round.
-func (s *stage) userReads(t *site, round int) *load.Stream {
+func (s *env) userReads(t *liveStack, round int) *load.Stream {
 	stream := &load.Stream{
 		Connections: connections, Statuses: []int{fasthttp.StatusOK}, Order: load.Random(len(t.people), uint64(round)),
-		Share: s.share(), Look: func(request, _ int, body []byte) error {
+		InspectShare: s.compareShare(), Inspect: func(request, _ int, body []byte) error {
 			var answer struct{ UID core.UserID }
 			if err := json.Unmarshal(body, &answer); err != nil {
 				return err
@@ -248,49 +248,49 @@ func (s *stage) userReads(t *site, round int) *load.Stream {
 		},
 	}
 	for _, p := range t.people {
-		stream.Requests = append(stream.Requests, bearing(p, "GET", "/api/user", "", nil))
+		stream.Requests = append(stream.Requests, authorizedRequest(p, "GET", "/api/user", "", nil))
 	}
 	return stream
 }
 
-func (s *stage) reads(ctx context.Context) ([]subject, error) {
-	t, err := s.found()
+func (s *env) reads(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
 	if err != nil {
 		return nil, err
 	}
-	veneer := s.ask(t, s.userReads(t, 0))
+	veneer := s.measureAPI(t, s.userReads(t, 0))
 	if _, err := veneer(ctx, 0); err != nil { // the database is to have seen the query
 		return nil, err
 	}
-	rival, err := s.pgbench(ctx, func() *system.Pgbench { return system.NewSessionPgbench(s.TB, t.core, t.people, connections) })
-	return []subject{{name: "Veneer", measure: veneer}, rival}, err
+	other, err := s.pgbench(ctx, func() *system.Pgbench { return system.NewSessionPgbench(s.TB, t.core, t.people, connections) })
+	return []subject{{name: "Veneer", measure: veneer}, other}, err
 }
 
-func (s *stage) writes(ctx context.Context) ([]subject, error) {
-	t, err := s.found()
+func (s *env) writes(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
 	if err != nil {
 		return nil, err
 	}
 	stream := &load.Stream{Connections: connections, Statuses: []int{fasthttp.StatusOK}}
 	for _, tid := range []int64{t.tids[1], t.tids[2]} {
 		for i, pid := range t.pids {
-			stream.Requests = append(stream.Requests, bearing(t.people[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
+			stream.Requests = append(stream.Requests, authorizedRequest(t.people[i], "PUT", fmt.Sprintf("/api/players/%d/textures", pid), urlEncoded, fmt.Appendf(nil, "skin=%d", tid)))
 		}
 	}
 	// What is put on is always a change there, too, or no index would have to follow.
 	script := fmt.Sprintf("\\set n random(%d, %d)\nUPDATE players SET tid_skin = CASE tid_skin WHEN %d THEN %d ELSE %[3]d END, last_modified = now() WHERE pid = :n;\n",
 		t.pids[0], t.pids[len(t.pids)-1], t.tids[2], t.tids[3])
-	rival, err := s.pgbench(ctx, func() *system.Pgbench {
+	other, err := s.pgbench(ctx, func() *system.Pgbench {
 		return system.NewPgbench(s.TB, t.core.Setting("CORE_DATABASE_URL"), script, connections)
 	})
-	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
+	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
 }
 
 // logInConnections is how many log in at a time; each takes a processor for 20 ms.
 const logInConnections = 8
 
-func (s *stage) logIns(ctx context.Context) ([]subject, error) {
-	t, err := s.found()
+func (s *env) logIns(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
 	if err != nil {
 		return nil, err
 	}
@@ -298,12 +298,12 @@ func (s *stage) logIns(ctx context.Context) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	rival, err := s.bare(ctx, "argon2id alone", rivals.StartHash, [][]byte{[]byte(password)})
-	return []subject{{name: "Veneer", measure: s.ask(t, stream)}, rival}, err
+	other, err := s.minimalSubject(ctx, "argon2id alone", rivals.StartArgon2, [][]byte{[]byte(password)})
+	return []subject{{name: "Veneer", measure: s.measureAPI(t, stream)}, other}, err
 }
 
 // allLogIn gives all people one password, with which they log in one after another.
-func (t *site) allLogIn(tb testing.TB) (*load.Stream, error) {
+func (t *liveStack) allLogIn(tb testing.TB) (*load.Stream, error) {
 	tb.Helper()
 	register := fmt.Appendf(nil, "email=first@example.org&password=%s&nickname=First", password)
 	if err := t.call("POST", "/api/auth/register", urlEncoded, "", register, nil); err != nil {
@@ -325,10 +325,10 @@ func (t *site) allLogIn(tb testing.TB) (*load.Stream, error) {
 	return stream, nil
 }
 
-// bare opens a server that does nothing but the least of what core does with what it is
+// minimalSubject opens a server that does nothing but the least of what core does with what it is
 // sent, at the same number of connections.
-func (s *stage) bare(ctx context.Context, name string, start func(context.Context, rivals.Place) (*rivals.Server, error), bodies [][]byte) (subject, error) {
-	server, err := s.start(name, func(place rivals.Place) (*rivals.Server, error) { return start(ctx, place) })
+func (s *env) minimalSubject(ctx context.Context, name string, start func(context.Context, rivals.Env) (*rivals.Server, error), bodies [][]byte) (subject, error) {
+	server, err := s.startServer(name, func(at rivals.Env) (*rivals.Server, error) { return start(ctx, at) })
 	if err != nil {
 		return subject{}, err
 	}
@@ -338,7 +338,7 @@ func (s *stage) bare(ctx context.Context, name string, start func(context.Contex
 	}
 	return s.subject(name, server, func(server *rivals.Server) func(context.Context, int) (outcome, error) {
 		return func(ctx context.Context, _ int) (outcome, error) {
-			return s.closed(ctx, server, server.Address, s.each(siteEach), stream)
+			return s.measureClosed(ctx, server, server.Address, s.duration(siteEach), stream)
 		}
 	}), nil
 }
@@ -346,8 +346,8 @@ func (s *stage) bare(ctx context.Context, name string, start func(context.Contex
 // uploadsEach is how many uploads are made ahead for a round, more than it can have.
 const uploadsEach = 1500
 
-func (s *stage) uploads(ctx context.Context) ([]subject, error) {
-	t, err := s.found()
+func (s *env) uploads(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
 	if err != nil {
 		return nil, err
 	}
@@ -357,16 +357,16 @@ func (s *stage) uploads(ctx context.Context) ([]subject, error) {
 			return nil, err
 		}
 	}
-	rival, err := s.bare(ctx, "image/png and a file", rivals.StartKeep, uploaded)
+	other, err := s.minimalSubject(ctx, "image/png and a file", rivals.StartReencode, uploaded)
 	if err != nil {
 		return nil, err
 	}
 	stream := &load.Stream{Connections: logInConnections, Statuses: []int{fasthttp.StatusOK}}
-	veneer := s.ask(t, stream)
+	veneer := s.measureAPI(t, stream)
 	return []subject{{name: "Veneer", measure: func(ctx context.Context, round int) (outcome, error) {
 		stream.Requests, stream.Order = t.newUploads(len(uploaded)+round*uploadsEach, uploadsEach), once(uploadsEach)
 		return veneer(ctx, round)
-	}}, rival}, nil
+	}}, other}, nil
 }
 
 // newSkin returns a usual skin, which a few texels of its own make another one for each
@@ -381,7 +381,7 @@ func newSkin(n int) skin.Sheet {
 
 // newUploads returns so many requests to upload new skins, from a number on. They are made
 // ahead, as whoever uploads makes them elsewhere.
-func (t *site) newUploads(first, count int) [][]byte {
+func (t *liveStack) newUploads(first, count int) [][]byte {
 	requests := make([][]byte, count)
 	var all sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
@@ -389,7 +389,7 @@ func (t *site) newUploads(first, count int) [][]byte {
 		all.Go(func() {
 			for i := worker; i < count; i += workers {
 				n := first + i
-				requests[i] = bearing(t.people[n%len(t.people)], "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Classic, newSkin(n)))
+				requests[i] = authorizedRequest(t.people[n%len(t.people)], "POST", "/api/textures", system.UploadType, system.SheetForm("bench", skin.Classic, newSkin(n)))
 			}
 		})
 	}
@@ -397,8 +397,8 @@ func (t *site) newUploads(first, count int) [][]byte {
 	return requests
 }
 
-func (s *stage) news(ctx context.Context) ([]subject, error) {
-	t, err := s.found()
+func (s *env) freshness(ctx context.Context) ([]subject, error) {
+	t, err := s.openLive()
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +411,7 @@ func (s *stage) news(ctx context.Context) ([]subject, error) {
 	return []subject{
 		{name: "Veneer", measure: median(func() (time.Duration, error) {
 			n++
-			return t.shown(n%len(t.pids), n%len(t.tids))
+			return t.awaitChange(n%len(t.pids), n%len(t.tids))
 		})},
 		{name: "PostgreSQL's NOTIFY", measure: median(func() (time.Duration, error) {
 			began := time.Now()
@@ -427,27 +427,27 @@ func (s *stage) news(ctx context.Context) ([]subject, error) {
 	}, nil
 }
 
-// shown changes what a player wears to one of the textures, or to the next if they wear
+// awaitChange changes what a player wears to one of the textures, or to the next if they wear
 // that, and returns how long it took until the edge showed it.
-func (t *site) shown(who, wears int) (time.Duration, error) {
-	path := fmt.Sprint("/avatar/player/p", who+1)
-	worn, err := t.look(path) // the edge knows the name then
+func (t *liveStack) awaitChange(player, texture int) (time.Duration, error) {
+	path := fmt.Sprint("/avatar/player/p", player+1)
+	current, err := t.fetchTag(path) // the edge knows the name then
 	if err != nil {
 		return 0, err
 	}
-	if worn == t.tags[wears] {
-		wears = (wears + 1) % len(t.tids)
+	if current == t.tags[texture] {
+		texture = (texture + 1) % len(t.tids)
 	}
 	began := time.Now()
-	if err := t.call("PUT", fmt.Sprintf("/api/players/%d/textures", t.pids[who]), urlEncoded, t.people[who].Bearer, fmt.Appendf(nil, "skin=%d", t.tids[wears]), nil); err != nil {
+	if err := t.call("PUT", fmt.Sprintf("/api/players/%d/textures", t.pids[player]), urlEncoded, t.people[player].Bearer, fmt.Appendf(nil, "skin=%d", t.tids[texture]), nil); err != nil {
 		return 0, err
 	}
 	for time.Since(began) < 10*time.Second {
-		tag, err := t.look(path)
+		tag, err := t.fetchTag(path)
 		if err != nil {
 			return 0, err
 		}
-		if tag == t.tags[wears] {
+		if tag == t.tags[texture] {
 			return time.Since(began), nil
 		}
 	}
@@ -458,7 +458,7 @@ func (t *site) shown(who, wears int) (time.Duration, error) {
 func median(try func() (time.Duration, error)) func(context.Context, int) (outcome, error) {
 	return func(context.Context, int) (outcome, error) {
 		var took []time.Duration
-		for range newsEach {
+		for range freshnessTries {
 			d, err := try()
 			if err != nil {
 				return outcome{}, err
@@ -466,6 +466,6 @@ func median(try func() (time.Duration, error)) func(context.Context, int) (outco
 			took = append(took, d)
 		}
 		slices.Sort(took)
-		return outcome{figure: float64(took[newsEach/2].Microseconds()) / 1000, more: []figureOf{{"longest", "ms", float64(took[newsEach-1].Microseconds()) / 1000}}}, nil
+		return outcome{figure: float64(took[freshnessTries/2].Microseconds()) / 1000, others: []namedFigure{{"longest", "ms", float64(took[freshnessTries-1].Microseconds()) / 1000}}}, nil
 	}
 }

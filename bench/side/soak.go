@@ -23,8 +23,8 @@ const (
 	// pictures among so many with 503.
 	soakRate     = 4000
 	soakRateSlow = 1500
-	// soakLooks is how often the programs are looked at.
-	soakLooks = 240
+	// soakSamples is how often the programs are looked at.
+	soakSamples = 240
 )
 
 // Soak runs a mixed day at a constant rate for a time, and returns what core and the
@@ -33,16 +33,16 @@ const (
 // in the second half; with such an error comes the run. The date, the commit and the
 // machine are the caller's to tell.
 func Soak(ctx context.Context, options Options, duration time.Duration) (*report.Run, error) {
-	s, err := openStage(options)
+	s, err := newEnv(options)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.settle(ctx); err != nil {
+	if err := s.openFixture(ctx); err != nil {
 		return nil, err
 	}
-	s.tags[s.town.Edge] = s.record.Tags()
-	t, err := s.found()
+	s.tags[s.fixture.Edge] = s.record.Tags()
+	t, err := s.openLive()
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	if s.Quick {
 		rate /= 10
 	}
-	s.tell("requests a second", rate)
-	if err := s.acquaint(ctx); err != nil {
+	s.addSetting("requests a second", rate)
+	if err := s.warmMappings(ctx); err != nil {
 		return nil, err
 	}
 	if !s.Quick { // which would take minutes
@@ -63,10 +63,10 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 		}
 	}
 
-	programs := []struct{ name, operators string }{{"edge", s.town.Operators}, {"core", t.core.Address(s.TB, "operators")}}
-	result := &report.Run{Of: "soak", Quick: s.Quick}
+	programs := []struct{ name, operators string }{{"edge", s.fixture.Operators}, {"core", t.core.Address(s.TB, "operators")}}
+	result := &report.Run{Variant: "soak", Quick: s.Quick}
 	if s.Encoder != "" {
-		result.Of += "-" + s.Encoder
+		result.Variant += "-" + s.Encoder
 	}
 	for _, p := range programs {
 		result.Soak = append(result.Soak, report.Series{Program: p.name})
@@ -75,20 +75,20 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	ended := make(chan struct{})
 	work.Go(func() error {
 		defer close(ended)
-		got, err := s.mixedDay(ctx, t, s.town.Edge, rate, 0, duration)
+		got, err := s.runDay(ctx, t, s.fixture.Edge, rate, 0, duration)
 		if err != nil {
 			return err
 		}
 		return got.Check()
 	})
 	work.Go(func() error {
-		look := time.NewTicker(duration / soakLooks)
-		defer look.Stop()
+		ticker := time.NewTicker(duration / soakSamples)
+		defer ticker.Stop()
 		for began := time.Now(); ; {
 			select {
 			case <-ended:
 				return nil
-			case <-look.C:
+			case <-ticker.C:
 			}
 			minutes := time.Since(began).Minutes()
 			for i, p := range programs {
@@ -111,30 +111,30 @@ func Soak(ctx context.Context, options Options, duration time.Duration) (*report
 	if s.Quick {
 		return result, nil
 	}
-	return result, result.Flat()
+	return result, result.CheckFlat()
 }
 
 // fillEdge has the edge draw pictures that nobody will ask for again, the largest first,
 // until it has to forget some.
-func (s *stage) fillEdge(ctx context.Context) error {
+func (s *env) fillEdge(ctx context.Context) error {
 	unpin, err := load.Pin(s.loadCPU)
 	if err != nil {
 		return err
 	}
 	defer unpin()
-	skins, drawn := s.town.Skins(), 0
+	skins, renders := s.fixture.Skins(), 0
 	stream := &load.Stream{Connections: coldConnections, Statuses: []int{fasthttp.StatusOK}, Requests: [][]byte{nil}}
 	stream.Order = func() int {
-		size := 512 - coldStep*(drawn/len(skins))
+		size := 512 - coldStep*(renders/len(skins))
 		if size < coldStep {
 			return -1
 		}
-		stream.Requests[0] = fmt.Appendf(nil, "GET /avatar/hash/%s?png&size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[drawn%len(skins)], size)
-		drawn++
+		stream.Requests[0] = fmt.Appendf(nil, "GET /avatar/hash/%s?png&size=%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", skins[renders%len(skins)], size)
+		renders++
 		return 0
 	}
 	for {
-		metrics, err := metricsOf(ctx, s.town.Operators)
+		metrics, err := metricsOf(ctx, s.fixture.Operators)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *stage) fillEdge(ctx context.Context) error {
 			fmt.Fprintln(s.Out)
 			return nil
 		}
-		all, err := load.Run(ctx, s.town.Edge.Address, time.Second, stream)
+		all, err := load.Run(ctx, s.fixture.Edge.Address, time.Second, stream)
 		if err != nil {
 			return err
 		}

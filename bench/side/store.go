@@ -19,32 +19,32 @@ import (
 
 const (
 	storedFiles = 2000
-	storeAsks   = 16 // files that are asked for at a time
-	storeEach   = 2 * time.Second
+	storeConcurrency   = 16 // files that are asked for at a time
+	storeDuration   = 2 * time.Second
 	storeRounds = 6
 )
 
 // storeCosts tells what the files of a crowd's textures take of a MinIO of one node, which
 // has all processors beside who asks it.
-func (s *stage) storeCosts(tb testing.TB, c *crowd) []report.Cost {
+func (s *env) storeCosts(tb testing.TB, c *zipfWorkload) []report.Cost {
 	tb.Helper()
 	server := system.NewMinIO(tb, certificatetest.NewAuthority(tb))
-	s.tell("program of MinIO", server.Program)
-	from, to := openStore(tb, objects.Config{URL: "file://" + town.Textures(s.place), Timeout: time.Minute}), openStore(tb, server.Config)
+	s.addSetting("program of MinIO", server.Program)
+	from, to := openStore(tb, objects.Config{URL: "file://" + town.Textures(s.serverEnv), Timeout: time.Minute}), openStore(tb, server.Config)
 	if err := to.Init(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
 	hashes := c.Skins()
 	hashes = hashes[:min(len(hashes), storedFiles)]
-	before := allocated(tb, server.Data)
-	each(tb, hashes, func(hash skin.Hash) error {
+	before := diskUsage(tb, server.Data)
+	forEachHash(tb, hashes, func(hash skin.Hash) error {
 		file, err := from.Get(tb.Context(), hash)
 		if err != nil {
 			return err
 		}
 		return to.Put(tb.Context(), hash, file)
 	})
-	stored := (allocated(tb, server.Data) - before) / float64(len(hashes))
+	stored := (diskUsage(tb, server.Data) - before) / float64(len(hashes))
 
 	var took []float64
 	rounds := storeRounds
@@ -53,18 +53,18 @@ func (s *stage) storeCosts(tb testing.TB, c *crowd) []report.Cost {
 	}
 	for range rounds {
 		files, cpu := 0, system.CPU(tb, server.PID)
-		for began := time.Now(); time.Since(began) < s.each(storeEach); files += len(hashes) {
-			each(tb, hashes, func(hash skin.Hash) error {
+		for began := time.Now(); time.Since(began) < s.duration(storeDuration); files += len(hashes) {
+			forEachHash(tb, hashes, func(hash skin.Hash) error {
 				_, err := to.Get(tb.Context(), hash)
 				return err
 			})
 		}
 		took = append(took, float64((system.CPU(tb, server.PID)-cpu).Microseconds())/float64(files))
 	}
-	const how = "a MinIO of one node, over TLS"
+	const method = "a MinIO of one node, over TLS"
 	return []report.Cost{
-		{Figure: report.Figure{Name: "texture's file: fetched from MinIO", Unit: "µs", Rounds: took}, How: how},
-		{Figure: report.Figure{Name: "texture's file: on MinIO's disk", Unit: "bytes", Rounds: []float64{stored}}, How: how},
+		{Figure: report.Figure{Name: "texture's file: fetched from MinIO", Unit: "µs", Rounds: took}, Method: method},
+		{Figure: report.Figure{Name: "texture's file: on MinIO's disk", Unit: "bytes", Rounds: []float64{stored}}, Method: method},
 	}
 }
 
@@ -77,11 +77,11 @@ func openStore(tb testing.TB, config objects.Config) *objects.Store {
 	return store
 }
 
-// each does something with all hashes, several at a time.
-func each(tb testing.TB, hashes []skin.Hash, do func(skin.Hash) error) {
+// forEachHash does something with all hashes, several at a time.
+func forEachHash(tb testing.TB, hashes []skin.Hash, do func(skin.Hash) error) {
 	tb.Helper()
 	var all errgroup.Group
-	all.SetLimit(storeAsks)
+	all.SetLimit(storeConcurrency)
 	for _, hash := range hashes {
 		all.Go(func() error { return do(hash) })
 	}
@@ -90,8 +90,8 @@ func each(tb testing.TB, hashes []skin.Hash, do func(skin.Hash) error) {
 	}
 }
 
-// allocated returns how many bytes of the disk a directory takes, in whole blocks.
-func allocated(tb testing.TB, directory string) (bytes float64) {
+// diskUsage returns how many bytes of the disk a directory takes, in whole blocks.
+func diskUsage(tb testing.TB, directory string) (bytes float64) {
 	tb.Helper()
 	if err := filepath.WalkDir(directory, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {

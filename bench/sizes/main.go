@@ -29,26 +29,26 @@ func main() {
 	}
 }
 
-// aim is what is promised of every picture of a view: its file is at most limit
+// target is what is promised of every picture of a view: its file is at most limit
 // times as large as the smallest of its rivals' files.
-type aim struct {
+type target struct {
 	format render.Format
 	view   string
 	pose   render.Pose
 	of     func() []paint.NamedSheet
 	limit  float64
-	rivals []tool
+	encoders []encoder
 }
 
-var aims = []aim{
-	{render.WebP, "flat", render.Flat, paint.Corpus, 1.02, []tool{cwebp("9")}},
-	{render.WebP, "isometric", render.Isometric, paint.Corpus, 1, []tool{cwebp("6")}},
-	{render.WebP, "preview", render.Preview, paint.Corpus, 1, []tool{cwebp("6")}},
-	{render.WebP, "cape", render.Preview, paint.CorpusCapes, 1, []tool{cwebp("6")}},
-	{render.PNG, "flat", render.Flat, paint.Corpus, 1.05, []tool{optipng, zopflipng}},
-	{render.PNG, "isometric", render.Isometric, paint.Corpus, 1.15, []tool{optipng, zopflipng}},
-	{render.PNG, "preview", render.Preview, paint.Corpus, 1.15, []tool{optipng, zopflipng}},
-	{render.PNG, "cape", render.Preview, paint.CorpusCapes, 1.15, []tool{optipng, zopflipng}},
+var targets = []target{
+	{render.WebP, "flat", render.Flat, paint.Corpus, 1.02, []encoder{cwebp("9")}},
+	{render.WebP, "isometric", render.Isometric, paint.Corpus, 1, []encoder{cwebp("6")}},
+	{render.WebP, "preview", render.Preview, paint.Corpus, 1, []encoder{cwebp("6")}},
+	{render.WebP, "cape", render.Preview, paint.CorpusCapes, 1, []encoder{cwebp("6")}},
+	{render.PNG, "flat", render.Flat, paint.Corpus, 1.05, []encoder{optipng, zopflipng}},
+	{render.PNG, "isometric", render.Isometric, paint.Corpus, 1.15, []encoder{optipng, zopflipng}},
+	{render.PNG, "preview", render.Preview, paint.Corpus, 1.15, []encoder{optipng, zopflipng}},
+	{render.PNG, "cape", render.Preview, paint.CorpusCapes, 1.15, []encoder{optipng, zopflipng}},
 }
 
 func run(args []string, out io.Writer) error {
@@ -60,7 +60,7 @@ func run(args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	wanted := slices.DeleteFunc(slices.Clone(aims), func(a aim) bool {
+	wanted := slices.DeleteFunc(slices.Clone(targets), func(a target) bool {
 		return !slices.Contains(strings.Split(*formats, ","), a.format.String()) ||
 			!slices.Contains(strings.Split(*views, ","), a.view)
 	})
@@ -74,23 +74,23 @@ func run(args []string, out io.Writer) error {
 	defer renderer.Close()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	arena, err := newArena(*cache)
+	memo, err := newResultCache(*cache)
 	if err != nil {
 		return err
 	}
-	defer arena.close()
+	defer memo.close()
 
 	fmt.Fprintln(out, "| format | view | size | pictures | bytes | rival's | ratio | worst | limit | above |")
 	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	for _, aim := range wanted {
+	for _, target := range wanted {
 		for _, size := range []int{64, 128, 256, 512} {
-			results, err := aim.results(ctx, renderer, arena, size)
+			results, err := target.results(ctx, renderer, memo, size)
 			if err != nil {
 				return err
 			}
-			row := sum(results, aim.limit)
+			row := sum(results, target.limit)
 			fmt.Fprintf(out, "| %s | %s | %d | %d | %d | %d | %.3f | %.3f | %.2f | %d |\n",
-				aim.format, aim.view, size, len(results), row.ours, row.theirs, row.ratio(), row.worst, aim.limit, len(row.above))
+				target.format, target.view, size, len(results), row.ours, row.theirs, row.ratio(), row.worst, target.limit, len(row.above))
 			if *list {
 				for _, r := range row.above {
 					fmt.Fprintf(out, "| | %s | | | %d | %d | %.3f | | | |\n", r.name, r.ours, r.theirs, r.ratio())
@@ -102,7 +102,7 @@ func run(args []string, out io.Writer) error {
 }
 
 // results measures all pictures of one size, as many at once as there are cores.
-func (a aim) results(ctx context.Context, renderer *render.Renderer, arena *arena, size int) ([]result, error) {
+func (a target) results(ctx context.Context, renderer *render.Renderer, memo *resultCache, size int) ([]result, error) {
 	textures := a.of()
 	results := make([]result, len(textures))
 	all, ctx := errgroup.WithContext(ctx)
@@ -110,7 +110,7 @@ func (a aim) results(ctx context.Context, renderer *render.Renderer, arena *aren
 	for i, texture := range textures {
 		all.Go(func() (err error) {
 			view := render.View{Pose: a.pose, Type: texture.Type, Size: size, Format: a.format}
-			if results[i], err = measure(ctx, renderer, arena, texture, view, a.rivals); err != nil {
+			if results[i], err = measure(ctx, renderer, memo, texture, view, a.encoders); err != nil {
 				return fmt.Errorf("%s, %s, size %d: %w", texture.Name, a.view, size, err)
 			}
 			return nil
@@ -148,7 +148,7 @@ func sum(results []result, limit float64) (t total) {
 
 // measure draws and writes a picture, makes sure that it can be read back, and has
 // the rivals write the same pixels.
-func measure(ctx context.Context, renderer *render.Renderer, arena *arena, texture paint.NamedSheet, view render.View, rivals []tool) (result, error) {
+func measure(ctx context.Context, renderer *render.Renderer, memo *resultCache, texture paint.NamedSheet, view render.View, encoders []encoder) (result, error) {
 	picture, err := renderer.Draw(texture.Sheet, view)
 	if err != nil {
 		return result{}, err
@@ -161,8 +161,8 @@ func measure(ctx context.Context, renderer *render.Renderer, arena *arena, textu
 		return result{}, err
 	}
 	r := result{name: texture.Name, ours: len(file)}
-	for _, rival := range rivals {
-		size, err := arena.size(ctx, rival, picture)
+	for _, enc := range encoders {
+		size, err := memo.size(ctx, enc, picture)
 		if err != nil {
 			return result{}, err
 		}

@@ -16,31 +16,31 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 )
 
-// tool is a program that writes a picture as small as it can.
-type tool struct {
+// encoder is a program that writes a picture as small as it can.
+type encoder struct {
 	name, source string   // the program, and the package of Debian's that brings it
 	args         []string // in which IN and OUT stand for the files
 }
 
 var (
-	optipng   = tool{name: "optipng", source: "optipng", args: []string{"-quiet", "-o5", "IN", "-out", "OUT"}}
-	zopflipng = tool{name: "zopflipng", source: "zopfli", args: []string{"IN", "OUT"}}
+	optipng   = encoder{name: "optipng", source: "optipng", args: []string{"-quiet", "-o5", "IN", "-out", "OUT"}}
+	zopflipng = encoder{name: "zopflipng", source: "zopfli", args: []string{"IN", "OUT"}}
 )
 
 // cwebp is lossless cwebp at one of its levels.
-func cwebp(level string) tool {
-	return tool{name: "cwebp", source: "webp", args: []string{"-quiet", "-lossless", "-z", level, "IN", "-o", "OUT"}}
+func cwebp(level string) encoder {
+	return encoder{name: "cwebp", source: "webp", args: []string{"-quiet", "-lossless", "-z", level, "IN", "-o", "OUT"}}
 }
 
-// arena is where tools are set to work. As they take minutes for what never
+// resultCache is where tools are set to work. As they take minutes for what never
 // changes, what they made of a picture is remembered.
-type arena struct {
+type resultCache struct {
 	cache, scratch string
 	programs       sync.Map // the digest of each program, by its name
 }
 
-// newArena returns an arena that remembers in the folder cache.
-func newArena(cache string) (*arena, error) {
+// newResultCache returns an arena that remembers in the folder cache.
+func newResultCache(cache string) (*resultCache, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, err
 	}
@@ -48,35 +48,35 @@ func newArena(cache string) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &arena{cache: cache, scratch: scratch}, nil
+	return &resultCache{cache: cache, scratch: scratch}, nil
 }
 
-func (a *arena) close() { os.RemoveAll(a.scratch) }
+func (a *resultCache) close() { os.RemoveAll(a.scratch) }
 
 // size returns how large a file the tool writes of a picture.
-func (a *arena) size(ctx context.Context, t tool, picture render.Picture) (int, error) {
+func (a *resultCache) size(ctx context.Context, t encoder, picture render.Picture) (int, error) {
 	program, err := a.program(t)
 	if err != nil {
 		return 0, err
 	}
 	key := sha256.New()
 	fmt.Fprintf(key, "%x %q %d %d %s", program, t.args, picture.Width, picture.Height, picture.Pix)
-	kept := filepath.Join(a.cache, fmt.Sprintf("%s-%x", t.name, key.Sum(nil)[:16]))
-	if text, err := os.ReadFile(kept); err == nil {
+	file := filepath.Join(a.cache, fmt.Sprintf("%s-%x", t.name, key.Sum(nil)[:16]))
+	if text, err := os.ReadFile(file); err == nil {
 		return strconv.Atoi(string(text))
 	}
 	size, err := a.run(ctx, t, picture)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", t.name, err)
 	}
-	return size, a.keep(kept, strconv.Itoa(size))
+	return size, a.writeAtomic(file, strconv.Itoa(size))
 }
 
 // program returns the digest of the tool's program: another version of a tool may
 // make another file.
-func (a *arena) program(t tool) ([sha256.Size]byte, error) {
-	if known, ok := a.programs.Load(t.name); ok {
-		return known.([sha256.Size]byte), nil //nolint:errcheck // nothing else is stored
+func (a *resultCache) program(t encoder) ([sha256.Size]byte, error) {
+	if cached, ok := a.programs.Load(t.name); ok {
+		return cached.([sha256.Size]byte), nil //nolint:errcheck // nothing else is stored
 	}
 	path, err := exec.LookPath(t.name)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *arena) program(t tool) ([sha256.Size]byte, error) {
 }
 
 // run has the tool write a picture and returns how large the file is.
-func (a *arena) run(ctx context.Context, t tool, picture render.Picture) (int, error) {
+func (a *resultCache) run(ctx context.Context, t encoder, picture render.Picture) (int, error) {
 	folder, err := os.MkdirTemp(a.scratch, "")
 	if err != nil {
 		return 0, err
@@ -116,8 +116,8 @@ func (a *arena) run(ctx context.Context, t tool, picture render.Picture) (int, e
 		}
 		args[i] = arg
 	}
-	if said, err := exec.CommandContext(ctx, t.name, args...).CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%w: %s", err, bytes.TrimSpace(said))
+	if output, err := exec.CommandContext(ctx, t.name, args...).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, bytes.TrimSpace(output))
 	}
 	info, err := os.Stat(out)
 	if err != nil {
@@ -126,8 +126,8 @@ func (a *arena) run(ctx context.Context, t tool, picture render.Picture) (int, e
 	return int(info.Size()), nil
 }
 
-// keep writes a file that is whole as soon as it has its name.
-func (a *arena) keep(path, text string) error {
+// writeAtomic writes a file that is whole as soon as it has its name.
+func (a *resultCache) writeAtomic(path, text string) error {
 	file, err := os.CreateTemp(a.cache, "new-")
 	if err != nil {
 		return err

@@ -15,33 +15,33 @@ import (
 )
 
 // What a tool made of a picture is remembered, for that tool and that picture.
-func TestArenaRemembers(t *testing.T) {
+func TestResultsAreCached(t *testing.T) {
 	t.Parallel()
 
-	a := openArena(t)
-	copied := tool{name: "cp", args: []string{"IN", "OUT"}}
+	a := newTestCache(t)
+	copied := encoder{name: "cp", args: []string{"IN", "OUT"}}
 	picture := noise(1)
 	var file bytes.Buffer
 	if err := png.Encode(&file, imageOf(picture)); err != nil {
 		t.Fatal(err)
 	}
-	f := func(tool tool, picture render.Picture, want int) {
+	f := func(encoder encoder, picture render.Picture, want int) {
 		t.Helper()
-		if got, err := a.size(t.Context(), tool, picture); err != nil || got != want {
-			t.Errorf("%s %q: %d bytes, %v; want %d", tool.name, tool.args, got, err, want)
+		if got, err := a.size(t.Context(), encoder, picture); err != nil || got != want {
+			t.Errorf("%s %q: %d bytes, %v; want %d", encoder.name, encoder.args, got, err, want)
 		}
 	}
 
 	f(copied, picture, file.Len())
-	kept, err := filepath.Glob(filepath.Join(a.cache, "cp-*"))
-	if err != nil || len(kept) != 1 {
-		t.Fatalf("kept %q, %v; want one file", kept, err)
+	stored, err := filepath.Glob(filepath.Join(a.cache, "cp-*"))
+	if err != nil || len(stored) != 1 {
+		t.Fatalf("kept %q, %v; want one file", stored, err)
 	}
-	if err := os.WriteFile(kept[0], []byte("7"), 0o600); err != nil {
+	if err := os.WriteFile(stored[0], []byte("7"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f(copied, picture, 7)
-	f(tool{name: "cp", args: []string{"-f", "IN", "OUT"}}, picture, file.Len())
+	f(encoder{name: "cp", args: []string{"-f", "IN", "OUT"}}, picture, file.Len())
 	picture.Width, picture.Height = picture.Height, picture.Width
 	file.Reset()
 	if err := png.Encode(&file, imageOf(picture)); err != nil {
@@ -50,10 +50,10 @@ func TestArenaRemembers(t *testing.T) {
 	f(copied, picture, file.Len())
 }
 
-func TestArenaNamesWhatIsMissing(t *testing.T) {
+func TestMissingEncoderIsNamed(t *testing.T) {
 	t.Parallel()
 
-	_, err := openArena(t).size(t.Context(), tool{name: "no-such-tool", source: "its-package"}, noise(1))
+	_, err := newTestCache(t).size(t.Context(), encoder{name: "no-such-tool", source: "its-package"}, noise(1))
 	if want := "no-such-tool is missing: install Debian's package its-package"; err == nil || err.Error() != want {
 		t.Errorf("%v; want %q", err, want)
 	}
@@ -99,9 +99,9 @@ func TestSum(t *testing.T) {
 	}
 }
 
-func openArena(t *testing.T) *arena {
+func newTestCache(t *testing.T) *resultCache {
 	t.Helper()
-	a, err := newArena(t.TempDir())
+	a, err := newResultCache(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ import (
 // How long each picture is measured: long enough for hundreds of rounds of most,
 // and never fewer than so many of the slowest.
 const (
-	patience    = 700 * time.Millisecond
-	leastRounds = 11
+	minDuration    = 700 * time.Millisecond
+	minRounds = 11
 )
 
 func main() {
@@ -43,11 +43,11 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	own, err := render.Start(render.Config{})
+	native, err := render.Start(render.Config{})
 	if err != nil {
 		return err
 	}
-	defer own.Close()
+	defer native.Close()
 	byLibvips, err := render.Start(render.Config{Encoder: render.Libvips})
 	if err != nil {
 		return err
@@ -72,11 +72,11 @@ func run(out io.Writer) error {
 		{"cape 400", render.Preview, 400, capes},
 	} {
 		for _, name := range view.textures {
-			texture, err := find(name)
+			texture, err := findTexture(name)
 			if err != nil {
 				return err
 			}
-			row, err := measure(own, byLibvips, texture, render.View{Pose: view.pose, Type: texture.Type, Size: view.size})
+			row, err := measure(native, byLibvips, texture, render.View{Pose: view.pose, Type: texture.Type, Size: view.size})
 			if err != nil {
 				return fmt.Errorf("%s of %s: %w", view.name, name, err)
 			}
@@ -88,7 +88,7 @@ func run(out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	for _, format := range []render.Format{render.WebP, render.PNG} {
-		factor, err := secondCore(own, format)
+		factor, err := twoCoreSpeedup(native, format)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ var (
 	capes = []string{"Sunrise"}
 )
 
-func find(name string) (paint.NamedSheet, error) {
+func findTexture(name string) (paint.NamedSheet, error) {
 	corpus := append(paint.Corpus(), paint.CorpusCapes()...)
 	at := slices.IndexFunc(corpus, func(texture paint.NamedSheet) bool { return texture.Name == name })
 	if at < 0 {
@@ -126,59 +126,59 @@ func (c cost) ms() float64 { return float64(c.time) / float64(time.Millisecond) 
 // measure returns the costs of the floor, of WebP and of PNG, which take turns on one
 // core, and then of both written by libvips. It takes no turns with the others: what it
 // leaves in the processor's caches would slow them down by a third.
-func measure(own, byLibvips *render.Renderer, texture paint.NamedSheet, view render.View) ([]cost, error) {
+func measure(native, byLibvips *render.Renderer, texture paint.NamedSheet, view render.View) ([]cost, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	picture, err := own.Draw(texture.Sheet, view)
+	picture, err := native.Draw(texture.Sheet, view)
 	if err != nil {
 		return nil, err
 	}
 	asWebP, asPNG := view, view
 	asWebP.Format, asPNG.Format = render.WebP, render.PNG
-	costs, err := inTurns(
+	costs, err := measureInterleaved(
 		func() ([]byte, error) { return libwebp.Encode(picture.Pix, picture.Width, picture.Height, 1, 20) },
-		rendered(own, texture, asWebP),
-		rendered(own, texture, asPNG),
+		renderFunc(native, texture, asWebP),
+		renderFunc(native, texture, asPNG),
 	)
 	if err != nil {
 		return nil, err
 	}
-	others, err := inTurns(
-		rendered(byLibvips, texture, asWebP),
-		rendered(byLibvips, texture, asPNG),
+	others, err := measureInterleaved(
+		renderFunc(byLibvips, texture, asWebP),
+		renderFunc(byLibvips, texture, asPNG),
 	)
 	return append(costs, others...), err
 }
 
-// rendered returns a way to make a file: by a renderer.
-func rendered(by *render.Renderer, texture paint.NamedSheet, view render.View) func() ([]byte, error) {
+// renderFunc returns a way to make a file: by a renderer.
+func renderFunc(by *render.Renderer, texture paint.NamedSheet, view render.View) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		file, _, err := by.Render(texture.Sheet, view)
 		return file, err
 	}
 }
 
-// inTurns returns what files cost that are made in turns.
-func inTurns(ways ...func() ([]byte, error)) (costs []cost, err error) {
-	costs = make([]cost, len(ways))
-	for i, way := range ways {
-		if costs[i].heap, err = heapOf(way); err != nil {
+// measureInterleaved returns what files cost that are made in turns.
+func measureInterleaved(funcs ...func() ([]byte, error)) (costs []cost, err error) {
+	costs = make([]cost, len(funcs))
+	for i, fn := range funcs {
+		if costs[i].heap, err = heapOf(fn); err != nil {
 			return nil, err
 		}
 	}
-	times := make([][]time.Duration, len(ways))
-	for began, round := time.Now(), 0; round < leastRounds || time.Since(began) < patience; round++ {
-		for turn := range ways {
+	times := make([][]time.Duration, len(funcs))
+	for began, round := time.Now(), 0; round < minRounds || time.Since(began) < minDuration; round++ {
+		for position := range funcs {
 			// Nobody always comes after the same one, whose traces it finds in
 			// the processor's caches.
-			i := (turn + round) % len(ways)
+			i := (position + round) % len(funcs)
 			spent, err := processorTime()
 			if err != nil {
 				return nil, err
 			}
-			if _, err := ways[i](); err != nil {
+			if _, err := funcs[i](); err != nil {
 				return nil, err
 			}
 			now, err := processorTime()
@@ -188,7 +188,7 @@ func inTurns(ways ...func() ([]byte, error)) (costs []cost, err error) {
 			times[i] = append(times[i], now-spent)
 		}
 	}
-	for i := range ways {
+	for i := range funcs {
 		costs[i].time = median(times[i])
 	}
 	return costs, nil
@@ -229,11 +229,11 @@ func heapOf(call func() ([]byte, error)) (heap, error) {
 	}, nil
 }
 
-// secondCore returns how many times as fast two cores are as one with the same
+// twoCoreSpeedup returns how many times as fast two cores are as one with the same
 // pictures: of the whole company, in every pose.
-func secondCore(renderer *render.Renderer, format render.Format) (float64, error) {
+func twoCoreSpeedup(renderer *render.Renderer, format render.Format) (float64, error) {
 	const rounds, enough = 7, 500 * time.Millisecond
-	jobs := companyJobs(format)
+	jobs := skinJobs(format)
 	once, err := drawAll(renderer, jobs, 1)
 	if err != nil {
 		return 0, err
@@ -259,7 +259,7 @@ type job struct {
 	view  render.View
 }
 
-func companyJobs(format render.Format) (jobs []job) {
+func skinJobs(format render.Format) (jobs []job) {
 	for _, texture := range paint.Skins() {
 		for _, view := range []render.View{
 			{Pose: render.Preview, Size: 400},

@@ -9,12 +9,12 @@ func TestEveryTextureIsInTheCorpus(t *testing.T) {
 	t.Parallel()
 
 	for _, name := range append(skins, capes...) {
-		if found, err := find(name); err != nil || found.Name != name {
-			t.Errorf("find(%q) = %q, %v", name, found.Name, err)
+		if texture, err := findTexture(name); err != nil || texture.Name != name {
+			t.Errorf("find(%q) = %q, %v", name, texture.Name, err)
 		}
 	}
-	if found, err := find("Nobody"); err == nil {
-		t.Errorf("find(Nobody) = %q", found.Name)
+	if texture, err := findTexture("Nobody"); err == nil {
+		t.Errorf("find(Nobody) = %q", texture.Name)
 	}
 }
 

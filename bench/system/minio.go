@@ -44,7 +44,7 @@ func NewMinIO(tb testing.TB, authority *certificatetest.Authority) MinIO {
 
 	config := objects.Config{
 		URL: "s3://textures", AccessKey: "only-for-tests", SecretKey: "only-for-tests-on-loopback",
-		CA: authority.File, Region: "us-east-1", Timeout: patience,
+		CA: authority.File, Region: "us-east-1", Timeout: programTimeout,
 	}
 	address, data := FreeAddress(tb), filepath.Join(home, "data")
 	config.Endpoint = "https://" + address
@@ -69,7 +69,7 @@ func NewMinIO(tb testing.TB, authority *certificatetest.Authority) MinIO {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: verified}}
 	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), programTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -35,7 +35,7 @@ const createParameters = `CREATE TABLE bench_parameters (n bigint PRIMARY KEY, s
 // pick has a connection go on with another user. It is a transaction like a read,
 // of which there are so many to one pick.
 const (
-	pick         = "\\set n random(0, %d)\nSELECT sid, jti, uid FROM bench_parameters WHERE n = :n \\gset\n"
+	pickScript         = "\\set n random(0, %d)\nSELECT sid, jti, uid FROM bench_parameters WHERE n = :n \\gset\n"
 	readsPerPick = 63
 )
 
@@ -81,7 +81,7 @@ func NewSessionPgbench(tb testing.TB, core *Process, people []Person, connection
 	}
 
 	// \gset fails where there is not one row: so these are the parameters.
-	directory, script := tb.TempDir(), fmt.Sprintf(pick, len(people)-1)
+	directory, script := tb.TempDir(), fmt.Sprintf(pickScript, len(people)-1)
 	p.run(tb, "-c", "1", "-t", "100", "-f", writeScript(tb, directory, "try.sql", script+read+" \\gset found_\n"))
 
 	p.options = append(p.options, "-c", strconv.Itoa(connections),

@@ -56,7 +56,7 @@ func newPostgres(tb testing.TB, initialize func(*Postgres)) *Postgres {
 	}
 	p := &Postgres{Address: FreeAddress(tb), programs: programs, directory: directory}
 	tb.Cleanup(func() { _ = os.RemoveAll(directory) })
-	p.owner = OwnedByPostgres(tb, directory)
+	p.owner = ChownToPostgres(tb, directory)
 	initialize(p)
 	p.Start(tb)
 	tb.Cleanup(func() { p.Kill(tb) })
@@ -91,19 +91,19 @@ func (p *Postgres) Data() string { return filepath.Join(p.directory, "data") }
 // not installed the test is skipped.
 func PostgresPrograms(tb testing.TB) string {
 	tb.Helper()
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	directories, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if len(found) == 0 {
+	if len(directories) == 0 {
 		testenv.Skip(tb, "PostgreSQL's server is not installed; make test installs it")
 	}
-	return found[len(found)-1]
+	return directories[len(directories)-1]
 }
 
-// OwnedByPostgres gives a directory to whom PostgreSQL can run as, which root cannot,
+// ChownToPostgres gives a directory to whom PostgreSQL can run as, which root cannot,
 // and returns how to start a program as them. It ends with this one.
-func OwnedByPostgres(tb testing.TB, directory string) *syscall.SysProcAttr {
+func ChownToPostgres(tb testing.TB, directory string) *syscall.SysProcAttr {
 	tb.Helper()
 	attributes := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -166,7 +166,7 @@ func (p *Postgres) Start(tb testing.TB) {
 	p.ended = ended
 	go func() { _ = server.Wait(); close(ended) }()
 
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), programTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -186,9 +186,9 @@ func (p *Postgres) Start(tb testing.TB) {
 	}
 }
 
-// Secure has the cluster speak TLS to those who ask for it, with the certificate chain in
+// EnableTLS has the cluster speak TLS to those who ask for it, with the certificate chain in
 // one file and its key in another.
-func (p *Postgres) Secure(tb testing.TB, chain, key string) {
+func (p *Postgres) EnableTLS(tb testing.TB, chain, key string) {
 	tb.Helper()
 	for from, name := range map[string]string{chain: "server.crt", key: "server.key"} {
 		content, err := os.ReadFile(from)
@@ -205,7 +205,7 @@ func (p *Postgres) Secure(tb testing.TB, chain, key string) {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), programTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, p.URL(p.Address))
 	if err != nil {
@@ -229,10 +229,10 @@ func (p *Postgres) Secure(tb testing.TB, chain, key string) {
 // Kill ends all the cluster's processes at once, as a crash would.
 func (p *Postgres) Kill(tb testing.TB) {
 	tb.Helper()
-	doomed := p.signal(tb, syscall.SIGKILL)
+	pids := p.signal(tb, syscall.SIGKILL)
 	<-p.ended
 	// Those that are left hold on to memory that the next server must have.
-	AwaitGone(tb, doomed...)
+	AwaitGone(tb, pids...)
 }
 
 // Pause stops the cluster's processes in the middle of what they do.

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// Main has a program do what is usually done in a test, with all that this package
+// RunWithTB has a program do what is usually done in a test, with all that this package
 // starts, and cleans up behind it. It returns what the work said when it failed.
-func Main(ctx context.Context, work func(tb testing.TB)) error {
-	p := &program{}
+func RunWithTB(ctx context.Context, work func(tb testing.TB)) error {
+	p := &mainTB{}
 	var cancel context.CancelFunc
 	p.ctx, cancel = context.WithCancel(ctx)
 	ended := make(chan string)
@@ -40,33 +40,33 @@ func Main(ctx context.Context, work func(tb testing.TB)) error {
 		panic(panicked)
 	}
 	if p.Failed() {
-		return errors.New(strings.Join(p.said, "\n"))
+		return errors.New(strings.Join(p.messages, "\n"))
 	}
 	return ctx.Err()
 }
 
-// program is a testing.TB without a test.
-type program struct {
+// mainTB is a testing.TB without a test.
+type mainTB struct {
 	testing.TB // nil: what is not here is for tests only
 
 	ctx      context.Context //nolint:containedctx // as a test's
 	mu       sync.Mutex
 	cleanups []func()
 	failed   bool
-	said     []string
+	messages     []string
 }
 
-func (p *program) Context() context.Context { return p.ctx }
+func (p *mainTB) Context() context.Context { return p.ctx }
 
-func (p *program) Helper() {}
+func (p *mainTB) Helper() {}
 
-func (p *program) Cleanup(clean func()) {
+func (p *mainTB) Cleanup(clean func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cleanups = append(p.cleanups, clean)
 }
 
-func (p *program) TempDir() string {
+func (p *mainTB) TempDir() string {
 	path, err := os.MkdirTemp("", "veneer-bench-")
 	if err != nil {
 		p.Fatal(err)
@@ -75,40 +75,40 @@ func (p *program) TempDir() string {
 	return path
 }
 
-func (p *program) Failed() bool {
+func (p *mainTB) Failed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-func (p *program) Fail() {
+func (p *mainTB) Fail() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = true
 }
 
-func (p *program) FailNow() {
+func (p *mainTB) FailNow() {
 	p.Fail()
 	runtime.Goexit()
 }
 
-func (p *program) Log(values ...any) {
+func (p *mainTB) Log(values ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.said = append(p.said, strings.TrimSuffix(fmt.Sprintln(values...), "\n"))
+	p.messages = append(p.messages, strings.TrimSuffix(fmt.Sprintln(values...), "\n"))
 }
 
-func (p *program) Logf(format string, values ...any) { p.Log(fmt.Sprintf(format, values...)) }
+func (p *mainTB) Logf(format string, values ...any) { p.Log(fmt.Sprintf(format, values...)) }
 
-func (p *program) Error(values ...any) { p.Log(values...); p.Fail() }
+func (p *mainTB) Error(values ...any) { p.Log(values...); p.Fail() }
 
-func (p *program) Errorf(format string, values ...any) { p.Logf(format, values...); p.Fail() }
+func (p *mainTB) Errorf(format string, values ...any) { p.Logf(format, values...); p.Fail() }
 
-func (p *program) Fatal(values ...any) { p.Log(values...); p.FailNow() }
+func (p *mainTB) Fatal(values ...any) { p.Log(values...); p.FailNow() }
 
-func (p *program) Fatalf(format string, values ...any) { p.Logf(format, values...); p.FailNow() }
+func (p *mainTB) Fatalf(format string, values ...any) { p.Logf(format, values...); p.FailNow() }
 
 // Skip fails: a program was asked for what cannot be done here.
-func (p *program) Skip(values ...any) { p.Fatal(values...) }
+func (p *mainTB) Skip(values ...any) { p.Fatal(values...) }
 
-func (p *program) Skipf(format string, values ...any) { p.Fatalf(format, values...) }
+func (p *mainTB) Skipf(format string, values ...any) { p.Fatalf(format, values...) }

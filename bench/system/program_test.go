@@ -11,10 +11,10 @@ import (
 	"github.com/veneer-skins/veneer/bench/system"
 )
 
-func TestMainCleansUp(t *testing.T) {
+func TestRunWithTBCleansUp(t *testing.T) {
 	t.Parallel()
 	var path, order string
-	err := system.Main(t.Context(), func(tb testing.TB) {
+	err := system.RunWithTB(t.Context(), func(tb testing.TB) {
 		tb.Helper()
 		path = tb.TempDir()
 		tb.Cleanup(func() { order += "second" })
@@ -30,10 +30,10 @@ func TestMainCleansUp(t *testing.T) {
 	}
 }
 
-func TestMainTellsOfFailures(t *testing.T) {
+func TestRunWithTBReturnsFailures(t *testing.T) {
 	t.Parallel()
 	cleaned := false
-	err := system.Main(t.Context(), func(tb testing.TB) {
+	err := system.RunWithTB(t.Context(), func(tb testing.TB) {
 		tb.Helper()
 		tb.Cleanup(func() { cleaned = true })
 		tb.Errorf("the %s", "first")
@@ -46,12 +46,12 @@ func TestMainTellsOfFailures(t *testing.T) {
 
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := system.Main(cancelled, func(testing.TB) {}); !errors.Is(err, context.Canceled) {
+	if err := system.RunWithTB(cancelled, func(testing.TB) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Main() = %v; want that it was stopped", err)
 	}
 }
 
-func TestMainPassesPanicsOn(t *testing.T) {
+func TestRunWithTBRepanics(t *testing.T) {
 	t.Parallel()
 	cleaned := false
 	defer func() {
@@ -60,7 +60,7 @@ func TestMainPassesPanicsOn(t *testing.T) {
 			t.Errorf("the panic is %s, cleaned up: %t", caught, cleaned)
 		}
 	}()
-	_ = system.Main(t.Context(), func(tb testing.TB) {
+	_ = system.RunWithTB(t.Context(), func(tb testing.TB) {
 		tb.Helper()
 		tb.Cleanup(func() { cleaned = true })
 		panic("oh")

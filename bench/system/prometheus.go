@@ -28,16 +28,16 @@ type Alert struct {
 	LastError   string
 }
 
-// AwaitLooked waits for a minute at most until all that the Prometheus watches is up and it can
+// AwaitHealthy waits for a minute at most until all that the Prometheus watches is up and it can
 // evaluate all alerts, and returns both as they are then. It asks again what has not answered
 // in time.
-func (p Prometheus) AwaitLooked(tb testing.TB) (targets []Target, alerts []Alert) {
+func (p Prometheus) AwaitHealthy(tb testing.TB) (targets []Target, alerts []Alert) {
 	tb.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(time.Minute); ; {
 		var err error
-		if targets, alerts, err = p.look(tb); !slices.ContainsFunc(targets, func(t Target) bool { return t.Health != "up" }) &&
+		if targets, alerts, err = p.state(tb); !slices.ContainsFunc(targets, func(t Target) bool { return t.Health != "up" }) &&
 			!slices.ContainsFunc(alerts, func(a Alert) bool { return a.Health != "ok" }) && len(targets) > 0 && len(alerts) > 0 {
 			return targets, alerts
 		}
@@ -52,14 +52,14 @@ func (p Prometheus) AwaitLooked(tb testing.TB) (targets []Target, alerts []Alert
 	}
 }
 
-// look returns what there is to be watched, and by which rules.
-func (p Prometheus) look(tb testing.TB) (targets []Target, alerts []Alert, err error) {
+// state returns what there is to be watched, and by which rules.
+func (p Prometheus) state(tb testing.TB) (targets []Target, alerts []Alert, err error) {
 	tb.Helper()
 	var watched struct{ ActiveTargets []Target }
 	var rules struct {
 		Groups []struct{ Rules []Alert }
 	}
-	if err := errors.Join(p.ask(tb, "targets", &watched), p.ask(tb, "rules", &rules)); err != nil {
+	if err := errors.Join(p.query(tb, "targets", &watched), p.query(tb, "rules", &rules)); err != nil {
 		return nil, nil, err
 	}
 	for _, group := range rules.Groups {
@@ -68,18 +68,18 @@ func (p Prometheus) look(tb testing.TB) (targets []Target, alerts []Alert, err e
 	return watched.ActiveTargets, alerts, nil
 }
 
-// Has reports whether it knows of a metric.
-func (p Prometheus) Has(tb testing.TB, metric string) bool {
+// HasMetric reports whether it knows of a metric.
+func (p Prometheus) HasMetric(tb testing.TB, metric string) bool {
 	tb.Helper()
 	var series []map[string]string
-	if err := p.ask(tb, "series?match[]="+url.QueryEscape(metric), &series); err != nil {
+	if err := p.query(tb, "series?match[]="+url.QueryEscape(metric), &series); err != nil {
 		tb.Fatal(err)
 	}
 	return len(series) > 0
 }
 
-// ask decodes what it answers to a question of its API.
-func (p Prometheus) ask(tb testing.TB, what string, into any) error {
+// query decodes what it answers to a question of its CoreURL.
+func (p Prometheus) query(tb testing.TB, what string, into any) error {
 	tb.Helper()
 	request, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+string(p)+"/api/v1/"+what, http.NoBody)
 	if err != nil {

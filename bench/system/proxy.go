@@ -19,9 +19,9 @@ const (
 	// Hold keeps what is sent, and passes it on when the mode changes: the network
 	// has lost packets, and they are sent again.
 	Hold
-	// Swallow takes what is sent and passes nothing on. The connections look alive,
+	// Blackhole takes what is sent and passes nothing on. The connections look alive,
 	// those that were open and those that are opened, but are dead for ever.
-	Swallow
+	Blackhole
 )
 
 // Proxy stands between two programs and passes connections on to one of its
@@ -32,7 +32,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	mode   Mode
-	turned chan struct{} // closed, and replaced, when the mode changes
+	modeChanged chan struct{} // closed, and replaced, when the mode changes
 	links  map[*link]struct{}
 	next   int // of the targets
 	closed bool
@@ -42,8 +42,8 @@ type Proxy struct {
 // link is one connection with both its ends.
 type link struct {
 	client, server net.Conn // no server if there never was a way to it
-	dead           bool     // swallows for ever
-	gone           chan struct{}
+	blackholed           bool     // swallows for ever
+	closed           chan struct{}
 }
 
 // NewProxy returns a proxy that passes on to its targets in turns, until the test
@@ -54,7 +54,7 @@ func NewProxy(tb testing.TB, targets ...string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{Address: listener.Addr().String(), targets: targets, turned: make(chan struct{}), links: map[*link]struct{}{}}
+	p := &Proxy{Address: listener.Addr().String(), targets: targets, modeChanged: make(chan struct{}), links: map[*link]struct{}{}}
 	p.all.Go(func() {
 		for {
 			client, err := listener.Accept()
@@ -82,31 +82,31 @@ func (p *Proxy) Set(mode Mode) {
 	p.mode = mode
 	for l := range p.links {
 		if mode == Cut {
-			p.end(l)
+			p.closeLocked(l)
 		}
-		l.dead = l.dead || mode == Swallow
+		l.blackholed = l.blackholed || mode == Blackhole
 	}
-	close(p.turned)
-	p.turned = make(chan struct{})
+	close(p.modeChanged)
+	p.modeChanged = make(chan struct{})
 }
 
 // serve passes a connection on to its end.
 func (p *Proxy) serve(client net.Conn) {
-	l := &link{client: client, gone: make(chan struct{})}
+	l := &link{client: client, closed: make(chan struct{})}
 	p.mu.Lock()
 	p.links[l] = struct{}{}
-	l.dead = p.mode == Swallow
+	l.blackholed = p.mode == Blackhole
 	if p.mode == Cut || p.closed {
-		p.end(l)
+		p.closeLocked(l)
 	}
 	p.mu.Unlock()
-	if !p.admit(l) {
+	if !p.awaitPass(l) {
 		_, _ = io.Copy(io.Discard, client)
-		p.over(l)
+		p.close(l)
 		return
 	}
 	if !p.dial(l) {
-		p.over(l)
+		p.close(l)
 		return
 	}
 	var back sync.WaitGroup
@@ -143,46 +143,46 @@ func (p *Proxy) pump(l *link, to io.Writer, from io.Reader) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if p.admit(l) && n > 0 {
+		if p.awaitPass(l) && n > 0 {
 			_, _ = to.Write(buffer[:n]) // should it fail, so does the other direction's read
 		}
 		if err != nil {
-			p.over(l)
+			p.close(l)
 			return
 		}
 	}
 }
 
-// admit waits while what passes is held, and reports whether it passes at all.
-func (p *Proxy) admit(l *link) bool {
+// awaitPass waits while what passes is held, and reports whether it passes at all.
+func (p *Proxy) awaitPass(l *link) bool {
 	for {
 		p.mu.Lock()
-		mode, dead, turned := p.mode, l.dead, p.turned
+		mode, blackholed, modeChanged := p.mode, l.blackholed, p.modeChanged
 		p.mu.Unlock()
-		if dead || mode != Hold {
-			return !dead
+		if blackholed || mode != Hold {
+			return !blackholed
 		}
 		select {
-		case <-turned:
-		case <-l.gone:
+		case <-modeChanged:
+		case <-l.closed:
 			return false
 		}
 	}
 }
 
-func (p *Proxy) over(l *link) {
+func (p *Proxy) close(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end(l)
+	p.closeLocked(l)
 }
 
-// end closes both ends of a link. The caller holds mu.
-func (p *Proxy) end(l *link) {
+// closeLocked closes both ends of a link. The caller holds mu.
+func (p *Proxy) closeLocked(l *link) {
 	if _, open := p.links[l]; !open {
 		return
 	}
 	delete(p.links, l)
-	close(l.gone)
+	close(l.closed)
 	_ = l.client.Close()
 	if l.server != nil {
 		_ = l.server.Close()

@@ -37,31 +37,31 @@ func echo(t *testing.T, name string) string {
 	return listener.Addr().String()
 }
 
-// caller is a client of an echo.
-type caller struct {
+// client is a client of an echo.
+type client struct {
 	*testing.T
 	conn  net.Conn
 	lines *bufio.Reader
 }
 
-func call(t *testing.T, p *system.Proxy) caller {
+func dial(t *testing.T, p *system.Proxy) client {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return caller{T: t, conn: conn, lines: bufio.NewReader(conn)}
+	return client{T: t, conn: conn, lines: bufio.NewReader(conn)}
 }
 
-func (c caller) say(text string) {
+func (c client) send(text string) {
 	c.Helper()
 	if _, err := io.WriteString(c.conn, text+"\n"); err != nil {
 		c.Error(err)
 	}
 }
 
-func (c caller) hear(want string) {
+func (c client) expect(want string) {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if got, err := c.lines.ReadString('\n'); err != nil || got != want+"\n" {
@@ -69,8 +69,8 @@ func (c caller) hear(want string) {
 	}
 }
 
-// silent demands that the connection is open and says nothing.
-func (c caller) silent() {
+// expectSilence demands that the connection is open and says nothing.
+func (c client) expectSilence() {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if got, err := c.lines.ReadString('\n'); got != "" || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -78,8 +78,8 @@ func (c caller) silent() {
 	}
 }
 
-// over demands that the connection is at its end.
-func (c caller) over() {
+// expectClosed demands that the connection is at its end.
+func (c client) expectClosed() {
 	c.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if got, err := c.lines.ReadString('\n'); got != "" || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -87,77 +87,77 @@ func (c caller) over() {
 	}
 }
 
-func TestProxyPassesInTurns(t *testing.T) {
+func TestProxyRoundRobin(t *testing.T) {
 	t.Parallel()
 	p := system.NewProxy(t, echo(t, "a "), echo(t, "b "))
-	first, second := call(t, p), call(t, p)
-	first.say("one")
-	first.hear("a one")
-	second.say("one")
-	second.hear("b one")
-	first.say("two")
-	first.hear("a two")
+	first, second := dial(t, p), dial(t, p)
+	first.send("one")
+	first.expect("a one")
+	second.send("one")
+	second.expect("b one")
+	first.send("two")
+	first.expect("a two")
 }
 
-func TestProxyPassesByWhoIsAway(t *testing.T) {
+func TestProxySkipsUnreachableTargets(t *testing.T) {
 	t.Parallel()
 	p := system.NewProxy(t, "127.0.0.1:1", echo(t, "b "))
 	for range 3 {
-		c := call(t, p)
-		c.say("one")
-		c.hear("b one")
+		c := dial(t, p)
+		c.send("one")
+		c.expect("b one")
 	}
-	call(t, system.NewProxy(t, "127.0.0.1:1")).over()
+	dial(t, system.NewProxy(t, "127.0.0.1:1")).expectClosed()
 }
 
 func TestProxyCuts(t *testing.T) {
 	t.Parallel()
 	p := system.NewProxy(t, echo(t, ""))
-	c := call(t, p)
-	c.say("one")
-	c.hear("one")
+	c := dial(t, p)
+	c.send("one")
+	c.expect("one")
 	p.Set(system.Cut)
-	c.over()
-	call(t, p).over()
+	c.expectClosed()
+	dial(t, p).expectClosed()
 	p.Set(system.Pass)
-	c = call(t, p)
-	c.say("two")
-	c.hear("two")
+	c = dial(t, p)
+	c.send("two")
+	c.expect("two")
 }
 
 func TestProxyHolds(t *testing.T) {
 	t.Parallel()
 	p := system.NewProxy(t, echo(t, ""))
-	before := call(t, p)
-	before.say("one")
-	before.hear("one")
+	before := dial(t, p)
+	before.send("one")
+	before.expect("one")
 	p.Set(system.Hold)
-	during := call(t, p)
-	before.say("two")
-	during.say("two")
-	before.silent()
-	during.silent()
+	during := dial(t, p)
+	before.send("two")
+	during.send("two")
+	before.expectSilence()
+	during.expectSilence()
 	p.Set(system.Pass)
-	before.hear("two")
-	during.hear("two")
+	before.expect("two")
+	during.expect("two")
 }
 
-func TestProxySwallows(t *testing.T) {
+func TestProxyBlackholes(t *testing.T) {
 	t.Parallel()
 	p := system.NewProxy(t, echo(t, ""))
-	before := call(t, p)
-	before.say("one")
-	before.hear("one")
-	p.Set(system.Swallow)
-	during := call(t, p)
-	before.say("two")
-	during.say("two")
-	before.silent()
+	before := dial(t, p)
+	before.send("one")
+	before.expect("one")
+	p.Set(system.Blackhole)
+	during := dial(t, p)
+	before.send("two")
+	during.send("two")
+	before.expectSilence()
 	p.Set(system.Pass)
-	before.say("three")
-	before.silent()
-	during.silent()
-	after := call(t, p)
-	after.say("four")
-	after.hear("four")
+	before.send("three")
+	before.expectSilence()
+	during.expectSilence()
+	after := dial(t, p)
+	after.send("four")
+	after.expect("four")
 }

@@ -30,8 +30,8 @@ import (
 	"github.com/veneer-skins/veneer/shared/objects"
 )
 
-// patience is how long a program may take to start or to stop.
-const patience = 30 * time.Second
+// programTimeout is how long a program may take to start or to stop.
+const programTimeout = 30 * time.Second
 
 // secret is the one that the edges of a test show its core.
 const secret = "only-for-tests-on-loopback"
@@ -39,9 +39,9 @@ const secret = "only-for-tests-on-loopback"
 // System is a core and an edge that know each other.
 type System struct {
 	Core, Edge *Process
-	// API is the base URL of core's public listener, Images that of the edge's.
+	// CoreURL is the base URL of core's public listener, Images that of the edge's.
 	// Images serves the whole interface, since /api passes through it.
-	API, Images string
+	CoreURL, EdgeURL string
 }
 
 // Start starts a system whose textures are kept in a place that needs no
@@ -60,7 +60,7 @@ func StartWith(tb testing.TB, core *Process) *System {
 		AccessKey: core.Setting("CORE_OBJECTS_ACCESS_KEY"), SecretKey: core.Setting("CORE_OBJECTS_SECRET_KEY"),
 	}, core)
 	edge.Start(tb)
-	s := &System{Core: core, Edge: edge, API: "http://" + core.Address(tb, "public"), Images: "http://" + edge.Address(tb, "public")}
+	s := &System{Core: core, Edge: edge, CoreURL: "http://" + core.Address(tb, "public"), EdgeURL: "http://" + edge.Address(tb, "public")}
 	edge.AwaitReady(tb)
 	return s
 }
@@ -69,12 +69,12 @@ func StartWith(tb testing.TB, core *Process) *System {
 // migrated.
 func NewCore(tb testing.TB, files objects.Config) *Process {
 	tb.Helper()
-	return NewCoreOn(tb, files, postgrestest.Empty(tb))
+	return NewCoreAt(tb, files, postgrestest.Empty(tb))
 }
 
-// NewCoreOn returns a core that has not started, over the database at a URL, which
+// NewCoreAt returns a core that has not started, over the database at a URL, which
 // is migrated. It may be one of several.
-func NewCoreOn(tb testing.TB, files objects.Config, database string) *Process {
+func NewCoreAt(tb testing.TB, files objects.Config, database string) *Process {
 	tb.Helper()
 	core := &Process{name: "core", binary: Binary(tb, "core")}
 	core.Set("CORE_LISTEN", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func NewCoreOn(tb testing.TB, files objects.Config, database string) *Process {
 	core.Set("CORE_DATABASE_URL", database)
 	core.Set("CORE_TOKEN_KEYS", "test:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 	core.Set("CORE_EDGE_SECRETS", secret)
-	setFiles(core, "CORE_OBJECTS_", files)
+	setObjectStore(core, "CORE_OBJECTS_", files)
 	core.Run(tb, "migrate")
 	return core
 }
@@ -105,25 +105,25 @@ func (p *Process) NameConnections(tb testing.TB) {
 // NewEdge returns an edge of a running core that has not started.
 func NewEdge(tb testing.TB, files objects.Config, core *Process) *Process {
 	tb.Helper()
-	edge := NewEdgeOf(tb, files, core.Base(tb, "edges"), secret)
-	edge.Set("EDGE_API_UPSTREAM", core.Base(tb, "public"))
+	edge := NewEdgeAt(tb, files, core.BaseURL(tb, "edges"), secret)
+	edge.Set("EDGE_API_UPSTREAM", core.BaseURL(tb, "public"))
 	return edge
 }
 
-// NewEdgeOf returns an edge that has not started, of whatever answers at a URL as
+// NewEdgeAt returns an edge that has not started, of whatever answers at a URL as
 // core's listener for edges does.
-func NewEdgeOf(tb testing.TB, files objects.Config, url, secret string) *Process {
+func NewEdgeAt(tb testing.TB, files objects.Config, url, secret string) *Process {
 	tb.Helper()
 	edge := &Process{name: "edge", binary: Binary(tb, "edge")}
 	edge.Set("EDGE_LISTEN", "127.0.0.1:0")
 	edge.Set("EDGE_OPS_LISTEN", "127.0.0.1:0")
 	edge.Set("EDGE_CORE_URL", url)
 	edge.Set("EDGE_CORE_SECRETS", secret)
-	setFiles(edge, "EDGE_OBJECTS_", files)
+	setObjectStore(edge, "EDGE_OBJECTS_", files)
 	return edge
 }
 
-func setFiles(p *Process, prefix string, files objects.Config) {
+func setObjectStore(p *Process, prefix string, files objects.Config) {
 	p.Set(prefix+"URL", files.URL)
 	if files.Endpoint != "" {
 		p.Set(prefix+"ENDPOINT", files.Endpoint)
@@ -184,14 +184,14 @@ type Process struct {
 // Set sets a setting for later starts.
 func (p *Process) Set(name, value string) { p.settings = append(p.settings, name+"="+value) }
 
-// Copy returns a program with the same settings that has not started.
-func (p *Process) Copy() *Process {
+// Clone returns a program with the same settings that has not started.
+func (p *Process) Clone() *Process {
 	return &Process{name: p.name, binary: p.binary, settings: slices.Clone(p.settings)}
 }
 
-// Use has later starts run another program of the same kind, and returns the path of the
+// UseBinary has later starts run another program of the same kind, and returns the path of the
 // one before.
-func (p *Process) Use(binary string) (former string) {
+func (p *Process) UseBinary(binary string) (former string) {
 	former, p.binary = p.binary, binary
 	return former
 }
@@ -265,7 +265,7 @@ func (p *Process) Start(tb testing.TB) {
 		_ = process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(patience):
+		case <-time.After(programTimeout):
 			tb.Errorf("%s does not stop", p.name)
 			_ = process.Kill()
 			<-ended
@@ -297,8 +297,8 @@ func (p *Process) AwaitLine(tb testing.TB, wanted func(line map[string]any) bool
 	p.log.await(tb, p, func(line map[string]any) (string, bool) { return "", wanted(line) })
 }
 
-// Base returns the base URL of one of the program's listeners.
-func (p *Process) Base(tb testing.TB, listener string) string {
+// BaseURL returns the base URL of one of the program's listeners.
+func (p *Process) BaseURL(tb testing.TB, listener string) string {
 	tb.Helper()
 	address := p.Address(tb, listener)
 	return p.log.await(tb, p, func(line map[string]any) (string, bool) {
@@ -319,8 +319,8 @@ func (p *Process) AwaitLog(tb testing.TB, parts ...string) {
 	})
 }
 
-// KeepAddresses makes later starts listen where the program listens.
-func (p *Process) KeepAddresses(tb testing.TB) {
+// FixAddresses makes later starts listen where the program listens.
+func (p *Process) FixAddresses(tb testing.TB) {
 	tb.Helper()
 	prefix := strings.ToUpper(p.name)
 	for listener, setting := range map[string]string{"public": "_LISTEN", "edges": "_EDGES_LISTEN", "operators": "_OPS_LISTEN"} {
@@ -333,7 +333,7 @@ func (p *Process) KeepAddresses(tb testing.TB) {
 // AwaitReady waits until the program is ready.
 func (p *Process) AwaitReady(tb testing.TB) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), programTimeout)
 	defer cancel()
 	address := "http://" + p.Address(tb, "operators") + "/readyz"
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -414,7 +414,7 @@ func (p *Process) Stop(tb testing.TB) error {
 	select {
 	case <-p.ended:
 		return p.exit
-	case <-time.After(patience):
+	case <-time.After(programTimeout):
 		tb.Fatalf("%s does not stop", p.name)
 		return errors.New("unreachable")
 	}
@@ -453,9 +453,9 @@ const selectBackends = `
 	SELECT pid FROM pg_stat_activity
 	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()`
 
-// Backends returns what processor time the processes of PostgreSQL have taken whose
+// BackendCPU returns what processor time the processes of PostgreSQL have taken whose
 // connections have the same application_name as this one (see NameConnections).
-func Backends(tb testing.TB, conn *pgx.Conn) map[int]time.Duration {
+func BackendCPU(tb testing.TB, conn *pgx.Conn) map[int]time.Duration {
 	tb.Helper()
 	rows, _ := conn.Query(tb.Context(), selectBackends) // CollectRows reports the error
 	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
@@ -480,7 +480,7 @@ func (p *Process) ResetPeak(tb testing.TB) {
 
 // Memory returns how many bytes of the program are in memory, and the most that were
 // since it was started or ResetPeak.
-func (p *Process) Memory(tb testing.TB) (resident, most int64) {
+func (p *Process) Memory(tb testing.TB) (resident, peak int64) {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
@@ -500,10 +500,10 @@ func (p *Process) Memory(tb testing.TB) (resident, most int64) {
 type log struct {
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed, and replaced, with every line
+	updated  chan struct{} // closed, and replaced, with every line
 }
 
-func newLog() *log { return &log{more: make(chan struct{})} }
+func newLog() *log { return &log{updated: make(chan struct{})} }
 
 func (l *log) read(r io.Reader) {
 	for lines := bufio.NewReader(r); ; {
@@ -513,8 +513,8 @@ func (l *log) read(r io.Reader) {
 		}
 		l.mu.Lock()
 		l.lines = append(l.lines, strings.TrimSuffix(line, "\n"))
-		close(l.more)
-		l.more = make(chan struct{})
+		close(l.updated)
+		l.updated = make(chan struct{})
 		l.mu.Unlock()
 	}
 }
@@ -528,10 +528,10 @@ func (l *log) all() string {
 // await returns what wanted finds in the first line that it accepts.
 func (l *log) await(tb testing.TB, p *Process, wanted func(line map[string]any) (string, bool)) string {
 	tb.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(programTimeout)
 	for seen := 0; ; {
 		l.mu.Lock()
-		lines, more := l.lines[seen:], l.more
+		lines, updated := l.lines[seen:], l.updated
 		seen = len(l.lines)
 		l.mu.Unlock()
 		for _, text := range lines {
@@ -544,7 +544,7 @@ func (l *log) await(tb testing.TB, p *Process, wanted func(line map[string]any) 
 			}
 		}
 		select {
-		case <-more:
+		case <-updated:
 		case <-p.ended:
 			tb.Fatalf("%s ended: %v\n%s", p.name, p.exit, l.all())
 		case <-deadline:

@@ -78,7 +78,7 @@ func children(tb testing.TB, parent int) []int {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var found []int
+	var pids []int
 	for _, path := range processes {
 		pid, err := strconv.Atoi(filepath.Base(path))
 		if err != nil {
@@ -92,8 +92,8 @@ func children(tb testing.TB, parent int) []int {
 			tb.Fatal(err)
 		}
 		if started == parent {
-			found = append(found, pid)
+			pids = append(pids, pid)
 		}
 	}
-	return found
+	return pids
 }

@@ -11,14 +11,14 @@ import (
 // StartEdge starts another edge of the town, which ends with it, with its defaults but
 // for settings as NAME=VALUE: nothing else is set but what has no default, and where it
 // listens. For operators that is returned with it.
-func (t *Town) StartEdge(ctx context.Context, settings ...string) (edge *rivals.Server, operators string, err error) {
+func (t *Site) StartEdge(ctx context.Context, settings ...string) (edge *rivals.Server, operators string, err error) {
 	var public string
 	if public, operators, err = loopback.FreeAddresses(); err != nil {
 		return nil, "", err
 	}
-	p, err := rivals.Run(t.place, "edge", nil, append(settings,
+	p, err := rivals.Run(t.env, "edge", nil, append(settings,
 		"EDGE_LISTEN="+public, "EDGE_OPS_LISTEN="+operators,
-		"EDGE_CORE_URL="+t.url, "EDGE_CORE_SECRETS="+secret, "EDGE_OBJECTS_URL=file://"+Textures(t.place),
+		"EDGE_CORE_URL="+t.coreURL, "EDGE_CORE_SECRETS="+secret, "EDGE_OBJECTS_URL=file://"+Textures(t.env),
 	), t.program, "serve")
 	if err != nil {
 		return nil, "", err

@@ -24,9 +24,9 @@ import (
 	"github.com/veneer-skins/veneer/shared/skin/paint"
 )
 
-// mix is what is asked for: each group's paths, each with all of its endings, each
+// urlPatterns is what is asked for: each group's paths, each with all of its endings, each
 // for everybody in town. What stands in braces is the resident's.
-var mix = []struct{ paths, endings []string }{
+var urlPatterns = []struct{ paths, endings []string }{
 	{
 		paths: []string{"/avatar/player/{name}", "/avatar/uuid/{uuid}", "/avatar/user/{uid}", "/avatar/{tid}", "/avatar/hash/{hash}"},
 		endings: []string{
@@ -44,125 +44,125 @@ var mix = []struct{ paths, endings []string }{
 	},
 }
 
-// views are pictures, all different, each by one address that caches may keep for a day or
+// viewPatterns are pictures, all different, each by one address that caches may keep for a day or
 // longer: heads from the front and in space, in sizes as sites show them.
-var views = []string{
+var viewPatterns = []string{
 	"/avatar/hash/{hash}?size=32", "/avatar/hash/{hash}?size=64", "/avatar/hash/{hash}?size=128", "/avatar/hash/{hash}.png?size=32", "/avatar/hash/{hash}.png?size=64",
 	"/avatar/{tid}?size=32&3d", "/avatar/{tid}?size=64&3d", "/avatar/{tid}?size=96&3d", "/avatar/{tid}.png?size=32&3d", "/preview/{tid}?height=64",
 }
 
-// resident is a player with a skin, and the user behind.
-type resident struct {
+// testPlayer is a player with a skin, and the user behind.
+type testPlayer struct {
 	name, uuid string
-	worn       mapping.Texture
+	skin       mapping.Texture
 }
 
 // id is the number of a resident's player, user and texture.
-func (r *resident) id() int64 { return r.worn.TID }
+func (r *testPlayer) id() int64 { return r.skin.TID }
 
-// fill fills in what stands in braces.
-func (r *resident) fill() *strings.Replacer {
+// replacer fills in what stands in braces.
+func (r *testPlayer) replacer() *strings.Replacer {
 	id := strconv.FormatInt(r.id(), 10)
-	return strings.NewReplacer("{name}", r.name, "{uuid}", r.uuid, "{uid}", id, "{tid}", id, "{hash}", r.worn.Hash.String())
+	return strings.NewReplacer("{name}", r.name, "{uuid}", r.uuid, "{uid}", id, "{tid}", id, "{hash}", r.skin.Hash.String())
 }
 
-// Town is a town with its edge.
-type Town struct {
+// Site is a town with its edge.
+type Site struct {
 	Edge      *rivals.Server
 	Operators string // address of its listener for operators
 
-	place     rivals.Place
+	env     rivals.Env
 	program   string // path of the edge's
-	residents []resident
-	core      core
-	url       string // of core
+	players []testPlayer
+	core      fakeCore
+	coreURL       string // of core
 	closers   []func()
 }
 
 // Open has so many residents move in, with their textures in the place's directory, and
 // starts the edge of a program, with its defaults but for settings as in StartEdge.
-func Open(ctx context.Context, place rivals.Place, program string, residents int, settings ...string) (t *Town, err error) {
-	t = &Town{place: place, program: program}
+func Open(ctx context.Context, env rivals.Env, program string, players int, settings ...string) (t *Site, err error) {
+	t = &Site{env: env, program: program}
 	defer func() {
 		if err != nil {
 			t.Close()
 		}
 	}()
-	if t.residents, t.core.leads, err = settle(ctx, Textures(place), residents); err != nil {
+	if t.players, t.core.mappings, err = seed(ctx, Textures(env), players); err != nil {
 		return nil, err
 	}
 	url, server, err := t.core.serve()
 	if err != nil {
 		return nil, err
 	}
-	t.url = url
+	t.coreURL = url
 	t.closers = append(t.closers, func() { _ = server.Close() })
 	t.Edge, t.Operators, err = t.StartEdge(ctx, settings...)
 	return t, err
 }
 
 // Textures returns the directory in which a town keeps its textures.
-func Textures(place rivals.Place) string { return filepath.Join(place.Work, "textures") }
+func Textures(env rivals.Env) string { return filepath.Join(env.WorkDir, "textures") }
 
 // Close stops what Open has started.
-func (t *Town) Close() {
+func (t *Site) Close() {
 	for _, closer := range slices.Backward(t.closers) {
 		closer()
 	}
 }
 
-// Asked returns for how many keys the edge has asked core.
-func (t *Town) Asked() int64 { return t.core.asked.Load() }
+// Lookups returns for how many keys the edge has asked core.
+func (t *Site) Lookups() int64 { return t.core.lookups.Load() }
 
 // Skins returns the hashes of the residents' skins, all of them different.
-func (t *Town) Skins() []skin.Hash {
-	hashes := make([]skin.Hash, len(t.residents))
-	for i := range t.residents {
-		hashes[i] = t.residents[i].worn.Hash
+func (t *Site) Skins() []skin.Hash {
+	hashes := make([]skin.Hash, len(t.players))
+	for i := range t.players {
+		hashes[i] = t.players[i].skin.Hash
 	}
 	return hashes
 }
 
 // Addresses returns so many different addresses, each of a resident, of whom there are
-// as few as possible, and no more than ResidentsOf.
-func (t *Town) Addresses(count int) []string { return addresses(count, t.residents) }
+// as few as possible, and no more than PlayersFor.
+func (t *Site) Addresses(count int) []string { return addresses(count, t.players) }
 
 // Views returns the addresses of so many pictures, no two of them the same, of as few
 // residents as possible, whose number comes with them.
-func (t *Town) Views(count int) (addresses []string, residents int) {
-	for addresses = make([]string, 0, count); len(addresses) < count; residents++ {
-		fill := t.residents[residents].fill()
-		for _, view := range views[:min(len(views), count-len(addresses))] {
-			addresses = append(addresses, fill.Replace(view))
+func (t *Site) Views(count int) (addresses []string, players int) {
+	for addresses = make([]string, 0, count); len(addresses) < count; players++ {
+		replacer := t.players[players].replacer()
+		for _, view := range viewPatterns[:min(len(viewPatterns), count-len(addresses))] {
+			addresses = append(addresses, replacer.Replace(view))
 		}
 	}
-	return addresses, residents
+	return addresses, players
 }
 
-// Files returns the addresses of the files of the first residents' skins.
-func (t *Town) Files(residents int) []string {
-	files := make([]string, residents)
+// TextureFiles returns the addresses of the files of the first residents' skins.
+func (t *Site) TextureFiles(players int) []string {
+	files := make([]string, players)
 	for i := range files {
-		files[i] = t.residents[i].fill().Replace("/textures/{hash}")
+		files[i] = t.players[i].replacer().Replace("/textures/{hash}")
 	}
 	return files
 }
 
-// Head returns the address of a resident's head by the name, which caches may keep for a
+// AvatarByName returns the address of a resident's head by the name, which caches may keep for a
 // minute.
-func (t *Town) Head() string { return t.residents[0].fill().Replace("/avatar/player/{name}?size=64") }
+func (t *Site) AvatarByName() string { return t.players[0].replacer().Replace("/avatar/player/{name}?size=64") }
 
-// ResidentsOf returns how many residents it takes to have so many addresses.
-func ResidentsOf(addresses int) int { return (addresses + Patterns() - 1) / Patterns() }
+// PlayersFor returns how many residents it takes to have so many addresses.
+func PlayersFor(addresses int) int { return (addresses + Patterns() - 1) / Patterns() }
 
-func addresses(count int, residents []resident) []string {
+func addresses(count int, players []testPlayer) []string {
 	all := make([]string, 0, count+Patterns())
-	for i := range residents {
-		fill := residents[i].fill()
-		for _, group := range mix {
+	for i := range players {
+		replacer := players[i].replacer()
+		for _, group := range urlPatterns {
 			for _, path := range group.paths {
 				for _, ending := range group.endings {
-					all = append(all, fill.Replace(path+ending))
+					all = append(all, replacer.Replace(path+ending))
 				}
 			}
 		}
@@ -172,15 +172,15 @@ func addresses(count int, residents []resident) []string {
 
 // Patterns returns how many addresses each resident has.
 func Patterns() (n int) {
-	for _, group := range mix {
+	for _, group := range urlPatterns {
 		n += len(group.paths) * len(group.endings)
 	}
 	return n
 }
 
-// settle has so many residents move in: it puts their textures into a directory
+// seed has so many residents move in: it puts their textures into a directory
 // and returns them with all that leads to them.
-func settle(ctx context.Context, directory string, count int) ([]resident, map[mapping.Key]mapping.Mapping, error) {
+func seed(ctx context.Context, directory string, count int) ([]testPlayer, map[mapping.Key]mapping.Mapping, error) {
 	store, err := objects.New(objects.Config{URL: "file://" + directory, Timeout: time.Minute})
 	if err != nil {
 		return nil, nil, err
@@ -188,8 +188,8 @@ func settle(ctx context.Context, directory string, count int) ([]resident, map[m
 	if err := store.Init(ctx); err != nil {
 		return nil, nil, err
 	}
-	skins, capes := usual(paint.Corpus()), usual(paint.CorpusCapes())
-	residents, leads := make([]resident, count), map[mapping.Key]mapping.Mapping{}
+	skins, capes := normalScale(paint.Corpus()), normalScale(paint.CorpusCapes())
+	players, mappings := make([]testPlayer, count), map[mapping.Key]mapping.Mapping{}
 	put := func(from []paint.NamedSheet, into []mapping.Texture) error {
 		var all errgroup.Group
 		all.SetLimit(8 * runtime.GOMAXPROCS(0)) // most of them wait for the disk
@@ -206,30 +206,30 @@ func settle(ctx context.Context, directory string, count int) ([]resident, map[m
 		return all.Wait()
 	}
 	// Few have a cape of their own.
-	worn, inherited := make([]mapping.Texture, count), make([]mapping.Texture, min(count, 40))
-	if err := errors.Join(put(skins, worn), put(capes, inherited)); err != nil {
+	skinTextures, capeTextures := make([]mapping.Texture, count), make([]mapping.Texture, min(count, 40))
+	if err := errors.Join(put(skins, skinTextures), put(capes, capeTextures)); err != nil {
 		return nil, nil, err
 	}
-	for i := range residents {
-		r, id := &residents[i], int64(i+1)
+	for i := range players {
+		r, id := &players[i], int64(i+1)
 		r.name, r.uuid = fmt.Sprintf("Player_%d", id), fmt.Sprintf("00000000-0000-4000-8000-%012x", id)
-		r.worn = worn[i]
-		r.worn.TID = id
-		cape := inherited[i%len(inherited)]
-		cape.TID = int64(count + 1 + i%len(inherited))
+		r.skin = skinTextures[i]
+		r.skin.TID = id
+		cape := capeTextures[i%len(capeTextures)]
+		cape.TID = int64(count + 1 + i%len(capeTextures))
 
-		player := mapping.Mapping{Player: &mapping.Player{PID: id, UUID: r.uuid, Name: r.name, Skin: &r.worn, Cape: &cape}}
-		texture := mapping.Mapping{Texture: &r.worn}
-		leads[mapping.NameKey(r.name)], leads[mapping.UUIDKey(r.uuid)] = player, player
-		leads[mapping.UIDKey(id)] = mapping.Mapping{User: &mapping.User{UID: id, Avatar: id, Texture: &r.worn}}
-		leads[mapping.TIDKey(id)], leads[mapping.HashKey(r.worn.Hash)] = texture, texture
-		leads[mapping.TIDKey(cape.TID)], leads[mapping.HashKey(cape.Hash)] = mapping.Mapping{Texture: &cape}, mapping.Mapping{Texture: &cape}
+		player := mapping.Mapping{Player: &mapping.Player{PID: id, UUID: r.uuid, Name: r.name, Skin: &r.skin, Cape: &cape}}
+		texture := mapping.Mapping{Texture: &r.skin}
+		mappings[mapping.NameKey(r.name)], mappings[mapping.UUIDKey(r.uuid)] = player, player
+		mappings[mapping.UIDKey(id)] = mapping.Mapping{User: &mapping.User{UID: id, Avatar: id, Texture: &r.skin}}
+		mappings[mapping.TIDKey(id)], mappings[mapping.HashKey(r.skin.Hash)] = texture, texture
+		mappings[mapping.TIDKey(cape.TID)], mappings[mapping.HashKey(cape.Hash)] = mapping.Mapping{Texture: &cape}, mapping.Mapping{Texture: &cape}
 	}
-	return residents, leads, nil
+	return players, mappings, nil
 }
 
-// usual leaves out fine sheets, which few players have.
-func usual(all []paint.NamedSheet) (usual []paint.NamedSheet) {
+// normalScale leaves out fine sheets, which few players have.
+func normalScale(all []paint.NamedSheet) (usual []paint.NamedSheet) {
 	for _, texture := range all {
 		if texture.Sheet.Scale() == 1 {
 			usual = append(usual, texture)

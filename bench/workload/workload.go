@@ -98,14 +98,14 @@ func (w Workload) Size(number int) int {
 	return int(least * math.Pow(most/least, random.Float64()))
 }
 
-// pretence stands in for what is fetched and for what draws.
-type pretence struct {
+// fakeOrigin stands in for what is fetched and for what draws.
+type fakeOrigin struct {
 	Workload
 	block []byte
 }
 
 // File returns a skin whose first texel is the number of the texture.
-func (p pretence) File(_ context.Context, hash skin.Hash) ([]byte, error) {
+func (p fakeOrigin) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 	texels := image.NewNRGBA(image.Rect(0, 0, 64, 64))
 	copy(texels.Pix, hash[:4])
 	var file bytes.Buffer
@@ -115,34 +115,34 @@ func (p pretence) File(_ context.Context, hash skin.Hash) ([]byte, error) {
 
 // Render returns as many bytes as the picture would have, and always the same
 // ones.
-func (p pretence) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
+func (p fakeOrigin) Render(sheet skin.Sheet, view render.View) ([]byte, render.Timing, error) {
 	size := p.Size(int(binary.LittleEndian.Uint32(sheet.Pix))*viewsEach + view.Size)
 	return p.block[:size:size], render.Timing{}, nil
 }
 
 // Cost returns the same for all.
-func (pretence) Cost(render.View, int) time.Duration { return time.Millisecond }
+func (fakeOrigin) Cost(render.View, int) time.Duration { return time.Millisecond }
 
 // Revision returns the same each time.
-func (pretence) Revision() string { return "pretence" }
+func (fakeOrigin) Revision() string { return "pretence" }
 
 // CanWebP returns true.
-func (pretence) CanWebP() bool { return true }
+func (fakeOrigin) CanWebP() bool { return true }
 
 // StartLookup is asked for nothing.
-func (pretence) StartLookup(context.Context, mapping.Key, func(mapping.Mapping, mapping.Cursor, error)) error {
+func (fakeOrigin) StartLookup(context.Context, mapping.Key, func(mapping.Mapping, mapping.Cursor, error)) error {
 	return errors.New("views need no look-up")
 }
 
 // WouldReject refuses nothing.
-func (pretence) WouldReject(mapping.Key, netip.Prefix) error { return nil }
+func (fakeOrigin) WouldReject(mapping.Key, netip.Prefix) error { return nil }
 
 // Probe is answered.
-func (pretence) Probe(done func(error)) { go done(nil) }
+func (fakeOrigin) Probe(done func(error)) { go done(nil) }
 
-// open returns pictures with a cache of so many bytes.
-func (w Workload) open(bytes int64) (*edge.Pictures, error) {
-	p := pretence{Workload: w, block: make([]byte, 16<<10)}
+// newPictures returns pictures with a cache of so many bytes.
+func (w Workload) newPictures(bytes int64) (*edge.Pictures, error) {
+	p := fakeOrigin{Workload: w, block: make([]byte, 16<<10)}
 	mappings, err := edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 16, NegativeBytes: 1 << 16}, p)
 	if err != nil {
 		return nil, err
@@ -151,11 +151,11 @@ func (w Workload) open(bytes int64) (*edge.Pictures, error) {
 	return edge.NewPictures(config, mappings, p, p, skin.Sheet{})
 }
 
-// ThroughEdge returns the percentage of requests, from the one of a number on, for which
+// EdgeHitRatio returns the percentage of requests, from the one of a number on, for which
 // the edge's cache of so many bytes had the picture, and what a picture costs it beside
 // its bytes.
-func (w Workload) ThroughEdge(ctx context.Context, bytes int64, from int) (percentage float64, overhead int64, err error) {
-	pictures, err := w.open(bytes)
+func (w Workload) EdgeHitRatio(ctx context.Context, bytes int64, from int) (percentage float64, overhead int64, err error) {
+	pictures, err := w.newPictures(bytes)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -172,7 +172,7 @@ func (w Workload) ThroughEdge(ctx context.Context, bytes int64, from int) (perce
 				hits++
 			}
 		case i == 0:
-			if overhead, err = cached(pictures); err != nil {
+			if overhead, err = cacheBytes(pictures); err != nil {
 				return 0, 0, err
 			}
 			overhead -= int64(len(picture.Body))
@@ -181,8 +181,8 @@ func (w Workload) ThroughEdge(ctx context.Context, bytes int64, from int) (perce
 	return 100 * float64(hits) / float64(len(w.Trace)-from), overhead, nil
 }
 
-// cached returns how many bytes the cache of pictures says that it holds.
-func cached(pictures *edge.Pictures) (int64, error) {
+// cacheBytes returns how many bytes the cache of pictures says that it holds.
+func cacheBytes(pictures *edge.Pictures) (int64, error) {
 	registry := prometheus.NewRegistry()
 	pictures.Expose(registry)
 	families, err := registry.Gather()

@@ -22,16 +22,16 @@ import (
 )
 
 func main() {
-	if asked, err := rivals.Serve(os.Args[1:]); asked {
-		end(err)
+	if isRole, err := rivals.ServeRole(os.Args[1:]); isRole {
+		exit(err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
-	end(err)
+	exit(err)
 }
 
-func end(err error) {
+func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	scale := flags.Bool("scale", false, "instead of all that, measure what changes as all grows")
 	soak := flags.Duration("soak", 0, "instead of all that, watch what the programs have in use for so long")
 	commit := flags.String("commit", "", "the commit that is measured")
-	results := flags.String("results", "bench/results", "where to write the results")
+	resultsDir := flags.String("results", "bench/results", "where to write the results")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	var r *report.Run
-	failed := system.Main(ctx, func(tb testing.TB) {
+	failed := system.RunWithTB(ctx, func(tb testing.TB) {
 		tb.Helper()
 		options.TB = tb
 		var err error
@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if failed != nil {
 		r.Failed = failed.Error()
 	}
-	folder, err := r.Write(*results)
+	folder, err := r.Write(*resultsDir)
 	if err != nil {
 		return errors.Join(failed, err)
 	}

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&options.MC, "mc", "mc", "path of MinIO's client")
 	flags.StringVar(&options.Prometheus, "prometheus", "", "path of Prometheus, which watches all of it")
 	flags.StringVar(&options.NodeExporter, "node-exporter", "", "path of Prometheus's node exporter")
-	flags.StringVar(&options.Top, "top", ".", "path of the repository")
+	flags.StringVar(&options.RepoRoot, "top", ".", "path of the repository")
 	flags.BoolVar(&options.Direct, "direct", false, "have cores find the primary themselves")
 	flags.StringVar(&options.WrongClock, "wrong-clock", "", "path of a core whose clock can be wrong")
 	flags.StringVar(&options.Only, "only", "", "the name of the only fault")
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		options.Etcd, options.MinIO = "", ""
 	}
 	if *stay {
-		return keep(ctx, options)
+		return runUntilStopped(ctx, options)
 	}
 	machine, err := measured.ThisMachine()
 	if err != nil {
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	began := time.Now()
 	var rows []faults.Row
-	failed := system.Main(ctx, func(tb testing.TB) {
+	failed := system.RunWithTB(ctx, func(tb testing.TB) {
 		tb.Helper()
 		faults.Run(tb, options, func(row faults.Row) { rows = append(rows, row) })
 	})
@@ -84,24 +84,24 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(verdict, rewrite(*report, table.String()))
 }
 
-// begin is the line of the page after which everything is written anew.
-const begin = "<!-- make faults writes what follows -->\n"
+// generatedMarker is the line of the page after which everything is written anew.
+const generatedMarker = "<!-- make faults writes what follows -->\n"
 
 func rewrite(path, table string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	kept, _, found := strings.Cut(string(page), begin)
+	prefix, _, found := strings.Cut(string(page), generatedMarker)
 	if !found {
-		return fmt.Errorf("%s has no line %q", path, begin)
+		return fmt.Errorf("%s has no line %q", path, generatedMarker)
 	}
-	return os.WriteFile(path, []byte(kept+begin+"\n"+table), 0o644)
+	return os.WriteFile(path, []byte(prefix+generatedMarker+"\n"+table), 0o644)
 }
 
-// keep keeps a cluster until ctx ends.
-func keep(ctx context.Context, options faults.Options) error {
-	err := system.Main(ctx, func(tb testing.TB) {
+// runUntilStopped keeps a cluster until ctx ends.
+func runUntilStopped(ctx context.Context, options faults.Options) error {
+	err := system.RunWithTB(ctx, func(tb testing.TB) {
 		tb.Helper()
 		c := cluster.Start(tb, options.Options)
 		c.Describe(tb, options.Out)

@@ -15,17 +15,17 @@ import (
 	"github.com/veneer-skins/veneer/bench/load"
 )
 
-// list is what is asked for.
-type list struct {
+// requestList is what is asked for.
+type requestList struct {
 	settings   *settings
 	paths      []string
 	requests   [][]byte // one for each path
 	popularity load.Zipf
 }
 
-// list returns what the settings say is to be asked for.
-func (s *settings) list() (*list, error) {
-	l := &list{settings: s, paths: []string{s.path}}
+// requestList returns what the settings say is to be asked for.
+func (s *settings) requestList() (*requestList, error) {
+	l := &requestList{settings: s, paths: []string{s.path}}
 	if s.URLs != "" {
 		var err error
 		if l.paths, err = readPaths(s.URLs); err != nil {
@@ -66,7 +66,7 @@ func readPaths(name string) (paths []string, err error) {
 }
 
 // write makes all requests, conditional ones if there are tags.
-func (l *list) write(tags []string) {
+func (l *requestList) write(tags []string) {
 	lines := slices.Concat([]string{" HTTP/1.1", "Host: " + l.settings.host}, l.settings.Headers, []string{""})
 	rest := strings.Join(lines, "\r\n")
 	// They are parts of one piece of memory, as there may be millions.
@@ -91,24 +91,24 @@ func (l *list) write(tags []string) {
 // learners is how many connections tags are learnt over, patience how long an answer
 // may take.
 const (
-	learners = 8
-	patience = 10 * time.Second
+	tagConnections = 8
+	tagTimeout = 10 * time.Second
 )
 
-// learnTags asks for every path once, and makes all requests conditional on what came.
-func (l *list) learnTags(ctx context.Context) error {
+// fetchTags asks for every path once, and makes all requests conditional on what came.
+func (l *requestList) fetchTags(ctx context.Context) error {
 	tags := make([]string, len(l.paths))
 	client := &fasthttp.HostClient{
-		Addr: l.settings.server.String(), MaxConns: learners, ReadTimeout: patience, WriteTimeout: patience,
+		Addr: l.settings.server.String(), MaxConns: tagConnections, ReadTimeout: tagTimeout, WriteTimeout: tagTimeout,
 		DisablePathNormalizing: true, // it is to be the same path later
 	}
 	defer client.CloseIdleConnections()
-	askers, ctx := errgroup.WithContext(ctx)
-	for first := range learners {
-		askers.Go(func() error {
+	workers, ctx := errgroup.WithContext(ctx)
+	for first := range tagConnections {
+		workers.Go(func() error {
 			var request fasthttp.Request
 			var response fasthttp.Response
-			for i := first; i < len(l.paths) && ctx.Err() == nil; i += learners {
+			for i := first; i < len(l.paths) && ctx.Err() == nil; i += tagConnections {
 				request.Reset()
 				request.SetRequestURI("http://" + l.settings.host + l.paths[i])
 				for _, line := range l.settings.Headers {
@@ -126,7 +126,7 @@ func (l *list) learnTags(ctx context.Context) error {
 			return ctx.Err()
 		})
 	}
-	if err := askers.Wait(); err != nil {
+	if err := workers.Wait(); err != nil {
 		return err
 	}
 	l.write(tags)

@@ -21,9 +21,9 @@ import (
 
 // What a run ends with.
 const (
-	allRight = iota
-	anyWrong
-	notTold
+	exitOK = iota
+	exitFailure
+	exitUsage
 )
 
 func main() {
@@ -32,15 +32,15 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, out, complaints io.Writer) int {
+func run(ctx context.Context, args []string, out, stderr io.Writer) int {
 	s, err := parseSettings(args)
 	if errors.Is(err, flag.ErrHelp) {
 		printHelp(out)
-		return allRight
+		return exitOK
 	}
-	var requests *list
+	var requests *requestList
 	if err == nil {
-		requests, err = s.list()
+		requests, err = s.requestList()
 	}
 	if err == nil && s.output != "" {
 		var file *os.File
@@ -50,38 +50,38 @@ func run(ctx context.Context, args []string, out, complaints io.Writer) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(complaints, "load: %v\n", err)
-		return notTold
+		fmt.Fprintf(stderr, "load: %v\n", err)
+		return exitUsage
 	}
 	if s.Revalidate {
-		if err := requests.learnTags(ctx); err != nil {
-			fmt.Fprintf(complaints, "load: learn tags: %v\n", err)
-			return anyWrong
+		if err := requests.fetchTags(ctx); err != nil {
+			fmt.Fprintf(stderr, "load: learn tags: %v\n", err)
+			return exitFailure
 		}
 	}
 	result := measure(ctx, s, requests)
 	if err := result.write(out); err != nil {
-		fmt.Fprintf(complaints, "load: write the summary: %v\n", err)
-		return anyWrong
+		fmt.Fprintf(stderr, "load: write the summary: %v\n", err)
+		return exitFailure
 	}
-	if complaint := result.complaint(); complaint != "" {
-		fmt.Fprintf(complaints, "load: %s\n", complaint)
-		return anyWrong
+	if failure := result.failure(); failure != "" {
+		fmt.Fprintf(stderr, "load: %s\n", failure)
+		return exitFailure
 	}
-	return allRight
+	return exitOK
 }
 
 // measure sends what there is to be sent, and only then looks at the pictures that it
 // kept.
-func measure(ctx context.Context, s *settings, requests *list) *summary {
+func measure(ctx context.Context, s *settings, requests *requestList) *summary {
 	threads, running := errgroup.WithContext(ctx)
-	answers, kept := make([][]load.Answers, s.Threads), make([]*sample.Samples, s.Threads)
+	answers, samplers := make([][]load.Answers, s.Threads), make([]*sample.Sampler, s.Threads)
 	for i := range s.Threads {
-		kept[i] = sample.New(func(request int) string { return requests.paths[request] }, s.Threads)
+		samplers[i] = sample.New(func(request int) string { return requests.paths[request] }, s.Threads)
 		stream := s.stream(i, requests)
-		stream.Share, stream.Look = s.Decode, kept[i].Look
+		stream.InspectShare, stream.Inspect = s.Decode, samplers[i].Inspect
 		if s.Decode == 0 {
-			stream.Look = nil
+			stream.Inspect = nil
 		}
 		threads.Go(func() (err error) {
 			answers[i], err = load.Run(running, s.server.String(), s.duration, stream)
@@ -104,7 +104,7 @@ func measure(ctx context.Context, s *settings, requests *list) *summary {
 		result.Error = err.Error()
 	}
 	if s.Decode > 0 {
-		result.Pictures = sample.Decode(kept, result.wrong)
+		result.Pictures = sample.Decode(samplers, result.addWrong)
 	}
 	return result
 }

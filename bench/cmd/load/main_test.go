@@ -68,9 +68,9 @@ func paths(t *testing.T, all ...string) string {
 // send runs the program, which must end with a status, and returns its summary.
 func send(t *testing.T, status int, args ...string) summary {
 	t.Helper()
-	var out, complaints bytes.Buffer
-	if got := run(t.Context(), args, &out, &complaints); got != status || (complaints.Len() == 0) != (status == allRight) {
-		t.Fatalf("%q ends with %d and says %q; want %d", args, got, &complaints, status)
+	var out, stderr bytes.Buffer
+	if got := run(t.Context(), args, &out, &stderr); got != status || (stderr.Len() == 0) != (status == exitOK) {
+		t.Fatalf("%q ends with %d and says %q; want %d", args, got, &stderr, status)
 	}
 	var s summary
 	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
@@ -110,7 +110,7 @@ func TestClosedLoop(t *testing.T) {
 	})
 	for _, threads := range []string{"1", "3"} {
 		seen.all = 0
-		s := send(t, allRight, "-closed", "-duration", "50ms", "-connections", "7", "-threads", threads, "-header", "X-Test: a: b", url+"/a?b=%2F")
+		s := send(t, exitOK, "-closed", "-duration", "50ms", "-connections", "7", "-threads", threads, "-header", "X-Test: a: b", url+"/a?b=%2F")
 		if s.Answers[200] != seen.all || s.Bytes < 100*seen.all || s.Interrupted {
 			t.Errorf("%d answers of %d bytes are counted; the server gave %d", s.Answers[200], s.Bytes, seen.all)
 		}
@@ -126,7 +126,7 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-func TestOpenLoopCountsTheWait(t *testing.T) {
+func TestOpenLoopCountsQueueing(t *testing.T) {
 	t.Parallel()
 
 	// The first of 100 requests over one connection is answered after all of them
@@ -134,7 +134,7 @@ func TestOpenLoopCountsTheWait(t *testing.T) {
 	const stall = 100 * time.Millisecond
 	var once sync.Once
 	url := serve(t, func(*fasthttp.RequestCtx) { once.Do(func() { <-time.After(stall) }) })
-	s := send(t, allRight, "-rate", "1000", "-connections", "1", "-duration", "100ms", url)
+	s := send(t, exitOK, "-rate", "1000", "-connections", "1", "-duration", "100ms", url)
 	if s.Answers[200] != 100 || s.Latency.P50 < 40 || s.Latency.P50 > s.Latency.Max {
 		t.Errorf("%d answers of 100 came, the median after %v ms, though a stall of %v held all up", s.Answers[200], s.Latency.P50, stall)
 	}
@@ -148,17 +148,17 @@ func TestOrders(t *testing.T) {
 		all = append(all, fmt.Sprintf("/%d?size=8", i))
 	}
 	file := paths(t, all...)
-	ask := func(args ...string) map[string]int64 {
+	sendAll := func(args ...string) map[string]int64 {
 		var seen counter
 		url := serve(t, func(rc *fasthttp.RequestCtx) { seen.count(rc) })
-		send(t, allRight, append(append(args, "-urls", file), url)...)
+		send(t, exitOK, append(append(args, "-urls", file), url)...)
 		return seen.counts
 	}
 
 	t.Run("each once", func(t *testing.T) {
 		t.Parallel()
 
-		counts := ask("-closed", "-once", "-threads", "3", "-duration", "1h")
+		counts := sendAll("-closed", "-once", "-threads", "3", "-duration", "1h")
 		for _, path := range all {
 			if counts[path] != 1 {
 				t.Errorf("%s is asked for %d times", path, counts[path])
@@ -168,7 +168,7 @@ func TestOrders(t *testing.T) {
 	t.Run("in their order, again and again", func(t *testing.T) {
 		t.Parallel()
 
-		counts := ask("-rate", "2500", "-duration", "100ms")
+		counts := sendAll("-rate", "2500", "-duration", "100ms")
 		for i, path := range all {
 			if want := int64(2 + (149-i)/100); counts[path] != want {
 				t.Errorf("%s is asked for %d times; want %d", path, counts[path], want)
@@ -178,8 +178,8 @@ func TestOrders(t *testing.T) {
 	t.Run("by Zipf's law", func(t *testing.T) {
 		t.Parallel()
 
-		once := ask("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
-		again := ask("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
+		once := sendAll("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
+		again := sendAll("-rate", "20000", "-duration", "200ms", "-zipf", "0.9")
 		if diff := cmp.Diff(once, again); diff != "" {
 			t.Errorf("with the same seed others are asked for:\n%s", diff)
 		}
@@ -197,8 +197,8 @@ func TestOrders(t *testing.T) {
 	t.Run("at random", func(t *testing.T) {
 		t.Parallel()
 
-		once := ask("-rate", "20000", "-duration", "50ms", "-random")
-		if other := ask("-rate", "20000", "-duration", "50ms", "-random", "-seed", "2"); cmp.Equal(once, other) {
+		once := sendAll("-rate", "20000", "-duration", "50ms", "-random")
+		if other := sendAll("-rate", "20000", "-duration", "50ms", "-random", "-seed", "2"); cmp.Equal(once, other) {
 			t.Error("with another seed the same are asked for")
 		}
 	})
@@ -207,7 +207,7 @@ func TestOrders(t *testing.T) {
 func TestRevalidate(t *testing.T) {
 	t.Parallel()
 
-	var plain, conditional atomic.Int64
+	var unconditional, conditional atomic.Int64
 	url := serve(t, func(rc *fasthttp.RequestCtx) {
 		tag := `"` + string(rc.RequestURI()) + `"`
 		rc.Response.Header.Set("ETag", tag)
@@ -216,31 +216,31 @@ func TestRevalidate(t *testing.T) {
 			conditional.Add(1)
 			rc.SetStatusCode(fasthttp.StatusNotModified)
 		case "":
-			plain.Add(1)
+			unconditional.Add(1)
 			rc.SetBodyString("a picture")
 		default:
 			rc.SetStatusCode(fasthttp.StatusBadRequest)
 		}
 	})
 	file := paths(t, "/a?size=8", "/b//c?x=%2F", "/d")
-	s := send(t, allRight, "-closed", "-revalidate", "-duration", "20ms", "-urls", file, url)
-	if plain.Load() != 3 || s.Answers[304] != conditional.Load() || s.Answers[304] == 0 {
-		t.Errorf("%d tags were learnt of 3; %v answers came, and %d of them were 304", plain.Load(), s.Answers, conditional.Load())
+	s := send(t, exitOK, "-closed", "-revalidate", "-duration", "20ms", "-urls", file, url)
+	if unconditional.Load() != 3 || s.Answers[304] != conditional.Load() || s.Answers[304] == 0 {
+		t.Errorf("%d tags were learnt of 3; %v answers came, and %d of them were 304", unconditional.Load(), s.Answers, conditional.Load())
 	}
 }
 
 func TestRevalidateNeedsTags(t *testing.T) {
 	t.Parallel()
 
-	var out, complaints bytes.Buffer
+	var out, stderr bytes.Buffer
 	url := serve(t, func(*fasthttp.RequestCtx) {})
-	if status := run(t.Context(), []string{"-closed", "-revalidate", url + "/x"}, &out, &complaints); status != anyWrong || !strings.Contains(complaints.String(), `/x has status 200 and tag ""`) {
-		t.Errorf("it ends with %d and says %q", status, &complaints)
+	if status := run(t.Context(), []string{"-closed", "-revalidate", url + "/x"}, &out, &stderr); status != exitFailure || !strings.Contains(stderr.String(), `/x has status 200 and tag ""`) {
+		t.Errorf("it ends with %d and says %q", status, &stderr)
 	}
 }
 
-// draw returns a picture in both formats.
-func draw(t *testing.T, width, height int) (inPNG, inWebP []byte) {
+// encodePicture returns a picture in both formats.
+func encodePicture(t *testing.T, width, height int) (inPNG, inWebP []byte) {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for i := range img.Pix {
@@ -257,10 +257,10 @@ func draw(t *testing.T, width, height int) (inPNG, inWebP []byte) {
 	return file.Bytes(), inWebP
 }
 
-func TestWrongAnswersAreFound(t *testing.T) {
+func TestWrongAnswersAreReported(t *testing.T) {
 	t.Parallel()
 
-	inPNG, inWebP := draw(t, 40, 64)
+	inPNG, inWebP := encodePicture(t, 40, 64)
 	broken := bytes.Clone(inPNG)
 	broken[len(broken)/2] ^= 0xff // which the checksum tells
 	url := serve(t, func(rc *fasthttp.RequestCtx) {
@@ -293,29 +293,29 @@ func TestWrongAnswersAreFound(t *testing.T) {
 		}
 	}
 
-	f(allRight, map[load.Fault]int64{}, "", "/png?size=64", "/webp?size=64", "/png", "/webp?3d")
-	f(anyWrong, map[load.Fault]int64{load.WrongStatus: 1}, "404, and not one of [200], is the answer", "/png", "/status", "/png")
-	f(anyWrong, map[load.Fault]int64{load.WrongLength: 2}, "before the body", "/short", "/png", "/short")
-	f(anyWrong, map[load.Fault]int64{load.Broken: 1}, "before there is an answer", "/nothing")
-	f(anyWrong, map[load.Fault]int64{sample.WrongPicture: 1}, "/broken-png", "/broken-png", "/png")
-	f(anyWrong, map[load.Fault]int64{sample.WrongPicture: 1}, "/broken-webp", "/broken-webp")
-	f(anyWrong, map[load.Fault]int64{sample.WrongPicture: 2}, "neither PNG nor WebP in the answer to /text", "/text", "/text")
-	f(anyWrong, map[load.Fault]int64{sample.WrongSize: 1}, "height 64, and not 40, is in the answer to /png?size=40", "/png?size=40", "/png?size=64")
-	f(anyWrong, map[load.Fault]int64{sample.WrongSize: 1}, "height 64, and not 40", "/webp?3d&size=40")
+	f(exitOK, map[load.Fault]int64{}, "", "/png?size=64", "/webp?size=64", "/png", "/webp?3d")
+	f(exitFailure, map[load.Fault]int64{load.WrongStatus: 1}, "404, and not one of [200], is the answer", "/png", "/status", "/png")
+	f(exitFailure, map[load.Fault]int64{load.WrongLength: 2}, "before the body", "/short", "/png", "/short")
+	f(exitFailure, map[load.Fault]int64{load.Broken: 1}, "before there is an answer", "/nothing")
+	f(exitFailure, map[load.Fault]int64{sample.WrongPicture: 1}, "/broken-png", "/broken-png", "/png")
+	f(exitFailure, map[load.Fault]int64{sample.WrongPicture: 1}, "/broken-webp", "/broken-webp")
+	f(exitFailure, map[load.Fault]int64{sample.WrongPicture: 2}, "neither PNG nor WebP in the answer to /text", "/text", "/text")
+	f(exitFailure, map[load.Fault]int64{sample.WrongSize: 1}, "height 64, and not 40, is in the answer to /png?size=40", "/png?size=40", "/png?size=64")
+	f(exitFailure, map[load.Fault]int64{sample.WrongSize: 1}, "height 64, and not 40", "/webp?3d&size=40")
 }
 
 func TestShareIsDecoded(t *testing.T) {
 	t.Parallel()
 
-	inPNG, inWebP := draw(t, 8, 8)
+	inPNG, inWebP := encodePicture(t, 8, 8)
 	url := serve(t, func(rc *fasthttp.RequestCtx) {
 		if rc.SetBody(inPNG); string(rc.Path()) == "/webp" {
 			rc.SetBody(inWebP)
 		}
 	})
 	file := paths(t, strings.Split(strings.Repeat("/png?size=8,/webp?size=8,", 500)+"/png", ",")...)
-	s := send(t, allRight, "-closed", "-once", "-decode", "0.1", "-urls", file, url)
-	if p := s.Pictures; p.Decoded < 50 || p.Decoded > 150 || p.Different < 2 || p.Different > 3 || p.LeftOut != 0 {
+	s := send(t, exitOK, "-closed", "-once", "-decode", "0.1", "-urls", file, url)
+	if p := s.Pictures; p.Decoded < 50 || p.Decoded > 150 || p.Different < 2 || p.Different > 3 || p.Skipped != 0 {
 		t.Errorf("of 1001 pictures, %+v; want about 100, of two kinds, and maybe one without a size", p)
 	}
 }
@@ -323,11 +323,11 @@ func TestShareIsDecoded(t *testing.T) {
 func TestSummaryIsWrittenToFile(t *testing.T) {
 	t.Parallel()
 
-	var out, complaints bytes.Buffer
+	var out, stderr bytes.Buffer
 	name := filepath.Join(t.TempDir(), "summary.json")
 	url := serve(t, func(rc *fasthttp.RequestCtx) { rc.SetStatusCode(fasthttp.StatusNotFound) })
-	if status := run(t.Context(), []string{"-rate", "100", "-duration", "20ms", "-expect", "404, 410", "-o", name, url}, &out, &complaints); status != allRight || out.Len() > 0 {
-		t.Errorf("it ends with %d and says %q and %q", status, &out, &complaints)
+	if status := run(t.Context(), []string{"-rate", "100", "-duration", "20ms", "-expect", "404, 410", "-o", name, url}, &out, &stderr); status != exitOK || out.Len() > 0 {
+		t.Errorf("it ends with %d and says %q and %q", status, &out, &stderr)
 	}
 	var s summary
 	if file, err := os.ReadFile(name); err != nil || json.Unmarshal(file, &s) != nil || s.Answers[404] != 2 || s.Settings.Rate != 100 {
@@ -341,10 +341,10 @@ func TestBadArguments(t *testing.T) {
 	const url = "http://127.0.0.1:1"
 	f := func(want string, args ...string) {
 		t.Helper()
-		var out, complaints bytes.Buffer
-		status := run(t.Context(), args, &out, &complaints)
-		if got := complaints.String(); status != notTold || out.Len() > 0 || !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
-			t.Errorf("%q ends with %d and says %q; want %d and a line with %q", args, status, got, notTold, want)
+		var out, stderr bytes.Buffer
+		status := run(t.Context(), args, &out, &stderr)
+		if got := stderr.String(); status != exitUsage || out.Len() > 0 || !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%q ends with %d and says %q; want %d and a line with %q", args, status, got, exitUsage, want)
 		}
 	}
 
@@ -384,13 +384,13 @@ func TestBadArguments(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 
-	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"-h"}, &out, &complaints); status != allRight || !strings.Contains(out.String(), "-zipf exponent") {
-		t.Errorf("-h ends with %d and says %q and %q", status, &out, &complaints)
+	var out, stderr bytes.Buffer
+	if status := run(t.Context(), []string{"-h"}, &out, &stderr); status != exitOK || !strings.Contains(out.String(), "-zipf exponent") {
+		t.Errorf("-h ends with %d and says %q and %q", status, &out, &stderr)
 	}
 }
 
-func TestServerThatIsGone(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	t.Parallel()
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -400,7 +400,7 @@ func TestServerThatIsGone(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s := send(t, anyWrong, "-closed", "http://"+listener.Addr().String()); !strings.Contains(s.Error, "refused") {
+	if s := send(t, exitFailure, "-closed", "http://"+listener.Addr().String()); !strings.Contains(s.Error, "refused") {
 		t.Errorf("the summary says %q; want that the connection is refused", s.Error)
 	}
 }
@@ -411,10 +411,10 @@ func TestInterrupt(t *testing.T) {
 
 	const enough = 100
 	var seen counter
-	asked := make(chan struct{})
+	reached := make(chan struct{})
 	url := serve(t, func(rc *fasthttp.RequestCtx) {
 		if seen.count(rc) == enough {
-			close(asked)
+			close(reached)
 		}
 	})
 	program, err := os.Executable()
@@ -429,7 +429,7 @@ func TestInterrupt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-asked
+	<-reached
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}

@@ -204,7 +204,7 @@ func (s *settings) check() error {
 }
 
 // stream returns the part of a thread in all that is sent.
-func (s *settings) stream(thread int, requests *list) *load.Stream {
+func (s *settings) stream(thread int, requests *requestList) *load.Stream {
 	stream := &load.Stream{Connections: s.Connections / s.Threads, Requests: requests.requests, Statuses: s.Expect}
 	stream.Rate, stream.Phase = s.Rate/float64(s.Threads), float64(thread)/float64(s.Threads)
 	if thread < s.Connections%s.Threads {
@@ -224,9 +224,9 @@ func (s *settings) stream(thread int, requests *list) *load.Stream {
 			if next >= n && s.Order == once {
 				return -1
 			}
-			drawn := next % n
+			index := next % n
 			next += s.Threads
-			return drawn
+			return index
 		}
 	}
 	return stream

@@ -30,7 +30,7 @@ type summary struct {
 	Busy float64 `json:"busy_s"`
 	// Latency is of all answers that came whole; nil if there is none.
 	Latency     *latency         `json:"latency_ms,omitempty"`
-	Pictures    *sample.Pictures `json:"pictures,omitempty"`
+	Pictures    *sample.Summary `json:"pictures,omitempty"`
 	Interrupted bool             `json:"interrupted"`
 	Error       string           `json:"error,omitempty"` // that ended the run
 }
@@ -54,7 +54,7 @@ func newSummary(s *settings, answers *load.Answers) *summary {
 		result.Answers[status] = latencies.TotalCount()
 	}
 	for fault, n := range answers.Wrong {
-		result.wrong(fault, n, answers.First)
+		result.addWrong(fault, n, answers.First)
 	}
 	if all.TotalCount() > 0 {
 		result.Rate = float64(all.TotalCount()) / answers.Elapsed.Seconds()
@@ -70,8 +70,8 @@ func newLatency(all *hdrhistogram.Histogram) *latency {
 	return &latency{at(50), at(90), at(99), at(99.9), at(100)}
 }
 
-// wrong counts wrong answers.
-func (s *summary) wrong(fault load.Fault, n int64, first error) {
+// addWrong counts wrong answers.
+func (s *summary) addWrong(fault load.Fault, n int64, first error) {
 	s.Wrong[fault] += n
 	if s.FirstWrong == "" {
 		s.FirstWrong = first.Error()
@@ -84,8 +84,8 @@ func (s *summary) write(out io.Writer) error {
 	return encoder.Encode(s)
 }
 
-// complaint returns why not all is well, or nothing.
-func (s *summary) complaint() string {
+// failure returns why not all is well, or nothing.
+func (s *summary) failure() string {
 	switch {
 	case s.Error != "":
 		return s.Error

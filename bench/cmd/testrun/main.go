@@ -127,7 +127,7 @@ func (p *progress) Event(event testjson.TestEvent, execution *testjson.Execution
 // printFailed prints a test that failed, and what it printed.
 func printFailed(out io.Writer, execution *testjson.Execution, test testjson.TestCase) {
 	fmt.Fprintf(out, "--- FAIL: %s (%.2fs)\n", nameOf(test), test.Elapsed.Seconds())
-	for _, line := range printed(execution, test) {
+	for _, line := range outputLines(execution, test) {
 		fmt.Fprint(out, line)
 	}
 }
@@ -137,8 +137,8 @@ func nameOf(test testjson.TestCase) string {
 	return strings.TrimPrefix(test.Package, "github.com/veneer-skins/veneer/") + " " + string(test.Test)
 }
 
-// printed returns the lines of a test without those that go test adds to them.
-func printed(execution *testjson.Execution, test testjson.TestCase) []string {
+// outputLines returns the lines of a test without those that go test adds to them.
+func outputLines(execution *testjson.Execution, test testjson.TestCase) []string {
 	return slices.DeleteFunc(slices.Clone(execution.OutputLines(test)), func(line string) bool {
 		return strings.HasPrefix(line, "=== ") || strings.HasPrefix(strings.TrimLeft(line, " "), "--- ")
 	})
@@ -184,12 +184,12 @@ func printSkipped(out io.Writer, execution *testjson.Execution) {
 		return
 	}
 	fmt.Fprintln(out, "\n=== Skipped")
-	told := map[string]bool{} // a test may be skipped with and without the race detector
+	listed := map[string]bool{} // a test may be skipped with and without the race detector
 	for _, test := range skipped {
-		cause := strings.Join(strings.Fields(strings.Join(printed(execution, test), " ")), " ")
+		cause := strings.Join(strings.Fields(strings.Join(outputLines(execution, test), " ")), " ")
 		line := fmt.Sprintf("%s: %s\n", nameOf(test), cause)
-		if !told[line] {
-			told[line] = true
+		if !listed[line] {
+			listed[line] = true
 			fmt.Fprint(out, line)
 		}
 	}

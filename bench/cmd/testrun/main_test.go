@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunTellsFailures(t *testing.T) {
+func TestRunReportsFailures(t *testing.T) {
 	t.Parallel()
 
 	out, err := runSample(t, tests+failing)
@@ -86,7 +86,7 @@ func TestRunTellsFailures(t *testing.T) {
 	}
 }
 
-func TestRunTellsBuildErrors(t *testing.T) {
+func TestRunReportsBuildErrors(t *testing.T) {
 	t.Parallel()
 
 	out, err := runSample(t, tests+"\nvar unused int = text\n")
@@ -96,7 +96,7 @@ func TestRunTellsBuildErrors(t *testing.T) {
 	wantInOrder(t, out, "FAIL\texample.com/sample [build failed]", "undefined: text")
 }
 
-func TestRunOfNoTest(t *testing.T) {
+func TestRunWithoutTests(t *testing.T) {
 	t.Parallel()
 
 	if out, err := runSample(t, "package sample\n"); err == nil || !strings.Contains(err.Error(), "no test ran") {
@@ -104,7 +104,7 @@ func TestRunOfNoTest(t *testing.T) {
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRejectsBadArguments(t *testing.T) {
 	t.Parallel()
 
 	for _, args := range [][]string{nil, {"go", "test"}, {"--"}, {"--", "title"}, {"--", "title", "true", "--"}, {"--", "title", "/no/such/program"}} {
